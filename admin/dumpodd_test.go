@@ -2,13 +2,11 @@ package admin_test
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -207,12 +205,10 @@ func TestDumpWhereMostIDsAreGone(t *testing.T) {
 	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "0:archived": "5", "program": "p", "source": "rsync:/p/run.sh"}
 	expect.Result(connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h})).OK(t)
 	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list of tasks
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	m := newManager(t, cfg)
-	expect.Equal(t, expect.Result(admin.New(m).Dump(ctx, io.Discard)).Value(t).Tasks, 14, "dumped")
+	expect.Equal(t, expect.Result(admin.New(m).Dump(t.Context(), io.Discard)).Value(t).Tasks, 14, "dumped")
 	var ids []int64
-	for task, err := range m.List(ctx, manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}, Order: manager.ByID, Read: manager.ReadOutput}) {
+	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}, Order: manager.ByID, Read: manager.ReadOutput}) {
 		expect.NoError(t, err)
 		ids = append(ids, task.ID)
 	}

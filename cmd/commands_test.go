@@ -1,7 +1,6 @@
 package cmd_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log/slog"
@@ -10,15 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/gobuild"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -29,29 +29,28 @@ var (
 	must       = expect.NoError
 )
 
-// timeout limits how long a test waits for a condition.
-const timeout = time.Minute
-
-// bin is the directory of the built commands.
+// bin is the directory of the built commands; "" before the first call of build.
 var bin string
 
-func TestMain(m *testing.M) {
-	dir, err := os.MkdirTemp("", "tdf-commands-*")
+var build = sync.OnceValue(func() (err error) {
+	bin, err = os.MkdirTemp("", "tdf-commands-*")
 	if err != nil {
-		panic(err)
+		return err
 	}
-	bin = dir
-	build := exec.Command("../scripts/build", dir, "./cmd/...", "./examples/mapreduce")
-	build.Env = append(os.Environ(), "GOGC=400") // as in the Makefile
-	out, err := build.CombinedOutput()
-	status := 1
-	if err == nil {
-		status = m.Run()
-	} else {
-		fmt.Fprintf(os.Stderr, "scripts/build: %v\n%s", err, out)
-	}
-	os.RemoveAll(dir)
+	return gobuild.Build(".", bin, "./tdf", "./tdf-server", "./tdf-worker", "../examples/mapreduce")
+})
+
+func TestMain(m *testing.M) {
+	status := m.Run()
+	os.RemoveAll(bin)
 	os.Exit(status)
+}
+
+// built returns the path of a command. The first call builds all commands.
+func built(t *testing.T, command string) string {
+	t.Helper()
+	must(t, build())
+	return filepath.Join(bin, command)
 }
 
 // A process is a command that a test has started.
@@ -65,7 +64,7 @@ type process struct {
 
 func start(t *testing.T, command string, args ...string) *process {
 	t.Helper()
-	return launch(t, exec.Command(filepath.Join(bin, command), args...), environment(), nil)
+	return launch(t, exec.Command(built(t, command), args...), environment(), nil)
 }
 
 func launch(t *testing.T, cmd *exec.Cmd, env []string, attr *syscall.SysProcAttr) *process {
@@ -104,11 +103,7 @@ func (p *process) signal(s os.Signal) {
 // exits waits for the end of the process. Then it checks the exit status, and that stderr contains the given text.
 func (p *process) exits(status int, text string) {
 	p.Helper()
-	select {
-	case <-p.ended:
-	case <-time.After(timeout):
-		p.Fatalf("%s did not end\n%s", p.cmd, p.stderr.String())
-	}
+	<-p.ended
 	got := p.cmd.ProcessState.ExitCode()
 	expect.Equal(p, got, status)
 	expect.Contains(p, p.stderr.String(), text, status)
@@ -315,9 +310,7 @@ func notRedis(t *testing.T) string {
 func connect(t *testing.T, addr, namespace string) *redisstate.Store {
 	t.Helper()
 	tcp := expect.Result(net.ResolveTCPAddr("tcp", addr)).Value(t)
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	store := expect.Result(redisstate.Connect(ctx, config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))).Value(t)
+	store := expect.Result(redisstate.Connect(t.Context(), config.Redis{Host: tcp.IP.String(), Port: tcp.Port}, namespace, slog.New(slog.DiscardHandler))).Value(t)
 	t.Cleanup(func() { store.Close() })
 	return store
 }

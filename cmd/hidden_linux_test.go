@@ -36,11 +36,11 @@ func TestEnvironmentIsHidden(t *testing.T) {
 	must(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	must(t, os.Chmod(dir, 0o755))
-	must(t, os.Chmod(bin, 0o755))
 	file := filepath.Join(dir, "a.cfg")
 	must(t, os.WriteFile(file, []byte("[tdf]\nnamespace=x\n[redis]\nhost=127.0.0.1\nport=1\n"), 0o644)) // no Redis listens on port 1
 	for _, command := range []string{"tdf-server", "tdf-worker"} {
-		cmd := exec.Command(filepath.Join(bin, command), "name", file)
+		cmd := exec.Command(built(t, command), "name", file)
+		must(t, os.Chmod(bin, 0o755))
 		p := launch(t, cmd, append(environment(), "TDF_CFG_REDIS_PASSWORD=hunter2"), ordinary(t))
 		p.logs("redis")
 		read := exec.Command("cat", fmt.Sprintf("/proc/%d/environ", cmd.Process.Pid))

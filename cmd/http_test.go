@@ -4,7 +4,6 @@ import (
 	"io"
 	"net/http"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -19,7 +18,7 @@ import (
 func TestServerServesTheAPI(t *testing.T) {
 	s := newSite(t)
 	file := s.config("[http]\nlisten=127.0.0.1:0\n[task_defaults]\nmax_fails=7")
-	tokens := exec.Command(filepath.Join(bin, "tdf"), "--config", file, "token", "add", "a", "--role", "operator")
+	tokens := exec.Command(built(t, "tdf"), "--config", file, "token", "add", "a", "--role", "operator")
 	tokens.Env = environment()
 	token := strings.TrimSpace(string(expect.Result(tokens.Output()).Value(t)))
 	server := start(t, "tdf-server", "s", file)

@@ -27,7 +27,7 @@ func newMachine(t *testing.T) *machine {
 	m := &machine{t, filepath.Join(dir, "release"), filepath.Join(dir, "data"), nil}
 	must(t, os.CopyFS(filepath.Join(m.release, "deploy"), os.DirFS("../deploy")))
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
-		must(t, os.Symlink(filepath.Join(bin, name), filepath.Join(m.release, name)))
+		must(t, os.Symlink(built(t, name), filepath.Join(m.release, name)))
 	}
 	fake := "#!/bin/sh\necho \"$PROMETHEUS_URL $DASHBOARDS $GF_PATHS_PROVISIONING $GF_SERVER_HTTP_ADDR\"\nexec sleep infinity\n"
 	must(t, os.WriteFile(filepath.Join(m.release, "grafana-server"), []byte(fake), 0o755))
@@ -69,7 +69,7 @@ func (m *machine) file(name string) string {
 // tdf runs tdf with the configuration of the machine.
 func (m *machine) tdf(args ...string) string {
 	m.Helper()
-	cmd := exec.CommandContext(m.Context(), filepath.Join(bin, "tdf"), append([]string{"--config", filepath.Join(m.data, "tdf.cfg")}, args...)...)
+	cmd := exec.CommandContext(m.Context(), built(m.T, "tdf"), append([]string{"--config", filepath.Join(m.data, "tdf.cfg")}, args...)...)
 	cmd.Env = environment()
 	out, err := cmd.Output()
 	must(m, err, args)

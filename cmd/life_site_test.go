@@ -125,7 +125,7 @@ func (l *life) tdf(status int, args ...string) string {
 }
 
 func (l *life) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(bin, "tdf"), append([]string{"--redis", l.addr, "--namespace", namespace}, args...)...)
+	cmd := exec.Command(built(l.T, "tdf"), append([]string{"--redis", l.addr, "--namespace", namespace}, args...)...)
 	cmd.Dir, cmd.Env = l.dir, environment()
 	return cmd
 }

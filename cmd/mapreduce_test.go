@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -46,7 +45,7 @@ func TestSoakMapReduce(t *testing.T) {
 	}
 	killed := 0
 	for ; killed < kills; killed++ {
-		time.Sleep(time.Duration(random.IntN(200)) * time.Millisecond)
+		s.awaitCommands(random.IntN(500))
 		if running[0].hasEnded() || running[1].hasEnded() {
 			break
 		}
@@ -71,6 +70,16 @@ func TestSoakMapReduce(t *testing.T) {
 		<-p.ended
 	}
 	s.nothingRemains()
+}
+
+// awaitCommands waits until Redis has got so many more commands.
+func (s *site) awaitCommands(more int) {
+	s.Helper()
+	commands := func() int64 {
+		return expect.Result(s.store.Info(s.Context(), "stats")).Value(s).Number("total_commands_processed")
+	}
+	until := commands() + int64(more)
+	eventually(s, "Redis has got more commands", func() bool { return commands() >= until })
 }
 
 // someTexts writes text files, and returns their paths and the counts of their words.

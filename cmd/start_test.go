@@ -3,7 +3,6 @@ package cmd_test
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -21,7 +20,7 @@ const (
 	maxStartAllocs = 2000
 )
 
-// maxSize bounds the size of a command in bytes, as scripts/build makes it.
+// maxSize bounds the size of a command in bytes, without symbol table and debug information.
 const maxSize = 40_000_000
 
 // Commands start fast, because shells complete with tdf, and scripts call it in loops: no package parses, compiles or
@@ -29,7 +28,7 @@ const maxSize = 40_000_000
 func TestStart(t *testing.T) {
 	initialized := regexp.MustCompile(`(?m)^init (github\.com/tdf-framework/tdf\S*) @.*, (\d+) bytes, (\d+) allocs$`)
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
-		cmd := exec.CommandContext(t.Context(), filepath.Join(bin, name), "--version")
+		cmd := exec.CommandContext(t.Context(), built(t, name), "--version")
 		cmd.Env = append(environment(), "GODEBUG=inittrace=1")
 		var trace strings.Builder
 		cmd.Stderr = &trace
@@ -52,7 +51,7 @@ func TestStart(t *testing.T) {
 // The size counts for whoever copies the commands to many machines, or starts them from a cold disk.
 func TestSize(t *testing.T) {
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
-		size := expect.Result(os.Stat(filepath.Join(bin, name))).Value(t).Size()
+		size := expect.Result(os.Stat(built(t, name))).Value(t).Size()
 		if size > maxSize {
 			t.Errorf("%s has %d bytes; want at most %d: go version -m and go tool nm -size -sort size show its contents",
 				name, size, maxSize)

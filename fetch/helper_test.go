@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/dsnet/compress/bzip2"
 	"github.com/google/go-cmp/cmp"
@@ -134,7 +133,7 @@ func pack(t testing.TB, ending string, items ...item) []byte {
 }
 
 func newFetcher(t testing.TB) *Fetcher {
-	return &Fetcher{Dir: t.TempDir(), RetryPause: time.Millisecond}
+	return &Fetcher{Dir: t.TempDir(), RetryPause: 1}
 }
 
 func write(t testing.TB, name string, data []byte) string {
@@ -238,5 +237,3 @@ func checkNoStaging(t *testing.T, dir string) {
 		expect.True(t, !strings.HasPrefix(name, stagingDir), name, "is left over")
 	}
 }
-
-const pollPause = 5 * time.Millisecond

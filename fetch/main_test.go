@@ -7,7 +7,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf/internal/leaktest"
 )
@@ -26,7 +25,7 @@ func TestMain(m *testing.M) {
 
 // child prints "started", calls Fetch in 8 goroutines, and prints how many of these calls fetched the program.
 func child(dir, program, source string) int {
-	f := &Fetcher{Dir: dir, RetryPause: time.Millisecond}
+	f := &Fetcher{Dir: dir, RetryPause: 1}
 	fmt.Println("started")
 	var wg sync.WaitGroup
 	errs := make([]error, 8)

@@ -164,11 +164,11 @@ func endsWith(t *testing.T, dir string) context.Context {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	t.Cleanup(func() { cancel(nil) })
 	go func() {
-		for sleep(ctx, pollPause) == nil {
-			if _, err := os.Stat(dir + "/pids"); err == nil {
-				cancel(errEnough)
-			}
-		}
+		expect.Eventually(t, "the script has begun", func() bool {
+			_, err := os.Stat(dir + "/pids")
+			return err == nil || ctx.Err() != nil
+		})
+		cancel(errEnough)
 	}()
 	return ctx
 }

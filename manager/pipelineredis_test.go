@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -85,74 +87,88 @@ func TestPipelineIsWoken(t *testing.T) {
 	checkThreeStages(t, m, 300)
 }
 
-// Two managers run the same pipeline. The test interrupts them at random, and loses replies of Redis at random.
+// Two managers run the same pipeline. The test interrupts them after a random number of replies, and loses replies of Redis at random.
 func TestPipelineOnABadLink(t *testing.T) {
 	t.Parallel()
 	const many, interruptions = 700, 10
 	cfg := redisConfig(t, redistest.Shared(t))
 	startServerAndWorker(t, cfg)
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	far := cfg
-	far.Redis = redisConfig(t, proxy.Addr).Redis
-	proxy.DropReplies(200, func([]string) bool { return rand.IntN(20) == 0 })
 	stop := errors.New("stop")
 	var both sync.WaitGroup
 	for range 2 {
+		proxy := redistest.NewProxy(t, redistest.Shared(t))
+		far := cfg
+		far.Redis = redisConfig(t, proxy.Addr).Redis
+		proxy.DropReplies(100, func([]string) bool { return rand.IntN(20) == 0 })
 		both.Go(func() {
 			for range interruptions {
 				ctx, cancel := context.WithCancelCause(t.Context())
-				timer := time.AfterFunc(time.Duration(rand.IntN(150))*time.Millisecond, func() { cancel(stop) })
+				left := rand.IntN(150)
+				proxy.Alter(func(reply []byte) []byte {
+					if left--; left <= 0 {
+						cancel(stop)
+					}
+					return reply
+				})
 				if err := threeStages(newManager(t, far), many).Run(ctx); err != nil && !errors.Is(err, stop) {
 					t.Error(err)
 				}
-				timer.Stop()
 				cancel(nil)
 			}
 			err := threeStages(newManager(t, far), many).Run(t.Context())
 			expect.True(t, err == nil, err)
+			expect.True(t, proxy.Dropped() != 0, "no reply was lost")
 		})
 	}
 	both.Wait()
-	expect.True(t, proxy.Dropped() != 0, "no reply was lost")
 	checkThreeStages(t, newManager(t, cfg), many)
+}
+
+// limited returns a manager on a Redis of its own, which has a maxmemory, and a function that changes the share of it above which
+// new tasks wait.
+func limited(t *testing.T) (cfg config.Manager, m *manager.Manager, log *logged, highWater func(value string)) {
+	t.Helper()
+	cfg, log = redisConfig(t, redistest.Start(t).Addr), &logged{}
+	must(t, testspace.Client(t, cfg).ConfigSet(t.Context(), "maxmemory", "1gb").Err())
+	m = newManager(t, cfg, log.option())
+	return cfg, m, log, func(value string) {
+		must(t, admin.New(m).ChangeSetting(t.Context(), tdf.SettingHighWater, value))
+	}
 }
 
 // While new tasks wait for memory, callbacks run, and their tasks are archived. Otherwise, nothing could free the memory.
 func TestStartWaitsForMemory(t *testing.T) {
-	redis := redistest.Start(t)
-	cfg := redisConfig(t, redis.Addr)
-	startServerAndWorker(t, cfg)
-	client := testspace.Client(t, cfg)
-	limit := func(value string) { must(t, client.ConfigSet(t.Context(), "maxmemory", value).Err()) }
-	log := &logged{}
-	waits := func() bool { return log.Count("new tasks wait, because redis uses too much of its maxmemory") > 0 }
-	watch := newManager(t, cfg)
-	p := newManager(t, cfg, log.option()).Pipeline("p")
+	t.Parallel()
+	cfg, m, log, highWater := limited(t)
+	const many = 1500
+	p := m.Pipeline("p")
 	p.Start("small", opens("1"))
 	handled := 0
 	p.Each("small", func(context.Context, *manager.Finished) error {
-		if handled++; !waits() {
-			t.Error("the pipeline did not wait for memory")
-		}
-		limit("0")
+		handled++
+		highWater("0.8")
 		return nil
 	})
-	opened := 0
 	p.Start("large", func(_ context.Context, s *manager.Stage) error {
-		for counts := (tdf.Counts{}); counts[tdf.Succeeded] == 0; { // a full Redis would refuse the claim of the small task
-			counts, _ = watch.Counts(t.Context(), "p/small")
-		}
-		limit("1mb") // less than Redis uses now
-		for opened = 0; opened < 1500; opened++ {
-			s.Open(define("p", source, strconv.Itoa(opened)))
-			time.Sleep(time.Millisecond) // the manager reads the memory once a second
+		eventually(t, "the small task is open", func() bool {
+			return expect.Result(m.Counts(t.Context(), "p/small")).Value(t)[tdf.Open] == 1
+		})
+		highWater("0.001")
+		for i := range many {
+			s.Open(define("p", source, strconv.Itoa(i)))
 		}
 		return nil
 	})
-	must(t, p.Run(t.Context()))
+	ended := make(chan error)
+	go func() { ended <- p.Run(t.Context()) }()
+	eventually(t, "the pipeline waits for memory", func() bool {
+		return log.Count("new tasks wait, because redis uses too much of its maxmemory") > 0
+	})
+	startServerAndWorker(t, cfg)
+	must(t, <-ended)
 	expect.Equal(t, handled, 1)
 	expect.Equal(t, log.Count("level=ERROR"), 0, handled)
-	checkInOrder(t, watch, "p/large", "", opened)
+	checkInOrder(t, m, "p/large", "", many)
 }
 
 // A function of After that opens more tasks than fit into one step waits for memory before its definitions are stored. If the
@@ -163,16 +179,8 @@ func TestAfterWaitsForMemory(t *testing.T) {
 	for _, stored := range []int{0, manager.MaxStep + 500} {
 		t.Run(fmt.Sprint("after ", stored, " definitions"), func(t *testing.T) {
 			t.Parallel()
-			redis := redistest.Start(t)
-			cfg := redisConfig(t, redis.Addr)
+			cfg, m, log, highWater := limited(t)
 			startServerAndWorker(t, cfg)
-			client := testspace.Client(t, cfg)
-			must(t, client.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
-			highWater := func(value string) {
-				must(t, client.HSet(t.Context(), cfg.Namespace+":settings", "high_water", value).Err())
-			}
-			log := &logged{}
-			m := newManager(t, cfg, log.option())
 			p := m.Pipeline("p")
 			p.Start("small", opens("1"))
 			calls := 0
@@ -183,7 +191,6 @@ func TestAfterWaitsForMemory(t *testing.T) {
 				for i := range many {
 					if calls == 1 && i == stored {
 						highWater("0.001")
-						time.Sleep(1100 * time.Millisecond) // the manager reads the setting once a second
 					}
 					s.Open(define("p", source, strconv.Itoa(i)))
 				}
@@ -193,7 +200,7 @@ func TestAfterWaitsForMemory(t *testing.T) {
 			failures := log.Count("definitions fit, and then: ")
 			expect.Compare(t, calls, ">=", 2, failures)
 			expect.Equal(t, failures, min(stored, 1), calls)
-			expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
+			expect.Len(t, testspace.Client(t, cfg).Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0)
 			checkInOrder(t, m, "p/large", "", many)
 		})
 	}

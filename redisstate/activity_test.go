@@ -133,61 +133,60 @@ func TestCloseSendsTheLastCounts(t *testing.T) {
 // Of many queues, a counter reads the counts of the busiest at each call, and those of each other queue at the latest at every third call. The counts of all
 // other queues together never fall, also while this client adds its own.
 func TestActivityAgain(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		s.KeepCounts()
-		other := connect(t, s.Addr, s.Keys.Namespace())
-		other.KeepCounts()
-		name := transitionName(tdf.VerbOpen, tdf.Open)
-		queue := func(i int) string { return fmt.Sprintf("q%04d", i) }
-		for i := range mostCounted {
-			s.count(queue(i), name, int64(1+i))
+	s := newStore(t)
+	s.KeepCounts()
+	other := connect(t, s.Addr, s.Keys.Namespace())
+	other.KeepCounts()
+	name := transitionName(tdf.VerbOpen, tdf.Open)
+	queue := func(i int) string { return fmt.Sprintf("q%04d", i) }
+	for i := range mostCounted {
+		s.count(queue(i), name, int64(1+i))
+	}
+	s.sendTally()
+	var c ActivityCounter
+	read := func() map[string]int64 {
+		t.Helper()
+		all := map[string]int64{}
+		for _, a := range expect.Result(s.Activity(t.Context(), &c, 10)).Value(t) {
+			all[a.Queue] = a.Counts[name]
 		}
-		s.sendTally()
-		var c ActivityCounter
-		read := func() map[string]int64 {
-			t.Helper()
-			all := map[string]int64{}
-			for _, a := range expect.Result(s.Activity(t.Context(), &c, 10)).Value(t) {
-				all[a.Queue] = a.Counts[name]
+		expect.Len(t, all, 11)
+		return all
+	}
+	total, before := int64(mostCounted*(mostCounted+1)/2), read()
+	for range 4 {
+		for _, by := range []*Store{s, other} {
+			for i := 1; i < mostCounted; i += 9 {
+				by.count(queue(i), name, 1)
+				total++
 			}
-			expect.Len(t, all, 11)
-			return all
-		}
-		total, before := int64(mostCounted*(mostCounted+1)/2), read()
-		for range 4 {
-			for _, by := range []*Store{s, other} {
-				for i := 1; i < mostCounted; i += 9 {
-					by.count(queue(i), name, 1)
-					total++
-				}
-				by.count(queue(mostCounted-1), name, 1)
-				by.count("new"+by.Boot(), name, 1) // counts as other queues, because there are too many
-				total += 2
-				if by == other {
-					by.sendTally()
-				}
+			by.count(queue(mostCounted-1), name, 1)
+			by.count("new"+by.Boot(), name, 1) // counts as other queues, because there are too many
+			total += 2
+			if by == other {
+				by.sendTally()
 			}
-			for range 2 { // before this client has sent its counts, and after it
-				got := read()
-				expect.True(t, got[OtherQueues] >= before[OtherQueues], "the counts of other queues fell", before[OtherQueues], got[OtherQueues])
-				expect.Equal(t, got[queue(mostCounted-1)], before[queue(mostCounted-1)]+2, "the busiest queue")
-				s.sendTally()
-				before[OtherQueues] = got[OtherQueues]
-			}
-			before = read()
 		}
-		other.count(queue(1), name, 1)
-		other.count(queue(mostCounted-500), name, 1)
-		other.sendTally()
-		for range (mostCounted+othersAtOnce-1)/othersAtOnce - 1 {
-			read()
+		for range 2 { // before this client has sent its counts, and after it
+			got := read()
+			expect.True(t, got[OtherQueues] >= before[OtherQueues], "the counts of other queues fell", before[OtherQueues], got[OtherQueues])
+			expect.Equal(t, got[queue(mostCounted-1)], before[queue(mostCounted-1)]+2, "the busiest queue")
+			s.sendTally()
+			before[OtherQueues] = got[OtherQueues]
 		}
-		sum := int64(-2)
-		for _, n := range read() {
-			sum += n
-		}
-		expect.Equal(t, sum, total, "each queue had its turn")
-	})
+		before = read()
+	}
+	other.count(queue(1), name, 1)
+	other.count(queue(mostCounted-500), name, 1)
+	other.sendTally()
+	for range (mostCounted+othersAtOnce-1)/othersAtOnce - 1 {
+		read()
+	}
+	sum := int64(-2)
+	for _, n := range read() {
+		sum += n
+	}
+	expect.Equal(t, sum, total, "each queue had its turn")
 }
 
 // A namespace with many queues has counts for some of them, and counts the others together.

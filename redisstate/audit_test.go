@@ -14,78 +14,77 @@ import (
 
 // Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
 func TestCheckFindsAndRepairRepairs(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		s.KeepCounts()
-		ctx, finds := t.Context(), map[string]int64{}
-		zadd := func(list tdf.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
-		grouped := define("x")
-		grouped.Group = "g"
-		for _, c := range []struct {
-			problem string
-			breakIt func() int64
-			want    tdf.State
-			find    string // the kind as which the find is counted
-		}{
-			{"put back as open: out of place", func() int64 {
-				id := put(t, s, tdf.Open)
-				s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
-				return id
-			}, tdf.Open, "lists"},
-			{"put back as succeeded: out of place", func() int64 {
-				id := put(t, s, tdf.Succeeded)
-				zadd(tdf.Failed, id)
-				return id
-			}, tdf.Succeeded, "lists"},
-			{"put back as archived: out of place", func() int64 {
-				id := put(t, s, tdf.Archived)
-				s.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
-				zadd(tdf.Executed, id)
-				return id
-			}, tdf.Archived, "state"},
-			{"an id without a task", func() int64 {
-				zadd(tdf.Expired, 4444)
-				return 4444
-			}, tdf.None, "no_task"},
-			{"its entry in due is missing or too late", func() int64 {
-				id := put(t, s, tdf.Running)
-				s.Redis.ZRem(ctx, s.Keys.Due(), id)
-				return id
-			}, tdf.Running, ""},
-			{"the index of its group or queue does not list it as open", func() int64 {
-				id := mustOpen(t, s, grouped)[0]
-				s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
-				return id
-			}, tdf.Open, "lists"},
-			{"the server has not settled it: failed: timeout: ", func() int64 {
-				id := mustOpen(t, s, define("x"))[0]
-				s.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
-				return id
-			}, tdf.Failed, ""},
-		} {
-			id := c.breakIt()
-			findings := expect.Result(s.Check(ctx)).Value(t)
-			expect.MustLen(t, findings, 1, c.problem)
-			expect.MustEqual(t, findings[0].ID, id, c.problem)
-			expect.MustTrue(t, strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings)
-			expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
-			mustBeSound(t, s)
-			if c.find != "" {
-				expect.True(t, slices.Contains(FindKinds, c.find), c.find)
-				finds[CountFind+c.find]++
-			}
-			if c.want != tdf.None {
-				expect.Equal(t, task(t, s, id).State, c.want, c.problem, "its state")
-			}
-			for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
-				mustExecute(t, s, open, tdf.Result{Exit: "0"})
-				mustSettle(t, s, open.Task.ID)
-			}
+	s := newStore(t)
+	s.KeepCounts()
+	ctx, finds := t.Context(), map[string]int64{}
+	zadd := func(list tdf.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
+	grouped := define("x")
+	grouped.Group = "g"
+	for _, c := range []struct {
+		problem string
+		breakIt func() int64
+		want    tdf.State
+		find    string // the kind as which the find is counted
+	}{
+		{"put back as open: out of place", func() int64 {
+			id := put(t, s, tdf.Open)
+			s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
+			return id
+		}, tdf.Open, "lists"},
+		{"put back as succeeded: out of place", func() int64 {
+			id := put(t, s, tdf.Succeeded)
+			zadd(tdf.Failed, id)
+			return id
+		}, tdf.Succeeded, "lists"},
+		{"put back as archived: out of place", func() int64 {
+			id := put(t, s, tdf.Archived)
+			s.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
+			zadd(tdf.Executed, id)
+			return id
+		}, tdf.Archived, "state"},
+		{"an id without a task", func() int64 {
+			zadd(tdf.Expired, 4444)
+			return 4444
+		}, tdf.None, "no_task"},
+		{"its entry in due is missing or too late", func() int64 {
+			id := put(t, s, tdf.Running)
+			s.Redis.ZRem(ctx, s.Keys.Due(), id)
+			return id
+		}, tdf.Running, ""},
+		{"the index of its group or queue does not list it as open", func() int64 {
+			id := mustOpen(t, s, grouped)[0]
+			s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
+			return id
+		}, tdf.Open, "lists"},
+		{"the server has not settled it: failed: timeout: ", func() int64 {
+			id := mustOpen(t, s, define("x"))[0]
+			s.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
+			return id
+		}, tdf.Failed, ""},
+	} {
+		id := c.breakIt()
+		findings := expect.Result(s.Check(ctx)).Value(t)
+		expect.MustLen(t, findings, 1, c.problem)
+		expect.MustEqual(t, findings[0].ID, id, c.problem)
+		expect.MustTrue(t, strings.HasPrefix(findings[0].Problem, c.problem), c.problem, "findings", findings)
+		expect.Result(s.Repair(ctx, "repair", findings)).Is(t, 1, c.problem, "repaired")
+		mustBeSound(t, s)
+		if c.find != "" {
+			expect.True(t, slices.Contains(FindKinds, c.find), c.find)
+			finds[CountFind+c.find]++
 		}
-		for _, a := range expect.Result(s.Activity(ctx, &ActivityCounter{}, 1)).Value(t) {
-			maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, CountFind) })
-			expect.Equal(t, a.Counts, finds, a.Queue)
+		if c.want != tdf.None {
+			expect.Equal(t, task(t, s, id).State, c.want, c.problem, "its state")
 		}
-	})
+		for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
+			mustExecute(t, s, open, tdf.Result{Exit: "0"})
+			mustSettle(t, s, open.Task.ID)
+		}
+	}
+	for _, a := range expect.Result(s.Activity(ctx, &ActivityCounter{}, 1)).Value(t) {
+		maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, CountFind) })
+		expect.Equal(t, a.Counts, finds, a.Queue)
+	}
 }
 
 func TestCheckReportsMiscountedTasks(t *testing.T) {

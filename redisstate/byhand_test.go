@@ -56,23 +56,22 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 
 // Changing an open task changes only the given properties. The task keeps its place in the queue.
 func TestChangeInPlace(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, define("a"), define("b"), define("c"))
-		end := tdf.Time(9e9)
-		mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
-		mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
-		mustBeSound(t, s)
-		expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
-		got := task(t, s, ids[0])
-		expect.Equal(t, got.EndBefore, end)
-		expect.Equal(t, got.MaxFails, 2)
-		expect.Equal(t, got.FailOn, tdf.FailOnExit)
-		expect.Equal(t, got.Revision, 1)
-		expect.Equal(t, got.Deadline, end)
-		if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
-			t.Errorf("%+v", got)
-		}
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, define("a"), define("b"), define("c"))
+	end := tdf.Time(9e9)
+	mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
+	mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
+	mustBeSound(t, s)
+	expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
+	got := task(t, s, ids[0])
+	expect.Equal(t, got.EndBefore, end)
+	expect.Equal(t, got.MaxFails, 2)
+	expect.Equal(t, got.FailOn, tdf.FailOnExit)
+	expect.Equal(t, got.Revision, 1)
+	expect.Equal(t, got.Deadline, end)
+	if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
+		t.Errorf("%+v", got)
+	}
 }
 
 func TestChangeOfTimes(t *testing.T) {

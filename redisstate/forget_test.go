@@ -21,12 +21,12 @@ func TestForgottenWorkers(t *testing.T) {
 			_, _, err := s.TakeName(ctx, w, PriorOwner{})
 			must(t, err)
 			left := s.Redis.TTL(ctx, s.Keys.Worker(name)).Val()
-			want := max(180*time.Second, remember.Std())
+			want := max(3*time.Minute, remember.Std())
 			if remember == 0 {
 				want = UsuallyRemembered.Std()
 			}
 			expect.Compare(t, left, "<=", want, name)
-			expect.Compare(t, left, ">", want-10*time.Second, name)
+			expect.Compare(t, left, ">", want/2, name)
 		}
 		expect.Result(s.Drain(ctx, "drained", "me")).Is(t, true)
 		var foreign []any
@@ -56,6 +56,6 @@ func TestForgottenWorkers(t *testing.T) {
 			expect.True(t, s.Redis.SIsMember(ctx, s.Keys.WorkerNames(), name).Val(), name, "is unknown")
 		}
 		expect.Result(s.Drain(ctx, "drained", "")).Is(t, true)
-		expect.True(t, s.Redis.TTL(ctx, s.Keys.Worker("drained")).Val() <= 180*time.Second, "a worker that is no longer drained is remembered for another time")
+		expect.Compare(t, s.Redis.TTL(ctx, s.Keys.Worker("drained")).Val(), "<=", 3*time.Minute, "a worker that is no longer drained")
 	})
 }

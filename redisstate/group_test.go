@@ -23,36 +23,35 @@ func grouped(group string) tdf.Properties {
 
 // No script opens a task in a closed group. A task without a group and other groups are not concerned.
 func TestClosedGroup(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, grouped("g"), grouped("h"))
-		must(t, s.CloseGroup(t.Context(), "g"))
-		must(t, s.CloseGroup(t.Context(), "g"))
-		before := dump(t, s)
-		m := expect.Result(task(t, s, ids[1]).Cancel()).Value(t)
-		_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
-		_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
-		refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
-		for i, err := range refusals {
-			e := new(tdf.GroupError)
-			expect.MustTrue(t, errors.As(err, &e), "way", i, "to open a task", err)
-			expect.Equal(t, e.Group, "g", "way", i)
-			expect.FailsWith(t, err, tdf.ErrGroupClosed, "way", i)
-		}
-		expect.Equal(t, changed(t, before, dump(t, s)), "")
-		expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
-		outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
-		expect.NoError(t, err)
-		expect.NoError(t, outcomes[0].Err)
-		expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
-		expect.Fails(t, outcomes[2].Err, "")
-		mustOpen(t, s, define("x"), grouped("h"))
-		mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-		m, err = task(t, s, ids[0]).Reopen()
-		mustApply(t, s, m, err) // a retry is no opening
-		must(t, s.ExtendGroup(t.Context(), "g"))
-		mustOpen(t, s, grouped("g"))
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, grouped("g"), grouped("h"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	must(t, s.CloseGroup(t.Context(), "g"))
+	before := dump(t, s)
+	m := expect.Result(task(t, s, ids[1]).Cancel()).Value(t)
+	_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
+	_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
+	refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
+	for i, err := range refusals {
+		e := new(tdf.GroupError)
+		expect.MustTrue(t, errors.As(err, &e), "way", i, "to open a task", err)
+		expect.Equal(t, e.Group, "g", "way", i)
+		expect.FailsWith(t, err, tdf.ErrGroupClosed, "way", i)
+	}
+	expect.Equal(t, changed(t, before, dump(t, s)), "")
+	expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
+	expect.NoError(t, err)
+	expect.NoError(t, outcomes[0].Err)
+	expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
+	expect.Fails(t, outcomes[2].Err, "")
+	mustOpen(t, s, define("x"), grouped("h"))
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	m, err = task(t, s, ids[0]).Reopen()
+	mustApply(t, s, m, err) // a retry is no opening
+	must(t, s.ExtendGroup(t.Context(), "g"))
+	mustOpen(t, s, grouped("g"))
+	mustBeSound(t, s)
 }
 
 // When the last task of a closed group is removed, the mark vanishes.

@@ -31,27 +31,26 @@ func groupList(t *testing.T, s *Store, prefix string) (all []string) {
 
 // A group is in the list from its first task to its last one, whatever opens or removes them.
 func TestGroups(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		expect.Equal(t, groupNames(t, s, ""), "[]")
-		ids := mustOpen(t, s, grouped("b"), define("x"), grouped("a"), grouped("b"))
-		transaction(t, s, []tdf.Properties{grouped("t"), define("x"), grouped("t/1")})
-		d := grouped("u")
-		d.Unique = "k"
-		mustOpen(t, s, d)
-		must(t, s.CloseGroup(t.Context(), "a"))
-		expect.Equal(t, groupNames(t, s, ""), "[a open 1closed b open 2 t open 1 t/1 open 1 u open 1]")
-		expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
-		expect.Equal(t, groupNames(t, s, "t/2"), "[]")
-		for i, want := range []string{"[a open 1closed b open 1]", "[a open 1closed b open 1]", "[b open 1]", "[]"} {
-			mustMove(t, s, ids[i], (*tdf.Task).Cancel)
-			mustMove(t, s, ids[i], (*tdf.Task).Remove)
-			both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
-			expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
-		}
-		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[t t/1 u]", "names")
-		mustOpen(t, s, grouped("b"))
-		expect.Equal(t, groupNames(t, s, "b"), "[b open 1]")
-	})
+	s := newStore(t)
+	expect.Equal(t, groupNames(t, s, ""), "[]")
+	ids := mustOpen(t, s, grouped("b"), define("x"), grouped("a"), grouped("b"))
+	transaction(t, s, []tdf.Properties{grouped("t"), define("x"), grouped("t/1")})
+	d := grouped("u")
+	d.Unique = "k"
+	mustOpen(t, s, d)
+	must(t, s.CloseGroup(t.Context(), "a"))
+	expect.Equal(t, groupNames(t, s, ""), "[a open 1closed b open 2 t open 1 t/1 open 1 u open 1]")
+	expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
+	expect.Equal(t, groupNames(t, s, "t/2"), "[]")
+	for i, want := range []string{"[a open 1closed b open 1]", "[a open 1closed b open 1]", "[b open 1]", "[]"} {
+		mustMove(t, s, ids[i], (*tdf.Task).Cancel)
+		mustMove(t, s, ids[i], (*tdf.Task).Remove)
+		both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
+		expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
+	}
+	expect.Equal(t, fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.GroupNames(), 0, -1).Val()), "[t t/1 u]", "names")
+	mustOpen(t, s, grouped("b"))
+	expect.Equal(t, groupNames(t, s, "b"), "[b open 1]")
 }
 
 // Groups are ordered by the bytes of their names, and any text is a prefix or a name to begin after.
@@ -92,13 +91,12 @@ func TestAuditKeepsNamesOfGroups(t *testing.T) {
 
 // If another program has written the key of the names, no script refuses its tasks.
 func TestForeignNamesOfGroups(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
-		ids := mustOpen(t, s, grouped("g"))
-		transaction(t, s, []tdf.Properties{grouped("g")})
-		mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-		mustMove(t, s, ids[0], (*tdf.Task).Remove)
-		_, _, err := s.Groups(t.Context(), "", "", 1)
-		expect.True(t, err != nil, "groups of a string")
-	})
+	s := newStore(t)
+	s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
+	ids := mustOpen(t, s, grouped("g"))
+	transaction(t, s, []tdf.Properties{grouped("g")})
+	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	_, _, err := s.Groups(t.Context(), "", "", 1)
+	expect.True(t, err != nil, "groups of a string")
 }

@@ -124,31 +124,30 @@ func TestGuardsNameTheClaim(t *testing.T) {
 
 // A round knows the tasks that its result and its callback have opened, and only these.
 func TestFollowUpsOfARound(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, define("first"), define("other"))
-		claims := mustClaim(t, s, 2)
-		result := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
-		three := Unit{Moves: []tdf.Move{result}, Open: []tdf.Properties{define("a"), define("b"), define("c")}, ByRound: true}
-		for i := range 2 { // the second report comes too late, and opens nothing
-			err := expect.Result(s.Apply(t.Context(), "w", three)).Value(t)[0].Err
-			expect.True(t, (err == nil) == (i == 0), "report", i, err)
-		}
-		expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
-		settleMany(t, s)
-		archive := expect.Result(task(t, s, 1).Archive()).Value(t)
-		stale := archive
-		stale.Round++
-		expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{stale}, Open: []tdf.Properties{define("no")}})).Value(t)[0].Err != nil)
-		expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
-		expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{archive}, Open: []tdf.Properties{define("next")}})).Value(t)[0].Err)
-		expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 6, Last: 6})
-		transaction(t, s, []tdf.Properties{define("x")}, expect.Result(task(t, s, 3).Cancel()).Value(t))
-		expect.Equal(t, task(t, s, 3).Current().FollowUps, tdf.IDRange{}, "a transaction opens no follow-ups")
-		for _, text := range []string{"", "7", "7-", "-7", "x-y", "9-3", "0-4", "1-99999999999999", "1-9999999999999999999999", "1-2-3"} {
-			s.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)
-			expect.Equal(t, task(t, s, 2).Current().FollowUps, tdf.IDRange{}, text)
-		}
-	})
+	s := newStore(t)
+	mustOpen(t, s, define("first"), define("other"))
+	claims := mustClaim(t, s, 2)
+	result := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
+	three := Unit{Moves: []tdf.Move{result}, Open: []tdf.Properties{define("a"), define("b"), define("c")}, ByRound: true}
+	for i := range 2 { // the second report comes too late, and opens nothing
+		err := expect.Result(s.Apply(t.Context(), "w", three)).Value(t)[0].Err
+		expect.True(t, (err == nil) == (i == 0), "report", i, err)
+	}
+	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
+	settleMany(t, s)
+	archive := expect.Result(task(t, s, 1).Archive()).Value(t)
+	stale := archive
+	stale.Round++
+	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{stale}, Open: []tdf.Properties{define("no")}})).Value(t)[0].Err != nil)
+	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{archive}, Open: []tdf.Properties{define("next")}})).Value(t)[0].Err)
+	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 6, Last: 6})
+	transaction(t, s, []tdf.Properties{define("x")}, expect.Result(task(t, s, 3).Cancel()).Value(t))
+	expect.Equal(t, task(t, s, 3).Current().FollowUps, tdf.IDRange{}, "a transaction opens no follow-ups")
+	for _, text := range []string{"", "7", "7-", "-7", "x-y", "9-3", "0-4", "1-99999999999999", "1-9999999999999999999999", "1-2-3"} {
+		s.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)
+		expect.Equal(t, task(t, s, 2).Current().FollowUps, tdf.IDRange{}, text)
+	}
 }
 
 func settleMany(t *testing.T, s *Store) {

@@ -82,27 +82,26 @@ func TestHistoryAfterLostReplies(t *testing.T) {
 
 // Values of other programs are no entries, and cause no error.
 func TestHistoryOfOtherPrograms(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		s.KeepCounts()
-		succeed(s, "q", 8)
-		for step, text := range map[int64]string{
-			100: "", 101: "null", 102: `{"at":6000,"counts":{}}`, 103: `{"at":"x"}`, 104: `{"at":6241,"counts":{"` + succeeds + `":1e400}}`, 105: "\xff{", 107: `{"at":6421,"counts":null}`,
-		} {
-			must(t, s.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
-		}
-		must(t, s.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
-		must(t, s.KeepHistory(ctx, 6000+6*60))
-		expect.Equal(t, historyText(t, s, HistoryHour, 6430), "6421:0 ", "the hour")
-		expect.Equal(t, historyText(t, s, HistoryDay, 6430), "6360:8 ", "the day")
-		must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
-		must(t, s.Redis.ZAdd(ctx, s.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
-		must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("r"), succeeds, "9").Err())
-		present := expect.Result(s.PresentHistory(ctx, 6430)).Value(t)
-		expect.True(t, len(present.Counts) == 0, "after an overflow", present.Counts)
-		must(t, s.Redis.Set(ctx, s.Keys.Activity(), "x", 0).Err())
-		expect.Result(s.PresentHistory(ctx, 6430)).Fails(t, "WRONGTYPE")
-	})
+	s := newStore(t)
+	ctx := t.Context()
+	s.KeepCounts()
+	succeed(s, "q", 8)
+	for step, text := range map[int64]string{
+		100: "", 101: "null", 102: `{"at":6000,"counts":{}}`, 103: `{"at":"x"}`, 104: `{"at":6241,"counts":{"` + succeeds + `":1e400}}`, 105: "\xff{", 107: `{"at":6421,"counts":null}`,
+	} {
+		must(t, s.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
+	}
+	must(t, s.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
+	must(t, s.KeepHistory(ctx, 6000+6*60))
+	expect.Equal(t, historyText(t, s, HistoryHour, 6430), "6421:0 ", "the hour")
+	expect.Equal(t, historyText(t, s, HistoryDay, 6430), "6360:8 ", "the day")
+	must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
+	must(t, s.Redis.ZAdd(ctx, s.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
+	must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("r"), succeeds, "9").Err())
+	present := expect.Result(s.PresentHistory(ctx, 6430)).Value(t)
+	expect.True(t, len(present.Counts) == 0, "after an overflow", present.Counts)
+	must(t, s.Redis.Set(ctx, s.Keys.Activity(), "x", 0).Err())
+	expect.Result(s.PresentHistory(ctx, 6430)).Fails(t, "WRONGTYPE")
 }
 
 // A count that became smaller, or is negative, adds nothing.

@@ -98,29 +98,28 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
-			id := put(t, s, state)
-			found := task(t, s, id)
-			expect.MustEqual(t, found.State, state, "put made the task")
-			var moves []tdf.Move
-			for _, from := range tdf.States {
-				for _, to := range tdf.States {
-					for _, round := range []int{0, 1} {
-						if from != state || round != 0 {
-							moves = append(moves, tdf.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
-						}
+	s := newStore(t)
+	for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
+		id := put(t, s, state)
+		found := task(t, s, id)
+		expect.MustEqual(t, found.State, state, "put made the task")
+		var moves []tdf.Move
+		for _, from := range tdf.States {
+			for _, to := range tdf.States {
+				for _, round := range []int{0, 1} {
+					if from != state || round != 0 {
+						moves = append(moves, tdf.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
 					}
 				}
 			}
-			if state == tdf.Running {
-				moves = append(moves, tdf.Move{ID: id, From: state, To: tdf.Executed, Claim: "another"}, tdf.Move{ID: id, From: state, To: tdf.TimedOut, Due: "12.5"})
-			}
-			refused(t, s, state, moves...)
-			refused(t, s, tdf.None, tdf.Move{ID: id + 1000, From: state, To: tdf.Archived})
 		}
-		mustBeSound(t, s)
-	})
+		if state == tdf.Running {
+			moves = append(moves, tdf.Move{ID: id, From: state, To: tdf.Executed, Claim: "another"}, tdf.Move{ID: id, From: state, To: tdf.TimedOut, Due: "12.5"})
+		}
+		refused(t, s, state, moves...)
+		refused(t, s, tdf.None, tdf.Move{ID: id + 1000, From: state, To: tdf.Archived})
+	}
+	mustBeSound(t, s)
 }
 
 // refused checks that Redis refuses each of the moves, because the task is in the given state.
@@ -138,26 +137,25 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 }
 
 func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
-		archive := func(id int64) tdf.Move {
-			return tdf.Move{ID: id, Verb: tdf.VerbArchive, From: tdf.Succeeded, To: tdf.Archived, Set: []tdf.Field{{Name: "state", Value: "archived"}}}
-		}
-		outcomes, err := s.Apply(t.Context(), "manager",
-			Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
-			Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
-		)
-		expect.NoError(t, err)
-		expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
-		expect.NoError(t, outcomes[1].Err)
-		got := outcomes[1].IDs
-		expect.MustLen(t, got, 2)
-		expect.MustEqual(t, got[0], 4)
-		expect.Equal(t, got[1], 5)
-		expect.Equal(t, task(t, s, a).State, tdf.Succeeded, "the refused unit changed Redis, or the other unit did not change it")
-		expect.Equal(t, task(t, s, b).State, tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
+	archive := func(id int64) tdf.Move {
+		return tdf.Move{ID: id, Verb: tdf.VerbArchive, From: tdf.Succeeded, To: tdf.Archived, Set: []tdf.Field{{Name: "state", Value: "archived"}}}
+	}
+	outcomes, err := s.Apply(t.Context(), "manager",
+		Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
+		Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
+	)
+	expect.NoError(t, err)
+	expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
+	expect.NoError(t, outcomes[1].Err)
+	got := outcomes[1].IDs
+	expect.MustLen(t, got, 2)
+	expect.MustEqual(t, got[0], 4)
+	expect.Equal(t, got[1], 5)
+	expect.Equal(t, task(t, s, a).State, tdf.Succeeded, "the refused unit changed Redis, or the other unit did not change it")
+	expect.Equal(t, task(t, s, b).State, tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
+	mustBeSound(t, s)
 }
 
 // If a worker reports a result late, Redis still stores the end of the program as the time at which the task was

@@ -25,7 +25,7 @@ type handClock struct {
 }
 
 func (c *handClock) pass(seconds float64) {
-	c.now = c.now.Add(time.Duration(seconds * float64(time.Second)))
+	c.now = c.now.Add(tdf.Seconds(seconds).Std())
 	c.SetTime(c.now)
 }
 
@@ -778,16 +778,15 @@ func TestUnreadableLimits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"at_most=-1", "odd", "at_most=1e9", "rate=10", "rate=x/1", "at_most=2 rate=1/"} {
 		t.Run(limit, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				d := limitedBy("k")
-				mustOpen(t, s, d, define("y"))
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
-				for range 2 {
-					got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue)))
-					expect.True(t, !slices.Contains(got, 1), "claimed", got)
-					returnWaiting(t, s)
-				}
-			})
+			s := newStore(t)
+			d := limitedBy("k")
+			mustOpen(t, s, d, define("y"))
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
+			for range 2 {
+				got := claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue)))
+				expect.True(t, !slices.Contains(got, 1), "claimed", got)
+				returnWaiting(t, s)
+			}
 		})
 	}
 }
@@ -831,19 +830,18 @@ func TestForeignLimits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"", "at_most=+1", "rate=+10/1", "rate=10/1e0", "rate=10/+1", "at_most=2000000", "rate=5/0", "at_most=2  x=7"} {
 		t.Run(limit, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				d := limitedBy("k")
-				mustOpen(t, s, d, d, d)
-				mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
-				claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
-				must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
-				must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
-				returned := returnWaiting(t, s)
-				expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
-				must(t, s.RemoveLimit(t.Context(), "k"))
-				left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val()
-				expect.True(t, !left, "the limit is still there")
-			})
+			s := newStore(t)
+			d := limitedBy("k")
+			mustOpen(t, s, d, d, d)
+			mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
+			claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
+			returned := returnWaiting(t, s)
+			expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
+			must(t, s.RemoveLimit(t.Context(), "k"))
+			left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val()
+			expect.True(t, !left, "the limit is still there")
 		})
 	}
 }

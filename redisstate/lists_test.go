@@ -14,37 +14,36 @@ import (
 )
 
 func TestCountsAndListsByGroup(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		inGroup := func(group string) tdf.Properties {
-			d := define("x")
-			d.Group = group
-			return d
-		}
-		mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("a"), inGroup(""), inGroup("a b:c"))
-		c := mustClaim(t, s, 2)
-		mustExecute(t, s, c[1], tdf.Result{Exit: "0"})
-		mustSettle(t, s, 2)
-		for _, look := range []struct {
-			groups []string
-			want   string
-		}{
-			{nil, "open 3 running 1 succeeded 1"},
-			{[]string{"a"}, "open 1 running 1"},
-			{[]string{"b"}, "succeeded 1"},
-			{[]string{"b", "a"}, "open 1 running 1 succeeded 1"},
-			{[]string{"a b:c"}, "open 1"},
-			{[]string{"nobody"}, ""},
-		} {
-			counts := expect.Result(s.Counts(t.Context(), look.groups...)).Value(t)
-			expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
-		}
-		ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
-		expect.NoError(t, err)
-		expect.Equal(t, fmt.Sprint(ids), "[3]")
-		ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
-		expect.NoError(t, err)
-		expect.Equal(t, fmt.Sprint(ids), "[4]")
-	})
+	s := newStore(t)
+	inGroup := func(group string) tdf.Properties {
+		d := define("x")
+		d.Group = group
+		return d
+	}
+	mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("a"), inGroup(""), inGroup("a b:c"))
+	c := mustClaim(t, s, 2)
+	mustExecute(t, s, c[1], tdf.Result{Exit: "0"})
+	mustSettle(t, s, 2)
+	for _, look := range []struct {
+		groups []string
+		want   string
+	}{
+		{nil, "open 3 running 1 succeeded 1"},
+		{[]string{"a"}, "open 1 running 1"},
+		{[]string{"b"}, "succeeded 1"},
+		{[]string{"b", "a"}, "open 1 running 1 succeeded 1"},
+		{[]string{"a b:c"}, "open 1"},
+		{[]string{"nobody"}, ""},
+	} {
+		counts := expect.Result(s.Counts(t.Context(), look.groups...)).Value(t)
+		expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
+	}
+	ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
+	expect.NoError(t, err)
+	expect.Equal(t, fmt.Sprint(ids), "[3]")
+	ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
+	expect.NoError(t, err)
+	expect.Equal(t, fmt.Sprint(ids), "[4]")
 }
 
 func TestLargeBatchesAreSplit(t *testing.T) {
@@ -85,15 +84,14 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 }
 
 func TestPrograms(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		source := expect.Result(s.PutProgram(t.Context(), []byte("an archive\x00\xff"))).Value(t)
-		sum := strings.TrimPrefix(source, "redis:")
-		expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
-		got, err := s.Program(t.Context(), strings.Repeat("0", 64))
-		expect.Equal(t, got, nil)
-		expect.NoError(t, err)
-		expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
-	})
+	s := newStore(t)
+	source := expect.Result(s.PutProgram(t.Context(), []byte("an archive\x00\xff"))).Value(t)
+	sum := strings.TrimPrefix(source, "redis:")
+	expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
+	got, err := s.Program(t.Context(), strings.Repeat("0", 64))
+	expect.Equal(t, got, nil)
+	expect.NoError(t, err)
+	expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
 }
 
 // A list without numbers is no answer to Counts. A manager that believed it would end, because no task seems to be unfinished.
@@ -134,17 +132,16 @@ func infoOf(t *testing.T, s *Store) conn.Info {
 }
 
 func TestBetween(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		records := []Record{
-			{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},
-			{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": "900.5"}},
-			{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": "1000"}},
-			{ID: 4, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2000"}},
-			{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "100000000000"}},
-			{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
-		}
-		expect.Result(s.Restore(t.Context(), records...)).OK(t)
-		expect.Result(s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
-		expect.Result(s.Between(t.Context(), 950, tdf.Never, tdf.Open)).Is(t, 2, "Between counts … open tasks")
-	})
+	s := newStore(t)
+	records := []Record{
+		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},
+		{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": "900.5"}},
+		{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": "1000"}},
+		{ID: 4, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2000"}},
+		{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "100000000000"}},
+		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
+	}
+	expect.Result(s.Restore(t.Context(), records...)).OK(t)
+	expect.Result(s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
+	expect.Result(s.Between(t.Context(), 950, tdf.Never, tdf.Open)).Is(t, 2, "Between counts … open tasks")
 }

@@ -17,45 +17,44 @@ func TestPause(t *testing.T) {
 		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": {}, "another queue": {Queue: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				grouped := func(d tdf.Properties) tdf.Properties { d.Group = "g"; return d }
-				ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
-				offer := offerOf("a", "default")
-				running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
-				n, err := s.Pause(t.Context(), "ann", pause, pause)
-				expect.MustTrue(t, n != 0, n, err)
-				expect.NoError(t, err, n)
-				got := map[int64]bool{}
-				for range 5 {
-					for _, id := range claimedIDs(claimFor(t, s, 10, offer)) {
-						got[id] = true
-					}
+			s := newStore(t)
+			grouped := func(d tdf.Properties) tdf.Properties { d.Group = "g"; return d }
+			ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
+			offer := offerOf("a", "default")
+			running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
+			n, err := s.Pause(t.Context(), "ann", pause, pause)
+			expect.MustTrue(t, n != 0, n, err)
+			expect.NoError(t, err, n)
+			got := map[int64]bool{}
+			for range 5 {
+				for _, id := range claimedIDs(claimFor(t, s, 10, offer)) {
+					got[id] = true
 				}
-				for _, id := range ids {
-					x := task(t, s, id)
-					_, held := (tdf.Paused{pause}).Holds(&x.Properties)
-					if id != running.Task.ID {
-						expect.Equal(t, held, x.State == tdf.Open, "task", id)
-					}
+			}
+			for _, id := range ids {
+				x := task(t, s, id)
+				_, held := (tdf.Paused{pause}).Holds(&x.Properties)
+				if id != running.Task.ID {
+					expect.Equal(t, held, x.State == tdf.Open, "task", id)
 				}
-				outcomes := expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)
-				expect.NoError(t, outcomes[0].Err)
-				paused := expect.Result(s.Paused(t.Context())).Value(t)
-				expect.MustLen(t, paused, 1)
-				expect.MustEqual(t, paused[0].Pausable, pause)
-				expect.MustEqual(t, paused[0].By, "ann")
-				expect.NotEqual(t, paused[0].Since, 0)
-				expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
-				rest := claimedIDs(claimFor(t, s, 10, offer))
-				var want []int64
-				for _, i := range []int{2, 4, 0, 3, 5} {
-					if !got[ids[i]] {
-						want = append(want, ids[i])
-					}
+			}
+			outcomes := expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)
+			expect.NoError(t, outcomes[0].Err)
+			paused := expect.Result(s.Paused(t.Context())).Value(t)
+			expect.MustLen(t, paused, 1)
+			expect.MustEqual(t, paused[0].Pausable, pause)
+			expect.MustEqual(t, paused[0].By, "ann")
+			expect.NotEqual(t, paused[0].Since, 0)
+			expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
+			rest := claimedIDs(claimFor(t, s, 10, offer))
+			var want []int64
+			for _, i := range []int{2, 4, 0, 3, 5} {
+				if !got[ids[i]] {
+					want = append(want, ids[i])
 				}
-				expect.Equal(t, rest, want, "after the pause … were claimed")
-				mustBeSound(t, s)
-			})
+			}
+			expect.Equal(t, rest, want, "after the pause … were claimed")
+			mustBeSound(t, s)
 		})
 	}
 }

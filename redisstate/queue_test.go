@@ -319,15 +319,14 @@ func TestPlacesAreRepaired(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				id := mustOpen(t, s, placed("a", 5))[0]
-				damage(t, s, fmt.Sprint(id))
-				findings := expect.Result(s.Check(t.Context())).Value(t)
-				expect.MustLen(t, findings, 1)
-				expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
-				mustBeSound(t, s)
-				expect.Equal(t, claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))), []int64{id}, "claimed")
-			})
+			s := newStore(t)
+			id := mustOpen(t, s, placed("a", 5))[0]
+			damage(t, s, fmt.Sprint(id))
+			findings := expect.Result(s.Check(t.Context())).Value(t)
+			expect.MustLen(t, findings, 1)
+			expect.MustEqual(t, expect.Result(s.Repair(t.Context(), "audit", findings)).Value(t), 1, findings)
+			mustBeSound(t, s)
+			expect.Equal(t, claimedIDs(claimFor(t, s, 2, offerOf("default", "a"))), []int64{id}, "claimed")
 		})
 	}
 }

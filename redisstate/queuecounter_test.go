@@ -98,15 +98,14 @@ func TestCountQueuesWithManyPartitions(t *testing.T) {
 
 // A name or an index that another program has written is no queue.
 func TestCountForeignQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, inQueue("a"))
-		s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
-		s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
-		s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: groupScore(tdf.Open, 1), Member: "1"})
-		expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[{a 1 false}]")
-		s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
-		s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
-		s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
-		expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[]")
-	})
+	s := newStore(t)
+	mustOpen(t, s, inQueue("a"))
+	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
+	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
+	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: groupScore(tdf.Open, 1), Member: "1"})
+	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[{a 1 false}]")
+	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
+	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
+	s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
+	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[]")
 }

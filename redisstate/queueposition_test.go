@@ -13,21 +13,20 @@ import (
 )
 
 func TestQueuePosition(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		later := define("later")
-		later.StartAfter = 5e9
-		ids := mustOpen(t, s, later, define("first"), define("second"))
-		for id, want := range map[int64]QueuePosition{
-			ids[0]: {Listed: true, From: 5e9, Ahead: 2},
-			ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
-			99:     {},
-		} {
-			got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
-			diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
-			expect.NoError(t, err, "task", id, diff)
-			expect.Equal(t, diff, "", "task", id)
-		}
-	})
+	s := newStore(t)
+	later := define("later")
+	later.StartAfter = 5e9
+	ids := mustOpen(t, s, later, define("first"), define("second"))
+	for id, want := range map[int64]QueuePosition{
+		ids[0]: {Listed: true, From: 5e9, Ahead: 2},
+		ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
+		99:     {},
+	} {
+		got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
+		diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
+		expect.NoError(t, err, "task", id, diff)
+		expect.Equal(t, diff, "", "task", id)
+	}
 }
 
 // The position counts the tasks with a higher priority that may be claimed now, in the same partition.
@@ -65,20 +64,19 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 
 // Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.
 func TestPositionBehindALimit(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		mustLimit(t, s, "db", running(0))
-		low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
-		low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
-		ids := mustOpen(t, s, low, high, high, other)
-		claimFor(t, s, 3, offerOf("a"))
-		now := expect.Result(s.Now(t.Context())).Value(t)
-		waits := task(t, s, ids[0])
-		q := expect.Result(s.QueuePosition(t.Context(), waits, now+60)).Value(t)
-		expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
-		expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
-		expect.Equal(t, q.Ahead, 0)
-		expect.Equal(t, q.Higher, 2)
-	})
+	s := newStore(t)
+	mustLimit(t, s, "db", running(0))
+	low, high, other := placed("a", 1), placed("a", 5), placed("a", 9)
+	low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
+	ids := mustOpen(t, s, low, high, high, other)
+	claimFor(t, s, 3, offerOf("a"))
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	waits := task(t, s, ids[0])
+	q := expect.Result(s.QueuePosition(t.Context(), waits, now+60)).Value(t)
+	expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
+	expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
+	expect.Equal(t, q.Ahead, 0)
+	expect.Equal(t, q.Higher, 2)
 }
 
 func TestHasProgram(t *testing.T) {

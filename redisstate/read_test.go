@@ -368,21 +368,20 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 
 // Result reads all that the Move of a result needs, in the first round and in a later one.
 func TestReadResult(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		d := placed("q", 3)
-		d.Group, d.LimitKey, d.FailOn, d.EndBefore, d.Timeout = "g", "db", tdf.FailOnAny, 4e9, 60
-		mustOpen(t, s, d)
-		for round := range 2 {
-			c := claimFor(t, s, 1, offerOf("q")).Claims[0]
-			whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
-			read := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Result})).Value(t)
-			result := tdf.Result{Exit: "0", Started: whole.Task.Current().Entered[tdf.Running].Add(1), Seconds: 2}
-			want := expect.Result(whole.Task.Execute(c.ID, result)).Value(t)
-			got := expect.Result(read.Task.Execute(c.ID, result)).Value(t)
-			expect.True(t, cmp.Equal(got, want), cmp.Diff(want, got))
-			expect.Compare(t, got.Opened, ">", 0)
-			expect.Equal(t, read.Task.Round, round)
-			mustApply(t, s, expect.Result(whole.Task.Release("again")).Value(t), nil)
-		}
-	})
+	s := newStore(t)
+	d := placed("q", 3)
+	d.Group, d.LimitKey, d.FailOn, d.EndBefore, d.Timeout = "g", "db", tdf.FailOnAny, 4e9, 60
+	mustOpen(t, s, d)
+	for round := range 2 {
+		c := claimFor(t, s, 1, offerOf("q")).Claims[0]
+		whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
+		read := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Result})).Value(t)
+		result := tdf.Result{Exit: "0", Started: whole.Task.Current().Entered[tdf.Running].Add(1), Seconds: 2}
+		want := expect.Result(whole.Task.Execute(c.ID, result)).Value(t)
+		got := expect.Result(read.Task.Execute(c.ID, result)).Value(t)
+		expect.True(t, cmp.Equal(got, want), cmp.Diff(want, got))
+		expect.Compare(t, got.Opened, ">", 0)
+		expect.Equal(t, read.Task.Round, round)
+		mustApply(t, s, expect.Result(whole.Task.Release("again")).Value(t), nil)
+	}
 }

@@ -11,15 +11,14 @@ import (
 
 // Redis keeps the record of a client's calls for a day after the last call.
 func TestCallsAreRememberedForADay(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		for range 3 {
-			mustOpen(t, s, define("a"))
-			left := s.Redis.TTL(t.Context(), s.Keys.Calls(s.Boot())).Val()
-			expect.MustTrue(t, left > time.Hour, "the calls are remembered for", left)
-			s.Redis.Expire(t.Context(), s.Keys.Calls(s.Boot()), time.Minute) // as if almost a day had passed
-			s.Calls.Kept = s.Calls.Kept.Add(-24 * time.Hour)
-		}
-	})
+	s := newStore(t)
+	for range 3 {
+		mustOpen(t, s, define("a"))
+		left := s.Redis.TTL(t.Context(), s.Keys.Calls(s.Boot())).Val()
+		expect.MustTrue(t, left > time.Hour, "the calls are remembered for", left)
+		s.Redis.Expire(t.Context(), s.Keys.Calls(s.Boot()), time.Minute) // as if almost a day had passed
+		s.Calls.Kept = s.Calls.Kept.Add(-24 * time.Hour)
+	}
 }
 
 func TestAClosedClientLeavesNoRecord(t *testing.T) {

@@ -38,57 +38,55 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 
 // A replaced task and its successor change together, and only if the old task is as it was. A task that others need stays.
 func TestReplace(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		ids := mustOpen(t, s, grouped("g"), grouped("g"))
-		old, claimed := task(t, s, ids[0]), task(t, s, mustClaim(t, s, 1)[0].Task.ID)
-		m := expect.Result(old.Replace()).Value(t)
-		o := transaction(t, s, []tdf.Properties{grouped("g")}, m)
-		e := new(tdf.StateError)
-		expect.MustTrue(t, errors.As(o.Err, &e), "a running task", o.Err)
-		expect.Equal(t, e.ID, ids[0])
-		expect.Equal(t, e.State, tdf.Running)
-		_, err := claimed.Replace()
-		expect.True(t, errors.As(err, &e), err)
-		m = expect.Result(task(t, s, ids[1]).Replace()).Value(t)
-		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
-		expect.NoError(t, o.Err)
-		expect.Equal(t, o.IDs[0], ids[1]+1)
-		o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
-		expect.MustTrue(t, errors.As(o.Err, &e), "a task that is gone", o.Err)
-		expect.Equal(t, e.State, tdf.None)
-		d := define("x")
-		d.After = &tdf.Dependencies{Tasks: []int64{ids[1] + 1}}
-		mustOpen(t, s, d)
-		m = expect.Result(task(t, s, ids[1]+1).Replace()).Value(t)
-		expect.True(t, transaction(t, s, nil, m).Err != nil, "a task that another one waits for was removed")
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	ids := mustOpen(t, s, grouped("g"), grouped("g"))
+	old, claimed := task(t, s, ids[0]), task(t, s, mustClaim(t, s, 1)[0].Task.ID)
+	m := expect.Result(old.Replace()).Value(t)
+	o := transaction(t, s, []tdf.Properties{grouped("g")}, m)
+	e := new(tdf.StateError)
+	expect.MustTrue(t, errors.As(o.Err, &e), "a running task", o.Err)
+	expect.Equal(t, e.ID, ids[0])
+	expect.Equal(t, e.State, tdf.Running)
+	_, err := claimed.Replace()
+	expect.True(t, errors.As(err, &e), err)
+	m = expect.Result(task(t, s, ids[1]).Replace()).Value(t)
+	o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+	expect.NoError(t, o.Err)
+	expect.Equal(t, o.IDs[0], ids[1]+1)
+	o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+	expect.MustTrue(t, errors.As(o.Err, &e), "a task that is gone", o.Err)
+	expect.Equal(t, e.State, tdf.None)
+	d := define("x")
+	d.After = &tdf.Dependencies{Tasks: []int64{ids[1] + 1}}
+	mustOpen(t, s, d)
+	m = expect.Result(task(t, s, ids[1]+1).Replace()).Value(t)
+	expect.True(t, transaction(t, s, nil, m).Err != nil, "a task that another one waits for was removed")
+	mustBeSound(t, s)
 }
 
 // The tasks of a place come by the time from which they can be claimed, and any of those whose time has come is found.
 func TestPlaced(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		of := func(start tdf.Time) tdf.Properties {
-			d := grouped("g")
-			d.ByGroup, d.StartAfter = true, start
-			return d
-		}
-		place := func() string { d := of(0); return d.Place() }()
-		now := expect.Result(s.Now(t.Context())).Value(t)
-		expect.Result(s.AnyPlaced(t.Context(), place, now)).Is(t, 0)
-		expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
-		ids := mustOpen(t, s, of(now+500), of(0), of(now+100), of(0))
-		now = expect.Result(s.Now(t.Context())).Value(t)
-		expect.Result(s.Placed(t.Context(), place, 0, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
-		expect.Result(s.Placed(t.Context(), place, now, 0, 9)).Is(t, []int64{ids[1], ids[3]})
-		expect.Result(s.Placed(t.Context(), place, 0, 1, 2)).Is(t, []int64{ids[3], ids[2]})
-		expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
-		found := map[int64]bool{}
-		expect.Eventually(t, "both tasks are found", func() bool {
-			found[expect.Result(s.AnyPlaced(t.Context(), place, now)).Value(t)] = true
-			return len(found) == 2
-		})
-		expect.MustTrue(t, found[ids[1]], found)
-		expect.True(t, found[ids[3]], found)
+	s := newStore(t)
+	of := func(start tdf.Time) tdf.Properties {
+		d := grouped("g")
+		d.ByGroup, d.StartAfter = true, start
+		return d
+	}
+	place := func() string { d := of(0); return d.Place() }()
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	expect.Result(s.AnyPlaced(t.Context(), place, now)).Is(t, 0)
+	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
+	ids := mustOpen(t, s, of(now+500), of(0), of(now+100), of(0))
+	now = expect.Result(s.Now(t.Context())).Value(t)
+	expect.Result(s.Placed(t.Context(), place, 0, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
+	expect.Result(s.Placed(t.Context(), place, now, 0, 9)).Is(t, []int64{ids[1], ids[3]})
+	expect.Result(s.Placed(t.Context(), place, 0, 1, 2)).Is(t, []int64{ids[3], ids[2]})
+	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
+	found := map[int64]bool{}
+	expect.Eventually(t, "both tasks are found", func() bool {
+		found[expect.Result(s.AnyPlaced(t.Context(), place, now)).Value(t)] = true
+		return len(found) == 2
 	})
+	expect.MustTrue(t, found[ids[1]], found)
+	expect.True(t, found[ids[3]], found)
 }

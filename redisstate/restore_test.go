@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -107,31 +106,30 @@ func renewalsWithUpdates(claims []Claim) []Renewal {
 // A dump has no links. A task that still waits is linked again. But a task that has waited in its present round keeps the number
 // of its links, since without it, the time of the wait would count as a delay if Redis's clock is behind.
 func TestRestoreOfTasksThatHaveWaited(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
-			now := expect.Result(s.Now(t.Context())).Value(t)
-			h := tdf.Hash{
-				"state": "open", "round": "1", "program": "p", "source": "rsync:/p", "input": "x", "max_fails": "3", "after": "3", "links": "1",
-				"1:open": now.Add(3600).String(), "1:linked": "1", "ready": now.Add(7200).String(),
-			}
-			if place != "" {
-				h["place"] = place
-			}
-			expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
-			read := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Rules})).Value(t)
-			want := place == ""
-			expect.Equal(t, read.Task.Current().Linked == 1, want, "task", id)
-			expect.NotEqual(t, read.Task.Waits(), want, "task", id)
-			if place != "" {
-				continue
-			}
-			released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val()
-			expect.Equal(t, released, "1", "the end of task", id, "would release links of others")
-			m, ok := read.Task.Rescore(now.Add(7200), now, 0)
-			expect.True(t, ok, "with a clock that is behind, the task waits again", m)
-			expect.True(t, slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
+	s := newStore(t)
+	for id, place := range map[int64]string{7: "", 8: tdf.WaitingPlace} {
+		now := expect.Result(s.Now(t.Context())).Value(t)
+		h := tdf.Hash{
+			"state": "open", "round": "1", "program": "p", "source": "rsync:/p", "input": "x", "max_fails": "3", "after": "3", "links": "1",
+			"1:open": now.Add(3600).String(), "1:linked": "1", "ready": now.Add(7200).String(),
 		}
-	})
+		if place != "" {
+			h["place"] = place
+		}
+		expect.MustEqual(t, expect.Result(s.Restore(t.Context(), Record{ID: id, Hash: h})).Value(t), 1)
+		read := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Rules})).Value(t)
+		want := place == ""
+		expect.Equal(t, read.Task.Current().Linked == 1, want, "task", id)
+		expect.NotEqual(t, read.Task.Waits(), want, "task", id)
+		if place != "" {
+			continue
+		}
+		released := s.Redis.HGet(t.Context(), s.Keys.Task(id), "1:released").Val()
+		expect.Equal(t, released, "1", "the end of task", id, "would release links of others")
+		m, ok := read.Task.Rescore(now.Add(7200), now, 0)
+		expect.True(t, ok, "with a clock that is behind, the task waits again", m)
+		expect.True(t, slices.Contains(m.Clear, "ready"), "with a clock that is behind, the task waits again", m)
+	}
 }
 
 // If Restore is repeated, existing tasks stay unchanged, even if they have moved since they were restored. The counter
@@ -266,9 +264,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 func TestRestoreValuesIntoAFullRedis(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, "ns")
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits would never return
-	defer cancel()
-	expect.Result(s.RestoreValues(ctx, Value{ValueSetting, tdf.SettingMaxTasks, "5"})).FailsWith(t, conn.ErrFull)
+	expect.Result(s.RestoreValues(t.Context(), Value{ValueSetting, tdf.SettingMaxTasks, "5"})).FailsWith(t, conn.ErrFull)
 }
 
 // Records reads every task, whether its size is small or large.

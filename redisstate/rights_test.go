@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -35,16 +34,16 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 		"a renewal with an update": func(ctx context.Context) error { _, err := s.Renew(ctx, 60, news); return err },
 	} {
 		var forbidden *conn.ForbiddenError
-		if err := call(briefContext(t)); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
+		if err := call(t.Context()); !errors.As(err, &forbidden) || !strings.Contains(err.Error(), addr) || !strings.Contains(err.Error(), "grant ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	renewed := expect.Result(s.Renew(briefContext(t), 60, renewal)).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, renewal)).Value(t)
 	expect.NoError(t, renewed.Lost[0])
-	sizes := expect.Result(s.MemoryOf(briefContext(t), ids)).Value(t)
+	sizes := expect.Result(s.MemoryOf(t.Context(), ids)).Value(t)
 	expect.MustLen(t, sizes, 1)
 	expect.Equal(t, sizes[0], 0)
-	_, next, done, err := s.Walk(briefContext(t), WalkPage{phase: scanning, last: ids[0]}, 10)
+	_, next, done, err := s.Walk(t.Context(), WalkPage{phase: scanning, last: ids[0]}, 10)
 	expect.NoError(t, err)
 	expect.True(t, !done, "the walk", next, done, err)
 	expect.Equal(t, next.phase, listing)
@@ -61,20 +60,13 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	t.Cleanup(func() { operator.Close() })
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
-	if _, err := s.Counts(briefContext(t)); err != nil { // Counts runs a script
+	if _, err := s.Counts(t.Context()); err != nil { // Counts runs a script
 		t.Error(err)
 	}
 	var forbidden *conn.ForbiddenError
-	if _, err := s.Info(briefContext(t)); !errors.As(err, &forbidden) {
+	if _, err := s.Info(t.Context()); !errors.As(err, &forbidden) {
 		t.Errorf("%v", err)
 	}
-}
-
-// briefContext returns a context that ends after two minutes, so that a call fails instead of waiting for ever.
-func briefContext(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // If the user may not run one of the commands of the first check, Connect returns an error, which says that the user

@@ -23,6 +23,7 @@ type room struct {
 	settings tdf.Settings
 	memory   tdf.Memory
 	read     time.Time
+	clock    func() time.Time
 	logged   map[roomWait]bool // the waits that the log has reported
 }
 
@@ -77,13 +78,17 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	return settings, invalid, info.Memory(), nil
 }
 
-// ChangeSetting changes a setting of the namespace. All clients obey the new value within some seconds.
+// ChangeSetting changes a setting of the namespace. This client obeys the new value at once, and all others within some seconds.
 func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	settings := tdf.DefaultSettings()
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	return s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name)) })
+	err := s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name)) })
+	s.room.mu.Lock()
+	defer s.room.mu.Unlock()
+	s.room.read = time.Time{}
+	return err
 }
 
 // known returns the values of the room. It reads them again if they are older than the given time.
@@ -107,7 +112,7 @@ func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.settings, r.memory, r.read = settings, m, time.Now()
+	r.settings, r.memory, r.read = settings, m, r.clock()
 	return settings, m, nil
 }
 
@@ -120,7 +125,7 @@ func (r *room) get(age time.Duration) (settings tdf.Settings, m tdf.Memory, fres
 	case r.memory.Max == 0 && age == roomForClaims:
 		age = roomWithoutLimit
 	}
-	return r.settings, r.memory, !r.read.IsZero() && time.Since(r.read) < age
+	return r.settings, r.memory, !r.read.IsZero() && r.clock().Sub(r.read) < age
 }
 
 // changed records whether clients wait, and reports whether the log must say so.

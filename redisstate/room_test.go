@@ -276,17 +276,19 @@ func TestRoomCostsNoCommandPerCall(t *testing.T) {
 // Claims read the memory of a Redis without maxmemory more rarely, because they never wait for it.
 func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	now := time.Now()
+	s.room.clock = func() time.Time { return now }
 	reads := func(age time.Duration) int {
 		t.Helper()
-		s.room.read = time.Now().Add(-age)
+		s.room.read = now.Add(-age)
 		before := commandCalls(t, s, "info")
 		expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).OK(t)
 		return commandCalls(t, s, "info") - before - 1 // commandCalls itself reads INFO
 	}
 	reads(time.Hour)
-	expect.Equal(t, reads(10*time.Second), 0, "without maxmemory, after 10 s")
-	expect.Equal(t, reads(31*time.Second), 1, "without maxmemory, after 31 s")
+	expect.Equal(t, reads(2*roomForClaims), 0, "without maxmemory, after 10 s")
+	expect.Equal(t, reads(roomWithoutLimit), 1, "without maxmemory, after 30 s")
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1gb").Err())
 	reads(time.Hour)
-	expect.Equal(t, reads(10*time.Second), 1, "with maxmemory, after 10 s")
+	expect.Equal(t, reads(2*roomForClaims), 1, "with maxmemory, after 10 s")
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
@@ -35,7 +36,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Conn: c, room: room{reading: make(chan struct{}, 1), logged: map[roomWait]bool{}}}, nil
+	return &Store{Conn: c, room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}}}, nil
 }
 
 // Connect returns a Store as soon as Redis answers and passes the checks of Ready. It waits for Redis until ctx ends.

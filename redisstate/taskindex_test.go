@@ -34,41 +34,40 @@ func tasksIn(all []QueueCount) map[string]tdf.Counts {
 
 // A queue counts its tasks in each state, from its first task to its last one, whatever opens, moves or removes them.
 func TestTasksOfQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		mustBe := func(when, want string) {
-			t.Helper()
-			expect.Equal(t, tasksByQueue(t, s), want, when)
-		}
-		mustBe("without tasks", "map[]")
-		both := placed("b", 0)
-		both.Group = "g"
-		ids := mustOpen(t, s, placed("a", 0), placed("", 3), both, placed("a", 5))
-		transaction(t, s, []tdf.Properties{placed("c", 0), placed("", 0)})
-		unique := placed("a", 0)
-		unique.Unique = "k"
-		mustOpenUnique(t, s, unique)
-		mustBe("opened", "map[a:open 3 b:open 1 c:open 1]")
-		claims := claimFor(t, s, 2, offerOf("b", "a")).Claims
-		mustBe("claimed", "map[a:open 2 running 1 b:running 1 c:open 1]")
-		for _, c := range claims {
-			m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
-			mustApply(t, s, m, err)
-		}
-		mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
-		_, _, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), tdf.Never, 100)
-		expect.NoError(t, err)
-		mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
-		for _, id := range []int64{ids[2], ids[3]} {
-			mustMove(t, s, id, (*tdf.Task).Archive)
-		}
-		mustBe("archived", "map[a:open 2 archived 1 b:archived 1 c:open 1]")
-		mustBeSound(t, s)
-		for _, id := range []int64{ids[2], ids[3]} {
-			mustMove(t, s, id, (*tdf.Task).Remove)
-		}
-		mustBe("removed", "map[a:open 2 c:open 1]")
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	mustBe := func(when, want string) {
+		t.Helper()
+		expect.Equal(t, tasksByQueue(t, s), want, when)
+	}
+	mustBe("without tasks", "map[]")
+	both := placed("b", 0)
+	both.Group = "g"
+	ids := mustOpen(t, s, placed("a", 0), placed("", 3), both, placed("a", 5))
+	transaction(t, s, []tdf.Properties{placed("c", 0), placed("", 0)})
+	unique := placed("a", 0)
+	unique.Unique = "k"
+	mustOpenUnique(t, s, unique)
+	mustBe("opened", "map[a:open 3 b:open 1 c:open 1]")
+	claims := claimFor(t, s, 2, offerOf("b", "a")).Claims
+	mustBe("claimed", "map[a:open 2 running 1 b:running 1 c:open 1]")
+	for _, c := range claims {
+		m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+		mustApply(t, s, m, err)
+	}
+	mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
+	_, _, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), tdf.Never, 100)
+	expect.NoError(t, err)
+	mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
+	for _, id := range []int64{ids[2], ids[3]} {
+		mustMove(t, s, id, (*tdf.Task).Archive)
+	}
+	mustBe("archived", "map[a:open 2 archived 1 b:archived 1 c:open 1]")
+	mustBeSound(t, s)
+	for _, id := range []int64{ids[2], ids[3]} {
+		mustMove(t, s, id, (*tdf.Task).Remove)
+	}
+	mustBe("removed", "map[a:open 2 c:open 1]")
+	mustBeSound(t, s)
 }
 
 // When the queue of a task changes, its old queue no longer counts it. A move whose task was read before the change counts in the

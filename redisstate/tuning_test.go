@@ -15,7 +15,7 @@ func TestSetting(t *testing.T) {
 	s := connect(t, addr, redistest.Namespace(t))
 	expectSetting := func(name, want string) {
 		t.Helper()
-		expect.Result(s.setting(briefContext(t), name)).Is(t, want, name)
+		expect.Result(s.setting(t.Context(), name)).Is(t, want, name)
 	}
 	expectSetting("hash-max-listpack-value", "99")
 	expectSetting("no-such-setting", "")
@@ -28,7 +28,7 @@ func TestSetting(t *testing.T) {
 		must(t, s.Redis.ConfigSet(t.Context(), "hash-max-listpack-value", values.hash).Err())
 		must(t, s.Redis.ConfigSet(t.Context(), "zset-max-listpack-entries", values.zset).Err())
 		var found []string
-		for _, u := range expect.Result(s.Untuned(briefContext(t))).Value(t) {
+		for _, u := range expect.Result(s.Untuned(t.Context())).Value(t) {
 			found = append(found, u.Name+" is "+u.Found)
 		}
 		expect.Equal(t, strings.Join(found, ", "), values.untuned)

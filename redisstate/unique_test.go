@@ -33,33 +33,32 @@ func TestUnique(t *testing.T) {
 		tdf.UntilArchived: {tdf.Archived},
 	} {
 		t.Run(string(until), func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				for _, state := range tdf.States {
-					id := put(t, s, state)
-					key := string(state)
-					must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
-					must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
-					got := mustOpenUnique(t, s, keyed(key, until))
-					free := false
-					for _, f := range freeIn {
-						free = free || f == state
-					}
-					expect.NotEqual(t, got.Existing, free, "until", until, "and the holder is", state)
-					if !free {
-						expect.Equal(t, got.ID, id, "until", until, "and the holder is", state)
-					}
-					if free {
-						expect.NotEqual(t, got.ID, id, "until", until, "and the holder is", state)
-					}
-					if free { // so that no other state of this test claims the new task
-						mustMove(t, s, got.ID, (*tdf.Task).Cancel)
-					}
-					if state == tdf.Open {
-						mustMove(t, s, id, (*tdf.Task).Cancel)
-					}
+			s := newStore(t)
+			for _, state := range tdf.States {
+				id := put(t, s, state)
+				key := string(state)
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
+				must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), key, id).Err())
+				got := mustOpenUnique(t, s, keyed(key, until))
+				free := false
+				for _, f := range freeIn {
+					free = free || f == state
 				}
-				mustBeSound(t, s)
-			})
+				expect.NotEqual(t, got.Existing, free, "until", until, "and the holder is", state)
+				if !free {
+					expect.Equal(t, got.ID, id, "until", until, "and the holder is", state)
+				}
+				if free {
+					expect.NotEqual(t, got.ID, id, "until", until, "and the holder is", state)
+				}
+				if free { // so that no other state of this test claims the new task
+					mustMove(t, s, got.ID, (*tdf.Task).Cancel)
+				}
+				if state == tdf.Open {
+					mustMove(t, s, id, (*tdf.Task).Cancel)
+				}
+			}
+			mustBeSound(t, s)
 		})
 	}
 }
@@ -166,32 +165,31 @@ func TestOddUniqueKeys(t *testing.T) {
 
 // A task that is loaded from a dump takes its key, if it is in a state that holds the key.
 func TestRestoreTakesTheKey(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
-		mustOpenUnique(t, s, held)
-		id := mustOpenUnique(t, s, free).ID
-		mustMove(t, s, id, (*tdf.Task).Cancel)
-		all := records(t, s)
-		must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
-		expect.Result(s.Restore(t.Context(), all...)).OK(t)
-		got := mustOpenUnique(t, s, held)
-		expect.True(t, got.Existing, "the key of the open task", got)
-		expect.Equal(t, got.ID, 1)
-		if got := mustOpenUnique(t, s, free); got.Existing {
-			t.Errorf("the key of the cancelled task: %+v", got)
-		}
-		mustBeSound(t, s)
+	s := newStore(t)
+	held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
+	mustOpenUnique(t, s, held)
+	id := mustOpenUnique(t, s, free).ID
+	mustMove(t, s, id, (*tdf.Task).Cancel)
+	all := records(t, s)
+	must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
+	expect.Result(s.Restore(t.Context(), all...)).OK(t)
+	got := mustOpenUnique(t, s, held)
+	expect.True(t, got.Existing, "the key of the open task", got)
+	expect.Equal(t, got.ID, 1)
+	if got := mustOpenUnique(t, s, free); got.Existing {
+		t.Errorf("the key of the cancelled task: %+v", got)
+	}
+	mustBeSound(t, s)
 
-		stale := keyed("stale", tdf.UntilFinished)
-		mustMove(t, s, mustOpenUnique(t, s, stale).ID, (*tdf.Task).Cancel)
-		loaded := all[0]
-		loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
-		loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
-		expect.Result(s.Restore(t.Context(), loaded)).OK(t)
-		if got := mustOpenUnique(t, s, stale); !got.Existing || got.ID != 50 {
-			t.Errorf("a key with an entry of a cancelled task: %+v", got)
-		}
-	})
+	stale := keyed("stale", tdf.UntilFinished)
+	mustMove(t, s, mustOpenUnique(t, s, stale).ID, (*tdf.Task).Cancel)
+	loaded := all[0]
+	loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
+	loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
+	expect.Result(s.Restore(t.Context(), loaded)).OK(t)
+	if got := mustOpenUnique(t, s, stale); !got.Existing || got.ID != 50 {
+		t.Errorf("a key with an entry of a cancelled task: %+v", got)
+	}
 }
 
 // If Redis refuses one of several tasks, the answer says which tasks were opened.

@@ -76,25 +76,24 @@ func TestALostTokenWakes(t *testing.T) {
 
 // If open tasks remain after a claim, the claim wakes the next worker. So enough workers wake up for all tasks.
 func TestClaimWakesTheNextWorker(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		const workers = 12 // more workers than the largest number of tokens
-		woken := make(chan bool)
-		for range workers {
-			w := s.WakeWorker(nil)
-			defer w.Close()
-			go func() {
-				ok := w.Wait(t.Context(), ever)
-				s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
-				woken <- ok
-			}()
-		}
-		for range workers {
-			mustOpen(t, s, define("x"))
-		}
-		for range workers {
-			expect.True(t, <-woken, "not woken")
-		}
-	})
+	s := newStore(t)
+	const workers = 12 // more workers than the largest number of tokens
+	woken := make(chan bool)
+	for range workers {
+		w := s.WakeWorker(nil)
+		defer w.Close()
+		go func() {
+			ok := w.Wait(t.Context(), ever)
+			s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+			woken <- ok
+		}()
+	}
+	for range workers {
+		mustOpen(t, s, define("x"))
+	}
+	for range workers {
+		expect.True(t, <-woken, "not woken")
+	}
 }
 
 // If a woken worker does not want the open tasks, its claim still wakes the next worker.

@@ -88,29 +88,28 @@ func TestWalkCounts(t *testing.T) {
 // If the hash of a task was deleted by hand, a repair removes the task's id from the index of its group. The repair
 // removes no other id.
 func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		ctx := t.Context()
-		grouped := define("x")
-		grouped.Group = "a:b"
-		mustOpen(t, s, slices.Repeat([]tdf.Properties{grouped}, 300)...)
-		for id := int64(1); id <= 300; id += 2 {
-			s.Redis.Del(ctx, s.Keys.Task(id))
-			s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
-		}
-		s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
-		s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
-		findings, err := s.Check(ctx)
-		if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
-			t.Fatal(len(findings), findings[:min(3, len(findings))], err)
-		}
-		id := mustOpen(t, s, grouped)[0]
-		alive := Finding{Repair: findings[0].Repair}
-		alive.Repair.ID = id // the finding is about an id whose task now exists
-		expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
-		expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
-		expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
-		mustBeSound(t, s)
-	})
+	s := newStore(t)
+	ctx := t.Context()
+	grouped := define("x")
+	grouped.Group = "a:b"
+	mustOpen(t, s, slices.Repeat([]tdf.Properties{grouped}, 300)...)
+	for id := int64(1); id <= 300; id += 2 {
+		s.Redis.Del(ctx, s.Keys.Task(id))
+		s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
+	}
+	s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
+	s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
+	findings, err := s.Check(ctx)
+	if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
+		t.Fatal(len(findings), findings[:min(3, len(findings))], err)
+	}
+	id := mustOpen(t, s, grouped)[0]
+	alive := Finding{Repair: findings[0].Repair}
+	alive.Repair.ID = id // the finding is about an id whose task now exists
+	expect.Result(s.Repair(ctx, "repair", append(findings, alive))).Is(t, 150, "repaired")
+	expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("a:b")).Val(), 151, "ids are left in the group")
+	expect.Equal(t, s.Redis.ZCard(ctx, s.Keys.Group("open")).Val(), 1, "another namespace's list was changed")
+	mustBeSound(t, s)
 }
 
 // The check walks through the indexes of all groups, in pages of limited size.

@@ -1,10 +1,10 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -20,23 +20,7 @@ import (
 type leaper struct {
 	*site
 	leap func(by tdf.Seconds)
-	tick func() // updates the artificial clock
-	runs bool   // whether the clock is real; an artificial clock may stand still between two calls
-}
-
-// claim and claimable update the clock first. Tasks that one call opened have opening times a microsecond apart, and
-// all these times must be in the past.
-
-func (s *leaper) claim(lease tdf.Seconds) redisstate.Claim {
-	s.Helper()
-	s.tick()
-	return s.site.claim(lease)
-}
-
-func (s *leaper) claimable() []int64 {
-	s.Helper()
-	s.tick()
-	return s.site.claimable()
+	runs bool // whether the clock is real; an artificial clock may stand still between two calls
 }
 
 // onEachClock runs a test on an embedded Redis with an artificial clock, and on a real Redis. A test cannot make the
@@ -44,47 +28,44 @@ func (s *leaper) claimable() []int64 {
 func onEachClock(t *testing.T, test func(s *leaper)) {
 	t.Run("embedded", func(t *testing.T) {
 		r := miniredis.RunT(t)
-		clock := newClock(t, r)
+		c := &clock{r: r}
+		c.leap(0)
 		s := newSiteAt(t, r.Addr())
-		test(&leaper{s, clock.leap, func() { clock.leap(0) }, false})
+		s.store.Redis.AddHook(c)
+		s.cli.AddHook(c)
+		test(&leaper{s, c.leap, false})
 	})
 	t.Run("real", func(t *testing.T) {
 		s := newSite(t)
-		test(&leaper{s, func(by tdf.Seconds) { s.shift(-by) }, func() {}, true})
+		test(&leaper{s, func(by tdf.Seconds) { s.shift(-by) }, true})
 	})
 }
 
-// A clock is an artificial clock that runs, and can leap.
+// A clock is an artificial clock that can leap. It is a hook of go-redis, and runs before each command of the site.
 type clock struct {
-	mu sync.Mutex
 	by time.Duration
 	r  *miniredis.Miniredis
 }
 
-func newClock(t *testing.T, r *miniredis.Miniredis) *clock {
-	c := &clock{r: r}
-	c.leap(0)
-	ticker, done, ended := time.NewTicker(time.Millisecond), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		for {
-			select {
-			case <-ticker.C:
-				c.leap(0)
-			case <-done:
-				return
-			}
-		}
-	}()
-	t.Cleanup(func() { close(done); <-ended; ticker.Stop() })
-	return c
+func (c *clock) leap(by tdf.Seconds) {
+	c.by += by.Std()
+	c.r.SetTime(time.Now().Add(c.by))
 }
 
-func (c *clock) leap(by tdf.Seconds) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.by += time.Duration(float64(by) * float64(time.Second))
-	c.r.SetTime(time.Now().Add(c.by))
+func (c *clock) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *clock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.leap(0)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *clock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, all []redis.Cmder) error {
+		c.leap(0)
+		return next(ctx, all)
+	}
 }
 
 // shift adds a span to all times in Redis, and to the server's last reading of the clock.
@@ -197,7 +178,6 @@ func TestRescoringIsResumed(t *testing.T) {
 		}) {
 			s.Error("the open list is not in the order of ids")
 		}
-		s.tick()
 		late := s.cli.ZCount(s.Context(), s.ns+":open", "("+s.now().String(), "+inf").Val()
 		expect.True(s, late == 0, late, "tasks still have scores in the future")
 	})
@@ -232,8 +212,8 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.round()
 		expiredOnly("after the clock leapt back")
 		grace := s.grace()
-		expect.Compare(s, grace.Running, "<=", s.now().Add(31))
-		expect.Compare(s, grace.Open, "<=", s.now().Add(31))
+		expect.Compare(s, grace.Running, "<=", s.now().Add(outageGrace+1))
+		expect.Compare(s, grace.Open, "<=", s.now().Add(outageGrace+1))
 		due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val()
 		expect.True(s, tdf.Time(due) <= s.mustBe(1, tdf.Open, 0).EndBefore.Add(1), "task 1 is due at", due, tdf.Time(due).Sub(late.EndBefore), "after its end")
 		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 3 4]", "claimed")
@@ -268,30 +248,30 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		for _, name := range []string{"w", "beside"} {
-			expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 30})).OK(s)
+			expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: name, Lease: 300})).OK(s)
 		}
 		s.round()
 		bounded, byHand := define(), define()
 		bounded.Timeout, byHand.Timeout = 500, 500
 		s.open(define(), bounded, byHand, define())
-		dead := []redisstate.Claim{s.claim(30), s.claim(30)}
+		dead := []redisstate.Claim{s.claim(300), s.claim(300)}
 		s.claimByHand(3, "0", s.now())
-		living := s.claim(30)
+		living := s.claim(300)
 		s.leap(-3600)
 		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
-		renewed := expect.Result(s.store.Renew(s.Context(), 30, renewal)).Value(s)
+		renewed := expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s)
 		expect.NoError(s, renewed.Lost[0])
 		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		done := s.round()
 		expect.Equal(s, done["rescored"], 3, "the round did", done)
 		for _, c := range dead {
 			lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now())
-			expect.Compare(s, lease, "<=", 30, "task", c.Task.ID)
-			expect.Compare(s, lease, ">=", 20, "task", c.Task.ID)
+			expect.Compare(s, lease, "<=", 300, "task", c.Task.ID)
+			expect.Compare(s, lease, ">=", 100, "task", c.Task.ID)
 		}
 		deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now())
 		expect.Compare(s, deadline, "<=", 510)
-		expect.Compare(s, deadline, ">=", 400)
+		expect.Compare(s, deadline, ">=", 100)
 		entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]
 		expect.True(s, entered <= s.now(), "the original's round began at", entered)
 		expect.Equal(s, s.mustBe(4, tdf.Running, 0).LeaseUntil, kept, "the living worker's lease was")
@@ -337,9 +317,9 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 // The audit finds a lease that is too long even if no server noticed that the clock was set back.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s := newSite(t)
-	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30})).OK(s)
+	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 300})).OK(s)
 	s.open(define())
-	s.claim(30)
+	s.claim(300)
 	s.checkConsistent()
 	ahead := s.now().Add(3600)
 	s.do("HSET", "$task:1", "lease_until", ahead.String())
@@ -349,7 +329,7 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	expect.MustEqual(s, findings[0].Repair.Verb, tdf.VerbRescore)
 	s.round()
 	lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())
-	expect.True(s, lease <= 30, "the lease ends in", lease)
+	expect.True(s, lease <= 300, "the lease ends in", lease)
 	s.checkConsistent()
 }
 

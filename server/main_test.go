@@ -33,7 +33,10 @@ type site struct {
 	cli    *redis.Client
 }
 
-var settings = config.Server{RoundDuration: time.Second, OutageGrace: 30 * time.Second, AuditGrace: 0}
+// outageGrace is the grace period of the tests' servers, in seconds.
+const outageGrace = 600
+
+var settings = config.Server{RoundDuration: time.Minute, OutageGrace: outageGrace * time.Minute / 60}
 
 // onEach runs a test twice: with the embedded Redis and with a real Redis. Other tests use newSite, because the tests of
 // redisstate already run every script on the embedded Redis.

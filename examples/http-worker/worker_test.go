@@ -3,6 +3,7 @@ package httpworker
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"fmt"
 	"log/slog"
@@ -14,8 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -62,7 +63,7 @@ func TestKilledWorkers(t *testing.T) {
 				if c.program == "shout" {
 					input = "task " + input
 				}
-				all = append(all, manager.Definition{Program: c.program, Input: input, MaxLosses: new(kills + 1)})
+				all = append(all, manager.Definition{Program: c.program, Input: input, MaxLosses: new(1000)})
 			}
 			expect.Result(m.Open(t.Context(), all...)).OK(t)
 			for range kills {
@@ -96,7 +97,7 @@ func TestCampaign(t *testing.T) {
 	token := webtest.AddToken(t, m, access.Token{Name: "o", Role: access.Operator})
 	for range 2 {
 		c := exec.CommandContext(t.Context(), "./campaign.sh", "numbers")
-		c.Env, c.Stderr, c.WaitDelay = append(env, "TDF_TOKEN="+token), t.Output(), time.Minute
+		c.Env, c.Stderr = append(env, "TDF_TOKEN="+token), t.Output()
 		printed := expect.Result(c.Output()).Value(t)
 		rows := expect.Result(csv.NewReader(bytes.NewReader(printed)).ReadAll()).Value(t)
 		expect.Len(t, rows, 101)
@@ -131,16 +132,24 @@ func TestWorkerOfThePage(t *testing.T) {
 	expect.Contains(t, bad.LastRun().Error, "invalid literal")
 }
 
-// run starts a worker. The function kill ends it at once, with the programs that it runs.
+// run runs a worker, and starts it again if it ends, as it does if it was paused for longer than its lease. The function kill ends
+// it at once, with the programs that it runs.
 func run(t *testing.T, worker string, env []string) (kill func()) {
-	t.Helper()
-	c := exec.Command(worker, "w")
-	c.Env, c.Stderr = env, t.Output()
-	c.WaitDelay = time.Minute
-	expect.NoError(t, c.Start())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for ctx.Err() == nil {
+			c := exec.CommandContext(ctx, worker, "w")
+			c.Env, c.Stderr = env, t.Output()
+			c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+			_ = c.Run() // it was killed
+		}
+	}()
 	return func() {
-		expect.NoError(t, c.Process.Kill())
-		_ = c.Wait() // it was killed
+		cancel()
+		<-ended
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/gobuild"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -37,11 +38,7 @@ func TestTutorial(t *testing.T) {
 	write(t, filepath.Join(dir, "squares", "run.sh"), block(t, tutorial, "sh"))
 	write(t, filepath.Join(dir, "tdf.cfg"), block(t, tutorial, "ini"))
 	manager := filepath.Join(dir, "manager")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", manager, filepath.Join(dir, "main.go"))
-	build.Dir = root // the project's module, which the manager imports
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	expect.NoError(t, gobuild.Build(root, manager, filepath.Join(dir, "main.go"))) // the manager imports the project's module
 	run := exec.CommandContext(t.Context(), manager)
 	run.Dir, run.Env = dir, serving(t)
 	out := expect.Result(run.Output()).Value(t)

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -229,11 +228,7 @@ func childOf(t *testing.T, parent int) int {
 func TestEmbeddedRedisEnds(t *testing.T) {
 	r := expect.Result(Embedded(config.Redis{Host: "127.0.0.1", Port: 0})).Value(t)
 	r.Stop()
-	select {
-	case <-r.Ended():
-	case <-time.After(time.Minute):
-		t.Fatal("the embedded Redis has not ended")
-	}
+	<-r.Ended()
 	expect.NoError(t, r.Err())
 	r.Stop()
 }
@@ -252,9 +247,10 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 		r, _ := Serve(at, dir)
 		served <- r
 	}()
-	for _, err := os.Stat(filepath.Join(dir, "started")); err != nil; _, err = os.Stat(filepath.Join(dir, "started")) {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "redis-server starts", func() bool {
+		_, err := os.Stat(filepath.Join(dir, "started"))
+		return err == nil
+	})
 	other, err := net.Listen("tcp", at.Addr())
 	if err != nil {
 		t.Skip("a third process has taken the port: ", err)

@@ -42,13 +42,13 @@ func TestRedirectToALocalAddress(t *testing.T) {
 		local.URL: true, "http://localhost:" + port: true, "http://[::ffff:127.0.0.1]:" + port: true, "http://0.0.0.0:" + port: true,
 		"http://169.254.169.254/latest": true, "http://127.1.2.3:" + port: true,
 	} {
-		transport := NewTransport(10 * time.Second)
+		transport := NewTransport(time.Minute)
 		defer transport.CloseIdleConnections()
 		_, err := Client(elsewhere{transport, to}).Get("http://h.example/run.sh")
 		expect.Equal(t, errors.As(Reason(err), new(*RedirectError)), refused, to, requests, "requests")
 		expect.Equal(t, requests, 0, to)
 	}
-	transport := NewTransport(10 * time.Second)
+	transport := NewTransport(time.Minute)
 	defer transport.CloseIdleConnections()
 	resp := expect.Result(Client(transport).Get(local.URL + "/local")).Value(t) // the user has named this machine
 	resp.Body.Close()

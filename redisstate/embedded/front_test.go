@@ -209,15 +209,11 @@ func TestBlockingPop(t *testing.T) {
 // inLine waits until the wanted number of clients wait for a list.
 func inLine(t *testing.T, r *Redis, key string, want int) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+	expect.Eventually(t, fmt.Sprint(want, " clients wait for ", key), func() bool {
 		r.mu.Lock()
-		n := len(r.waiting[place{0, key}])
-		r.mu.Unlock()
-		if n == want {
-			return
-		}
-		expect.MustTrue(t, !time.Now().After(deadline), n, "clients wait for", key, "want", want)
-	}
+		defer r.mu.Unlock()
+		return len(r.waiting[place{0, key}]) == want
+	})
 }
 
 func TestBlockingPopRefuses(t *testing.T) {
