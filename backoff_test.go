@@ -27,9 +27,10 @@ func TestBackoffGrows(t *testing.T) {
 			task.Fails, task.Timeouts = before/2, before-before/2
 			task.StartAfter = 70
 			m := ending.end(task)
-			if m.To != Open || m.Score.After < want*0.8 || m.Score.After > want*1.2 || m.Score.Min != 70 {
-				t.Errorf("after %d rounds: the task is %s, with the score %+v; want a wait of about %v", before, m.To, m.Score, want)
-			}
+			expect.Equal(t, m.To, Open, before)
+			expect.Compare(t, m.Score.After, ">=", want*0.8, before)
+			expect.Compare(t, m.Score.After, "<=", want*1.2, before)
+			expect.Equal(t, m.Score.Min, 70, before)
 			expect.True(t, slices.Contains(m.Stamp, Stamp{"ready", m.Score}), "after", before, "rounds: the property ready is missing", m.Stamp)
 			expect.True(t, strings.HasSuffix(m.Note, fmt.Sprintf("reopened, waits %s s", m.Score.After)), "after", before, "rounds: the note is", m.Note)
 			checkRow(t, task, m)

@@ -36,9 +36,10 @@ func TestDependenciesRefuses(t *testing.T) {
 		expect.True(t, strings.HasPrefix(err.Error(), want), err, "want", want)
 	}
 	empty := waiting(&Dependencies{}, &Dependencies{})
-	if err := empty.Validate(); err != nil || empty.HasDependencies() || empty.FirstPlace() != "" {
-		t.Error(err, empty.FirstPlace())
-	}
+	err := empty.Validate()
+	expect.NoError(t, err)
+	expect.True(t, !empty.HasDependencies(), err, empty.FirstPlace())
+	expect.Equal(t, empty.FirstPlace(), "")
 }
 
 // A new task has all of its dependencies in its properties, each of them once. ParseTask reads them again.

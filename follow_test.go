@@ -2,10 +2,11 @@ package tdf
 
 import (
 	"errors"
-	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestFollow(t *testing.T) {
@@ -16,9 +17,8 @@ func TestFollow(t *testing.T) {
 	want := Defaults("p", "https://example.org/run.sh", "child")
 	want.Group, want.MaxFails, want.Owner, want.Generations, want.EndBefore, want.Timeout = "g", 9, "lab", 2, 2e9, 60
 	got, err := of.Follow(&Definition{Input: "child", MaxFails: new(9), Timeout: time.Minute, Owner: "other", Generations: new(100)})
-	if err != nil || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %v\nwant %+v", got, err, want)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, got, want)
 	if got, err := of.Follow(&Definition{Generations: new(0)}); err != nil || got.Generations != 0 {
 		t.Errorf("got %+v, %v", got, err)
 	}
@@ -37,9 +37,7 @@ func TestFollow(t *testing.T) {
 			t.Errorf("%s: error %v", name, err)
 		}
 	}
-	if _, err := of.Follow(&Definition{Group: "lab/g", Unique: "lab/k", After: &Dependencies{Tasks: []int64{of.ID}, Places: []int{1}}}); err != nil {
-		t.Error(err)
-	}
+	expect.Result(of.Follow(&Definition{Group: "lab/g", Unique: "lab/k", After: &Dependencies{Tasks: []int64{of.ID}, Places: []int{1}}})).OK(t)
 	of.Generations = 0
 	if _, err := of.Follow(&Definition{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "generations") {
 		t.Errorf("error %v", err)

@@ -15,12 +15,8 @@ func TestGroupMarks(t *testing.T) {
 	} {
 		got := mark.CheckOpening()
 		expect.True(t, got == want.opening, mark, "opening", got)
-		if got := mark.CheckDecision(false); got != want.decision {
-			t.Errorf("%q: decision: %v", mark, got)
-		}
-		if got := mark.CheckDecision(true); got != want.unfinished {
-			t.Errorf("%q: decision with unfinished tasks: %v", mark, got)
-		}
+		expect.FailsWith(t, mark.CheckDecision(false), want.decision, mark)
+		expect.FailsWith(t, mark.CheckDecision(true), want.unfinished, mark)
 		for _, state := range States {
 			expect.Equal(t, mark.IsComplete(Counts{state: 1}), mark != GroupOpen && state.Finished(), mark, "with a task that", state, "complete")
 		}

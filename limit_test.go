@@ -76,9 +76,10 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 		d.LimitKey, d.Queue, d.Priority = "db", "a", 5
 		return &Task{Properties: d, State: Open, PlacedIn: LimitPlace("db", 5)}
 	}
-	if x := waiting(); !x.WaitsForLimit() || x.OpenPlace() != "priority=5;limit=db" || !IsHeld(x.PlacedIn) {
-		t.Errorf("the place is %q", x.OpenPlace())
-	}
+	x := waiting()
+	expect.True(t, x.WaitsForLimit(), x.OpenPlace())
+	expect.Equal(t, x.OpenPlace(), "priority=5;limit=db")
+	expect.True(t, IsHeld(x.PlacedIn), x.OpenPlace())
 	for name, c := range map[string]struct {
 		c     Changes
 		place string

@@ -24,7 +24,7 @@ func TestPausableNames(t *testing.T) {
 		expect.Fails(t, p.Check(), "", "is valid")
 	}
 	halt := Pausable{Group: "g", Failures: 3}
-	if halt.IsReached(Counts{Failed: 1, TimedOut: 1, Expired: 5}) || !halt.IsReached(Counts{Failed: 2, TimedOut: 1}) || (Pausable{Group: "g"}).IsReached(Counts{Failed: 9}) {
-		t.Error("a wrong number of failures counts")
-	}
+	expect.True(t, !halt.IsReached(Counts{Failed: 1, TimedOut: 1, Expired: 5}), "a wrong number of failures counts")
+	expect.True(t, halt.IsReached(Counts{Failed: 2, TimedOut: 1}), "a wrong number of failures counts")
+	expect.True(t, !(Pausable{Group: "g"}).IsReached(Counts{Failed: 9}), "a wrong number of failures counts")
 }

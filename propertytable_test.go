@@ -117,7 +117,7 @@ func TestInvalidJSONOfDefinitions(t *testing.T) {
 		}
 		expect.True(t, errors.As(err, new(*PropertyError)), text, err, "want", want)
 	}
-	if err := json.Unmarshal([]byte(`{"campaign":"c"}`), &Changes{}); err == nil || err.Error() != "campaign: cannot change" {
-		t.Error(err)
-	}
+	err := json.Unmarshal([]byte(`{"campaign":"c"}`), &Changes{})
+	expect.MustTrue(t, err != nil, err)
+	expect.Equal(t, err.Error(), "campaign: cannot change")
 }

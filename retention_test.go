@@ -205,9 +205,9 @@ func TestInvalidKeepOutputs(t *testing.T) {
 	for _, keep := range []Seconds{0, -1, Seconds(math.NaN()), 1e12, Seconds(math.Inf(-1))} {
 		d := Defaults("p", "http://h/run.sh", "")
 		d.KeepOutputs = keep
-		if err := d.Validate(); err == nil || !strings.HasPrefix(err.Error(), "keep_outputs: ") {
-			t.Errorf("%v: %v", keep, err)
-		}
+		err := d.Validate()
+		expect.MustTrue(t, err != nil, keep, err)
+		expect.True(t, strings.HasPrefix(err.Error(), "keep_outputs: "), keep, err)
 	}
 	for _, value := range []string{"-1", "x", "0x1", "nan", "1e300"} {
 		task, err := ParseTask(1, Hash{"program": "p", "source": "http://h/run.sh", "state": "failed", "keep_outputs": value, "outputs_from": value})

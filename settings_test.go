@@ -19,9 +19,8 @@ func TestChangeSettings(t *testing.T) {
 		{"original_workers", "no", "no"},
 	} {
 		s := DefaultSettings()
-		if err := s.Change(c.name, c.value); err != nil || s.Value(c.name) != c.want {
-			t.Errorf("%s=%s: %s, %v", c.name, c.value, s.Value(c.name), err)
-		}
+		expect.NoError(t, s.Change(c.name, c.value), c.name, c.value)
+		expect.Equal(t, s.Value(c.name), c.want, c.name, c.value)
 	}
 	for name, values := range map[string][]string{
 		"max_tasks":        {"", "0", "-1", "1.5", "1e3", "1099511627776", "99999999999999999999", "Inf", "x", " 1"},

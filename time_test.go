@@ -47,7 +47,8 @@ func TestNeverAndForever(t *testing.T) {
 	expect.Equal(t, Forever.String(), "inf")
 	expect.Equal(t, Never.Std().Year(), 5138)
 	expect.Equal(t, Forever.Std(), Longest)
-	if Time(5).Add(Forever) != Never || Time(7).Sub(5) != 2 || For(1500*time.Millisecond) != 1.5 || Seconds(0.25).Std() != 250*time.Millisecond {
-		t.Error("the arithmetic of times or the conversion of durations is wrong")
-	}
+	expect.Equal(t, Time(5).Add(Forever), Never, "the arithmetic of times or the conversion of durations is wrong")
+	expect.Equal(t, Time(7).Sub(5), 2, "the arithmetic of times or the conversion of durations is wrong")
+	expect.Equal(t, For(1500*time.Millisecond), 1.5, "the arithmetic of times or the conversion of durations is wrong")
+	expect.Equal(t, Seconds(0.25).Std(), 250*time.Millisecond, "the arithmetic of times or the conversion of durations is wrong")
 }

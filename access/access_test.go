@@ -46,18 +46,17 @@ func TestToken(t *testing.T) {
 		"a zero digest":    {Token{Name: made.Name, Role: Operator}, text, now, false},
 		"the stored value": {read, made.Text(), now, false},
 	} {
-		if got := c.token.Accepts(c.text, c.at); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		expect.Equal(t, c.token.Accepts(c.text, c.at), c.want, name)
 	}
 }
 
 func TestTokenThatNeverExpires(t *testing.T) {
 	for _, expires := range []time.Time{{}, tdf.Never.Std()} {
 		made, text, err := New(Token{Name: "a", Role: Viewer, Created: now, Expires: expires})
-		if read, wrong := Parse("a", made.Text()); err != nil || wrong != nil || !read.Expires.IsZero() || !read.Accepts(text, tdf.Never.Std()) {
-			t.Errorf("expires %v: %+v, %v, %v", expires, read, err, wrong)
-		}
+		read := expect.Result(Parse("a", made.Text())).Value(t)
+		expect.NoError(t, err)
+		expect.True(t, read.Expires.IsZero(), expires, read, err)
+		expect.True(t, read.Accepts(text, tdf.Never.Std()), expires, read, err)
 	}
 }
 
@@ -96,13 +95,9 @@ func TestParseRefuses(t *testing.T) {
 		"", "null", "{}", "[]", "1", `"a"`, good[:len(good)-1], strings.Replace(good, "worker", "root", 1), strings.Replace(good, `"gpu"`, `""`, 1),
 		strings.Replace(good, `"sha256":"`, `"sha256":"AA`, 1), `{"role":"operator"}`, `{"role":"operator","sha256":""}`, `{"role":"operator","sha256":null}`,
 	} {
-		if got, err := Parse("a", text); err == nil {
-			t.Errorf("%s was read as %+v", text, got)
-		}
+		expect.Result(Parse("a", text)).Fails(t, "")
 	}
-	if _, err := Parse("a b", good); err == nil {
-		t.Error("an invalid name was read")
-	}
+	expect.Result(Parse("a b", good)).Fails(t, "", "an invalid name was read")
 }
 
 func FuzzNameIn(f *testing.F) {
@@ -113,8 +108,8 @@ func FuzzNameIn(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		name := NameIn(text)
 		valid := validName().MatchString(name) && strings.HasPrefix(text, prefix+name+"_") && len(text) <= longestText
-		if name != "" && !valid {
-			t.Errorf("%q has the name %q", text, name)
+		if name != "" {
+			expect.True(t, valid, text, name)
 		}
 	})
 }

@@ -42,8 +42,9 @@ func TestClaim(t *testing.T) {
 	} {
 		d := c.d
 		err := c.token.Claim(&d)
-		if forbidden := new(ForbiddenError); c.may != (err == nil) || err != nil && !errors.As(err, &forbidden) {
-			t.Errorf("%s: %v", name, err)
+		expect.Equal(t, c.may, err == nil, name)
+		if err != nil {
+			expect.True(t, errors.As(err, new(*ForbiddenError)), name, err)
 		}
 		if c.may {
 			expect.Equal(t, d.Owner, c.owner, name)
@@ -55,8 +56,6 @@ func TestClaim(t *testing.T) {
 func TestCheckQueue(t *testing.T) {
 	token := Token{Name: "w", Role: Worker, Queues: []string{tdf.DefaultQueue}}
 	for queue, may := range map[string]bool{"": true, "default": true, "q": false} {
-		if err := token.CheckQueue(queue); (err == nil) != may {
-			t.Errorf("queue %q: %v", queue, err)
-		}
+		expect.Equal(t, token.CheckQueue(queue) == nil, may, queue)
 	}
 }

@@ -89,9 +89,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	target := newManager(t, to)
 	first := int64(strings.Index(dump, "\n") + 1)
 	_, err := admin.New(target).Load(t.Context(), pipe{&meddled{strings.NewReader(dump), first, func() {
-		if _, err := testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", ""))); err != nil {
-			t.Error(err)
-		}
+		expect.Result(testspace.IDs(target.Open(t.Context(), define("new", "rsync:/p/run.sh", "")))).OK(t)
 	}}})
 	expect.FailsWith(t, err, redisstate.ErrIDTaken)
 	expect.Contains(t, err.Error(), "task 6: another task has this id")
@@ -115,9 +113,7 @@ func TestLoadOfBlankLines(t *testing.T) {
 		_, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(dump + "\nx")})
 		expect.Fails(t, err, "the dump continues")
 		expect.Contains(t, err.Error(), "load the whole dump again")
-		if _, err := admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)}); err != nil {
-			t.Errorf("%.20q: %v", text, err)
-		}
+		expect.Result(admin.New(target).Load(t.Context(), pipe{strings.NewReader(text)})).OK(t)
 		again := dumped(t, target)
 		expect.True(t, body(again, to) == body(dump, from), text, "got", body(again, to), "want", body(dump, from))
 	}

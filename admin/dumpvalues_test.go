@@ -86,9 +86,8 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 	must(t, target.SetLimit(t.Context(), "db", tdf.Limit{AtMost: 7}))
 	must(t, target.SetLimit(t.Context(), "same", tdf.Limit{AtMost: 3}))
 	done, err := admin.New(target).Load(t.Context(), strings.NewReader(dump))
-	if want := (admin.Loaded{Dumped: admin.Dumped{Tasks: 1, Values: 2}, Kept: 2}); err != nil || done != want {
-		t.Fatalf("loaded %+v, %v, want %+v", done, err, want)
-	}
+	expect.NoError(t, err)
+	expect.MustEqual(t, done, admin.Loaded{Dumped: admin.Dumped{Tasks: 1, Values: 2}, Kept: 2})
 	for _, want := range []string{`kind=limit name=db value="at_most=3" why="the namespace has another value`, `kind=group name=gone value="closed 5" why="the group has no tasks`} {
 		expect.Contains(t, log.String(), want, "logged")
 	}

@@ -4,7 +4,6 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -38,10 +37,10 @@ func TestEstimate(t *testing.T) {
 		"runs of no time at all":   {work: work{waiting: 100, slots: 1, runs: constant(9, 0), done: 50, period: 5}, low: 0, high: 0},
 	} {
 		e := estimated(c.work)
-		if !(math.Abs(float64(e.Low)-c.low) < 0.1) || !(math.Abs(float64(e.High)-c.high) < 0.1) ||
-			(e.Unknown == "") != (c.unknown == "") || !strings.Contains(e.Unknown, c.unknown) {
-			t.Errorf("%s: got %.1f to %.1f, %q; want %.1f to %.1f, %q", name, e.Low, e.High, e.Unknown, c.low, c.high, c.unknown)
-		}
+		expect.Compare(t, math.Abs(float64(e.Low)-c.low), "<", 0.1, name, c.unknown)
+		expect.Compare(t, math.Abs(float64(e.High)-c.high), "<", 0.1, name, c.unknown)
+		expect.Equal(t, e.Unknown == "", c.unknown == "", name, c.unknown)
+		expect.Contains(t, e.Unknown, c.unknown, name)
 	}
 }
 
@@ -92,9 +91,10 @@ func TestEstimateHolds(t *testing.T) {
 	}
 	within := float64(tries-early-late) / tries
 	t.Logf("%.0f %% within, %d early, %d late", 100*within, early, late)
-	if within < 0.75 || within > 0.95 || late > tries/5 || early > tries/5 {
-		t.Errorf("%.0f %% are within the estimate, %d early, %d late", 100*within, early, late)
-	}
+	expect.Compare(t, within, ">=", 0.75, early, late)
+	expect.Compare(t, within, "<=", 0.95, early, late)
+	expect.Compare(t, late, "<=", tries/5, early)
+	expect.Compare(t, early, "<=", tries/5, late)
 }
 
 func anyWork(r *rand.Rand) work {

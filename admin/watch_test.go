@@ -216,9 +216,9 @@ func TestStatsOfLostRounds(t *testing.T) {
 	expect.Result(s.Restore(ctx, records...)).OK(t)
 	alive(t, s, "w", "working", 2)
 	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
-	if stats.Counts[tdf.Running] != 3 || stats.Busy != 1 || stats.Slots != 2 {
-		t.Errorf("running %d, busy slots: %d of %d, want 3, 1 of 2", stats.Counts[tdf.Running], stats.Busy, stats.Slots)
-	}
+	expect.Equal(t, stats.Counts[tdf.Running], 3)
+	expect.Equal(t, stats.Busy, 1)
+	expect.Equal(t, stats.Slots, 2)
 }
 
 // A watch of all tasks, or of a group, has a separate count of the tasks that may not start yet.
@@ -246,9 +246,11 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 		estimate bool
 	}{"": {310, 310, true}, "g": {300, 300, true}, "later": {10, 0, false}, "soon": {0, 10, true}} {
 		s, err := admin.New(m).Watch(group).Look(t.Context())
-		if e := s.Estimate; err != nil || s.Later != want.later || math.Abs(e.Low.Seconds()-float64(want.low)) > 0.001 || (e.Unknown == "") != want.estimate {
-			t.Errorf("group %q: %d start later, %+v, %v; want %+v", group, s.Later, s.Estimate, err, want)
-		}
+		e := s.Estimate
+		expect.NoError(t, err, group)
+		expect.Equal(t, s.Later, want.later, group)
+		expect.Compare(t, math.Abs(e.Low.Seconds()-float64(want.low)), "<=", 0.001, group)
+		expect.Equal(t, e.Unknown == "", want.estimate, group)
 	}
 }
 
@@ -258,9 +260,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	addFinished(t, s, 1, 3, "g", "succeeded", "", "1")
 	addFinished(t, s, 11, 2, "g", "failed", "", "1")
-	if _, err := s.Restore(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}}); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})).OK(t)
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
 	expect.NoError(t, err)

@@ -234,9 +234,7 @@ func TestRemoveIsInterrupted(t *testing.T) {
 			step(t, root, o)
 			known := name != "the record is gone" // Remove ignores a program without a record, so the journal stays until the next fetch
 			checkRemove(t, f, known)
-			if got := snapshot(t, f.Dir); known != (len(got) == 0) {
-				t.Error(got)
-			}
+			expect.Equal(t, known, len(snapshot(t, f.Dir)) == 0)
 		})
 	}
 }
@@ -261,9 +259,7 @@ func TestRemoveDuringUse(t *testing.T) {
 	lastUsed(t, f.Dir, 4*week)
 	name, info, err = recordIn(root)
 	must(t, err)
-	if free, err := takeRecord(root, name, info); !free || err != nil {
-		t.Errorf("the record of an unused program was not taken: %v, %v", free, err)
-	}
+	expect.True(t, expect.Result(takeRecord(root, name, info)).Value(t))
 	if _, ok, err := f.Ready("prog", src); ok || err != nil {
 		t.Errorf("ready: %v, %v", ok, err)
 	}
@@ -279,9 +275,7 @@ func TestReadyRecordsTheLastUse(t *testing.T) {
 		_, ok, err := f.Ready("prog", src)
 		expect.MustTrue(t, ok, ok, err)
 		expect.NoError(t, err)
-		if now := lastUse(t, f.Dir).Abs(); (now < time.Minute) != written {
-			t.Errorf("last use %v ago, and %v ago after Ready", ago, now)
-		}
+		expect.Equal(t, lastUse(t, f.Dir).Abs() < time.Minute, written, ago)
 	}
 	lastUsed(t, f.Dir, week)
 	Touch(f.Dir, "prog")

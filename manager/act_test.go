@@ -27,9 +27,11 @@ func TestRetryAndCancel(t *testing.T) {
 	}
 	e := new(tdf.StateError)
 	expect.True(t, errors.As(skipped, &e), skipped, "does not wrap a *StateError")
-	if again := tm.Tasks()[2]; again.State != tdf.Open || again.Round != 1 || again.Reopens != 1 || again.Outcome != "" {
-		t.Errorf("the reopened task is %s in round %d, reopens %d, outcome %q", again.State, again.Round, again.Reopens, again.Outcome)
-	}
+	again := tm.Tasks()[2]
+	expect.Equal(t, again.State, tdf.Open)
+	expect.Equal(t, again.Round, 1)
+	expect.Equal(t, again.Reopens, 1)
+	expect.Equal(t, again.Outcome, "")
 	run(t, m, manager.Callbacks{})
 	expect.Result(m.Retry(ctx, manager.Changes{}, manager.ByIDs(ids...)...)).OK(t)
 	expect.Equal(t, len(tm.In(tdf.Open)), 3, "tasks are open")

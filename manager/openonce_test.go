@@ -57,9 +57,7 @@ func TestOpenOnce(t *testing.T) {
 				}
 			}
 			m := testspace.Manager(t, cfg)
-			if _, err := m.OpenOnce(t.Context(), "another key", c.definitions[0]); err != nil {
-				t.Error(err)
-			}
+			expect.Result(m.OpenOnce(t.Context(), "another key", c.definitions[0])).OK(t)
 			if _, err := m.OpenOnce(t.Context(), "key", testspace.Define("q", "rsync:/p/run.sh", "1")); !errors.Is(err, manager.ErrOtherRequest) || tdf.CodeOf(err) != tdf.CodeConflict {
 				t.Errorf("other definitions: %v", err)
 			}
@@ -86,9 +84,9 @@ func TestOpenOnceAtTheSameTime(t *testing.T) {
 	for range all.Range {
 		n++
 	}
-	if counts, err := testspace.Manager(t, cfg).Counts(t.Context()); err != nil || counts.Total() != 600 || n != 1 {
-		t.Errorf("%v, %v, and %d different answers", counts, err, n)
-	}
+	counts := expect.Result(testspace.Manager(t, cfg).Counts(t.Context())).Value(t)
+	expect.Equal(t, counts.Total(), 600, n)
+	expect.Equal(t, n, 1)
 }
 
 // A call that Redis refused, or that ended in the middle, can be repeated: only the missing tasks are opened.
@@ -100,15 +98,11 @@ func TestOpenOnceAfterARefusal(t *testing.T) {
 	limit := func(n string) { client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", n) }
 	limit("600")
 	_, err := testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", definitions...)
-	if tooMany := new(tdf.TasksLimitError); !errors.As(err, &tooMany) {
-		t.Fatal(err)
-	}
+	expect.MustTrue(t, errors.As(err, new(*tdf.TasksLimitError)), err)
 	if counts, err := testspace.Manager(t, cfg).Counts(t.Context()); err != nil || counts.Total() != 500 {
 		t.Fatal(counts, err)
 	}
-	if _, err := testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", definitions...); err == nil {
-		t.Error("the limit no longer holds")
-	}
+	expect.Result(testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", definitions...)).Fails(t, "", "the limit no longer holds")
 	limit("inf")
 	for range 2 {
 		ids, err := testspace.IDs(testspace.Manager(t, cfg).OpenOnce(t.Context(), "key", definitions...))
@@ -117,9 +111,9 @@ func TestOpenOnceAfterARefusal(t *testing.T) {
 		}
 	}
 	for _, key := range client.Keys(t.Context(), cfg.Namespace+":calls:once-*").Val() {
-		if life := client.TTL(t.Context(), key).Val(); life < 23*time.Hour || life > 24*time.Hour {
-			t.Errorf("%s expires in %v", key, life)
-		}
+		life := client.TTL(t.Context(), key).Val()
+		expect.Compare(t, life, ">=", 23*time.Hour, key)
+		expect.Compare(t, life, "<=", 24*time.Hour, key)
 	}
 }
 
@@ -145,9 +139,7 @@ func TestQueryOfOwner(t *testing.T) {
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
 	mine, others := testspace.Define("p", "rsync:/p/run.sh", "1"), testspace.Define("p", "rsync:/p/run.sh", "2")
 	mine.Owner, mine.CorrelationID, others.Owner = "ci", "call-1", "ci2"
-	if _, err := m.Open(t.Context(), mine, others, testspace.Define("p", "rsync:/p/run.sh", "3")); err != nil {
-		t.Fatal(err)
-	}
+	expect.Result(m.Open(t.Context(), mine, others, testspace.Define("p", "rsync:/p/run.sh", "3"))).OK(t)
 	for owner, want := range map[string]string{"ci": "[1]", "ci2": "[2]", "c": "[]", "*": "[]"} {
 		ids := []int64{}
 		for task, err := range m.List(t.Context(), manager.Query{Owner: owner}) {
@@ -169,9 +161,7 @@ func TestOpenOnceAmongOtherOpens(t *testing.T) {
 	var first sync.Map
 	for i := range 40 {
 		calls.Go(func() {
-			if _, err := m.Open(t.Context(), testspace.Define("plain", "rsync:/p/run.sh", "1")); err != nil {
-				t.Error(err)
-			}
+			expect.Result(m.Open(t.Context(), testspace.Define("plain", "rsync:/p/run.sh", "1"))).OK(t)
 		})
 		calls.Go(func() {
 			tasks, err := m.OpenOnce(t.Context(), fmt.Sprint(i), testspace.Define("once", "rsync:/p/run.sh", fmt.Sprint(i)))

@@ -153,9 +153,9 @@ func TestInvalidPipelines(t *testing.T) {
 	} {
 		p := tm.Manager.Pipeline("p")
 		define(p)
-		if err := p.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "run pipeline: ") {
-			t.Errorf("%v, want %q", err, want)
-		}
+		err := p.Run(t.Context())
+		expect.Fails(t, err, want)
+		expect.True(t, strings.HasPrefix(err.Error(), "run pipeline: "), err, want)
 		for _, err := range p.Tasks(t.Context(), "a") {
 			expect.Fails(t, err, want, "tasks")
 		}

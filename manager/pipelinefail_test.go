@@ -279,9 +279,10 @@ func TestTwoManagersOfOnePipeline(t *testing.T) {
 	both.Wait()
 	for _, stage := range []string{"p/a", "p/b"} {
 		all := strings.Fields(inputs(tm, stage))
-		if len(all) != 260 || all[0] != "0" || all[259] != "259" || !slices.IsSortedFunc(all, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y }) {
-			t.Errorf("stage %s: %d tasks", stage, len(all))
-		}
+		expect.MustLen(t, all, 260, stage)
+		expect.MustEqual(t, all[0], "0", stage)
+		expect.Equal(t, all[259], "259", stage)
+		expect.True(t, slices.IsSortedFunc(all, func(a, b string) int { x, _ := strconv.Atoi(a); y, _ := strconv.Atoi(b); return x - y }), stage, len(all))
 	}
 	checkArchived(t, tm, 521)
 	expect.True(t, log.Count("level=ERROR") == 0, log.String())

@@ -29,9 +29,11 @@ func TestBackoff(t *testing.T) {
 				got := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30})).Value(t)
 				expect.MustLen(t, got.Claims, 0)
 				waiting := task(t, s, id)
-				if wait := got.Next.Sub(got.Now); waiting.State != tdf.Open || wait < 390 || wait > 600 || waiting.Ready != got.Next {
-					t.Errorf("the task is %s, and waits for %v s; the property ready is %v s after the time at which a worker can claim the task", waiting.State, wait, waiting.Ready.Sub(got.Next))
-				}
+				wait := got.Next.Sub(got.Now)
+				expect.Equal(t, waiting.State, tdf.Open)
+				expect.Compare(t, wait, ">=", 390)
+				expect.Compare(t, wait, "<=", 600)
+				expect.Equal(t, waiting.Ready, got.Next)
 				m, err := waiting.Change(tdf.Changes{Input: new("y")})
 				mustApply(t, s, m, err)
 				expect.Equal(t, task(t, s, id).Ready, waiting.Ready, "a change of the input moved the end of the wait by … s")

@@ -88,9 +88,9 @@ func TestSlowClaimsStop(t *testing.T) {
 			mustOpen(t, s, all...)
 			for claimed := 0; claimed < tasks; {
 				c := claimFor(t, s, tasks, offer)
-				if n := len(c.Claims); n == 0 || n > 32 {
-					t.Fatalf("a claim got %d tasks after %d", n, claimed)
-				}
+				n := len(c.Claims)
+				expect.MustTrue(t, n != 0, n, claimed)
+				expect.MustTrue(t, n <= 32, n, claimed)
 				claimed += len(c.Claims)
 			}
 			mustBeSound(t, s)
@@ -144,9 +144,9 @@ func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	expect.MustEqual(t, of[0], 0)
 	expect.MustEqual(t, of[1], 1)
 	expect.MustEqual(t, of[129], 2)
-	if last := pieces[128].Report; last.FirstUpdate != 5+127*maxUpdatesPerCall || len(last.Updates) != maxUpdatesPerCall {
-		t.Errorf("the last piece has %d updates, and the first of them is update %d", len(last.Updates), last.FirstUpdate)
-	}
+	last := pieces[128].Report
+	expect.Equal(t, last.FirstUpdate, 5+127*maxUpdatesPerCall)
+	expect.Len(t, last.Updates, maxUpdatesPerCall)
 	for len(pieces) > 0 {
 		n, updates := renewalBatch(pieces), 0
 		for _, p := range pieces[:n] {

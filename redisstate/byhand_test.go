@@ -186,9 +186,7 @@ func TestReopenWithChanges(t *testing.T) {
 func TestDrain(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		w := WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
-		if known, err := s.Drain(t.Context(), "w", "me"); err != nil || known {
-			t.Errorf("%v, %v", known, err)
-		}
+		expect.True(t, !expect.Result(s.Drain(t.Context(), "w", "me")).Value(t))
 		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
 		known := expect.Result(s.Drain(t.Context(), "w", "me")).Value(t)
 		expect.True(t, known, known)

@@ -137,9 +137,9 @@ func TestRenew(t *testing.T) {
 	expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
 	begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
 	got := task(t, s, 1)
-	if err != nil || got.Deadline.String() != begun.Add(100).String() || got.Current().Started.String() != begun.String() {
-		t.Errorf("begun: deadline %v, started %v, %v", got.Deadline, got.Current().Started, err)
-	}
+	expect.NoError(t, err)
+	expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
+	expect.Equal(t, got.Current().Started.String(), begun.String())
 	now, err := renew(Renewal{Claim: c.ID})
 	if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
 		t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
@@ -234,9 +234,9 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	mustExecute(t, s, c, tdf.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
 	r := task(t, s, 1).Current()
-	if r.Started < ahead || r.Entered[tdf.Executed] < ahead || r.Entered[tdf.Succeeded] < r.Entered[tdf.Executed] {
-		t.Errorf("running at %v, started at %v, and the states were entered at %v", ahead, r.Started, r.Entered)
-	}
+	expect.Compare(t, r.Started, ">=", ahead)
+	expect.Compare(t, r.Entered[tdf.Executed], ">=", ahead)
+	expect.Compare(t, r.Entered[tdf.Succeeded], ">=", r.Entered[tdf.Executed])
 }
 
 // A claim skips tasks of programs that the worker avoids, even if many of these tasks are at the head of the queue.
@@ -263,9 +263,8 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 	}
 	expect.Equal(t, inputs(claimAll()), "well also", "claimed")
 	request.Avoid = nil
-	if got := inputs(claimAll()); !strings.HasPrefix(got, "x x x x x") {
-		t.Errorf("claimed %q", got)
-	}
+	got := inputs(claimAll())
+	expect.True(t, strings.HasPrefix(got, "x x x x x"), got)
 	mustBeSound(t, s)
 }
 

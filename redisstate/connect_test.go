@@ -214,9 +214,9 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 		"heartbeat": func() error { return s.ServerHeartbeat(t.Context(), "s", 1e9) },
 	} {
 		var refused *conn.RefusedError
-		if err := call(); !errors.As(err, &refused) || !strings.Contains(err.Error(), "has layout version 7") {
-			t.Errorf("%s: %v", name, err)
-		}
+		err := call()
+		expect.MustTrue(t, errors.As(err, &refused), name, err)
+		expect.Contains(t, err.Error(), "has layout version 7", name)
 	}
 	is(t, s, before)
 	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), conn.Schema, 0).Err())

@@ -65,9 +65,7 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 	}
 	slices.SortFunc(want, ListEntry.Compare)
 	for _, most := range []int{1, 7, 99, 399, 400, 5000} {
-		if got := walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}); !slices.Equal(got, want) {
-			t.Errorf("oldest first, pages of %d: %d entries of %d, or in another order", most, len(got), len(want))
-		}
+		expect.Equal(t, walk(t, s, ListQuery{States: states, OldestFirst: true}, most, func() {}), want, most)
 		got := walk(t, s, ListQuery{States: states}, most, func() {})
 		slices.Reverse(got)
 		expect.Equal(t, got, want, "newest first, pages of", most, "entries of … or in another order")
@@ -163,9 +161,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 	expect.Equal(t, got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error, "")
 	expect.Equal(t, got.Rounds.At(1).Worker, "")
 	want.Keep = func(*tdf.Task) bool { return false }
-	if stored, err := s.Read(t.Context(), []int64{id}, want); err != nil || stored[0].Task != nil {
-		t.Errorf("the read returned a task that Keep does not select: %v, %v", stored, err)
-	}
+	expect.Equal(t, expect.Result(s.Read(t.Context(), []int64{id}, want)).Value(t)[0].Task, nil)
 	ids := []int64{id, 99, id}
 	texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
 	for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
@@ -175,9 +171,8 @@ func TestReadFactsAndTexts(t *testing.T) {
 		if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
 			t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
 		}
-		if r := x.Task.Rounds.At(2); x.Task.Unread != tdf.TextLog|tdf.TextCheckpoint || r.Unread != tdf.TextResult|tdf.TextTail {
-			t.Errorf("the unread texts are %v and %v", x.Task.Unread, r.Unread)
-		}
+		expect.Equal(t, x.Task.Unread, tdf.TextLog|tdf.TextCheckpoint)
+		expect.Equal(t, x.Task.Rounds.At(2).Unread, tdf.TextResult|tdf.TextTail)
 	}
 }
 

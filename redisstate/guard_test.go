@@ -25,9 +25,7 @@ func TestGuardsHold(t *testing.T) {
 		guards = append(guards, task(t, s, put(t, s, state)).Require())
 	}
 	before := dump(t, s)
-	if o := transaction(t, s, nil, guards...); o.Err != nil {
-		t.Error(o.Err)
-	}
+	expect.NoError(t, transaction(t, s, nil, guards...).Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
 	expect.NoError(t, o.Err)
@@ -102,9 +100,7 @@ func TestKeysInOneUnit(t *testing.T) {
 		expect.NoError(t, outcomes[1].Err)
 		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
 		m := expect.Result(task(t, s, ids[2]).Archive()).Value(t)
-		if o := transaction(t, s, nil, reopen(ids[0]), m); o.Err != nil {
-			t.Errorf("task 3 gives its key to task 1: %v", o.Err)
-		}
+		expect.NoError(t, transaction(t, s, nil, reopen(ids[0]), m).Err)
 		if o := mustOpenUnique(t, s, d); o.ID != ids[0] || !o.Existing {
 			t.Errorf("%+v", o)
 		}

@@ -120,9 +120,10 @@ func TestLiveReports(t *testing.T) {
 		report(LiveReport{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
 		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
 		got := task(t, s, 1)
-		if r := got.Current(); r.Tail != tail || r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || got.Checkpoint != checkpoint {
-			t.Errorf("%+v", got)
-		}
+		r := got.Current()
+		expect.Equal(t, r.Tail, tail)
+		expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
+		expect.Equal(t, got.Checkpoint, checkpoint)
 		must(t, s.Follow(t.Context(), 1))
 		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 

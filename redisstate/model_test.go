@@ -78,8 +78,11 @@ func (p *player) answered(d tdf.Properties, id int64, existing bool) {
 	p.ledger.mu.Lock()
 	holder := p.ledger.holder(d.Unique)
 	p.ledger.mu.Unlock()
-	if want := d.Unique != "" && holder != 0; p.alone && (existing != want || existing && id != holder) {
-		p.t.Errorf("opening a task with the key %q, which task %d holds: task %d, existing: %v", d.Unique, holder, id, existing)
+	if p.alone {
+		expect.Equal(p.t, existing, d.Unique != "" && holder != 0, holder, id)
+		if existing {
+			expect.Equal(p.t, id, holder)
+		}
 	}
 	if !existing {
 		p.ledger.opened([]int64{id}, []tdf.Properties{d})
@@ -220,8 +223,8 @@ func (p *player) checkRefused(err error, fits bool) (refused bool) {
 	if refused = errors.As(err, new(*tdf.TasksLimitError)); !refused {
 		p.must(err)
 	}
-	if p.alone && refused == fits {
-		p.t.Errorf("%d tasks, and the limit is %d: %v", p.ledger.taskCount(), p.most, err)
+	if p.alone {
+		expect.NotEqual(p.t, refused, fits, p.most)
 	}
 	return refused
 }
@@ -364,8 +367,8 @@ func (p *player) claim(ctx context.Context) {
 		d := claim.Task.Properties
 		expect.Compare(p.t, d.EndBefore, ">", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		expect.Compare(p.t, d.StartAfter, "<=", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
-		if p.alone && !offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()) {
-			p.t.Errorf("task %d was claimed by a worker with %+v", claim.Task.ID, offer)
+		if p.alone {
+			expect.True(p.t, offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()), claim.Task.ID, offer)
 		}
 		if p.alone {
 			if by, held := p.paused.Holds(&task(p.t, p.s, claim.Task.ID).Properties); held {
@@ -457,8 +460,8 @@ func (p *player) renew(ctx context.Context) {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).followMoves()
-	if want := at == (place{tdf.Running, c.Task.Round}); p.alone && (renewed.Lost[0] == nil) != want {
-		p.t.Errorf("renew task %d, round %d, when the task was in %v: %v", c.Task.ID, c.Task.Round, at, renewed.Lost[0])
+	if p.alone {
+		expect.Equal(p.t, renewed.Lost[0] == nil, at == (place{tdf.Running, c.Task.Round}), c.Task.ID)
 	}
 }
 

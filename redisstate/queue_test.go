@@ -174,9 +174,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	for i, want := range []int{350, 250} { // the first claim also puts in tokens
 		before := commands()
 		expect.MustLen(t, claimFor(t, s, 15, offer).Claims, 15, "tasks were claimed")
-		if n := commands() - before; n > want {
-			t.Errorf("claim %d cost %d commands, want at most %d", i+1, n, want)
-		}
+		expect.Compare(t, commands()-before, "<=", want, "claim", i)
 	}
 	tokens := 0
 	for _, p := range names {
@@ -212,9 +210,10 @@ func TestManyPriorities(t *testing.T) {
 		claimed += len(c.Claims)
 		expect.MustTrue(t, len(c.Claims) != 0, "after", claimed, "tasks, a claim got nothing")
 	}
-	if c := claimFor(t, s, 100, offerOf("deadline")); len(c.Claims) > 0 || c.More || c.Next != 9e9 {
-		t.Errorf("got %d more tasks, more: %v, next: %v", len(c.Claims), c.More, c.Next)
-	}
+	c := claimFor(t, s, 100, offerOf("deadline"))
+	expect.Len(t, c.Claims, 0)
+	expect.True(t, !c.More, len(c.Claims), c.More, c.Next)
+	expect.Equal(t, c.Next, 9e9)
 }
 
 // A task that becomes due is claimed by its priority, and then the partition leaves no keys behind.

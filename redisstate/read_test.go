@@ -319,9 +319,13 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 		for rest := ids; len(rest) > 0; {
 			stored := expect.Result(s.Read(t.Context(), rest, Want{Fields: Whole, MaxBytes: most})).Value(t)
 			// If Redis does not report sizes, a few tasks are read before their sizes are known.
-			if n := len(stored); n < 1 || n > max(1, most/large) && n > hashesUnseen || stored[n-1].ID != rest[n-1] || stored[n-1].Task == nil {
-				t.Fatalf("%d tasks, up to task %d, with a limit of %d bytes", n, stored[max(0, n-1)].ID, most)
+			n := len(stored)
+			expect.MustTrue(t, n >= 1, n, stored[max(0, n-1)].ID, most)
+			if n > max(1, most/large) {
+				expect.MustTrue(t, n <= hashesUnseen, n, stored[max(0, n-1)].ID, most)
 			}
+			expect.MustEqual(t, stored[n-1].ID, rest[n-1], n, most)
+			expect.MustTrue(t, stored[n-1].Task != nil, n, stored[max(0, n-1)].ID, most)
 			real := infoOf(t, s)["redis_version"] != ""
 			if real {
 				expect.Compare(t, len(stored), "<=", max(1, most/large), most, "bytes")

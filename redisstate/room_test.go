@@ -191,9 +191,9 @@ func TestOpensWaitForMemory(t *testing.T) {
 	opened := make(chan error, 2)
 	go func() { _, err := s.Open(t.Context(), "m", define("c")); opened <- err }()
 	go func() { _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); opened <- err }()
-	if line := <-lines; !strings.Contains(line, "new tasks wait") || !strings.Contains(line, "remedy=") {
-		t.Error(line)
-	}
+	line := <-lines
+	expect.Contains(t, line, "new tasks wait")
+	expect.Contains(t, line, "remedy=")
 	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
 	mustSettle(t, s, 1)
 	m := expect.Result(task(t, s, 1).Archive()).Value(t)

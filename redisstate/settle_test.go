@@ -138,9 +138,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 		list = tdf.Succeeded
 	}
 	must(t, s.Redis.ZScore(ctx, s.Keys.List(list), fmt.Sprint(id)).Err(), name, "the task is not in", list)
-	if err := s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err(); (err == redis.Nil) != usual {
-		t.Errorf("%s: due: %v", name, err)
-	}
+	expect.Equal(t, s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err() == redis.Nil, usual, name)
 	if usual {
 		expect.Compare(t, got["0:succeeded"], ">=", got["0:executed"], name)
 	}

@@ -216,9 +216,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}
-	if o := decide(); !errors.Is(o.Err, ErrStageChanged) {
-		t.Errorf("%+v", o)
-	}
+	expect.FailsWith(t, decide().Err, ErrStageChanged)
 }
 
 // The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.

@@ -78,9 +78,7 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 // A report with new tasks that arrives in a second call, not as a repetition of the first one, opens no tasks.
 func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		if _, err := s.Open(t.Context(), "manager", define("parent")); err != nil {
-			t.Fatal(err)
-		}
+		expect.Result(s.Open(t.Context(), "manager", define("parent"))).OK(t)
 		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
 		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)

@@ -72,9 +72,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		}
 		refused("all are linked", ids[0], fmt.Sprintf("%d unfinished tasks need it", 1+len(waiting)), false)
 		m, _ := task(t, s, ids[2]).Remove()
-		if outcomes, err := s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}}); err != nil || outcomes[0].Err != nil {
-			t.Error(outcomes, err)
-		}
+		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
 	})
 }
 

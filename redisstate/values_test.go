@@ -62,9 +62,7 @@ func TestRestoreValues(t *testing.T) {
 			}
 			expect.Equal(t, allValues(t, other), want, "restored")
 		}
-		if v := other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(); v == version {
-			t.Error("claims do not read the restored pauses")
-		}
+		expect.NotEqual(t, other.Redis.HGet(t.Context(), other.Keys.Partitions(), "version").Val(), version, "claims do not read the restored pauses")
 		mark := expect.Result(other.GroupMark(t.Context(), "a")).Value(t)
 		expect.Equal(t, mark.Mark, tdf.GroupClosed)
 		expect.NotEqual(t, mark.Since, 0)

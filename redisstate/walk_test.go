@@ -100,9 +100,9 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
 	s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
 	findings, err := s.Check(ctx)
-	if err != nil || len(findings) != 150 || findings[0].Problem != `an id without a task, in the index of group "a:b"` {
-		t.Fatal(len(findings), findings[:min(3, len(findings))], err)
-	}
+	expect.NoError(t, err)
+	expect.MustLen(t, findings, 150)
+	expect.MustEqual(t, findings[0].Problem, `an id without a task, in the index of group "a:b"`)
 	id := mustOpen(t, s, grouped)[0]
 	alive := Finding{Repair: findings[0].Repair}
 	alive.Repair.ID = id // the finding is about an id whose task now exists

@@ -135,9 +135,10 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2 4 5 6]", "claimed")
 		left := s.cli.ZRangeWithScores(s.Context(), s.ns+":open", 0, -1).Val()
 		start, _ := tdf.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
-		if len(left) != 1 || left[0].Member != "3" || tdf.Time(left[0].Score) < start || tdf.Time(left[0].Score) > start.Add(0.001) {
-			s.Errorf("the list open contains %v; the start_after of task 3 is %v", left, start)
-		}
+		expect.MustLen(s, left, 1)
+		expect.MustEqual[any](s, left[0].Member, "3")
+		expect.MustTrue(s, tdf.Time(left[0].Score) >= start, left, start)
+		expect.Compare(s, tdf.Time(left[0].Score), "<=", start.Add(0.001))
 		entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered
 		expect.Compare(s, entered[tdf.Open], "<=", now)
 		expect.Compare(s, entered[tdf.Running], ">=", entered[tdf.Open])
@@ -167,9 +168,10 @@ func TestRescoringIsResumed(t *testing.T) {
 				all += done["rescored"]
 			}
 		}
-		if all != len(definitions) || second.ahead.busy || s.server.ahead.busy || s.grace().CheckFuture {
-			s.Errorf("%d of %d were rescored; busy: %v, %v", all, len(definitions), second.ahead.busy, s.server.ahead.busy)
-		}
+		expect.Equal(s, all, len(definitions))
+		expect.True(s, !second.ahead.busy, all, len(definitions), second.ahead.busy, s.server.ahead.busy)
+		expect.True(s, !s.server.ahead.busy, all, len(definitions), second.ahead.busy, s.server.ahead.busy)
+		expect.True(s, !s.grace().CheckFuture, all, len(definitions), second.ahead.busy, s.server.ahead.busy)
 		ids := s.cli.ZRange(s.Context(), s.ns+":open", 0, -1).Val()
 		if s.runs && !slices.IsSortedFunc(ids, func(a, b string) int {
 			x, _ := strconv.Atoi(a)

@@ -123,9 +123,9 @@ func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})).Value(s)
 	task := stored.Task
-	if task.State != state || task.Round != round || fmt.Sprint(stored.Lists) != fmt.Sprint([]tdf.State{state}) {
-		s.Fatalf("task %d is %+v in %v; want %s in round %d", id, task, stored.Lists, state, round)
-	}
+	expect.MustEqual(s, task.State, state, id, round)
+	expect.MustEqual(s, task.Round, round, id, state)
+	expect.MustEqual(s, fmt.Sprint(stored.Lists), fmt.Sprint([]tdf.State{state}), id, state, round)
 	return task
 }
 

@@ -72,9 +72,8 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	renewed := expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s)
 	expect.NoError(s, renewed.Lost[0])
 	done := Done{}
-	if err := s.server.apply(s.Context(), moves, done); err != nil || done.Total() != 0 {
-		s.Errorf("%v %v", done, err)
-	}
+	expect.NoError(s, s.server.apply(s.Context(), moves, done))
+	expect.Equal(s, done.Total(), 0)
 	s.mustBe(1, tdf.Running, 0)
 }
 

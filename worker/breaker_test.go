@@ -140,9 +140,8 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
 	want := []redisstate.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
-	if got := a.pauses(); !slices.Equal(got, want) || len(a.changed) != 1 {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Equal(t, a.pauses(), want)
+	expect.Len(t, a.changed, 1)
 	if avoid, probing := a.avoided(); len(avoid) > 0 || probing {
 		t.Errorf("the worker avoids %v", avoid)
 	}

@@ -27,9 +27,7 @@ func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := &roundIO{secrets: testsecret.Of(t, secret)}
 		for _, reason := range []error{errTimedOut, errStopping} {
-			if got := maskError(d, reason); got != reason {
-				t.Errorf("%q: %v became %v", secret, reason, got)
-			}
+			expect.FailsWith(t, maskError(d, reason), reason, secret)
 		}
 		for _, err := range []error{errTimedOut, errStopping, gone, Unfit(os.ErrNotExist)} {
 			got := maskError(d, fmt.Errorf("%s: %w", secret, err))

@@ -32,13 +32,13 @@ var directories = map[string]fault{
 			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 100_000)).Value(t)
 			const whole = 1 << 20 / 1000
 			for i, u := range updates {
-				if u.Number != i+1 || i < whole && u.Line != strings.Repeat("x", 999) {
-					t.Fatalf("the %d-th is number %d, %.50q", i+1, u.Number, u.Line)
+				expect.MustEqual(t, u.Number, i+1)
+				if i < whole {
+					expect.MustEqual(t, u.Line, strings.Repeat("x", 999))
 				}
 			}
-			if n := len(updates); n != whole+1 || updates[whole].Line != "[updates end here: more than 1048576 bytes (max_updates)]" {
-				t.Errorf("%d updates", n)
-			}
+			expect.MustLen(t, updates, whole+1)
+			expect.Equal(t, updates[whole].Line, "[updates end here: more than 1048576 bytes (max_updates)]")
 		},
 	},
 	"files are collected": {
@@ -87,9 +87,9 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		log: `error="result.json: it is not JSON`,
 		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
 			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 10)).Value(t)
-			if len(updates) != 1 || updates[0].Line != "did ***" || task.Current().Progress.Text != "at ***" {
-				t.Errorf("updates %v, progress %v", updates, task.Current().Progress)
-			}
+			expect.MustLen(t, updates, 1)
+			expect.Equal(t, updates[0].Line, "did ***")
+			expect.Equal(t, task.Current().Progress.Text, "at ***")
 			fileHas(t, r.path("p/results/w1-2-0.out"), "out: "+secret+"\n")
 			if info, err := os.Stat(r.path("p/results/w1-2-0.out")); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("the output file: %v, %v", info.Mode(), err)

@@ -3,10 +3,10 @@ package worker
 import (
 	"errors"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // If the user of the programs owns the directory of an env_file, this user still cannot make root read another file.
@@ -21,7 +21,7 @@ func TestEnvFileFollowsNoLinkOfAProgram(t *testing.T) {
 	id := w.lastChance(w.open(""))
 	w.runOnce(w.worker())
 	const want = "p/secrets.env: it is a symbolic link that another user made, or could have made"
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), want) {
-		t.Errorf("%s: %q, error %q; want %q", got.State, got.LastOutput(), got.LastError(), want)
-	}
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), want)
 }

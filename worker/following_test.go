@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
@@ -38,9 +39,8 @@ echo "ran $1"
 	must(t, w.store.CloseGroup(t.Context(), "g"))
 	worker := w.worker()
 	w.runOnce(worker)
-	if got := w.task(root); got.State != tdf.Executed || w.lastID() != root+3 {
-		t.Fatalf("%s, %q, the last task is %d", got.State, got.LastError(), w.lastID())
-	}
+	expect.MustEqual(t, w.task(root).State, tdf.Executed)
+	expect.MustEqual(t, w.lastID(), root+3)
 	a, b, c := w.task(root+1), w.task(root+2), w.task(root+3)
 	for _, child := range []*tdf.Task{a, b} {
 		if child.Group != "g" || child.Source != handMade || child.MaxFails != 3 || child.Meta != "" || child.Unique != "" || child.Generations != 6 {
@@ -105,9 +105,10 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 			last := w.lastID()
 			w.runOnce(w.workerOn(w.connect(redistest.Shared(t)))) // the connection has not read the settings before
 			got := w.finished(id)
-			if got.State != tdf.Failed || !strings.Contains(got.LastError(), c.want) || got.LastOutput() != "out\n" || w.lastID() != last {
-				t.Errorf("%s, error %q, output %q, %d new tasks; want the error %q", got.State, got.LastError(), got.LastOutput(), w.lastID()-last, c.want)
-			}
+			expect.Equal(t, got.State, tdf.Failed, c.want)
+			expect.Contains(t, got.LastError(), c.want)
+			expect.Equal(t, got.LastOutput(), "out\n", c.want)
+			expect.Equal(t, w.lastID(), last, c.want)
 		})
 	}
 }
@@ -124,18 +125,15 @@ exit 1
 	id := w.open("", func(d *tdf.Properties) { d.MaxFails, d.FailOn = 1, tdf.FailOnExit })
 	worker, s := w.worker(), w.newServer()
 	w.runOnce(worker)
-	if w.lastID() != id {
-		t.Error("a failed round has opened a task")
-	}
+	expect.Equal(t, w.lastID(), id, "a failed round has opened a task")
 	eventually(t, "the next round", func() bool {
 		_, err := s.RunOnce(t.Context())
 		must(t, err)
 		return w.task(id).State == tdf.Open
 	})
 	w.runOnce(worker)
-	if got := w.finished(id); got.State != tdf.Succeeded || w.lastID() != id+1 {
-		t.Errorf("%s, %q, %d new tasks", got.State, got.LastError(), w.lastID()-id)
-	}
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
+	expect.Equal(t, w.lastID(), id+1)
 }
 
 // A user takes the task from its worker while the round runs. Redis refuses the report together with its tasks.
@@ -146,9 +144,8 @@ func TestALostRoundOpensNoTasks(t *testing.T) {
 		w.requeue(id)
 		return r.Open(tdf.Definition{Input: "child"})
 	})))
-	if got := w.task(id); got.State != tdf.Open || w.lastID() != id {
-		t.Errorf("%s, %d new tasks", got.State, w.lastID()-id)
-	}
+	expect.Equal(t, w.task(id).State, tdf.Open)
+	expect.Equal(t, w.lastID(), id)
 }
 
 // The replies to the reports are lost. The worker repeats its calls, and the tasks are opened once.
@@ -161,9 +158,9 @@ func TestTasksOfARepeatedReportAreOpenedOnce(t *testing.T) {
 		return r.Open(tdf.Definition{Input: "1"}, tdf.Definition{Input: "2"})
 	}))
 	w.runOnce(worker)
-	if got := w.task(id); got.State != tdf.Executed || w.lastID() != id+2 || proxy.Dropped() != 3 {
-		t.Errorf("%s, %d new tasks, %d replies were dropped", got.State, w.lastID()-id, proxy.Dropped())
-	}
+	expect.Equal(t, w.task(id).State, tdf.Executed)
+	expect.Equal(t, w.lastID(), id+2)
+	expect.Equal(t, proxy.Dropped(), 3)
 }
 
 // A handler's tasks are checked like those of a program.
@@ -173,9 +170,10 @@ func TestAHandlerOpensTooManyTasks(t *testing.T) {
 	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 		return errors.Join(r.Open(make([]tdf.Definition, tdf.MaxFollowing)...), r.Open(tdf.Definition{}))
 	})))
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "more than 1000 tasks are too many") || w.lastID() != id {
-		t.Errorf("%s, %q, %d new tasks", got.State, got.LastError(), w.lastID()-id)
-	}
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "more than 1000 tasks are too many")
+	expect.Equal(t, w.lastID(), id)
 	other := w.open("", forHandler("p"))
 	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
 		return r.Open(tdf.Definition{}, tdf.Definition{Timeout: -1})
@@ -195,9 +193,10 @@ func TestGenerationsEnd(t *testing.T) {
 	for range 4 {
 		w.runOnce(worker)
 	}
-	if got := w.finished(id + 3); got.State != tdf.Failed || !strings.Contains(got.LastError(), "generations") || w.lastID() != id+3 {
-		t.Errorf("%s, %q, %d new tasks", got.State, got.LastError(), w.lastID()-id)
-	}
+	got := w.finished(id + 3)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "generations")
+	expect.Equal(t, w.lastID(), id+3)
 }
 
 // closed makes a closed group with one task.

@@ -351,9 +351,8 @@ func TestHandlerIgnoresThatItsOutputIsLost(t *testing.T) {
 		return nil
 	})))
 	got := w.finished(id)
-	if got.State != tdf.Failed || !strings.Contains(got.LastError(), "stdout could not be stored: ") {
-		t.Errorf("the task is %s, with the error %q and %d bytes of output", got.State, got.LastError(), len(got.LastOutput()))
-	}
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "stdout could not be stored: ")
 }
 
 // errOther is an error that a handler may get from a manager, about another task.

@@ -173,9 +173,10 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			close(release)
 			end()
 			for _, id := range []int64{small, large} {
-				if got := w.finished(id); got.State != tdf.Succeeded || got.Losses != 0 || len(got.Checkpoint) != map[int64]int{large: 1 << 20}[id] {
-					t.Errorf("task %d is %s, with a checkpoint of %d bytes\n%s", id, got.State, len(got.Checkpoint), got.Log)
-				}
+				got := w.finished(id)
+				expect.Equal(t, got.State, tdf.Succeeded, id)
+				expect.Equal(t, got.Losses, 0, id)
+				expect.Len(t, got.Checkpoint, map[int64]int{large: 1 << 20}[id], id)
 			}
 		})
 	}

@@ -59,9 +59,8 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	for _, c := range []struct{ renewed, next time.Duration }{{0, time.Hour}, {-59 * time.Minute, time.Minute}} {
 		renewed := now.Add(c.renewed)
 		e.renewed.Store(&renewed)
-		if got := s.endWithoutLease(now); got != c.next || e.ctx.Err() != nil {
-			t.Errorf("renewed %v ago: next in %v, %v", c.renewed, got, context.Cause(e.ctx))
-		}
+		expect.Equal(t, s.endWithoutLease(now), c.next, c.renewed)
+		expect.NoError(t, e.ctx.Err(), c.renewed)
 	}
 	s.endWithoutLease(now.Add(time.Minute))
 	got := context.Cause(e.ctx)
@@ -95,9 +94,8 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	}
 	counts := func(what string, arriving time.Time) {
 		t.Helper()
-		if renewed := *s.executions()[0].renewed.Load(); !renewed.Before(arriving) {
-			t.Errorf("%s: the lease counts from %v after the call was on its way", what, renewed.Sub(arriving))
-		}
+		renewed := *s.executions()[0].renewed.Load()
+		expect.True(t, renewed.Before(arriving), what, renewed.Sub(arriving))
 	}
 	counts("a claim", late(func() error { _, _, err := s.claim(1, false); return err }))
 	e := s.executions()[0]

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -149,9 +148,10 @@ func TestHandlerThatEndsItsGoroutine(t *testing.T) {
 		return nil
 	}), Handle("p", nothing))
 	stop := w.start(worker)
-	if got := w.finished(id); got.State != tdf.Failed || got.Current().Exit != "2" || !strings.Contains(got.LastError(), "runtime.Goexit") {
-		t.Errorf("the task is %s, exit %q: %q", got.State, got.Current().Exit, got.LastError())
-	}
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Equal(t, got.Current().Exit, "2")
+	expect.Contains(t, got.LastError(), "runtime.Goexit")
 	expect.Equal(t, w.finished(next).State, tdf.Succeeded, "the next task")
 	stop()
 }

@@ -47,9 +47,9 @@ func TestNewRefuses(t *testing.T) {
 	cfg.Directory = "/proc" // a directory in which no user can write
 	w := expect.Result(New("w", cfg, withStore(struct{ store }{}))).Value(t)
 	var wrong *config.Error
-	if err := w.Run(t.Context()); !errors.As(err, &wrong) || !strings.Contains(err.Error(), "[worker] directory: mkdir /proc/.tdf: ") {
-		t.Errorf("got %v", err)
-	}
+	err := w.Run(t.Context())
+	expect.MustTrue(t, errors.As(err, &wrong), err)
+	expect.Contains(t, err.Error(), "[worker] directory: mkdir /proc/.tdf: ")
 	expect.Result(New("../w", config.Worker{})).Fails(t, "", "New accepted a name with a slash")
 }
 

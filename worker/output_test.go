@@ -27,9 +27,8 @@ func TestOutputFilesStay(t *testing.T) {
 		expect.Equal(t, string(expect.Result(os.ReadFile(name)).Value(t)), want, name)
 	}
 	r := w.task(id).Current()
-	if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + w.path("p/results/w1-1-0.out") + "]\n89"; r.Output != want || r.Error != "err" {
-		t.Errorf("got %q, %q", r.Output, r.Error)
-	}
+	expect.Equal(t, r.Output, "01\n[6 bytes are left out here; the whole output is on worker w1 in "+w.path("p/results/w1-1-0.out")+"]\n89")
+	expect.Equal(t, r.Error, "err")
 }
 
 func TestOutputFileThatCannotBeMade(t *testing.T) {

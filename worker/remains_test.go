@@ -84,9 +84,9 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 func (r *runningWorker) next() {
 	r.Helper()
 	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
-	if got := r.over(id); got.State != tdf.Succeeded || got.LastOutput() != "good\n" {
-		r.Errorf("the next task is %s: %s", got.State, got.LastError())
-	}
+	got := r.over(id)
+	expect.Equal(r, got.State, tdf.Succeeded)
+	expect.Equal(r, got.LastOutput(), "good\n")
 }
 
 // nothingRemains waits until no process, descriptor or file of a round is left.

@@ -49,23 +49,25 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	})
 	task := w.task(id)
 	r := task.Current()
-	if r.Progress != (tdf.Progress{Fraction: 0.25, Text: "a quarter"}) || r.Tail != "printed\n" || task.Checkpoint != "state\n" {
-		t.Errorf("progress %v, tail %q, checkpoint %q", r.Progress, r.Tail, task.Checkpoint)
-	}
+	expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
+	expect.Equal(t, r.Tail, "printed\n")
+	expect.Equal(t, task.Checkpoint, "state\n")
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
 	// tick of the kernel's clock.
-	if pid, err := os.ReadFile(w.path("p/pid")); err != nil || strconv.Itoa(r.PID)+"\n" != string(pid) || r.LastOutput < before.Add(-1) || r.LastOutput > now {
-		t.Errorf("pid %d, want %s; last output %v of %v to %v", r.PID, pid, r.LastOutput, before, now)
-	}
+	pid := expect.Result(os.ReadFile(w.path("p/pid"))).Value(t)
+	expect.Equal(t, strconv.Itoa(r.PID)+"\n", string(pid))
+	expect.Compare(t, r.LastOutput, ">=", before.Add(-1))
+	expect.Compare(t, r.LastOutput, "<=", now)
 	w.updated(id, "0-1 one", "0-2 two")
 	p.release()
 	wait()
 	w.updated(id, "0-1 one", "0-2 two", "0-3 half")
 	r = w.finished(id).Current()
-	if r.Progress != (tdf.Progress{Fraction: 1, Text: "all"}) || r.Tail != "" || r.Output != "printed\nmore\n" || r.OutputBytes != 13 {
-		t.Errorf("progress %v, tail %q, output %q of %d bytes", r.Progress, r.Tail, r.Output, r.OutputBytes)
-	}
+	expect.Equal(t, r.Progress, tdf.Progress{Fraction: 1, Text: "all"})
+	expect.Equal(t, r.Tail, "")
+	expect.Equal(t, r.Output, "printed\nmore\n")
+	expect.Equal(t, r.OutputBytes, 13)
 	expect.Compare(t, r.Seconds, ">", 0)
 	expect.Compare(t, r.CPUSeconds, ">", 0)
 	expect.Equal(t, r.PID, 0)

@@ -70,8 +70,8 @@ func TestGoRunner(t *testing.T) {
 				got.Error = c.want.Error
 			}
 			expect.Equal(t, got, c.want)
-			if name == "a result" && w.task(id).Current().Result != `{"a": 1}` {
-				t.Errorf("the result is %q", w.task(id).Current().Result)
+			if name == "a result" {
+				expect.Equal(t, w.task(id).Current().Result, `{"a": 1}`)
 			}
 		})
 	}
@@ -89,9 +89,7 @@ func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 	for _, input := range []string{"panic 1", "panic 2", "error 3", "error 4"} {
 		id := w.open(input)
 		w.runOnce(worker)
-		if r := w.finished(id).Rounds[0]; len(r.Error) > outcome.MaxReason+10 {
-			t.Errorf("the error of %s has %d bytes", input, len(r.Error))
-		}
+		expect.Compare(t, len(w.finished(id).Rounds[0].Error), "<=", outcome.MaxReason+10, input)
 	}
 	failures := expect.Result(admin.New(w.manager()).Failures(t.Context(), manager.Query{}, "")).Value(t)
 	var got []string
@@ -216,7 +214,7 @@ func TestUnfitHost(t *testing.T) {
 		expect.NoError(t, err)
 	}
 	w.runOnce(w.worker())
-	if got := w.finished(id); got.State != tdf.Failed || !strings.Contains(got.LastError(), "/no/such/interpreter") {
-		t.Errorf("%s: %s", got.State, got.LastError())
-	}
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "/no/such/interpreter")
 }

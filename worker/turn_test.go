@@ -160,9 +160,9 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	store.refused.Store(0)
 	timers.fire(t, longestPause)
 	for id, want := range map[int64]string{refused: "refused\n", next: "next\n"} {
-		if got := w.executed(id); got.LastOutput() != want || strings.Count(got.Log, "released") > 1 {
-			t.Errorf("task %d: output %q\n%s", id, got.LastOutput(), got.Log)
-		}
+		got := w.executed(id)
+		expect.Equal(t, got.LastOutput(), want, id)
+		expect.Compare(t, strings.Count(got.Log, "released"), "<=", 1, id)
 	}
 	expect.Equal(t, w.task(next).Releases, 1, "the other task was released … times")
 	stop()

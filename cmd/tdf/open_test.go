@@ -100,9 +100,7 @@ func TestOpenInterrupted(t *testing.T) {
 	c.check("stderr", c.err.String(), "interrupted: opened 1200 tasks;", "--extend --campaign c")
 
 	c.reset()
-	if status := c.open(strings.NewReader("a\n"+csvOf(1, 1500)), "--from", "-", "--format", "csv", "--campaign", "c", "--extend"); status != 0 {
-		t.Errorf("status %d: %s", status, c.err.String())
-	}
+	expect.Equal(t, c.open(strings.NewReader("a\n"+csvOf(1, 1500)), "--from", "-", "--format", "csv", "--campaign", "c", "--extend"), 0)
 	c.check("stdout", c.out.String(), "1201-1500\n")
 	c.check("stderr", c.err.String(), "skipped 1200 points", "opened 300 tasks")
 }

@@ -12,9 +12,7 @@ import (
 func TestInstall(t *testing.T) {
 	w := newWorld(t, "a")
 	stdout, _ := w.install(0, "-n", "2", "-c", w.config("[tdf]\nnamespace=x\n"), "a")
-	if want := "a: ok: tdf-worker v1 amd64, workers restarted: 2\n"; stdout != want {
-		t.Errorf("printed %q, want %q", stdout, want)
-	}
+	expect.Equal(t, stdout, "a: ok: tdf-worker v1 amd64, workers restarted: 2\n")
 	want := `useradd --system --user-group --home-dir /var/lib/tdf --no-create-home --shell /usr/sbin/nologin tdf
 systemctl daemon-reload
 systemctl enable --quiet tdf-worker@1.service tdf-worker@2.service

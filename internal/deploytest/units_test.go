@@ -57,10 +57,10 @@ func TestWorkerHasTimeToStop(t *testing.T) {
 func TestUnitsAgreeWithTheInstaller(t *testing.T) {
 	script := read(t, filepath.Join(root, "deploy", "install-host"))
 	words := strings.Fields(strings.Join(setting(t, "tdf-worker@.service", "ExecStart"), " "))
-	if len(words) != 3 || !strings.Contains(script, "binary=$root"+words[0]+"\n") || !strings.Contains(script, "etc=$root"+filepath.Dir(words[2])+"\n") ||
-		!strings.Contains(script, `"$etc/`+filepath.Base(words[2])+`" 600 tdf:tdf`) {
-		t.Errorf("ExecStart is %q", words)
-	}
+	expect.MustLen(t, words, 3)
+	expect.Contains(t, script, "binary=$root"+words[0]+"\n")
+	expect.Contains(t, script, "etc=$root"+filepath.Dir(words[2])+"\n")
+	expect.Contains(t, script, `"$etc/`+filepath.Base(words[2])+`" 600 tdf:tdf`)
 	home := setting(t, "tdf-worker@.service", "WorkingDirectory")
 	expect.MustLen(t, home, 1)
 	expect.Contains(t, script, "home="+home[0]+"\n")

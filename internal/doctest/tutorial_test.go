@@ -61,9 +61,7 @@ func serving(t testing.TB) []string {
 	cfg := expect.Result(config.DefaultManager(namespace)).Value(t)
 	tdf := expect.Result(local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())).Value(t)
 	t.Cleanup(func() {
-		if err := tdf.Stop(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, tdf.Stop())
 	})
 	return append(os.Environ(), "TDF_CFG_TDF_NAMESPACE="+namespace)
 }

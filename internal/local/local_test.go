@@ -110,9 +110,7 @@ func TestTwoAtOnce(t *testing.T) {
 		defer func() {
 			err := running.Stop()
 			expect.True(t, err == nil, err)
-			if _, err := os.Stat(filepath.Join(cfg.Worker.Directory, "p")); err != nil {
-				t.Error(err)
-			}
+			expect.Result(os.Stat(filepath.Join(cfg.Worker.Directory, "p"))).OK(t)
 		}()
 		open(t, running, store, "echo $1", strconv.Itoa(i))
 		eventually(t, "the task has succeeded", func() bool { return counts(t, store).String() == "succeeded 1" })

@@ -81,9 +81,8 @@ func TestUntrusted(t *testing.T) {
 	expect.NoError(t, os.Chmod(dir, 0o777))
 	elsewhere := create(t, "127.0.0.1", 6381)
 	defer elsewhere.Close()
-	if !strings.HasPrefix(elsewhere.Path, temporary) || Find("127.0.0.1", 6381) != elsewhere.Secret {
-		t.Errorf("with a directory that others can write to: %s, found %q", elsewhere.Path, Find("127.0.0.1", 6381))
-	}
+	expect.True(t, strings.HasPrefix(elsewhere.Path, temporary), elsewhere.Path, Find("127.0.0.1", 6381))
+	expect.Equal(t, Find("127.0.0.1", 6381), elsewhere.Secret)
 }
 
 // If no directory is usable, the error names the directories.

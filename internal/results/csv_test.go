@@ -75,9 +75,7 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		for _, f := range numbersOf(lastLine(output)) {
 			parts = append(parts, f.key+"="+f.text())
 		}
-		if got := strings.Join(parts, " "); got != want {
-			t.Errorf("%.40q has %q, want %q", output, got, want)
-		}
+		expect.Equal(t, strings.Join(parts, " "), want, output)
 	}
 	for source, want := range map[string]string{FromAuto: "[result.r result.n]", FromLastLine: "[result.n]", FromResult: "[result.r]"} {
 		c := newColumns(source)

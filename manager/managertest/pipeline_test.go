@@ -98,9 +98,7 @@ func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 		}
 		return n == 0
 	})
-	if err := f.pipeline(m.(*manager.Manager)).Run(ctx); (err != nil) != (n <= 0) {
-		t.Errorf("%d calls before the crash, %v", n, err)
-	}
+	expect.Equal(t, f.pipeline(m.(*manager.Manager)).Run(ctx) != nil, n <= 0, n)
 	return n <= 0
 }
 
@@ -185,9 +183,7 @@ func TestRefusedStepIsTriedAgainAfterAPause(t *testing.T) {
 	client := redis.NewClient(&redis.Options{Addr: tm.world.redis.Addr()})
 	defer client.Close()
 	mark := func(mark string) {
-		if err := client.HSet(t.Context(), tm.options.Namespace+":groups", "p/a", mark).Err(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, client.HSet(t.Context(), tm.options.Namespace+":groups", "p/a", mark).Err())
 	}
 	var calls []time.Time
 	p := tm.Manager.Pipeline("p")

@@ -25,9 +25,7 @@ func TestSetTime(t *testing.T) {
 	at := time.Date(2030, time.January, 1, 0, 0, 0, 1000, time.UTC)
 	r.SetTime(at)
 	const script = "local t = redis.call('TIME'); return t[1] .. '.' .. t[2]"
-	if got, err := c.Eval(t.Context(), script, nil).Result(); got != "1893456000.1" || err != nil {
-		t.Errorf("a script sees the time %v, %v", got, err)
-	}
+	expect.Equal[any](t, expect.Result(c.Eval(t.Context(), script, nil).Result()).Value(t), "1893456000.1")
 	c.Set(t.Context(), "k", "v", time.Minute)
 	r.SetTime(at.Add(time.Minute - 1))
 	expect.Equal(t, c.Exists(t.Context(), "k").Val(), 1, "before the end of the minute")

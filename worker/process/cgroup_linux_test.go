@@ -97,9 +97,7 @@ func TestStaleCgroups(t *testing.T) {
 	must(t, writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)))
 	again := func(name string) {
 		other := expect.Result(newCgroups(name, false)).Value(t)
-		if err := other.close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, other.close())
 	}
 	again(name)
 	pr := expect.Result(look(cmd.Process.Pid)).Value(t)

@@ -79,9 +79,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 				living, out := foreignChild(t, "echo $$; exec sleep 1000")
 				expect.Result(out.ReadString('\n')).OK(t)
 				dead, out := foreignChild(t, "exit 6")
-				if _, err := out.ReadString('\n'); err == nil {
-					t.Fatal("it printed something")
-				}
+				expect.Result(out.ReadString('\n')).Fails(t, "", "it printed something")
 				until(t, "it has ended", func() bool { pr, _ := look(dead.Process.Pid); return !pr.alive() })
 				for range 3 {
 					s.sh("(setsid sleep 1000 &)").wait()

@@ -147,9 +147,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 		if host.cgroups != nil {
 			dir = host.cgroups.dir
 		}
-		if err := host.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, host.Close())
 		if _, err := os.Stat(dir); dir != "" && !os.IsNotExist(err) {
 			t.Errorf("the cgroup %s remains: %v", dir, err)
 		}
@@ -167,9 +165,7 @@ func (s *site) nothingLeft() {
 	all, err := snapshot()
 	must(s.t, err)
 	for _, pr := range all {
-		if pr.ppid == os.Getpid() {
-			s.t.Errorf("a child remains: %+v: %s", pr, commandLine(pr.pid))
-		}
+		expect.NotEqual(s.t, pr.ppid, os.Getpid())
 	}
 	noneMarked(s.t, "TDF_DIR="+s.dir)
 	ours.mu.Lock()

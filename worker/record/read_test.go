@@ -38,9 +38,8 @@ func TestRead(t *testing.T) {
 			print(t, r.Stdout, "out"+c.text)
 			print(t, r.Stderr, c.text)
 			got, err := r.Read(c.most, "w1", nil)
-			if want := c.want(r.Stderr.Name()); err != nil || got.Error != want {
-				t.Errorf("got %q, %v, want %q", got.Error, err, want)
-			}
+			expect.NoError(t, err)
+			expect.Equal(t, got.Error, c.want(r.Stderr.Name()))
 			size, length := int64(len(c.text)), int64(len(got.Error))
 			if length > 0 && got.Error != c.text && size <= length { // the note is longer than what it stands for
 				size = length + 1

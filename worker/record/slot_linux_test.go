@@ -185,9 +185,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			expect.FailsWith(t, r.Keep(0, dir, "taken"), fs.ErrExist)
 			must(t, r.Keep(0, dir, "kept"))
 			read := expect.Result(r.Read(4, "w1", nil)).Value(t)
-			if want := "01\n[6 bytes are left out here; the whole output is on worker w1 in " + to + "/kept]\n89"; read.Output != want {
-				t.Errorf("got %q", read.Output)
-			}
+			expect.Equal(t, read.Output, "01\n[6 bytes are left out here; the whole output is on worker w1 in "+to+"/kept]\n89")
 			r.Close()
 			r.Release()
 			next := openSlot(t, s, 1)

@@ -133,9 +133,7 @@ func TestAgain(t *testing.T) {
 				text, err := os.ReadFile(d.Path() + "/last_error")
 				expect.True(t, string(text) == "oh", text, err)
 			}
-			if err := d.Remove(); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, d.Remove())
 		})
 	}
 }

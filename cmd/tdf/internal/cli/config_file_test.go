@@ -48,9 +48,9 @@ func TestConfigFileOfOthers(t *testing.T) {
 			path, err := (&App{Process: Process{Dir: dir}}).configFile()
 			_, none := os.Stat(file)
 			refused := errors.As(err, new(*config.Error))
-			if used := path == file; used != c.used || refused != (!used && none == nil) {
-				t.Errorf("used %q, error %v", path, err)
-			}
+			used := path == file
+			expect.Equal(t, used, c.used, path)
+			expect.Equal(t, refused, !used && none == nil, path)
 			expect.Result((&App{File: usualFile}).configFile()).Is(t, usualFile, "a file that the user names")
 		})
 	}
