@@ -154,8 +154,7 @@ func TestBackoffIsStored(t *testing.T) {
 	for _, f := range d.OpenFields("") {
 		h[f.Name] = f.Value
 	}
-	task := expect.Result(ParseTask(1, h)).Value(t)
-	expect.Equal(t, task.Properties, d)
+	expect.Equal(t, expect.Result(ParseTask(1, h)).Value(t).Properties, d)
 }
 
 // An invalid value in Redis counts as the default. It must not stop the server, or delete a result.

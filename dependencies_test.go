@@ -143,8 +143,7 @@ func TestSettleWaiting(t *testing.T) {
 	} {
 		x := task(c.change)
 		m, ok := x.Settle(50, nil)
-		got := fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink())
-		expect.Equal(t, got, c.want, c.what)
+		expect.Equal(t, fmt.Sprint(m.Verb, " ", x.NextDue(50), " ", x.MustLink()), c.want, c.what)
 		expect.Equal(t, ok, m.Verb != "", c.what, c.want)
 	}
 	m, _ := task(func(t *Task) { t.Queue = "q" }).Settle(50, nil)

@@ -17,8 +17,7 @@ func TestJSONText(t *testing.T) {
 		var want string
 		wrong := json.Unmarshal([]byte(text), &want)
 		var got JSONText
-		err := got.UnmarshalJSON([]byte(text))
-		expect.Equal(t, err == nil, wrong == nil, text)
+		expect.Equal(t, got.UnmarshalJSON([]byte(text)) == nil, wrong == nil, text)
 		expect.Equal(t, string(got), want, text)
 	}
 	var bytes JSONText

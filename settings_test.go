@@ -30,8 +30,7 @@ func TestChangeSettings(t *testing.T) {
 	} {
 		for _, value := range values {
 			s := DefaultSettings()
-			err := s.Change(name, value)
-			expect.Fails(t, err, "", name, "=", value)
+			expect.Fails(t, s.Change(name, value), "", name, "=", value)
 			expect.Equal(t, s, DefaultSettings(), name, "=", value)
 		}
 	}

@@ -50,8 +50,7 @@ func TestParseTaskIgnoresUnknownProperties(t *testing.T) {
 	diff := cmp.Diff(want, got)
 	expect.Equal(t, diff, "")
 	expect.NoError(t, err, diff)
-	r := got.Rounds.At(17)
-	expect.Equal(t, r.TimedOutAt, 12.5)
+	expect.Equal(t, got.Rounds.At(17).TimedOutAt, 12.5)
 	expect.True(t, got.Current().Committed, got)
 	expect.Len(t, got.Rounds, 5)
 }

@@ -38,8 +38,7 @@ func TestMovesWithUniqueKeys(t *testing.T) {
 			expect.Equal(t, remove.Unique, "k", s)
 		}
 	}
-	m := expect.Result(unique(Running).TimeOut()).Value(t)
-	expect.Equal(t, m.Unique, "")
+	expect.Equal(t, expect.Result(unique(Running).TimeOut()).Value(t).Unique, "")
 }
 
 func TestInvalidUnique(t *testing.T) {

@@ -239,8 +239,7 @@ func TestVitalsOfMoves(t *testing.T) {
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
 		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h})).OK(t)
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
-		err := vitalsOfMoves(t.Context(), s, &v)
-		expect.NoError(t, err, name)
+		expect.NoError(t, vitalsOfMoves(t.Context(), s, &v), name)
 		expect.Equal(t, now.Sub(v.moved) <= idle, c.moved, name)
 	}
 }

@@ -197,8 +197,7 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 	} {
 		for _, r := range []io.Reader{strings.NewReader(text), pipe{strings.NewReader(text)}} {
 			_, err := admin.New(target).Load(t.Context(), r)
-			wrong := new(admin.DumpError)
-			expect.MustTrue(t, errors.As(err, &wrong), problem, err)
+			expect.MustTrue(t, errors.As(err, new(*admin.DumpError)), problem, err)
 			expect.True(t, strings.HasPrefix(err.Error(), problem), problem, err)
 			c := client(t, cfg)
 			if n := c.Exists(t.Context(), cfg.Namespace+":loading", cfg.Namespace+":open").Val(); n != 0 {

@@ -96,8 +96,7 @@ func TestLoadMeetsAnotherTask(t *testing.T) {
 	expect.Equal(t, expect.Result(target.Get(t.Context(), 6)).Value(t).Program, "new", "task 6")
 	expect.Result(target.Cancel(t.Context(), manager.ByIDs(6)...)).OK(t)
 	expect.MustEqual(t, expect.Result(target.Remove(t.Context(), manager.Ref{ID: 6})).Value(t).Done, 1)
-	restored := expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).Value(t)
-	expect.Equal(t, restored.Tasks, 12)
+	expect.Equal(t, expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).Value(t).Tasks, 12)
 	expect.Equal(t, body(dumped(t, target), to), body(dump, from))
 }
 

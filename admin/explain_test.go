@@ -253,8 +253,7 @@ func TestChecksOfTasksThatRan(t *testing.T) {
 		"expired 1.0 s ago: before it ran":                {tdf.Expired, "expired", tdf.Round{Entered: map[tdf.State]tdf.Time{tdf.Expired: testNow - 1}}},
 		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
 	} {
-		checks := ended(c.state, c.outcome, c.round).finished()
-		expect.Equal(t, checks[0].Text, want)
+		expect.Equal(t, ended(c.state, c.outcome, c.round).finished()[0].Text, want)
 	}
 	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
 	late.task.EndBefore = testNow - 1

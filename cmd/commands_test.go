@@ -104,8 +104,7 @@ func (p *process) signal(s os.Signal) {
 func (p *process) exits(status int, text string) {
 	p.Helper()
 	<-p.ended
-	got := p.cmd.ProcessState.ExitCode()
-	expect.Equal(p, got, status)
+	expect.Equal(p, p.cmd.ProcessState.ExitCode(), status)
 	expect.Contains(p, p.stderr.String(), text, status)
 }
 

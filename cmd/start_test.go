@@ -47,7 +47,6 @@ func TestStart(t *testing.T) {
 // The size counts for whoever copies the commands to many machines, or starts them from a cold disk.
 func TestSize(t *testing.T) {
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
-		size := expect.Result(os.Stat(built(t, name))).Value(t).Size()
-		expect.Compare(t, size, "<=", maxSize, name)
+		expect.Compare(t, expect.Result(os.Stat(built(t, name))).Value(t).Size(), "<=", maxSize, name)
 	}
 }

@@ -25,8 +25,7 @@ func TestRetryAndCancel(t *testing.T) {
 	for _, want := range []string{"reopen task 1: it is open in round 0", "reopen task 77: there is no such task"} {
 		expect.Fails(t, skipped, want)
 	}
-	e := new(tdf.StateError)
-	expect.True(t, errors.As(skipped, &e), skipped, "does not wrap a *StateError")
+	expect.True(t, errors.As(skipped, new(*tdf.StateError)), skipped, "does not wrap a *StateError")
 	again := tm.Tasks()[2]
 	expect.Equal(t, again.State, tdf.Open)
 	expect.Equal(t, again.Round, 1)

@@ -84,8 +84,7 @@ func TestOpenOnceAtTheSameTime(t *testing.T) {
 	for range all.Range {
 		n++
 	}
-	counts := expect.Result(testspace.Manager(t, cfg).Counts(t.Context())).Value(t)
-	expect.Equal(t, counts.Total(), 600, n)
+	expect.Equal(t, expect.Result(testspace.Manager(t, cfg).Counts(t.Context())).Value(t).Total(), 600, n)
 	expect.Equal(t, n, 1)
 }
 

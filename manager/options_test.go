@@ -12,8 +12,7 @@ import (
 func TestEnvironmentThatBelongsToAFile(t *testing.T) {
 	t.Setenv("TDF_CFG_HTTP_LISTEN", ":7379")
 	t.Setenv("TDF_CFG_REDIS_TLS_CA", "ca.pem")
-	m := expect.Result(manager.New(manager.Options{Namespace: "p"})).Value(t)
-	expect.NoError(t, m.Close())
+	expect.NoError(t, expect.Result(manager.New(manager.Options{Namespace: "p"})).Value(t).Close())
 	t.Setenv("TDF_CFG_HTTP_LISTEN", "nonsense")
 	expect.Result(manager.New(manager.Options{Namespace: "p"})).Fails(t, "TDF_CFG_HTTP_LISTEN")
 }

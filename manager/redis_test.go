@@ -282,8 +282,7 @@ func TestLoad(t *testing.T) {
 	expect.MustLen(t, task.Log, 1)
 	expect.Contains(t, task.Log[0], " boss: open")
 	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
-	e := new(config.Error)
-	expect.True(t, errors.As(err, &e), "a file that does not exist", err)
+	expect.True(t, errors.As(err, new(*config.Error)), "a file that does not exist", err)
 }
 
 func TestOptionsThatAreInvalid(t *testing.T) {

@@ -186,8 +186,7 @@ func TestFoundTasksDoNotPretend(t *testing.T) {
 		expect.NoError(t, readErr)
 		expect.Equal(t, got, "printed")
 	}
-	task := expect.Result(m.Get(t.Context(), ids[0])).Value(t)
-	expect.Equal(t, task.Output(), "printed")
+	expect.Equal(t, expect.Result(m.Get(t.Context(), ids[0])).Value(t).Output(), "printed")
 }
 
 // lastOutput returns the output of the last run. If the method Output panics, lastOutput returns the panic as an error.

@@ -40,8 +40,7 @@ func TestTaskJSON(t *testing.T) {
 		},
 	} {
 		task, _ := tdf.ParseTask(7, c.h)
-		got := expect.Result(TaskOf(task, c.whole).MarshalJSON()).Value(t)
-		expect.Equal(t, string(got), c.want, name)
+		expect.Equal(t, string(expect.Result(TaskOf(task, c.whole).MarshalJSON()).Value(t)), c.want, name)
 	}
 }
 

@@ -125,8 +125,7 @@ func TestManyCampaigns(t *testing.T) {
 	}
 	expect.True(t, !expect.Result(s.notifier.watch.look(t.Context())).Value(t), "one part is all")
 	s.walk(s.notifier)
-	all := expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)
-	expect.Equal(t, len(all), n)
+	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)), n)
 	for done := 0; done < n; done += atOnce {
 		expect.NoError(t, s.notifier.deliver(t.Context()))
 		expect.Equal(t, len(s.channel.taken()), min(atOnce, n-done))

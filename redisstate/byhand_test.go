@@ -154,8 +154,7 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 	before := dump(t, s)
 	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
 	must(t, err)
-	e := new(tdf.StateError)
-	expect.True(t, errors.As(outcomes[0].Err, &e), outcomes[0].Err)
+	expect.True(t, errors.As(outcomes[0].Err, new(*tdf.StateError)), outcomes[0].Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	seen.Revision = 1
 	second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})

@@ -59,8 +59,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	l := &load{}
 	s.Redis.AddHook(l)
 	for _, want := range []Want{{Fields: Whole}, {Fields: Facts | Rules, Rounds: LastRounds(many)}} {
-		x := expect.Result(s.ReadOne(t.Context(), 1, want)).Value(t)
-		expect.Fails(t, x.Invalid, "")
+		expect.Fails(t, expect.Result(s.ReadOne(t.Context(), 1, want)).Value(t).Invalid, "")
 	}
 	expect.True(t, l.bytes <= 2*readAtOnce, "one answer had", l.bytes, "bytes")
 	for _, name := range roundFacts { // the longest valid values

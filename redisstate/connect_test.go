@@ -143,8 +143,7 @@ func TestFullRedis(t *testing.T) {
 	mustMove(t, s, 1, (*tdf.Task).Archive)
 	mustMove(t, s, 2, (*tdf.Task).Cancel)
 	mustBeSound(t, s)
-	counts := expect.Result(s.Counts(t.Context())).Value(t)
-	expect.Equal(t, counts.String(), "expired 1 archived 1")
+	expect.Equal(t, expect.Result(s.Counts(t.Context())).Value(t).String(), "expired 1 archived 1")
 	again := connect(t, full.Addr, s.Keys.Namespace()) // a component that starts while Redis is full
 	must(t, again.ServerHeartbeat(t.Context(), "s", 1e9))
 	must(t, again.SetGrace(t.Context(), tdf.Grace{Running: 2e9}))

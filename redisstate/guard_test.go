@@ -114,8 +114,7 @@ func TestGuardsNameTheClaim(t *testing.T) {
 	id := put(t, s, tdf.Succeeded)
 	guard := task(t, s, id).Require()
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
-	o := transaction(t, s, nil, guard)
-	expect.True(t, o.Err != nil, "the guard holds")
+	expect.True(t, transaction(t, s, nil, guard).Err != nil, "the guard holds")
 }
 
 // A round knows the tasks that its result and its callback have opened, and only these.

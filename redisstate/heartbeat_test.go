@@ -89,11 +89,9 @@ func TestGiveUp(t *testing.T) {
 	must(t, err)
 	mustOpen(t, s, define("d"))
 	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
-	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
-	expect.Equal(t, n, 2)
+	expect.Equal(t, expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t), 2)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	due := expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t)
-	expect.Len(t, due, 2, "due")
+	expect.Len(t, expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t), 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
 	got := task(t, s, 2)

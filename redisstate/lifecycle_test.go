@@ -101,8 +101,7 @@ func TestMovesAreFenced(t *testing.T) {
 	s := newStore(t)
 	for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
 		id := put(t, s, state)
-		found := task(t, s, id)
-		expect.MustEqual(t, found.State, state, "put made the task")
+		expect.MustEqual(t, task(t, s, id).State, state, "put made the task")
 		var moves []tdf.Move
 		for _, from := range tdf.States {
 			for _, to := range tdf.States {

@@ -834,8 +834,7 @@ func TestForeignLimits(t *testing.T) {
 			returned := returnWaiting(t, s)
 			expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
 			must(t, s.RemoveLimit(t.Context(), "k"))
-			left := s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val()
-			expect.True(t, !left, "the limit is still there")
+			expect.True(t, !s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(), "the limit is still there")
 		})
 	}
 }

@@ -176,8 +176,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
 	t.Helper()
 	must(t, err)
-	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
-	expect.NoError(t, outcomes[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
 }
 
 // mustMove makes the move that a method of the task decides, such as (*tdf.Task).Cancel.
@@ -195,8 +194,7 @@ func mustChange(t testing.TB, s *Store, id int64, c tdf.Changes) {
 func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
 	t.Helper()
 	m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
-	outcomes := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
-	expect.NoError(t, outcomes[0].Err)
+	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 }
 
 // mustSettle settles one task, as a server would.

@@ -38,8 +38,7 @@ func TestPause(t *testing.T) {
 					expect.Equal(t, held, x.State == tdf.Open, "task", id)
 				}
 			}
-			outcomes := expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)
-			expect.NoError(t, outcomes[0].Err)
+			expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)[0].Err)
 			paused := expect.Result(s.Paused(t.Context())).Value(t)
 			expect.MustLen(t, paused, 1)
 			expect.MustEqual(t, paused[0].Pausable, pause)

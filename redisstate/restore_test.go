@@ -279,8 +279,7 @@ func TestRecordsOfAllSizes(t *testing.T) {
 		all = append(all, Record{ID: 2 * id, Hash: h}) // every second id is missing
 	}
 	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), all...)).Value(t), len(all))
-	got := records(t, s)
-	expect.Equal(t, got, all)
+	expect.Equal(t, records(t, s), all)
 }
 
 // A meter is a connection that records the largest number of bytes that arrive between two commands.

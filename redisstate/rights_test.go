@@ -38,8 +38,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	renewed := expect.Result(s.Renew(t.Context(), 60, renewal)).Value(t)
-	expect.NoError(t, renewed.Lost[0])
+	expect.NoError(t, expect.Result(s.Renew(t.Context(), 60, renewal)).Value(t).Lost[0])
 	sizes := expect.Result(s.MemoryOf(t.Context(), ids)).Value(t)
 	expect.MustLen(t, sizes, 1)
 	expect.Equal(t, sizes[0], 0)

@@ -60,8 +60,7 @@ func TestSettleUsualIsSettle(t *testing.T) {
 				id := mustOpen(t, s, define(name))[0]
 				c := mustClaim(t, s, 1)[0]
 				m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
-				o := expect.Result(s.Execute(ctx, "w", m)).Value(t)
-				expect.NoError(t, o[0].Err)
+				expect.NoError(t, expect.Result(s.Execute(ctx, "w", m)).Value(t)[0].Err)
 				for field, value := range executed[name].with {
 					if value == "-" {
 						must(t, s.Redis.HDel(ctx, s.Keys.Task(id), field).Err())
@@ -121,8 +120,7 @@ func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, n
 	if usual {
 		expect.MustTrue(t, ok, name, "the rules do", m)
 		expect.MustEqual(t, m.Verb, tdf.VerbSucceed, name)
-		o := expect.Result(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})).Value(t)
-		expect.NoError(t, o[0].Err)
+		expect.NoError(t, expect.Result(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
 	}
 	got, want := s.Redis.HGetAll(ctx, s.Keys.Task(id)).Val(), s.Redis.HGetAll(ctx, s.Keys.Task(id+1)).Val()
 	for field := range maps.Keys(want) {

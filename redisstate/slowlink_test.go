@@ -55,8 +55,7 @@ func TestRepliesOverASlowLink(t *testing.T) {
 			proxy := redistest.NewProxy(t, direct)
 			s := connect(t, proxy.Addr, s.Keys.Namespace())
 			proxy.Limit(slowLink)
-			bytes := expect.Result(read(t.Context(), s)).Value(t)
-			expect.Equal(t, bytes, 200<<10)
+			expect.Equal(t, expect.Result(read(t.Context(), s)).Value(t), 200<<10)
 		})
 	}
 }

@@ -137,8 +137,7 @@ func applyWith(t *testing.T, s *Store, m tdf.Move, together bool) {
 		other := expect.Result(task(t, s, 1).Cancel()).Value(t)
 		u.Moves = append(u.Moves, other)
 	}
-	outcomes := expect.Result(s.Apply(t.Context(), "user", u)).Value(t)
-	expect.NoError(t, outcomes[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", u)).Value(t)[0].Err)
 }
 
 // A task that is reopened in another queue leaves the old one.

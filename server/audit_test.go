@@ -31,8 +31,7 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	s.do("ZREM", "$open", "2")
 	s.archiveByHand(1, "succeeded", s.now().Add(-3600))
 	s.archiveByHand(2, "timed_out", s.now().Add(-1800))
-	findings := expect.Result(s.store.Check(s.Context())).Value(s)
-	expect.MustLen(s, findings, 0)
+	expect.MustLen(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
 	s.server.audit.page = redisstate.WalkPage{} // restart the walk through all tasks
 	s.server.audit.walked = 0
 	done := s.round()
@@ -182,8 +181,7 @@ func TestWhatAnAuditExamines(t *testing.T) {
 		{90, false, []int64{1, 3}, []int64{1, 3}, 10}, // the clock was set back
 	} {
 		store.open = c.open
-		ids := expect.Result(a.ids(t.Context(), c.at, c.walks)).Value(t)
-		expect.Equal(t, ids, c.want, c.pages)
+		expect.Equal(t, expect.Result(a.ids(t.Context(), c.at, c.walks)).Value(t), c.want, c.pages)
 		expect.Equal(t, store.pages, c.pages)
 	}
 }

@@ -27,8 +27,7 @@ func TestHalt(t *testing.T) {
 			expect.MustEqual(s, now[0].Pausable, group)
 			expect.Contains(s, now[0].By, "2 of its tasks have failed")
 		}
-		left := expect.Result(s.store.Halts(s.Context())).Value(s)
-		expect.Len(s, left, halts)
+		expect.Len(s, expect.Result(s.store.Halts(s.Context())).Value(s), halts)
 	}
 	fail := func(id int64) {
 		s.Helper()

@@ -196,8 +196,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.open(late, define(), late)
 		expiredOnly := func(when string, want ...int64) {
 			s.Helper()
-			ids := expect.Result(s.store.List(s.Context(), tdf.Expired, "", 0, 10)).Value(s)
-			expect.Equal(s, ids, want, when)
+			expect.Equal(s, expect.Result(s.store.List(s.Context(), tdf.Expired, "", 0, 10)).Value(s), want, when)
 		}
 		s.leap(3600)
 		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // this claim happens before the server's round
@@ -261,8 +260,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		living := s.claim(300)
 		s.leap(-3600)
 		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
-		renewed := expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s)
-		expect.NoError(s, renewed.Lost[0])
+		expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s).Lost[0])
 		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		done := s.round()
 		expect.Equal(s, done["rescored"], 3, "the round did", done)
@@ -297,8 +295,7 @@ func TestStartNoticesThatTheClockWasSetBack(t *testing.T) {
 		expect.Compare(s, grace.Running, ">=", s.now())
 		expect.Compare(s, grace.Open, ">=", s.now())
 		expect.Len(s, s.claimable(), 1, "claimed")
-		last := expect.Result(s.store.LastServerHeartbeat(s.Context())).Value(s)
-		expect.Compare(s, last, "<=", s.now())
+		expect.Compare(s, expect.Result(s.store.LastServerHeartbeat(s.Context())).Value(s), "<=", s.now())
 	})
 }
 
@@ -345,7 +342,6 @@ func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
 	s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
 	id := s.open(define())[0]
 	expect.Equal(s, fmt.Sprint(s.claimable()), fmt.Sprint([]int64{id}), "claimed", id)
-	counts := expect.Result(s.store.Counts(s.Context())).Value(s)
-	expect.Equal(s, counts[tdf.Open], 50)
+	expect.Equal(s, expect.Result(s.store.Counts(s.Context())).Value(s)[tdf.Open], 50)
 	expect.Equal(s, s.round()["expired"], 50, "the server did")
 }

@@ -100,8 +100,7 @@ func TestDependencies(t *testing.T) {
 			expect.Equal(s, task.Current().Waits, task.Links, "task", id)
 		}
 		expect.Equal(s, fmt.Sprint(s.runAll(first[1])), "[1 2 4 5]", "ran")
-		failed := s.mustBe(3, tdf.Failed, 0)
-		expect.Equal(s, failed.LastError(), "a dependency was not met: task 2: failed")
+		expect.Equal(s, s.mustBe(3, tdf.Failed, 0).LastError(), "a dependency was not met: task 2: failed")
 		late := s.open(after(first[0]), afterAny(first[1]), after(3))
 		expect.Equal(s, fmt.Sprint(s.runAll()), "[6 7]", "ran")
 		s.mustBe(late[2], tdf.Failed, 0)
@@ -676,8 +675,7 @@ func TestArchivedWhileCounted(t *testing.T) {
 	} {
 		store := &pagesOfGroup{pages: c.pages}
 		s := &Server{store: store}
-		err := s.completeGroup(t.Context(), "g")
-		expect.NoError(t, err, c.want)
+		expect.NoError(t, s.completeGroup(t.Context(), "g"), c.want)
 		expect.Equal(t, fmt.Sprint(store.completed), c.want)
 		expect.Len(t, store.pages, 0, c.want)
 	}

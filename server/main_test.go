@@ -132,8 +132,7 @@ func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
 // checkConsistent checks that the audit finds nothing.
 func (s *site) checkConsistent() {
 	s.Helper()
-	findings := expect.Result(s.store.Check(s.Context())).Value(s)
-	expect.Len(s, findings, 0)
+	expect.Len(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
 }
 
 func define() tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", "1") }

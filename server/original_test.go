@@ -179,8 +179,7 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	s.server.audit.grace = 60
 	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
 	// The worker that holds the claim renews its lease, and its result counts.
-	renewed := expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s)
-	expect.NoError(s, renewed.Lost[0])
+	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
 	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
 	s.round()
 	task := s.mustBe(1, tdf.Failed, 1)
@@ -279,8 +278,7 @@ func TestOtherThingsInTheLists(t *testing.T) {
 	expect.Equal(s, s.mustBe(1, tdf.Archived, 0).Outcome, "succeeded", "outcome")
 	s.mustBe(2, tdf.Open, 0)
 	s.mustBe(3, tdf.Open, 0)
-	n := s.do("ZSCORE", "$running", "99")
-	expect.True(s, n == nil, "the id without a task is still in running")
+	expect.True(s, s.do("ZSCORE", "$running", "99") == nil, "the id without a task is still in running")
 }
 
 // If the id of a consistent task is also in one of the two legacy lists of the original TDF, this does no harm.

@@ -186,8 +186,7 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
 	s.round()
 	s.round()
-	task := s.mustBe(id, tdf.Succeeded, 1)
-	expect.Equal(s, task.OutputsFrom, 2)
+	expect.Equal(s, s.mustBe(id, tdf.Succeeded, 1).OutputsFrom, 2)
 	expect.Len(s, s.written(id), 0)
 	s.checkConsistent()
 }

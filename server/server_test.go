@@ -69,8 +69,7 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	expect.MustLen(s, due, 1)
 	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), tdf.Grace{})).Value(s)
 	expect.MustEqual(s, moves[0].Verb, tdf.VerbLose)
-	renewed := expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s)
-	expect.NoError(s, renewed.Lost[0])
+	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
 	done := Done{}
 	expect.NoError(s, s.server.apply(s.Context(), moves, done))
 	expect.Equal(s, done.Total(), 0)
@@ -214,6 +213,5 @@ func TestSettlesOverASlowLink(t *testing.T) {
 	proxy := redistest.NewProxy(t, s.addr)
 	slow := New("server", settings, connect(t, proxy.Addr, s.ns), quiet())
 	proxy.Limit(32 << 10)
-	done := expect.Result(slow.RunOnce(t.Context())).Value(t)
-	expect.Equal(t, done["expired"], 2)
+	expect.Equal(t, expect.Result(slow.RunOnce(t.Context())).Value(t)["expired"], 2)
 }

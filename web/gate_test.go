@@ -96,8 +96,7 @@ func TestLimits(t *testing.T) {
 	for range 4 {
 		s.as(access.Viewer, 200, "GET", "/api/v1/limits", "")
 	}
-	got := s.as(access.Viewer, 429, "GET", "/api/v1/limits", "")
-	expect.Equal(t, got.Header.Get("Retry-After"), "1")
+	expect.Equal(t, s.as(access.Viewer, 429, "GET", "/api/v1/limits", "").Header.Get("Retry-After"), "1")
 	s.as(access.Operator, 200, "GET", "/api/v1/limits", "")
 	login := func() int {
 		r := webtest.Call(t.Context(), "", "POST", "/ui/login", "token="+s.tokens[access.Viewer], "Content-Type: application/x-www-form-urlencoded")

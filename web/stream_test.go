@@ -106,8 +106,7 @@ func TestFollowOutput(t *testing.T) {
 		expect.MustEqual(t, string(part), more)
 	}
 	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
-	rest := expect.Result(io.ReadAll(got.Body)).Value(t)
-	expect.Equal(t, string(rest), "four")
+	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "four")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
 	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
 	expect.Result(io.ReadAll(again.Body)).Is(t, nil)
@@ -131,8 +130,7 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	h.report(begun, redisstate.LiveReport{Tail: &second})
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(second)))).OK(t)
 	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
-	rest := expect.Result(io.ReadAll(got.Body)).Value(t)
-	expect.Equal(t, string(rest), "ten\n")
+	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "ten\n")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }
 

@@ -180,8 +180,7 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	s.waiting(t, 1)
 	s.open(handled(1)...)
 	answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
-	text := expect.Result(io.ReadAll(answer.Body)).Value(t)
-	expect.Contains(t, string(text), `"id":1`)
+	expect.Contains(t, string(expect.Result(io.ReadAll(answer.Body)).Value(t)), `"id":1`)
 	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")
 }
 

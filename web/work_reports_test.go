@@ -119,8 +119,7 @@ func TestReportsOpenTasks(t *testing.T) {
 		expect.True(t, w.report(root, more).Accepted, "the report")
 		s.settle()
 	}
-	all := s.all()
-	expect.Len(t, all, 3)
+	expect.Len(t, s.all(), 3)
 	expect.Equal(t, s.task(2).Input, "a")
 	expect.Equal(t, s.task(2).Group, "g")
 	expect.Equal(t, s.task(2).Program, "p")

@@ -131,6 +131,5 @@ func TestWorkOnATask(t *testing.T) {
 	expect.Equal(t, r.Exit, "0")
 	expect.Equal(t, r.Worker, "worker/w")
 	expect.Equal(t, r.Error, "")
-	updates := expect.Result(s.redis.XLen(t.Context(), s.cfg.Namespace+":updates:1").Result()).Value(t)
-	expect.Equal(t, updates, 3)
+	expect.Equal(t, expect.Result(s.redis.XLen(t.Context(), s.cfg.Namespace+":updates:1").Result()).Value(t), 3)
 }

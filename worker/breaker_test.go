@@ -135,8 +135,7 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	for range slowedAfter - 1 {
 		a.failed("p", "exit 1")
 	}
-	got := a.pauses()
-	expect.Equal(t, got, nil)
+	expect.Equal(t, a.pauses(), nil)
 	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
 	want := []redisstate.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}

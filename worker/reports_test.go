@@ -55,8 +55,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
 	// tick of the kernel's clock.
-	pid := expect.Result(os.ReadFile(w.path("p/pid"))).Value(t)
-	expect.Equal(t, strconv.Itoa(r.PID)+"\n", string(pid))
+	expect.Equal(t, strconv.Itoa(r.PID)+"\n", string(expect.Result(os.ReadFile(w.path("p/pid"))).Value(t)))
 	expect.Compare(t, r.LastOutput, ">=", before.Add(-1))
 	expect.Compare(t, r.LastOutput, "<=", now)
 	w.updated(id, "0-1 one", "0-2 two")

@@ -130,8 +130,7 @@ func TestScript(t *testing.T) {
 		"9223372036854775806 1": "9223372036854775807", "9223372036854775807": "9223372036854775807",
 	} {
 		out, err := exec.Command("./run.sh", strings.Fields(input)...).Output()
-		got := strings.TrimSpace(string(out))
-		expect.Equal(t, got, want, input)
+		expect.Equal(t, strings.TrimSpace(string(out)), want, input)
 		expect.NoError(t, err, input)
 	}
 	for _, input := range []string{"x", "1..", "..1", "1..x", "--1", "-", "1.5", "$(id)"} {

@@ -27,8 +27,7 @@ func TestParse(t *testing.T) {
 		{[]string{strings.Repeat("x", 200), "x"}, Arguments{strings.Repeat("x", 200), "x"}},
 	} {
 		var out bytes.Buffer
-		got := expect.Result(Parse("tdf-x", "", c.args, &out)).Value(t)
-		expect.Equal(t, got, c.want)
+		expect.Equal(t, expect.Result(Parse("tdf-x", "", c.args, &out)).Value(t), c.want)
 		expect.Equal(t, out.Len(), 0)
 	}
 	for _, args := range [][]string{{}, {"a"}, {"a", "b", "c"}, {"-x", "a", "b"}, {"", "b"}, {strings.Repeat("x", 201), "b"}, {"\xff", "b"}} {
@@ -59,8 +58,7 @@ func TestStatus(t *testing.T) {
 		{ended, refused, 2, "x: redis at r:1: no\n"},
 	} {
 		var stderr bytes.Buffer
-		got := Status(c.ctx, "x", c.err, &stderr)
-		expect.Equal(t, got, c.want, c.text)
+		expect.Equal(t, Status(c.ctx, "x", c.err, &stderr), c.want, c.text)
 		expect.Equal(t, stderr.String(), c.text, c.want)
 	}
 }

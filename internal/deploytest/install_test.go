@@ -24,8 +24,7 @@ systemctl is-active --quiet tdf-worker@2.service
 	for name, mode := range map[string]os.FileMode{
 		"usr/local/bin/tdf-worker": 0o755, "etc/systemd/system/tdf-worker@.service": 0o644, "etc/tdf/worker.cfg": 0o600,
 	} {
-		info := expect.Result(os.Stat(w.path("a", name))).Value(t)
-		expect.Equal(t, info.Mode(), mode, name)
+		expect.Equal(t, expect.Result(os.Stat(w.path("a", name))).Value(t).Mode(), mode, name)
 	}
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg.new.owner")), "tdf:tdf\n", "the owner of the configuration")
 	expect.Equal(t, read(t, w.path("a", "etc/tdf/worker.cfg")), "[tdf]\nnamespace=x\n")
@@ -129,8 +128,7 @@ func TestInstalledSecrets(t *testing.T) {
 	must(t, os.Chmod(env, 0o644))
 	w.install(0, "a")
 	for name, owner := range map[string]string{"worker.cfg": "tdf:tdf\n", "worker.env": "root:root\n"} {
-		info := expect.Result(os.Stat(w.path("a", "etc/tdf/"+name))).Value(t)
-		expect.Equal(t, info.Mode(), 0o600, name)
+		expect.Equal(t, expect.Result(os.Stat(w.path("a", "etc/tdf/"+name))).Value(t).Mode(), 0o600, name)
 		expect.Equal(t, read(t, w.path("a", "etc/tdf/"+name+".owner")), owner, "the owner of", name)
 	}
 }

@@ -45,8 +45,7 @@ func TestOf(t *testing.T) {
 				`"entered":{"open":"2030-01-02T02:04:05.000000Z"},"detail":3,"raw":{"n":1},"nested":{"worker":"x"}}`,
 		},
 	} {
-		got := expect.Result(Of(c.v, c.parts...).MarshalJSON()).Value(t)
-		expect.Equal(t, string(got), c.want, name)
+		expect.Equal(t, string(expect.Result(Of(c.v, c.parts...).MarshalJSON()).Value(t)), c.want, name)
 	}
 }
 

@@ -74,8 +74,7 @@ func TestUntrusted(t *testing.T) {
 		expect.NoError(t, os.Chmod(c.path, info.Mode()))
 	}
 	expect.Equal(t, Find("127.0.0.1", 6379), f.Secret, "found nothing with the right modes")
-	link := strings.Replace(f.Path, "6379", "6380", 1)
-	expect.NoError(t, os.Symlink(f.Path, link))
+	expect.NoError(t, os.Symlink(f.Path, strings.Replace(f.Path, "6379", "6380", 1)))
 	expect.Equal(t, Find("127.0.0.1", 6380), "", "through a link: found")
 	expect.Result(Create("127.0.0.1", 6380)).Fails(t, "", "Create follows a link")
 	expect.NoError(t, os.Chmod(dir, 0o777))

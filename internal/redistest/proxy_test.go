@@ -157,8 +157,7 @@ func TestProxyHangsUntilCut(t *testing.T) {
 func TestProxyDelayEnds(t *testing.T) {
 	w := newWorld(t)
 	w.Delay(1)
-	err := w.count(t)
-	expect.NoError(t, err)
+	expect.NoError(t, w.count(t))
 	expect.Equal(t, w.value(t), 1)
 }
 

@@ -198,8 +198,7 @@ func TestRefusedStepIsTriedAgainAfterAPause(t *testing.T) {
 		}
 		return nil
 	})
-	err := p.Run(t.Context())
-	expect.NoError(t, err)
+	expect.NoError(t, p.Run(t.Context()))
 	expect.MustLen(t, calls, 3)
 	pause := calls[2].Sub(calls[1])
 	expect.True(t, pause >= time.Second, "the third call came", pause, "after the second")

@@ -51,8 +51,7 @@ func TestManyQueues(t *testing.T) {
 	expect.Result(s.manager.Open(t.Context(), all...)).OK(t)
 	for address, want := range map[string]struct{ shown, others int }{"/ui": {20, 483}, "/ui/queues": {500, 3}} {
 		text := s.as(access.Operator).page(address, 200)
-		shown := len(regexp.MustCompile(`>q1\d\d\d<`).FindAllString(text, -1))
-		expect.Equal(t, shown, want.shown, address)
+		expect.Equal(t, len(regexp.MustCompile(`>q1\d\d\d<`).FindAllString(text, -1)), want.shown, address)
 		expect.Contains(t, text, fmt.Sprint(want.others, " other queues"), address)
 		expect.Contains(t, text, ">q1502<", address, "the busiest one")
 	}

@@ -66,8 +66,7 @@ func (s *site) fill() {
 			"0:progress": hostile, "lease_until": "4000000000",
 		}},
 	}
-	n := expect.Result(s.store.Restore(s.Context(), records...)).Value(s)
-	expect.MustEqual(s, n, len(records))
+	expect.MustEqual(s, expect.Result(s.store.Restore(s.Context(), records...)).Value(s), len(records))
 	s.addWorkers("<b>g", "w")
 	s.addNotices(
 		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),
@@ -109,8 +108,7 @@ func (s *site) addNotices(texts ...string) {
 	for i, text := range texts {
 		all = append(all, redisstate.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
 	}
-	n := expect.Result(s.store.See(s.Context(), all...)).Value(s)
-	expect.MustEqual(s, n, len(texts))
+	expect.MustEqual(s, expect.Result(s.store.See(s.Context(), all...)).Value(s), len(texts))
 }
 
 // The page of the notices shows the newest ones, how their delivery has ended, and which cannot be read. It stays small.

@@ -67,8 +67,7 @@ func TestTaskFails(t *testing.T) {
 	s.mustClaim("w", "q", 1)
 	s.fail(204, again, "w")
 	s.mustClaim("w", "q", 1)
-	got := s.mustBe(again, "RUNNING", 2)
-	expect.Equal(t, *got.LastError, "boom", "the error of the first attempt")
+	expect.Equal(t, *s.mustBe(again, "RUNNING", 2).LastError, "boom", "the error of the first attempt")
 	s.complete(204, again, "w")
 	s.mustBe(again, "DONE", 2)
 }
@@ -182,8 +181,7 @@ func TestReportsRace(t *testing.T) {
 		expect.True(t, won >= 1, "nobody won", status)
 		expect.OneOf(t, got.Status, "DONE", "DEAD")
 	}
-	findings := expect.Result(s.store.Check(t.Context())).Value(t)
-	expect.Len(t, findings, 0, "findings of the audit")
+	expect.Len(t, expect.Result(s.store.Check(t.Context())).Value(t), 0, "findings of the audit")
 }
 
 // A task is claimed only by workers that have all of its tags.
@@ -322,8 +320,7 @@ func TestTasksOfTDF(t *testing.T) {
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0", Output: "text", JSON: `{"n":1}`})).Value(t)
 	testspace.Apply(t, s.store, m, nil)
 	s.round()
-	got := s.mustBe(id, "DONE", 1)
-	expect.Equal(t, fmt.Sprint(got.Result), "map[n:1]")
+	expect.Equal(t, fmt.Sprint(s.mustBe(id, "DONE", 1).Result), "map[n:1]")
 	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
 	expect.Equal(t, fmt.Sprintln(task.Queue, task.Group, task.Program), "q taskmaster/q taskmaster\n")
 }

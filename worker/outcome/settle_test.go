@@ -96,8 +96,7 @@ func TestSettleBesideServers(t *testing.T) {
 		}
 		expect.Equal(t, fmt.Sprintf("%s %d %d", task.State, task.Round, task.Fails), want, "task", id)
 	}
-	findings := expect.Result(s.Check(t.Context())).Value(t)
-	expect.Len(t, findings, 0, "findings of the audit")
+	expect.Len(t, expect.Result(s.Check(t.Context())).Value(t), 0, "findings of the audit")
 }
 
 // A first round that fails after claim_before, or in the last of the attempts, ends its task, although max_fails allows more.
@@ -136,8 +135,7 @@ func TestReserve(t *testing.T) {
 	expect.MustLen(t, c.Claims, 1, "claims")
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 	outcome.Reserve(&m)
-	outcomes := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
-	expect.NoError(t, outcomes[0].Err)
+	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 	task := testspace.Read(t, s, 1)
 	executed := task.Current().Entered[tdf.Executed]
 	next, _, err := s.NextDue(t.Context())
@@ -148,6 +146,5 @@ func TestReserve(t *testing.T) {
 		expect.Result(beside.RunOnce(t.Context())).OK(t)
 		return testspace.Read(t, s, 1).State == tdf.Succeeded
 	})
-	now := expect.Result(s.Now(t.Context())).Value(t)
-	expect.True(t, now >= next, "settled before its time")
+	expect.True(t, expect.Result(s.Now(t.Context())).Value(t) >= next, "settled before its time")
 }

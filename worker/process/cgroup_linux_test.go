@@ -96,8 +96,7 @@ func TestStaleCgroups(t *testing.T) {
 	cmd, _ := foreignChild(t, "exec sleep 1000")
 	must(t, writeFile(g.dir, cgroupFile, strconv.Itoa(cmd.Process.Pid)))
 	again := func(name string) {
-		other := expect.Result(newCgroups(name, false)).Value(t)
-		expect.NoError(t, other.close())
+		expect.NoError(t, expect.Result(newCgroups(name, false)).Value(t).close())
 	}
 	again(name)
 	pr := expect.Result(look(cmd.Process.Pid)).Value(t)

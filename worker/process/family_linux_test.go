@@ -85,8 +85,7 @@ func TestChildrenOfOthersAreNeverTouched(t *testing.T) {
 					s.sh("(setsid sleep 1000 &)").wait()
 					ours.scan()
 				}
-				err := dead.Wait()
-				expect.Fails(t, err, "")
+				expect.Fails(t, dead.Wait(), "")
 				expect.Equal(t, dead.ProcessState.ExitCode(), 6)
 				must(t, living.Process.Signal(syscall.Signal(0)), "the living child")
 				_ = living.Process.Kill()
@@ -191,8 +190,7 @@ func TestProcessCutOffDuringAScanIsRecorded(t *testing.T) {
 	main := proc{key: p.key, ppid: os.Getpid(), state: 'S'}
 	f := &family{programs: map[key]*Process{p.key: p}, seen: map[key]*owner{}}
 	for _, all := range [][]proc{{main, child, grandchild}, {main, grandchild}, {grandchild}} {
-		who := f.assignOwners(all, true)
-		expect.Len(t, who.living[p], len(all), "of", all)
+		expect.Len(t, f.assignOwners(all, true).living[p], len(all), "of", all)
 	}
 }
 

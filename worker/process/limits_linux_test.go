@@ -21,8 +21,7 @@ func TestLimitsHoldFromTheFirstInstruction(t *testing.T) {
 	s := newSite(t, false, Config{Limits: l})
 	r := s.program("limits")
 	ended := r.wait()
-	want := fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40)
-	expect.Equal(t, r.printed(), want)
+	expect.Equal(t, r.printed(), fmt.Sprintf("100 101\n12345 12345\n77 77\n%d %d\n999 999\n7\n", 1<<40, 1<<40))
 	expect.Equal(t, ended.Exit, "0")
 }
 
@@ -65,8 +64,7 @@ func TestLimits(t *testing.T) {
 func TestMemory(t *testing.T) {
 	s := newSite(t, false, Config{Limits: Limits{Memory: 200 << 20}})
 	r := s.sh(`x=$(head -c 300000000 /dev/zero | tr '\0' x); echo ${#x}`)
-	ended := r.wait()
-	expect.NotEqual(t, ended.Exit, "0")
+	expect.NotEqual(t, r.wait().Exit, "0")
 	expect.NotContains(t, r.printed(), "300000000")
 	r = s.sh("echo ok")
 	expect.Equal(t, r.wait().Exit, "0", "a small program fails", r.printed())

@@ -70,8 +70,7 @@ func keptAs(t *testing.T, r *Record, dir, want string) {
 	must(t, os.WriteFile(filepath.Join(dir, "taken"), nil, 0o600))
 	expect.FailsWith(t, r.Keep(0, to, "taken"), os.ErrExist, "a taken name")
 	must(t, r.Keep(0, to, "kept"))
-	got := expect.Result(os.ReadFile(filepath.Join(dir, "kept"))).Value(t)
-	expect.Equal(t, string(got), want)
+	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(dir, "kept"))).Value(t)), want)
 	r.Release()
 }
 

@@ -115,8 +115,7 @@ func TestOpenReplacesSharedFiles(t *testing.T) {
 	must(t, err)
 	defer r.Close()
 	print(t, old.Stdout, "old")
-	got := expect.Result(r.Read(10, "w1", nil)).Value(t)
-	expect.Equal(t, got, Texts{}, n)
+	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t), Texts{}, n)
 	expect.Equal(t, n, 1)
 }
 

@@ -24,8 +24,7 @@ func ofNobody(t *testing.T) *Dir {
 	d := expect.Result(Create(filepath.Join(t.TempDir(), "rounds", "1"), Before{}, &Owner{nobody, nobody}, limits, nil)).Value(t)
 	t.Cleanup(func() {
 		must(t, d.Remove())
-		left := expect.Result(os.ReadDir(filepath.Dir(d.Path()))).Value(t)
-		expect.Len(t, left, 0)
+		expect.Len(t, expect.Result(os.ReadDir(filepath.Dir(d.Path()))).Value(t), 0)
 	})
 	return d
 }
@@ -70,8 +69,7 @@ func TestSeal(t *testing.T) {
 	}
 	expect.Equal(t, cmp.Diff(want, content(t, got.Path)), "")
 	for _, dir := range []string{got.Path, got.Path + "/sub", got.Path + "/sub/empty"} {
-		info := expect.Result(os.Lstat(dir)).Value(t)
-		expect.Equal(t, info.Sys().(*syscall.Stat_t).Uid, 0, dir, "belongs to")
+		expect.Equal(t, expect.Result(os.Lstat(dir)).Value(t).Sys().(*syscall.Stat_t).Uid, 0, dir, "belongs to")
 	}
 	expect.Equal(t, expect.Result(os.Lstat(filepath.Dir(got.Path))).Value(t).Mode(), os.ModeDir|0o700)
 }

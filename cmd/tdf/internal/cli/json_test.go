@@ -23,8 +23,7 @@ func TestHiddenCharactersAreEscaped(t *testing.T) {
 		expect.Contains(t, text, "é𝒜", i)
 	}
 	var got struct{ Text, Raw string }
-	err := json.Unmarshal([]byte(line), &got)
-	expect.NoError(t, err, value)
+	expect.NoError(t, json.Unmarshal([]byte(line), &got), value)
 	expect.Equal(t, got.Text, value)
 	expect.Equal(t, got.Raw, value)
 }
