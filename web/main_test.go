@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -21,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
@@ -49,7 +49,7 @@ func siteOn(t testing.TB, addr string, o Options) *site {
 	t.Helper()
 	o.Timeout = cmp.Or(o.Timeout, time.Hour)
 	if o.Log == nil {
-		o.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+		o.Log = testlog.Of(t)
 	}
 	cfg := testspace.Config(t, addr)
 	m := testspace.Manager(t, cfg)

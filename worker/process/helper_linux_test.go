@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 var (
@@ -136,7 +137,7 @@ func newSite(t *testing.T, cgroups bool, cfg Config) *site {
 		must(t, os.Chmod(dir, 0o755))
 	}
 	before := descriptors(t)
-	cfg.Name, cfg.Log = t.Name(), slog.New(slog.NewTextHandler(t.Output(), nil))
+	cfg.Name, cfg.Log = t.Name(), testlog.Of(t)
 	if cfg.LingerGrace == nil {
 		cfg.LingerGrace = func() <-chan time.Time { return nil }
 	}
@@ -310,4 +311,4 @@ func write(t *testing.T, path, text string) {
 	must(t, os.WriteFile(path, []byte(text), 0o755))
 }
 
-func quiet(t *testing.T) *slog.Logger { return slog.New(slog.NewTextHandler(t.Output(), nil)) }
+func quiet(t *testing.T) *slog.Logger { return testlog.Of(t) }
