@@ -119,6 +119,8 @@ func TestInstallHere(t *testing.T) {
 			strings.Contains(m.get(2, "/api/v1/rules", "", ""), "TDFNoServer")
 	})
 
+	expect.NotContains(t, m.logs(), "has ended; it starts again", "a component cannot run beside the others")
+
 	before := m.file("run/server.pid") + m.file("run/worker-1.pid") + m.file("token")
 	m.must("start")
 	expect.Equal(t, m.file("run/server.pid")+m.file("run/worker-1.pid")+m.file("token"), before, "a second start changes nothing")

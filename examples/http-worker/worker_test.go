@@ -132,8 +132,8 @@ func TestWorkerOfThePage(t *testing.T) {
 	expect.Contains(t, bad.LastRun().Error, "invalid literal")
 }
 
-// run runs a worker, and starts it again if it ends, as it does if it was paused for longer than its lease. The function kill ends
-// it at once, with the programs that it runs.
+// run runs a worker, and starts it again if it ends, as it does if it was paused for longer than its lease. The function
+// kill ends it at once, with the programs that it runs.
 func run(t *testing.T, worker string, env []string) (kill func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -10,14 +10,15 @@ import (
 	"strings"
 )
 
-// sources makes go list print the files of the packages of this module on which a command depends. The module's own directory is
-// left out: it changes with each git command, and every test program that builds commands imports its package.
+// sources makes go list print the files of the packages of this module on which a command depends. The module's own
+// directory is left out: it changes with each git command, and every test that builds commands imports its package.
 const sources = `{{$dir := .Dir}}{{with .Module}}{{if and .Main (ne $dir .Dir)}}` +
 	`{{range $.GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range $.EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
 
-// Build builds commands as go build -o OUTPUT COMMAND... does in a directory, without symbol tables and debug information. It
-// shares the packages with the tests, which scripts/build would compile again with its flags. Call Build while a test runs: then Go's test cache
-// notes the directories that Build reads, and runs the test again after a change of the commands' sources.
+// Build builds commands as go build -o OUTPUT COMMAND... does in a directory, without symbol tables and debug
+// information. The tests have already compiled the packages, which scripts/build would compile again with its flags.
+// Call Build while a test runs: then Go's test cache notes the directories that Build reads, and runs the test again
+// after a change of the commands' sources.
 func Build(dir, output string, commands ...string) error {
 	if _, err := run(dir, append([]string{"build", "-ldflags=-s -w", "-o", output}, commands...)); err != nil {
 		return err
