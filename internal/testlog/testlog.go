@@ -67,6 +67,8 @@ func (b brief) Handle(ctx context.Context, r slog.Record) error {
 	return b.Handler.Handle(ctx, r)
 }
 
-func (b brief) WithAttrs(attrs []slog.Attr) slog.Handler { return brief{b.Handler.WithAttrs(attrs), b.counts} }
+func (b brief) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return brief{b.Handler.WithAttrs(attrs), b.counts}
+}
 
 func (b brief) WithGroup(name string) slog.Handler { return brief{b.Handler.WithGroup(name), b.counts} }

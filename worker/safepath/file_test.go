@@ -58,8 +58,7 @@ func TestOpenFileFollowsNoLinkOfOthers(t *testing.T) {
 			}
 			must(t, err)
 			defer f.Close()
-			text, err := io.ReadAll(f)
-			expect.Equal(t, string(text), "secret")
+			expect.Equal(t, string(expect.Result(io.ReadAll(f)).Value(t)), "secret")
 			expect.Equal(t, f.Name(), base+"/p/env")
 		})
 	}
