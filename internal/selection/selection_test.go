@@ -20,12 +20,13 @@ func TestIDs(t *testing.T) {
 		"9-8":       `[] invalid id "9-8": want a number, or a range such as 12-40`,
 		"1-2-3":     `[] invalid id "1-2-3": want a number, or a range such as 12-40`,
 		"-1":        `[] invalid id "-1": want a number, or a range such as 12-40`,
-		"1-1000001": `[] invalid range "1-1000001": want at most 1000000 ids`,
+		"1-1000001": `[] invalid range "1-1000001": want at most 1000000 ids in all`,
 		fmt.Sprintf("%d-%[1]d", int64(math.MaxInt64)): "[9223372036854775807] <nil>",
 	} {
 		ids, err := IDs([]string{text})
 		expect.Equal(t, fmt.Sprint(ids, err), want, text)
 	}
+	expect.Result(IDs([]string{"1-600000", "1-400001"})).Fails(t, `invalid range "1-400001": want at most 1000000 ids in all`)
 }
 
 func TestTime(t *testing.T) {

@@ -48,10 +48,10 @@ func oneOf(of string, texts, valid []string) error {
 	return nil
 }
 
-// maxRange is the largest number of ids in a range such as 1-500.
-const maxRange = 1_000_000
+// maxIDs is the largest number of ids that ranges such as 1-500 may have together. A short text could need all memory otherwise.
+const maxIDs = 1_000_000
 
-// IDs reads ids and ranges of ids, such as 7 and 12-40.
+// IDs reads ids and ranges of ids, such as 7 and 12-40. Together, they must be at most a million ids.
 func IDs(texts []string) ([]int64, error) {
 	var ids []int64
 	for _, text := range texts {
@@ -64,8 +64,8 @@ func IDs(texts []string) ([]int64, error) {
 		switch {
 		case err != nil || to < from:
 			return nil, &Error{"id", text, "a number, or a range such as 12-40"}
-		case to-from >= maxRange:
-			return nil, &Error{"range", text, fmt.Sprintf("at most %d ids", maxRange)}
+		case to-from >= maxIDs-int64(len(ids)):
+			return nil, &Error{"range", text, fmt.Sprintf("at most %d ids in all", maxIDs)}
 		}
 		for n := range to - from + 1 { // a condition id <= to would always hold if to is the highest int64
 			ids = append(ids, from+n)
