@@ -169,6 +169,12 @@ func TestWebhookReachesNoPrivateAddress(t *testing.T) {
 		expect.Fails(t, err, "is not a public address", host)
 		expect.True(t, !strings.Contains(err.Error(), "token"), "the error has the address of the webhook:", err)
 	}
+	for _, address := range []string{
+		"0.1.2.3:80", "192.0.0.8:80", "198.18.0.1:80", "240.0.0.1:80", "[::7f00:1]:80", "[64:ff9b::7f00:1]:80", "[64:ff9b:1::a00:1]:80",
+		"[2002:a00:1::]:80", "[fec0::1]:80",
+	} {
+		expect.Fails(t, refusePrivate("tcp", address, nil), "is not a public address", address)
+	}
 	expect.NoError(t, refusePrivate("tcp", "93.184.216.34:443", nil))
 	expect.NoError(t, refusePrivate("tcp", "[2606:2800:220:1::1]:443", nil))
 }

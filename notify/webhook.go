@@ -112,8 +112,22 @@ func sign(secret []byte, id, at string, body []byte) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// sharedAddresses are those that providers share between customers (RFC 6598). Clouds use them for internal services.
-var sharedAddresses = netip.MustParsePrefix("100.64.0.0/10")
+// isPublic reports whether an address is that of a host on the internet. An IPv6 address that contains an IPv4 address leads to
+// this address, so it is not public either: NAT64, 6to4, and the old form ::a.b.c.d. The other networks are reserved by IANA.
+func isPublic(ip netip.Addr) bool {
+	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
+		return false
+	}
+	for _, network := range []string{
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "198.18.0.0/15", "240.0.0.0/4",
+		"::/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "fec0::/10",
+	} {
+		if netip.MustParsePrefix(network).Contains(ip) {
+			return false
+		}
+	}
+	return true
+}
 
 // refusePrivate refuses a connection to an address that is not public. It gets the address to which the name of the host was resolved, so that no name
 // can hide it.
@@ -123,7 +137,7 @@ func refusePrivate(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	ip := at.Addr().Unmap()
-	if !ip.IsGlobalUnicast() || ip.IsPrivate() || sharedAddresses.Contains(ip) {
+	if !isPublic(ip) {
 		return fmt.Errorf("%s is not a public address; private_addresses=True in section [notify] allows it", ip)
 	}
 	return nil
