@@ -19,10 +19,15 @@ var inherited = []string{
 // also marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
+// unbuffered makes Python write each line at once. Otherwise, its output appears only at the end of the round, because it goes to a
+// file. Variables of the configuration take precedence.
+const unbuffered = "PYTHONUNBUFFERED=1"
+
 // environment returns the environment for a process of the round, whose directory is dir.
 func (e *execution) environment(dir string) []string {
 	started := e.clock.Load().redis
-	env := append(allowedVariables(os.Environ(), e.s.cfg.Env),
+	env := append([]string{unbuffered}, allowedVariables(os.Environ(), e.s.cfg.Env)...)
+	env = append(env,
 		"TDF_NAMESPACE="+e.s.cfg.Namespace,
 		"TDF_TASK_ID="+strconv.FormatInt(e.task.ID, 10),
 		"TDF_ROUND="+strconv.Itoa(e.task.Round),

@@ -59,6 +59,7 @@ func TestEnvironment(t *testing.T) {
 		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1",
 		"TDF_START": w.task(1).Current().Entered[tdf.Running].String(), "TDF_TIMEOUT": "inf", "TDF_END_BEFORE": "inf",
 		"TDF_GROUP": "", "TDF_META": "", "TDF_DIR": filepath.Join(w.worker().rounds(), filepath.Base(got["TDF_DIR"])), "MORE": "of it",
+		"PYTHONUNBUFFERED": "1",
 	}
 	maps.DeleteFunc(got, func(name, _ string) bool { // ignore variables of this test and variables that shells add
 		_, wanted := want[name]
