@@ -62,10 +62,10 @@ func (s step) script() string {
 	if strings.Contains(command, " --until-done") {
 		fails = "! " // some tasks fail
 	}
-	lines := before + "ttyin keys\n" + fails + "exec sh -c " + scriptWord("("+command+") >/dev/tty 2>&1") + "\n"
+	lines := before + "stdin keys\n" + fails + "tty sh -c " + scriptWord(command) + "\n"
 	for _, line := range s.output {
 		if !strings.Contains(line, "[y/N]") { // --yes answers this question
-			lines += "ttyout " + scriptWord(pattern(line)) + "\n"
+			lines += "stdout " + scriptWord(pattern(line)) + "\n"
 		}
 	}
 	return lines
@@ -111,12 +111,12 @@ func TestRecipes(t *testing.T) {
 			continue
 		}
 		recipes++
-		script := "serve 2" + overrides(section) + "\nttyin keys\nexec sh -c '(sh recipe.sh) >/dev/tty 2>&1'\n"
+		script := "serve 2" + overrides(section) + "\nstdin keys\ntty sh recipe.sh\n"
 		commands := ""
 		for _, s := range steps {
 			commands += s.command + "\n"
 			for _, line := range s.output {
-				script += "ttyout " + scriptWord(pattern(line)) + "\n"
+				script += "stdout " + scriptWord(pattern(line)) + "\n"
 			}
 		}
 		if of := regexp.MustCompile("`(\\w+/run\\.sh)`").FindStringSubmatch(section); of != nil { // the recipe has a program of its own

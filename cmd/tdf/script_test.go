@@ -392,28 +392,56 @@ func writeReply(b *strings.Builder, reply any) {
 	}
 }
 
-// runOnTerminal carries out the script command tty.
+// holds is the environment variable of the process that holds a terminal.
+const holds = "TDF_TEST_HOLDS_TERMINAL"
+
+// endOfOutput is the last line on a terminal.
+const endOfOutput = "\x1e end of output\n"
+
+// runOnTerminal carries out the script command tty. Another process holds the terminal and runs the command, because Linux drops
+// what has not been read from a terminal when the process that holds it ends.
 func runOnTerminal() {
-	c := exec.Command(os.Args[1], os.Args[2:]...)
-	c.Env = append(os.Environ(), "TERM=xterm")
+	if os.Getenv(holds) != "" {
+		os.Exit(holdTerminal(os.Args[1], os.Args[2:]...))
+	}
+	read, written, err := os.Pipe()
+	c := exec.Command("/proc/self/exe", os.Args[1:]...)
+	c.Args[0] = os.Args[0]
+	c.Env, c.ExtraFiles = append(os.Environ(), "TERM=xterm", holds+"=1"), []*os.File{read}
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt)
-	screen, err := pty.StartWithSize(c, &pty.Winsize{Cols: 100, Rows: 30})
-	if err != nil {
+	screen, err2 := pty.StartWithSize(c, &pty.Winsize{Cols: 100, Rows: 30})
+	if err = errors.Join(err, err2); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 	go typeIn(screen, signals)
 	lines := bufio.NewReader(screen)
-	for err == nil { // a read fails after the command has closed the terminal
+	for err == nil { // a read fails after the terminal has been closed
 		var line string
 		line, err = lines.ReadString('\n')
-		fmt.Print(strings.ReplaceAll(line, "\r\n", "\n"))
+		line, ended := strings.CutSuffix(strings.ReplaceAll(line, "\r\n", "\n"), endOfOutput)
+		fmt.Print(line)
+		if ended {
+			written.Close()
+		}
 	}
-	if err := c.Wait(); c.ProcessState == nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
+	c.Wait()
 	os.Exit(c.ProcessState.ExitCode())
+}
+
+// holdTerminal runs a command, and returns its exit status after the terminal's output has been read. ^C is for the command alone.
+func holdTerminal(command string, args ...string) int {
+	signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	os.Unsetenv(holds)
+	c := exec.Command(command, args...)
+	c.Stdin, c.Stdout, c.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := c.Run(); c.ProcessState == nil {
+		fmt.Println(err)
+	}
+	fmt.Print(endOfOutput)
+	io.Copy(io.Discard, os.NewFile(3, "pipe")) // ends when the other end is closed
+	return c.ProcessState.ExitCode()
 }
 
 // typeIn types the text from stdin and then ^D. It types ^C for each signal.
