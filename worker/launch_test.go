@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -74,7 +75,7 @@ func leakyDescriptor(t *testing.T) int {
 	t.Helper()
 	dir := expect.Result(os.Open(t.TempDir())).Value(t)
 	defer dir.Close()
-	fd := expect.Result(syscall.Dup(int(dir.Fd()))).Value(t)
+	fd := expect.Result(unix.FcntlInt(dir.Fd(), unix.F_DUPFD, 100)).Value(t) // a shell uses descriptor 10 for itself
 	t.Cleanup(func() { syscall.Close(fd) })
 	return fd
 }
