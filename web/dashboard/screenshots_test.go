@@ -41,7 +41,7 @@ func TestScreenshots(t *testing.T) {
 	cfg.Namespace, cfg.Redis.DB = "lab", 0
 	redis.SetTime(time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC))
 	m := testspace.Manager(t, cfg)
-	s := &site{t, web.New(m, web.Options{Log: testspace.Silent}), cfg, m, admin.New(m), testspace.Connect(t, cfg), nil}
+	s := &site{t, web.New(m, web.Options{Log: testspace.Silent, Timeout: time.Hour}), cfg, m, admin.New(m), testspace.Connect(t, cfg), nil}
 	expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "operator", Role: access.Operator})).OK(t)
 	s.simulate(redis, time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC))
 	b := s.tab(s.serve())
