@@ -44,7 +44,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// The size counts for whoever copies the commands to many machines, or starts them from a cold disk.
+// The size counts when the commands are copied to many machines, or start from a cold disk.
 func TestSize(t *testing.T) {
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
 		expect.Compare(t, expect.Result(os.Stat(built(t, name))).Value(t).Size(), "<=", maxSize, name)
