@@ -79,7 +79,7 @@ func checkTDF(t *trial, n int, state tdf.State) error {
 		if err != nil {
 			return err
 		}
-		if task.Releases > 0 {
+		if state == tdf.Executed && task.State == tdf.Open && task.Releases > 0 {
 			continue // one of a backlog that was under way when n others were done, and the worker was stopped
 		}
 		number, err := numberOf(task.Input) // several callers open tasks in any order
