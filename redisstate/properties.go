@@ -160,6 +160,7 @@ var roundProperties = []property{
 	{tdf.RoundOutput, unbounded},
 	{tdf.RoundError, unbounded},
 	{tdf.RoundTail, unbounded},
+	{tdf.RoundTailEnd, unbounded},
 	{"result", unbounded},
 }
 

@@ -380,6 +380,7 @@ var textFields = []textField{
 	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
 	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
 	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
+	{tdf.TextTail, tdf.RoundTailEnd, func(_ *tdf.Task, r *tdf.Round) *string { return &r.TailEnd }},
 }
 
 // each calls the function do once per text, with the name of the text's property.

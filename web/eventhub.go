@@ -273,7 +273,7 @@ func (h *eventHub) follow(ctx context.Context, id int64) {
 	for ctx.Err() == nil {
 		t, r, err := h.admin.CurrentRound(ctx, id)
 		if err == nil && !admin.RoundEnded(t, r.Number) {
-			for part, err := range h.admin.FollowOutput(ctx, t, r, false) {
+			for part, err := range h.admin.FollowOutput(ctx, t, r) {
 				if err != nil {
 					break // the loop tries again
 				}

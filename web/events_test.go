@@ -90,8 +90,7 @@ func TestEvents(t *testing.T) {
 	}
 	second := h.claim()
 	output := s.listen(server, access.Submitter, "?ids=2&types=output")
-	text := "one\n"
-	h.report(second, redisstate.LiveReport{Tail: &text})
+	h.report(second, redisstate.LiveReport{Tail: testspace.Tail("one\n")})
 	output.until(`output {"id":2,"round":0,"text":"one\n"`)
 	h.end(second, tdf.Result{Output: "one\ntwo\n", Exit: "0"})
 	output.until(`output {"id":2,"round":0,"text":"two\n","ended":true}`)

@@ -100,21 +100,23 @@ func TestFollowOutput(t *testing.T) {
 	text := ""
 	for _, more := range []string{"one\n", "two\n", "three\n"} {
 		text += more
-		h.report(begun, redisstate.LiveReport{Tail: &text})
+		h.report(begun, redisstate.LiveReport{Tail: testspace.Tail(text)})
 		part := make([]byte, len(more))
 		expect.Result(io.ReadFull(got.Body, part)).OK(t)
 		expect.MustEqual(t, string(part), more)
 	}
-	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
-	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "four")
+	h.end(begun, tdf.Result{Output: text + "four", Error: "E", Exit: "0"})
+	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "fourE")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
-	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
-	expect.Result(io.ReadAll(again.Body)).Is(t, nil)
+	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
+	expect.Equal(t, string(expect.Result(io.ReadAll(again.Body)).Value(t)), text+"fourE")
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "2"))
 	s.as(access.Submitter, 404, "GET", "/api/v1/tasks/2/output?follow=true", "")
 	s.as(access.Operator, 404, "GET", "/api/v1/tasks/3/output?follow=true", "")
 	s.as(access.Operator, 404, "GET", "/api/v1/tasks/2/output?follow=true&round=7", "")
-	s.as(access.Operator, 422, "GET", "/api/v1/tasks/2/output?follow=true&stream=result", "")
+	for _, stream := range []string{"result", "stderr"} {
+		s.as(access.Operator, 422, "GET", "/api/v1/tasks/2/output?follow=true&stream="+stream, "")
+	}
 }
 
 // A gap in a followed output is announced at its end.
@@ -123,13 +125,14 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	server, h := s.serve(), s.hand()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 	begun := h.claim()
-	first, second := "one\n", "nine\n"
-	h.report(begun, redisstate.LiveReport{Tail: &first})
+	first, second := testspace.Tail("nine\n"), testspace.Tail(strings.Repeat("nine\n", 4))
+	second.Text = second.Text[10:] // what is missing looks like what is there
+	h.report(begun, redisstate.LiveReport{Tail: first})
 	got := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
-	expect.Result(io.ReadFull(got.Body, make([]byte, len(first)))).OK(t)
-	h.report(begun, redisstate.LiveReport{Tail: &second})
-	expect.Result(io.ReadFull(got.Body, make([]byte, len(second)))).OK(t)
-	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(first.Text)))).OK(t)
+	h.report(begun, redisstate.LiveReport{Tail: second})
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(second.Text)))).OK(t)
+	h.end(begun, tdf.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "ten\n")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }

@@ -292,7 +292,7 @@ func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.
 type outputInput struct {
 	ID     int64  `path:"id" minimum:"1" doc:"the id of the task"`
 	Stream string `query:"stream" enum:"stdout,stderr,result" default:"stdout" doc:"what to read"`
-	Follow bool   `query:"follow" doc:"the output as it arrives, until the round ends; while the round runs, stdout and stderr together"`
+	Follow bool   `query:"follow" doc:"the output as it arrives, stdout and stderr together, until the round ends"`
 	Round  int    `query:"round" minimum:"-1" default:"-1" doc:"the number of the round; without it, the last round that ran, or with follow the current round"`
 }
 
@@ -334,8 +334,8 @@ const missingOutput = http.TrailerPrefix + "X-Output-Incomplete"
 
 // followOutput writes the output of a round as it arrives.
 func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error {
-	if in.Stream == "result" {
-		return refuse(string(tdf.CodeInvalid), "a result cannot be followed; it arrives at once")
+	if in.Stream != "stdout" {
+		return refuse(string(tdf.CodeInvalid), "a followed output is stdout and stderr together, so stream must be stdout")
 	}
 	if _, err := a.task(ctx, c, in.ID); err != nil {
 		return err
@@ -355,7 +355,7 @@ func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error 
 		if err := s.flush(); err != nil {
 			return err
 		}
-		for part, err := range a.admin.FollowOutput(s.ctx, t, r, in.Stream == "stderr") {
+		for part, err := range a.admin.FollowOutput(s.ctx, t, r) {
 			if err == nil {
 				_, err = s.Write([]byte(part.Text))
 			}

@@ -86,7 +86,7 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	if r := page.Chosen; r != nil {
 		page.Streams = streamsOf(t.ID, r)
 		if r.Ended.IsZero() && t.State == tdf.Running {
-			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r.Number, r.Tail)
+			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r)
 			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
 				return nil, err
 			}
