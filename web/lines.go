@@ -205,7 +205,7 @@ func (o *lineOpener) open() error {
 	ctx, cancel := context.WithTimeout(o.ctx, 10*o.Timeout)
 	defer cancel()
 	tasks, err := o.openStep(ctx)
-	of := openedBy(tasks)
+	of := openedBy(o.call, tasks)
 	o.done.IDs, o.done.Existing, o.done.Opened = of.IDs, of.Existing, o.done.Opened+len(of.IDs)-len(of.Existing)
 	o.batch, o.bytes, o.steps = nil, 0, o.steps+1
 	if err != nil {

@@ -74,6 +74,7 @@ func (*openOutput) status() int { return http.StatusCreated }
 type opened struct {
 	IDs      []int64 `json:"ids" doc:"the ids of the tasks, in the order of the definitions"`
 	Existing []int64 `json:"existing,omitempty" doc:"the ids of tasks that existed already, because they hold a unique key"`
+	FailOn   string  `json:"fail_on" doc:"the rule by which rounds fail, for tasks whose definitions have none"`
 }
 
 func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutput, error) {
@@ -97,12 +98,12 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	if err != nil {
 		return nil, partly(len(tasks), err)
 	}
-	return &openOutput{openedBy(tasks)}, nil
+	return &openOutput{openedBy(c, tasks)}, nil
 }
 
 // openedBy returns the answer for tasks that were opened.
-func openedBy(tasks []*manager.Task) opened {
-	o := opened{IDs: []int64{}}
+func openedBy(c *call, tasks []*manager.Task) opened {
+	o := opened{IDs: []int64{}, FailOn: string(c.manager.Internals().Config.TaskDefaults.FailOn)}
 	for _, t := range tasks {
 		if o.IDs = append(o.IDs, t.ID); t.Existing {
 			o.Existing = append(o.Existing, t.ID)
