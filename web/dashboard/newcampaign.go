@@ -36,14 +36,14 @@ const (
 
 // A newCampaign is what the page of a new campaign shows, and what its form sends.
 type newCampaign struct {
-	Key                                              string // of this form; a form that is sent twice opens its campaign once
-	Campaign, Program, Source, Input                 string
-	Rows, Grid, Timeout, MaxFails, FailOn, Queue     string
-	FileToSend                                       string
-	Programs                                         []storedProgram
-	Problem                                          string
-	Preview                                          *Swept
-	Owner                                            string
+	Key                                          string // of this form; a form that is sent twice opens its campaign once
+	Campaign, Program, Source, Input             string
+	Rows, Grid, Timeout, MaxFails, FailOn, Queue string
+	FileToSend                                   string
+	Programs                                     []storedProgram
+	Problem                                      string
+	Preview                                      *Swept
+	Owner                                        string
 }
 
 // Title returns the title of the page.
