@@ -118,6 +118,9 @@ type job struct {
 	dir     string // ./$program/, absolute
 	stage   string // absolute path of the staging directory; only the lock's holder writes to it
 	locked  *os.File
+
+	original string // the program that is copied; "" for a fetch
+	again    bool   // the program is fetched again, although it is complete
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
@@ -155,8 +158,10 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	if err := j.checkTarget(); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
-	if err := j.repair(); err != nil {
-		return Program{}, failed(ctx, j.src, StepInstall, err)
+	if !j.again {
+		if err := j.repair(); err != nil {
+			return Program{}, failed(ctx, j.src, StepInstall, err)
+		}
 	}
 	if err := j.openStage(); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
@@ -168,6 +173,9 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	}
 	if err := j.makeTree(ctx); err != nil {
 		return Program{}, failed(ctx, j.src, StepUnpack, err)
+	}
+	if err := j.uninstall(); err != nil {
+		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
 	if err := j.install(ctx, sum); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)

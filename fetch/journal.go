@@ -24,6 +24,11 @@ type journal struct {
 	// Files holds the slash-separated paths of the files that were fetched or that setup.sh created. A directory
 	// precedes its files.
 	Files []string `json:"files"`
+	// Saved tells how run.sh and the Files were when the installation was done, in this order. It serves to find out whether a
+	// round has changed them.
+	Saved []saved `json:"saved,omitempty"`
+	// CopyOf is the program of which this is a copy.
+	CopyOf string `json:"copy_of,omitempty"`
 }
 
 // hasJournal reports whether dir contains a journal. A directory made by hand contains no journal. If dir contains a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
@@ -68,9 +69,18 @@ func (e *execution) executed(r tdf.Result) delivery {
 		} else {
 			e.countFailure(ctx, failure)
 		}
-		e.log.Info("executed", "exit", exit, "seconds", seconds)
+		e.log.Info("executed", slices.Concat([]any{"exit", exit}, e.directoryAttr(), []any{"seconds", seconds})...)
 	}
 	return d
+}
+
+// directoryAttr says in the log that other rounds may have used the program's directory at the same time, although the program
+// did not ask for that.
+func (e *execution) directoryAttr() []any {
+	if !e.shares {
+		return nil
+	}
+	return []any{"directory", "shared"}
 }
 
 // lastError returns the last line of stderr, or an empty text if stderr is empty.

@@ -40,6 +40,7 @@ type execution struct {
 	secrets    *secrets.Secrets          // the program's secrets; nil if there are none
 	held       bool                      // HoldTimeout has stopped the task's timeout
 	handedOver bool                      // a claim that is under way has reserved its slot
+	shares     bool                      // the round shares its program's directory, because the program is too large
 	dropped    bool                      // Redis has not accepted a report of the round
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit

@@ -46,7 +46,11 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 		p, err = fetcher.Fetch(ctx, r.Program, r.Source)
 	}
 	r.ProgramSHA256 = p.SHA256
-	return launch{s, p.Dir}, unfitFetch(err)
+	if err != nil {
+		return nil, unfitFetch(err)
+	}
+	dir, err := s.w.slotDirs.directory(ctx, r, &fetcher, p)
+	return launch{s, dir}, unfitFetch(err)
 }
 
 // begin starts the task's timeout, which HoldTimeout had stopped.

@@ -56,10 +56,11 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
 	s.fetcher.OtherUser = host.OtherUser()
-	w.preparer, w.processes = s, host
+	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
 	w.logIsolation(host)
 	return func() {
-		w.preparer, w.processes = nil, nil
+		w.slotDirs.close()
+		w.preparer, w.processes, w.slotDirs = nil, nil, nil
 		host.Close()
 	}, nil
 }

@@ -52,6 +52,7 @@ type Worker struct {
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own
+	slotDirs  *slotDirs     // the same
 
 	noGrace  context.Context // done after StopNow
 	endGrace context.CancelFunc
