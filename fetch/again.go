@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 )
 
 // Again fetches a program again whose files a round has changed.
@@ -48,11 +47,10 @@ func (p Program) Original() (o *Original, changed string, err error) {
 // Changed returns the name of a file that a round has changed, or "". If the program was fetched again meanwhile, valid is
 // false.
 func (o *Original) Changed() (name string, valid bool) {
-	now := time.Now()
 	if all, err := o.journal.changed(1); err != nil || len(all) > 0 {
 		return "", false
 	}
-	all, err := o.files.changed(o.files.due(now))
+	all, err := o.files.check(fewOfCopy)
 	if err != nil || len(all) == 0 {
 		return "", err == nil
 	}
@@ -95,9 +93,9 @@ func (j *job) save(files []string) ([]saved, error) {
 		return nil, err
 	}
 	defer dir.Close()
-	all := []saved{savedAt(staged, runScript)}
+	all := []saved{savedAt(int(staged.Fd()), runScript)}
 	for _, name := range files {
-		all = append(all, savedAt(dir, name))
+		all = append(all, savedAt(int(dir.Fd()), name))
 	}
 	return all, nil
 }
@@ -114,7 +112,7 @@ func changedSinceFetch(dir string) (string, error) {
 	}
 	defer d.Close()
 	for i, name := range append([]string{runScript}, o.Files...) {
-		if savedAt(d, name) != o.Saved[i] {
+		if savedAt(int(d.Fd()), name) != o.Saved[i] {
 			return name, nil
 		}
 	}

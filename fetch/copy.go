@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -282,7 +281,7 @@ func (c *Copy) replace(ctx context.Context, to string, t *tree, changed []int) e
 	defer root.Close()
 	for _, i := range changed {
 		name := t.names[i]
-		s, err := stampAt(k.from, name)
+		s, err := stampAt(int(k.from.Fd()), name)
 		if err != nil {
 			return err
 		}
@@ -297,7 +296,7 @@ func (c *Copy) replace(ctx context.Context, to string, t *tree, changed []int) e
 		}
 		if t == c.origin {
 			t.stamps[i] = s
-		} else if t.stamps[i], err = stampAt(k.to, name); err != nil {
+		} else if t.stamps[i], err = stampAt(int(k.to.Fd()), name); err != nil {
 			return err
 		}
 	}
@@ -308,12 +307,11 @@ func (c *Copy) replace(ctx context.Context, to string, t *tree, changed []int) e
 // changed. If fresh is false, the program must be copied anew ([Fetcher.Copy]): its original has changed, or the copy is
 // damaged or is being removed.
 func (c *Copy) Renew(ctx context.Context) (changed string, fresh bool, err error) {
-	now := time.Now()
-	of, err := c.origin.changed(c.origin.due(now))
+	of, err := c.origin.check(fewOfOrigin)
 	if err != nil || len(of) > 0 || !markUsed(c.Dir) {
 		return "", false, nil
 	}
-	own, err := c.files.changed(c.files.due(now))
+	own, err := c.files.check(fewOfCopy)
 	if err != nil {
 		return "", false, nil
 	}

@@ -206,10 +206,12 @@ func TestChecksOfALargeProgram(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, fewFiles}, {time.Millisecond, fewFiles}, {6 * time.Millisecond, 200}, {500 * time.Millisecond, mostFiles}, {time.Second, len(names) + 1}} {
+	}{{0, fewOfCopy}, {time.Millisecond, fewOfCopy}, {6 * time.Millisecond, 200}, {500 * time.Millisecond, mostFiles}, {time.Second, len(names) + 1}} {
 		at = at.Add(step.after)
-		expect.Equal(t, large.due(at), step.want, step.after)
+		expect.Equal(t, large.due(at, fewOfCopy), step.want, step.after)
 	}
-	small := expect.Result(newTree(f.Dir, names[:fewFiles], everywhere)).Value(t)
-	expect.Equal(t, small.due(small.whole), fewFiles)
+	large.took = time.Minute
+	expect.Equal(t, large.due(at.Add(wholePause), fewOfCopy), mostFiles)
+	small := expect.Result(newTree(f.Dir, names[:fewOfCopy], everywhere)).Value(t)
+	expect.Equal(t, small.due(small.whole, fewOfCopy), fewOfCopy)
 }

@@ -2,7 +2,6 @@ package fetch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -10,10 +9,12 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // ErrTooLarge means that a program is too large to be copied, and that its file system cannot clone files.
-var ErrTooLarge = errors.New("is larger than max_copy_bytes")
+var ErrTooLarge = tdf.NewError(tdf.CodeFull, "is larger than max_copy_bytes")
 
 // An Owner is the user to whom a copy belongs.
 type Owner struct{ UID, GID int }

@@ -18,9 +18,9 @@ type stamp struct {
 	mtime, ctime int64 // in nanoseconds
 }
 
-func stampAt(dir *os.File, name string) (stamp, error) {
+func stampAt(dir int, name string) (stamp, error) {
 	var s unix.Stat_t
-	if err := unix.Fstatat(int(dir.Fd()), name, &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+	if err := unix.Fstatat(dir, name, &s, unix.AT_SYMLINK_NOFOLLOW); err != nil {
 		return stamp{}, &os.PathError{Op: "stat", Path: name, Err: err}
 	}
 	return stamp{s.Mode, s.Ino, s.Size, s.Mtim.Nano(), s.Ctim.Nano()}, nil
@@ -33,7 +33,7 @@ func (s stamp) kind() uint32 { return s.mode & unix.S_IFMT }
 type saved [2]int64
 
 // savedAt returns zeros for a directory, because rounds may add files to it, and for a file that is missing.
-func savedAt(dir *os.File, name string) saved {
+func savedAt(dir int, name string) saved {
 	s, _ := stampAt(dir, name)
 	if s.kind() == unix.S_IFDIR {
 		return saved{}
@@ -50,6 +50,7 @@ type tree struct {
 
 	checked time.Time // when some of the files were last checked
 	whole   time.Time // when all of them were last checked
+	took    time.Duration
 }
 
 // everywhere is the grows of a tree in which rounds run.
@@ -67,7 +68,7 @@ func newTree(dir string, names []string, grows func(dir string) bool) (*tree, er
 	}
 	defer d.Close()
 	for _, name := range names {
-		s, err := t.stamp(d, name)
+		s, err := t.stamp(int(d.Fd()), name)
 		switch {
 		case err == nil:
 			t.names, t.stamps = append(t.names, name), append(t.stamps, s)
@@ -81,7 +82,7 @@ func newTree(dir string, names []string, grows func(dir string) bool) (*tree, er
 }
 
 // stamp returns the stamp of a file as it is now. That of a directory to which files may be added has only its kind.
-func (t *tree) stamp(dir *os.File, name string) (stamp, error) {
+func (t *tree) stamp(dir int, name string) (stamp, error) {
 	s, err := stampAt(dir, name)
 	if s.kind() == unix.S_IFDIR && t.grows(name) {
 		s = stamp{mode: s.mode}
@@ -99,30 +100,42 @@ func depth(name string) int {
 // A check before a round costs at most a few percent of a round: a stat takes about a microsecond. docs/decisions/copies.md has
 // the figures.
 const (
-	wholePause   = time.Second           // all files are checked when this time has passed
-	fewFiles     = 100                   // so many files are checked before each round
+	wholePause   = time.Second // all files are checked when this time has passed, or wholeShare times as long as that took
+	wholeShare   = 100
+	fewOfCopy    = 64                    // so many files of a copy are checked before each round
+	fewOfOrigin  = 16                    // and so many of a directory made by hand
 	mostFiles    = 1000                  // and at most so many, except when all are
 	timePerCheck = 30 * time.Microsecond // since the last check, for each of the others
 )
 
-// due returns how many files to check now.
-func (t *tree) due(now time.Time) int {
-	n := min(mostFiles, max(fewFiles, int(now.Sub(t.checked)/timePerCheck)))
+// due returns how many files to check now, if not all.
+func (t *tree) due(now time.Time, few int) int {
+	n := min(mostFiles, max(few, int(now.Sub(t.checked)/timePerCheck)))
 	t.checked = now
-	if n >= len(t.names) || now.Sub(t.whole) >= wholePause {
-		t.whole = now
+	if n >= len(t.names) || now.Sub(t.whole) >= max(wholePause, wholeShare*t.took) {
 		return len(t.names)
 	}
 	return n
 }
 
+// check returns the indices of files that have changed. It checks some of the files.
+func (t *tree) check(few int) ([]int, error) {
+	began := time.Now()
+	n := t.due(began, few)
+	all, err := t.changed(n)
+	if n == len(t.names) {
+		t.whole, t.took = began, time.Since(began)
+	}
+	return all, err
+}
+
 // changed returns the indices of the files that have changed, among the first n.
 func (t *tree) changed(n int) ([]int, error) {
-	d, err := openDirectory(t.dir)
+	d, err := unix.Open(t.dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &os.PathError{Op: "open", Path: t.dir, Err: err}
 	}
-	defer d.Close()
+	defer unix.Close(d)
 	var all []int
 	for i, name := range t.names[:n] {
 		if s, err := t.stamp(d, name); err != nil || s != t.stamps[i] {
