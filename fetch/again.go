@@ -141,5 +141,5 @@ func (j *job) uninstall() error {
 	if err != nil || o == nil {
 		return err
 	}
-	return o.undo(j.dir)
+	return o.undo(j.dir, j.Outputs)
 }

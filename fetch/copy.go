@@ -35,9 +35,6 @@ type CopyOptions struct {
 	MaxBytes int64  // how many bytes may be copied, where the file system cannot clone
 	Owner    *Owner // nil means this process's user
 
-	// Empty names a directory that stays empty in copies of a directory made by hand, because the worker keeps outputs there.
-	Empty string
-
 	// Busy reports whether another worker runs rounds in the original. A round that has changed the original cannot be undone then.
 	Busy func() bool
 }
@@ -108,7 +105,7 @@ func (c *Copy) clear() error {
 		return nil // earlier rounds have left files here
 	case err == nil && old.CopyOf != c.job.original, errors.Is(err, fs.ErrNotExist), !info.IsDir():
 		return localError{fmt.Errorf("./%s is in the way of a copy of ./%s; remove or rename it", c.job.program, c.job.original)}
-	case err == nil && c.isOwn(info) && old.undo(c.Dir) == nil:
+	case err == nil && c.isOwn(info) && old.undo(c.Dir, "") == nil:
 		return nil
 	}
 	working, err := os.OpenRoot(c.job.Dir)
@@ -160,7 +157,7 @@ func (c *Copy) install(ctx context.Context, p Program) error {
 
 // originGrows reports whether the worker adds outputs to a directory of the original. In other directories, a new file belongs
 // to the program.
-func (c *Copy) originGrows(dir string) bool { return dir == c.with.Empty }
+func (c *Copy) originGrows(dir string) bool { return dir == c.job.Outputs }
 
 // names returns the names of the files to copy.
 func (c *Copy) names(dir string) ([]string, error) {
@@ -187,7 +184,7 @@ func (c *Copy) names(dir string) ([]string, error) {
 		if names = append(names, name); len(names) > c.job.Limits.Entries {
 			return fmt.Errorf("%w: it has %w", ErrTooLarge, c.job.Limits.tooManyEntries())
 		}
-		if d.IsDir() && name == c.with.Empty {
+		if d.IsDir() && name == c.job.Outputs {
 			return fs.SkipDir
 		}
 		return nil

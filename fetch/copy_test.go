@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-var copying = CopyOptions{Number: 2, MaxBytes: 1 << 20, Empty: "results", Busy: func() bool { return false }}
+var copying = CopyOptions{Number: 2, MaxBytes: 1 << 20, Busy: func() bool { return false }}
 
 // byHand is the source of a program that the test made by hand.
 const byHand = "rsync:/nowhere/run.sh"
@@ -63,6 +63,7 @@ func TestCopy(t *testing.T) {
 // A copy of a directory made by hand has all its files except outputs, and nothing from outside.
 func TestCopyOfADirectoryMadeByHand(t *testing.T) {
 	f := newFetcher(t)
+	f.Outputs = "results"
 	dir := f.Dir + "/prog"
 	write(t, dir+"/run.sh", []byte(goodScript))
 	write(t, dir+"/lib/a", []byte("a"))

@@ -99,7 +99,7 @@ func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal
 }
 
 func (j *job) rollBack(o *journal) {
-	if err := o.undo(j.dir); err != nil {
+	if err := o.undo(j.dir, j.Outputs); err != nil {
 		j.Log.Warn("fetch not undone, the next fetch tries again", "program", j.program, "err", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 func (w *Worker) newFetcher() *fetch.Fetcher {
 	l := w.cfg.Limits
 	return &fetch.Fetcher{
-		Dir: w.cfg.Directory, Timeout: w.cfg.FetchTimeout, Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
+		Dir: w.cfg.Directory, Timeout: w.cfg.FetchTimeout, Log: w.log, Blob: w.blob, Cache: &fetch.Cache{}, Outputs: w.outputsBelow(),
 		Limits: fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
 }

@@ -162,16 +162,16 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 }
 
 func (d *slotDirs) options(r *Round, s *slotDir) fetch.CopyOptions {
-	o := fetch.CopyOptions{Number: s.number, MaxBytes: d.w.cfg.MaxCopyBytes, Empty: d.outputs(), Busy: d.numbers.OriginalUsed}
+	o := fetch.CopyOptions{Number: s.number, MaxBytes: d.w.cfg.MaxCopyBytes, Busy: d.numbers.OriginalUsed}
 	if uid, gid, other := d.w.processes.Credentials(r.Slot); other {
 		o.Owner = &fetch.Owner{UID: uid, GID: gid}
 	}
 	return o
 }
 
-// outputs returns the directory below a program's directory in which the worker keeps outputs, or "".
-func (d *slotDirs) outputs() string {
-	_, below := retention.Split(d.w.cfg.Directory, d.w.cfg.TaskOutputFilename)
+// outputsBelow returns the directory below a program's directory in which the worker keeps outputs, or "".
+func (w *Worker) outputsBelow() string {
+	_, below := retention.Split(w.cfg.Directory, w.cfg.TaskOutputFilename)
 	dir, ok := strings.CutPrefix(filepath.ToSlash(below), "$program/")
 	if !ok || strings.Contains(path.Dir(dir), "$") {
 		return ""
