@@ -144,7 +144,7 @@ var programKeys = []key{
 	},
 	{
 		"worker", "open_files", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.OpenFiles }),
-		"How many files each process of a program may have open. 0 means the worker's own limit.",
+		"How many files each process of a program may have open. 0 means the soft limit with which the worker was started.",
 	},
 	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),

@@ -27,6 +27,7 @@ type delivery struct {
 func (e *execution) delivery(r tdf.Result) delivery {
 	d := delivery{e: e}
 	r.ClearLive = e.reportedLive
+	var lack *shortageError
 	switch {
 	case e.cause == nil:
 		return e.executed(r)
@@ -42,6 +43,8 @@ func (e *execution) delivery(r tdf.Result) delivery {
 		return e.released(r)
 	case isLater(e.cause):
 		return e.releasedForLater(r)
+	case errors.As(e.cause, &lack):
+		return e.short(r, lack)
 	case isUnfit(e.cause):
 		return e.unfit(r)
 	}
@@ -95,7 +98,7 @@ func lastError(stderr string) string {
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
 func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isReleased(e.cause), isLater(e.cause): // a task cannot be released in its last round; the program is not at fault
+	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause): // a task cannot be released in its last round; the program is not at fault
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":

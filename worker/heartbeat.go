@@ -33,7 +33,7 @@ const (
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
 func (w *Worker) info(state string) redisstate.WorkerInfo {
-	pauses := w.breakers.pauses()
+	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.breakers.pauses()...)
 	if w.slotDirs != nil {
 		pauses = append(pauses, w.slotDirs.remarks()...)
 	}
