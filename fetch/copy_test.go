@@ -207,7 +207,7 @@ func TestChecksOfALargeProgram(t *testing.T) {
 	for _, step := range []struct {
 		after time.Duration
 		want  int
-	}{{0, fewOfCopy}, {time.Millisecond, fewOfCopy}, {6 * time.Millisecond, 200}, {500 * time.Millisecond, mostFiles}, {time.Second, len(names) + 1}} {
+	}{{0, fewOfCopy}, {time.Millisecond, fewOfCopy}, {20 * time.Millisecond, 200}, {500 * time.Millisecond, mostFiles}, {time.Second, len(names) + 1}} {
 		at = at.Add(step.after)
 		expect.Equal(t, large.due(at, fewOfCopy), step.want, step.after)
 	}

@@ -102,10 +102,10 @@ func depth(name string) int {
 const (
 	wholePause   = time.Second // all files are checked when this time has passed, or wholeShare times as long as that took
 	wholeShare   = 100
-	fewOfCopy    = 64                    // so many files of a copy are checked before each round
-	fewOfOrigin  = 16                    // and so many of a directory made by hand
-	mostFiles    = 1000                  // and at most so many, except when all are
-	timePerCheck = 30 * time.Microsecond // since the last check, for each of the others
+	fewOfCopy    = 64                     // so many files of a copy are checked before each round
+	fewOfOrigin  = 16                     // and so many of a directory made by hand
+	mostFiles    = 1000                   // and at most so many, except when all are
+	timePerCheck = 100 * time.Microsecond // since the last check, for each of the others
 )
 
 // due returns how many files to check now, if not all.
