@@ -212,7 +212,7 @@ func TestChecksOfALargeProgram(t *testing.T) {
 		expect.Equal(t, large.due(at, fewOfCopy), step.want, step.after)
 	}
 	large.took = time.Minute
-	expect.Equal(t, large.due(at.Add(wholePause), fewOfCopy), mostFiles)
+	expect.Equal(t, large.due(at.Add(wholePause), fewOfCopy), mostFiles, "a whole check took a minute")
 	small := expect.Result(newTree(f.Dir, names[:fewOfCopy], everywhere)).Value(t)
 	expect.Equal(t, small.due(small.whole, fewOfCopy), fewOfCopy)
 }

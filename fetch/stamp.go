@@ -101,7 +101,7 @@ func depth(name string) int {
 // the figures.
 const (
 	wholePause   = time.Second // all files are checked when this time has passed, or wholeShare times as long as that took
-	wholeShare   = 100
+	wholeShare   = 300
 	fewOfCopy    = 64                     // so many files of a copy are checked before each round
 	fewOfOrigin  = 16                     // and so many of a directory made by hand
 	mostFiles    = 1000                   // and at most so many, except when all are
