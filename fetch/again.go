@@ -26,8 +26,8 @@ func (f *Fetcher) Again(ctx context.Context, program, source string) (Program, e
 // An Original tells whether rounds have changed the files of a fetched program, in its own directory.
 type Original struct{ journal, files *tree }
 
-// Original returns the Original of a program, as it is now. It is nil if the directory was made by hand. changed is the name
-// of a file that was changed since the fetch, or "".
+// Original returns the Original of a program, as it is now. It is nil if the directory was made by hand. changed is
+// the name of a file that was changed since the fetch, or "".
 func (p Program) Original() (o *Original, changed string, err error) {
 	record, err := journalOf(p.Dir)
 	if record == nil || err != nil {
@@ -44,8 +44,8 @@ func (p Program) Original() (o *Original, changed string, err error) {
 	return o, changed, err
 }
 
-// Changed returns the name of a file that a round has changed, or "". If the program was fetched again meanwhile, valid is
-// false.
+// Changed returns the name of a file that a round has changed, or "". If the program was fetched again meanwhile,
+// valid is false.
 func (o *Original) Changed() (name string, valid bool) {
 	if all, err := o.journal.changed(1); err != nil || len(all) > 0 {
 		return "", false

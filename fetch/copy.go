@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Copy is a copy of a program's directory, in which one slot of a worker runs its rounds (docs/decisions/copies.md). It
-// has the files that came from the source or from setup.sh, or all files of a directory made by hand. A Copy is not safe
-// for concurrent use.
+// A Copy is a copy of a program's directory, in which one slot of a worker runs its rounds
+// (docs/decisions/copies.md). It has the files that came from the source or from setup.sh, or all files of a
+// directory made by hand. A Copy is not safe for concurrent use.
 //
 // A copy is installed beside the original as a program is that was fetched from it, so the rules of doc.go hold.
 type Copy struct {
@@ -35,7 +35,8 @@ type CopyOptions struct {
 	MaxBytes int64  // how many bytes may be copied, where the file system cannot clone
 	Owner    *Owner // nil means this process's user
 
-	// Busy reports whether another worker runs rounds in the original. A round that has changed the original cannot be undone then.
+	// Busy reports whether another worker runs rounds in the original. A round that has changed the original cannot
+	// be undone then.
 	Busy func() bool
 }
 
@@ -45,8 +46,8 @@ const copySource = "a copy of ./"
 // copyTries is how often files are copied that change meanwhile.
 const copyTries = 3
 
-// Copy makes a copy of a program for one slot. If a round has changed files of the original, which was fetched, Copy first
-// fetches the original again. The error is [ErrTooLarge], or one of [Fetcher.Fetch].
+// Copy makes a copy of a program for one slot. If a round has changed files of the original, which was fetched, Copy
+// first fetches the original again. The error is [ErrTooLarge], or one of [Fetcher.Fetch].
 func (f *Fetcher) Copy(ctx context.Context, program, source string, with CopyOptions) (*Copy, error) {
 	original, err := f.job(program, source)
 	if err != nil {
@@ -88,8 +89,8 @@ func (c *Copy) makeFrom(ctx context.Context, original *job) error {
 	return c.install(ctx, p)
 }
 
-// clear removes an earlier copy, but not the files that rounds have made there. If the copy is damaged, or belongs to the user of
-// another slot, clear removes it with everything in it.
+// clear removes an earlier copy, but not the files that rounds have made there. If the copy is damaged, or belongs to
+// the user of another slot, clear removes it with everything in it.
 func (c *Copy) clear() error {
 	info, err := os.Lstat(c.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,8 @@ func (c *Copy) clear() error {
 	case errors.Is(err, fs.ErrNotExist) && info.IsDir() && !c.job.hasScript() && c.isOwn(info):
 		return nil // earlier rounds have left files here
 	case err == nil && old.CopyOf != c.job.original, errors.Is(err, fs.ErrNotExist), !info.IsDir():
-		return localError{fmt.Errorf("./%s is in the way of a copy of ./%s; remove or rename it", c.job.program, c.job.original)}
+		text := "./%s is in the way of a copy of ./%s; remove or rename it"
+		return localError{fmt.Errorf(text, c.job.program, c.job.original)}
 	case err == nil && c.isOwn(info) && old.undo(c.Dir, "") == nil:
 		return nil
 	}
@@ -155,8 +157,8 @@ func (c *Copy) install(ctx context.Context, p Program) error {
 	return err
 }
 
-// originGrows reports whether the worker adds outputs to a directory of the original. In other directories, a new file belongs
-// to the program.
+// originGrows reports whether the worker adds outputs to a directory of the original. In other directories, a new
+// file belongs to the program.
 func (c *Copy) originGrows(dir string) bool { return dir == c.job.Outputs }
 
 // names returns the names of the files to copy.
@@ -264,7 +266,8 @@ func (c *Copy) copier(ctx context.Context, to string) (*copier, error) {
 
 var errDirectoryChanged = errors.New("a directory has changed")
 
-// replace copies single files again. Their stamps in the tree t, which is the copy or the original, become those of now.
+// replace copies single files again. Their stamps in the tree t, which is the copy or the original, become those of
+// now.
 func (c *Copy) replace(ctx context.Context, to string, t *tree, changed []int) error {
 	k, err := c.copier(ctx, to)
 	if err != nil {
@@ -300,9 +303,9 @@ func (c *Copy) replace(ctx context.Context, to string, t *tree, changed []int) e
 	return nil
 }
 
-// Renew makes the copy as the original is, before a round runs there. It returns the names of up to one file that a round has
-// changed. If fresh is false, the program must be copied anew ([Fetcher.Copy]): its original has changed, or the copy is
-// damaged or is being removed.
+// Renew makes the copy as the original is, before a round runs there. It returns the names of up to one file that a
+// round has changed. If fresh is false, the program must be copied anew ([Fetcher.Copy]): its original has changed,
+// or the copy is damaged or is being removed.
 func (c *Copy) Renew(ctx context.Context) (changed string, fresh bool, err error) {
 	of, err := c.origin.check(fewOfOrigin)
 	if err != nil || len(of) > 0 || !markUsed(c.Dir) {
@@ -331,8 +334,11 @@ func (c *Copy) Renew(ctx context.Context) (changed string, fresh bool, err error
 func copiesOf(dir, program string) (names []string) {
 	entries, _ := os.ReadDir(dir)
 	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), program+"~") {
+			continue
+		}
 		var o journal
-		if strings.HasPrefix(e.Name(), program+"~") && readJSON(filepath.Join(dir, e.Name(), journalName), &o) == nil && o.CopyOf == program {
+		if readJSON(filepath.Join(dir, e.Name(), journalName), &o) == nil && o.CopyOf == program {
 			names = append(names, e.Name())
 		}
 	}

@@ -36,7 +36,8 @@ func makeCopy(t *testing.T, f *Fetcher, src string) *Copy {
 	return expect.Result(f.Copy(t.Context(), "prog", src, copying)).Value(t)
 }
 
-// A copy of a fetched program has the files that were fetched or that setup.sh made, with their modes, links and times.
+// A copy of a fetched program has the files that were fetched or that setup.sh made, with their modes, links and
+// times.
 func TestCopy(t *testing.T) {
 	f := newFetcher(t)
 	src := source(t, item{name: "bin/x", body: "1", mode: 0o755}, item{name: "lib/deep/y", body: "2"}, item{name: "link", kind: '2', link: "lib/deep/y"},
@@ -125,7 +126,8 @@ func TestCopyFails(t *testing.T) {
 	}
 }
 
-// A new copy keeps the files that rounds have made, and replaces the rest, even if a process was killed while it made the copy.
+// A new copy keeps the files that rounds have made, and replaces the rest, even if a process was killed while it made
+// the copy.
 func TestCopyAgain(t *testing.T) {
 	f := newFetcher(t)
 	src := source(t, item{name: "lib/a", body: "text"}, runItem)

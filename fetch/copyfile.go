@@ -80,7 +80,8 @@ func openBelow(top *os.File, dir string) (*os.File, error) {
 	return at, nil
 }
 
-// copy copies one file, link or directory, but not the files in the directory. copied is false for a file of another kind.
+// copy copies one file, link or directory, but not the files in the directory. copied is false for a file of another
+// kind.
 func (c *copier) copy(name string, s stamp) (copied bool, err error) {
 	if c.ctx.Err() != nil {
 		return false, context.Cause(c.ctx)
@@ -206,8 +207,8 @@ func (c *copier) content(to, from *os.File, size int64) error {
 	return err
 }
 
-// finishFile gives a file the mode and the time of the original. It gives the file to the owner, unless the owner may not
-// read the original: then it must not read the copy either.
+// finishFile gives a file the mode and the time of the original. It gives the file to the owner, unless the owner may
+// not read the original: then it must not read the copy either.
 func (c *copier) finishFile(f *os.File, name string, s *unix.Stat_t) error {
 	if o := c.owner; o != nil && o.mayRead(s) {
 		if err := f.Chown(o.UID, o.GID); err != nil {

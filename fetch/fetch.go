@@ -44,8 +44,9 @@ type Fetcher struct {
 	OtherUser bool
 	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
 
-	// Outputs is a directory below the directories of programs in which workers keep outputs, such as "results". A failed fetch does
-	// not remove it, and the copy of a directory made by hand lacks its files. "" means that there is none.
+	// Outputs is a directory below the directories of programs in which workers keep outputs, such as "results". A
+	// failed fetch does not remove it, and the copy of a directory made by hand lacks its files. "" means that there
+	// is none.
 	Outputs string
 
 	Cache *Cache // remembers the answers of Ready; nil means that each call of Ready checks everything

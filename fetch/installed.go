@@ -24,8 +24,8 @@ type Installed struct {
 	copyOf string // the program of which this is a copy
 }
 
-// Programs returns the fetched programs below a working directory, and the copies of programs. It skips directories made by
-// hand. Copies come before their original, and were not used after it.
+// Programs returns the fetched programs below a working directory, and the copies of programs. It skips directories
+// made by hand. Copies come before their original, and were not used after it.
 func Programs(dir string) ([]Installed, error) {
 	entries, err := os.ReadDir(dir)
 	var found []Installed

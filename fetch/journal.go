@@ -26,8 +26,8 @@ type journal struct {
 	// Files holds the slash-separated paths of the files that were fetched or that setup.sh created. A directory
 	// precedes its files.
 	Files []string `json:"files"`
-	// Saved tells how run.sh and the Files were when the installation was done, in this order. It serves to find out whether a
-	// round has changed them.
+	// Saved tells how run.sh and the Files were when the installation was done, in this order. It serves to find out
+	// whether a round has changed them.
 	Saved []saved `json:"saved,omitempty"`
 	// CopyOf is the program of which this is a copy.
 	CopyOf string `json:"copy_of,omitempty"`
@@ -110,8 +110,8 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// removeOthers removes the entries of dir that setup.sh has created: all except those in keep, the journal, and those that belong
-// to another user, who put them there meanwhile.
+// removeOthers removes the entries of dir that setup.sh has created: all except those in keep, the journal, and those
+// that belong to another user, who put them there meanwhile.
 func removeOthers(root *os.Root, dir string, keep []string) error {
 	now, err := topLevel(dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 )
 
 // Numbers are the numbers of copies that a worker uses: its slot runs the program p in the directory p~N. Each number
-// belongs to one slot of all workers that share the working directory, because a worker locks one byte of a file for each
-// of its numbers. The kernel releases the locks when the process ends.
+// belongs to one slot of all workers that share the working directory, because a worker locks one byte of a file for
+// each of its numbers. The kernel releases the locks when the process ends.
 type Numbers struct {
 	mu    sync.Mutex
 	file  *os.File

@@ -29,7 +29,8 @@ func stampAt(dir int, name string) (stamp, error) {
 func (s stamp) kind() uint32 { return s.mode & unix.S_IFMT }
 
 // A saved is the part of a stamp that holds as long as the content of the file: size and time of the last change. The
-// journal keeps it, so that a later process notices a change. A file system may change the inode number in the meantime.
+// journal keeps it, so that a later process notices a change. A file system may change the inode number in the
+// meantime.
 type saved [2]int64
 
 // savedAt returns zeros for a directory, because rounds may add files to it, and for a file that is missing.
@@ -56,8 +57,8 @@ type tree struct {
 // everywhere is the grows of a tree in which rounds run.
 func everywhere(string) bool { return true }
 
-// newTree returns the tree of the named files, as they are now. The first files are checked most often: run.sh, then those
-// in few directories.
+// newTree returns the tree of the named files, as they are now. The first files are checked most often: run.sh, then
+// those in few directories.
 func newTree(dir string, names []string, grows func(dir string) bool) (*tree, error) {
 	names = slices.Clone(names)
 	slices.SortStableFunc(names, func(a, b string) int { return depth(a) - depth(b) })
@@ -97,8 +98,8 @@ func depth(name string) int {
 	return strings.Count(name, "/")
 }
 
-// A check before a round costs at most a few percent of a round: a stat takes about a microsecond. docs/decisions/copies.md has
-// the figures.
+// A check before a round costs at most a few percent of a round: a stat takes about a microsecond.
+// docs/decisions/copies.md has the figures.
 const (
 	wholePause   = time.Second // all files are checked when this time has passed, or wholeShare times as long as that took
 	wholeShare   = 300

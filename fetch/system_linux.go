@@ -22,12 +22,14 @@ func processAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// clone makes the file to share its content with the file from, until one of them is written. Few file systems can do that.
+// clone makes the file to share its content with the file from, until one of them is written. Few file systems can do
+// that.
 func clone(to, from *os.File) error {
 	return unix.IoctlFileClone(int(to.Fd()), int(from.Fd()))
 }
 
-// lockByte locks a byte of a file until the file is closed. It returns false if another open file has locked the byte.
+// lockByte locks a byte of a file until the file is closed. It returns false if another open file has locked the
+// byte.
 func lockByte(f *os.File, at int64) (bool, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: at, Len: 1}
 	err := unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &lock)

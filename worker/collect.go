@@ -190,7 +190,8 @@ const leastFree = 1 << 20
 
 var errDiskFull = fmt.Errorf("the worker's disk is full, so output of the round may be cut: %w", syscall.ENOSPC)
 
-// freeDisk returns how many bytes programs can write to the disk of the working directory. It is 0 if no file can be made.
+// freeDisk returns how many bytes programs can write to the disk of the working directory. It is 0 if no file can be
+// made.
 func (w *Worker) freeDisk() int64 {
 	var s syscall.Statfs_t
 	switch err := syscall.Statfs(w.cfg.Directory, &s); {

@@ -12,8 +12,8 @@ import (
 // coreSlack is how much older than a round its files may seem: file systems have coarse clocks.
 const coreSlack = time.Second
 
-// removeCores removes the memory dumps that crashes of a round have left in the directory in which it ran, and logs their names:
-// each may be as large as the memory of the program, and nobody looks for them there.
+// removeCores removes the memory dumps that crashes of a round have left in the directory in which it ran, and logs
+// their names: each may be as large as the memory of the program, and nobody looks for them there.
 func removeCores(r *Round, dir string, exit string, began time.Time) {
 	if !mayDump(exit) {
 		return
@@ -46,5 +46,8 @@ func isCore(name string) bool {
 	defer f.Close()
 	head := make([]byte, 18)
 	n, _ := f.ReadAt(head, 0)
-	return n == len(head) && string(head[:4]) == elf.ELFMAG && (head[16] == byte(elf.ET_CORE) || head[17] == byte(elf.ET_CORE))
+	if n < len(head) || string(head[:4]) != elf.ELFMAG {
+		return false
+	}
+	return head[16] == byte(elf.ET_CORE) || head[17] == byte(elf.ET_CORE) // in either order of bytes
 }

@@ -77,8 +77,8 @@ func (e *execution) executed(r tdf.Result) delivery {
 	return d
 }
 
-// directoryAttr says in the log that other rounds may have used the program's directory at the same time, although the program
-// did not ask for that.
+// directoryAttr says in the log that other rounds may have used the program's directory at the same time, although
+// the program did not ask for that.
 func (e *execution) directoryAttr() []any {
 	if !e.shares {
 		return nil
@@ -98,7 +98,8 @@ func lastError(stderr string) string {
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
 func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause): // a task cannot be released in its last round; the program is not at fault
+	// A task cannot be released in its last round; the program is not at fault.
+	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause):
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":

@@ -208,8 +208,8 @@ func (e *execution) keepOutput(stream int, move func(to *os.File, name string) e
 	}
 }
 
-// settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output, unless they are
-// cut because the disk is full: then they would keep it full.
+// settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output,
+// unless they are cut because the disk is full: then they would keep it full.
 func (e *execution) settleOutput() {
 	if e.record == nil {
 		return

@@ -14,7 +14,8 @@ import (
 func (w *Worker) newFetcher() *fetch.Fetcher {
 	l := w.cfg.Limits
 	return &fetch.Fetcher{
-		Dir: w.cfg.Directory, Timeout: w.cfg.FetchTimeout, Log: w.log, Blob: w.blob, Cache: &fetch.Cache{}, Outputs: w.outputsBelow(),
+		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
+		Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
 		Limits: fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
 }

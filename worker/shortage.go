@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
-// A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors, processes,
-// memory or space on the disk. The worker releases the task, and its slot pauses.
+// A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors,
+// processes, memory or space on the disk. The worker releases the task, and its slot pauses.
 type shortageError struct {
 	err     error
 	started bool // the program had started, and may have caused the shortage; so the release counts as unfit
@@ -115,8 +115,8 @@ func (s *shortages) remarks(now time.Time, of int) []redisstate.Pause {
 	if len(s.slots) == 0 {
 		return nil
 	}
-	why := fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why)
-	return []redisstate.Pause{{Slots: true, For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: strings.ReplaceAll(why, "\n", " ")}}
+	why := strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
+	return []redisstate.Pause{{Slots: true, For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
 }
 
 // short returns a report that releases the task because of a shortage.
@@ -157,7 +157,8 @@ func slotsWithin(limit uint64, wanted int) int {
 func (w *Worker) limitSlots(limit uint64) {
 	wanted := w.slots()
 	if n := slotsWithin(limit, wanted); n < wanted {
-		w.log.Warn("fewer slots than configured: each needs 16 open files", "slots", n, "concurrency", wanted, "open_files_limit", limit)
+		w.log.Warn("fewer slots than configured: each needs 16 open files",
+			"slots", n, "concurrency", wanted, "open_files_limit", limit)
 		w.cfg.Concurrency = n
 	}
 }

@@ -89,8 +89,8 @@ func TestAShortageIsNotChargedToTheTask(t *testing.T) {
 	expect.Len(t, worker.info(stateWorking).Pauses, 0)
 }
 
-// A round during which the disk was full goes to another host, even if the program did not notice. After three hosts, it fails,
-// and the error says that the output may be cut.
+// A round during which the disk was full goes to another host, even if the program did not notice. After three hosts,
+// it fails, and the error says that the output may be cut.
 func TestDiskFullDuringARound(t *testing.T) {
 	for _, exit := range []string{"0", "1"} {
 		w := newWorld(t)

@@ -22,9 +22,9 @@ const sharedFile = ".tdfshared"
 // maxCopies is for how many programs a slot remembers its copies.
 const maxCopies = 100
 
-// slotDirs decides in which directory each round runs, so that no two rounds use a directory at the same time: in a copy of
-// the program's directory that belongs to the slot, or in the program's directory itself if this worker has one slot and no
-// other worker uses the working directory (docs/programs.md, "The directory of a round").
+// slotDirs decides in which directory each round runs, so that no two rounds use a directory at the same time: in a
+// copy of the program's directory that belongs to the slot, or in the program's directory itself if this worker has
+// one slot and no other worker uses the working directory (docs/programs.md, "The directory of a round").
 type slotDirs struct {
 	w *Worker
 
@@ -131,7 +131,8 @@ func (s *slotDir) inPlace(program string, p fetch.Program) (changed string, err 
 	return changed, err
 }
 
-// copy returns the slot's copy of a program. It makes the copy if there is none, and renews it if a round has changed it.
+// copy returns the slot's copy of a program. It makes the copy if there is none, and renews it if a round has changed
+// it.
 func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetcher, p fetch.Program) (string, error) {
 	if c := s.copies[r.Program]; c != nil {
 		changed, fresh, err := c.Renew(ctx)
@@ -203,7 +204,8 @@ func (d *slotDirs) share(r *Round, reason error) {
 	d.shared[r.Program] = true
 	d.mu.Unlock()
 	if !known {
-		r.Log.Warn("rounds of a program share its directory, and may read each other's files: it is not copied", "reason", reason)
+		r.Log.Warn("rounds of a program share its directory, and may read each other's files: it is not copied",
+			"reason", reason)
 		d.w.breakers.changed.give()
 	}
 }
@@ -222,8 +224,9 @@ func (d *slotDirs) warnOfChange(r *Round, file string) {
 func (d *slotDirs) remarks() (all []redisstate.Pause) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	const why = "rounds share the program's directory, because it is larger than max_copy_bytes"
 	for program := range d.shared {
-		all = append(all, redisstate.Pause{Program: program, Slots: true, Why: "rounds share the program's directory, because it is larger than max_copy_bytes"})
+		all = append(all, redisstate.Pause{Program: program, Slots: true, Why: why})
 	}
 	slices.SortFunc(all, func(a, b redisstate.Pause) int { return strings.Compare(a.Program, b.Program) })
 	return all

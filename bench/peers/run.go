@@ -49,7 +49,8 @@ func writeProgram(dir string, files int) error {
 	}
 	for i := range files {
 		name := filepath.Join(dir, fmt.Sprint("lib", i/100), fmt.Sprint(i))
-		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("text\n"), 0o644)); err != nil {
+		err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("text\n"), 0o644))
+		if err != nil {
 			return err
 		}
 	}

@@ -85,7 +85,8 @@ func TestMain(m *testing.M) {
 	fmt.Println("second")
 }
 
-// A closed terminal stops a command, unless the command ignores SIGHUP because of nohup. A second SIGHUP does not hurry it.
+// A closed terminal stops a command, unless the command ignores SIGHUP because of nohup. A second SIGHUP does not
+// hurry it.
 func TestSignals(t *testing.T) {
 	hup, term := syscall.SIGHUP, syscall.SIGTERM
 	for name, c := range map[string]struct {

@@ -40,9 +40,9 @@ func Refused(err error) bool {
 	return code == tdf.CodeInvalid || code == tdf.CodeRefused
 }
 
-// Signals returns two contexts. The first SIGTERM, SIGINT or SIGHUP ends the first context, and the second signal ends the
-// second context. A third signal kills the process. A terminal that is closed sends SIGHUP, perhaps twice, so each further
-// SIGHUP is ignored. A process that ignores SIGHUP, as nohup asks, continues to do so.
+// Signals returns two contexts. The first SIGTERM, SIGINT or SIGHUP ends the first context, and the second signal
+// ends the second context. A third signal kills the process. A terminal that is closed sends SIGHUP, perhaps twice,
+// so each further SIGHUP is ignored. A process that ignores SIGHUP, as nohup asks, continues to do so.
 func Signals() (first, second context.Context) {
 	first, endFirst := context.WithCancel(context.Background())
 	second, endSecond := context.WithCancel(context.Background())
