@@ -48,6 +48,19 @@ func (n *Numbers) TakeOriginal() (bool, error) {
 	return n.lock(numberOfOriginal)
 }
 
+// LeaveOriginal gives the originals up if another worker has begun to use the working directory, and reports whether
+// it did. Rounds in an original change what others copy.
+func (n *Numbers) LeaveOriginal() bool {
+	if used, err := bytesLocked(n.file, firstCopy, 0); !used || err != nil {
+		return false
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	unlockByte(n.file, numberOfOriginal)
+	n.taken[numberOfOriginal] = false
+	return true
+}
+
 // OriginalUsed reports whether another worker runs rounds in the originals.
 func (n *Numbers) OriginalUsed() bool {
 	used, err := bytesLocked(n.file, numberOfOriginal, 1)

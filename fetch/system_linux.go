@@ -39,6 +39,11 @@ func lockByte(f *os.File, at int64) (bool, error) {
 	return err == nil, os.NewSyscallError("fcntl", err)
 }
 
+// unlockByte gives a byte back.
+func unlockByte(f *os.File, at int64) {
+	_ = unix.FcntlFlock(f.Fd(), unix.F_OFD_SETLK, &unix.Flock_t{Type: unix.F_UNLCK, Start: at, Len: 1})
+}
+
 // bytesLocked reports whether another open file has locked one of n bytes. If n is 0, there is no last byte.
 func bytesLocked(f *os.File, first, n int64) (bool, error) {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Start: first, Len: n}

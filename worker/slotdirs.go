@@ -107,6 +107,9 @@ func (d *slotDirs) slot(r *Round) (s *slotDir, alone bool, err error) {
 		s = &slotDir{copies: map[string]*fetch.Copy{}, originals: map[string]*fetch.Original{}}
 		d.slots[r.Slot] = s
 	}
+	if d.alone && d.numbers.LeaveOriginal() {
+		d.alone = false
+	}
 	alone = d.alone && !d.changing[r.Program]
 	if !alone && s.number == 0 {
 		s.number, err = d.numbers.Take(r.Slot)
