@@ -145,14 +145,12 @@ func TestPlacesOfStreams(t *testing.T) {
 		got := s.get(ctx, server, role, path)
 		expect.MustEqual(t, got.StatusCode, 200, got.Status)
 	}
-	got := s.get(t.Context(), server, access.Operator, path)
+	got := s.get(t.Context(), server, access.Submitter, "/events")
 	expect.Equal(t, got.StatusCode, 503, "all places are taken", got.Status)
 	s.as(access.Operator, 200, "GET", base+"/tasks/1", "")
 	stop()
 	expect.Eventually(t, "the streams end", func() bool {
-		s.streams.mu.Lock()
-		defer s.streams.mu.Unlock()
-		return s.streams.all == 0 && len(s.streams.of) == 0
+		return s.streams.Taken() == 0
 	})
 	ctx, stop = context.WithCancel(t.Context())
 	defer stop()
@@ -195,7 +193,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	_, err = bufio.NewReader(connection).ReadString('\n')
 	expect.NoError(t, err)
 	d.Writes.Pass()
-	expect.Eventually(t, "the client is cut off", func() bool { s.streams.mu.Lock(); defer s.streams.mu.Unlock(); return s.streams.all == 0 })
+	expect.Eventually(t, "the client is cut off", func() bool { return s.streams.Taken() == 0 })
 	left := d.Writes.Left()
 	expect.Compare(t, left[len(left)-1], "<=", streamWriteTime, "the deadline of a part")
 }

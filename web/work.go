@@ -128,12 +128,13 @@ func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
 // waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its token is valid.
 func (a *api) waitingOf(c *call) remote.Waiting {
 	begin := sync.OnceValue(func() error {
-		release, err := a.waiting.enter(c.token.Name)
-		if err == nil {
-			c.release()
-			c.release = release
+		release, err := a.waiting.Enter(c.token.Holder())
+		if err != nil {
+			return poolProblem(err)
 		}
-		return err
+		c.release()
+		c.release = release
+		return nil
 	})
 	return remote.Waiting{Begin: begin, Still: func(ctx context.Context) error {
 		if !a.roster.has(ctx, a, &c.token) {
