@@ -2,14 +2,15 @@
 package pool
 
 import (
-	"errors"
 	"sync"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // Errors of a Pool.
 var (
-	ErrFull  = errors.New("the pool has nothing left")
-	ErrShare = errors.New("the client has its share of the pool")
+	ErrFull  = tdf.NewError(tdf.CodeUnavailable, "nothing is left for the call; the same call may succeed later")
+	ErrShare = tdf.NewError(tdf.CodeUnavailable, "the client has its share; its calls may succeed when others of its own have ended")
 )
 
 // A Pool has a number of units. A client, which a key names, may have half of them, and at least one. Several goroutines may use it at once.
