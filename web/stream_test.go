@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -196,4 +198,38 @@ func TestClientThatReadsNothing(t *testing.T) {
 	expect.Eventually(t, "the client is cut off", func() bool { return s.streams.Taken() == 0 })
 	left := d.Writes.Left()
 	expect.Compare(t, left[len(left)-1], "<=", streamWriteTime, "the deadline of a part")
+}
+
+// The answers about tasks with large outputs need little more memory than the texts, and a task with many rounds has only the texts of the last ones.
+func TestAnswersOfLargeOutputs(t *testing.T) {
+	s := newSite(t, Options{})
+	h := s.hand()
+	two, rounds := 20, 7
+	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", MaxFails: &two})
+	for i := range rounds {
+		h.end(h.claim(), tdf.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
+	}
+	got := s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text
+	for i := range rounds {
+		expect.Equal(t, strings.Contains(got, strings.Repeat(string(rune('a'+i)), 1000)), i >= rounds-4, "the output of round", i) // round 7 is open
+	}
+	expect.Len(t, s.as(access.Operator, 200, "GET", base+"/tasks/1/output?round=0", "").text, 1<<20)
+	for range 8 {
+		s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh"})
+	}
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
+	for range 8 {
+		h.end(h.claim(), tdf.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got = s.as(access.Operator, 200, "GET", base+"/tasks?states=succeeded&read=output", "").text
+	runtime.ReadMemStats(&after)
+	expect.Equal(t, strings.Count(got, `"id"`), 8)
+	expect.Compare(t, (after.TotalAlloc-before.TotalAlloc)/uint64(len(got)), "<", 12, "bytes of memory for a byte of the answer") // the test keeps copies, too
+	expect.Equal(t, s.answers.Taken(), 0, "bytes of answers")
+	for _, of := range []string{"token a", "token b"} { // each token may have half
+		expect.NoError(t, s.answers.Take(of, maxAnswers/2))
+	}
+	s.as(access.Operator, 503, "GET", base+"/tasks?states=succeeded&read=output", "")
 }

@@ -75,6 +75,7 @@ type api struct {
 	callers              *pool.Pool // of calls, by token
 	probes               *pool.Pool // of calls of /readyz, by address
 	bodies               *pool.Pool // bytes of bodies, by token
+	answers              *pool.Pool // bytes of the texts in answers, by token
 	waiting              *pool.Pool // of calls that wait for tasks, by token
 	streams              *pool.Pool // by token
 	events               *eventHub
@@ -105,7 +106,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
 		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: pool.New(int64(o.AtOnce)),
-		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
+		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies), answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
 		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: pool.New(int64(o.Waiting)),
 		servers: map[*http.Server]context.Context{},
 	}

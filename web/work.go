@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -180,13 +179,10 @@ type dependenciesInput struct {
 	Claim   string `query:"claim" required:"true" maxLength:"200"`
 }
 
-func (a *api) getDependencies(ctx context.Context, c *call, in *dependenciesInput) (*outputOutput, error) {
-	var text bytes.Buffer
-	err := a.desk.WriteDependencies(ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, &text)
-	if err != nil {
-		return nil, err
-	}
-	return &outputOutput{jsonLines, func(ctx huma.Context) { _, _ = text.WriteTo(ctx.BodyWriter()) }}, nil
+func (a *api) getDependencies(_ context.Context, c *call, in *dependenciesInput) (*streamed, error) {
+	return nil, a.stream(c, jsonLines, func(s *stream) error {
+		return a.desk.WriteDependencies(s.ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, s)
+	})
 }
 
 // settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once. The answer is not whole before
