@@ -17,7 +17,7 @@ const (
 	maxValues = 2_000_000
 )
 
-// maxBodies is how many bytes the bodies of all calls may have together. Those of a token may have half of them.
+// maxBodies is how many bytes the bodies of all calls may have together.
 const maxBodies = 256 << 20
 
 // checkShape returns a problem if the JSON in a body is too deep, or has too many values. It reads no values, so the text may be invalid JSON.

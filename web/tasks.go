@@ -252,7 +252,7 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 	return &listOutput{"application/json", func(ctx huma.Context) { _ = writeList(ctx.BodyWriter(), page) }}, nil // fails only if the client has gone
 }
 
-// maxAnswers is how many bytes the texts of all answers may have together, while clients read them. Those of a token may have half of them.
+// maxAnswers is how many bytes the texts of all answers may have together, while clients read them.
 const maxAnswers = 256 << 20
 
 // hold counts the texts of an answer, until the call ends. The error is a problem if there are too many.

@@ -30,14 +30,14 @@ type Options struct {
 	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults: 5,000, and 10,000.
 	PerToken, PerAddress int
 
-	// AtOnce is how many calls the handler works on at the same time. An address and a token may have half of them. Default: 1,000.
+	// AtOnce is how many calls the handler works on at the same time. An address and a token may have as many as they leave for others. Default: 1,000.
 	AtOnce int
 
-	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have half of them.
-	// Default: 1,000.
+	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have as many as
+	// it leaves for others. Default: 1,000.
 	Streams int
 
-	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have half of them. Default: 20,000.
+	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have as many as it leaves for others. Default: 20,000.
 	Waiting int
 
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.

@@ -13,7 +13,8 @@ var (
 	ErrShare = tdf.NewError(tdf.CodeUnavailable, "the client has its share; its calls may succeed when others of its own have ended")
 )
 
-// A Pool has a number of units. A client, which a key names, may have half of them, and at least one. Several goroutines may use it at once.
+// A Pool has a number of units. A client, which a key names, may have as many as are left for others after it, and at least one. So the first client gets up
+// to half, the next one up to half of the rest, and a few clients together cannot take all. Several goroutines may use it at once.
 type Pool struct {
 	mu   sync.Mutex
 	most int64
@@ -29,7 +30,7 @@ func (p *Pool) Take(key string, n int64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case p.of[key]+n > max(1, p.most/2):
+	case p.of[key]+n > max(1, (p.most-p.all+p.of[key])/2):
 		return ErrShare
 	case p.all+n > p.most:
 		return ErrFull
