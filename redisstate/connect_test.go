@@ -155,6 +155,12 @@ func TestFullRedis(t *testing.T) {
 	expect.Compare(t, left, "<=", followLife)
 	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
+	before = dump(t, s)
+	_, _, err = again.TakeName(t.Context(), WorkerInfo{Name: "h", OverHTTP: true}, PriorOwner{})
+	expect.FailsWith(t, err, conn.ErrFull)
+	_, err = again.Once(t.Context(), "once-k", "content", func() error { return nil })
+	expect.FailsWith(t, err, conn.ErrFull)
+	expect.Equal(t, changed(t, before, dump(t, s)), "", "what a client may write at will")
 }
 
 // If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together

@@ -230,7 +230,7 @@ func TestSlowLines(t *testing.T) {
 	expect.Equal(t, last.Error.Code, tooSlow)
 	expect.Equal(t, last.Line, 2)
 	expect.Equal(t, last.Opened, 1)
-	expect.Len(t, d.Reads.Left(), 2, "deadlines of lines")
+	expect.Len(t, d.Reads.Left(), 3, "the deadline of the gate, and those of lines")
 	for _, left := range d.Reads.Left() {
 		expect.Compare(t, left, "<=", lineTime)
 	}

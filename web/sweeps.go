@@ -146,7 +146,7 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Con
 		if rows++; rows > s.mostRows {
 			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
-		if rows%rowsAtOnce == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		c, err := row.Candidate(s.base, s.input)

@@ -34,6 +34,7 @@ type store interface {
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 	Now(ctx context.Context) (tdf.Time, error)
+	RoundsOpen(ctx context.Context) error
 	WakeWorker(offer *tdf.Offer) *conn.Waker
 }
 

@@ -79,7 +79,10 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	page.Rounds = roundRows(t, now)
 	page.Chosen = t.LastRun()
 	if n, err := strconv.Atoi(v.query.Get("round")); err == nil {
-		if page.Chosen = t.RoundNumber(n); page.Chosen == nil {
+		if _, page.Chosen, err = v.dashboard.admin.Round(ctx, t.ID, n); err != nil {
+			return nil, err
+		}
+		if page.Chosen == nil {
 			return nil, admin.ErrNoRound
 		}
 	}
