@@ -145,12 +145,7 @@ func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.
 	if !h.holds(t) {
 		return errLost
 	}
-	s := storeOf(c)
-	now, err := s.Now(ctx)
-	if err != nil {
-		return err
-	}
-	renewed, err := s.Renew(ctx, max(lease, t.LeaseUntil.Sub(now)), redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
+	renewed, err := storeOf(c).Renew(ctx, lease, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
 	if err == nil && renewed.Lost[0] != nil {
 		err = errLost
 	}
