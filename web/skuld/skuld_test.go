@@ -398,7 +398,7 @@ func TestComplete(t *testing.T) {
 	s.claim("q")
 	s.fails(409, "does not hold", "/complete", `{"task":"`+id+`","claim":0}`)
 	expect.Equal(t, s.task(id)["state"], "running")
-	s.fails(400, "message", "/complete", `{"task":"`+id+`","claim":1,"message":"`+"\xff"+`"}`)
+	s.fails(400, "UTF-8", "/complete", `{"task":"`+id+`","claim":1,"message":"`+"\xff"+`"}`)
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() { s.do("/complete", `{"task":"`+id+`","claim":1,"w":2}`) })

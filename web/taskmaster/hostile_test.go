@@ -59,6 +59,7 @@ func TestInvalidCalls(t *testing.T) {
 		{"POST", "/workers/v1/nobody/heartbeat", ``, 404},
 		{"POST", "/tasks/v1/" + id + "/complete", `{}`, 400},
 		{"POST", "/tasks/v1/" + id + "/complete", `{"workerId":"w","result":"x"}`, 409},
+		{"POST", "/tasks/v1/" + id + "/complete", "{\"workerId\":\"w\",\"result\":\"caf\xe9\"}", 400},
 		{"POST", "/tasks/v1/" + id + "/fail", `{"workerId":"w"}`, 409},
 		{"POST", "/tasks/v1/7/complete", `{"workerId":"w"}`, 400},
 		{"POST", "/tasks/v1/" + foreign + "/complete", `{"workerId":"w"}`, 404},

@@ -291,7 +291,7 @@ func TestBodies(t *testing.T) {
 	expect.Contains(t, s.as(access.Operator, 200, "POST", "/claim", "x=1&claim="+url.QueryEscape(claim), form), `"ownerid":1`)
 	expect.Contains(t, s.as(access.Operator, 200, "POST", "/claim", claim, "Content-Type: application/json"), `"ownerid":1`)
 	for _, body := range []string{
-		"", "x", "[]", "null", `"a"`, "claim=" + claim, "update=", "update=%7B", "update=x&update=" + update, `{"clientid":"x"}`, `{"clientid":99999999999}`, `{}{}`, `{"adds":[{}]}`,
+		"", "x", "[]", "null", `"a"`, "claim=" + claim, "update=", "update=" + url.QueryEscape("{\"adds\":[{\"group\":\"g\",\"data\":\"caf\xe9\"}]}"), "update=%7B", "update=x&update=" + update, `{"clientid":"x"}`, `{"clientid":99999999999}`, `{}{}`, `{"adds":[{}]}`,
 		`{"adds":[{"group":""}]}`, `{"adds":[{"group":"a\u0000b"}]}`, `{"adds":[{"group":"` + strings.Repeat("g", 201) + `"}]}`, `{"deletes":[1.5]}`, `{"deletes":[1,1]}`,
 		`{"adds":[{"group":"g","data":"` + strings.Repeat("x", tdf.MaxInput+1) + `"}]}`, `{"adds":[{"group":"g","timespec":9223372036854775807}]}`,
 		`{"depends":[` + strings.Repeat("1,", 1000) + `1]}`, `{"adds":[` + strings.Repeat(`{"group":"g","data":"`+strings.Repeat("x", 100_000)+`"},`, 45) + `{"group":"g"}]}`,
