@@ -192,7 +192,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		e.Strings(claimProperties)
 		e.Strings(avoid)
 		e.Strings(paused)
-		e.Strings(offer.Tags)
+		e.Strings(offer.PartitionTags())
 		e.Strings(offer.Handlers)
 		e.Add(offer.PartitionGroup())
 		e.Count(len(queues))

@@ -38,7 +38,6 @@ func TestInvalidCalls(t *testing.T) {
 		{"POST", "/tasks/v1", `{"queueName":"q","maxAttempts":1e30` + payload + `}`, 400},
 		{"POST", "/tasks/v1", `{"queueName":"q","priority":2147483648` + payload + `}`, 400},
 		{"POST", "/tasks/v1", `{"queueName":"q","deadline":"soon"` + payload + `}`, 400},
-		{"POST", "/tasks/v1", `{"queueName":"q","tags":["a b"]` + payload + `}`, 400},
 		{"POST", "/tasks/v1", `{"queueName":"q","tags":[""]` + payload + `}`, 400},
 		{"POST", "/tasks/v1", `{"queueName":"q","tags":["` + strings.Repeat("t", 65) + `"]` + payload + `}`, 400},
 		{"POST", "/tasks/v1", `{"queueName":"q","tags":["` + strings.Join(strings.Split(strings.Repeat("t", 17), ""), `1","`) + `"]` + payload + `}`, 202}, // equal tags count once
@@ -55,7 +54,7 @@ func TestInvalidCalls(t *testing.T) {
 		{"POST", "/workers/v1/register", `{"workerId":"w"}`, 400},
 		{"POST", "/workers/v1/register", `{"queueName":"q"}`, 400},
 		{"POST", "/workers/v1/register", `{"workerId":"w","queueName":"q","maxConcurrency":0}`, 400},
-		{"POST", "/workers/v1/register", `{"workerId":"w","queueName":"q","tags":["a b"]}`, 400},
+		{"POST", "/workers/v1/register", `{"workerId":"w","queueName":"q","tags":[""]}`, 400},
 		{"POST", "/workers/v1/nobody/heartbeat", ``, 404},
 		{"POST", "/tasks/v1/" + id + "/complete", `{}`, 400},
 		{"POST", "/tasks/v1/" + id + "/complete", `{"workerId":"w","result":"x"}`, 409},

@@ -100,7 +100,7 @@ func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error
 		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, tdf.MaxName)
 	}
 	for _, tag := range r.Tags {
-		if err := tdf.CheckLabel("tags", tag); err != nil {
+		if err := tdf.CheckTag("tags", tag); err != nil {
 			return w, err
 		}
 	}
