@@ -29,6 +29,9 @@ func (o *Offer) runs(handler string) bool {
 	return o.Anything || slices.Contains(o.Handlers, handler)
 }
 
+// PartitionTags returns the Tags as the names of partitions have them.
+func (o *Offer) PartitionTags() []string { return partOfTags(o.Tags) }
+
 // PartitionGroup returns the Group as the names of partitions have it.
 func (o *Offer) PartitionGroup() string { return partOfGroup(o.Group) }
 

@@ -28,6 +28,7 @@ const (
 	fieldReady         = "ready"
 	fieldDeadline      = "deadline"
 	fieldLeaseUntil    = "lease_until"
+	fieldLease         = "lease"
 	fieldUnfit         = "unfit"
 	fieldNotOn         = "not_on"
 	fieldOutputsFrom   = "outputs_from"
@@ -95,6 +96,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
 	t.OutputsFrom, t.OutputsRemoved = p.count(fieldOutputsFrom, 0, MaxRound+1), p.time(fieldOutputsGone, 0)
 	t.Ready, t.Deadline, t.LeaseUntil = p.time(fieldReady, 0), p.time(fieldDeadline, 0), p.time(fieldLeaseUntil, 0)
+	t.Lease, _ = ParseSeconds(h[fieldLease])
 	t.Rounds = p.rounds(t.Round)
 	if p.err == nil {
 		p.err = t.Validate()

@@ -38,8 +38,8 @@ func (d *Properties) Partition() Partition {
 const (
 	partSeparator = ";"
 	queuePart     = "queue="
-	tagsPart      = "tags="
-	groupPart     = "group=" // with special characters as in a URL
+	tagsPart      = "tags=" // with special characters as in a URL, like group=
+	groupPart     = "group="
 	handlerPart   = "handler="
 )
 
@@ -50,7 +50,7 @@ func (p Partition) String() string {
 		parts = append(parts, queuePart+p.Queue)
 	}
 	if len(p.Tags) > 0 {
-		parts = append(parts, tagsPart+strings.Join(p.Tags, ","))
+		parts = append(parts, tagsPart+strings.Join(partOfTags(p.Tags), ","))
 	}
 	if p.Group != "" {
 		parts = append(parts, groupPart+partOfGroup(p.Group))
@@ -67,6 +67,15 @@ func (p Partition) String() string {
 // partOfGroup returns the name of a group as the name of a partition has it.
 func partOfGroup(group string) string { return url.QueryEscape(group) }
 
+// partOfTags returns tags as the name of a partition has them.
+func partOfTags(tags []string) []string {
+	parts := make([]string, len(tags))
+	for i, tag := range tags {
+		parts[i] = url.QueryEscape(tag)
+	}
+	return parts
+}
+
 // ParsePartition reads the name of a partition. It returns false for any other text.
 func ParsePartition(name string) (p Partition, ok bool) {
 	p.Queue = DefaultQueue
@@ -80,7 +89,12 @@ func ParsePartition(name string) (p Partition, ok bool) {
 		if queue, is := strings.CutPrefix(part, queuePart); is {
 			p.Queue = queue
 		} else if tags, is := strings.CutPrefix(part, tagsPart); is {
-			p.Tags = slices.Compact(slices.Sorted(strings.SplitSeq(tags, ",")))
+			for tag := range strings.SplitSeq(tags, ",") {
+				tag, _ = url.QueryUnescape(tag) // "" for an invalid text
+				p.Tags = append(p.Tags, tag)
+			}
+			slices.Sort(p.Tags)
+			p.Tags = slices.Compact(p.Tags)
 		} else if group, is := strings.CutPrefix(part, groupPart); is {
 			p.Group, _ = url.QueryUnescape(group) // "" for an invalid text, which String does not return
 		}

@@ -288,7 +288,7 @@ func yesOrNo() kind[bool, bool] {
 func tags() kind[[]string, []string] {
 	valid := func(all []string) bool { return checkTags("", all) == nil }
 	return kind[[]string, []string]{
-		want:  fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", MaxTags),
+		want:  fmt.Sprintf("up to %d tags, separated by commas", MaxTags),
 		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags, equal: slices.Equal[[]string],
 		why: func(name, text string) error { return checkTags(name, SplitTags(text)) },
 		parse: func(s string) ([]string, bool) {

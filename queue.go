@@ -10,14 +10,15 @@ import (
 
 // Limits for queues and tags.
 const (
-	MaxLabel = 64 // maximum length of the name of a queue or tag in characters
-	MaxTags  = 16 // maximum number of tags of a task
+	MaxLabel = 64  // maximum length of the name of a queue in characters
+	MaxTag   = 192 // maximum length of a tag in characters
+	MaxTags  = 16  // maximum number of tags of a task
 )
 
 // DefaultQueue stands for the tasks without a queue, for example in a worker's key `queues`.
 const DefaultQueue = "default"
 
-// CheckLabel checks the name of a queue or a tag. Such a name consists of letters, digits and the characters . _ - / @.
+// CheckLabel checks the name of a queue. Such a name consists of letters, digits and the characters . _ - / @.
 func CheckLabel(property, s string) error {
 	switch {
 	case s == "":
@@ -30,6 +31,21 @@ func CheckLabel(property, s string) error {
 	if i := strings.IndexFunc(s, func(r rune) bool { return !inLabel(r) }); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
 		return invalidProperty(property, "%q contains %q; want only letters, digits and the characters . _ - / @", s, string(r))
+	}
+	return nil
+}
+
+// CheckTag checks a tag. It may have any characters except commas and control characters, and no blanks at its ends.
+func CheckTag(property, s string) error {
+	switch {
+	case s == "":
+		return invalidProperty(property, "a tag is empty; want 1 to %d characters", MaxTag)
+	case !utf8.ValidString(s):
+		return invalidProperty(property, "%q is not valid UTF-8", s)
+	case utf8.RuneCountInString(s) > MaxTag:
+		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s, utf8.RuneCountInString(s), MaxTag)
+	case strings.ContainsFunc(s, func(r rune) bool { return r == ',' || unicode.IsControl(r) }) || strings.TrimSpace(s) != s:
+		return invalidProperty(property, "%q is no tag; want no commas, no control characters, and no blanks at the ends", s)
 	}
 	return nil
 }
@@ -50,25 +66,21 @@ func checkTags(name string, tags []string) error {
 		return invalidProperty(name, "there are %d tags; at most %d are allowed", len(tags), MaxTags)
 	}
 	for _, tag := range tags {
-		if err := CheckLabel(name, tag); err != nil {
+		if err := CheckTag(name, tag); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// SplitTags returns the tags in a text such as "gpu,ssd" or "gpu ssd". Between two commas without a tag, it returns an empty tag, which
-// is invalid.
+// SplitTags returns the tags in a text such as "gpu, ssd", without the blanks around them. Between two commas without a tag, it returns
+// an empty tag, which is invalid.
 func SplitTags(s string) (tags []string) {
 	if strings.TrimSpace(s) == "" {
 		return nil
 	}
 	for part := range strings.SplitSeq(s, ",") {
-		if words := strings.FieldsFunc(part, func(r rune) bool { return r == ' ' }); len(words) > 0 {
-			tags = append(tags, words...)
-		} else {
-			tags = append(tags, "")
-		}
+		tags = append(tags, strings.TrimSpace(part))
 	}
 	return tags
 }

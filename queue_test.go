@@ -27,8 +27,10 @@ func TestQueueRefuses(t *testing.T) {
 		{"priority", func(d *Properties) { d.Priority = math.MaxInt32 + 1 }, "2147483648 is not a whole number"},
 		{"priority", func(d *Properties) { d.Priority = math.MinInt32 - 1 }, "-2147483649 is not a whole number"},
 		{"tags", func(d *Properties) { d.Tags = make([]string, 17) }, "17 tags; at most 16"},
-		{"tags", func(d *Properties) { d.Tags = []string{"a", ""} }, "a name is empty"},
-		{"tags", func(d *Properties) { d.Tags = []string{"a;b"} }, `contains ";"`},
+		{"tags", func(d *Properties) { d.Tags = []string{"a", ""} }, "a tag is empty"},
+		{"tags", func(d *Properties) { d.Tags = []string{"a,b"} }, "no commas"},
+		{"tags", func(d *Properties) { d.Tags = []string{"a\x00b"} }, "no control characters"},
+		{"tags", func(d *Properties) { d.Tags = []string{" a"} }, "no blanks at the ends"},
 	} {
 		d := Defaults("p", "rsync:/p/run.sh", "")
 		c.change(&d)
@@ -43,7 +45,7 @@ func TestQueueRefuses(t *testing.T) {
 // An invalid property of a stored task counts as the default, and the error names the property.
 func TestInvalidQueueInRedis(t *testing.T) {
 	for _, h := range []Hash{
-		{"queue": "a b"}, {"priority": "high"}, {"priority": "99999999999"}, {"tags": "a,b:c"}, {"tags": strings.Repeat("x,", 20) + "x"},
+		{"queue": "a b"}, {"priority": "high"}, {"priority": "99999999999"}, {"tags": "a,b\nc"}, {"tags": strings.Repeat("x,", 20) + "x"},
 	} {
 		h["program"], h["source"], h["state"] = "p", "rsync:/p/run.sh", "open"
 		task, err := ParseTask(1, h)
@@ -92,6 +94,7 @@ func TestNamesOfPlaces(t *testing.T) {
 		"priority=-1":                      {Source: "s", Priority: -1},
 		"queue=a":                          {Source: "s", Queue: "a"},
 		"priority=5;queue=a;tags=gpu,ssd":  {Source: "s", Queue: "a", Priority: 5, Tags: []string{"ssd", "gpu", "ssd"}},
+		"tags=a+%3B%25b,region%3Aeu":       {Source: "s", Tags: []string{"region:eu", "a ;%b"}},
 		"tags=gpu;handler=re;size":         {Program: "re;size", Tags: []string{"gpu"}},
 		"group=a%3Bb+c;handler=p":          {Program: "p", Group: "a;b c", ByGroup: true},
 		"queue=a;group=g":                  {Source: "s", Queue: "a", Group: "g", ByGroup: true},
@@ -102,7 +105,7 @@ func TestNamesOfPlaces(t *testing.T) {
 		d.ClaimBefore = 1 // workers of the original TDF must not claim the task
 		expect.Equal(t, d.Place(), cmp.Or(want, DefaultPartition), d, "is in")
 	}
-	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=", "group=%", "group=a b", "group=a;tags=b"} {
+	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=", "group=%", "group=a b", "group=a;tags=b", "tags=a:b", "tags=%"} {
 		p, ok := ParsePartition(name)
 		expect.True(t, !ok, name, "is read as", p)
 	}

@@ -2,7 +2,7 @@ package tdf
 
 // An open task's score is the time from which a worker may claim it. It is start_after or the time when the task became
 // open, whichever is later. If the score is higher, Redis's clock has been set back after the score was written. If a
-// running task's lease is longer than the longest possible lease, Redis's clock has been set back, too.
+// running task's lease ends later than its length allows, Redis's clock has been set back, too.
 
 // scoreSlack is the number of seconds by which a score may be too high without a correction. Small differences are
 // normal: a claim postpones an invalid task by 5 s, and components of the original TDF use their own clocks.
@@ -45,19 +45,18 @@ func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 // RescoreRunning returns a Move that corrects the lease and the deadline of a running task after Redis's clock was set
 // back (docs/guarantees.md, "Clock leaps"). It returns false if neither of them needs a correction.
 //
-// The caller passes the task's score in the list running, and the longest lease that the task's worker may have. If
-// this lease is unknown, the caller passes 0, and nothing is corrected.
+// The caller passes the task's score in the list running. If the length of the lease is unknown, nothing is corrected.
 //
 // A live worker renews its leases itself, so only tasks of dead workers need this correction.
-func (t *Task) RescoreRunning(score, now Time, longest Seconds) (Move, bool) {
+func (t *Task) RescoreRunning(score, now Time) (Move, bool) {
 	if t.State != Running {
 		return Move{}, false
 	}
 	if t.Current().Claim == "" {
 		return t.rescoreUnclaimed(score, now)
 	}
-	lease := now.Add(longest)
-	if longest <= 0 || t.LeaseUntil == Never || t.LeaseUntil <= lease.Add(scoreSlack) {
+	lease := now.Add(t.Lease)
+	if t.Lease <= 0 || t.LeaseUntil == Never || t.LeaseUntil <= lease.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Running)

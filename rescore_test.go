@@ -67,7 +67,7 @@ func TestRescore(t *testing.T) {
 func TestRescoreRunning(t *testing.T) {
 	for name, c := range map[string]struct {
 		lease, deadline, entered, started Time
-		longest                           Seconds
+		length                            Seconds
 		want, wantDeadline, look          Time // 0 means that the test expects no Move
 	}{
 		"right":                            {130, 900, 50, 60, 30, 0, 0, 0},
@@ -86,7 +86,8 @@ func TestRescoreRunning(t *testing.T) {
 		task := taskIn(Running)
 		task.EndBefore, task.LeaseUntil, task.Deadline = 9000, c.lease, c.deadline
 		task.Current().Entered[Running], task.Current().Started = c.entered, c.started
-		m, ok := task.RescoreRunning(77, 100, c.longest)
+		task.Lease = c.length
+		m, ok := task.RescoreRunning(77, 100)
 		if ok != (c.want > 0) {
 			t.Errorf("%s: %v, %+v", name, ok, m)
 			continue
@@ -117,7 +118,7 @@ func TestRescoreRunningWithoutAClaim(t *testing.T) {
 		task := taskIn(Running)
 		task.LeaseUntil, task.Deadline, task.Timeout = 0, 0, 40
 		task.Current().Claim, task.Current().Entered[Running] = "", entered
-		m, ok := task.RescoreRunning(77, 100, 30)
+		m, ok := task.RescoreRunning(77, 100)
 		expect.Equal(t, ok, want, entered, m)
 		if ok {
 			expect.MustLen(t, m.Stamp, 1)

@@ -40,6 +40,10 @@ type Task struct {
 	Deadline   Time // when the current round times out or expires; later than EndBefore only after the end of the program; 0 without a claim
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
+	// Lease is the length of the current claim's lease: LeaseUntil is never later than now and Lease, unless Redis's clock was
+	// set back. It is 0 without a claim.
+	Lease Seconds
+
 	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.
 	PlacedIn string
 

@@ -48,8 +48,8 @@ var requests = map[Verb]func(*Task) (Move, error){
 	VerbUnblock: func(t *Task) (Move, error) { return t.unblock() },
 	VerbRescore: func(t *Task) (Move, error) {
 		if t.State == Running {
-			t.LeaseUntil = 5000
-			m, _ := t.RescoreRunning(100, 100, 30)
+			t.LeaseUntil, t.Lease = 5000, 30
+			m, _ := t.RescoreRunning(100, 100)
 			return m, nil
 		}
 		if t.State != Open {

@@ -256,28 +256,48 @@ func (w *Watch) status(l *look) Status {
 		s.Later = min(s.Later, int64(math.Round(w.share*float64(open))))
 	}
 	left := work{waiting: open - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots, runs: w.runs}
-	w.note(l.at, s.Done(), &left)
+	w.note(l.at, s.Done(), w.paused(l), &left)
 	if left.period > 0 {
 		s.Rate = float64(left.done) / float64(left.period)
 	}
 	if so := l.at.Sub(w.first.at); so > 0 {
 		s.RateSoFar = float64(max(0, s.Done()-w.first.done)) / float64(so)
 	}
-	s.Estimate = estimate(&left, l)
+	s.Estimate = w.estimate(&left, l)
 	return s
 }
 
 // estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers pause
-// a program of the tasks.
-func estimate(left *work, l *look) Estimate {
+// a program of the tasks, or if an obstacle stops tasks until somebody removes it.
+func (w *Watch) estimate(left *work, l *look) Estimate {
 	if l.unsettled() {
 		return Estimate{Unknown: "no server settles executed tasks"}
 	}
 	if i := slices.IndexFunc(l.pauses, func(p Pause) bool { return p.All() }); i >= 0 {
 		return Estimate{Unknown: "all workers pause " + l.pauses[i].Program}
 	}
+	if w.paused(l) {
+		return Estimate{Unknown: "the tasks are paused"}
+	}
+	if slices.ContainsFunc(l.obstacles, blocks) {
+		return Estimate{Unknown: "some open tasks cannot start"}
+	}
 	low, high, unknown := left.estimate()
 	return Estimate{Low: low.Std(), High: high.Std(), Unknown: unknown}
+}
+
+// blocks reports whether tasks cannot start because of an obstacle.
+func blocks(f Fact) bool {
+	return slices.Contains([]FactCode{FactPaused, FactLimitZero, FactUnserved, FactCampaignOpen, FactClaimsWait}, f.Code)
+}
+
+// paused reports whether all watched tasks are paused.
+func (w *Watch) paused(l *look) bool {
+	all := []string{tdf.Pausable{}.Text()}
+	if w.query.Group != "" {
+		all = append(all, tdf.Pausable{Group: w.query.Group}.Text())
+	}
+	return slices.ContainsFunc(l.obstacles, func(f Fact) bool { return f.Code == FactPaused && slices.Contains(all, f.About) })
 }
 
 // unsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
@@ -289,12 +309,16 @@ func (l *look) unsettled() bool {
 }
 
 // note records how many tasks have finished, and sets the fields done, period and still of the remaining work. If fewer
-// tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0.
-func (w *Watch) note(now tdf.Time, done int64, left *work) {
+// tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0. A pause does not count as
+// time in which tasks could have finished.
+func (w *Watch) note(now tdf.Time, done int64, paused bool, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
-	} else if idle := left.waiting+left.running == 0 || left.slots == 0; idle || done > w.seen[len(w.seen)-1].done {
+	} else if idle := left.waiting+left.running == 0 || left.slots == 0 || paused; idle || done > w.seen[len(w.seen)-1].done {
 		w.moved = now
+	}
+	if paused && left.running == 0 {
+		w.seen = w.seen[:0]
 	}
 	w.seen = append(w.seen, seenDone{now, done})
 	for len(w.seen) > 2 && now.Sub(w.seen[1].at) >= watchWindow {

@@ -68,7 +68,7 @@ var samples = []sample{
 	{"WORKER_TASK_OUTPUT_FILENAME", "$worker$round", "$worker$round", func(s *settings) any { return s.worker.TaskOutputFilename }},
 	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
 	{"WORKER_QUEUES", "a:3, b", []tdf.QueueShare{{Queue: "a", Weight: 3}, {Queue: "b"}}, func(s *settings) any { return s.worker.Queues }},
-	{"WORKER_TAGS", "gpu ssd", []string{"gpu", "ssd"}, func(s *settings) any { return s.worker.Tags }},
+	{"WORKER_TAGS", "region:eu, big ssd", []string{"region:eu", "big ssd"}, func(s *settings) any { return s.worker.Tags }},
 	{"WORKER_CONCURRENCY", "auto", 0, func(s *settings) any { return s.worker.Concurrency }},
 	{"WORKER_SLEEP_AFTER_SUCCESS", "1", time.Second, func(s *settings) any { return s.worker.SleepAfterSuccess }},
 	{"WORKER_SLEEP_AFTER_FAILURE", ".25", 250 * time.Millisecond, func(s *settings) any { return s.worker.SleepAfterFailure }},

@@ -159,16 +159,11 @@ func queues(at func(*settings) *[]tdf.QueueShare) kind {
 
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
-		all := words(s)
-		if len(all) == 0 {
-			return nil, true
-		}
-		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return !isLabel(tag) })
+		all := tdf.SplitTags(s)
+		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return tdf.CheckTag("", tag) != nil })
 	}
-	return bind(fmt.Sprintf("up to %d tags of letters, digits and . _ - / @, separated by blanks or commas", most), parse, at)
+	return bind(fmt.Sprintf("up to %d tags, separated by commas", most), parse, at)
 }
-
-func isLabel(s string) bool { return tdf.CheckLabel("", s) == nil }
 
 func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 	return listOf("any of "+strings.Join(allowed, ", "), func(s string) bool { return slices.Contains(allowed, s) }, at)

@@ -113,6 +113,25 @@ func TestActivityAfterLostReplies(t *testing.T) {
 	expect.Equal(t, activityText(t, s, 10), "q: open open 21, wait:0 run:0 life:0")
 }
 
+// A request or a claim that a client repeats is counted once, whichever client carries it out.
+func TestRepeatedRequestsCountOnce(t *testing.T) {
+	s := newStore(t)
+	other := connect(t, s.Addr, s.Keys.Namespace())
+	for _, by := range []*Store{s, other, s} {
+		by.KeepCounts()
+		ctx := expect.Result(by.Once(t.Context(), "request", "content")).Value(t)
+		keyed := define("y")
+		keyed.Unique = "k"
+		expect.Result(by.Open(ctx, "m", define("x"))).OK(t)
+		expect.Result(by.Open(ctx, "m", keyed, define("z"))).OK(t)
+		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
+		c := expect.Result(by.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
+		expect.Len(t, c.Claims, 2)
+		by.sendTally()
+	}
+	expect.Equal(t, activityText(t, s, 10), "default: open open 3, claim running 2, wait:2 run:0 life:0")
+}
+
 // Close adds the counts that are not in Redis yet, and ends although Redis does not answer.
 func TestCloseSendsTheLastCounts(t *testing.T) {
 	s := newStore(t)

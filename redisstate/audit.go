@@ -139,10 +139,6 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := s.leasesOf(ctx, sightings, now)
-	if err != nil {
-		return nil, err
-	}
 	counted, err := s.countedByLimits(ctx, sightings)
 	if err != nil {
 		return nil, err
@@ -150,7 +146,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	var findings []Finding
 	for i, sighting := range sightings {
 		x := index{
-			due: due[i], scores: scores[i], rank: len(findings), lease: leases[i],
+			due: due[i], scores: scores[i], rank: len(findings),
 			outOfPlace: !inPlace[i], uncounted: !counted[i],
 		}
 		if f, wrong := x.examine(sighting, now); wrong {
@@ -170,8 +166,6 @@ type index struct {
 
 	outOfPlace bool // the task has a place, but claims do not find it there
 	uncounted  bool // the task runs, but the limit of its key does not count it
-
-	lease tdf.Seconds // the longest lease that the task's worker may have; 0 if it is unknown
 }
 
 // fence returns the fence of a repair: the task's score in `due`, as Examine read it.
@@ -203,7 +197,7 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
-	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now, x.lease); ok {
+	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now); ok {
 		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
 	}
 	if x.uncounted { // until the repair, too many tasks of the key may run

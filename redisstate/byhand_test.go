@@ -216,10 +216,10 @@ func TestRenewWithForeignValues(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon").Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon", "lease", "odd").Err())
 	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
-	renewed, err := s.Renew(t.Context(), 600, Renewal{
+	renewed, err := s.Renew(t.Context(), 7200, Renewal{
 		ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)

@@ -152,6 +152,9 @@ func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, er
 			return Claimed{}, nil, &RequireError{changed}
 		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
+		if r.Call == nil || !r.Call.Repeated {
+			s.countClaims(&c)
+		}
 		c.Sent = start
 		if c.Stale && ctx.Err() == nil {
 			continue
@@ -190,7 +193,7 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 		e.Strings(claimProperties)
 		e.Strings(avoid)
 		e.Strings(paused)
-		e.Strings(offer.Tags)
+		e.Strings(offer.PartitionTags())
 		e.Strings(offer.Handlers)
 		e.Add(offer.PartitionGroup())
 		e.Count(len(queues))
@@ -265,7 +268,6 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claime
 		c.Claims[i] = readClaim(worker, conn.List(t), c.Now, h)
 	}
 	c.nameQueues()
-	s.countClaims(&c)
 	return c, overdue
 }
 
@@ -359,13 +361,13 @@ func (s *Store) Once(ctx context.Context, name, content string, check func() err
 	if fields[requestContent] != content {
 		return nil, fmt.Errorf("open tasks: %w", ErrOtherRequest)
 	}
-	r := &conn.Request{Name: name, Sequence: map[string]int{}}
+	r := &conn.Request{Name: name, Sequence: map[string]int{}, Answered: map[string]bool{}}
 	delete(fields, requestContent)
 	for slot := range fields {
 		number, answer, _ := strings.Cut(fields[slot], "\n")
 		r.Sequence[slot], _ = strconv.Atoi(number)
 		if hasSucceeded(answer) {
-			r.Repeated = true
+			r.Repeated, r.Answered[slot] = true, true
 		} else {
 			r.Sequence[slot]++
 		}

@@ -123,30 +123,46 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 }
 
 func TestRenew(t *testing.T) {
-	s := newStore(t)
-	d := define("x")
-	d.Timeout = 100
-	mustOpen(t, s, d)
-	c := mustClaim(t, s, 1)[0]
-	renew := func(r Renewal) (tdf.Time, error) {
-		r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
-		renewed := expect.Result(s.Renew(t.Context(), 60, r)).Value(t)
-		return renewed.Now, renewed.Lost[0]
-	}
-	fetching := expect.Result(renew(Renewal{Claim: c.ID, Limit: 700})).Value(t)
-	expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
-	begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
-	got := task(t, s, 1)
-	expect.NoError(t, err)
-	expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
-	expect.Equal(t, got.Current().Started.String(), begun.String())
-	now, err := renew(Renewal{Claim: c.ID})
-	if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
-		t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
-	}
-	expect.Result(renew(Renewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
-	mustExecute(t, s, c, tdf.Result{Exit: "0"})
-	expect.Result(renew(Renewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
+	onEach(t, func(t *testing.T, s *Store) {
+		d := define("x")
+		d.Timeout = 100
+		mustOpen(t, s, d)
+		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
+		lease := tdf.Seconds(60)
+		renew := func(r Renewal) (tdf.Time, error) {
+			r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
+			renewed := expect.Result(s.Renew(t.Context(), lease, r)).Value(t)
+			return renewed.Now, renewed.Lost[0]
+		}
+		fetching := expect.Result(renew(Renewal{Claim: c.ID, Limit: 700})).Value(t)
+		expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
+		begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
+		got := task(t, s, 1)
+		expect.NoError(t, err)
+		expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
+		expect.Equal(t, got.Current().Started.String(), begun.String())
+		now, err := renew(Renewal{Claim: c.ID})
+		if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
+			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
+		}
+		lease = 900
+		long := expect.Result(renew(Renewal{Claim: c.ID})).Value(t).Add(lease)
+		for _, lease = range []tdf.Seconds{0.001, 60} { // a renewal shortens no lease
+			expect.Result(renew(Renewal{Claim: c.ID})).OK(t)
+			expect.Equal(t, task(t, s, 1).LeaseUntil.String(), long.String())
+			expect.Equal(t, task(t, s, 1).Lease, 900)
+			expect.Equal(t, tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
+		}
+		s.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
+		set := expect.Result(renew(Renewal{Claim: c.ID})).Value(t)
+		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), set.Add(900).String())
+		lease = 0
+		over := expect.Result(renew(Renewal{Claim: c.ID})).Value(t)
+		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), over.String())
+		expect.Result(renew(Renewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
+		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		expect.Result(renew(Renewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
+	})
 }
 
 // The program has ended in time. While the worker collects the output, the task neither times out nor expires. Without a

@@ -22,11 +22,18 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 		return err
 	}
 	s.count("", CountForgotten, forgotten)
-	for offset := int64(0); ; offset += mostWorkers {
-		names, err := conn.Ask(ctx, s.Conn, "find dead workers", func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{Min: "(" + after.String(), Max: upTo.String(), Offset: offset, Count: mostWorkers})
+	const doing = "find dead workers"
+	end, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZCount(ctx, s.Keys.Workers(), "("+after.String(), upTo.String())
+	})
+	// A worker that registers again moves all later ones forward. So the pages are read from the end to the beginning: then a name is
+	// read twice, instead of never.
+	for ; err == nil && end > 0; end -= mostWorkers {
+		from := max(0, end-mostWorkers)
+		names, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{Min: "(" + after.String(), Max: upTo.String(), Offset: from, Count: end - from})
 		})
-		if err != nil || len(names) == 0 {
+		if err != nil {
 			return err
 		}
 		found, err := s.readWorkers(ctx, names)
@@ -47,6 +54,7 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 			s.count(w.Offer.Shares()[0].Queue, CountDied, added)
 		}
 	}
+	return err
 }
 
 // CountRegistration counts the registration of a worker that serves a queue.

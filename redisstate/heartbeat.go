@@ -97,11 +97,16 @@ func (w *WorkerInfo) remembered() tdf.Seconds {
 	return max(cmp.Or(w.Remember, UsuallyRemembered), 3*w.Lease)
 }
 
-func (w *WorkerInfo) fields() []any {
-	runs := make([]string, len(w.Runs))
-	for i, id := range w.Runs {
+// runsText returns ids as the property `runs`.
+func runsText(ids []int64) string {
+	runs := make([]string, len(ids))
+	for i, id := range ids {
 		runs[i] = strconv.FormatInt(id, 10)
 	}
+	return strings.Join(runs, " ")
+}
+
+func (w *WorkerInfo) fields() []any {
 	avoids, pauses := pausesText(w.Pauses)
 	runner := ""
 	switch {
@@ -112,7 +117,7 @@ func (w *WorkerInfo) fields() []any {
 	}
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", strings.Join(runs, " "), "avoids", avoids,
+		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs), "avoids", avoids,
 		"pauses", pauses, "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers", strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group,
@@ -164,21 +169,71 @@ type PriorOwner struct {
 // user has drained the worker, drained is the user's name, and otherwise it is "". TakeName also returns the time by
 // Redis's clock since which the worker has the name. Older claims under this name belong to earlier workers.
 func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
-	return s.heartbeat(ctx, w, "1", before)
+	a, err := s.heartbeat(ctx, w, "1", before)
+	return a.drained, a.at, err
+}
+
+// Register registers a worker whose calls come from another process, and may be repeated. It takes the name as TakeName does,
+// or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before this time must be
+// given up; the [Beat] GaveUp then says that this is done. Until then, each repeated call returns the same time.
+func (s *Store) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
+	a, err := s.heartbeat(ctx, w, "2", PriorOwner{})
+	return a.drained, a.giveUp, err
 }
 
 // WorkerHeartbeat reports that a worker is alive, and its state. It returns the same drained as [Store.TakeName]. If
 // another worker has taken the name, the error is a *[NameTakenError].
 func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
-	drained, _, err = s.heartbeat(ctx, w, "", PriorOwner{})
-	return drained, err
+	a, err := s.heartbeat(ctx, w, "", PriorOwner{})
+	return a.drained, err
+}
+
+// A Beat is what a heartbeat of a registered worker changes, beside the time of the last heartbeat.
+type Beat struct {
+	Runs   *[]int64 // the ids of the tasks that the worker runs; nil keeps those of the last heartbeat
+	Gone   bool     // the worker signs off
+	GaveUp bool     // the claims of the earlier worker are given up: see [Store.Register]
+}
+
+// ErrSignedOff means that a worker has signed off, or that Redis does not know it.
+var ErrSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; register it again")
+
+// Beat sends a heartbeat of a worker that Register has registered. It changes nothing else of the registration, so a
+// registration or a sign-off at the same time holds. It returns the same drained as [Store.TakeName]. The error is
+// [ErrSignedOff], or a *[NameTakenError] if another worker has taken the name.
+func (s *Store) Beat(ctx context.Context, name, boot string, b Beat) (drained string, err error) {
+	var fields []any
+	if b.Runs != nil {
+		fields = append(fields, "runs", runsText(*b.Runs))
+	}
+	if b.Gone {
+		fields = append(fields, "state", "gone")
+	}
+	if b.GaveUp {
+		fields = append(fields, "giving_up", "")
+	}
+	a, err := s.callHeartbeat(ctx, WorkerInfo{Name: name, Boot: boot}, "+", PriorOwner{}, fields)
+	return a.drained, err
 }
 
 func heartbeatForm(reply any) bool {
-	return conn.ManyTexts(reply) && (len(conn.List(reply)) == 3 || len(conn.List(reply)) == 9)
+	n := len(conn.List(reply))
+	return conn.ManyTexts(reply) && (n == 1 || n == 4 || n == 9)
 }
 
-func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (drained string, at tdf.Time, err error) {
+// A heartbeatAnswer is the answer to a heartbeat.
+type heartbeatAnswer struct {
+	drained    string
+	at, giveUp tdf.Time
+}
+
+func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer, error) {
+	return s.callHeartbeat(ctx, w, taking, before, w.fields())
+}
+
+func (s *Store) callHeartbeat(
+	ctx context.Context, w WorkerInfo, taking string, before PriorOwner, fields []any,
+) (a heartbeatAnswer, err error) {
 	keys := []string{
 		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
 		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
@@ -187,26 +242,31 @@ func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, befo
 	if before.Since > 0 {
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
-	args = append(args, w.fields()...)
+	args = append(args, fields...)
 	script := lua.Heartbeat
-	if w.OverHTTP && taking != "" {
+	if w.OverHTTP {
 		script = lua.Register
 	}
 	reply, err := s.Run(ctx, "register worker "+w.Name, script, keys, args, heartbeatForm)
 	if err != nil {
-		return "", 0, err
+		return a, err
 	}
 	parts := conn.List(reply)
-	if len(parts) == 3 {
-		at, err = tdf.ParseTime(conn.Text(parts[2]))
-		return conn.Text(parts[1]), at, err
+	switch len(parts) {
+	case 1:
+		return a, ErrSignedOff
+	case 4:
+		a.drained = conn.Text(parts[1])
+		a.giveUp, _ = tdf.ParseTime(conn.Text(parts[3])) // 0 for ""
+		a.at, err = tdf.ParseTime(conn.Text(parts[2]))
+		return a, err
 	}
 	e := &NameTakenError{Name: w.Name, Host: conn.Text(parts[3]), PID: conn.Text(parts[4]), Process: conn.Text(parts[5]), Boot: conn.Text(parts[6])}
 	e.Now, _ = tdf.ParseTime(conn.Text(parts[1]))
 	e.GraceUntil, _ = tdf.ParseTime(conn.Text(parts[2]))
 	e.Seen, _ = tdf.ParseTime(conn.Text(parts[7]))
 	e.Lease, _ = tdf.ParseSeconds(conn.Text(parts[8]))
-	return "", 0, e
+	return a, e
 }
 
 const readRunning = "read the running tasks"

@@ -77,6 +77,46 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 	})
 }
 
+// A heartbeat of a registered worker changes only what it reports. It undoes neither a registration nor a sign-off, and a
+// registration says that older claims must be given up until this is done.
+func TestBeatKeepsTheRegistration(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: tdf.Offer{Tags: []string{"a"}}, Remember: 2 * week}
+		register := func(boot string) (giveUp tdf.Time) {
+			w.Boot = boot
+			_, giveUp, err := s.Register(t.Context(), w)
+			expect.NoError(t, err)
+			return giveUp
+		}
+		beat := func(boot string, b Beat) (string, error) { return s.Beat(t.Context(), "w", boot, b) }
+		expect.FailsWith(t, signed(beat("1", Beat{})), ErrSignedOff) // unknown
+		expect.Equal(t, register("1"), 0)
+		w.Offer.Tags = []string{"b"}
+		register("1")
+		before := s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val()
+		expect.Result(beat("1", Beat{Runs: &[]int64{3, 4}})).Is(t, "")
+		before["runs"], before["seen"] = "3 4", s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "seen").Val()
+		expect.Equal(t, s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val(), before)
+		expect.Compare(t, s.Redis.TTL(t.Context(), s.Keys.Worker("w")).Val(), ">", (week + day).Std())
+		expect.Result(s.Drain(t.Context(), "w", "eve")).Is(t, true)
+		expect.Result(beat("1", Beat{})).Is(t, "eve")
+		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "state").Val(), "draining")
+		for range 2 { // the second sign-off comes too late, as the heartbeat after it
+			err := signed(beat("1", Beat{Gone: true, Runs: new([]int64)}))
+			expect.True(t, err == nil || errors.Is(err, ErrSignedOff), err)
+		}
+		expect.FailsWith(t, signed(beat("1", Beat{})), ErrSignedOff)
+		expect.Equal(t, s.Redis.HMGet(t.Context(), s.Keys.Worker("w"), "state", "runs").Val(), []any{"gone", ""})
+		giveUp := register("2")
+		expect.NotEqual(t, giveUp, 0)
+		expect.Equal(t, register("2"), giveUp)
+		mustBeTaken(t, signed(beat("1", Beat{GaveUp: true})))
+		expect.Equal(t, register("2"), giveUp)
+		expect.Result(beat("2", Beat{GaveUp: true})).OK(t)
+		expect.Equal(t, register("2"), 0)
+	})
+}
+
 // When another worker has taken over a name, GiveUp ends the leases of the earlier claims under this name, so that the
 // rounds of these claims are lost at once. It does not end the leases of later claims under this name, or of other
 // workers' claims.

@@ -131,7 +131,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	}
 	unit := Unit{Open: call.definitions}
 	o := outcome(&unit, conn.Text(reply))
-	if o.Err == nil {
+	if o.Err == nil && !conn.CallIsRepeated(ctx) {
 		s.countOpened(unit.Open, o)
 	}
 	return o.IDs, o.Err

@@ -12,11 +12,11 @@ import (
 
 const readPlace = "read the open tasks of a place"
 
-// Placed returns a page of the ids of the open tasks in a place (see [tdf.Properties.Place]), in the order of the times from which they can
-// be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
-func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, offset, most int64) ([]int64, error) {
+// Placed returns the ids of the first open tasks in a place (see [tdf.Properties.Place]) at one moment, in the order of the times from
+// which they can be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
+func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRangeByScore(ctx, s.Keys.Place(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Offset: offset, Count: most})
+		return r.ZRangeByScore(ctx, s.Keys.Place(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Count: most})
 	})
 	return conn.IDsOf(members), err
 }

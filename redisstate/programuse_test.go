@@ -117,7 +117,8 @@ func TestUsesOfPrograms(t *testing.T) {
 				_, err := s.Restore(t.Context(), Record{ID: 500, Hash: h})
 				return err
 			},
-			"unpin": func() error { return s.UnpinPrograms(t.Context(), sum) },
+			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []tdf.Properties{named}) },
+			"unpin":       func() error { return s.UnpinPrograms(t.Context(), sum) },
 		} {
 			age(t, s, 50, sum)
 			must(t, use())
@@ -237,6 +238,7 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 // it.
 func TestRemoveProgramBesideOpen(t *testing.T) {
 	s := newStore(t)
+	finished, open := put(t, s, tdf.Failed), mustOpen(t, s, define("x"))[0]
 	for name, c := range map[string]struct {
 		change  func(sum string)
 		removed bool
@@ -249,6 +251,14 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 			d := define("x")
 			d.Source = "redis:" + sum
 			mustOpen(t, s, d)
+		}, false},
+		"a task of it retried": {func(sum string) {
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(finished), "source", "redis:"+sum).Err())
+			m, err := task(t, s, finished).Reopen()
+			mustApply(t, s, m, err)
+		}, false},
+		"a task that got it": {func(sum string) {
+			mustChange(t, s, open, tdf.Changes{Source: new("redis:" + sum)})
 		}, false},
 		"used": {func(sum string) {
 			now := expect.Result(s.Now(t.Context())).Value(t)

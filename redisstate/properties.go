@@ -104,6 +104,7 @@ var taskProperties = withOthers([]property{
 	{"endings", unread},
 	{"deadline", Facts | rulesMore},
 	{"lease_until", Facts | rulesMore},
+	{"lease", Facts | rulesMore},
 	{"not_on", Facts | rulesRunning},
 	{"input", short | definition},
 	{"meta", short | definition},

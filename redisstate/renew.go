@@ -58,8 +58,8 @@ type Renewed struct {
 	Sent []time.Time
 }
 
-// Renew extends the leases of claims, and stores the workers' reports. If the lease is 0, Renew ends the leases, so
-// that the server settles the tasks as lost.
+// Renew extends the leases of claims, and stores the workers' reports. A lease that ends later stays as it is. If the lease is
+// 0, Renew ends the leases, so that the server settles the tasks as lost.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
 	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
 	pieces, owners := renewalPieces(renewals)

@@ -78,9 +78,9 @@ func TestPlaced(t *testing.T) {
 	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{false, false})
 	ids := mustOpen(t, s, of(now+500), of(0), of(now+100), of(0))
 	now = expect.Result(s.Now(t.Context())).Value(t)
-	expect.Result(s.Placed(t.Context(), place, 0, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
-	expect.Result(s.Placed(t.Context(), place, now, 0, 9)).Is(t, []int64{ids[1], ids[3]})
-	expect.Result(s.Placed(t.Context(), place, 0, 1, 2)).Is(t, []int64{ids[3], ids[2]})
+	expect.Result(s.Placed(t.Context(), place, 0, 9)).Is(t, []int64{ids[1], ids[3], ids[2], ids[0]})
+	expect.Result(s.Placed(t.Context(), place, now, 9)).Is(t, []int64{ids[1], ids[3]})
+	expect.Result(s.Placed(t.Context(), place, 0, 2)).Is(t, []int64{ids[1], ids[3]})
 	expect.Result(s.HavePlaced(t.Context(), []string{place, "queue=q"})).Is(t, []bool{true, false})
 	found := map[int64]bool{}
 	expect.Eventually(t, "both tasks are found", func() bool {

@@ -69,6 +69,9 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
+	if err := s.nameDefinitions(ctx, definitions); err != nil {
+		return err
+	}
 	return s.RestoreDefinitions(ctx, name, chunk, definitions)
 }
 

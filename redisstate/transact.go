@@ -88,7 +88,9 @@ func (s *Store) apply(ctx context.Context, who string, units []Unit, once bool) 
 		}
 		outcomes, err := carryOut(ctx, who, units[:n], once)
 		all = append(all, outcomes...)
-		s.countUnits(units, outcomes)
+		if !conn.CallIsRepeated(ctx) {
+			s.countUnits(units, outcomes)
+		}
 		if err != nil {
 			return all, err
 		}

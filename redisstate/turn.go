@@ -58,6 +58,7 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit
 	if claimErr = conn.Failed(claimTasks, claimErr); claimErr == nil {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
 		c, _ = s.readClaimed(r.Worker, queues, claimed)
+		s.countClaims(&c)
 		c.Sent = sent
 	}
 	if err != nil {

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,9 +38,19 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
 		return r.XRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), from, "+", int64(most))
 	})
-	if err != nil {
-		return nil, err
-	}
+	return parseUpdates(found), err
+}
+
+// LastUpdates returns the newest updates of a task from a round on, in order. It returns at most the given number of updates.
+func (s *Store) LastUpdates(ctx context.Context, id int64, round, most int) ([]Update, error) {
+	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
+		return r.XRevRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round), int64(most))
+	})
+	slices.Reverse(found)
+	return parseUpdates(found), err
+}
+
+func parseUpdates(found []redis.XMessage) []Update {
 	updates := make([]Update, len(found))
 	for i, m := range found {
 		round, number, _ := strings.Cut(m.ID, "-")
@@ -47,10 +58,10 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 		updates[i].Round, errRound = strconv.Atoi(round)
 		updates[i].Number, errNumber = strconv.Atoi(number)
 		if errRound != nil || errNumber != nil {
-			return updates[:i], nil
+			return updates[:i]
 		}
 		updates[i].Time, _ = tdf.ParseTime(conn.Text(m.Values["time"]))
 		updates[i].Line = conn.Text(m.Values["line"])
 	}
-	return updates, nil
+	return updates
 }

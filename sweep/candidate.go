@@ -1,6 +1,9 @@
 package sweep
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
@@ -79,4 +82,17 @@ func (w *Walk) Admits(point Point) bool {
 	}
 	w.Admitted++
 	return true
+}
+
+// Key makes the task of the row that [Walk.Admits] has just admitted unique in its group: of several extensions of the group at
+// the same time, only one opens it. Rows with the same point have different keys.
+func (w *Walk) Key(d *tdf.Properties, point Point) {
+	t := w.Points[point]
+	number := t.first
+	if w.Second {
+		number = t.second
+	}
+	b := binary.BigEndian.AppendUint32(point[:], uint32(number))
+	sum := sha256.Sum256(append(b, d.Group...))
+	d.Unique, d.UniqueUntil = "sweep:"+hex.EncodeToString(sum[:16]), tdf.UntilArchived
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
@@ -20,8 +21,12 @@ const (
 // maxBodies is how many bytes the bodies of all calls may have together.
 const maxBodies = 256 << 20
 
-// checkShape returns a problem if the JSON in a body is too deep, or has too many values. It reads no values, so the text may be invalid JSON.
+// checkShape returns a problem if the JSON in a body is not UTF-8, is too deep, or has too many values. It reads no values, so the text may be invalid JSON.
+// The parser would accept other bytes, and replace them or keep them for a program that cannot read them.
 func checkShape(body []byte) error {
+	if !utf8.Valid(body) {
+		return refuse(string(tdf.CodeInvalid), "the JSON of the body is not UTF-8")
+	}
 	depth, values, quoted := 0, 1, false
 	for i := 0; i < len(body); i++ {
 		switch c := body[i]; {

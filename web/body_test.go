@@ -14,7 +14,7 @@ import (
 func TestShapeOfBody(t *testing.T) {
 	t.Parallel()
 	for body, ok := range map[string]bool{
-		"": true, "{}": true, "]]]]": true, "\"": true, `"\`: true,
+		"": true, "{}": true, `"é"`: true, "\"caf\xe9\"": false, "]]]]": true, "\"": true, `"\`: true,
 		strings.Repeat("[", maxDepth) + strings.Repeat("]", maxDepth): true, strings.Repeat("[", maxDepth+1): false, strings.Repeat(`{"a":`, maxDepth+1): false,
 		strings.Repeat("[]", 1000): true, `"` + strings.Repeat("[", 1000) + `"`: true, `"\"` + strings.Repeat("[", 1000) + `"`: true, `"\\"` + strings.Repeat("[", 1000): false,
 		strings.Repeat(",", maxValues-1): true, strings.Repeat(",", maxValues): false, strings.Repeat("\n", maxValues): false, `"` + strings.Repeat(",", maxValues) + `"`: true,

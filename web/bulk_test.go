@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -141,6 +143,28 @@ func TestSweeps(t *testing.T) {
 	}
 	got = s.as(access.Operator, 200, "POST", sweepPath(`{"program":"p","campaign":"t"}`, "", ""), "a\n"+rows.String(), "Content-Type: text/csv")
 	expect.Contains(t, got.text, `"opened":1000`)
+}
+
+// Several extensions of a campaign at the same time open each point once.
+func TestExtensionsBesideEachOther(t *testing.T) {
+	s := newSite(t, Options{})
+	var rows strings.Builder
+	for i := range 2000 {
+		fmt.Fprintln(&rows, i%1500) // 500 points occur twice
+	}
+	path := sweepPath(`{"program":"p","campaign":"c"}`, "", "&extend=true")
+	var all sync.WaitGroup
+	var opened atomic.Int64
+	for range 4 {
+		all.Go(func() {
+			got := webtest.Decode[swept](t, s.as(access.Operator, 200, "POST", path, "a\n"+rows.String(), "Content-Type: text/csv").text)
+			opened.Add(got.Opened)
+			expect.Equal(t, got.Opened+got.Known, 2000)
+		})
+	}
+	all.Wait()
+	expect.Equal(t, opened.Load(), 2000)
+	expect.Equal(t, expect.Result(s.manager.Counts(t.Context(), "c")).Value(t)[tdf.Open], 2000)
 }
 
 func TestRefusedSweeps(t *testing.T) {

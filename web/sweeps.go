@@ -52,6 +52,7 @@ type sweeper struct {
 	extend bool
 	points sweep.Tally
 	opened int64
+	beside int64 // the number of points that another call has opened meanwhile
 
 	preview int      // how many inputs to keep
 	first   []string // the first inputs
@@ -89,7 +90,7 @@ func (s *sweeper) run(ctx context.Context) (swept, error) {
 	if err := s.call.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
 		return swept{}, partly(int(s.opened), err)
 	}
-	return swept{s.base.Group, s.opened, checked.Known, checked.Repeated, string(s.base.FailOn)}, nil
+	return swept{s.base.Group, s.opened, checked.Known + s.beside, checked.Repeated, string(s.base.FailOn)}, nil
 }
 
 // sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open the tasks.
@@ -159,6 +160,9 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Con
 		if !w.Admits(c.Point) || open == nil {
 			continue
 		}
+		if s.extend {
+			w.Key(&c.Task, c.Point)
+		}
 		if batch = append(batch, c.Task.Definition()); len(batch) == rowsAtOnce {
 			if err := open(ctx, batch); err != nil {
 				return err
@@ -184,6 +188,17 @@ func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
 		}
 	}
 	tasks, err := open(ctx, batch...)
-	s.opened += int64(len(tasks))
+	if s.extend && errors.Is(err, tdf.ErrGroupClosed) { // another call has extended the campaign, and has closed it
+		if err = s.call.manager.ExtendGroup(ctx, s.base.Group); err == nil {
+			tasks, err = open(ctx, batch...)
+		}
+	}
+	for _, t := range tasks {
+		if t.Existing {
+			s.beside++
+		} else {
+			s.opened++
+		}
+	}
 	return err
 }

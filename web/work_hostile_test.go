@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
 
@@ -58,7 +59,11 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.True(t, s.call(w.token, "DELETE", base+"/work/"+w.session, "").StatusCode == 204, "sign off again")
 	w.refused(410, "claims", "{}")
 	w.refused(410, "heartbeat", "{}")
-	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
+	// A call that ended before it had given up the claims of the first start is repeated.
+	boot := strings.TrimPrefix(remote.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
+	_, _, err := s.manager.Internals().Store.Register(t.Context(), redisstate.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
+	expect.NoError(t, err)
+	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`, "Idempotency-Key: second")
 	second := webtest.Decode[remote.Registered](t, got.text)
 	expect.Equal(t, second.Lost, 1)
 	expect.NotEqual(t, second.Session, w.session)

@@ -56,7 +56,17 @@ func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
 	case <-p.done:
 		return p.results, p.err
 	case <-ctx.Done():
+		c.leave(p)
 		return nil, context.Cause(ctx)
+	}
+}
+
+// leave removes a caller that has given up, unless its items are in a call.
+func (c *Convoy[T, R]) leave(p *party[T, R]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.waiting, p); i >= 0 {
+		c.waiting, c.waits = slices.Delete(c.waiting, i, i+1), c.waits-len(p.items)
 	}
 }
 

@@ -156,6 +156,8 @@ func TestCallersThatGiveUp(t *testing.T) {
 		end()
 		synctest.Wait()
 		check(t, gone, context.Canceled)
+		expect.Len(t, c.waiting, 1)
+		expect.Equal(t, c.waits, 3)
 		r.letGo()
 		check(t, first, nil, 2, 2, 2, 2, 2)
 		ctx, end = context.WithCancel(t.Context())

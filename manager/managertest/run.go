@@ -90,7 +90,7 @@ func (w *world) startable() ([]int64, error) {
 // claimOne returns nil if no task can be claimed.
 func (w *world) claimOne(id int64, offer *tdf.Offer) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
-		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: end.Sub(w.now), Offer: offer})
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: lease, Offer: offer})
 		if len(c.Claims) == 1 {
 			return &c.Claims[0], err
 		}

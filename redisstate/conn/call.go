@@ -142,6 +142,9 @@ type Request struct {
 	Sequence map[string]int // the sequence number of the next call in each call slot, if it is not 1
 	Repeated bool           // Redis has carried out a call of the request before
 
+	// Answered has the call slots whose next call Redis has carried out before, so that it only repeats the answer.
+	Answered map[string]bool
+
 	slot int
 }
 
@@ -162,6 +165,13 @@ func InRequest(ctx context.Context) bool {
 func IsRepeated(ctx context.Context) bool {
 	r, ok := ctx.Value(requestKey{}).(*Request)
 	return ok && r.Repeated
+}
+
+// CallIsRepeated reports whether the last call with the context belongs to a request, and was carried out before, so that its effects
+// have been counted.
+func CallIsRepeated(ctx context.Context) bool {
+	r, ok := ctx.Value(requestKey{}).(*Request)
+	return ok && r.slot > 0 && r.Answered[strconv.Itoa(r.slot-1)]
 }
 
 // next returns the keys of the next call, its call slot and its sequence number. The first key has the answers.

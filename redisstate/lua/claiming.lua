@@ -44,7 +44,7 @@ end
 local function write_hashes()
   local line = now_text .. ' ' .. worker .. ': running'
   local write = {
-    '', 'state', 'running', 'lease_until', lease_text, 'deadline', '', 'log', '',
+    '', 'state', 'running', 'lease_until', lease_text, 'lease', lease, 'deadline', '', 'log', '',
     '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
   }
   local round
@@ -55,12 +55,12 @@ local function write_hashes()
     if f[2] ~= round then
       round = f[2]
       local of = (round or '0') .. ':'
-      write[10], write[12], write[14] = of .. 'running', of .. 'worker', of .. 'claim'
+      write[12], write[14], write[16] = of .. 'running', of .. 'worker', of .. 'claim'
     end
     if not log or log == '' or #log > 2000 then log = logged(log, line) else log = log .. '\n' .. line end
-    write[1], write[7], write[9], write[15] = tasks .. id, deadlines[i], log, task[2]
+    write[1], write[9], write[11], write[17] = tasks .. id, deadlines[i], log, task[2]
     f[LOG] = ''
-    call('HSET', unpack(write, 1, 15))
+    call('HSET', unpack(write, 1, 17))
     if names ~= '' then enter_indexes(groups, names, code, id) end
   end
   finish_indexes()

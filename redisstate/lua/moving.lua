@@ -179,6 +179,17 @@ local function stamp(form, at)
   for i = 1, #stamps do write[stamped + 2 * i] = moment_text(stamps[i], at) end
 end
 
+-- If a finished task is reopened, or a task gets another program, this counts as a use of the stored program. A removal of the
+-- program that has looked at the task before then fails (see drop.lua).
+local STATES_OF_ROUNDS = { open = true, running = true, executed = true }
+local function use_program(form, i, key)
+  if form.uses == nil then
+    form.uses = form.to == 'open' and not STATES_OF_ROUNDS[form.from] or written(form, i, 'source') ~= nil
+  end
+  local sum = form.uses and string.match(redis.call('HGET', key, 'source') or '', '^redis:(%x+)')
+  if sum then redis.pcall('ZADD', beside(groups, 'programs_used'), 'XX', 'GT', now_text, sum) end
+end
+
 local function write_task(form, i, id)
   local at, write, owned, t = moves[i] or 0, form.write, form.owned, times[i]
   if t ~= form.at then stamp(form, t) end
@@ -192,6 +203,7 @@ local function write_task(form, i, id)
   end
   redis.call('HSET', unpack(write))
   if form.clear[1] then bulk('HDEL', write[1], form.clear) end
+  use_program(form, i, write[1])
 end
 
 -- The form's fields `left`, `stray` and `entered` are the changes of the list that the tasks leave, of the list that

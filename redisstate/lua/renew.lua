@@ -3,8 +3,7 @@
 -- from-state and to-state: running
 --
 -- KEYS: due
--- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds (0 ends the leases), and
--- the seconds after a deadline until which the worker itself reports the time-out
+-- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds, and the seconds after a deadline until which the worker itself reports the time-out
 --
 -- Then for each claim:
 -- - id of the task, round, claim id, '1' if the program has begun, '2' if it has ended, otherwise ''
@@ -50,7 +49,7 @@ end
 local function renew(c)
   local key, of = tasks .. c.id, c.round .. ':'
   local f = redis.pcall('HMGET', key, 'state', 'round', of .. 'claim', of .. 'executed', of .. 'started', 'deadline',
-    of .. 'running') -- an error reply if the key is not a hash
+    of .. 'running', 'lease_until', 'lease') -- an error reply if the key is not a hash
   local state = f[1] or ''
   local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]
   if not mine or state ~= 'running' and state ~= 'executed' then
@@ -63,14 +62,18 @@ local function renew(c)
   elseif c.limit ~= '' and not f[5] then
     deadline = math.min(now + number(c.limit, INF), most)
   end
-  local h = { key, 'lease_until', text(now + lease), unpack(c.report) }
+  local until_time = now + lease
+  -- A renewal extends a lease, or ends it, but never shortens it. If the clock was set back, the lease counts from now.
+  local kept = lease + 0 > 0 and math.min(number(f[8], 0) or 0, now + (number(f[9], 0) or 0)) or 0
+  local h = { key, 'lease_until', text(math.max(until_time, kept)), unpack(c.report) }
+  if kept > until_time then until_time = kept elseif f[9] ~= lease then put(h, 'lease', lease) end
   if deadline ~= before then put(h, 'deadline', text(deadline)) end
   -- The start is not earlier than the claim, even if the clock was set back.
   if c.begun == '1' and not f[5] then put(h, of .. 'started', text(math.max(now, number(f[7], 0) or 0))) end
   if c.silent ~= '' then put(h, of .. 'last_output', text(now - number(c.silent, 0))) end
   redis.call('HSET', unpack(h))
   if deadline < INF then most = math.max(most, deadline) end
-  redis.call('ZADD', due, text(math.min(deadline + margin, most, now + lease)), c.id)
+  redis.call('ZADD', due, text(math.min(deadline + margin, most, until_time)), c.id)
   add_updates(streams .. c.id, c.round, c.first, c.updates)
   return redis.call('EXISTS', follows .. c.id) == 1 and '+f' or '+'
 end

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
 	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -21,6 +22,9 @@ const (
 	maxResult     = 1 << 20
 
 	undoTime = time.Minute // a claim may be for a week, so it is worth to wait for Redis
+
+	// A claim begins with a short lease. So a task is soon free again if Redis has claimed it and the answer is lost.
+	firstLease = tdf.Seconds(60)
 )
 
 // workerOf returns the name under which the holder of a token claims tasks.
@@ -52,23 +56,38 @@ func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 		return nil, err
 	}
 	s := storeOf(c)
-	got, err := s.Claim(context.WithoutCancel(ctx), redisstate.ClaimRequest{
-		Worker: workerOf(c), Most: 1, Lease: lease, Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
+	finishing, finish := conn.Finish(ctx)
+	defer finish()
+	got, err := s.Claim(finishing, redisstate.ClaimRequest{
+		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease), Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
 	})
 	if err != nil || len(got.Claims) == 0 {
 		return claimed{}, err
 	}
-	c.Undo = func() { release(s, workerOf(c), got.Claims[0]) }
-	stored, err := s.ReadOne(ctx, got.Claims[0].Task.ID, facts(mostClaims))
-	if err == nil {
-		var t Task
-		if t, err = whole(ctx, s, stored.Task); err == nil {
-			return claimed{&t}, nil
+	undo := func() { release(s, workerOf(c), got.Claims[0]) }
+	t, err := hold(ctx, s, got.Claims[0], lease)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	c.Undo = undo
+	return claimed{t}, nil
+}
+
+// hold makes a new claim hold for its whole time, and returns its task.
+func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
+	if lease > firstLease {
+		renewed, err := s.Renew(ctx, lease, redisstate.Renewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore})
+		if err = cmp.Or(err, errors.Join(renewed.Lost...)); err != nil {
+			return nil, err
 		}
 	}
-	c.Undo()
-	c.Undo = nil
-	return nil, err
+	stored, err := s.ReadOne(ctx, x.Task.ID, facts(mostClaims))
+	if err != nil {
+		return nil, err
+	}
+	t, err := whole(ctx, s, stored.Task)
+	return &t, err
 }
 
 // release takes back a claim that no client has got.
@@ -145,12 +164,7 @@ func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.
 	if !h.holds(t) {
 		return errLost
 	}
-	s := storeOf(c)
-	now, err := s.Now(ctx)
-	if err != nil {
-		return err
-	}
-	renewed, err := s.Renew(ctx, max(lease, t.LeaseUntil.Sub(now)), redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
+	renewed, err := storeOf(c).Renew(ctx, lease, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
 	if err == nil && renewed.Lost[0] != nil {
 		err = errLost
 	}

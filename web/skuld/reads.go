@@ -31,26 +31,33 @@ func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if in.Seq != nil {
+		known, err := updatesOf(ctx, s, t.ID, max(in.Claim, 0))
+		if err != nil {
+			return nil, err
+		}
+		if *in.Seq >= len(known) {
+			return nil, conflict("the task has no update %d of claim %d: Redis has lost it", *in.Seq, in.Claim)
+		}
+	}
 	out, err := whole(ctx, s, t)
-	if err != nil {
-		return nil, err
-	}
-	if at := in.Claim - out.ClaimsFrom; in.Seq != nil && at >= 0 && (at >= len(out.Claims) || *in.Seq >= len(out.Claims[at].Updates)) {
-		return nil, conflict("the task has no update %d of claim %d: Redis has lost it", *in.Seq, in.Claim)
-	}
-	return got{out, copies}, nil
+	return got{out, copies}, err
 }
 
-// whole returns a task with the updates of its last claims.
+// whole returns a task with the last updates of its last claims.
 func whole(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Task, error) {
 	out := view(t, mostClaims)
 	if len(out.Claims) == 0 {
 		return out, nil
 	}
-	updates, err := s.Updates(ctx, t.ID, redisstate.Update{Round: out.ClaimsFrom}, 10*mostUpdates)
+	updates, err := s.LastUpdates(ctx, t.ID, out.ClaimsFrom, 10*mostUpdates)
 	for _, u := range updates {
 		if at := u.Round - out.ClaimsFrom; at < len(out.Claims) {
-			out.Claims[at].Updates = append(out.Claims[at].Updates, messageOf(u.Line))
+			of := &out.Claims[at]
+			if len(of.Updates) == 0 {
+				of.UpdatesFrom = u.Number - 1
+			}
+			of.Updates = append(of.Updates, messageOf(u.Line))
 		}
 	}
 	return out, err

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/config"
@@ -41,13 +43,15 @@ type site struct {
 	server  *server.Server
 }
 
-func newSite(t *testing.T) *site {
+func newSite(t *testing.T) *site { return newSiteOn(t, redistest.Shared(t), time.Hour) }
+
+func newSiteOn(t *testing.T, addr string, timeout time.Duration) *site {
 	t.Helper()
 	t.Parallel()
-	cfg := testspace.Config(t, redistest.Shared(t))
+	cfg := testspace.Config(t, addr)
 	m := testspace.Manager(t, cfg)
 	s := &site{T: t, manager: m, tokens: webtest.Tokens(t, m)}
-	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: time.Hour, Log: testspace.Silent})
+	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: timeout, Log: testspace.Silent})
 	s.server = server.New("server", expect.Result(config.DefaultServer(cfg.Namespace)).Value(t), testspace.Connect(t, cfg), testspace.Silent)
 	return s
 }
@@ -335,6 +339,26 @@ func TestUpdates(t *testing.T) {
 	expect.Equal(t, s.stored(id).State, tdf.Succeeded)
 	whole := expect.Result(s.manager.Get(t.Context(), s.stored(id).ID)).Value(t)
 	expect.Equal(t, whole.Rounds[1].Result, `{"sum":3}`)
+
+	// The answer has the newest 10,000 updates.
+	id = s.enqueue(`"queue":"q"`)
+	s.claim("q")
+	st := s.manager.Internals().Store
+	p := st.Redis.Pipeline()
+	for n := 1; n <= 10_000; n++ {
+		p.XAdd(t.Context(), &redis.XAddArgs{Stream: st.Keys.UpdatesPrefix() + "2", ID: fmt.Sprint("0-", n), Values: []string{"line", "old"}})
+	}
+	expect.Result(p.Exec(t.Context())).OK(t)
+	s.expire(id)
+	s.claim("q")
+	s.do("/update", update(1, 0, `"new"`))
+	claims = claimsOf(s.task(id))
+	expect.Equal(t, fmt.Sprint(claims[1]["updates"]), "[new]")
+	expect.Equal(t, fmt.Sprint(claims[0]["updates_from"]), "1")
+	expect.Len(t, claims[0]["updates"], 9_999)
+	s.do("/get_task", `{"id":"`+id+`","claim":1,"seq":0}`)
+	s.do("/get_task", `{"id":"`+id+`","claim":0,"seq":0}`)
+	s.fails(409, "has lost it", "/get_task", `{"id":"`+id+`","claim":1,"seq":1}`)
 }
 
 // Several clients send the same update at the same time with different messages. One of them wins, and only it gets a good answer.
@@ -374,7 +398,7 @@ func TestComplete(t *testing.T) {
 	s.claim("q")
 	s.fails(409, "does not hold", "/complete", `{"task":"`+id+`","claim":0}`)
 	expect.Equal(t, s.task(id)["state"], "running")
-	s.fails(400, "message", "/complete", `{"task":"`+id+`","claim":1,"message":"`+"\xff"+`"}`)
+	s.fails(400, "UTF-8", "/complete", `{"task":"`+id+`","claim":1,"message":"`+"\xff"+`"}`)
 	var all sync.WaitGroup
 	for range 6 {
 		all.Go(func() { s.do("/complete", `{"task":"`+id+`","claim":1,"w":2}`) })
@@ -418,6 +442,31 @@ func TestClientGoes(t *testing.T) {
 	first := claimsOf(s.task(id))[0]
 	expect.Compare(t, number(first["end"]), ">=", number(first["start"]))
 	expect.Equal(t, first["completed"], nil)
+}
+
+// While Redis does not answer, a claim ends when its client goes, or when its time is over.
+func TestClaimDuringAnOutage(t *testing.T) {
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := newSiteOn(t, proxy.Addr, time.Hour)
+	s.claim("q") // connects
+	hasty := web.New(s.manager, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: testspace.Soon, Log: testspace.Silent})
+	proxy.Hang()
+	defer proxy.Resume()
+	for _, handler := range []http.Handler{s.handler, hasty} {
+		ctx, leave := context.WithCancel(t.Context())
+		held, ended := proxy.Held(), make(chan int)
+		go func() {
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, webtest.Call(ctx, s.tokens[access.Operator], http.MethodPost, "/skuld/claim", `{"queue":"q","dt":60000}`))
+			ended <- w.Code
+		}()
+		if handler != hasty {
+			expect.Eventually(t, "the call waits for Redis", func() bool { return proxy.Held() > held })
+			leave()
+		}
+		expect.Equal(t, <-ended, 503)
+		leave()
+	}
 }
 
 // Each token may do what its role allows, and workers use only their own claims.

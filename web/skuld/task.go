@@ -44,6 +44,8 @@ type Claim struct {
 	End       *int64            `json:"end"` // when it ends, or has ended
 	Completed *int64            `json:"completed"`
 	Updates   []json.RawMessage `json:"updates,omitempty"`
+
+	UpdatesFrom int `json:"updates_from,omitempty"` // the number of the first of Updates, if there are more
 }
 
 var validID = lazy.Regexp(`^[A-Za-z0-9_-]{1,100}$`)

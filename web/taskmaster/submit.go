@@ -65,11 +65,13 @@ func (a *app) properties(in *submission) (d tdf.Properties, err error) {
 		return d, wire.Invalid("payload is missing")
 	case attempts < 1 || attempts > tdf.MaxCount:
 		return d, wire.Invalid(fmt.Sprintf("maxAttempts: want 1 to %d", tdf.MaxCount))
+	case checkTags(in.Tags) != nil:
+		return d, checkTags(in.Tags)
 	case priority < math.MinInt32 || priority > math.MaxInt32:
 		return d, wire.Invalid("priority: want a number of 32 bits")
 	}
 	d = tdf.Defaults(Program, "", quote(string(in.Payload)))
-	d.Queue, d.Group, d.Priority, d.Tags = queueOf(in.QueueName), groupPrefix+in.QueueName, priority, slices.Compact(slices.Sorted(slices.Values(in.Tags)))
+	d.Queue, d.Group, d.Priority, d.Tags = queueOf(in.QueueName), groupPrefix+in.QueueName, priority, slices.Compact(slices.Sorted(slices.Values(encodeTags(in.Tags))))
 	d.MaxAttempts, d.MaxFails, d.MaxTimeouts, d.MaxLosses = attempts, attempts-1, attempts-1, attempts-1
 	d.FailOn, d.Backoff, d.BackoffFactor, d.BackoffMax = tdf.FailOnExit, 2*a.retry, 2, longestBackoff
 	d.KeepFinished, d.KeepArchived, d.KeepOutputs = a.keep.KeepFinished, a.keep.KeepArchived, a.keep.KeepOutputs

@@ -73,10 +73,7 @@ func lastFailed(t *tdf.Task) int {
 
 func (a *app) view(t *tdf.Task) task {
 	v := task{
-		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t), Attempts: attemptsOf(t), Tags: t.Tags, CreatedAt: t.Opened().Std(),
-	}
-	if v.Tags == nil {
-		v.Tags = []string{}
+		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t), Attempts: attemptsOf(t), Tags: decodeTags(t.Tags), CreatedAt: t.Opened().Std(),
 	}
 	if result := t.Rounds.At(t.LastRun()).Result; v.Status == done && json.Valid([]byte(result)) {
 		v.Result = json.RawMessage(result)

@@ -197,6 +197,19 @@ func TestTags(t *testing.T) {
 	expect.Len(t, s.claim("gpu", "q", 5), 0, "claimed with one of two tags")
 	expect.Len(t, s.claim("unknown", "q", 5), 0, "a worker that registers by claiming has no tags")
 	expect.Equal(t, s.mustClaim("full", "q", 1)[0].TaskID, both)
+
+	odd := `["region:eu","100 %25, or \u0001;so"," ","` + strings.Repeat(",", 64) + `"]`
+	id := s.submit("q", `{}`, `"tags":`+odd)
+	s.register("near", "q", `,"tags":["region:eu","100 %, or \u0001;so"," "]`)
+	s.register("odd", "q", `,"tags":`+odd)
+	expect.Len(t, s.claim("near", "q", 5), 0, "claimed with other tags")
+	expect.Equal(t, s.mustClaim("odd", "q", 1)[0].TaskID, id)
+	for _, path := range []string{"/tasks/v1/" + id, "/workers/v1"} {
+		text := s.must(200, "GET", path, "")
+		for _, tag := range []string{`"region:eu"`, `"100 %25, or \u0001;so"`, `" "`, `"` + strings.Repeat(",", 64) + `"`} {
+			expect.Contains(t, text, tag, path)
+		}
+	}
 }
 
 // The deadline ends a task that is still PENDING, and no other.

@@ -79,6 +79,9 @@ func (r *registration) check(t *access.Token) error {
 	case orUsual(r.MaxConcurrency, usualConcurrency) < 1:
 		return wire.Invalid("maxConcurrency: want at least 1")
 	}
+	if err := checkTags(r.Tags); err != nil {
+		return err
+	}
 	if err := tdf.CheckLabel("queueName", r.QueueName); err != nil {
 		return err
 	}
@@ -109,7 +112,7 @@ func (a *app) register(ctx context.Context, c *wire.Call) (*wire.Answer, error) 
 // signUp registers a worker, or changes its registration.
 func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 	_, err := a.desk.Register(ctx, w.token, sessionKey, remote.Registration{
-		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName}, Tags: r.Tags, Programs: []string{Program}, Lease: a.Dead.Seconds(),
+		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName}, Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
 	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
 		return tdf.NewError(tdf.CodeTaken, taken.Error())
@@ -227,12 +230,9 @@ func (a *app) workers(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	for i := range all {
 		w := &all[i]
 		_, local, _ := strings.Cut(w.Name, "/")
-		v := workerView{decodeName(local), w.Offer.Shares()[0].Queue, a.stateOf(w, now), w.Seen.Std(), w.Slots, w.Offer.Tags}
+		v := workerView{decodeName(local), w.Offer.Shares()[0].Queue, a.stateOf(w, now), w.Seen.Std(), w.Slots, decodeTags(w.Offer.Tags)}
 		if local == "" {
 			v.WorkerID = w.Name
-		}
-		if v.Tags == nil {
-			v.Tags = []string{}
 		}
 		views = append(views, v)
 	}

@@ -3,6 +3,7 @@ package taskstore
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -18,6 +19,7 @@ import (
 const (
 	mostIDs      = 1000      // ids in one call
 	mostAnswered = 64 << 20  // bytes of data in the list of a group
+	mostListed   = 250_000   // tasks in this list
 	readAtOnce   = 200       // tasks
 	mostGroups   = 1_000_000 // names in the list of groups
 )
@@ -59,14 +61,19 @@ func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 			return nil, 0, err
 		}
 		for _, x := range stored {
-			owner := s.call.Token.Owner()
-			if !isVersion(x.Task) || owner != "" && x.Task.Owner != owner {
+			if !s.sees(x.Task) {
 				x.Task = nil
 			}
 			found = append(found, x.Task)
 		}
 	}
 	return found, now, nil
+}
+
+// sees reports whether a task is a version that the token may see.
+func (s *session) sees(t *tdf.Task) bool {
+	owner := s.call.Token.Owner()
+	return isVersion(t) && (owner == "" || t.Owner == owner)
 }
 
 func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
@@ -134,21 +141,67 @@ func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error
 	return all, err
 }
 
-// listTries is how often page reads a part of a group that changes meanwhile.
+// listTries is how often list reads a group that changes meanwhile.
 const listTries = 10
 
-// page reads a part of a group. A version never changes, so if all listed versions are still there, the part is as it was at one moment. Otherwise, page
-// reads it again: a version that was replaced in between would be missing, with its successor.
-func (s *session) page(ctx context.Context, group string, now tdf.Time, offset int64) (ids []int64, tasks []*tdf.Task, err error) {
+// list returns the versions of a group as they were at one moment, in the order of their times; only the first ones if limit is not 0. Redis lists the ids at
+// one moment, and a version never changes. If one is gone before it is read, its successor is missing, so list reads the ids again, and the new versions.
+func (s *session) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
+	most := mostListed + 1
+	if limit > 0 && s.call.Token.Owner() == "" {
+		most = min(most, limit)
+	}
+	known := map[int64]*version{} // nil for those that the token may not see
 	for range listTries {
-		if ids, err = s.store.Placed(ctx, placeOf(group), now, offset, readAtOnce); err != nil {
-			return nil, nil, err
+		ids, err := s.store.Placed(ctx, placeOf(group), now, int64(most))
+		if err != nil {
+			return nil, err
 		}
-		if tasks, _, err = s.read(ctx, ids); err != nil || !slices.Contains(tasks, nil) {
-			return ids, tasks, err
+		if len(ids) > mostListed {
+			return nil, tdf.NewError(tdf.CodeFull, fmt.Sprintf("the group has more than %d tasks; use limit", mostListed))
+		}
+		var whole bool
+		if list, whole, err = s.listed(ctx, ids, known, limit); err != nil || whole {
+			return list, err
 		}
 	}
-	return ids, tasks, nil
+	return list, nil
+}
+
+// listed returns the versions with these ids, and reports whether all are still there. It reads those that are not known.
+func (s *session) listed(ctx context.Context, ids []int64, known map[int64]*version, limit int) (list []version, whole bool, err error) {
+	list, whole = []version{}, true
+	bytes := 0
+	for page := range slices.Chunk(ids, readAtOnce) {
+		unread := slices.DeleteFunc(slices.Clone(page), func(id int64) bool { _, is := known[id]; return is })
+		stored, err := s.store.Read(ctx, unread, redisstate.Want{Fields: redisstate.Whole})
+		if err != nil {
+			return nil, false, err
+		}
+		for _, x := range stored {
+			switch {
+			case x.Task == nil:
+				whole = false
+			case s.sees(x.Task):
+				known[x.ID] = new(versionOf(x.ID, &x.Task.Properties, ownerOf(x.Task)))
+			default:
+				known[x.ID] = nil
+			}
+		}
+		for _, id := range page {
+			v := known[id]
+			if v == nil {
+				continue
+			}
+			if bytes += len(v.Data); bytes > mostAnswered {
+				return nil, false, tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
+			}
+			if list = append(list, *v); len(list) == limit {
+				return list, whole, nil
+			}
+		}
+	}
+	return list, whole, nil
 }
 
 func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
@@ -167,28 +220,11 @@ func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 			return nil, err
 		}
 	}
-	list, bytes := []version{}, 0
-	for offset := int64(0); ; offset += readAtOnce {
-		ids, tasks, err := s.page(ctx, name, now, offset)
-		if err != nil {
-			return nil, err
-		}
-		for i, t := range tasks {
-			if t == nil {
-				continue
-			}
-			if limit > 0 && len(list) == limit {
-				return wire.JSON(http.StatusOK, list)
-			}
-			if bytes += len(t.Input); bytes > mostAnswered {
-				return nil, tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
-			}
-			list = append(list, versionOf(ids[i], &t.Properties, ownerOf(t)))
-		}
-		if len(ids) < readAtOnce {
-			return wire.JSON(http.StatusOK, list)
-		}
+	list, err := s.list(ctx, name, now, limit)
+	if err != nil {
+		return nil, err
 	}
+	return wire.JSON(http.StatusOK, list)
 }
 
 // listOptions reads the parameters limit and owned. A limit of 0 means no limit.

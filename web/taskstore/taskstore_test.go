@@ -1,6 +1,7 @@
 package taskstore_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -12,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -32,8 +35,9 @@ func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 type site struct {
 	testing.TB
 	*manager.Manager
-	servers []http.Handler
-	tokens  map[access.Role]string
+	processes []*manager.Manager
+	servers   []http.Handler
+	tokens    map[access.Role]string
 
 	mu    sync.Mutex
 	calls int
@@ -45,6 +49,7 @@ func newSite(t testing.TB) *site {
 	s := &site{TB: t}
 	for range 2 {
 		s.Manager = testspace.Manager(t, cfg)
+		s.processes = append(s.processes, s.Manager)
 		s.servers = append(s.servers, web.New(s.Manager, web.Options{Timeout: time.Hour, Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
 	}
 	s.tokens = webtest.Tokens(t, s.Manager)
@@ -225,6 +230,52 @@ func TestOwnership(t *testing.T) {
 	s.made("/update", fmt.Sprintf(`{"clientid":2,"deletes":[%d]}`, stolen[0].ID))
 }
 
+// A list has each task once, although clients replace tasks by new versions with earlier times while it is read.
+func TestListsWhileTasksChange(t *testing.T) {
+	s := newSite(t)
+	const n = 450 // several reads
+	adds, want := make([]string, n), make([]string, n)
+	for i := range n {
+		want[i] = fmt.Sprintf("%03d", i)
+		adds[i] = `{"group":"g","timespec":9000000000000,"data":"` + want[i] + `"}`
+	}
+	made := s.made("/update", `{"clientid":1,"adds":[`+strings.Join(adds, ",")+`]}`)
+	changer := testspace.Manager(t, s.Internals().Config)
+	handler := web.New(changer, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}})
+	for _, process := range s.processes {
+		process.Internals().Store.Redis.AddHook(&meddling{func() {
+			if len(made) < n-5 {
+				return
+			}
+			last := made[len(made)-1]
+			made = made[:len(made)-1]
+			body := fmt.Sprintf(`{"clientid":1,"updates":[{"id":%d,"data":%q,"timespec":1}]}`, last.ID, last.Data)
+			handler.ServeHTTP(httptest.NewRecorder(), webtest.Call(t.Context(), s.tokens[access.Operator], "POST", "/ts/update", body))
+		}})
+	}
+	expect.Equal(t, data(s.list("/group/g?owned=1")), strings.Join(want, " "))
+	expect.Compare(t, len(made), "<", n)
+}
+
+// A meddling hook changes the tasks of a place after each call that lists them.
+type meddling struct{ change func() }
+
+func (m *meddling) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (m *meddling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (m *meddling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		if cmd.Name() == "zrangebyscore" {
+			m.change()
+		}
+		return err
+	}
+}
+
 // A claim gets a task of one group. It gets nothing, and changes nothing, if tasks that it depends on are gone, even if there is no task to claim.
 func TestClaims(t *testing.T) {
 	s := newSite(t)
@@ -291,7 +342,7 @@ func TestBodies(t *testing.T) {
 	expect.Contains(t, s.as(access.Operator, 200, "POST", "/claim", "x=1&claim="+url.QueryEscape(claim), form), `"ownerid":1`)
 	expect.Contains(t, s.as(access.Operator, 200, "POST", "/claim", claim, "Content-Type: application/json"), `"ownerid":1`)
 	for _, body := range []string{
-		"", "x", "[]", "null", `"a"`, "claim=" + claim, "update=", "update=%7B", "update=x&update=" + update, `{"clientid":"x"}`, `{"clientid":99999999999}`, `{}{}`, `{"adds":[{}]}`,
+		"", "x", "[]", "null", `"a"`, "claim=" + claim, "update=", "update=" + url.QueryEscape("{\"adds\":[{\"group\":\"g\",\"data\":\"caf\xe9\"}]}"), "update=%7B", "update=x&update=" + update, `{"clientid":"x"}`, `{"clientid":99999999999}`, `{}{}`, `{"adds":[{}]}`,
 		`{"adds":[{"group":""}]}`, `{"adds":[{"group":"a\u0000b"}]}`, `{"adds":[{"group":"` + strings.Repeat("g", 201) + `"}]}`, `{"deletes":[1.5]}`, `{"deletes":[1,1]}`,
 		`{"adds":[{"group":"g","data":"` + strings.Repeat("x", tdf.MaxInput+1) + `"}]}`, `{"adds":[{"group":"g","timespec":9223372036854775807}]}`,
 		`{"depends":[` + strings.Repeat("1,", 1000) + `1]}`, `{"adds":[` + strings.Repeat(`{"group":"g","data":"`+strings.Repeat("x", 100_000)+`"},`, 45) + `{"group":"g"}]}`,

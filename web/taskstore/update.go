@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -68,6 +69,9 @@ func bodyOf(c *wire.Call, field string, v any) error {
 		form, err := url.ParseQuery(string(text))
 		if err != nil || form.Get(field) == "" {
 			return wire.Invalid("want a JSON object, or a form with the field " + field)
+		}
+		if !utf8.ValidString(form.Get(field)) {
+			return wire.Invalid("the field " + field + " is not UTF-8")
 		}
 		if err := json.Unmarshal([]byte(form.Get(field)), v); err != nil {
 			return wire.Invalid("the field " + field + ": " + err.Error())

@@ -271,16 +271,13 @@ func gone(ctx context.Context) error {
 	return nil
 }
 
-// undisturbed returns a context for a call whose answer counts even if the worker has gone.
-func (d *Desk) undisturbed(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
-}
-
-// claim claims tasks, and returns those that can be run. It reports the others: they have failed. Claim waits for the answer even if the worker has gone, since the tasks in an
-// unread answer would be lost.
+// claim claims tasks, and returns those that can be run. It reports the others: they have failed. If the worker goes, claim waits a little for the answer,
+// since the tasks in an unread answer would be lost.
 func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (c redisstate.Claimed, err error) {
-	ctx, cancel := d.undisturbed(ctx)
+	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
 	defer cancel()
+	ctx, finish := conn.Finish(ctx)
+	defer finish()
 	r.Offer = l.inTurn()
 	if c, err = d.store.Claim(ctx, r); err != nil {
 		return c, err
@@ -329,7 +326,7 @@ func (d *Desk) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.
 
 // undo releases tasks that no worker has got.
 func (d *Desk) undo(ctx context.Context, worker string, claims []redisstate.Claim, why string) {
-	ctx, cancel := d.undisturbed(ctx)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
 	defer cancel()
 	var units []redisstate.Unit
 	for _, x := range claims {

@@ -17,8 +17,8 @@ type store interface {
 	RoundsOpen(ctx context.Context) error
 	Worker(ctx context.Context, name string) (redisstate.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string, since tdf.Time, err error)
-	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	Register(ctx context.Context, w redisstate.WorkerInfo) (drained string, giveUp tdf.Time, err error)
+	Beat(ctx context.Context, name, boot string, b redisstate.Beat) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)

@@ -37,7 +37,6 @@ const (
 var (
 	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
 	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
-	errSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; register it again")
 	errManyNames = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the token has registered too many names of workers within a week: "+
 		"at most %d, and fewer if a registration is large; use names again", mostNames))
 	errNotOwn = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
@@ -104,7 +103,7 @@ func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error
 		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, tdf.MaxName)
 	}
 	for _, tag := range r.Tags {
-		if err := tdf.CheckLabel("tags", tag); err != nil {
+		if err := tdf.CheckTag("tags", tag); err != nil {
 			return w, err
 		}
 	}
@@ -216,22 +215,26 @@ func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Regi
 	}
 	s := sessionOf(w.Name, key)
 	w.Boot = s.boot
-	before, known, _, err := d.store.Worker(ctx, w.Name)
+	_, known, _, err := d.store.Worker(ctx, w.Name)
 	if err == nil {
 		err = d.checkNames(ctx, t, r.size(), known)
 	}
 	if err != nil {
 		return Registered{}, err
 	}
-	drained, since, err := d.store.TakeName(ctx, w, redisstate.PriorOwner{})
+	drained, giveUp, err := d.store.Register(ctx, w)
 	if err != nil {
 		return Registered{}, err
 	}
 	out := Registered{Session: s.id(), Worker: w.Name, Lease: float64(w.Lease), Drained: drained}
-	if known && before.Boot != s.boot {
-		out.Lost, err = d.giveUp(ctx, w.Name, since)
+	if giveUp == 0 {
+		return out, nil
 	}
-	return out, err
+	if out.Lost, err = d.giveUp(ctx, w.Name, giveUp); err != nil {
+		return Registered{}, err
+	}
+	_, err = d.store.Beat(ctx, w.Name, s.boot, redisstate.Beat{GaveUp: true})
+	return out, heartbeatError(err)
 }
 
 // size returns about how many bytes Redis needs for the worker.
@@ -294,7 +297,7 @@ func (d *Desk) visit(ctx context.Context, t *access.Token, id string) (v visit, 
 	case v.Boot != v.boot:
 		return v, errReplaced
 	case v.State == "gone":
-		return v, errSignedOff
+		return v, redisstate.ErrSignedOff
 	}
 	return v, checkQueues(&v.Offer, t)
 }
@@ -312,19 +315,20 @@ func (d *Desk) Heartbeat(ctx context.Context, t *access.Token, id string, runs [
 		err = invalid("want at most %d runs", mostRuns)
 	}
 	if err == nil {
-		v.Runs = runs[:min(len(runs), keptRuns)]
-		err = d.beat(ctx, &v)
+		runs = runs[:min(len(runs), keptRuns)]
+		err = d.beat(ctx, &v, redisstate.Beat{Runs: &runs})
 	}
 	return Beat{float64(v.Lease), v.Drained}, err
 }
 
 // beat sends a heartbeat.
-func (d *Desk) beat(ctx context.Context, v *visit) (err error) {
-	v.State = "working"
-	if v.Drained != "" {
-		v.State = "draining"
-	}
-	v.Drained, err = d.store.WorkerHeartbeat(ctx, v.WorkerInfo)
+func (d *Desk) beat(ctx context.Context, v *visit, b redisstate.Beat) (err error) {
+	v.Drained, err = d.store.Beat(ctx, v.worker, v.boot, b)
+	return heartbeatError(err)
+}
+
+// heartbeatError returns the error of a call whose heartbeat has this error.
+func heartbeatError(err error) error {
 	if errors.As(err, new(*redisstate.NameTakenError)) {
 		return errReplaced
 	}
@@ -336,18 +340,17 @@ func (d *Desk) beatIfDue(ctx context.Context, v *visit) error {
 	if since := v.now.Sub(v.Seen); since >= 0 && since < v.Lease/4 {
 		return nil
 	}
-	return d.beat(ctx, v)
+	return d.beat(ctx, v, redisstate.Beat{})
 }
 
 // SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their leases now.
 func (d *Desk) SignOff(ctx context.Context, t *access.Token, id string) error {
 	v, err := d.visit(ctx, t, id)
-	if err == errSignedOff {
-		return nil
-	}
 	if err == nil {
-		v.State, v.Runs = "gone", nil
-		_, err = d.store.WorkerHeartbeat(ctx, v.WorkerInfo)
+		err = d.beat(ctx, &v, redisstate.Beat{Runs: new([]int64), Gone: true})
+	}
+	if errors.Is(err, redisstate.ErrSignedOff) {
+		return nil
 	}
 	return err
 }

@@ -77,6 +77,7 @@ type OpenRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
+	beside int64         // number of points that another command has opened meanwhile
 	unsure int           // number of tasks that were sent to Redis but not confirmed
 	holder *manager.Task // the task that holds the unique key; nil if a task was opened
 }
@@ -146,6 +147,9 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if !r.admits(f.Point) {
 		return nil
 	}
+	if r.extend {
+		r.walk.Key(&f.Task, f.Point)
+	}
 	r.batch = append(r.batch, f.Task)
 	r.bytes += len(f.Task.Input) + len(f.Task.Meta)
 	if len(r.batch) < openAtOnce && r.bytes < openBytes {
@@ -182,23 +186,32 @@ func (r *OpenRun) flush(ctx context.Context) error {
 		open = r.m.OpenGroup
 	}
 	opened, err := r.m.OpenAs(ctx, open, r.batch...)
+	if r.extend && errors.Is(err, tdf.ErrGroupClosed) { // another command has extended the campaign, and has closed it
+		if err = r.extendCampaign(ctx); err == nil {
+			opened, err = r.m.OpenAs(ctx, open, r.batch...)
+		}
+	}
 	if errors.Is(err, manager.ErrGroupTaken) {
 		return r.takenError("was opened by another command just now")
 	}
 	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 { // not before, because the campaign may belong to another command
 		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
 	}
-	ids := make([]int64, len(opened))
-	for i, t := range opened {
-		ids[i] = t.ID
-		if t.Existing {
+	var ids []int64
+	for _, t := range opened {
+		switch {
+		case t.Existing && r.sweep.rows != nil:
+			r.beside++
+			continue
+		case t.Existing:
 			r.holder = t
 		}
+		ids = append(ids, t.ID)
 	}
 	r.opened.add(ids)
-	r.bar.Add(len(ids))
+	r.bar.Add(len(opened))
 	if err != nil && ctx.Err() != nil {
-		r.unsure = len(r.batch) - len(ids)
+		r.unsure = len(r.batch) - len(opened)
 	}
 	r.batch, r.bytes = r.batch[:0], 0
 	return err
@@ -230,8 +243,8 @@ func (r *OpenRun) sayOpened(n int64) {
 	if r.found != nil {
 		w = r.found
 	}
-	if w.Known > 0 {
-		r.a.Say("skipped %s that the campaign already has", format.Counted(w.Known, "point"))
+	if known := w.Known + r.beside; known > 0 {
+		r.a.Say("skipped %s that the campaign already has", format.Counted(known, "point"))
 	}
 	sayRepeated(r.a, w.Repeated)
 	name := sweep.Quote(r.base.Group)
