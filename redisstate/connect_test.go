@@ -44,6 +44,16 @@ func TestConnectRefuses(t *testing.T) {
 			r.Password, r.DB = "right", 7
 			return r
 		}},
+		{name: "a cluster", words: "it runs in cluster mode", redis: func() config.Redis {
+			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r.DB = 0
+			return r
+		}},
+		{name: "a cluster, and a database", words: "it runs in cluster mode", redis: func() config.Redis {
+			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r.DB = 1
+			return r
+		}},
 		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
 		{
 			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
