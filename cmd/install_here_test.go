@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -40,6 +41,9 @@ func newMachine(t *testing.T) *machine {
 
 func (m *machine) run(verb string) (string, error) {
 	cmd := exec.Command(filepath.Join(m.release, "deploy/install-here"), verb, m.data)
+	if verb == "stop" {
+		cmd.Args = []string{cmd.Path, m.data, verb} // the directory may come first
+	}
 	cmd.Env = append(append(environment(), m.settings...), "TDF_WORKERS=2", "PATH="+m.release+":"+os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -99,7 +103,10 @@ func (m *machine) get(port int, path, token, body string) string {
 func TestInstallHere(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	out := m.must("start")
+	out, err := m.run("status")
+	expect.Fails(t, err, "exit status 3", out)
+	expect.Contains(t, out, "nothing is installed in "+m.data)
+	out = m.must("start")
 	expect.Contains(t, out, "Prometheus http://127.0.0.1:")
 	expect.Equal(t, strings.Count(m.must("status"), " runs;"), 7, "redis, server, serve, 2 workers, prometheus, grafana")
 	expect.Contains(t, m.file("redis.conf"), "appendonly yes")
@@ -139,9 +146,15 @@ func TestInstallHere(t *testing.T) {
 		return strings.Count(now, "\n") == strings.Count(worker, "\n") && !strings.Contains(now, fmt.Sprintf(`"pid":%d,`, pid))
 	})
 
+	expect.Contains(t, m.file("run/worker-1.ends")+m.file("run/worker-2.ends"), "1 ", "the killed worker has ended once")
+	must(t, os.WriteFile(filepath.Join(m.data, "run/grafana.ends"), fmt.Appendf(nil, "3 %d\n", time.Now().Unix()+3600), 0o600))
+	out, err = m.run("status")
+	expect.Fails(t, err, "exit status 3", out)
+	expect.Contains(t, out, "grafana ends again and again, 3 times so far")
+
 	m.must("stop")
-	out, err := m.run("status")
-	expect.Fails(t, err, "")
+	out, err = m.run("status")
+	expect.Fails(t, err, "exit status 3")
 	expect.Equal(t, strings.Count(out, " does not run;"), 7)
 	m.must("stop")
 	m.must("start")
