@@ -48,6 +48,7 @@ const (
 	RoundProgress      = "progress"
 	roundFollowUps     = "follow_ups"
 	RoundTail          = "tail"
+	RoundTailEnd       = "tail_end"
 	RoundPID           = "pid"
 	RoundLastOutput    = "last_output"
 	roundResult        = "result"
@@ -277,6 +278,7 @@ var roundProperties = map[string]func(r *Round, text string){
 	roundErrorBytes:    func(r *Round, text string) { r.ErrorBytes = parseBytes(text, unknownBytes) },
 	roundResult:        func(r *Round, text string) { r.Result = text },
 	RoundTail:          func(r *Round, text string) { r.Tail = text },
+	RoundTailEnd:       func(r *Round, text string) { r.TailEnd = text },
 	RoundProgress:      func(r *Round, text string) { r.Progress = parseProgress(text) },
 	RoundPID:           func(r *Round, text string) { r.PID = int(parseBytes(text, 0)) },
 	RoundLastOutput:    func(r *Round, text string) { r.LastOutput = parseStamp(text) },

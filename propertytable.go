@@ -304,7 +304,7 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[FailOn, FailOn]{
 		name: fieldFailOn, always: true, is: choice(FailOnStderr, FailOnExit, FailOnAny),
-		meaning: "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures.",
+		meaning: "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures. Without this key, `tdf` and the HTTP API open tasks with `exit`.",
 		help:    "`RULE` rule by which a round fails: stderr, exit or any",
 		at:      func(d *Properties) *FailOn { return &d.FailOn },
 		value:   func(d *Definition) *FailOn { return &d.FailOn },

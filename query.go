@@ -3,6 +3,7 @@ package tdf
 import (
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,6 +27,10 @@ type Query struct {
 	Output   string    `json:"output,omitempty"`   // tasks whose last run printed this text to stdout
 	Error    string    `json:"error,omitempty"`    // tasks whose last run printed this text to stderr
 	Failure  string    `json:"failure,omitempty"`  // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
+
+	// FailureBy chooses the line of stderr by which failures are grouped, and so what Failure means: "" for the most informative line
+	// (docs/tdf.md, "Failure groups"), ByFirstLine, ByLastLine, or a regular expression whose first match, or the first group in it, is the line.
+	FailureBy string `json:"failure_by,omitempty"`
 
 	Order Order `json:"order,omitempty"`
 	Read  Read  `json:"read,omitempty"`
@@ -67,6 +72,15 @@ const AnySignal = "signal"
 // FailureIDLength is the number of hex digits in the id of a failure group.
 const FailureIDLength = 8
 
+// Values of [Query].FailureBy.
+const (
+	ByFirstLine = "first-line"
+	ByLastLine  = "last-line"
+)
+
+// maxFailureBy is the largest length of a regular expression in a query.
+const maxFailureBy = 200
+
 // Validate checks a query, without Redis. If it is invalid, Validate returns a *[QueryError].
 func (q *Query) Validate() error {
 	if problem := q.problem(); problem != "" {
@@ -84,6 +98,9 @@ func (q *Query) problem() string {
 	}
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > FailureIDLength {
 		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it", q.Failure)
+	}
+	if _, err := regexp.Compile(q.FailureBy); err != nil || len(q.FailureBy) > maxFailureBy {
+		return fmt.Sprintf("invalid rule %.200q for failure groups: want %s, %s, or a regular expression of at most %d bytes", q.FailureBy, ByFirstLine, ByLastLine, maxFailureBy)
 	}
 	if q.Queue != "" {
 		if err := CheckLabel("queue", q.Queue); err != nil {

@@ -82,7 +82,7 @@ func (m *Move) addResult(f FailOn, r Result) {
 		m.setRound(roundResult, r.JSON)
 	}
 	if r.ClearLive {
-		for _, name := range []string{RoundTail, RoundPID, RoundLastOutput} {
+		for _, name := range []string{RoundTail, RoundTailEnd, RoundPID, RoundLastOutput} {
 			m.Clear = append(m.Clear, RoundField(m.Round, name))
 		}
 	}

@@ -85,7 +85,7 @@ func (t *Task) removeOutputs() Move {
 	m.set(fieldOutputsFrom, strconv.Itoa(next.OutputsFrom))
 	m.Stamp = append(m.Stamp, Stamp{fieldOutputsGone, Now})
 	for n := t.OutputsFrom; n < next.OutputsFrom; n++ {
-		for _, name := range []string{RoundOutput, RoundError, roundResult, RoundTail} {
+		for _, name := range []string{RoundOutput, RoundError, roundResult, RoundTail, RoundTailEnd} {
 			m.Clear = append(m.Clear, RoundField(n, name))
 		}
 	}

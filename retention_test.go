@@ -168,11 +168,11 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 		task.OutputsFrom += roundsAtOnce
 	}
 	for n := range 251 {
-		for _, name := range []string{"output", "error", "result", "tail"} {
+		for _, name := range []string{"output", "error", "result", "tail", "tail_end"} {
 			expect.True(t, cleared[RoundField(n, name)], "round", n, "keeps its", name)
 		}
 	}
-	expect.Len(t, cleared, 4*251+1)
+	expect.Len(t, cleared, 5*251+1)
 	expect.True(t, cleared[FieldCheckpoint], len(cleared), "properties were removed")
 }
 

@@ -22,6 +22,10 @@ type Settings struct {
 	// OriginalWorkers means that workers of the original TDF work in the namespace. They then find no tasks whose programs they
 	// cannot fetch.
 	OriginalWorkers bool
+
+	// RoundsOpen means that rounds may open tasks (docs/lifecycle.md, "Tasks that open tasks"). Without it, a round that
+	// wants to open one fails.
+	RoundsOpen bool
 }
 
 // NoLimit is the value of Settings.MaxTasks that means no limit.
@@ -32,13 +36,14 @@ const (
 	SettingMaxTasks        = "max_tasks"
 	SettingHighWater       = "high_water"
 	SettingOriginalWorkers = "original_workers"
+	SettingRoundsOpen      = "rounds_open"
 )
 
 // SettingNames lists the names of all settings.
-var SettingNames = []string{SettingMaxTasks, SettingHighWater, SettingOriginalWorkers}
+var SettingNames = []string{SettingMaxTasks, SettingHighWater, SettingOriginalWorkers, SettingRoundsOpen}
 
 // DefaultSettings returns the settings of a new namespace.
-func DefaultSettings() Settings { return Settings{MaxTasks: NoLimit, HighWater: 0.8} }
+func DefaultSettings() Settings { return Settings{MaxTasks: NoLimit, HighWater: 0.8, RoundsOpen: true} }
 
 // Change sets one setting from a text. If the text is invalid, it changes nothing, and returns an error.
 func (s *Settings) Change(name, value string) error {
@@ -55,15 +60,23 @@ func (s *Settings) Change(name, value string) error {
 			return fmt.Errorf("invalid value %q for %s: want a number above 0 and up to 1", value, name)
 		}
 		s.HighWater = part
-	case SettingOriginalWorkers:
+	case SettingOriginalWorkers, SettingRoundsOpen:
 		if value != "yes" && value != "no" {
 			return fmt.Errorf("invalid value %q for %s: want yes or no", value, name)
 		}
-		s.OriginalWorkers = value == "yes"
+		*s.choice(name) = value == "yes"
 	default:
 		return fmt.Errorf("unknown setting %q: want %s", name, strings.Join(SettingNames, ", "))
 	}
 	return nil
+}
+
+// choice returns the value of a setting that is yes or no.
+func (s *Settings) choice(name string) *bool {
+	if name == SettingRoundsOpen {
+		return &s.RoundsOpen
+	}
+	return &s.OriginalWorkers
 }
 
 func parseMaxTasks(value string) (int64, error) {
@@ -85,9 +98,9 @@ func (s Settings) Value(name string) string {
 	switch {
 	case name == SettingHighWater:
 		return strconv.FormatFloat(s.HighWater, 'f', -1, 64)
-	case name == SettingOriginalWorkers && s.OriginalWorkers:
+	case name != SettingMaxTasks && *s.choice(name):
 		return "yes"
-	case name == SettingOriginalWorkers:
+	case name != SettingMaxTasks:
 		return "no"
 	case s.MaxTasks == NoLimit:
 		return "inf"

@@ -17,6 +17,8 @@ func TestChangeSettings(t *testing.T) {
 		{"high_water", "1e-3", "0.001"},
 		{"original_workers", "yes", "yes"},
 		{"original_workers", "no", "no"},
+		{"rounds_open", "no", "no"},
+		{"rounds_open", "yes", "yes"},
 	} {
 		s := DefaultSettings()
 		expect.NoError(t, s.Change(c.name, c.value), c.name, c.value)
@@ -26,6 +28,7 @@ func TestChangeSettings(t *testing.T) {
 		"max_tasks":        {"", "0", "-1", "1.5", "1e3", "1099511627776", "99999999999999999999", "Inf", "x", " 1"},
 		"high_water":       {"", "0", "-0.5", "1.1", "NaN", "inf", "-inf", "0x1p-1", "80%", "0,8"},
 		"original_workers": {"", "1", "true", "Yes"},
+		"rounds_open":      {"", "0", "No"},
 		"other":            {"1"},
 	} {
 		for _, value := range values {

@@ -109,7 +109,7 @@ func (c *situation) endText() []string {
 	if f == nil || f.Round != t.Round {
 		return parts
 	}
-	for _, part := range []string{cutSaid(f.How, ended), cutSaid(cutSaid(f.Line(), ended), f.How)} {
+	for _, part := range []string{cutSaid(f.How, ended), cutSaid(cutSaid(f.Line(""), ended), f.How)} {
 		if part != "" {
 			parts = append(parts, part)
 		}

@@ -19,7 +19,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}
@@ -202,6 +202,24 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 			Code: FactSilentWorkers, Text: "workers stopped sending heartbeats, but did not report their end: " + joinNames(silent),
 			Fix: fix("check their machines and processes, and start the workers again", StepListWorkers),
 		})
+	}
+}
+
+// shortages reports each worker that lacks something which rounds need, such as space on its disk. The worker itself
+// says what helps.
+func (v *vitals) shortages(d *diagnoses) {
+	for i := range v.fleet.workers {
+		w := &v.fleet.workers[i]
+		for _, p := range w.Pauses {
+			if p.Program == "" && v.fleet.claims(w) {
+				why, remedy := p.Why, ""
+				if at := strings.LastIndex(why, "; "); at >= 0 {
+					why, remedy = why[:at], why[at+2:]
+				}
+				text := fmt.Sprintf("worker %s: %s", w.Name, why)
+				d.problem("workers", Fact{Code: FactWorkerShort, About: w.Name, Text: text, Fix: fix(remedy)})
+			}
+		}
 	}
 }
 

@@ -85,6 +85,9 @@ func TestDiagnose(t *testing.T) {
 		"program p fails on 1 of 1 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): why": {SeverityNotice, func(v *vitals) {
 			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 0.5, Why: "why", Slots: true}}
 		}},
+		"worker w1: 1 of 2 slots pause: no space; they wait": {SeverityProblem, func(v *vitals) {
+			v.fleet.workers[0].Pauses = []redisstate.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1", Slots: true}}
+		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
 			v.partitions = []string{tdf.DefaultPartition, "queue=crawl"}
 		}},

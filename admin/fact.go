@@ -107,6 +107,7 @@ const (
 	FactOriginalWorker   FactCode = "original_worker"
 	FactPaused           FactCode = "paused"
 	FactProgramPaused    FactCode = "program_paused"
+	FactWorkerShort      FactCode = "worker_short"
 	FactAllFail          FactCode = "all_fail"
 	FactLongRun          FactCode = "long_run"
 	FactLimitFull        FactCode = "limit_full"

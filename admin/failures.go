@@ -56,7 +56,7 @@ type Failures struct {
 
 // Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor
 // ids, it selects the tasks that failed, timed out or expired, including archived tasks. If the query has a worker,
-// only rounds of that worker count. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge]
+// only rounds of that worker count. The query's FailureBy chooses the line by which rounds are similar. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge]
 // combines pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
 	if err := listing.Validate(q, cursor); err != nil {
@@ -81,7 +81,7 @@ func failures(ctx context.Context, s store, q tdf.Query, after string, within li
 	f.Rounds, f.Bounds = listing.FailureRounds, within
 	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), listing.Searched(&f.Query, t)...) }
 	groups := grouping{}
-	if err := f.Each(func(t *tdf.Task) bool { return groups.add(t, q.Worker) }); err != nil {
+	if err := f.Each(func(t *tdf.Task) bool { return groups.add(t, q.Worker, q.FailureBy) }); err != nil {
 		return Failures{}, err
 	}
 	all := Failures{Groups: groups.sorted(), Looked: f.Looked, Next: f.Next()}
@@ -127,13 +127,13 @@ type grouping map[string]*FailureGroup
 
 // add adds the failed rounds of a task. If worker is not "", it adds only rounds of the worker with this name. It
 // always returns true, so that the search continues.
-func (g grouping) add(t *tdf.Task, worker string) bool {
+func (g grouping) add(t *tdf.Task, worker, rule string) bool {
 	all := listing.FailuresOf(t)
 	for i := range all {
 		if worker != "" && t.Rounds.At(all[i].Round).Worker != worker {
 			continue
 		}
-		one := groupOf(&all[i])
+		one := groupOf(&all[i], rule)
 		if i == len(all)-1 {
 			one.Tasks = 1
 		}
@@ -143,8 +143,8 @@ func (g grouping) add(t *tdf.Task, worker string) bool {
 }
 
 // groupOf returns a new group that contains only the round of this failure.
-func groupOf(f *listing.Failure) FailureGroup {
-	line := f.Line()
+func groupOf(f *listing.Failure, rule string) FailureGroup {
+	line := f.Line(rule)
 	s, r := f.FingerprintOf(line), f.Task.Rounds.At(f.Round)
 	g := FailureGroup{
 		ID: s.ID(), How: s.How, Line: s.Line, Rounds: 1,

@@ -3,7 +3,6 @@ package admin
 import (
 	"context"
 	"iter"
-	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -15,6 +14,8 @@ import (
 type OutputPart struct {
 	Text    string
 	Skipped bool // text is missing before this part
+	// End is the position after Text in all that the round has printed so far; 0 in the last part.
+	End int64
 	// Ended is true for the last part: the round has ended.
 	Ended bool
 	// Unknown is true if it is unknown which part of the round's whole output follows. Text is then empty.
@@ -28,14 +29,14 @@ type OutputPart struct {
 const FollowPause = 500 * time.Millisecond
 
 // FollowOutput yields the output of a round as it arrives, until the round ends. The worker reports it about every second.
-// The task and the round must come from [Admin.Round] or [Admin.CurrentRound]. While the program runs, the parts contain stdout
-// and stderr. The last part is the rest of stdout, or of stderr. After an error, the sequence ends.
-func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Round, stderr bool) iter.Seq2[OutputPart, error] {
+// The task and the round must come from [Admin.Round] or [Admin.CurrentRound]. The parts contain stdout and stderr, in the order in which
+// the worker saw them. After an error, the sequence ends.
+func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Round) iter.Seq2[OutputPart, error] {
 	return func(yield func(OutputPart, error) bool) {
 		var tail tailReader
 		for !RoundEnded(t, r.Number) {
-			text, skipped := tail.next(r.Tail)
-			if text != "" && !yield(OutputPart{Text: text, Skipped: skipped, Task: t, Round: r}, nil) {
+			text, skipped := tail.next(r)
+			if text != "" && !yield(OutputPart{Text: text, Skipped: skipped, End: r.TailEnd.All, Task: t, Round: r}, nil) {
 				return
 			}
 			err := a.Follow(ctx, t.ID)
@@ -50,7 +51,7 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 				return
 			}
 		}
-		last := tail.rest(r, stderr)
+		last := tail.rest(r)
 		last.Ended, last.Task, last.Round = true, t, r
 		yield(last, nil)
 	}
@@ -61,75 +62,38 @@ func RoundEnded(t *manager.Task, round int) bool {
 	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
 }
 
-// A tailReader reconstructs a growing text from tails. A tail is the end of the text at one time.
-type tailReader struct {
-	last       string // the last tail
-	all        []byte // text so far, if it is complete and not too long
-	incomplete bool   // all is empty, because a part of the text is missing or the text is too long
-}
+// A tailReader is what a reader of growing output has had.
+type tailReader struct{ at tdf.TailEnd }
 
-// maxKept is the maximum number of bytes that a tailReader keeps.
-const maxKept = 4 << 20
-
-// next returns the part of a tail that the previous tail does not contain. Its second result reports whether
-// text is missing between the two tails.
-func (r *tailReader) next(tail string) (text string, skipped bool) {
-	if tail == "" { // no output yet, or the tail was removed
+// next returns the part of the round's tail that follows the earlier tails. skipped reports whether text is missing before it.
+func (r *tailReader) next(round *manager.Round) (text string, skipped bool) {
+	tail, end := round.Tail, round.TailEnd
+	known := r.at.All - (end.All - int64(len(tail))) // how many bytes of the tail the reader has had
+	if tail == "" || end.All <= r.at.All {           // no output yet, or the tail was removed
 		return "", false
 	}
-	before := r.last
-	r.last = tail
-	defer func() { r.keep(text, skipped) }()
-	return Beyond(before, tail)
+	r.at = end
+	return tail[max(known, 0):], known < 0
 }
 
-// Beyond returns the part of a tail that a text before does not contain, and whether text is missing between them. A tail is the end of a growing text, as
-// in [manager.Round].
-func Beyond(before, tail string) (text string, skipped bool) {
-	for n := min(len(before), len(tail)); n > 0; n-- {
-		if strings.HasSuffix(before, tail[:n]) {
-			return tail[n:], false
-		}
-	}
-	return tail, before != ""
-}
-
-func (r *tailReader) keep(text string, skipped bool) {
-	r.incomplete = r.incomplete || skipped || len(r.all)+len(text) > maxKept
-	if r.all = append(r.all, text...); r.incomplete {
-		r.all = nil
-	}
-}
-
-// rest returns the output that follows the last tail of a round. The round must have ended.
-func (r *tailReader) rest(round *manager.Round, stderr bool) OutputPart {
-	text := round.Output
-	if stderr {
-		text = round.Error
-	}
+// rest returns the output that follows the last tail of a round: of stdout, and then of stderr. The round must have ended.
+func (r *tailReader) rest(round *manager.Round) OutputPart {
 	if round.Output == "" && round.Error == "" && round.Tail != "" { // the round was lost
-		text, skipped := r.next(round.Tail)
+		text, skipped := r.next(round)
 		return OutputPart{Text: text, Skipped: skipped}
 	}
-	at := r.end(text)
-	if at < 0 {
+	stdout, known := after(r.at.Stdout, round.Output, round.OutputWhole())
+	stderr, known2 := after(r.at.Stderr, round.Error, round.ErrorWhole())
+	if !known || !known2 {
 		return OutputPart{Unknown: true}
 	}
-	return OutputPart{Text: text[at:]}
+	return OutputPart{Text: stdout + stderr}
 }
 
-// end returns the position in text at which the last tail ends, or -1 if the position is unknown.
-func (r *tailReader) end(text string) int {
-	if !r.incomplete && strings.HasPrefix(text, string(r.all)) {
-		return len(r.all)
+// after returns the part of a text from a position. It is unknown if the worker does not know the position, or has cut the text.
+func after(at int64, text string, whole bool) (rest string, known bool) {
+	if at != 0 && !whole || at < 0 || at > int64(len(text)) {
+		return "", false
 	}
-	const enough = 200
-	last := r.last[max(0, len(r.last)-enough):]
-	if last == "" {
-		return 0
-	}
-	if i := strings.LastIndex(text, last); i >= 0 && i == strings.Index(text, last) {
-		return i + len(last)
-	}
-	return -1
+	return text[at:], true
 }

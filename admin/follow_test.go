@@ -1,75 +1,69 @@
 package admin
 
 import (
+	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/record"
 )
 
-// A tailReader reconstructs the whole text from overlapping tails. It returns each part once.
-func TestOverlappingTails(t *testing.T) {
-	const window = 40
+// A reader that sees some of a worker's tails gets each byte once, or knows that text is missing. Most lines are equal, as those of a loop that waits.
+func TestFollowedTails(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		lines := rapid.SliceOfN(rapid.StringMatching(`[a-z0-9 ]{1,12}`), 1, 30).Draw(t, "lines")
-		var all, got strings.Builder
-		var r tailReader
-		for i, line := range lines {
-			all.WriteString(strings.Repeat(string(rune('A'+i%26)), 1+i/26) + line + "\n") // no two lines are alike
-			if rapid.Bool().Draw(t, "look") || all.Len()-got.Len() > window/2 {
-				text := all.String()
-				added, skipped := r.next(text[max(0, len(text)-window):])
-				if skipped {
-					t.Errorf("a gap between %q and %q", got.String(), added)
-				}
-				got.WriteString(added)
+		r := record.NewInMemory(record.NewSlot("unused", 1, nil), record.Round{}, false)
+		stdout, stderr := r.Writers()
+		var whole, got [2]strings.Builder
+		receive := func(text string) {
+			for _, c := range text {
+				got[strings.IndexByte("oe", byte(c)|0x20)].WriteRune(c)
 			}
 		}
-		at := r.end(all.String())
-		if at < 0 {
-			t.Fatalf("no position after the tail %q", r.last)
+		var reader tailReader
+		var round manager.Round
+		missing := false
+		for range rapid.IntRange(1, 12).Draw(t, "steps") {
+			n := rapid.SampledFrom([]int{0, 1, 3, 700, 5000}).Draw(t, "lines")
+			m := rapid.IntRange(0, 2).Draw(t, "errors")
+			fmt.Fprint(io.MultiWriter(stdout, &whole[0]), strings.Repeat("o", n))
+			fmt.Fprint(io.MultiWriter(stderr, &whole[1]), strings.Repeat("e", m))
+			tail, _ := r.Tail(nil)
+			round.Tail, round.TailEnd = tail.Text, tail.TailEnd
+			if rapid.Bool().Draw(t, "look") {
+				text, skipped := reader.next(&round)
+				missing = missing || skipped
+				receive(text)
+			}
 		}
-		if got.WriteString(all.String()[at:]); got.String() != all.String() {
-			t.Errorf("got %q, want %q", got.String(), all.String())
+		round.Tail, round.Output, round.Error = "", whole[0].String(), whole[1].String()
+		last := reader.rest(&round)
+		receive(last.Text)
+		out, failure := whole[0].Len()-got[0].Len(), whole[1].Len()-got[1].Len()
+		if last.Unknown || out < 0 || failure < 0 || missing != (out+failure > 0) {
+			t.Errorf("%d bytes of stdout and %d of stderr are missing; said: %v, %v", out, failure, missing, last.Unknown)
 		}
 	})
 }
 
-func TestTails(t *testing.T) {
-	var r tailReader
-	for i, c := range []struct {
-		tail, want string
-		skipped    bool
-	}{
-		{"", "", false},
-		{"a\n", "a\n", false},
-		{"a\n", "", false},
-		{"a\nb\n", "b\n", false},
-		{"", "", false}, // the tail is removed at the end of the round
-		{"b\nc\n", "c\n", false},
-		{"x\ny\n", "x\ny\n", true},
-	} {
-		if added, skipped := r.next(c.tail); added != c.want || skipped != c.skipped {
-			t.Errorf("%d: added %q, skipped %v; want %q, %v", i, added, skipped, c.want, c.skipped)
-		}
-	}
-	for text, want := range map[string]int{"x\ny\n": 4, "stdout x\ny\nrest": 11, "other": -1, "": -1} {
-		expect.Equal(t, r.end(text), want, text, "continues at")
-	}
-	expect.Equal(t, (&tailReader{}).end("all"), 0, "a text without tails continues at")
-}
-
-// Repeated lines are neither lost nor printed twice.
-func TestTailsOfRepeatedLines(t *testing.T) {
-	const line = "tick\n"
-	var r tailReader
-	for n := 1; n <= 22; n++ {
-		r.next(strings.Repeat(line, n))
-	}
-	expect.Equal(t, r.end(strings.Repeat(line, 32)), 22*len(line), "continues at")
-	late := tailReader{}
-	late.next(strings.Repeat(line, 100)) // the beginning of this text is unknown
-	expect.Equal(t, late.end("first\n"+strings.Repeat(line, 200)), -1, "continues at")
+// Of a task whose worker sends no positions, and of an output that the worker has cut or emptied, the rest is unknown.
+func TestUnknownRest(t *testing.T) {
+	var none, reader tailReader
+	text, skipped := reader.next(&manager.Round{Tail: "a\n", TailEnd: tdf.ParseTailEnd("", "a\n")})
+	expect.Equal(t, text, "a\n")
+	expect.True(t, !skipped, "the first tail follows a gap")
+	whole, cut := &manager.Round{Output: "a\nb\n", OutputBytes: 4}, &manager.Round{Output: "a\nb\n", OutputBytes: 5}
+	expect.Equal(t, reader.rest(whole), OutputPart{Unknown: true})
+	expect.Equal(t, none.rest(whole), OutputPart{Text: "a\nb\n"})
+	expect.Equal(t, none.rest(cut), OutputPart{Text: "a\nb\n"})
+	reader.at = tdf.TailEnd{All: 2, Stdout: 2}
+	expect.Equal(t, reader.rest(whole), OutputPart{Text: "b\n"})
+	expect.Equal(t, reader.rest(cut), OutputPart{Unknown: true})
+	reader.at.Stdout = 5
+	expect.Equal(t, reader.rest(whole), OutputPart{Unknown: true})
 }

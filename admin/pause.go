@@ -56,6 +56,9 @@ func (f *fleet) pauses() []Pause {
 		}
 		claiming++
 		for _, one := range w.Pauses {
+			if one.Program == "" || one.Slots && one.For == 0 {
+				continue // a shortage of the worker, or a remark
+			}
 			at, k := w.Seen.Add(one.For), kind{one.Program, one.Slots}
 			p := all[k]
 			if p == nil {

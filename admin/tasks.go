@@ -27,6 +27,26 @@ func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[Meta, error] 
 	return listing.Metas(ctx, a.redis(), group)
 }
 
+// recentTexts is the number of rounds whose texts Recent reads.
+const recentTexts = 5
+
+// Recent reads a whole task, but of its texts only those of the last five rounds, which bounds their size. If the owner is not "", the tasks of others do
+// not exist. The error wraps [tdf.ErrNoTask].
+func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Task, error) {
+	head, err := a.redis().ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Head})
+	if err != nil {
+		return nil, err
+	}
+	if owner != "" && head.Task.Owner != owner {
+		return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+	}
+	stored, err := a.redis().ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole, TextsFrom: head.Task.Round - recentTexts + 1})
+	if err != nil {
+		return nil, err
+	}
+	return manager.TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+}
+
 // ErrNoRound is the error if a task has no round of this number.
 var ErrNoRound = tdf.NewError(tdf.CodeNotFound, "there is no such round")
 

@@ -356,6 +356,14 @@ func TestWatchNamesAPause(t *testing.T) {
 	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0] != want || got.Pauses[0].All() || got.Estimate.Unknown != "" {
 		t.Errorf("pauses of slots: %+v, %+v", got.Pauses, got.Estimate)
 	}
+	for _, name := range []string{"w1", "w2"} {
+		pauses(name, redisstate.Pause{Slots: true, For: 1, Why: "no space"}, redisstate.Pause{Program: "bad", Slots: true, Why: "shares"})
+	}
+	expect.Len(t, look("paused").Pauses, 0)
+	workers := expect.Result(admin.New(m).Workers(t.Context())).Value(t)
+	expect.MustLen(t, workers[0].Pauses, 2)
+	expect.Equal(t, workers[0].Pauses[0].Text(), "no space")
+	expect.Equal(t, workers[0].Pauses[1].Text(), "bad: shares")
 }
 
 // A Status marshals to the same JSON with and without a pointer.

@@ -52,6 +52,12 @@ type WorkerPause struct {
 
 // Text describes the pause in one line, such as "pauses p: this host cannot run the program".
 func (p *WorkerPause) Text() string {
+	switch {
+	case p.Program == "": // the worker itself lacks something
+		return p.Why
+	case p.AfterFailure == 0 && p.Until.IsZero(): // a remark, no pause
+		return p.Program + ": " + p.Why
+	}
 	if p.AfterFailure > 0 {
 		return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
 	}

@@ -62,6 +62,9 @@ type Worker struct {
 	MaxOutput    int64         // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	Limits       Limits
 
+	MaxCopyBytes   int64    // maximum size in bytes of a program that is copied for each slot; default: 1 GiB
+	SharedPrograms []string // programs whose rounds share the program's directory; "*" means all
+
 	MaxCheckpoint, MaxResult, MaxUpdates int64 // maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
 
 	Env      []string // names of environment variables that programs inherit in addition to the usual ones

@@ -204,11 +204,11 @@ var httpKeys = []key{
 	},
 	{
 		"http", "calls_at_once", "1000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsAtOnce }),
-		"The largest number of calls that run at the same time. Further calls have the status 503.",
+		"The largest number of calls that run at the same time. Further calls have the status 503. An address, and a token, may have as many as they leave for others.",
 	},
 	{
 		"http", "connections", "25000", whole(1, maxCount, func(s *settings) *int { return &s.http.Connections }),
-		"The largest number of connections. Further clients wait.",
+		"The largest number of connections. An address may have as many as it leaves for others, and further clients wait.",
 	},
 	{
 		"http", "timeout", "5", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.Timeout }),

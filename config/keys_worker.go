@@ -106,6 +106,14 @@ var workerKeys = []key{
 		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int { return &s.worker.Limits.Ratio }),
 		"The largest ratio of an archive's unpacked size to its packed size. The limit applies only if more than 1 MiB is unpacked.",
 	},
+	{
+		"worker", "max_copy_bytes", "1073741824", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.MaxCopyBytes }),
+		"The largest program, in bytes, that the worker copies for each slot. The rounds of a larger program share its directory. The limit does not apply if the file system can clone files. See docs/programs.md, \"The directory of a round\".",
+	},
+	{
+		"worker", "shared_programs", "", programs(func(s *settings) *[]string { return &s.worker.SharedPrograms }),
+		"Names of programs, separated by blanks or commas, whose rounds share the program's directory. `*` means all programs. See docs/programs.md, \"The directory of a round\".",
+	},
 }
 
 // programKeys are the worker's keys for the rights and limits of programs, and for the files that programs leave.
@@ -136,7 +144,7 @@ var programKeys = []key{
 	},
 	{
 		"worker", "open_files", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.OpenFiles }),
-		"How many files each process of a program may have open. 0 means the worker's own limit.",
+		"How many files each process of a program may have open. 0 means the soft limit with which the worker was started.",
 	},
 	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),

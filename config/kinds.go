@@ -137,6 +137,11 @@ func names(at func(*settings) *[]string) kind {
 	return listOf("names of variables that do not begin with TDF_", valid, at)
 }
 
+// programs returns the kind of a list of programs. The value * means all programs.
+func programs(at func(*settings) *[]string) kind {
+	return listOf("names of programs, or *", func(s string) bool { return !strings.ContainsAny(s, "/\\") && plain(s) }, at)
+}
+
 // queues returns the kind of a list of queues with weights. Each queue may occur once.
 func queues(at func(*settings) *[]tdf.QueueShare) kind {
 	parse := func(s string) (all []tdf.QueueShare, ok bool) {

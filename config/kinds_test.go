@@ -39,6 +39,7 @@ func TestInvalidValues(t *testing.T) {
 		{"worker", "directory", "a path", []string{""}},
 		{"worker", "task_output_filename", file, []string{"", "$", "$task/x", "$programs/$taskid", "${worker}"}},
 		{"worker", "concurrency", "a whole number from 1 to 1000, or auto", []string{"0", "-1", "1001", "Auto", "two"}},
+		{"worker", "shared_programs", "names of programs, or *, separated by blanks or commas", []string{"a/b", "../x"}},
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},
 		{"worker", "require", "any of subreaper, cgroup, user, memory, cpu_seconds, file_size, open_files, processes, nice, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // A Tool is the configuration of the command tdf, which can act as a manager, a server or a worker.
@@ -48,7 +50,8 @@ const DefaultNamespace = "tdf"
 
 // LoadTool reads the file at path. If path is "", LoadTool reads no file. The environment variables in environ
 // ("NAME=value") override the file, and overrides override both. If the host is "embedded", the tool's manager and worker
-// connect to the loopback address. Every error is an [*Error].
+// connect to the loopback address. Unless a key says otherwise, tasks have fail_on=exit: only the tasks of a manager's own program keep
+// the original's rule (docs/lifecycle.md, "What makes a round fail"). Every error is an [*Error].
 func LoadTool(path string, environ []string, overrides ...Override) (Tool, error) {
 	s := defaults(noFile)
 	s.namespace = DefaultNamespace
@@ -66,6 +69,9 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 		return Tool{}, err
 	}
 	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify, from: s.from}
+	if !t.IsSet("task_defaults", "fail_on") {
+		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit
+	}
 	if s.redis.Embedded() {
 		t.Manager.Redis.Host, t.Worker.Redis.Host = loopback, loopback
 	}

@@ -23,6 +23,7 @@ const (
 	StepUnpack   Step = "unpack"
 	StepInstall  Step = "install"
 	StepSetup    Step = "setup.sh"
+	StepCopy     Step = "copy" // copy the program's directory for a slot
 )
 
 // An Error is the failure of a fetch. It never contains credentials. It wraps the cause, such as context.Canceled,

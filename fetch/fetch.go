@@ -44,6 +44,11 @@ type Fetcher struct {
 	OtherUser bool
 	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
 
+	// Outputs is a directory below the directories of programs in which workers keep outputs, such as "results". A
+	// failed fetch does not remove it, and the copy of a directory made by hand lacks its files. "" means that there
+	// is none.
+	Outputs string
+
 	Cache *Cache // remembers the answers of Ready; nil means that each call of Ready checks everything
 
 	IdleTimeout time.Duration     // maximum time for which an http server or rsync may send no data; default 30 s
@@ -118,6 +123,9 @@ type job struct {
 	dir     string // ./$program/, absolute
 	stage   string // absolute path of the staging directory; only the lock's holder writes to it
 	locked  *os.File
+
+	original string // the program that is copied; "" for a fetch
+	again    bool   // the program is fetched again, although it is complete
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
@@ -155,8 +163,10 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	if err := j.checkTarget(); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
-	if err := j.repair(); err != nil {
-		return Program{}, failed(ctx, j.src, StepInstall, err)
+	if !j.again {
+		if err := j.repair(); err != nil {
+			return Program{}, failed(ctx, j.src, StepInstall, err)
+		}
 	}
 	if err := j.openStage(); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
@@ -168,6 +178,9 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	}
 	if err := j.makeTree(ctx); err != nil {
 		return Program{}, failed(ctx, j.src, StepUnpack, err)
+	}
+	if err := j.uninstall(); err != nil {
+		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
 	if err := j.install(ctx, sum); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)

@@ -32,6 +32,7 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 		return err
 	}
 	defer into.Close()
+	plan.CopyOf = j.original
 	if err := j.putJSON(into, journalName, plan.journal); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (j *job) install(ctx context.Context, sum string) (err error) {
 			return err
 		}
 	}
-	if slices.Contains(plan.moves, setupScript) {
+	if slices.Contains(plan.moves, setupScript) && j.original == "" {
 		if err := j.setup(ctx); err != nil {
 			return failed(ctx, j.src, StepSetup, err)
 		}
@@ -71,26 +72,34 @@ func (j *job) move(into *os.Root, staged, name string) error {
 
 // complete completes the program's directory: it writes the record and moves run.sh into place. Before that, it flushes
 // all other files to disk. Without this flush, run.sh could exist after a power failure, although other files are
-// missing.
+// missing. A copy needs none: each process makes its own.
 func (j *job) complete(ctx context.Context, into *os.Root, sum string, o journal) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if err := j.putJSON(into, recordName, record{Source: j.src.String(), ID: sourceID(j.src), SHA256: sum}); err != nil {
+	if err := j.putJSON(into, recordName, j.newRecord(sum)); err != nil {
 		return err
 	}
 	o.Done, o.Existed, o.Before = true, true, nil
+	if j.original == "" {
+		var err error
+		if o.Saved, err = j.save(o.Files); err != nil {
+			return err
+		}
+	}
 	if err := j.putJSON(into, journalName, o); err != nil {
 		return err
 	}
-	if err := flush(j.dir); err != nil {
-		return err
+	if j.original == "" {
+		if err := flush(j.dir); err != nil {
+			return err
+		}
 	}
 	return j.move(into, stagedTree+"/"+runScript, runScript)
 }
 
 func (j *job) rollBack(o *journal) {
-	if err := o.undo(j.dir); err != nil {
+	if err := o.undo(j.dir, j.Outputs); err != nil {
 		j.Log.Warn("fetch not undone, the next fetch tries again", "program", j.program, "err", err)
 	}
 }

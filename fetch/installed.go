@@ -19,11 +19,13 @@ import (
 type Installed struct {
 	Name    string
 	LastUse time.Time // recorded time of the last use; the true time may be up to an hour later
-	Bytes   int64     // size of the files that were fetched or that setup.sh created
+	Bytes   int64     // size of the files that were fetched, that setup.sh created, or that were copied
+
+	copyOf string // the program of which this is a copy
 }
 
-// Programs returns the fetched programs below a working directory, in no particular order. It skips directories
-// made by hand.
+// Programs returns the fetched programs below a working directory, and the copies of programs. It skips directories
+// made by hand. Copies come before their original, and were not used after it.
 func Programs(dir string) ([]Installed, error) {
 	entries, err := os.ReadDir(dir)
 	var found []Installed
@@ -33,6 +35,16 @@ func Programs(dir string) ([]Installed, error) {
 		}
 		if p, ok := readInstalled(dir, e.Name()); ok {
 			found = append(found, p)
+		}
+	}
+	slices.SortFunc(found, func(a, b Installed) int { return strings.Compare(b.Name, a.Name) }) // p~2 before p
+	lastUse := map[string]time.Time{}
+	for i, p := range found {
+		if of := p.copyOf; of != "" && lastUse[of].Before(p.LastUse) {
+			lastUse[of] = p.LastUse.Add(1)
+		}
+		if at := lastUse[p.Name]; p.LastUse.Before(at) {
+			found[i].LastUse = at
 		}
 	}
 	return found, err
@@ -52,7 +64,7 @@ func readInstalled(dir, program string) (Installed, bool) {
 	}
 	p := Installed{Name: program, LastUse: info.ModTime()}
 	if o, err := journalIn(root); err == nil {
-		p.Bytes = o.bytes(root)
+		p.Bytes, p.copyOf = o.bytes(root), o.CopyOf
 	}
 	return p, true
 }

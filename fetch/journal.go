@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 const journalName = reservedPrefix + "install.json"
@@ -24,6 +26,11 @@ type journal struct {
 	// Files holds the slash-separated paths of the files that were fetched or that setup.sh created. A directory
 	// precedes its files.
 	Files []string `json:"files"`
+	// Saved tells how run.sh and the Files were when the installation was done, in this order. It serves to find out
+	// whether a round has changed them.
+	Saved []saved `json:"saved,omitempty"`
+	// CopyOf is the program of which this is a copy.
+	CopyOf string `json:"copy_of,omitempty"`
 }
 
 // hasJournal reports whether dir contains a journal. A directory made by hand contains no journal. If dir contains a
@@ -44,15 +51,12 @@ func (j *job) repair() error {
 		return damaged(journalName, err)
 	}
 	j.Log.Info("earlier fetch without run.sh is undone", "program", j.program)
-	return old.undo(j.dir)
+	return old.undo(j.dir, j.Outputs)
 }
 
 // undo restores dir to its state before the installation. It uses os.Root, because a program that ran in dir may have
-// created links there.
-func (o *journal) undo(dir string) error {
-	if !o.Done && !o.Existed {
-		return os.RemoveAll(dir)
-	}
+// created links there. outputs is [Fetcher.Outputs].
+func (o *journal) undo(dir, outputs string) error {
 	root, err := openProgram(filepath.Dir(dir), filepath.Base(dir))
 	if err != nil {
 		return err
@@ -62,11 +66,17 @@ func (o *journal) undo(dir string) error {
 		return err
 	}
 	if !o.Done {
-		if err := removeOthers(root, dir, o.Before); err != nil {
+		if err := removeOthers(root, dir, append(slices.Clone(o.Before), outputs)); err != nil {
 			return err
 		}
 	}
-	return removeOwn(root)
+	if err := removeOwn(root); err != nil {
+		return err
+	}
+	if !o.Done && !o.Existed {
+		_ = unix.Rmdir(dir) // fails if someone else has put files there
+	}
+	return nil
 }
 
 // removeFiles removes run.sh, the fetched files, and the files that setup.sh created. It keeps directories that contain
@@ -100,8 +110,8 @@ func gone(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
-// removeOthers removes all entries of dir except those in keep and the journal. The removed entries were created by
-// setup.sh.
+// removeOthers removes the entries of dir that setup.sh has created: all except those in keep, the journal, and those
+// that belong to another user, who put them there meanwhile.
 func removeOthers(root *os.Root, dir string, keep []string) error {
 	now, err := topLevel(dir)
 	if err != nil {
@@ -109,6 +119,10 @@ func removeOthers(root *os.Root, dir string, keep []string) error {
 	}
 	for _, name := range now {
 		if name == journalName || slices.Contains(keep, name) {
+			continue
+		}
+		info, err := root.Lstat(name)
+		if gone(err) || err == nil && owner(info) != os.Geteuid() {
 			continue
 		}
 		if err := root.RemoveAll(name); err != nil {

@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -26,6 +27,14 @@ type record struct {
 	Source string `json:"source"`    // without credentials
 	ID     string `json:"source_id"` // SHA-256 of the source's text, including credentials
 	SHA256 string `json:"sha256"`    // SHA-256 of the source's content
+}
+
+// newRecord returns the record of the job's program. The record of a copy has no source that a task can name.
+func (j *job) newRecord(sum string) record {
+	if j.original != "" {
+		return record{Source: copySource + j.original, ID: "copy", SHA256: cmp.Or(sum, "none")}
+	}
+	return record{Source: j.src.String(), ID: sourceID(j.src), SHA256: sum}
 }
 
 func sourceID(src tdf.Source) string {

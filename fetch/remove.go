@@ -20,7 +20,7 @@ const removedName = reservedPrefix + "removed.json"
 // Remove removes a fetched program that was last used before olderThan. It returns the size of the removed files. It
 // removes the fetched files, the files that setup.sh created, and run.sh. It keeps the files that runs of the program
 // created, and the directories of these files. Remove keeps a program that was used within [UsedFor], a program that is
-// being fetched, and a directory made by hand.
+// being fetched, a program that has copies, and a directory made by hand. A copy is removed like a program.
 //
 // After an interrupted removal, the next Fetch fetches the program again, or the next Remove removes the remaining
 // files (docs/programs.md, "The record").
@@ -58,6 +58,9 @@ func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
 		return false, 0, err
 	}
 	defer root.Close()
+	if len(copiesOf(dir, program)) > 0 {
+		return false, 0, nil // they may have absolute paths of the original
+	}
 	removed, bytes, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
 		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if a link has replaced the directory, or if it contains new files

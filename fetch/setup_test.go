@@ -1,6 +1,7 @@
 package fetch
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -36,6 +37,29 @@ func TestSetupFails(t *testing.T) {
 			f := newFetcher(t)
 			write(t, f.Dir+"/prog/results/1.out", []byte("kept"))
 			fetchFails(t, f, src, "x.tar: "+tt.want)
+		})
+	}
+}
+
+// A failed setup.sh does not take away what others have put into the program's directory meanwhile.
+func TestSetupFailsBesideOthers(t *testing.T) {
+	for name, dirs := range map[string][]string{"a new directory": nil, "an existing one": {"data"}} {
+		t.Run(name, func(t *testing.T) {
+			f := newFetcher(t)
+			f.Outputs = "results"
+			want := map[string]string{"prog": "drwxr-xr-x", "prog/results": "drwxr-xr-x", "prog/results/1.out": `-rw-r--r-- "x\n"`}
+			for _, dir := range dirs {
+				must(t, os.MkdirAll(f.Dir+"/prog/"+dir, 0o755))
+				want["prog/"+dir] = "drwxr-xr-x"
+			}
+			others := ""
+			if os.Geteuid() == 0 {
+				others = "echo x >theirs; chown 65534 theirs; "
+				want["prog/theirs"] = `-rw-r--r-- "x\n"`
+			}
+			_, err := f.Fetch(t.Context(), "prog", source(t, setup(others+"mkdir made results; echo x >results/1.out; exit 1"), runItem))
+			checkFailed(t, err, "setup.sh: exit status 1")
+			checkSame(t, f.Dir, want)
 		})
 	}
 }

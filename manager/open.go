@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -50,11 +51,41 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	ctx, err = m.store.Once(ctx, "once-"+digest(key), digest(string(content)))
+	name := "once-" + digest(key)
+	within, err := m.store.Once(ctx, name, digest(string(content)), func() error { return m.checkNew(ctx, definitions) })
 	if err != nil {
 		return nil, err
 	}
-	return m.open(ctx, definitions, false)
+	tasks, err := m.open(within, definitions, false)
+	if err != nil && len(tasks) == 0 && isRefusal(err) {
+		err = errors.Join(err, m.store.Unrequest(ctx, name))
+	}
+	return tasks, err
+}
+
+// isRefusal reports whether an error says that nothing was done.
+func isRefusal(err error) bool {
+	switch tdf.CodeOf(err) {
+	case tdf.CodeInvalid, tdf.CodeNotFound, tdf.CodeConflict, tdf.CodeTaken, tdf.CodeForbidden, tdf.CodeFull:
+		return true
+	}
+	return false
+}
+
+// checkNew returns an error if tasks with these definitions cannot be opened.
+func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error {
+	all := m.properties(definitions)
+	err := tdf.ValidateAll(all)
+	if err == nil {
+		err = m.store.CheckDependencies(ctx, all)
+	}
+	if err == nil {
+		err = m.store.CheckPrograms(ctx, all)
+	}
+	if err != nil {
+		return fmt.Errorf("open tasks: %w", err)
+	}
+	return nil
 }
 
 func digest(text string) string {

@@ -89,6 +89,8 @@ type Round struct {
 	Error  string `json:"error,omitempty"`  // stderr, or why the program could not run
 	Tail   string `json:"tail,omitempty"`   // while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
 
+	TailEnd tdf.TailEnd `json:"-"` // where Tail ends
+
 	// OutputsRemoved is when the server removed Output, Error, Result and Tail, because of KeepOutputs. If it has removed
 	// outputs of several rounds, this is the last time. It is zero if it has not removed the outputs of this round.
 	OutputsRemoved time.Time `json:"outputs_removed,omitzero"`
@@ -179,7 +181,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		Number: n, TimedOut: r.TimedOutAt.Std(), Failed: r.FailedAt.Std(), Lost: r.LostAt.Std(),
 		Worker: r.Worker, Started: max(r.Started, r.Entered[tdf.Running]).Std(), Ended: endOf(t, n).Std(), Exit: r.Exit,
 		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
-		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
+		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: tdf.ParseTailEnd(r.TailEnd, r.Tail), OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
 		PID: r.PID, LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
 	}
 	if n < t.OutputsFrom {

@@ -116,6 +116,11 @@ func (t *packTree) read(r *tar.Reader) error {
 		if err := t.addHeader(h); err != nil {
 			return fmt.Errorf("entry %.100q: %w", h.Name, err)
 		}
+		if path.Clean(h.Name) == packScript {
+			if t.head, err = io.ReadAll(io.LimitReader(r, headBytes)); err != nil {
+				return err
+			}
+		}
 	}
 }
 

@@ -25,14 +25,15 @@ type Packed struct {
 	Name    string // the directory's name and the first digits of the archive's SHA-256; if files change, the name changes
 	Source  string // the program's source after it is stored: redis:SHA256
 	Archive []byte
-	Files   int   // number of files and links in the archive
-	Bytes   int64 // total size of the unpacked files
+	Files   int      // number of files and links in the archive
+	Bytes   int64    // total size of the unpacked files
+	LeftOut []string // directories of Python's tools, which are no part of a program
 }
 
 // Pack makes an archive of a program's directory (docs/tdf.md, "Programs"). The directory must contain run.sh.
 //
 // The same content gives the same archive. Pack stores no times, owners and permissions, except whether a file is
-// executable. It keeps symbolic links that stay inside the directory. It omits .git, the files that match .tdfignore,
+// executable. It keeps symbolic links that stay inside the directory. It omits .git, .venv, __pycache__, the files that match .tdfignore,
 // and the names that workers reserve. If the directory contains a file that workers could not unpack, the error names
 // this file. The archive can have at most 64 MiB.
 func Pack(dir string) (Packed, error) {
@@ -70,7 +71,7 @@ func newPacked(base string, archive []byte, t *packTree) Packed {
 	hash := hex.EncodeToString(sum[:])
 	return Packed{
 		Name: nameAfter(base) + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
-		Archive: archive, Files: t.files, Bytes: t.bytes,
+		Archive: archive, Files: t.files, Bytes: t.bytes, LeftOut: t.leftOut,
 	}
 }
 

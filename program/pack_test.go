@@ -139,9 +139,11 @@ func TestPackIgnores(t *testing.T) {
 	dir := plant(t, t.TempDir(), map[string]string{
 		"run.sh": packedScript, "a.o": "", "sub/b.o": "", "sub/keep": "k", "results/1": "", "sub/results/2": "r", "build": "", "x/build/y": "",
 		"top": "", "x/top": "t", "x/y/z.log": "", "x/z.log": "l",
-		".tdfignore": "# results of runs\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n",
+		".venv/bin/python": "->/usr/bin/python3", "sub/__pycache__/a.pyc": "", "dot": "",
+		".tdfignore": "\ufeff# results of runs\n\n*.o\n/results\nbuild/\r\n/top\nx/*/*.log\n./dot\n",
 	})
 	p := expect.Result(program.Pack(dir)).Value(t)
+	expect.Equal(t, strings.Join(p.LeftOut, " "), ".venv sub/__pycache__")
 	_, got := fetched(t, p)
 	var names []string
 	for name, text := range got {
@@ -157,6 +159,13 @@ func TestPackIgnores(t *testing.T) {
 	expect.Len(t, want, 0, "not packed")
 }
 
+// A run.sh that is a link inside the directory is packed as the file to which it leads.
+func TestPackFollowsRunSh(t *testing.T) {
+	dir := plant(t, t.TempDir(), map[string]string{"run.sh": "->lib/main.sh", "lib/main.sh": packedScript})
+	_, got := fetched(t, expect.Result(program.Pack(dir)).Value(t))
+	expect.Equal(t, got["run.sh"], got["lib/main.sh"][:1]+got["run.sh"][1:])
+}
+
 func TestPackRefuses(t *testing.T) {
 	script := func(more map[string]string) map[string]string {
 		more["run.sh"] = packedScript
@@ -169,8 +178,11 @@ func TestPackRefuses(t *testing.T) {
 		{map[string]string{"a": ""}, "contains no run.sh; workers run"},
 		{map[string]string{"p/run.sh": "x"}, "contains no run.sh; did you mean its subdirectory p?"},
 		{map[string]string{"run.sh": ""}, "run.sh is empty"},
-		{map[string]string{"run.sh/": ""}, "run.sh is not a regular file"},
-		{map[string]string{"run.sh": "->a", "a": "x"}, "run.sh is not a regular file"},
+		{map[string]string{"run.sh/": ""}, "run.sh is not a file"},
+		{map[string]string{"run.sh": "->../x"}, "escapes"},
+		{map[string]string{"run.sh": "\ufeff#!/bin/sh\n"}, "byte order mark"},
+		{map[string]string{"run.sh": "#!/bin/sh -e\r\n"}, "CRLF"},
+		{script(map[string]string{"a": "->b", "b": "->/usr/bin/python3"}), `a is a symbolic link to "b", which leads to b, a link to the absolute path "/usr/bin/python3"; list it in a .tdfignore`},
 		{script(map[string]string{"l": "->/etc/passwd"}), `l is a symbolic link to "/etc/passwd", which is an absolute path`},
 		{script(map[string]string{"l": "->../x"}), "which leads out of the directory"},
 		{script(map[string]string{"d/l": "->../../x"}), "which leads out of the directory"},

@@ -37,7 +37,7 @@ func readIgnore(root *os.Root) (ignore, error) {
 	var all ignore
 	lines := bufio.NewScanner(f)
 	for n := 1; lines.Scan(); n++ {
-		text := strings.TrimSpace(lines.Text())
+		text := strings.TrimSpace(strings.TrimPrefix(lines.Text(), "\ufeff"))
 		if text == "" || strings.HasPrefix(text, "#") {
 			continue
 		}
@@ -52,6 +52,9 @@ func readIgnore(root *os.Root) (ignore, error) {
 
 func parseIgnore(text string) (ignorePattern, error) {
 	glob, onlyDirs := strings.CutSuffix(text, "/")
+	if below, ok := strings.CutPrefix(glob, "./"); ok {
+		glob = "/" + below
+	}
 	p := ignorePattern{glob: strings.TrimPrefix(glob, "/"), path: strings.Contains(glob, "/"), onlyDirs: onlyDirs}
 	_, err := path.Match(p.glob, "")
 	switch {

@@ -15,11 +15,14 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf/internal/firstline"
 )
 
 const (
 	packScript     = "run.sh"
 	reservedPrefix = ".tdf-" // prefix of names that workers reserve for their own files
+	headBytes      = 256     // of run.sh, in which the kernel looks for an interpreter
 )
 
 // Default limits of workers (docs/programs.md, "Limits").
@@ -34,6 +37,8 @@ type packTree struct {
 	entries map[string]packEntry
 	files   int // number of files and links
 	bytes   int64
+	head    []byte   // the beginning of run.sh
+	leftOut []string // what isUsuallyLeftOut names
 }
 
 type packEntry struct {
@@ -55,6 +60,12 @@ func readPackTree(root *os.Root) (*packTree, error) {
 		case err != nil:
 			return err
 		case name == ".":
+			return nil
+		case isUsuallyLeftOut(name):
+			t.leftOut = append(t.leftOut, name)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
 			return nil
 		case leftOut(name) || ignored.match(name, d.IsDir()):
 			if d.IsDir() {
@@ -79,6 +90,13 @@ func readPackTree(root *os.Root) (*packTree, error) {
 	return t, t.checkLinks()
 }
 
+// isUsuallyLeftOut reports whether a directory is made by tools in each copy of a program: an environment of Python has absolute paths, and a cache of
+// Python would change the program's name with each run.
+func isUsuallyLeftOut(name string) bool {
+	base := path.Base(name)
+	return base == ".venv" || base == "__pycache__"
+}
+
 func leftOut(name string) bool {
 	base := path.Base(name)
 	return base == ".git" || name == ignoreFile || strings.HasPrefix(base, reservedPrefix)
@@ -92,6 +110,9 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 		return fmt.Errorf("%w; list files that the program does not need in a .tdfignore", errTooManyEntries)
 	}
 	info, err := d.Info()
+	if err == nil && name == packScript {
+		info, err = root.Stat(name) // a link inside the directory stands for its file
+	}
 	if err != nil {
 		return err
 	}
@@ -110,12 +131,28 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 			e.mode = 0o755
 		}
 		t.bytes += e.size
+		if name == packScript {
+			if err := t.readHead(root); err != nil {
+				return err
+			}
+		}
 	default:
 		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a .tdfignore")
 	}
 	t.files++
 	t.entries[name] = e
 	return nil
+}
+
+// readHead reads the beginning of run.sh.
+func (t *packTree) readHead(root *os.Root) error {
+	f, err := root.Open(packScript)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	t.head, err = io.ReadAll(io.LimitReader(f, headBytes))
+	return err
 }
 
 var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack", mostEntries)
@@ -138,11 +175,11 @@ func (t *packTree) checkRunScript() error {
 	case !ok:
 		return errors.New("the directory contains no run.sh; workers run ./run.sh with the task's input")
 	case !e.mode.IsRegular():
-		return errors.New("run.sh is not a regular file")
+		return errors.New("run.sh is not a file")
 	case e.size == 0:
 		return errors.New("run.sh is empty")
 	}
-	return nil
+	return firstline.Check(t.head)
 }
 
 func (t *packTree) hasRunScriptBelow() string {
@@ -206,8 +243,11 @@ func (t *packTree) follow(name string) error {
 			if links++; links > maxLinks {
 				return errors.New("leads in a circle")
 			}
+			if filepath.IsAbs(e.link) && at != name {
+				return fmt.Errorf("leads to %s, a link to the absolute path %q; list it in a .tdfignore, or use a relative path", at, e.link)
+			}
 			if filepath.IsAbs(e.link) {
-				return errors.New("is an absolute path; use a relative path")
+				return errors.New("is an absolute path; list the link in a .tdfignore, or use a relative path")
 			}
 			todo = append(strings.Split(e.link, "/"), todo...)
 		}

@@ -119,7 +119,7 @@ func TestRepeatedRequestsCountOnce(t *testing.T) {
 	other := connect(t, s.Addr, s.Keys.Namespace())
 	for _, by := range []*Store{s, other, s} {
 		by.KeepCounts()
-		ctx := expect.Result(by.Once(t.Context(), "request", "content")).Value(t)
+		ctx := expect.Result(by.Once(t.Context(), "request", "content", func() error { return nil })).Value(t)
 		keyed := define("y")
 		keyed.Unique = "k"
 		expect.Result(by.Open(ctx, "m", define("x"))).OK(t)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ClaimRequest asks for tasks for a worker.
@@ -337,17 +338,23 @@ const requestContent = "content"
 
 // Once returns a context for calls that open tasks. If these calls were made before, with the same name and content and within a day, Redis repeats its
 // answers, also if another client made them. It carries out the calls that it has refused, or that were not made. The name must be unknown to others,
-// or contain who asks. If the content differs, the error is [ErrOtherRequest].
-func (s *Store) Once(ctx context.Context, name, content string) (context.Context, error) {
+// or contain who asks. If the content differs, the error is [ErrOtherRequest]. Before Redis stores a new request, Once calls check, and returns its error.
+// A full Redis stores none. The caller must call [Store.Unrequest] for a request that Redis has refused.
+func (s *Store) Once(ctx context.Context, name, content string, check func() error) (context.Context, error) {
 	key := s.Keys.Calls(name)
-	err := s.BestEffort(ctx, "store a request", func(p redis.Pipeliner) {
-		p.HSetNX(ctx, key, requestContent, content)
-		p.Do(ctx, "EXPIRE", key, strconv.Itoa(requestLife))
-	})
-	if err != nil {
-		return nil, err
+	read := func() (map[string]string, error) {
+		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, key) })
 	}
-	fields, err := conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, key) })
+	fields, err := read()
+	if err == nil && fields[requestContent] == "" {
+		if err = check(); err == nil {
+			commands := []any{"HSETNX", 2, requestContent, content, "EXPIRE", 1, requestLife}
+			_, err = s.Run(ctx, "store a request", lua.Storing, []string{key, key}, commands, conn.Anything)
+		}
+		if err == nil {
+			fields, err = read() // another client may have stored the request meanwhile
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -366,6 +373,12 @@ func (s *Store) Once(ctx context.Context, name, content string) (context.Context
 		}
 	}
 	return conn.Within(ctx, r), nil
+}
+
+// Unrequest removes what [Store.Once] has stored of a request, unless a call of it has succeeded.
+func (s *Store) Unrequest(ctx context.Context, name string) error {
+	_, err := s.Run(ctx, "remove a request", lua.Unrequest, []string{s.Keys.Calls(name)}, nil, conn.IsText)
+	return err
 }
 
 // hasSucceeded reports whether the answer of a script says that it has carried out a unit.

@@ -44,6 +44,16 @@ func TestConnectRefuses(t *testing.T) {
 			r.Password, r.DB = "right", 7
 			return r
 		}},
+		{name: "a cluster", words: "it runs in cluster mode", redis: func() config.Redis {
+			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r.DB = 0
+			return r
+		}},
+		{name: "a cluster, and a database", words: "it runs in cluster mode", redis: func() config.Redis {
+			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r.DB = 1
+			return r
+		}},
 		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
 		{
 			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
@@ -155,6 +165,12 @@ func TestFullRedis(t *testing.T) {
 	expect.Compare(t, left, "<=", followLife)
 	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
+	before = dump(t, s)
+	_, _, err = again.TakeName(t.Context(), WorkerInfo{Name: "h", OverHTTP: true}, PriorOwner{})
+	expect.FailsWith(t, err, conn.ErrFull)
+	_, err = again.Once(t.Context(), "once-k", "content", func() error { return nil })
+	expect.FailsWith(t, err, conn.ErrFull)
+	expect.Equal(t, changed(t, before, dump(t, s)), "", "what a client may write at will")
 }
 
 // If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together

@@ -24,12 +24,18 @@ const (
 
 // wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of at
 // least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties with
-// unknown names.
-func (s *Store) wholeHashes(ctx context.Context, ids []int64, most int) (hashes []tdf.Hash, tooLong []error, err error) {
+// unknown names. It always leaves out the texts of the rounds before the round from.
+func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []tdf.Hash, tooLong []error, err error) {
 	tooLong = make([]error, len(ids))
-	err = s.eachHash(ctx, ids, most, validLength, func(_ int64, h tdf.Hash, lengths map[string]int) error {
+	limit := func(name string) int {
+		if isTextBefore(from, name) {
+			return unknownProperty
+		}
+		return validLength(name)
+	}
+	err = s.eachHash(ctx, ids, most, limit, func(_ int64, h tdf.Hash, lengths map[string]int) error {
 		for _, name := range slices.Sorted(maps.Keys(lengths)) {
-			if validLength(name) != unknownProperty {
+			if limit(name) != unknownProperty {
 				tooLong[len(hashes)] = firstError(tooLong[len(hashes)], tooLongError(name, int64(lengths[name])))
 			}
 		}

@@ -35,6 +35,7 @@ type WorkerInfo struct {
 	Runs                []int64 // the ids of the tasks that the worker runs
 	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
 	Offer               tdf.Offer
+	OverHTTP            bool // a client of the HTTP API; a full Redis refuses its registration
 	InProcess           bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this client.
@@ -242,7 +243,11 @@ func (s *Store) callHeartbeat(
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
 	args = append(args, fields...)
-	reply, err := s.Run(ctx, "register worker "+w.Name, lua.Heartbeat, keys, args, heartbeatForm)
+	script := lua.Heartbeat
+	if w.OverHTTP {
+		script = lua.Register
+	}
+	reply, err := s.Run(ctx, "register worker "+w.Name, script, keys, args, heartbeatForm)
 	if err != nil {
 		return a, err
 	}

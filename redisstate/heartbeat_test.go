@@ -154,19 +154,20 @@ func TestLiveReports(t *testing.T) {
 			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}
-		tail, progress, checkpoint := "out\x00\xff", "0.25 a quarter", "\x00here"
-		report(LiveReport{Tail: &tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
+		tail, progress, checkpoint := &tdf.Tail{Text: "out\x00\xff", TailEnd: tdf.TailEnd{All: 7000, Stdout: 6999, Stderr: -1}}, "0.25 a quarter", "\x00here"
+		report(LiveReport{Tail: tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
 		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
 		got := task(t, s, 1)
 		r := got.Current()
-		expect.Equal(t, r.Tail, tail)
+		expect.Equal(t, r.Tail, tail.Text)
+		expect.Equal(t, tdf.ParseTailEnd(r.TailEnd, r.Tail), tail.TailEnd)
 		expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
 		expect.Equal(t, got.Checkpoint, checkpoint)
 		must(t, s.Follow(t.Context(), 1))
 		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
 		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
-		if r := task(t, s, 1).Current(); r.Tail != "" || r.Progress.Fraction != 0.25 {
+		if r := task(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
 			t.Errorf("%+v", r)
 		}
 		mustSettle(t, s, 1)

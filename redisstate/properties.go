@@ -161,6 +161,7 @@ var roundProperties = []property{
 	{tdf.RoundOutput, unbounded},
 	{tdf.RoundError, unbounded},
 	{tdf.RoundTail, unbounded},
+	{tdf.RoundTailEnd, unbounded},
 	{"result", unbounded},
 }
 
@@ -208,6 +209,13 @@ const (
 
 // unknownProperty is returned as the length limit of a property that no valid task has.
 const unknownProperty = -1
+
+// isTextBefore reports whether the name is that of a text of a round before the round from.
+func isTextBefore(from int, name string) bool {
+	number, ofRound, _ := strings.Cut(name, ":")
+	n, err := strconv.Atoi(number)
+	return err == nil && n < from && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError, "result", tdf.RoundTail}, ofRound)
+}
 
 // validLength returns the maximum length of the property with this name, or unknownProperty.
 func validLength(name string) int {

@@ -18,6 +18,9 @@ type Want struct {
 	Fields Fields
 	Rounds Rounds // the rounds that are read if Fields includes Facts
 
+	// TextsFrom is the number of the first round whose texts Whole includes.
+	TextsFrom int
+
 	// Keep reports whether a task is selected, after its Fields were read. A nil Keep selects all tasks. If Keep does
 	// not select a task, its Stored.Task is nil.
 	Keep func(*tdf.Task) bool
@@ -146,7 +149,7 @@ const readTasks = "read tasks"
 // readHashes reads the properties of each task that want.Fields includes.
 func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
 	if want.Fields&Whole != 0 {
-		return s.wholeHashes(ctx, ids, cmp.Or(want.MaxBytes, math.MaxInt))
+		return s.wholeHashes(ctx, ids, cmp.Or(want.MaxBytes, math.MaxInt), want.TextsFrom)
 	}
 	hashes, tooLong = make([]tdf.Hash, len(ids)), make([]error, len(ids))
 	for i := range hashes {
@@ -281,6 +284,11 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	}
 	if w.Fields&Whole != 0 {
 		x.Task, x.Invalid = tdf.ParseTask(id, h)
+		for n, r := range x.Task.Rounds {
+			if n < w.TextsFrom {
+				r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+			}
+		}
 	} else {
 		x.Task, x.Invalid = tdf.ParseSummary(id, h)
 		r := x.Task.Current()
@@ -380,6 +388,7 @@ var textFields = []textField{
 	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
 	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
 	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
+	{tdf.TextTail, tdf.RoundTailEnd, func(_ *tdf.Task, r *tdf.Round) *string { return &r.TailEnd }},
 }
 
 // each calls the function do once per text, with the name of the text's property.

@@ -36,7 +36,7 @@ type Renewal struct {
 // A LiveReport is a worker's report about a running round. If a field is nil or 0, the property in Redis stays
 // unchanged.
 type LiveReport struct {
-	Tail       *string     // the last output of the program
+	Tail       *tdf.Tail   // the last output of the program
 	Silent     tdf.Seconds // time since the program's last output; ignored if Tail is nil
 	PID        int         // process id of run.sh; 0 if it was reported before
 	Progress   *string     // a number from 0 to 1, a space, and a text
@@ -109,7 +109,10 @@ func renewalBatch(renewals []Renewal) int {
 
 func (r *LiveReport) size() int {
 	bytes := 0
-	for _, text := range []*string{r.Tail, r.Progress, r.Checkpoint} {
+	if r.Tail != nil {
+		bytes = len(r.Tail.Text)
+	}
+	for _, text := range []*string{r.Progress, r.Checkpoint} {
 		if text != nil {
 			bytes += len(*text)
 		}
@@ -174,11 +177,16 @@ func addRenewal(e *conn.Args, r *Renewal) {
 
 func (r *LiveReport) fields(round int) []tdf.Field {
 	var fields []tdf.Field
+	if r.Tail != nil {
+		fields = []tdf.Field{
+			{Name: tdf.RoundField(round, tdf.RoundTail), Value: r.Tail.Text},
+			{Name: tdf.RoundField(round, tdf.RoundTailEnd), Value: r.Tail.TailEnd.String()},
+		}
+	}
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{
-		{tdf.RoundField(round, tdf.RoundTail), r.Tail},
 		{tdf.RoundField(round, tdf.RoundProgress), r.Progress},
 		{tdf.FieldCheckpoint, r.Checkpoint},
 	} {

@@ -78,6 +78,18 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	return settings, invalid, info.Memory(), nil
 }
 
+// ErrRoundsOpenNothing means that the rounds of the namespace may open no tasks.
+var ErrRoundsOpenNothing = tdf.NewError(tdf.CodeForbidden, "the setting "+tdf.SettingRoundsOpen+" of the namespace is no")
+
+// RoundsOpen returns [ErrRoundsOpenNothing] if rounds may open no tasks.
+func (s *Store) RoundsOpen(ctx context.Context) error {
+	settings, _, err := s.known(ctx, roomForOpens)
+	if err == nil && !settings.RoundsOpen {
+		return ErrRoundsOpenNothing
+	}
+	return err
+}
+
 // ChangeSetting changes a setting of the namespace. This client obeys the new value at once, and all others within some seconds.
 func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	settings := tdf.DefaultSettings()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"math/bits"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -19,7 +20,8 @@ type Grid struct {
 type axis struct {
 	name  string
 	spans []span
-	count int64 // number of values
+	ends  []int64 // the number of values up to the end of each span
+	count int64   // number of values
 }
 
 // maxPoints is the maximum number of points of a grid. Redis could not store so many tasks.
@@ -34,23 +36,23 @@ const maxPoints = 1_000_000_000_000
 //   - 1-10 and 1:10 are errors, because most users mean ranges by them. Within quotes, they are text.
 func ParseGrid(text string) (*Grid, error) {
 	if !utf8.ValidString(text) {
-		return nil, fmt.Errorf("parse grid %q: %w", text, errNotUTF8)
+		return nil, fmt.Errorf("parse grid %.1000q: %w", text, errNotUTF8)
 	}
 	g := &Grid{names: nameSet{}}
 	words, err := splitGrid(text)
 	if err != nil {
-		return nil, fmt.Errorf("parse grid %q: %w", text, err)
+		return nil, fmt.Errorf("parse grid %.1000q: %w", text, err)
 	}
 	for _, w := range words {
 		if err := g.add(w); err != nil {
-			return nil, fmt.Errorf("parse grid %q: %w", text, err)
+			return nil, fmt.Errorf("parse grid %.1000q: %w", text, err)
 		}
 	}
 	if len(g.axes) == 0 {
 		return nil, errors.New("parse grid: the grid is empty; write parameters such as a=1..10 b=x,y")
 	}
 	if g.Len() > maxPoints {
-		return nil, fmt.Errorf("parse grid %q: more than %d points", text, int64(maxPoints))
+		return nil, fmt.Errorf("parse grid %.1000q: more than %d points", text, int64(maxPoints))
 	}
 	return g, nil
 }
@@ -90,13 +92,9 @@ func (g *Grid) row(n int64) Row {
 }
 
 func (a *axis) value(i int64) string {
-	for _, s := range a.spans {
-		if i < s.count {
-			return s.value(i)
-		}
-		i -= s.count
-	}
-	panic("sweep: value index out of range")
+	at, _ := slices.BinarySearch(a.ends, i+1)
+	s := &a.spans[at]
+	return s.value(i - (a.ends[at] - s.count))
 }
 
 func (g *Grid) add(w gridWord) error {
@@ -116,6 +114,7 @@ func (g *Grid) add(w gridWord) error {
 		if a.count += s.count; a.count > maxPoints {
 			return fmt.Errorf("%s has more than %d values", a.name, int64(maxPoints))
 		}
+		a.ends = append(a.ends, a.count)
 	}
 	g.axes = append(g.axes, a)
 	return nil

@@ -115,7 +115,7 @@ func (p *Param) checkText() error {
 
 func checkInput(input string) (string, error) {
 	if len(input) > tdf.MaxInput {
-		return "", fmt.Errorf("the input has %d bytes; a program accepts at most %d", len(input), tdf.MaxInput)
+		return "", fmt.Errorf("the input has more than %d bytes, which no program accepts", tdf.MaxInput)
 	}
 	return input, nil
 }

@@ -22,16 +22,19 @@ type part struct {
 
 // ParseTemplate parses a template. It returns an error if no row could turn the template into a valid input.
 func ParseTemplate(text string) (*Template, error) {
+	if len(text) > tdf.MaxInput {
+		return nil, fmt.Errorf("parse template: it has %d bytes; want at most %d", len(text), tdf.MaxInput)
+	}
 	p := parser{rest: text}
 	for p.rest != "" {
 		if err := p.step(); err != nil {
-			return nil, fmt.Errorf("parse template %q: %w", text, err)
+			return nil, fmt.Errorf("parse template %.1000q: %w", text, err)
 		}
 	}
 	t := &Template{append(p.parts, part{text: p.text.String()})}
 	trial := t.fill(func(p part) string { return p.within.quote("x") })
 	if _, err := tdf.SplitInput(trial); err != nil {
-		return nil, fmt.Errorf("parse template %q: %w", text, err)
+		return nil, fmt.Errorf("parse template %.1000q: %w", text, err)
 	}
 	return t, nil
 }
@@ -154,6 +157,9 @@ func (p *part) put(value string) string {
 func (t *Template) fill(value func(part) string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
+		if b.Len() > tdf.MaxInput { // no program accepts it, and few places could make it very large
+			break
+		}
 		b.WriteString(p.text)
 		if p.name != "" {
 			b.WriteString(value(p))

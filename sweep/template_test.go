@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -75,7 +76,7 @@ func TestFillRefuses(t *testing.T) {
 	}{
 		{rowOf("b", "1", "c", "2"), "no parameter a; the parameters are b, c"},
 		{rowOf("a", "x\x00y"), "a contains a NUL byte"},
-		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has 131072 bytes; a program accepts at most 131071"},
+		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has more than 131071 bytes"},
 	} {
 		_, err := tm.Fill(&c.row)
 		checkError(t, "filling", err, c.want)
@@ -84,6 +85,27 @@ func TestFillRefuses(t *testing.T) {
 			checkError(t, "words", err, c.want)
 		}
 	}
+}
+
+// A small template and a small row do not make a large text, and a grid with many values costs no search through them.
+func TestSmallTextsThatGrow(t *testing.T) {
+	places := expect.Result(ParseTemplate(strings.Repeat("{a}", tdf.MaxInput/3))).Value(t)
+	row := rowOf("a", strings.Repeat("x", 4000))
+	expect.Compare(t, bytesOf(func() { expect.Result(places.Fill(&row)).Fails(t, "more than") }), "<", 2<<20, "bytes of memory for a template")
+	expect.Result(ParseTemplate(strings.Repeat("{a}", tdf.MaxInput))).Fails(t, "want at most")
+	g := expect.Result(ParseGrid("a=" + strings.Repeat("1..2,", 1000) + "x b=1..2")).Value(t)
+	expect.Equal(t, g.row(2 * 2000).Params[0].Text, "x")
+	expect.Equal(t, g.row(2 * 1999).Params[0].Text, "2")
+	expect.Equal(t, g.row(2 * 1998).Params[0].Text, "1")
+}
+
+// bytesOf returns how many bytes a function allocates.
+func bytesOf(do func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	do()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
 }
 
 func TestWords(t *testing.T) {

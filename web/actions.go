@@ -85,7 +85,7 @@ func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*out[done],
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.task(ctx, c, in.ID)
+	t, err := a.summary(ctx, c, in.ID)
 	if err != nil {
 		return nil, err
 	}

@@ -5,11 +5,11 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 // Bounds of the JSON in a body. With them, the values of a body need at most a few times as much memory as its text.
@@ -52,16 +52,17 @@ func checkShape(body []byte) error {
 
 // A share is the part of the memory for bodies that a call uses. The call must return it.
 type share struct {
-	left  *atomic.Int64 // bytes that no call uses
+	of    *pool.Pool
+	key   string // of the token
 	taken int64
 }
 
-// read reads a body into memory. The error is errBusy if there is no memory for it.
+// read reads a body into memory. The error is a problem if there is no memory for it, or if the token has its share.
 func (s *share) read(body io.Reader) ([]byte, error) { return io.ReadAll(&shareReader{body, s}) }
 
 // readBody reads the body of a call. The error is a problem, and the connection then ends, because the rest of the body is not worth reading.
 func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, longest time.Duration, kinds []string) (body []byte, err error) {
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(2 * longest)) // an error means that there is no connection, as in tests
+	callOf(r.Context()).body.mustEndIn(2 * longest)
 	if err = checkType(r, kinds); err == nil {
 		body, err = s.read(http.MaxBytesReader(w, r.Body, limit))
 	}
@@ -72,11 +73,10 @@ func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, lo
 		w.Header().Set("Connection", "close")
 		return nil, bodyProblem(err)
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Time{}) // otherwise, it would end the call
 	return body, nil
 }
 
-func (s *share) giveBack() { s.left.Add(s.taken) }
+func (s *share) giveBack() { s.of.Return(s.key, s.taken) }
 
 type shareReader struct {
 	io.Reader
@@ -85,9 +85,9 @@ type shareReader struct {
 
 func (r *shareReader) Read(b []byte) (int, error) {
 	n, err := r.Reader.Read(b)
-	r.taken += int64(n)
-	if r.left.Add(-int64(n)) < 0 {
-		return n, errBusy
+	if full := r.of.Take(r.key, int64(n)); full != nil {
+		return 0, poolProblem(full)
 	}
+	r.taken += int64(n)
 	return n, err
 }

@@ -1,12 +1,14 @@
 package web
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 func TestShapeOfBody(t *testing.T) {
@@ -49,13 +51,17 @@ func TestBodiesThatGrow(t *testing.T) {
 // All bodies together have a bound. When a call has ended, its part is free again.
 func TestMemoryForBodies(t *testing.T) {
 	s := newSite(t, Options{})
-	s.bodies.Store(1000)
+	s.bodies = pool.New(1000)
 	body := `[` + plain + strings.Repeat(" ", 1000) + `]`
 	for range 3 {
-		got := s.as(access.Operator, 503, "POST", "/api/v1/tasks", body)
+		got := s.as(access.Operator, 429, "POST", "/api/v1/tasks", body)
 		expect.True(t, got.Header.Get("Retry-After") != "", "no Retry-After", got.text)
 		s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 		s.as(access.Operator, 422, "POST", "/api/v1/tasks", "{")
 	}
-	expect.Equal(t, s.bodies.Load(), 1000, "bytes are left")
+	expect.Equal(t, s.bodies.Taken(), 0, "bytes are taken")
+	for of, n := range []int64{500, 250, 125, 62, 31, 16} { // each token may have half of the rest
+		expect.NoError(t, s.bodies.Take(fmt.Sprint(of), n))
+	}
+	s.as(access.Operator, 429, "POST", "/api/v1/tasks", plain)
 }

@@ -126,7 +126,7 @@ func TestSweeps(t *testing.T) {
 	s := newSite(t, Options{})
 	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
 	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
-	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1}`, got.text)
+	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1,"fail_on":"stderr"}`, got.text)
 	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
 	expect.Equal(t, task.Input, "--rate 0.1 'a b'")
 	expect.Equal(t, task.Meta, `{"rate":0.1,"mode":"a b"}`)
@@ -136,7 +136,7 @@ func TestSweeps(t *testing.T) {
 	expect.Contains(t, s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", "").text, `"closed":true`)
 	s.as(access.Submitter, 409, "POST", path, "rate,mode\n1,2\n", "Content-Type: text/csv")
 	got = s.as(access.Submitter, 200, "POST", path+"&extend=true", `{"rate":0.1,"mode":"a b"}`+"\n"+`{"rate":7,"mode":"x"}`, "Content-Type: "+jsonLines)
-	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":1,"known":1,"repeated":0}`, got.text)
+	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":1,"known":1,"repeated":0,"fail_on":"stderr"}`, got.text)
 	var rows strings.Builder
 	for i := range 1000 {
 		fmt.Fprintf(&rows, "%d\n", i)
@@ -254,7 +254,7 @@ func TestSlowLines(t *testing.T) {
 	expect.Equal(t, last.Error.Code, tooSlow)
 	expect.Equal(t, last.Line, 2)
 	expect.Equal(t, last.Opened, 1)
-	expect.Len(t, d.Reads.Left(), 2, "deadlines of lines")
+	expect.Len(t, d.Reads.Left(), 3, "the deadline of the gate, and those of lines")
 	for _, left := range d.Reads.Left() {
 		expect.Compare(t, left, "<=", lineTime)
 	}

@@ -25,13 +25,13 @@ func (a *api) addDashboard() {
 // Act makes a request a call of the holder of a token.
 func (p panel) Act(r *http.Request, t access.Token) (*manager.Manager, error) {
 	c := callOf(r.Context())
-	c.token, c.manager = t, p.managerOf(t.Holder())
-	return c.manager, tooManyCalls(p.perToken.take(t.Holder(), p.clock()))
+	err := p.actAs(c, t)
+	return c.manager, err
 }
 
 // MayTry counts a try to log in.
 func (p panel) MayTry(r *http.Request) error {
-	return tooManyCalls(p.logins.take(addressOf(r.RemoteAddr), p.clock()))
+	return tooManyCalls(p.logins.take(AddressOf(r.RemoteAddr), p.clock()))
 }
 
 // Problem returns how to tell the user about an error.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -17,7 +18,8 @@ import (
 type eventHub struct {
 	*api
 	pause, heartbeat time.Duration
-	catching         chan struct{} // holds an element for each client that catches up
+	catching         chan struct{} // holds an element for each client that reads what it has missed
+	followed         *pool.Pool    // of tasks whose outputs clients follow, by token
 
 	mu          sync.Mutex
 	subscribers map[*subscriber]bool
@@ -37,7 +39,7 @@ type follow struct {
 
 func newEventHub(a *api) *eventHub {
 	return &eventHub{
-		api: a, pause: eventsPause, heartbeat: eventsHeartbeat, catching: make(chan struct{}, catchingUp),
+		api: a, pause: eventsPause, heartbeat: eventsHeartbeat, catching: make(chan struct{}, catchingUp), followed: pool.New(maxFollowed),
 		subscribers: map[*subscriber]bool{}, follows: map[int64]*follow{},
 	}
 }
@@ -60,8 +62,10 @@ func (h *eventHub) join(ctx context.Context, s *subscriber) (leave func(), err e
 func (h *eventHub) add(s *subscriber) (begun chan struct{}, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if s.kinds[outputEvents] && len(h.follows)+len(s.ids) > maxFollowed {
-		return nil, errBusy
+	if s.kinds[outputEvents] {
+		if err := h.followed.Take(s.who, int64(len(s.ids))); err != nil {
+			return nil, poolProblem(err)
+		}
 	}
 	if h.begun == nil {
 		ctx, stop := context.WithCancel(context.Background())
@@ -87,6 +91,7 @@ func (h *eventHub) remove(s *subscriber) {
 	defer h.mu.Unlock()
 	delete(h.subscribers, s)
 	if s.kinds[outputEvents] {
+		h.followed.Return(s.who, int64(len(s.ids)))
 		for id := range s.ids {
 			if f := h.follows[id]; f.clients == 1 {
 				f.stop()
@@ -274,7 +279,7 @@ func (h *eventHub) follow(ctx context.Context, id int64) {
 	for ctx.Err() == nil {
 		t, r, err := h.admin.CurrentRound(ctx, id)
 		if err == nil && !admin.RoundEnded(t, r.Number) {
-			for part, err := range h.admin.FollowOutput(ctx, t, r, false) {
+			for part, err := range h.admin.FollowOutput(ctx, t, r) {
 				if err != nil {
 					break // the loop tries again
 				}

@@ -19,7 +19,7 @@ const (
 	eventsQueued    = 1000        // for one client; a client that is further behind is cut off
 	eventsHeartbeat = 15 * time.Second
 	maxEventIDs     = 100    // tasks that one client names
-	maxFollowed     = 200    // tasks whose output clients follow
+	maxFollowed     = 200    // tasks whose output clients follow; a token may have a share of them
 	maxCaughtUp     = 20_000 // changes that a client may have missed
 	catchingUp      = 4      // clients that read what they have missed at the same time
 	progressAtOnce  = 300    // running tasks whose progress one look reads
@@ -117,6 +117,7 @@ type subscriber struct {
 	ids   map[int64]bool // empty for all tasks
 	group string         // "" for all groups
 	owner string         // "" for all owners
+	who   string         // the holder of the token
 	kinds map[string]bool
 	queue chan *event
 	cut   chan struct{} // closed when the queue was full
@@ -149,7 +150,7 @@ func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscr
 		in.Types = []string{stateEvents, progressEvents}
 	}
 	s := &subscriber{
-		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), kinds: setOf(in.Types), queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
+		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), who: c.token.Holder(), kinds: setOf(in.Types), queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
 	}
 	if in.Group != "" {
 		if err := checkGroup(c, in.Group); err != nil {
@@ -251,19 +252,19 @@ func (s *stream) send(queue chan *event, text string) error {
 func (a *api) catchUp(to *stream, s *subscriber, since tdf.Time) error {
 	ctx, cancel := context.WithTimeout(to.ctx, 10*a.Timeout)
 	defer cancel()
-	select {
-	case a.events.catching <- struct{}{}:
-		defer func() { <-a.events.catching }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 	changes := a.admin.Changes(since.Std())
 	for n, more := 0, true; more; {
-		var found []admin.Change
-		var err error
-		if found, more, err = changes.Next(ctx); err != nil {
+		select { // only while it reads: a client that reads slowly delays no other
+		case a.events.catching <- struct{}{}:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		found, next, err := changes.Next(ctx)
+		<-a.events.catching
+		if err != nil {
 			return err
 		}
+		more = next
 		text := ""
 		if changes.Lost {
 			text = string(gap("the clock of Redis was set back").frame)

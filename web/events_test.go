@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -90,8 +91,7 @@ func TestEvents(t *testing.T) {
 	}
 	second := h.claim()
 	output := s.listen(server, access.Submitter, "?ids=2&types=output")
-	text := "one\n"
-	h.report(second, redisstate.LiveReport{Tail: &text})
+	h.report(second, redisstate.LiveReport{Tail: testspace.Tail("one\n")})
 	output.until(`output {"id":2,"round":0,"text":"one\n"`)
 	h.end(second, tdf.Result{Output: "one\ntwo\n", Exit: "0"})
 	output.until(`output {"id":2,"round":0,"text":"two\n","ended":true}`)
@@ -233,4 +233,46 @@ func TestEventHeartbeat(t *testing.T) {
 	expect.True(t, !ids[""], ids)
 	expect.Compare(t, len(ids), ">=", 5)
 	l.stop()
+}
+
+// A blocking is an answer whose parts after the first wait until the test ends.
+type blocking struct {
+	*httptest.ResponseRecorder
+	parts   int
+	blocked chan<- struct{}
+	end     <-chan struct{}
+}
+
+func (b *blocking) Flush() {
+	if b.parts++; b.parts > 1 {
+		select {
+		case b.blocked <- struct{}{}:
+		case <-b.end:
+		}
+		<-b.end
+	}
+}
+
+// Clients that do not read what they have missed delay no other client, and a token cannot follow all outputs.
+func TestSharesOfEvents(t *testing.T) {
+	s := newSite(t, Options{})
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+	ctx, end := context.WithCancel(t.Context())
+	blocked := make(chan struct{})
+	var calls sync.WaitGroup
+	for range catchingUp {
+		calls.Go(func() {
+			r := webtest.Call(ctx, s.tokens[access.Operator], "GET", base+"/events", "", "Last-Event-ID: 1")
+			s.ServeHTTP(&blocking{httptest.NewRecorder(), 0, blocked, ctx.Done()}, r)
+		})
+	}
+	for range catchingUp {
+		<-blocked
+	}
+	expect.Len(t, s.events.catching, 0, "places of clients that catch up")
+	end()
+	calls.Wait()
+	expect.NoError(t, s.events.followed.Take("token operator", maxFollowed/2))
+	s.as(access.Operator, 429, "GET", base+"/events?types=output&ids=1", "")
+	s.as(access.Viewer, 200, "GET", base+"/events?types=output&ids=1", "")
 }

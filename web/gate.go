@@ -1,9 +1,11 @@
 package web
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
@@ -17,13 +19,15 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
 // A call is one call of the API.
 type call struct {
 	http.ResponseWriter
 	request *http.Request
-	release func() // frees the place of the call
+	body    *clientBody
+	release func() // frees the place of the call; may be called several times
 	id      string // correlation id
 	token   access.Token
 	manager *manager.Manager // writes the name of the token into the logs of tasks
@@ -48,10 +52,15 @@ func callOf(ctx context.Context) *call { return ctx.Value(callKey{}).(*call) }
 func (c *call) rights() access.Rights { return c.token.Role.Rights() }
 
 func (c *call) WriteHeader(status int) {
-	if c.status == 0 && c.later == nil {
-		c.status = status
-		c.ResponseWriter.WriteHeader(status)
+	if c.status != 0 || c.later != nil {
+		return
 	}
+	c.status = status
+	if c.token.Name == "" {
+		c.release() // the answer is ready, and a client without a token keeps no place while it reads the answer
+	}
+	c.body.mustEndIn(lingerTime)
+	c.ResponseWriter.WriteHeader(status)
 }
 
 func (c *call) Write(b []byte) (int, error) {
@@ -70,16 +79,56 @@ func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 // writeTime is how long the client may take to read the answer, in addition to the time of the call.
 const writeTime = time.Minute
 
+// Bounds of clients that send slowly. Routes that read large bodies have their own.
+const (
+	bodyTime   = 10 * time.Second // for a body
+	lingerTime = time.Second      // for the rest of a body that nobody reads, after which the connection ends
+	maxEarly   = 16 << 10         // bytes of a body that is read before its call has a place
+)
+
+// maxProbes is how many calls of /readyz run at the same time, in places of their own.
+const maxProbes = 100
+
+// A clientBody is the body of a call. The client must send it before a deadline, which ends with the body: it would otherwise end the call.
+type clientBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+	free    bool // there is nothing left, or the route sets the deadlines
+}
+
+func newClientBody(w http.ResponseWriter, r *http.Request) *clientBody {
+	b := &clientBody{r.Body, http.NewResponseController(w), r.ContentLength == 0}
+	b.mustEndIn(bodyTime)
+	return b
+}
+
+// mustEndIn sets the deadline for what is left of the body. The rest of a body that nobody reads delays the answer of HTTP/1.1, so it gets lingerTime.
+func (b *clientBody) mustEndIn(d time.Duration) {
+	if !b.free {
+		_ = b.control.SetReadDeadline(time.Now().Add(d)) // an error means that there is no connection, as in tests
+	}
+}
+
+func (b *clientBody) Read(to []byte) (int, error) {
+	n, err := b.ReadCloser.Read(to)
+	if err == io.EOF && !b.free {
+		b.free = true
+		_ = b.control.SetReadDeadline(time.Time{}) // as above
+	}
+	return n, err
+}
+
 // ServeHTTP checks a call, passes it to its route, and logs it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	c := &call{ResponseWriter: w, id: correlationID(r)}
+	c := &call{ResponseWriter: w, id: correlationID(r), body: newClientBody(w, r), release: func() {}}
 	setHeaders(w.Header(), c.id)
 	preflight := a.allowOrigin(w.Header(), r)
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		w.Header().Set("Connection", "close") // the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	r.Body = c.body
 	c.request = r
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -97,16 +146,51 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.WriteHeader(http.StatusNoContent)
 		return
 	}
-	select {
-	case a.places <- struct{}{}:
-		c.release = func() { <-a.places }
-		defer func() { c.release() }()
-	default:
-		a.problemOf(r.Context(), errBusy).write(c)
+	defer func() { c.release() }()
+	if err := a.enter(c, r); err != nil {
+		a.problemOf(r.Context(), err).write(c)
 		return
 	}
 	defer c.settle(r.Context())
 	a.admit(c, r)
+}
+
+// enter takes a place for a call. The calls by which others see whether the process works need none of the places that clients can fill, and a client
+// without a token sends its body before it gets a place.
+func (a *api) enter(c *call, r *http.Request) (err error) {
+	places := a.places
+	switch r.URL.Path {
+	case "/healthz":
+		return nil
+	case "/readyz":
+		places = a.probes
+	case dashboard.Base + "/login", dashboard.Base + "/logout":
+		body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.body, maxEarly))
+		if err != nil {
+			return bodyProblem(err)
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	leave, err := places.Enter(AddressOf(r.RemoteAddr))
+	if err != nil {
+		return poolProblem(err)
+	}
+	c.release = leave
+	return nil
+}
+
+// enterAs takes a place for the holder of the call's token, in addition to that of its address.
+func (a *api) enterAs(c *call) error {
+	leave, err := a.callers.Enter(c.token.Holder())
+	if err != nil {
+		return poolProblem(err)
+	}
+	address := c.release
+	c.release = func() {
+		address()
+		leave()
+	}
+	return nil
 }
 
 // fault answers a call whose function has panicked.
@@ -146,8 +230,16 @@ func (a *api) authenticate(c *call, r *http.Request) error {
 	case err != nil:
 		return err
 	}
-	c.token, c.manager = token, a.managerOf(token.Holder())
-	return tooManyCalls(a.perToken.take(token.Name, a.clock()))
+	return a.actAs(c, token)
+}
+
+// actAs makes a call one of the holder of a token.
+func (a *api) actAs(c *call, t access.Token) error {
+	c.token, c.manager = t, a.managerOf(t.Holder())
+	if err := tooManyCalls(a.perToken.take(t.Holder(), a.clock())); err != nil {
+		return err
+	}
+	return a.enterAs(c)
 }
 
 // tokenOf returns the token that the header Authorization has. Without this header, it returns the token whose name is the common name in the client's
@@ -190,7 +282,7 @@ func tooManyCalls(wait time.Duration) error {
 
 // check returns a problem if the call must not reach a route. It does not know the token yet.
 func (a *api) check(r *http.Request) error {
-	if err := tooManyCalls(a.perAddress.take(addressOf(r.RemoteAddr), a.clock())); err != nil {
+	if err := tooManyCalls(a.perAddress.take(AddressOf(r.RemoteAddr), a.clock())); err != nil {
 		return err
 	}
 	if !a.hasHost(r.Host) {

@@ -136,7 +136,7 @@ func TestLimiter(t *testing.T) {
 	for remote, want := range map[string]string{
 		"192.0.2.1:7": "192.0.2.1", "[::ffff:192.0.2.1]:7": "192.0.2.1", "[2001:db8::1]:7": "2001:db8::/64", "[2001:db8::ffff]:8": "2001:db8::/64", "@": "@", "": "",
 	} {
-		expect.Equal(t, addressOf(remote), want, remote)
+		expect.Equal(t, AddressOf(remote), want, remote)
 	}
 }
 
@@ -213,19 +213,65 @@ func TestPanic(t *testing.T) {
 	expect.NotContains(t, got.text, "secret")
 }
 
-// More calls than AtOnce get 503.
+// More calls than AtOnce get 503, and more than its half get 429 for an address. Whether the process works can be seen all the same.
 func TestAtOnce(t *testing.T) {
-	s := newSite(t, Options{AtOnce: 1})
+	s := newSite(t, Options{AtOnce: 2})
 	ctx, end := context.WithCancel(t.Context())
 	begun := make(chan struct{})
 	s.mux.HandleFunc("GET /wait", func(http.ResponseWriter, *http.Request) { close(begun); <-ctx.Done() })
 	done := make(chan struct{})
 	go func() { defer close(done); s.call("", "GET", "/wait", "") }()
 	<-begun
-	got := s.call("", "GET", "/healthz", "")
-	expect.Equal(t, got.StatusCode, 503)
+	other := webtest.Call(t.Context(), "", "GET", "/docs", "")
+	other.RemoteAddr = "198.51.100.7:1"
+	got := s.call("", "GET", "/docs", "")
+	expect.Equal(t, got.StatusCode, 429)
 	expect.NotEqual(t, got.Header.Get("Retry-After"), "")
+	expect.Equal(t, s.do(other).StatusCode, 200, "another address")
+	expect.NoError(t, s.places.Take("198.51.100.8", 1))
+	expect.Equal(t, s.do(other).StatusCode, 503, "no place")
+	expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 200, "without a place")
+	expect.Contains(t, s.call("", "GET", "/readyz", "").text, "Redis", "without a place")
+	s.places.Return("198.51.100.8", 1)
 	end()
 	<-done
-	expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 200, "status")
+	expect.Equal(t, s.call("", "GET", "/docs", "").StatusCode, 200, "status")
+	expect.NoError(t, s.callers.Take("token operator", 1))
+	s.as(access.Operator, 429, "GET", "/api/v1/stats", "")
+	s.as(access.Viewer, 200, "GET", "/api/v1/stats", "")
+	expect.Equal(t, s.places.Taken(), 0, "places")
+}
+
+// A client without a token keeps no place while it sends a body or reads an answer, and a body that nobody reads does not keep its connection.
+func TestSlowClientsWithoutAToken(t *testing.T) {
+	s := newSite(t, Options{AtOnce: 1})
+	d := &webtest.Deadlines{Handler: s}
+	server := httptest.NewServer(d)
+	defer server.Close()
+	begin := func(text string) net.Conn {
+		connection := expect.Result(net.Dial("tcp", server.Listener.Addr().String())).Value(t)
+		t.Cleanup(func() { connection.Close() })
+		fmt.Fprint(connection, text)
+		return connection
+	}
+	var all []net.Conn
+	for i, path := range []string{"/ui/login", "/ui/logout", "/api/v1/tasks", "/docs"} {
+		all = append(all, begin("POST "+path+" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\nContent-Length: 100\r\n\r\nx"))
+		expect.Eventually(t, "the call has a deadline", func() bool { return len(d.Reads.Left()) > i })
+	}
+	for range 20 {
+		begin("GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	}
+	expect.Eventually(t, "there is a place", func() bool {
+		got := expect.Result(server.Client().Get(server.URL + "/ui/login")).Value(t)
+		return got.Body.Close() == nil && got.StatusCode == 200
+	})
+	for _, left := range d.Reads.Left() {
+		expect.Compare(t, left, "<=", bodyTime)
+	}
+	d.Reads.Pass()
+	for _, connection := range all {
+		text := expect.Result(io.ReadAll(connection)).Value(t)
+		expect.Contains(t, string(text), "HTTP/1.1 4")
+	}
 }

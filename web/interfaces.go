@@ -51,7 +51,7 @@ func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (*wire.An
 		if types == nil {
 			types = jsonKinds[:1]
 		}
-		memory := share{left: &a.bodies}
+		memory := share{of: a.bodies, key: c.token.Holder()}
 		defer memory.giveBack()
 		var err error
 		if of.Body, err = memory.readBody(w, c.request, limit, longest, types); err != nil {

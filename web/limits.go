@@ -55,8 +55,8 @@ func (l *limiter) forget(now time.Time) {
 	}
 }
 
-// addressOf returns the key of a client's address. The addresses of one IPv6 network share a key, because one client may have all of them.
-func addressOf(remote string) string {
+// AddressOf returns the key of a client's address. The addresses of one IPv6 network share a key, because one client may have all of them.
+func AddressOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
 		return remote

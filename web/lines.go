@@ -69,6 +69,7 @@ func (a *api) openLines(_ context.Context, c *call, in *linesInput) (*streamed, 
 		return nil, err
 	}
 	control := http.NewResponseController(c.ResponseWriter)
+	c.body.free = true             // each line has its own deadline
 	_ = control.EnableFullDuplex() // an error means HTTP/2, which is always so, or a test
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
 		o := &lineOpener{api: a, stream: s, key: in.Key, control: control, in: bufio.NewReaderSize(c.request.Body, linesBytes)}
@@ -197,7 +198,7 @@ func (o *lineOpener) open() error {
 	if err := o.api.claim(o.ctx, o.call, o.batch); err != nil {
 		return err
 	}
-	for wait := o.perToken.take(o.token.Name, o.clock()); wait > 0; wait = o.perToken.take(o.token.Name, o.clock()) {
+	for wait := o.perToken.take(o.token.Holder(), o.clock()); wait > 0; wait = o.perToken.take(o.token.Holder(), o.clock()) {
 		if !conn.Sleep(o.ctx, wait) {
 			return context.Cause(o.ctx)
 		}
@@ -205,7 +206,7 @@ func (o *lineOpener) open() error {
 	ctx, cancel := context.WithTimeout(o.ctx, 10*o.Timeout)
 	defer cancel()
 	tasks, err := o.openStep(ctx)
-	of := openedBy(tasks)
+	of := openedBy(o.call, tasks)
 	o.done.IDs, o.done.Existing, o.done.Opened = of.IDs, of.Existing, o.done.Opened+len(of.IDs)-len(of.Existing)
 	o.batch, o.bytes, o.steps = nil, 0, o.steps+1
 	if err != nil {

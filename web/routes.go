@@ -152,7 +152,7 @@ func (a *api) readBody(limit int64, longest time.Duration, kinds []string) func(
 			next(ctx)
 			return
 		}
-		memory := share{left: &a.bodies}
+		memory := share{of: a.bodies, key: callOf(ctx.Context()).token.Holder()}
 		defer memory.giveBack()
 		body, err := memory.readBody(w, r, limit, longest, kinds)
 		if err != nil {

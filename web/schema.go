@@ -54,6 +54,7 @@ func (definitions) Schema(huma.Registry) *huma.Schema {
 	for _, name := range []string{tdf.FieldAfter, tdf.FieldAfterAny} {
 		one.Properties[name] = schemaOf(reflect.TypeFor[manager.Dependencies](), false)
 	}
+	one.Properties["fail_on"].Description += "; without it, the one of the server's [task_defaults], which is exit unless its configuration says otherwise"
 	one.AdditionalProperties = false
 	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one}}}
 }

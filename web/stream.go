@@ -12,15 +12,11 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
-// Bounds of streams, which are answers that may go on for ever.
-const (
-	// streamWriteTime is how long the client may take to read a part of a stream.
-	streamWriteTime = 30 * time.Second
-	// streamsPerToken is the largest part of Options.Streams that one token may have.
-	streamsPerToken = 0.5
-)
+// streamWriteTime is how long the client may take to read a part of a stream, which is an answer that may go on for ever.
+const streamWriteTime = 30 * time.Second
 
 // checkPause is how often the token or the session of a stream is checked.
 const checkPause = 5 * time.Second
@@ -35,9 +31,9 @@ type stream struct {
 // stream makes the answer to a call a stream, and calls write to write it. If there are too many streams, it returns an error. If write returns an error, and
 // has written something before, the connection breaks off, so that the client notices that the answer is not whole.
 func (a *api) stream(c *call, kind string, write func(*stream) error) error {
-	release, err := a.streams.enter(c.token.Name)
+	release, err := a.streams.Enter(c.token.Holder())
 	if err != nil {
-		return err
+		return poolProblem(err)
 	}
 	c.release()
 	c.release = release
@@ -84,38 +80,12 @@ func (s *stream) flush() error {
 // writeBuffer is the size of the parts of long answers.
 const writeBuffer = 64 << 10
 
-// A streamPlaces counts the streams of each token.
-type streamPlaces struct {
-	mu            sync.Mutex
-	most, mostOf1 int
-	all           int
-	of            map[string]int
-}
-
-func newStreamPlaces(most int) *streamPlaces {
-	return &streamPlaces{most: most, mostOf1: max(1, int(float64(most)*streamsPerToken)), of: map[string]int{}}
-}
-
-// enter takes a place for a stream.
-func (p *streamPlaces) enter(token string) (release func(), err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	switch {
-	case p.all >= p.most:
-		return nil, errBusy
-	case p.of[token] >= p.mostOf1:
-		return nil, tooManyCalls(checkPause)
+// poolProblem returns the problem for an error of a [pool.Pool].
+func poolProblem(err error) error {
+	if err == pool.ErrShare {
+		return tooManyCalls(time.Second)
 	}
-	p.all++
-	p.of[token]++
-	return sync.OnceFunc(func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.all--
-		if p.of[token]--; p.of[token] == 0 {
-			delete(p.of, token)
-		}
-	}), nil
+	return errBusy
 }
 
 // Reasons why streams end.

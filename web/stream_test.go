@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -100,21 +102,23 @@ func TestFollowOutput(t *testing.T) {
 	text := ""
 	for _, more := range []string{"one\n", "two\n", "three\n"} {
 		text += more
-		h.report(begun, redisstate.LiveReport{Tail: &text})
+		h.report(begun, redisstate.LiveReport{Tail: testspace.Tail(text)})
 		part := make([]byte, len(more))
 		expect.Result(io.ReadFull(got.Body, part)).OK(t)
 		expect.MustEqual(t, string(part), more)
 	}
-	h.end(begun, tdf.Result{Output: text + "four", Exit: "0"})
-	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "four")
+	h.end(begun, tdf.Result{Output: text + "four", Error: "E", Exit: "0"})
+	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "fourE")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
-	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true&stream=stderr")
-	expect.Result(io.ReadAll(again.Body)).Is(t, nil)
+	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
+	expect.Equal(t, string(expect.Result(io.ReadAll(again.Body)).Value(t)), text+"fourE")
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "2"))
 	s.as(access.Submitter, 404, "GET", "/api/v1/tasks/2/output?follow=true", "")
 	s.as(access.Operator, 404, "GET", "/api/v1/tasks/3/output?follow=true", "")
 	s.as(access.Operator, 404, "GET", "/api/v1/tasks/2/output?follow=true&round=7", "")
-	s.as(access.Operator, 422, "GET", "/api/v1/tasks/2/output?follow=true&stream=result", "")
+	for _, stream := range []string{"result", "stderr"} {
+		s.as(access.Operator, 422, "GET", "/api/v1/tasks/2/output?follow=true&stream="+stream, "")
+	}
 }
 
 // A gap in a followed output is announced at its end.
@@ -123,13 +127,14 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	server, h := s.serve(), s.hand()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
 	begun := h.claim()
-	first, second := "one\n", "nine\n"
-	h.report(begun, redisstate.LiveReport{Tail: &first})
+	first, second := testspace.Tail("nine\n"), testspace.Tail(strings.Repeat("nine\n", 4))
+	second.Text = second.Text[10:] // what is missing looks like what is there
+	h.report(begun, redisstate.LiveReport{Tail: first})
 	got := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
-	expect.Result(io.ReadFull(got.Body, make([]byte, len(first)))).OK(t)
-	h.report(begun, redisstate.LiveReport{Tail: &second})
-	expect.Result(io.ReadFull(got.Body, make([]byte, len(second)))).OK(t)
-	h.end(begun, tdf.Result{Output: "one\ntwo\nnine\nten\n", Exit: "0"})
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(first.Text)))).OK(t)
+	h.report(begun, redisstate.LiveReport{Tail: second})
+	expect.Result(io.ReadFull(got.Body, make([]byte, len(second.Text)))).OK(t)
+	h.end(begun, tdf.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "ten\n")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }
@@ -141,18 +146,18 @@ func TestPlacesOfStreams(t *testing.T) {
 	s.open(testspace.Define("p", "rsync:/p/run.sh", "1"))
 	const path = "/tasks/1/output?follow=true"
 	ctx, stop := context.WithCancel(t.Context())
-	for _, role := range []access.Role{access.Operator, access.Operator, access.Viewer, access.Viewer} {
+	for _, role := range []access.Role{access.Operator, access.Operator, access.Viewer} {
 		got := s.get(ctx, server, role, path)
 		expect.MustEqual(t, got.StatusCode, 200, got.Status)
 	}
-	got := s.get(t.Context(), server, access.Operator, path)
+	expect.NoError(t, s.streams.Take("another token", 1))
+	got := s.get(t.Context(), server, access.Submitter, "/events")
 	expect.Equal(t, got.StatusCode, 503, "all places are taken", got.Status)
 	s.as(access.Operator, 200, "GET", base+"/tasks/1", "")
+	s.streams.Return("another token", 1)
 	stop()
 	expect.Eventually(t, "the streams end", func() bool {
-		s.streams.mu.Lock()
-		defer s.streams.mu.Unlock()
-		return s.streams.all == 0 && len(s.streams.of) == 0
+		return s.streams.Taken() == 0
 	})
 	ctx, stop = context.WithCancel(t.Context())
 	defer stop()
@@ -195,7 +200,39 @@ func TestClientThatReadsNothing(t *testing.T) {
 	_, err = bufio.NewReader(connection).ReadString('\n')
 	expect.NoError(t, err)
 	d.Writes.Pass()
-	expect.Eventually(t, "the client is cut off", func() bool { s.streams.mu.Lock(); defer s.streams.mu.Unlock(); return s.streams.all == 0 })
+	expect.Eventually(t, "the client is cut off", func() bool { return s.streams.Taken() == 0 })
 	left := d.Writes.Left()
 	expect.Compare(t, left[len(left)-1], "<=", streamWriteTime, "the deadline of a part")
+}
+
+// The answers about tasks with large outputs need little more memory than the texts, and a task with many rounds has only the texts of the last ones.
+func TestAnswersOfLargeOutputs(t *testing.T) {
+	s := newSite(t, Options{})
+	h := s.hand()
+	two, rounds := 20, 7
+	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", MaxFails: &two})
+	for i := range rounds {
+		h.end(h.claim(), tdf.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
+	}
+	got := s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text
+	for i := range rounds {
+		expect.Equal(t, strings.Contains(got, strings.Repeat(string(rune('a'+i)), 1000)), i >= rounds-4, "the output of round", i) // round 7 is open
+	}
+	expect.Len(t, s.as(access.Operator, 200, "GET", base+"/tasks/1/output?round=0", "").text, 1<<20)
+	for range 8 {
+		s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh"})
+	}
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
+	for range 8 {
+		h.end(h.claim(), tdf.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	got = s.as(access.Operator, 200, "GET", base+"/tasks?states=succeeded&read=output", "").text
+	runtime.ReadMemStats(&after)
+	expect.Equal(t, strings.Count(got, `"id"`), 8)
+	expect.Compare(t, (after.TotalAlloc-before.TotalAlloc)/uint64(len(got)), "<", 12, "bytes of memory for a byte of the answer") // the test keeps copies, too
+	expect.Equal(t, s.answers.Taken(), 0, "bytes of answers")
+	expect.NoError(t, s.answers.Take("token operator", maxAnswers/2))
+	s.as(access.Operator, 429, "GET", base+"/tasks?states=succeeded&read=output", "")
 }

@@ -39,6 +39,7 @@ type swept struct {
 	Opened   int64  `json:"opened"`
 	Known    int64  `json:"known" doc:"the number of rows whose tasks the campaign had already"`
 	Repeated int64  `json:"repeated" doc:"the number of rows that repeat an earlier row; each has a task"`
+	FailOn   string `json:"fail_on" doc:"the rule by which rounds of the tasks fail"`
 }
 
 // A sweeper opens the tasks of a sweep.
@@ -89,7 +90,7 @@ func (s *sweeper) run(ctx context.Context) (swept, error) {
 	if err := s.call.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
 		return swept{}, partly(int(s.opened), err)
 	}
-	return swept{s.base.Group, s.opened, checked.Known + s.beside, checked.Repeated}, nil
+	return swept{s.base.Group, s.opened, checked.Known + s.beside, checked.Repeated, string(s.base.FailOn)}, nil
 }
 
 // sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open the tasks.
@@ -146,7 +147,7 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Con
 		if rows++; rows > s.mostRows {
 			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
-		if rows%rowsAtOnce == 0 && ctx.Err() != nil {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		c, err := row.Candidate(s.base, s.input)

@@ -6,13 +6,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
+	"reflect"
+	"sync"
 	"time"
 	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -28,6 +32,8 @@ func (a *api) addTasks() {
 	add(a, route{http.MethodPost, "/tasks", "open-tasks", "Open one task, or up to 10,000", toOpen, true}, a.openTasks)
 	add(a, route{http.MethodGet, "/tasks", "list-tasks", "List tasks", toSee, false}, a.listTasks)
 	a.alsoAnswers("list-tasks", jsonLines)
+	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[taskList](), true, "")
+	a.huma.OpenAPI().Paths[base+"/tasks"].Get.Responses["200"].Content["application/json"] = &huma.MediaType{Schema: schema}
 	add(a, route{http.MethodGet, "/tasks/{id}", "get-task", "Read a task with all of its rounds", toSee, false}, a.getTask)
 	add(a, route{http.MethodGet, "/tasks/{id}/output", "get-output", "Read what a round has printed", toSee, false}, a.getOutput)
 }
@@ -74,6 +80,7 @@ func (*openOutput) status() int { return http.StatusCreated }
 type opened struct {
 	IDs      []int64 `json:"ids" doc:"the ids of the tasks, in the order of the definitions"`
 	Existing []int64 `json:"existing,omitempty" doc:"the ids of tasks that existed already, because they hold a unique key"`
+	FailOn   string  `json:"fail_on" doc:"the rule by which rounds fail, for tasks whose definitions have none"`
 }
 
 func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutput, error) {
@@ -97,12 +104,12 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	if err != nil {
 		return nil, partly(len(tasks), err)
 	}
-	return &openOutput{openedBy(tasks)}, nil
+	return &openOutput{openedBy(c, tasks)}, nil
 }
 
 // openedBy returns the answer for tasks that were opened.
-func openedBy(tasks []*manager.Task) opened {
-	o := opened{IDs: []int64{}}
+func openedBy(c *call, tasks []*manager.Task) opened {
+	o := opened{IDs: []int64{}, FailOn: string(c.manager.Internals().Config.TaskDefaults.FailOn)}
 	for _, t := range tasks {
 		if o.IDs = append(o.IDs, t.ID); t.Existing {
 			o.Existing = append(o.Existing, t.ID)
@@ -188,13 +195,14 @@ type Filter struct {
 	Output   string    `query:"output" doc:"tasks whose last run printed this text to stdout"`
 	Error    string    `query:"error" doc:"tasks whose last run printed this text to stderr"`
 	Failure  string    `query:"failure" doc:"tasks whose last failure belongs to this failure group"`
+	By       string    `query:"failure_by" maxLength:"200" doc:"the line of stderr by which failures are grouped: first-line, last-line, or a regular expression; without it, the most informative line"`
 }
 
 // query returns the query for a call. If the caller may only see its own tasks, the query selects no others.
 func (f *Filter) query(c *call) manager.Query {
 	q := manager.Query{
 		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
-		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure,
+		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.By,
 	}
 	for _, s := range f.States {
 		q.States = append(q.States, tdf.State(s))
@@ -224,7 +232,13 @@ type taskList struct {
 	Next  string     `json:"next,omitempty" doc:"the cursor of the next page; missing on the last page. A page may have few tasks, or none, although more pages follow."`
 }
 
-func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*out[taskList], error) {
+// A listOutput is a taskList that is written task by task, because its JSON may be far larger than its texts.
+type listOutput struct {
+	Type string `header:"Content-Type"`
+	Body func(huma.Context)
+}
+
+func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutput, error) {
 	q := in.query(c)
 	q.Order, q.Read = manager.Order(in.Order), manager.Read(in.Read)
 	if c.wants(jsonLines) {
@@ -234,11 +248,63 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*out[taskL
 	if err != nil {
 		return nil, err
 	}
-	list := taskList{Tasks: []taskView{}, Next: page.Next}
-	for _, t := range page.Tasks {
-		list.Tasks = append(list.Tasks, taskView{t})
+	if err := a.hold(c, page.Tasks...); err != nil {
+		return nil, err
 	}
-	return &out[taskList]{list}, nil
+	return &listOutput{"application/json", func(ctx huma.Context) { _ = writeList(ctx.BodyWriter(), page) }}, nil // fails only if the client has gone
+}
+
+// maxAnswers is how many bytes the texts of all answers may have together, while clients read them.
+const maxAnswers = 256 << 20
+
+// hold counts the texts of an answer, until the call ends. The error is a problem if there are too many.
+func (a *api) hold(c *call, tasks ...*manager.Task) error {
+	n := int64(0)
+	for _, t := range tasks {
+		n += int64(len(t.Input) + len(t.Meta))
+		for i := range t.Rounds {
+			r := &t.Rounds[i]
+			n += int64(len(r.Output) + len(r.Error) + len(r.Result))
+		}
+	}
+	holder := c.token.Holder()
+	if err := a.answers.Take(holder, n); err != nil {
+		return poolProblem(err)
+	}
+	leave := c.release
+	c.release = sync.OnceFunc(func() {
+		leave()
+		a.answers.Return(holder, n)
+	})
+	return nil
+}
+
+// writeList writes a taskList.
+func writeList(w io.Writer, page manager.Page) error {
+	to := bufio.NewWriterSize(w, writeBuffer)
+	next, err := json.Marshal(page.Next)
+	if err != nil {
+		return err
+	}
+	before := `{"tasks":[`
+	for _, t := range page.Tasks {
+		text, err := t.MarshalJSON()
+		if err != nil {
+			return err
+		}
+		_, _ = to.WriteString(before) // its error is also that of Flush
+		_, _ = to.Write(text)
+		before = ","
+	}
+	if len(page.Tasks) == 0 {
+		_, _ = to.WriteString(before)
+	}
+	_, _ = to.WriteString("]")
+	if page.Next != "" {
+		_, _ = to.WriteString(`,"next":` + string(next))
+	}
+	_, _ = to.WriteString("}\n")
+	return to.Flush()
 }
 
 // streamTasks writes all tasks of a query as JSON Lines.
@@ -268,23 +334,22 @@ type taskOutput struct {
 }
 
 func (a *api) getTask(ctx context.Context, c *call, in *idInput) (*taskOutput, error) {
-	t, err := a.task(ctx, c, in.ID)
+	t, err := a.admin.Recent(ctx, in.ID, c.token.Owner())
 	if err != nil {
+		return nil, err
+	}
+	if err := a.hold(c, t); err != nil {
 		return nil, err
 	}
 	return &taskOutput{etag(t), taskView{t}}, nil
 }
 
-// task reads a task. If the caller may not see it, it does not exist.
-func (a *api) task(ctx context.Context, c *call, id int64) (*manager.Task, error) {
-	t, err := c.manager.Get(ctx, id)
-	if err != nil {
-		return nil, err
+// summary reads the summary of a task. If the caller may not see it, it does not exist.
+func (a *api) summary(ctx context.Context, c *call, id int64) (*manager.Task, error) {
+	for t, err := range c.manager.List(ctx, c.own(manager.Query{IDs: []int64{id}})) {
+		return t, err
 	}
-	if owner := c.token.Owner(); owner != "" && t.Owner != owner {
-		return nil, fmt.Errorf("read task %d: %w", id, tdf.ErrNoTask)
-	}
-	return t, nil
+	return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 }
 
 func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.Round, t.Revision) }
@@ -292,7 +357,7 @@ func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.
 type outputInput struct {
 	ID     int64  `path:"id" minimum:"1" doc:"the id of the task"`
 	Stream string `query:"stream" enum:"stdout,stderr,result" default:"stdout" doc:"what to read"`
-	Follow bool   `query:"follow" doc:"the output as it arrives, until the round ends; while the round runs, stdout and stderr together"`
+	Follow bool   `query:"follow" doc:"the output as it arrives, stdout and stderr together, until the round ends"`
 	Round  int    `query:"round" minimum:"-1" default:"-1" doc:"the number of the round; without it, the last round that ran, or with follow the current round"`
 }
 
@@ -305,16 +370,22 @@ func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputO
 	if in.Follow {
 		return nil, a.followOutput(ctx, c, in)
 	}
-	t, err := a.task(ctx, c, in.ID)
+	if _, err := a.summary(ctx, c, in.ID); err != nil {
+		return nil, err
+	}
+	read := a.admin.LastRun
+	if in.Round >= 0 {
+		read = a.roundOf(in.Round)
+	}
+	t, r, err := read(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	r := t.LastRun()
-	if in.Round >= 0 {
-		r = t.RoundNumber(in.Round)
+	if r == nil || in.Round < 0 && r.Worker == "" {
+		return nil, admin.ErrNoRound
 	}
-	if r == nil {
-		return nil, refuse(string(tdf.CodeNotFound), "the task has no such round")
+	if err := a.hold(c, t); err != nil {
+		return nil, err
 	}
 	text := map[string]string{"stdout": r.Output, "stderr": r.Error, "result": r.Result}[in.Stream]
 	kind := "application/octet-stream"
@@ -327,6 +398,13 @@ func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputO
 	return &outputOutput{kind, func(ctx huma.Context) { _, _ = ctx.BodyWriter().Write([]byte(text)) }}, nil
 }
 
+// roundOf returns the function that reads a round.
+func (a *api) roundOf(n int) func(context.Context, int64) (*manager.Task, *manager.Round, error) {
+	return func(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
+		return a.admin.Round(ctx, id, n)
+	}
+}
+
 const plainText = "text/plain; charset=utf-8"
 
 // missingOutput is the trailer of a followed output in which some text may be missing.
@@ -334,17 +412,15 @@ const missingOutput = http.TrailerPrefix + "X-Output-Incomplete"
 
 // followOutput writes the output of a round as it arrives.
 func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error {
-	if in.Stream == "result" {
-		return refuse(string(tdf.CodeInvalid), "a result cannot be followed; it arrives at once")
+	if in.Stream != "stdout" {
+		return refuse(string(tdf.CodeInvalid), "a followed output is stdout and stderr together, so stream must be stdout")
 	}
-	if _, err := a.task(ctx, c, in.ID); err != nil {
+	if _, err := a.summary(ctx, c, in.ID); err != nil {
 		return err
 	}
 	read := a.admin.CurrentRound
 	if in.Round >= 0 {
-		read = func(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
-			return a.admin.Round(ctx, id, in.Round)
-		}
+		read = a.roundOf(in.Round)
 	}
 	t, r, err := read(ctx, in.ID)
 	if err != nil {
@@ -355,7 +431,7 @@ func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error 
 		if err := s.flush(); err != nil {
 			return err
 		}
-		for part, err := range a.admin.FollowOutput(s.ctx, t, r, in.Stream == "stderr") {
+		for part, err := range a.admin.FollowOutput(s.ctx, t, r) {
 			if err == nil {
 				_, err = s.Write([]byte(part.Text))
 			}

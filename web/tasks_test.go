@@ -18,13 +18,13 @@ func TestOpenTasks(t *testing.T) {
 	for _, c := range []struct {
 		body, kind, want string
 	}{
-		{plain, "application/json", `{"ids":[1]}`},
-		{plain, "", `{"ids":[2]}`},
-		{"[" + plain + "," + plain + "]", "application/json; charset=utf-8", `{"ids":[3,4]}`},
-		{plain + "\n\n" + plain + "\r\n", "application/x-ndjson", `{"ids":[5,6]}`},
-		{`{"program":"p","unique":"u"}`, "application/json", `{"ids":[7]}`},
-		{`[{"program":"p","unique":"u"},` + plain + "]", "application/json", `{"ids":[7,8],"existing":[7]}`},
-		{`[{"program":"p"},{"program":"p","after":{"places":[0]}}]`, "application/json", `{"ids":[9,10]}`},
+		{plain, "application/json", `{"ids":[1],"fail_on":"stderr"}`},
+		{plain, "", `{"ids":[2],"fail_on":"stderr"}`},
+		{"[" + plain + "," + plain + "]", "application/json; charset=utf-8", `{"ids":[3,4],"fail_on":"stderr"}`},
+		{plain + "\n\n" + plain + "\r\n", "application/x-ndjson", `{"ids":[5,6],"fail_on":"stderr"}`},
+		{`{"program":"p","unique":"u"}`, "application/json", `{"ids":[7],"fail_on":"stderr"}`},
+		{`[{"program":"p","unique":"u"},` + plain + "]", "application/json", `{"ids":[7,8],"existing":[7],"fail_on":"stderr"}`},
+		{`[{"program":"p"},{"program":"p","after":{"places":[0]}}]`, "application/json", `{"ids":[9,10],"fail_on":"stderr"}`},
 	} {
 		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", c.body, "Content-Type: "+c.kind, "X-Correlation-Id: call-1")
 		expect.Equal(t, strings.TrimSpace(got.text), c.want, c.body)
@@ -78,9 +78,9 @@ func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, Options{})
 	for range 3 {
 		got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
-		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[1]}`, got.text)
+		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[1],"fail_on":"stderr"}`, got.text)
 		got = s.as(access.Submitter, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
-		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[2]}`, got.text)
+		expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[2],"fail_on":"stderr"}`, got.text)
 	}
 	s.as(access.Operator, 422, "POST", "/api/v1/tasks", plain, "Idempotency-Key: "+strings.Repeat("k", 201))
 	s.as(access.Operator, 409, "POST", "/api/v1/tasks", "["+plain+","+plain+"]", "Idempotency-Key: k")

@@ -31,7 +31,7 @@ func TestTransactions(t *testing.T) {
 	old := tag(1)
 	got := s.as(access.Operator, 200, "POST", base+"/transactions", `{"open":[{"program":"p"},{"program":"q","after":{"places":[0]}}],
 		"actions":[{"action":"cancel","id":1,"etag":"`+old+`"},{"action":"change","id":2,"changes":{"input":"2"}}],"require":[{"id":3,"etag":"`+tag(3)+`"}]}`)
-	expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[5,6]}`, got.text)
+	expect.Equal(t, strings.TrimSpace(got.text), `{"ids":[5,6],"fail_on":"stderr"}`, got.text)
 	before := fmt.Sprint(s.world())
 	for _, c := range []struct {
 		role   access.Role

@@ -7,12 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 	"github.com/tdf-framework/tdf/worker/remote"
@@ -30,14 +30,14 @@ type Options struct {
 	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults: 5,000, and 10,000.
 	PerToken, PerAddress int
 
-	// AtOnce is how many calls the handler works on at the same time. Default: 1,000.
+	// AtOnce is how many calls the handler works on at the same time. An address and a token may have as many as they leave for others. Default: 1,000.
 	AtOnce int
 
-	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have half of them.
-	// Default: 1,000.
+	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have as many as
+	// it leaves for others. Default: 1,000.
 	Streams int
 
-	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have half of them. Default: 20,000.
+	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have as many as it leaves for others. Default: 20,000.
 	Waiting int
 
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
@@ -70,11 +70,14 @@ type api struct {
 	origins map[string]bool // Options.Origins
 
 	perToken, perAddress *limiter
-	logins               *limiter      // tries to log in to the dashboard, by address
-	places               chan struct{} // holds an element for each call
-	bodies               atomic.Int64  // how many bytes of bodies may still come
-	waiting              *streamPlaces // of calls that wait for tasks
-	streams              *streamPlaces
+	logins               *limiter   // tries to log in to the dashboard, by address
+	places               *pool.Pool // of calls, by address
+	callers              *pool.Pool // of calls, by token
+	probes               *pool.Pool // of calls of /readyz, by address
+	bodies               *pool.Pool // bytes of bodies, by token
+	answers              *pool.Pool // bytes of the texts in answers, by token
+	waiting              *pool.Pool // of calls that wait for tasks, by token
+	streams              *pool.Pool // by token
 	events               *eventHub
 	roster               roster
 	checks               checks
@@ -102,12 +105,11 @@ func newAPI(m *manager.Manager, o Options) *api {
 	}
 	a := &api{
 		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
-		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: make(chan struct{}, o.AtOnce),
-		streams: newStreamPlaces(o.Streams), checkPause: checkPause, clock: time.Now,
-		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: newStreamPlaces(o.Waiting),
+		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: pool.New(int64(o.AtOnce)),
+		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies), answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
+		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: pool.New(int64(o.Waiting)),
 		servers: map[*http.Server]context.Context{},
 	}
-	a.bodies.Store(maxBodies)
 	a.events = newEventHub(a)
 	for _, name := range o.Hosts {
 		a.names[strings.ToLower(name)] = true

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -128,12 +127,13 @@ func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
 // waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its token is valid.
 func (a *api) waitingOf(c *call) remote.Waiting {
 	begin := sync.OnceValue(func() error {
-		release, err := a.waiting.enter(c.token.Name)
-		if err == nil {
-			c.release()
-			c.release = release
+		release, err := a.waiting.Enter(c.token.Holder())
+		if err != nil {
+			return poolProblem(err)
 		}
-		return err
+		c.release()
+		c.release = release
+		return nil
 	})
 	return remote.Waiting{Begin: begin, Still: func(ctx context.Context) error {
 		if !a.roster.has(ctx, a, &c.token) {
@@ -179,13 +179,10 @@ type dependenciesInput struct {
 	Claim   string `query:"claim" required:"true" maxLength:"200"`
 }
 
-func (a *api) getDependencies(ctx context.Context, c *call, in *dependenciesInput) (*outputOutput, error) {
-	var text bytes.Buffer
-	err := a.desk.WriteDependencies(ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, &text)
-	if err != nil {
-		return nil, err
-	}
-	return &outputOutput{jsonLines, func(ctx huma.Context) { _, _ = text.WriteTo(ctx.BodyWriter()) }}, nil
+func (a *api) getDependencies(_ context.Context, c *call, in *dependenciesInput) (*streamed, error) {
+	return nil, a.stream(c, jsonLines, func(s *stream) error {
+		return a.desk.WriteDependencies(s.ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, s)
+	})
 }
 
 // settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once. The answer is not whole before

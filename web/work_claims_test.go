@@ -94,9 +94,7 @@ func (s *site) waiting(t *testing.T, n int) {
 
 // calls returns how many calls wait for tasks.
 func (s *site) calls() int {
-	s.api.waiting.mu.Lock()
-	defer s.api.waiting.mu.Unlock()
-	return s.api.waiting.all
+	return int(s.api.waiting.Taken())
 }
 
 // Many calls wait at once, and each new task wakes one of them.

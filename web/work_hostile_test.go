@@ -249,3 +249,33 @@ func TestInputsOfAnyBytes(t *testing.T) {
 	expect.MustEqual(t, again[0].Input, nil)
 	expect.Equal(t, string(again[0].InputBase64), "again")
 }
+
+// Calls that are refused keep no Idempotency-Key, and a token can register only so many bytes.
+func TestRefusedCallsKeepNothing(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(manager.Definition{Program: "p", Group: "g"})
+	expect.NoError(t, s.manager.CloseGroup(t.Context(), "g"))
+	keys := func() []string {
+		return expect.Result(s.redis.Keys(t.Context(), s.cfg.Namespace+":calls:once-*").Result()).Value(t)
+	}
+	for body, status := range map[string]int{
+		`{"program":"p","source":"redis:` + strings.Repeat("0", 64) + `"}`: 404, `{"program":"p","campaign":"g"}`: 409,
+		`{"program":"p","after":{"tasks":[99]}}`: 422, `{"program":"p","max_fails":-1}`: 422,
+	} {
+		s.as(access.Operator, status, "POST", base+"/tasks", body, "Idempotency-Key: "+fmt.Sprint(len(body)))
+		expect.Len(t, keys(), 0, body)
+	}
+	first := s.as(access.Operator, 201, "POST", base+"/tasks", plain, "Idempotency-Key: k").text
+	expect.Equal(t, s.as(access.Operator, 201, "POST", base+"/tasks", plain, "Idempotency-Key: k").text, first)
+	expect.Len(t, keys(), 1)
+
+	programs := strings.Repeat(`"`+strings.Repeat("p", 199)+`",`, 999) + `"p"`
+	n := 0
+	for ; s.call(s.tokens[access.Worker], "POST", base+"/work", fmt.Sprintf(`{"name":"w%d","programs":[%s]}`, n, programs)).StatusCode == 200; n++ {
+		expect.MustTrue(t, n < 100, "registrations of 200 KB")
+	}
+	w := s.worker()
+	w.post(200, "heartbeat", `{"runs":[`+strings.Repeat("1,", 9999)+`1]}`)
+	got := expect.Result(s.redis.HGet(t.Context(), s.cfg.Namespace+":worker:worker/w", "runs").Result()).Value(t)
+	expect.Compare(t, len(got), "<", 1000, "bytes of runs")
+}

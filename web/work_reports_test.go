@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // settle settles the executed tasks as a server does.
@@ -165,6 +166,41 @@ func TestReportsThatMayNotOpenTasks(t *testing.T) {
 	expect.True(t, answer.Accepted, answer, all[0].Owner)
 	expect.MustEqual(t, all[0].Owner, "submitter")
 	expect.Equal(t, all[0].Input, "mine")
+}
+
+// A worker's token opens nothing that its queues and the task do not lead to, also if the task belongs to nobody: no other program, campaign or queue, and
+// no task that reads the outputs of others. An operator's token may. A namespace can forbid all rounds to open tasks.
+func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(manager.Definition{Program: "secret", Queue: "other"}, manager.Definition{Program: "p", Group: "g", Queue: "other", Unique: "key"})
+	w := s.begin(s.token(access.Token{Name: "q1", Role: access.Worker, Queues: []string{"q", "q2"}}), "w", "")
+	operator := s.begin(s.tokens[access.Operator], "w", `,"queues":["q"]`)
+	for _, group := range []string{"g", ""} {
+		for open, why := range map[string]string{
+			`{"queue":"other"}`: "only for the queues", `{"program":"evil"}`: "program", `{"source":"rsync:/evil/run.sh"}`: "source", `{"campaign":"other"}`: "campaign",
+			`{"after":{"tasks":[1]}}`: "task 1", `{"after_any":{"tasks":[1]}}`: "task 1", `{"after":{"tasks":[99]}}`: "task 99", `{"after":{"group":"h"}}`: "campaign",
+			`{"unique":"key"},{"after":{"places":[0]}}`: "unique",
+		} {
+			s.open(manager.Definition{Program: "p", Queue: "q", Group: group})
+			before := len(s.all())
+			answer := w.report(w.one(), `"action":"complete","open":[`+open+`]`)
+			expect.Contains(t, answer.Detail, why, open)
+			expect.Len(t, s.all(), before, open)
+		}
+	}
+	open := func(w *remoteWorker, open string, n int) remote.Reported {
+		s.open(manager.Definition{Program: "p", Queue: "q", Group: "g"})
+		before := len(s.all())
+		task := w.one()
+		answer := w.report(task, `"action":"complete","open":[`+strings.ReplaceAll(open, "OWN", fmt.Sprint(task.ID))+`]`)
+		expect.Len(t, s.all(), before+n, open, answer)
+		return answer
+	}
+	open(w, `{"after":{"tasks":[2,OWN]},"queue":"q2"},{"unique":"g/key"},{"after":{"places":[0]},"queue":"q2"}`, 3)
+	w.report(w.one(), `"action":"complete"`)
+	open(operator, `{"program":"other","queue":"other","after":{"tasks":[1]}}`, 1)
+	expect.NoError(t, s.admin.ChangeSetting(t.Context(), tdf.SettingRoundsOpen, "no"))
+	expect.Contains(t, open(operator, `{"input":"x"}`, 0).Detail, "rounds_open of the namespace is no")
 }
 
 // A checkpoint, the error of the round before, and the results of the tasks that a task has waited for reach the next worker.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
@@ -29,9 +31,12 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(), ProgramSHA256: r.ProgramSHA256,
 		Seconds: tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
-	x.keepTail = isReleased(ran) || isLater(ran)
+	full := x.dir != nil && e.s.freeDisk() == 0
+	x.keepTail = isReleased(ran) || isLater(ran) || full && ran == nil
 	e.reportLast(x)
-	e.keepOutputs(e.s.maxOutputBytes())
+	if !full || ran != nil { // a kept file would keep the disk full
+		e.keepOutputs(e.s.maxOutputBytes())
+	}
 	texts, err := x.record.Read(e.s.maxOutputBytes(), e.s.name, x.secrets)
 	e.read = err == nil
 	result.Output, result.OutputBytes = texts.Output, texts.OutputBytes
@@ -39,8 +44,15 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	if lost := x.record.Lost(); lost != nil {
 		err = errors.Join(err, lost)
 	}
+	full = full || x.dir != nil && e.s.freeDisk() < min(texts.OutputBytes+texts.ErrorBytes, leastFree)
+	switch {
+	case full && ran == nil:
+		return result, &shortageError{errDiskFull, true}
+	case full && errors.Is(ran, errTimedOut):
+		result.Error = tdf.AppendLine(result.Error, errDiskFull.Error())
+	}
 	if err != nil || ran != nil {
-		if isUnfit(ran) || isLater(ran) {
+		if isUnfit(ran) || isLater(ran) || isShortage(asShortage(errors.Join(ran, err))) {
 			return result, maskError(x, ran)
 		}
 		e.keepFiles(x)
@@ -53,10 +65,6 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		return result, maskError(x, err)
 	}
 	failed := result.HasFailed(e.task.FailOn)
-	// On a full disk, the program may have been unable to write its error.
-	if (failed || result.Exit != "0") && diskIsFull(e.s.cfg.Directory) {
-		result.Reason, failed = tdf.AppendLine(result.Reason, "the worker's disk is full"), true
-	}
 	if !failed {
 		if err := e.collectFollowing(x, r); err != nil {
 			e.keepScratch(x, true)
@@ -177,8 +185,22 @@ func (e *execution) keepScratch(x *roundIO, failed bool) {
 	}
 }
 
-// diskIsFull reports whether the file system of a directory has no room left for unprivileged users.
-func diskIsFull(dir string) bool {
+// leastFree is how many bytes are free at the end of a round unless the disk may have been full during the round.
+const leastFree = 1 << 20
+
+var errDiskFull = fmt.Errorf("the worker's disk is full, so output of the round may be cut: %w", syscall.ENOSPC)
+
+// freeDisk returns how many bytes programs can write to the disk of the working directory. It is 0 if no file can be
+// made.
+func (w *Worker) freeDisk() int64 {
 	var s syscall.Statfs_t
-	return syscall.Statfs(dir, &s) == nil && s.Blocks > 0 && s.Bavail == 0
+	switch err := syscall.Statfs(w.cfg.Directory, &s); {
+	case err != nil, s.Blocks == 0:
+		return math.MaxInt64
+	case s.Files > 0 && s.Ffree == 0:
+		return 0
+	case os.Geteuid() == 0 && w.cfg.User == "": // root may use the reserve
+		return int64(s.Bfree) * s.Bsize
+	}
+	return int64(s.Bavail) * s.Bsize
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
@@ -26,6 +27,7 @@ type delivery struct {
 func (e *execution) delivery(r tdf.Result) delivery {
 	d := delivery{e: e}
 	r.ClearLive = e.reportedLive
+	var lack *shortageError
 	switch {
 	case e.cause == nil:
 		return e.executed(r)
@@ -41,6 +43,8 @@ func (e *execution) delivery(r tdf.Result) delivery {
 		return e.released(r)
 	case isLater(e.cause):
 		return e.releasedForLater(r)
+	case errors.As(e.cause, &lack):
+		return e.short(r, lack)
 	case isUnfit(e.cause):
 		return e.unfit(r)
 	}
@@ -68,9 +72,18 @@ func (e *execution) executed(r tdf.Result) delivery {
 		} else {
 			e.countFailure(ctx, failure)
 		}
-		e.log.Info("executed", "exit", exit, "seconds", seconds)
+		e.log.Info("executed", slices.Concat([]any{"exit", exit}, e.directoryAttr(), []any{"seconds", seconds})...)
 	}
 	return d
+}
+
+// directoryAttr says in the log that other rounds may have used the program's directory at the same time, although
+// the program did not ask for that.
+func (e *execution) directoryAttr() []any {
+	if !e.shares {
+		return nil
+	}
+	return []any{"directory", "shared"}
 }
 
 // lastError returns the last line of stderr, or an empty text if stderr is empty.
@@ -85,7 +98,8 @@ func lastError(stderr string) string {
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
 func (e *execution) logRefused(ctx context.Context, exit string) {
 	switch {
-	case isReleased(e.cause), isLater(e.cause): // a task cannot be released in its last round; the program is not at fault
+	// A task cannot be released in its last round; the program is not at fault.
+	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause):
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":

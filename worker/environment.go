@@ -33,6 +33,7 @@ func (e *execution) environment(dir string) []string {
 		"TDF_ROUND="+strconv.Itoa(e.task.Round),
 		"TDF_PROGRAM="+e.task.Program,
 		"TDF_WORKER="+e.s.name,
+		"TDF_SLOT="+strconv.Itoa(e.slot),
 		"TDF_START="+started.String(),
 		"TDF_TIMEOUT="+e.task.Timeout.String(),
 		"TDF_END_BEFORE="+e.task.EndBefore.String(),

@@ -40,6 +40,7 @@ type execution struct {
 	secrets    *secrets.Secrets          // the program's secrets; nil if there are none
 	held       bool                      // HoldTimeout has stopped the task's timeout
 	handedOver bool                      // a claim that is under way has reserved its slot
+	shares     bool                      // the round shares its program's directory, because the program is too large
 	dropped    bool                      // Redis has not accepted a report of the round
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
@@ -83,7 +84,7 @@ func (s *session) newExecution(c redisstate.Claim, clock *reading, leased *time.
 // run runs the round until it ends, and sets the execution's result. If the round was cut short, run also sets the cause.
 func (e *execution) run(ctx context.Context) {
 	result, err := e.attempt(ctx)
-	e.cause = cutShort(ctx, err)
+	e.cause = cutShort(ctx, asShortage(err))
 	if err != nil && e.cause == nil {
 		e.reason = err.Error()
 		result.Refused, result.Reason = true, tdf.AppendLine(e.reason, result.Reason)
@@ -186,7 +187,7 @@ func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err), isLater(err):
+	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err), isLater(err), isShortage(err):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

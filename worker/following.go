@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -46,7 +47,15 @@ func (s *session) complete(ctx context.Context, opening []delivery) (ready, refu
 	for i, d := range opening {
 		ids[i] = d.e.task.ID
 	}
+	closed := s.store.RoundsOpen(ctx)
+	if closed == redisstate.ErrRoundsOpenNothing {
+		for _, d := range opening {
+			ready = append(ready, d.e.notOpened(closed))
+		}
+		return ready, nil, nil
+	}
 	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
+	err = cmp.Or(closed, err)
 	if err != nil && ctx.Err() != nil {
 		s.giveUp(opening, err)
 		return nil, nil, nil

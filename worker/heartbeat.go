@@ -33,9 +33,13 @@ const (
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
 func (w *Worker) info(state string) redisstate.WorkerInfo {
+	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.breakers.pauses()...)
+	if w.slotDirs != nil {
+		pauses = append(pauses, w.slotDirs.remarks()...)
+	}
 	return redisstate.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
-		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: w.breakers.pauses(),
+		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: pauses,
 		Offer: w.queues.offer, InProcess: w.inProcess(),
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -34,7 +33,7 @@ func (s *script) start(ctx context.Context, dir string, c process.Command) (*pro
 	args := c.Args
 	c.Path, c.Dir = runScript, dir
 	path := filepath.Join(dir, runScript)
-	if err := s.checkEnv(path, dir, c.Env); err != nil {
+	if err := s.checkFirstLine(path, dir, c.Env); err != nil {
 		return nil, err
 	}
 	p, err := s.host.Start(c)
@@ -63,8 +62,6 @@ func explain(path string, err error) error {
 		return headErr
 	case errors.Is(headErr, fs.ErrNotExist):
 		return Unfit(errors.New("run.sh does not exist: it was removed after the worker had checked it"))
-	case errors.Is(err, syscall.ENOENT) && strings.HasSuffix(interpreter, "\r"):
-		return errCRLF(interpreter)
 	case errors.Is(err, syscall.ENOENT) && script:
 		return Unfit(fmt.Errorf("run.sh asks for the interpreter %q, which this worker does not have", interpreter))
 	case errors.Is(err, syscall.ENOENT):

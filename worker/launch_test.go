@@ -57,7 +57,7 @@ func TestEnvironment(t *testing.T) {
 	}
 	want := map[string]string{
 		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
-		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1",
+		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1", "TDF_SLOT": "1",
 		"TDF_START": w.task(1).Current().Entered[tdf.Running].String(), "TDF_TIMEOUT": "inf", "TDF_END_BEFORE": "inf",
 		"TDF_GROUP": "", "TDF_META": "", "TDF_DIR": filepath.Join(w.worker().rounds(), filepath.Base(got["TDF_DIR"])), "MORE": "of it",
 		"PYTHONUNBUFFERED": "1",
@@ -97,4 +97,18 @@ func TestDescriptorsOfTheProcessStay(t *testing.T) {
 	flags, _, failed := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_GETFD, 0)
 	expect.Equal(t, failed, 0, "flags", flags)
 	expect.Equal(t, flags&syscall.FD_CLOEXEC, 0, "flags", flags, failed)
+}
+
+// After a crash, the worker removes the core file, and no other file with such a name.
+func TestCoreFilesAreRemoved(t *testing.T) {
+	w := newWorld(t)
+	const dump = `printf '\177ELF\2\1\1\0\0\0\0\0\0\0\0\0\4\0'`
+	w.script("p", "#!/bin/sh\n"+dump+` >core; `+dump+` >core.$$; echo text >core.txt; kill -SEGV $$`)
+	id := w.open("")
+	w.runOnce(w.worker())
+	expect.Equal(t, w.task(id).Current().Exit, "signal: segmentation fault")
+	left, _ := filepath.Glob(w.path("p", "core*"))
+	expect.MustLen(t, left, 1)
+	expect.Equal(t, filepath.Base(left[0]), "core.txt")
+	w.logged("removed a core file of the program")
 }

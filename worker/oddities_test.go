@@ -65,17 +65,24 @@ func TestProgramsByRule(t *testing.T) {
 
 // Some of these program directories cannot be run. The others are odd, but can be run.
 func TestOddPrograms(t *testing.T) {
+	const crlf = "run.sh has the line ends of Windows (CRLF), which become a part of its first line; convert it to LF"
+	const blank = "run.sh has a blank or an empty line before its #!, which counts only at the very beginning; remove what is before it"
 	elf := "\x7fELF\x02\x01\x01" + strings.Repeat("\x00", 9) + "\x02\x00\xff\xff" + strings.Repeat("\x00", 100)
 	for name, c := range map[string]struct {
 		make func(w *world)
 		want ended
 	}{
 		"no shebang":           {scriptOf("echo \"$0 $1\""), ended{Output: "./run.sh a b\n", Exit: "0"}},
-		"CRLF":                 {scriptOf("#!/bin/sh\r\necho\r\n"), ended{Error: `run.sh has the line ends of Windows (CRLF): its first line asks for "/bin/sh\r"; convert it to LF`}},
+		"CRLF":                 {scriptOf("#!/bin/sh\r\necho\r\n"), ended{Error: crlf}},
+		"CRLF, option":         {scriptOf("#!/bin/sh -e\r\necho\r\n"), ended{Error: crlf}},
+		"BOM":                  {scriptOf("\ufeff#!/bin/sh\necho"), ended{Error: "run.sh begins with a byte order mark (BOM), so the kernel does not see its #!; save it as UTF-8 without BOM"}},
+		"UTF-16":               {scriptOf("\xff\xfe#\x00!\x00"), ended{Error: "run.sh is a text in UTF-16, which no interpreter reads; save it as UTF-8 without BOM"}},
+		"empty first line":     {scriptOf("\n#!/usr/bin/env python3\n"), ended{Error: blank}},
+		"blank first":          {scriptOf(" #!/bin/sh\n"), ended{Error: blank}},
 		"CRLF and no shebang":  {scriptOf("true\r\nexit 0\r\n"), ended{Exit: "-"}},
 		"interpreter missing":  {scriptOf("#! /no/such/perl -w\n"), ended{Error: `run.sh asks for the interpreter "/no/such/perl", which this worker does not have`}},
 		"env, missing":         {scriptOf("#!/usr/bin/env python9\n"), ended{Error: `run.sh asks env for the interpreter "python9", which this worker does not have in its PATH (` + os.Getenv("PATH") + `)`}},
-		"env, CRLF":            {scriptOf("#!/usr/bin/env sh\r\necho\r\n"), ended{Error: `run.sh has the line ends of Windows (CRLF): its first line asks for "sh\r"; convert it to LF`}},
+		"env, CRLF":            {scriptOf("#!/usr/bin/env sh\r\necho\r\n"), ended{Error: crlf}},
 		"env":                  {scriptOf("#!/usr/bin/env sh\necho $1"), ended{Output: "a b\n", Exit: "0"}},
 		"interpreter no file":  {scriptOf("#!/\n"), ended{Error: "run.sh may not be executed: permission denied; check its mode, its interpreter \"/\", whether its file system is mounted noexec, and whether all directories above it may be entered"}},
 		"another machine's":    {scriptOf(elf), ended{Error: "run.sh is a binary that this machine cannot execute: it was built for another kind of machine"}},

@@ -176,3 +176,17 @@ func TestUserPerSlotThatIsMissing(t *testing.T) {
 	expect.Equal(t, wrong.Key, "user")
 	expect.Contains(t, wrong.Problem, `slot 1 of 3: user "tdf-none1": there is no such user on this machine`)
 }
+
+// With another user, a copy belongs to that user, but a file that the user cannot read stays the worker's.
+func TestCopyForAnotherUser(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	w.cfg.Concurrency = 2
+	w.script("p", "#!/bin/sh\nstat -c '%u %n' . run.sh lib secret; cat secret 2>/dev/null; echo >>lib/data && echo written\n")
+	must(t, errors.Join(
+		os.Mkdir(w.path("p", "lib"), 0o755), os.WriteFile(w.path("p", "lib", "data"), nil, 0o644), os.WriteFile(w.path("p", "secret"), []byte("secret"), 0o600),
+	))
+	id := w.open("")
+	w.runOnce(w.worker())
+	expect.Equal(t, w.finished(id).LastOutput(), fmt.Sprintf("%[1]d .\n%[1]d run.sh\n%[1]d lib\n0 secret\nwritten\n", nobody))
+}

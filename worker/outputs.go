@@ -208,12 +208,13 @@ func (e *execution) keepOutput(stream int, move func(to *os.File, name string) e
 	}
 }
 
-// settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output.
+// settleOutput ends the use of the round's output files. It keeps them if Redis has not accepted the round's output,
+// unless they are cut because the disk is full: then they would keep it full.
 func (e *execution) settleOutput() {
 	if e.record == nil {
 		return
 	}
-	if !e.stored {
+	if !e.stored && !errors.Is(e.cause, errDiskFull) {
 		e.keepOutputs(0)
 	}
 	e.record.Release()

@@ -14,7 +14,8 @@ import (
 func (w *Worker) newFetcher() *fetch.Fetcher {
 	l := w.cfg.Limits
 	return &fetch.Fetcher{
-		Dir: w.cfg.Directory, Timeout: w.cfg.FetchTimeout, Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
+		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
+		Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
 		Limits: fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
 }
@@ -46,7 +47,11 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 		p, err = fetcher.Fetch(ctx, r.Program, r.Source)
 	}
 	r.ProgramSHA256 = p.SHA256
-	return launch{s, p.Dir}, unfitFetch(err)
+	if err != nil {
+		return nil, unfitFetch(err)
+	}
+	dir, err := s.w.slotDirs.directory(ctx, r, &fetcher, p)
+	return launch{s, dir}, unfitFetch(err)
 }
 
 // begin starts the task's timeout, which HoldTimeout had stopped.

@@ -25,7 +25,7 @@ type roundIO struct {
 	dir     *rounddir.Dir  // the round's directory; nil if the round has not used it
 	making  sync.Mutex     // held while the directory is made
 	ended   bool           // the round has ended, so it gets no directory any more
-	tail    *string        // the end of the output if Redis has not accepted it yet, else nil
+	tail    *tdf.Tail      // the end of the output if Redis has not accepted it yet, else nil
 	pid     int            // the program's PID if Redis has not accepted it yet, else 0
 
 	keepTail bool // the round is released: Redis keeps only the tail of its output

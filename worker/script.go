@@ -56,10 +56,11 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
 	s.fetcher.OtherUser = host.OtherUser()
-	w.preparer, w.processes = s, host
+	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
 	w.logIsolation(host)
 	return func() {
-		w.preparer, w.processes = nil, nil
+		w.slotDirs.close()
+		w.preparer, w.processes, w.slotDirs = nil, nil, nil
 		host.Close()
 	}, nil
 }
@@ -133,6 +134,7 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
+	began := time.Now()
 	p, err := l.start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
 		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
@@ -143,6 +145,7 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	r.ReportPID(p.PID())
 	cause := l.await(ctx, r, p)
 	cost := p.Ended()
+	removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
 	}

@@ -166,6 +166,7 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 	if !success {
 		pause = s.cfg.SleepAfterFailure
 	}
+	pause = max(pause, s.shortages.ended(e.slot, e.cause, time.Now()))
 	s.work.Done()
 	if pause == 0 && e.dir == nil {
 		s.freeSlot(e)

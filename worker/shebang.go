@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/tdf-framework/tdf/internal/firstline"
 )
 
 // shebang returns the interpreter in a script's first line, and the text after the interpreter. To the kernel that
@@ -25,27 +27,24 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 	return string(rest), "", ok
 }
 
-// checkEnv checks that env finds the interpreter of a first line such as #!/usr/bin/env python3. The command env itself
+// checkFirstLine checks what the kernel and env would make of a script's first line, such as #!/usr/bin/env python3. The command env itself
 // starts on every host. Without this check, a missing interpreter would count as a failure of the program. The caller
 // passes the program's environment as env.
-func (s *script) checkEnv(path, dir string, env []string) error {
+func (s *script) checkFirstLine(path, dir string, env []string) error {
 	head, err := readHead(path)
 	if err != nil {
 		return nil // the start of run.sh will fail with the same error
+	}
+	if err := firstline.Check(head); err != nil {
+		return err
 	}
 	name := envFinds(shebang(head))
 	search, known := pathOf(env)
 	switch {
 	case name == "", !known, s.inPath(name, search, dir):
 		return nil
-	case strings.HasSuffix(name, "\r"):
-		return errCRLF(name)
 	}
 	return Unfit(fmt.Errorf("run.sh asks env for the interpreter %q, which this worker does not have in its PATH (%s)", name, search))
-}
-
-func errCRLF(interpreter string) error {
-	return fmt.Errorf("run.sh has the line ends of Windows (CRLF): its first line asks for %q; convert it to LF", interpreter)
 }
 
 // envFinds returns the command that env must find. An option -S may precede the command. envFinds returns "" if env has

@@ -45,6 +45,9 @@ func (s *session) retention() retention.Policy {
 	inUse := map[string]bool{}
 	for _, e := range s.executions() {
 		inUse[filepath.Join(s.cfg.Directory, e.task.Program)] = true
+		if s.slotDirs != nil {
+			inUse[s.slotDirs.copyOf(e.slot, e.task.Program)] = true
+		}
 		for _, path := range e.outputs(e.number.Load()) {
 			inUse[path] = true
 		}

@@ -34,6 +34,7 @@ type store interface {
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
 	Now(ctx context.Context) (tdf.Time, error)
+	RoundsOpen(ctx context.Context) error
 	WakeWorker(offer *tdf.Offer) *conn.Waker
 }
 
@@ -41,17 +42,19 @@ type store interface {
 type Worker struct {
 	options
 
-	name     string
-	hostname string
-	cfg      config.Worker // its Directory is absolute
-	queues   queues
-	breakers breakers
-	drain    drain
-	journal  *retention.Journal // of the files that this worker keeps
-	own      roundsLock
+	name      string
+	hostname  string
+	cfg       config.Worker // its Directory is absolute
+	queues    queues
+	breakers  breakers
+	shortages *shortages
+	drain     drain
+	journal   *retention.Journal // of the files that this worker keeps
+	own       roundsLock
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own
+	slotDirs  *slotDirs     // the same
 
 	noGrace  context.Context // done after StopNow
 	endGrace context.CancelFunc
@@ -110,8 +113,12 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(), journal: retention.NewJournal(cfg.Directory),
 		after: time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
 	}
+	if !w.inProcess() {
+		w.limitSlots(openFiles())
+	}
 	w.queues.offer = w.newOffer()
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
+	w.shortages = newShortages(name, w.breakers.changed)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil
 }

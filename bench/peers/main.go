@@ -36,6 +36,7 @@ func exit(err error) {
 type size struct {
 	tasks   int           // tasks of most measurements
 	runs    int           // runs of a program
+	files   int           // files of the program besides run.sh
 	pickups int           // tasks that an idle worker picks up
 	links   int           // tasks of the chain
 	backlog int           // open tasks of the large backlog; the small backlog has a tenth of them
@@ -55,6 +56,8 @@ func compare(ctx context.Context, args []string, out io.Writer) error {
 	names := flags.String("bars", "", "comma-separated names of the bars to measure; empty means all bars")
 	rounds := flags.Int("rounds", 3, "number of measurements of each side; the result is the median")
 	tasks := flags.Int("tasks", 0, fmt.Sprintf("number of tasks of most measurements (default %d)", fullSize.tasks))
+	runs := flags.Int("runs", 0, fmt.Sprintf("number of runs of a program (default %d)", fullSize.runs))
+	files := flags.Int("files", 0, "number of files of the program besides run.sh")
 	quick := flags.Bool("quick", false, "use tiny sizes and one round; only to test this command")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,6 +69,10 @@ func compare(ctx context.Context, args []string, out io.Writer) error {
 	if *tasks > 0 {
 		s.tasks = *tasks
 	}
+	if *runs > 0 {
+		s.runs = *runs
+	}
+	s.files = *files
 	selected, err := selectBars(*names)
 	if err != nil {
 		return err

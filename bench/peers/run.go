@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -41,9 +42,17 @@ const (
 	trivialOutput  = "done\n"
 )
 
-func writeProgram(dir string) error {
+// writeProgram writes the program with some files that it does not use, 100 in each directory.
+func writeProgram(dir string, files int) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
+	}
+	for i := range files {
+		name := filepath.Join(dir, fmt.Sprint("lib", i/100), fmt.Sprint(i))
+		err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte("text\n"), 0o644))
+		if err != nil {
+			return err
+		}
 	}
 	return os.WriteFile(filepath.Join(dir, "run.sh"), []byte(trivialProgram), 0o755)
 }
@@ -56,7 +65,7 @@ func (settledSystem) processed(t *trial) (int64, error) { return t.count(tdf.Suc
 // runsOfTDF measures a worker. The run time counts from the first claim to the last result, by Redis's clock.
 func runsOfTDF(t *trial) (figure, error) {
 	s := settledSystem{}
-	if err := writeProgram(filepath.Join(t.dir, workerName(1), namespace)); err != nil {
+	if err := writeProgram(filepath.Join(t.dir, workerName(1), namespace), t.files); err != nil {
 		return figure{}, err
 	}
 	if err := t.startServer(); err != nil {
@@ -138,7 +147,7 @@ type tool func(ctx context.Context, dir string, runs int) (took, cpu time.Durati
 func runsOf(run tool) func(*trial) (figure, error) {
 	return func(t *trial) (figure, error) {
 		dir := filepath.Join(t.dir, "program")
-		if err := writeProgram(dir); err != nil {
+		if err := writeProgram(dir, t.files); err != nil {
 			return figure{}, err
 		}
 		took, cpu, err := run(t.ctx, dir, t.runs)

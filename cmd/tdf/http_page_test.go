@@ -27,7 +27,9 @@ func TestFiveMinutes(t *testing.T) {
 			want += line + "\n"
 		}
 	}
-	script := fiveMinutes + "-- worker.py --\n" + fenced(t, page, "python") + "-- page.sh --\n" + commands + "-- want --\n" + want
+	_, client, _ := strings.Cut(page, "\n## A client in Python\n")
+	_, worker, _ := strings.Cut(page, "\n## Workers\n")
+	script := fiveMinutes + "-- worker.py --\n" + fenced(t, worker, "python") + "-- client.py --\n" + fenced(t, client, "python") + "-- page.sh --\n" + commands + "-- want --\n" + want
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "http.txt"), []byte(script), 0o644))
 	runScripts(t, dir)

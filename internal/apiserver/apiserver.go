@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
@@ -62,7 +63,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), listener: netutil.LimitListener(listener, cfg.Connections)}
+	s := &Server{URL: "http://" + listener.Addr().String(), listener: &sharing{netutil.LimitListener(listener, cfg.Connections), pool.New(int64(cfg.Connections))}}
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}

@@ -351,7 +351,8 @@ func slowCall(t *testing.T, c *http.Client, url, token string) int {
 func TestConnections(t *testing.T) {
 	cfg := usual(t)
 	cfg.Connections = 1
-	s := run(t, cfg, newManager(t), nil)
+	m := newManager(t)
+	s := run(t, cfg, m, nil)
 	first, second := dial(t, s), dial(t, s)
 	fmt.Fprint(first, get)
 	_, err := http.ReadResponse(bufio.NewReader(first), nil)
@@ -363,6 +364,16 @@ func TestConnections(t *testing.T) {
 	first.Close()
 	answer := expect.Result(http.ReadResponse(bufio.NewReader(second), nil)).Value(t)
 	expect.Equal(t, answer.StatusCode, 200, "the status of the client that waited")
+	second.Close()
+
+	cfg.Connections = 2
+	s = run(t, cfg, m, nil)
+	first, second = dial(t, s), dial(t, s)
+	_, err = second.Read(make([]byte, 1))
+	expect.Fails(t, err, "", "more than the half of an address")
+	fmt.Fprint(first, get)
+	_, err = http.ReadResponse(bufio.NewReader(first), nil)
+	expect.NoError(t, err)
 }
 
 // A stopping server finishes the calls that are under way, and accepts no others.

@@ -1,12 +1,15 @@
 package command
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
@@ -67,4 +70,59 @@ func TestVersion(t *testing.T) {
 	got := Version()
 	expect.NotEqual(t, got, "")
 	expect.True(t, !strings.ContainsAny(got, " \n"), got)
+}
+
+// The process of TestSignals ends when the first context does, and says "second" when the second does.
+func TestMain(m *testing.M) {
+	if os.Getenv("SIGNALS") == "" {
+		os.Exit(m.Run())
+	}
+	first, second := Signals()
+	fmt.Println("ready")
+	<-first.Done()
+	fmt.Println("first")
+	<-second.Done()
+	fmt.Println("second")
+}
+
+// A closed terminal stops a command, unless the command ignores SIGHUP because of nohup. A second SIGHUP does not
+// hurry it.
+func TestSignals(t *testing.T) {
+	hup, term := syscall.SIGHUP, syscall.SIGTERM
+	for name, c := range map[string]struct {
+		run   []string
+		sends []syscall.Signal
+	}{
+		"a closed terminal": {nil, []syscall.Signal{hup, hup, term}},
+		"SIGTERM":           {nil, []syscall.Signal{term, hup, term}},
+		"nohup":             {[]string{"/bin/sh", "-c", `trap "" HUP; exec "$0"`}, []syscall.Signal{term, hup, term}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args := append(c.run, expect.Result(os.Executable()).Value(t))
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Env = append(os.Environ(), "SIGNALS=1")
+			out := expect.Result(cmd.StdoutPipe()).Value(t)
+			expect.NoError(t, cmd.Start())
+			t.Cleanup(func() { _ = cmd.Process.Kill() })
+			lines := bufio.NewScanner(out)
+			says := func(want string) {
+				t.Helper()
+				expect.MustTrue(t, lines.Scan(), "no line")
+				expect.MustEqual(t, lines.Text(), want)
+			}
+			says("ready")
+			if c.run != nil {
+				expect.NoError(t, cmd.Process.Signal(hup))
+				status := string(expect.Result(os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))).Value(t))
+				expect.Contains(t, status, "SigIgn:\t0000000000000001")
+			}
+			expect.NoError(t, cmd.Process.Signal(c.sends[0]))
+			says("first")
+			for _, s := range c.sends[1:] {
+				expect.NoError(t, cmd.Process.Signal(s))
+			}
+			says("second")
+			expect.NoError(t, cmd.Wait())
+		})
+	}
 }

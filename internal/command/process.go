@@ -40,18 +40,23 @@ func Refused(err error) bool {
 	return code == tdf.CodeInvalid || code == tdf.CodeRefused
 }
 
-// Signals returns two contexts. The first SIGTERM or SIGINT ends the first context, and the second signal ends the
-// second context. A third signal kills the process.
+// Signals returns two contexts. The first SIGTERM, SIGINT or SIGHUP ends the first context, and the second signal
+// ends the second context. A third signal kills the process. A terminal that is closed sends SIGHUP, perhaps twice,
+// so each further SIGHUP is ignored. A process that ignores SIGHUP, as nohup asks, continues to do so.
 func Signals() (first, second context.Context) {
 	first, endFirst := context.WithCancel(context.Background())
 	second, endSecond := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	go func() {
 		<-signals
 		endFirst()
-		<-signals
-		signal.Stop(signals)
+		for <-signals == syscall.SIGHUP { // not counted
+		}
+		signal.Reset(syscall.SIGTERM, syscall.SIGINT)
 		endSecond()
 	}()
 	return first, second

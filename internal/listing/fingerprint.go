@@ -30,18 +30,19 @@ type Failure struct {
 	How   string
 }
 
-func (f *Failure) Fingerprint() Fingerprint { return f.FingerprintOf(f.Line()) }
+// Fingerprint returns the fingerprint by the line that the rule chooses (see [tdf.Query].FailureBy).
+func (f *Failure) Fingerprint(rule string) Fingerprint { return f.FingerprintOf(f.Line(rule)) }
 
 // FingerprintOf returns the fingerprint of the failure. Its parameter is the result of Line, which the caller already has.
 func (f *Failure) FingerprintOf(line string) Fingerprint { return Fingerprint{f.How, normalise(line)} }
 
-// Line returns the most informative line of the round's stderr. For a lost round it returns "", because TDF itself wrote
+// Line returns the line of the round's stderr that a rule chooses: the most informative one if the rule is "". For a lost round it returns "", because TDF itself wrote
 // this stderr, with the names of workers.
-func (f *Failure) Line() string {
+func (f *Failure) Line(rule string) string {
 	if f.How == HowLost {
 		return ""
 	}
-	return tellingLine(f.Task.Rounds.At(f.Round).Error)
+	return chosenLine(rule, f.Task.Rounds.At(f.Round).Error)
 }
 
 // At returns when the round failed.
@@ -126,62 +127,6 @@ func howExpired(r *tdf.Round) string {
 	return HowNeverRan
 }
 
-// Limits for the search for the most informative line.
-const (
-	endsLooked  = 64 << 10 // bytes that are searched at each end of a text
-	linesLooked = 100      // lines that are searched; blank lines do not count
-	lineLooked  = 1000     // bytes that are read of a line
-	lineKept    = 200      // characters of a line in a fingerprint
-)
-
-// tellingLine returns the line of a program's stderr that best explains the failure. This is the last line without
-// indentation, because tracebacks are indented. For a Go program, it is the line of the panic, because Go prints its
-// traces below that line.
-func tellingLine(text string) string {
-	if line := panicLine(text); line != "" {
-		return clean(line)
-	}
-	indented := ""
-	tail := text[max(0, len(text)-endsLooked):]
-	for looked := 0; tail != "" && looked < linesLooked; {
-		i := strings.LastIndexByte(tail, '\n')
-		raw := strings.TrimRight(tail[i+1:], " \t\r")
-		tail = tail[:max(i, 0)]
-		if raw == "" || indented != "" && (raw[0] == ' ' || raw[0] == '\t') {
-			continue
-		}
-		looked++
-		switch line := clean(raw); {
-		case strings.TrimSpace(line) == "" || isRemark(line):
-		case line[0] != ' ':
-			return line
-		case indented == "":
-			indented = line
-		}
-	}
-	return strings.TrimSpace(indented)
-}
-
-// isRemark reports whether a line is a remark that a language's runtime prints below the error.
-func isRemark(line string) bool {
-	return strings.HasPrefix(line, "note: ") || strings.HasPrefix(line, "Node.js v")
-}
-
-// panicLine returns the first line of a Go program's trace, or "" if the text contains no trace.
-func panicLine(text string) string {
-	for _, end := range []string{text[max(0, len(text)-endsLooked):], text[:min(len(text), endsLooked)]} {
-		if !strings.Contains(end, "\ngoroutine ") {
-			continue
-		}
-		for line := range strings.Lines(end) {
-			if strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ") {
-				return line
-			}
-		}
-	}
-	return ""
-}
-
 var escapes = lazy.Regexp("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
 
 // clean returns a line as plain text. It removes colour codes. It also removes text that a carriage return overwrote, such
@@ -190,7 +135,9 @@ func clean(line string) string {
 	line = strings.TrimRight(line, "\r\n")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
 	line = strings.ToValidUTF8(line[:min(len(line), lineLooked)], "\uFFFD")
-	line = escapes().ReplaceAllString(line, "")
+	if strings.Contains(line, "\x1b") {
+		line = escapes().ReplaceAllString(line, "")
+	}
 	return strings.TrimRight(strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.IsSpace(r) {
 			return ' '
@@ -205,7 +152,7 @@ var placeholders = []struct {
 	what  func() *regexp.Regexp
 	stand string
 }{
-	{lazy.Regexp(`"[^"]*"|` + "`[^`]*`" + `|\B'[^']*'\B`), `"…"`},
+	{lazy.Regexp(`"[^"]*"|` + "`[^`']*[`']" + `|\B'[^']*'\B|[“„«‹][^“”„«»‹›]*[“”»›]|[‘‚][^‘’‚]*[‘’]`), `"…"`},
 	{lazy.Regexp(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
 	{lazy.Regexp(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
 	{lazy.Regexp(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},

@@ -24,13 +24,78 @@ func TestTellingLine(t *testing.T) {
 		"only a word":   {"don't panic: it is fine\nreal cause\n", "real cause"},
 		"long go trace": {"panic: bad\n\ngoroutine 1 [running]:\n" + strings.Repeat("main.f()\n\t/x.go:5 +0x1d\n", 20_000), "panic: bad"},
 		"much below":    {"real cause\n" + strings.Repeat("   \t\n    more\n", 3_000), "real cause"},
-		"only remarks":  {"real cause\n" + strings.Repeat("note: x\n", 3_000), ""},
+		"only remarks":  {"real cause\n" + strings.Repeat("note: x\n", 3_000), "note: x"},
 		"all indented":  {"  one\n  two\n", "two"},
 		"colours":       {"\x1b[1;31merror:\x1b[0m bad \x1b]8;;http://x\x07link\x1b]8;;\x07\n", "error: bad link"},
 		"bar":           {" 10%\r 50%\rfailed at 50%\n", "failed at 50%"},
 		"windows":       {"one\r\ntwo\r\n", "two"},
 		"controls":      {"a\x00b\x07c\u202ed\n", "a b c d"},
 		"binary":        {"\xff\xfe\x00\x01", "\uFFFD"},
+	} {
+		expect.Equal(t, tellingLine(c.text), c.want, name)
+	}
+}
+
+// What runtimes and tools print below the error is the same for all causes.
+func TestTellingLineOfRuntimes(t *testing.T) {
+	const mpi = "--------------------------------------------------------------------------\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"C++": {
+			"terminate called after throwing an instance of 'std::runtime_error'\n  what():  bad rate\n", "terminate called after throwing an instance of 'std::runtime_error' what():  bad rate",
+		},
+		"C++ below a shell": {
+			"terminate called after throwing an instance of 'X'\n  what():  bad rate\nb.sh: line 2:  8103 Aborted                 ./cc\n",
+			"terminate called after throwing an instance of 'X' what():  bad rate",
+		},
+		"assert":     {"d: d.c:2: main: Assertion `0' failed.\nd.sh: line 2:  8714 Aborted                 (core dumped) ./d\n", "d: d.c:2: main: Assertion `0' failed."},
+		"only shell": {"d.sh: line 2:  8714 Segmentation fault      ./d\n", "d.sh: line 2:  8714 Segmentation fault      ./d"},
+		"PHP": {
+			"PHP Fatal error:  Uncaught Exception: bad rate in /x/a.php:1\nStack trace:\n#0 /x/a.php(1): f()\n#1 {main}\n  thrown in /x/a.php on line 1\n",
+			"PHP Fatal error:  Uncaught Exception: bad rate in /x/a.php:1",
+		},
+		"Julia": {
+			"ERROR: LoadError: bad rate\nStacktrace:\n [1] error(s::String)\n   @ Base ./error.jl:35\n [2] top-level scope\n   @ ~/x.jl:1\nin expression starting at /x/x.jl:1\n",
+			"ERROR: LoadError: bad rate",
+		},
+		"Node.js": {
+			"node:fs:573\n  return binding.open(\n                 ^\n\nError: ENOENT: no such file or directory, open '/no/such'\n" +
+				"    at Object.openSync (node:fs:573:18)\n    at node:internal/main/run_main_module:28:49 {\n  errno: -2,\n  code: 'ENOENT'\n}\n\nNode.js v20.20.2\n",
+			"Error: ENOENT: no such file or directory, open '/no/such'",
+		},
+		"Lua":     {"lua5.4: a.lua:1: bad rate\nstack traceback:\n\t[C]: in function 'error'\n\t[C]: in ?\n", "lua5.4: a.lua:1: bad rate"},
+		"Ruby":    {"a.rb:1:in `f': bad rate (RuntimeError)\n\tfrom a.rb:1:in `<main>'\n", "a.rb:1:in `f': bad rate (RuntimeError)"},
+		"R":       {"Error in f(1) : bad rate\nCalls: f\nExecution halted\n", "Error in f(1) : bad rate"},
+		"R, long": {"Error in f(1) : \n  the rate must be a number\nExecution halted\n", "Error in f(1) : the rate must be a number"},
+		"Fortran": {
+			"At line 3 of file a.f90 (unit = 10)\nFortran runtime error: Cannot open file\n\nError termination. Backtrace:\n#0  0x7f2f402218c2 in ???\n#7  0x7f2f40045249 in main\n\tat ../x.h:58\n",
+			"Fortran runtime error: Cannot open file",
+		},
+		"Haskell": {"hs: bad rate\nCallStack (from HasCallStack):\n  error, called at a.hs:1:8 in main:Main\n", "hs: bad rate"},
+		"OCaml":   {"Exception: Failure \"bad rate\".\n", `Exception: Failure "bad rate".`},
+		"Perl":    {"bad rate at a.pl line 1.\n", "bad rate at a.pl line 1."},
+		"Java": {
+			"Exception in thread \"main\" java.lang.RuntimeException: bad\n\tat A.main(A.java:1)\nCaused by: java.lang.IllegalStateException: bad rate\n\tat A.f(A.java:1)\n",
+			"Caused by: java.lang.IllegalStateException: bad rate",
+		},
+		"make": {"bad rate\nmake[1]: *** [Makefile:2: all] Error 3\nmake: *** [Makefile:5: all] Error 2\nmake: Target 'all' not remade because of errors.\n", "bad rate"},
+		"Python, a long message": {
+			"Traceback (most recent call last):\n  File \"a.py\", line 2, in <module>\n    f()\nValueError: bad rate\nof the input\n", "ValueError: bad rate of the input",
+		},
+		"pydantic": {
+			"Traceback (most recent call last):\n  File \"a.py\", line 2, in <module>\npydantic_core.ValidationError: 1 validation error for M\nrate\n" +
+				"  Input should be a valid integer [type=int_parsing]\n    For further information visit https://errors.pydantic.dev/2.10/v/int_parsing\n",
+			"pydantic_core.ValidationError: 1 validation error for M rate Input should be a valid integer [type=int_parsing]",
+		},
+		"a traceback that was logged": {
+			"Traceback (most recent call last):\n  File \"a.py\", line 2, in <module>\nValueError: bad\n1: trying again\n2: trying again\n3: the disk is full\n", "3: the disk is full",
+		},
+		"MPI": {
+			"rank 0: bad rate\n" + mpi + "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD\nwith errorcode 1.\n\nexactly when Open MPI kills them.\n" + mpi, "rank 0: bad rate",
+		},
+		"only MPI":       {mpi + "MPI_ABORT was invoked on rank 0\nwith errorcode 1.\n" + mpi, "MPI_ABORT was invoked on rank 0"},
+		"its own banner": {"begin\n==========\nERROR: bad rate\n==========\n", "ERROR: bad rate"},
+		"Slurm":          {"bad rate\nsrun: error: n1: task 0: Exited with exit code 1\n", "bad rate"},
+		"punctuation":    {"---\n", ""},
 	} {
 		expect.Equal(t, tellingLine(c.text), c.want, name)
 	}
@@ -46,7 +111,10 @@ func TestNormalise(t *testing.T) {
 		"can't open 'a b.txt': it isn't here": "can't open \"…\": it isn't here",
 		`KeyError: "x"`:                       `KeyError: "…"`,
 		"no `foo` here":                       `no "…" here`,
-		"2026-11-21 19:38:23,123 ERROR bad":   "<n>-<n>-<n> <n>:<n>:<n>,<n> ERROR bad",
+		"no `foo' here":                       `no "…" here`,
+		"no ‘foo’, “foo”, „foo“ or «foo»": `no "…", "…", "…" or "…"`,
+		"don’t, can’t":                                      "don’t, can’t",
+		"2026-11-21 19:38:23,123 ERROR bad":                 "<n>-<n>-<n> <n>:<n>:<n>,<n> ERROR bad",
 		"task 123e4567-e89b-12d3-a456-426614174000 is gone": "task <uuid> is gone",
 		"/tmp/xyz.Ab3/run.sh: line 3: foo: not found":       "<path>: line <n>: foo: not found",
 		"cannot read /srv/data/x":                           "cannot read /srv/data/x",

@@ -104,7 +104,7 @@ func Searched(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
 func textsMatch(q *tdf.Query, t *tdf.Task) bool {
 	r := t.Rounds.At(t.LastRun())
 	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
-		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint().ID(), q.Failure))
+		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint(q.FailureBy).ID(), q.Failure))
 }
 
 // Literal returns a pattern for the Program of a query that matches only the given name.

@@ -25,7 +25,7 @@ type Bounds struct {
 }
 
 // PageBounds are the bounds of an ordinary page.
-var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 64 << 20}
+var PageBounds = Bounds{Time: 400 * time.Millisecond, Tasks: 100_000, Bytes: 16 << 20}
 
 const (
 	leastAtOnce = 50

@@ -12,7 +12,7 @@ type Filter struct {
 	States, Outcomes             []string
 	Group, Queue, Owner, Program string
 	Worker, Exit, Output, Error  string
-	Failure                      string
+	Failure, FailureBy           string
 	OlderThan, NewerThan         string // spans: the least and the longest time that a task has been in its state
 }
 
@@ -29,7 +29,7 @@ func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	q := tdf.Query{
 		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
-		Output: f.Output, Error: f.Error, Failure: f.Failure,
+		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
 	}
 	var err error
 	if q.IDs, err = IDs(f.IDs); err != nil {

@@ -22,4 +22,5 @@ func (f *Filter) Flags(flags *pflag.FlagSet, queue string) {
 	flags.StringVar(&f.Output, "output-has", "", "`TEXT` text in the stdout of the last run")
 	flags.StringVar(&f.Error, "error-has", "", "`TEXT` text in the stderr of the last run")
 	flags.StringVar(&f.Failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
+	flags.StringVar(&f.FailureBy, "by", "", "`RULE` line by which failures are grouped: first-line, last-line, or a regular expression (default: the most informative line)")
 }

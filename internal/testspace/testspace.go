@@ -137,3 +137,9 @@ func IDs(tasks []*manager.Task, err error) ([]int64, error) {
 	}
 	return ids, err
 }
+
+// Tail returns the tail of a round that has printed a text to stdout, and nothing to stderr.
+func Tail(stdout string) *tdf.Tail {
+	n := int64(len(stdout))
+	return &tdf.Tail{Text: stdout, TailEnd: tdf.TailEnd{All: n, Stdout: n}}
+}

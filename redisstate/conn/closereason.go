@@ -1,10 +1,12 @@
 package conn
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -14,7 +16,7 @@ type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // dialer returns a dial function whose connections report why Redis closed them. If a value is too large, Redis refuses
 // it as soon as it has read the value's length, and closes the connection. At that time, the client is still sending
 // the value. A plain connection would report only that it is broken. The client would treat this as an outage, and
-// would send the value again for ever. The connections also check the answers of Redis (see answers).
+// would send the value again for ever. Redis also closes a new connection when it has too many. The connections also check the answers of Redis (see answers).
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -34,6 +36,7 @@ func dialer(dial dial) dial {
 type closeReasonConn struct {
 	net.Conn
 	answers *answers
+	full    atomic.Bool // Redis has refused the connection, because it has too many; go-redis may ignore this answer to its first command
 }
 
 // A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. The library go-redis uses this method to check
@@ -51,6 +54,9 @@ func (c *closeReasonConn) Read(p []byte) (int, error) {
 	if wrong := c.answers.pass(&c.answers.got, p[:n]); wrong != nil {
 		return 0, wrong
 	}
+	if bytes.HasPrefix(p[:n], []byte("-"+tooManyClients)) {
+		c.full.Store(true)
+	}
 	return n, err
 }
 
@@ -62,10 +68,14 @@ func (c *closeReasonConn) Write(p []byte) (int, error) {
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return n, err
 	}
+	if c.full.Load() {
+		return n, closedWith(tooManyClients)
+	}
 	_ = c.Conn.SetReadDeadline(time.Now().Add(closeReasonWait))
 	reply := make([]byte, 512)
 	read, _ := c.Conn.Read(reply)
-	if line, whole := strings.CutSuffix(string(reply[:read]), "\r\n"); whole && strings.HasPrefix(line, "-ERR Protocol error") {
+	line, whole := strings.CutSuffix(string(reply[:read]), "\r\n")
+	if whole && (strings.HasPrefix(line, "-ERR Protocol error") || strings.HasPrefix(line, "-"+tooManyClients)) {
 		return n, closedWith(line[1:])
 	}
 	return n, err

@@ -31,6 +31,19 @@ func (*RefusedError) Code() tdf.Code { return tdf.CodeRefused }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
+// A WaitingError means that Redis has answered, but could not be used until the time for the first answer was over.
+type WaitingError struct {
+	Addr  string
+	Reply string // the last answer of Redis
+	Err   error  // why the wait ended
+}
+
+func (e *WaitingError) Error() string {
+	return fmt.Sprintf("redis at %s cannot be used: %s", e.Addr, e.Reply)
+}
+
+func (e *WaitingError) Unwrap() error { return e.Err }
+
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
 var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
@@ -112,6 +125,9 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
+// inCluster refuses a Redis in cluster mode, because a script of TDF needs keys that a cluster has on different nodes.
+const inCluster = "it runs in cluster mode, and TDF needs all keys of a namespace in one place: use a Redis without cluster-enabled"
+
 // refusedBy returns the reason for a reply with which Redis refuses every call of this client. The reason also says how
 // to fix the cause. For any other reply, refusedBy returns "".
 func refusedBy(reply string) string {
@@ -127,6 +143,8 @@ func refusedBy(reply string) string {
 		return "the user lacks a right that TDF needs: " + reply
 	case word == "DENIED":
 		return "it accepts no connections from other machines: set a password, or protected-mode no"
+	case has("not allowed in cluster mode"):
+		return inCluster
 	case has("DB index is out of range"), has("invalid DB index"):
 		return "it has no database with this number: see [redis] db"
 	}

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -39,23 +40,39 @@ func (s *Conn) Ready(ctx context.Context) error {
 }
 
 func (s *Conn) check(ctx context.Context) error {
-	err := s.retry(ctx, func(ctx context.Context) error { return s.Redis.Ping(ctx).Err() })
+	var answer redis.Error
+	err := s.retry(ctx, func(ctx context.Context) error {
+		err := s.Redis.Ping(ctx).Err()
+		errors.As(err, &answer)
+		return err
+	})
+	if err != nil && ctx.Err() != nil && answer != nil {
+		return &WaitingError{s.Addr, answer.Error(), err}
+	}
 	if err != nil {
 		return fmt.Errorf("connect to redis at %s: %w", s.Addr, err)
+	}
+	if err := s.checkServer(ctx); err != nil {
+		return err
 	}
 	if err := s.checkKinds(ctx); err != nil {
 		return err
 	}
-	if err := s.checkSchema(ctx); err != nil {
-		return err
-	}
+	return s.checkSchema(ctx)
+}
+
+// checkServer reads what kind of Redis this is. It returns a *[RefusedError] for one that runs in cluster mode.
+func (s *Conn) checkServer(ctx context.Context) error {
 	var info Info
-	err = s.retry(ctx, func(ctx context.Context) (err error) {
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		info, err = s.info(ctx)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("redis at %s: read the version of Redis: %w", s.Addr, err)
+	}
+	if info["redis_mode"] == "cluster" {
+		return &RefusedError{Addr: s.Addr, Reason: inCluster}
 	}
 	s.flags.Store(info.major() >= 7)
 	return nil

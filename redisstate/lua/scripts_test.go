@@ -26,5 +26,5 @@ func TestScriptsAreAll(t *testing.T) {
 		expect.True(t, slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")), "scripts.go does not have", file)
 	}
 	sums := slices.Compact(slices.Sorted(slices.Values(Sums())))
-	expect.True(t, len(sums) == len(scripts)-2, len(scripts), "scripts have", len(sums), "sources; want two twins, of transact and besteffort")
+	expect.True(t, len(sums) == len(scripts)-3, len(scripts), "scripts have", len(sums), "sources; want three twins, of transact, besteffort and heartbeat")
 }

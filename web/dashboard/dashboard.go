@@ -131,7 +131,8 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	return d
 }
 
-// ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the request.
+// ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the request. It has read the bodies of requests
+// without a session, which log in and out.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	if err := d.origins.Check(r); err != nil {

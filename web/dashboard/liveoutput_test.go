@@ -35,8 +35,9 @@ func (s *site) start() *program {
 func (p *program) print(text string) {
 	p.Helper()
 	p.printed += text
-	tail := p.printed[max(0, len(p.printed)-4096):]
-	expect.Result(p.store.Renew(p.Context(), 3600, redisstate.Renewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: &tail}})).OK(p)
+	tail := testspace.Tail(p.printed)
+	tail.Text = tail.Text[max(0, len(p.printed)-4096):]
+	expect.Result(p.store.Renew(p.Context(), 3600, redisstate.Renewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: tail}})).OK(p)
 }
 
 // restart serves the dashboard at an address, with the next process if there was another one before.

@@ -36,13 +36,14 @@ const (
 
 // A newCampaign is what the page of a new campaign shows, and what its form sends.
 type newCampaign struct {
-	Key                                              string // of this form; a form that is sent twice opens its campaign once
-	Campaign, Program, Source, Input                 string
-	Rows, Grid, Timeout, MaxFails, Queue, FileToSend string
-	Programs                                         []storedProgram
-	Problem                                          string
-	Preview                                          *Swept
-	Owner                                            string
+	Key                                          string // of this form; a form that is sent twice opens its campaign once
+	Campaign, Program, Source, Input             string
+	Rows, Grid, Timeout, MaxFails, FailOn, Queue string
+	FileToSend                                   string
+	Programs                                     []storedProgram
+	Problem                                      string
+	Preview                                      *Swept
+	Owner                                        string
 }
 
 // Title returns the title of the page.
@@ -55,7 +56,10 @@ type storedProgram struct{ Name, Source, Label string }
 func (p storedProgram) Value() string { return p.Source + " " + p.Name }
 
 func loadNewCampaign(ctx context.Context, v *visit) (any, error) {
-	f := &newCampaign{Owner: v.owner, Campaign: v.query.Get("campaign"), Input: v.query.Get("input"), Grid: v.query.Get("grid")}
+	f := &newCampaign{
+		Owner: v.owner, Campaign: v.query.Get("campaign"), Input: v.query.Get("input"), Grid: v.query.Get("grid"),
+		FailOn: string(v.dashboard.manager.Internals().Config.TaskDefaults.FailOn),
+	}
 	if v.owner != "" && f.Campaign == "" {
 		f.Campaign = v.owner + "/"
 	}
@@ -86,7 +90,7 @@ func openCampaign(ctx context.Context, v *visit) (string, error) {
 	form := v.request.Form
 	f := &newCampaign{
 		Key: form.Get("key"), Campaign: strings.TrimSpace(form.Get("campaign")), Input: form.Get("input"),
-		Rows: form.Get("rows"), Grid: strings.TrimSpace(form.Get("grid")), Timeout: form.Get("timeout"), MaxFails: form.Get("max_fails"), Queue: form.Get("queue"), Owner: v.owner,
+		Rows: form.Get("rows"), Grid: strings.TrimSpace(form.Get("grid")), Timeout: form.Get("timeout"), MaxFails: form.Get("max_fails"), FailOn: form.Get("fail_on"), Queue: form.Get("queue"), Owner: v.owner,
 	}
 	f.Source, f.Program, _ = strings.Cut(form.Get("stored"), " ")
 	err := f.open(ctx, v, form.Has("preview"))
@@ -160,8 +164,10 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 		return err
 	}
 	s := Sweep{Task: map[string]any{"campaign": f.Campaign, "program": f.Program, "source": f.Source, "correlation_id": f.correlation(v)}, Input: f.Input, Rows: rows}
-	if f.Queue != "" {
-		s.Task["queue"] = f.Queue
+	for name, text := range map[string]string{"queue": f.Queue, "fail_on": f.FailOn} {
+		if text != "" {
+			s.Task[name] = text
+		}
 	}
 	for name, text := range map[string]string{"timeout": f.Timeout, "max_fails": f.MaxFails} {
 		if text == "" {

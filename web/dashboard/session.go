@@ -97,7 +97,6 @@ func (d *Dashboard) writeLogin(w http.ResponseWriter, status int, f loginForm) {
 
 // login begins a session with a token, with the key of a link, or with the name and the password of a user.
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
-	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	err := d.host.MayTry(r)
@@ -140,7 +139,6 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	text := sessionOf(r)
-	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
 	if text != "" && !sameText(r.PostFormValue("csrf"), csrfOf(text)) {
 		d.fail(w, r, nil, errStaleForm)
 		return

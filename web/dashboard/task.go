@@ -79,14 +79,17 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	page.Rounds = roundRows(t, now)
 	page.Chosen = t.LastRun()
 	if n, err := strconv.Atoi(v.query.Get("round")); err == nil {
-		if page.Chosen = t.RoundNumber(n); page.Chosen == nil {
+		if _, page.Chosen, err = v.dashboard.admin.Round(ctx, t.ID, n); err != nil {
+			return nil, err
+		}
+		if page.Chosen == nil {
 			return nil, admin.ErrNoRound
 		}
 	}
 	if r := page.Chosen; r != nil {
 		page.Streams = streamsOf(t.ID, r)
 		if r.Ended.IsZero() && t.State == tdf.Running {
-			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r.Number, r.Tail)
+			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r)
 			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
 				return nil, err
 			}

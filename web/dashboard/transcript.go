@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"fmt"
 	"html/template"
 	"iter"
@@ -13,17 +11,17 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A transcript is the end of what a running round has printed, stdout and stderr together. All pages that show the round share it: while a browser follows
 // it, it asks Redis as often for two hundred of them as for one.
 type transcript struct {
 	round   int
-	name    string // tells it from a transcript of the same round in another process, or of another time
 	parts   func(context.Context) iter.Seq2[admin.OutputPart, error]
 	mu      sync.Mutex
 	text    string
-	begin   int           // the position of text in all that the transcript has had
+	begin   int           // the position of text in all that the round has printed
 	first   style         // at the beginning of text
 	changed chan struct{} // closed when there is more
 	readers int
@@ -31,11 +29,8 @@ type transcript struct {
 	used    time.Time
 }
 
-// Bounds of transcripts.
-const (
-	maxTranscripts = 200 // in memory, besides those that browsers follow
-	contextBytes   = 96  // of the text before a position, by which another transcript of the round finds it
-)
+// maxTranscripts bounds the transcripts in memory, besides those that browsers follow.
+const maxTranscripts = 200
 
 // outputMissing stands where a part of the output is missing.
 const outputMissing = "\n… a part of the output is missing here …\n"
@@ -46,23 +41,22 @@ type transcripts struct {
 	all map[string]*transcript
 }
 
-// of returns the transcript of a round, whose output now ends with tail.
-func (c *transcripts) of(a *admin.Admin, task int64, round int, tail string) *transcript {
-	parts := func(ctx context.Context) iter.Seq2[admin.OutputPart, error] { return follow(ctx, a, task, round) }
-	key := fmt.Sprintf("%d.%d", task, round)
+// of returns the transcript of a round, as read from Redis now.
+func (c *transcripts) of(a *admin.Admin, task int64, r *manager.Round) *transcript {
+	parts := func(ctx context.Context) iter.Seq2[admin.OutputPart, error] { return follow(ctx, a, task, r.Number) }
+	key := fmt.Sprintf("%d.%d", task, r.Number)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.all[key]
 	if t == nil {
 		c.makeRoom()
-		t = &transcript{round: round, name: rand.Text(), parts: parts, changed: make(chan struct{})}
+		t = &transcript{round: r.Number, parts: parts, changed: make(chan struct{})}
 		c.all[key] = t
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.used = time.Now(); t.readers == 0 { // else run has the newer text
-		t.resume(tail)
-	}
+	t.used = time.Now()
+	t.add(r.Tail, int(r.TailEnd.All))
 	return t
 }
 
@@ -86,23 +80,20 @@ func (c *transcripts) makeRoom() {
 	}
 }
 
-// resume adds what a tail has beyond the text.
-func (t *transcript) resume(tail string) {
-	if tail != "" {
-		text, skipped := admin.Beyond(t.text, tail)
-		t.add(text, skipped)
-	}
-}
+// end returns the position after text.
+func (t *transcript) end() int { return t.begin + len(t.text) }
 
-// add adds a part of the output.
-func (t *transcript) add(text string, skipped bool) {
-	if text = wholeRunes(text, skipped || t.text == ""); text == "" {
+// add adds a part of the output that ends at a position, unless the transcript has it. If text is missing before the part, the
+// transcript begins anew with it.
+func (t *transcript) add(part string, end int) {
+	known := t.end() - (end - len(part))
+	if part == "" || end <= t.end() {
 		return
 	}
-	if skipped {
-		text = outputMissing + text
+	if known < 0 {
+		t.text, t.begin, t.first = "", end-len(part), style{}
 	}
-	t.text += text
+	t.text += part[max(known, 0):]
 	if extra := len(t.text) - longestOutput; extra > 0 {
 		p := painter{style: t.first}
 		p.write(t.text[:extra])
@@ -134,7 +125,6 @@ func (t *transcript) enter() (leave func()) {
 // run adds the output as it arrives, until the round or ctx ends.
 func (t *transcript) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		resumed := false
 		for part, err := range t.parts(ctx) {
 			if err != nil {
 				break // the loop tries again
@@ -143,15 +133,8 @@ func (t *transcript) run(ctx context.Context) {
 				return // the page shows the whole output from now on
 			}
 			t.mu.Lock()
-			switch {
-			case ctx.Err() != nil: // another run may have begun
-			case resumed:
-				t.add(part.Text, part.Skipped)
-			default:
-				t.resume(part.Text)
-			}
+			t.add(part.Text, int(part.End))
 			t.mu.Unlock()
-			resumed = true
 		}
 		sleep(ctx, admin.FollowPause, nil)
 	}
@@ -163,7 +146,7 @@ func follow(ctx context.Context, a *admin.Admin, task int64, round int) iter.Seq
 	if err != nil {
 		return func(yield func(admin.OutputPart, error) bool) { yield(admin.OutputPart{}, err) }
 	}
-	return a.FollowOutput(ctx, t, r, false)
+	return a.FollowOutput(ctx, t, r)
 }
 
 // A reader is the position of a page in a transcript.
@@ -180,29 +163,20 @@ func (t *transcript) reader(position string) *reader {
 	r := &reader{t, t.first, t.find(position)}
 	if r.at >= t.begin {
 		p := painter{style: t.first}
-		p.write(t.text[:r.at-t.begin])
+		p.write(t.text[:min(r.at, t.end())-t.begin])
 		r.style = p.style
 	}
 	return r
 }
 
-// find returns the place of a position. It is before the beginning if the text that follows the position is not known any more.
+// find returns the place of a position: the beginning for a text that is none. The place may be after the end, if another process had the output earlier.
 func (t *transcript) find(position string) int {
-	parts := strings.SplitN(position, ".", 4)
-	if len(parts) < 4 || parts[0] != strconv.Itoa(t.round) {
+	round, at, _ := strings.Cut(position, ".")
+	place, err := strconv.Atoi(at)
+	if err != nil || place < 0 || round != strconv.Itoa(t.round) {
 		return t.begin
 	}
-	if at, err := strconv.Atoi(parts[2]); err == nil && parts[1] == t.name && at >= 0 && at <= t.begin+len(t.text) {
-		return at
-	}
-	before, err := base64.RawURLEncoding.DecodeString(parts[3])
-	if err != nil || len(before) == 0 || len(before) > contextBytes {
-		return t.begin
-	}
-	if at := strings.LastIndex(t.text, string(before)); at >= 0 {
-		return t.begin + at + len(before)
-	}
-	return -1
+	return place
 }
 
 // next returns what is new as HTML, the position after it, and a channel that is closed when there is more.
@@ -216,10 +190,11 @@ func (r *reader) next() (text, position string, more <-chan struct{}) {
 		p.write(outputMissing)
 		r.at = r.begin
 	}
-	p.write(r.text[r.at-r.begin:])
-	r.at, r.style = r.begin+len(r.text), p.style
-	before := r.text[max(0, len(r.text)-contextBytes):]
-	return p.b.String(), fmt.Sprintf("%d.%s.%d.%s", r.round, r.name, r.at, base64.RawURLEncoding.EncodeToString([]byte(before))), r.changed
+	if end := r.end(); r.at < end {
+		p.write(r.text[r.at-r.begin:])
+		r.at, r.style = end, p.style
+	}
+	return p.b.String(), fmt.Sprintf("%d.%d", r.round, r.at), r.changed
 }
 
 // outputMark stands in the main part of a page where its transcript belongs. A stream of the page leaves it out, because it sends only what is new.

@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // joined returns HTML without the ends of spans that go on with the next part.
@@ -45,9 +47,10 @@ func TestDividedOutput(t *testing.T) {
 	}
 }
 
-func newTranscript(name string) *transcript {
-	return &transcript{name: name, changed: make(chan struct{})}
-}
+func newTranscript() *transcript { return &transcript{changed: make(chan struct{})} }
+
+// print adds a text that follows all that the transcript has.
+func (t *transcript) print(text string) { t.add(text, t.end()+len(text)) }
 
 func (r *reader) read() (text, position string) {
 	text, position, _ = r.next()
@@ -56,51 +59,58 @@ func (r *reader) read() (text, position string) {
 
 // A page goes on exactly where it was: in the same transcript, and in that of another process that knows only a later tail. If text is missing, it says so.
 func TestPositions(t *testing.T) {
-	here := newTranscript("here")
-	here.resume("one\n")
+	here := newTranscript()
+	here.print("tick\n")
 	r := here.reader("")
 	text, first := r.read()
-	expect.Equal(t, text, "one\n")
-	here.resume("one\n\x1b[31mtwo ")
-	here.add("three\xe2", false)
+	expect.Equal(t, text, "tick\n")
+	here.add("tick\n\x1b[31mtick ", 15)
+	here.print("tick")
 	text, second := r.read()
-	expect.Equal(t, text, `<span class="f1">two three</span>`)
-	here.add("\x82\xac\n", false)
+	expect.Equal(t, text, `<span class="f1">tick tick</span>`)
+	here.print("€\n")
 	for position, want := range map[string]string{
 		second: `<span class="f1">€</span>` + "\n",
-		first:  `<span class="f1">two three€</span>` + "\n",
+		first:  `<span class="f1">tick tick€</span>` + "\n",
 	} {
 		text, _ := here.reader(position).read()
 		expect.Equal(t, text, want, position)
 	}
-	there := newTranscript("there")
-	there.resume("one\n\x1b[31mtwo three\xe2\x82\xac\nfour\n")
-	text, _ = there.reader(second).read()
+	there := newTranscript()
+	there.print("tick\n\x1b[31mtick ")
+	behind := there.reader(second)
+	text, position := behind.read()
+	expect.Equal(t, text, "")
+	expect.Equal(t, position, second)
+	there.print("tick€\nfour\n")
+	text, _ = behind.read()
 	expect.Equal(t, text, `<span class="f1">€</span>`+"\n"+`<span class="f1">four</span>`+"\n")
-	later := newTranscript("later")
-	later.resume("\x82\xacfive\n")
+	later := newTranscript()
+	later.add("tick\n", 1000)
 	text, _ = later.reader(second).read()
-	expect.Equal(t, text, outputMissing+"five\n")
+	expect.Equal(t, text, outputMissing+"tick\n")
 	later.round = 1
 	text, _ = later.reader(second).read()
-	expect.Equal(t, text, "five\n", "another round")
-	for _, hostile := range []string{"x", "....", "0.here", "0.here.-1.", "0.here.99999999999999999999.!", "0.here.1e9.AA", strings.Repeat("0.", 1<<20), "0.x.0." + strings.Repeat("QUFB", 1<<18), "0.here.9999999.\x00"} {
+	expect.Equal(t, text, "tick\n", "another round")
+	for _, hostile := range []string{"x", "....", "0.-1", "0.99999999999999999999", "0.1e9", strings.Repeat("0.", 1<<20), "0.\x00"} {
 		text, _ := here.reader(hostile).read()
-		expect.Contains(t, text, "one\n", hostile[:min(len(hostile), 30)])
+		expect.Contains(t, text, "tick\n", hostile[:min(len(hostile), 30)])
 	}
+	text, _ = here.reader("0.9999999").read()
+	expect.Equal(t, text, "", "a position that no process has")
 }
 
 // A transcript and its pages are bounded, and keep their colours when the oldest text goes. A page that was too slow says that text is missing.
 func TestLongTranscript(t *testing.T) {
-	long := newTranscript("long")
-	long.resume("begin\x1b[31m")
+	long := newTranscript()
+	long.print("begin\x1b[31m")
 	slow := long.reader("")
 	slow.read()
 	for i := range 3000 {
-		long.add(fmt.Sprintf("%d %s\n", i, strings.Repeat("x", 90)), false)
+		long.print(fmt.Sprintf("%d %s\n", i, strings.Repeat("x", 90)))
 	}
-	long.add(strings.Repeat("<", 10<<20), true)
-	expect.True(t, len(long.text) <= longestOutput, len(long.text), "bytes")
+	long.print(strings.Repeat("<", 10<<20))
+	expect.Compare(t, len(long.text), "<=", longestOutput, "bytes")
 	for _, r := range []*reader{slow, long.reader("")} {
 		text, _ := r.read()
 		expect.Compare(t, len(text), "<=", 20*longestOutput)
@@ -109,7 +119,7 @@ func TestLongTranscript(t *testing.T) {
 	}
 	slow = long.reader("")
 	slow.read()
-	long.add("\n"+strings.Repeat("lines\n", 20_000), false)
+	long.print("\n" + strings.Repeat("lines\n", 20_000))
 	text, _ := slow.read()
 	expect.Contains(t, text, strings.TrimSpace(outputMissing))
 	n := strings.Count(text, "lines")
@@ -120,16 +130,17 @@ func TestLongTranscript(t *testing.T) {
 // Two hundred pages of a round read its output once, and a transcript that no page follows makes room for others.
 func TestSharedTranscript(t *testing.T) {
 	var all transcripts
-	shared := all.of(nil, 1, 0, "a")
+	a := &manager.Round{Tail: "a", TailEnd: tdf.TailEnd{All: 1}}
+	shared := all.of(nil, 1, a)
 	var runs, readers atomic.Int64
-	add := make(chan string)
+	add := make(chan admin.OutputPart)
 	shared.parts = func(ctx context.Context) iter.Seq2[admin.OutputPart, error] {
 		runs.Add(1)
 		return func(yield func(admin.OutputPart, error) bool) {
 			for {
 				select {
-				case text := <-add:
-					if !yield(admin.OutputPart{Text: text}, nil) {
+				case part := <-add:
+					if !yield(part, nil) {
 						return
 					}
 				case <-ctx.Done():
@@ -143,7 +154,7 @@ func TestSharedTranscript(t *testing.T) {
 	for range 200 {
 		leaves = append(leaves, shared.enter())
 		go func() {
-			r := all.of(nil, 1, 0, "ignored, because run has the newer text").reader("")
+			r := all.of(nil, 1, a).reader("")
 			text, _, more := r.next()
 			for text != "ab&lt;c" {
 				<-more
@@ -154,20 +165,20 @@ func TestSharedTranscript(t *testing.T) {
 			readers.Add(1)
 		}()
 	}
-	add <- "ab"
-	add <- "<c"
+	add <- admin.OutputPart{Text: "ab", End: 2}
+	add <- admin.OutputPart{Text: "<c", End: 4}
 	expect.Eventually(t, "each page has the output", func() bool { return readers.Load() == 200 })
 	expect.Equal(t, runs.Load(), 1)
 	for i := range 2 * maxTranscripts {
-		all.of(nil, int64(i+2), 0, "x")
+		all.of(nil, int64(i+2), a)
 	}
 	expect.Compare(t, len(all.all), "<=", maxTranscripts+1)
-	expect.True(t, all.of(nil, 1, 0, "") == shared, len(all.all), "transcripts")
+	expect.True(t, all.of(nil, 1, a) == shared, len(all.all), "transcripts")
 	for _, leave := range leaves {
 		leave()
 	}
 	expect.Equal(t, shared.readers, 0)
 	shared.used = time.Time{}
-	all.of(nil, 0, 0, "x")
-	expect.True(t, all.of(nil, 1, 0, "") != shared, "an unused transcript stays")
+	all.of(nil, 0, a)
+	expect.True(t, all.of(nil, 1, a) != shared, "an unused transcript stays")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -44,7 +45,8 @@ func TestStreamInMemory(t *testing.T) {
 				must(t, writeTo(stderr, "e"))
 				tail, changed := r.Tail(nil)
 				expect.True(t, changed, "the tail is", tail, changed)
-				expect.True(t, strings.HasSuffix(tail, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
+				expect.True(t, strings.HasSuffix(tail.Text, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
+				expect.Equal(t, tail.TailEnd, tdf.TailEnd{All: int64(size + 1), Stdout: int64(size), Stderr: 1})
 				texts := expect.Result(r.Read(1<<20, "w", nil)).Value(t)
 				expect.Equal(t, texts.Output, want, size)
 				expect.Equal(t, texts.OutputBytes, int64(size), size)

@@ -157,9 +157,9 @@ func TestReadWhileItChanges(t *testing.T) {
 		got := expect.Result(r.Read(1000, "w1", s)).Value(t)
 		expect.NotContains(t, got.Output, "hunter22")
 		expect.Compare(t, len(got.Output), "<=", 1001+len(note(got.OutputBytes, r.Stdout.Name())))
-		text, _ := r.Tail(s)
-		expect.NotContains(t, text, "hunter22")
-		expect.Compare(t, len(text), "<=", tailBytes)
+		tail, _ := r.Tail(s)
+		expect.NotContains(t, tail.Text, "hunter22")
+		expect.Compare(t, len(tail.Text), "<=", tailBytes)
 	}
 	close(stop)
 	writer.Wait()

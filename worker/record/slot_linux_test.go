@@ -56,9 +56,9 @@ func TestSlotReusesItsFiles(t *testing.T) {
 			t.Error("the round got another file than the first round")
 		}
 		r.Close()
-		text, changed := r.Tail(nil)
-		expect.Equal(t, text, "")
-		expect.True(t, !changed, "the tail after Close is", text)
+		tail, changed := r.Tail(nil)
+		expect.Equal(t, tail.Text, "")
+		expect.True(t, !changed, "the tail has changed after Close")
 		r.Release()
 	}
 	s.Close()

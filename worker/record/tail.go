@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"io"
 	"os"
-	"strings"
 	"time"
 	"unicode/utf8"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
@@ -21,16 +21,14 @@ const lineBytes = 512
 // stdout, and then the new text of stderr. The text is valid UTF-8 without secrets. If the last bytes may be the
 // beginning of a secret, or of a character, Tail leaves them out for now. changed says whether the text has changed
 // since the last call.
-func (r *Record) Tail(s *secrets.Secrets) (text string, changed bool) {
+func (r *Record) Tail(s *secrets.Secrets) (tail tdf.Tail, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed {
-		return r.tail.text(), false
-	}
 	for i := range r.files {
-		changed = r.files[i].follow(&r.tail, s) || changed
+		changed = !r.closed && r.files[i].follow(&r.tail, s) || changed
 	}
-	return r.tail.text(), changed
+	end := tdf.TailEnd{All: r.tail.end, Stdout: r.files[0].masked, Stderr: r.files[1].masked}
+	return tdf.Tail{Text: r.tail.text(), TailEnd: end}, changed
 }
 
 // Silent returns how long ago the program last printed something, by the times of its files.
@@ -71,6 +69,7 @@ type stream struct {
 	source source
 	size   int64 // the size at the last call of follow
 	shown  int64 // the offset up to which the text was shown or skipped
+	masked int64 // the length of the text up to there with secrets masked; -1 if it is unknown, because secrets may have been skipped
 }
 
 // follow adds the new text of the file to the tail, but at most the last tailBytes. It returns whether the file has
@@ -81,19 +80,30 @@ func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 		return false
 	}
 	if size < f.size { // the program emptied the file
-		f.shown = 0
+		f.shown, f.masked = 0, 0
 	}
 	f.size = size
 	from := max(f.shown, size-tailBytes)
-	if from > f.shown {
-		tail.skip()
+	if skipped := from - f.shown; skipped > 0 {
+		tail.skip(skipped)
+		f.count(skipped, s == nil)
 	}
 	f.shown = max(from, size-f.unfinished(size, s))
 	part, err := appendPart(nil, f.source, from, f.shown, s)
-	if err == nil {
+	if err != nil {
+		tail.skip(f.shown - from)
+	} else {
 		tail.add(part)
 	}
+	f.count(int64(len(part)), err == nil)
 	return true
+}
+
+// count adds n bytes to f.masked, if n is known.
+func (f *stream) count(n int64, known bool) {
+	if f.masked += n; !known || f.masked < n {
+		f.masked = -1
+	}
 }
 
 // unfinished returns how many bytes at the end may be the beginning of a secret or of a character.
@@ -119,19 +129,27 @@ func cutLetter(b []byte) int {
 
 // A ring keeps the end of the text that is added to it.
 type ring struct {
-	buf []byte
-	cut bool // earlier text is missing
+	buf []byte // valid UTF-8, but its first character may be cut off
+	cut bool   // earlier text is missing
+	end int64  // how many bytes were added or skipped
 }
 
 func (r *ring) add(b []byte) {
+	if len(r.buf) == 0 && r.cut {
+		whole := trimLetter(b)
+		r.end += int64(len(b) - len(whole))
+		b = whole
+	}
+	b = bytes.ToValidUTF8(b, []byte("\uFFFD"))
+	r.end += int64(len(b))
 	r.buf = append(r.buf, b...)
 	if over := len(r.buf) - tailBytes; over > 0 {
 		r.buf, r.cut = append(r.buf[:0], r.buf[over:]...), true
 	}
 }
 
-// skip drops the kept text, because the text that is added next does not follow it directly.
-func (r *ring) skip() { r.buf, r.cut = r.buf[:0], true }
+// skip drops the kept text, because n bytes are missing before the text that is added next.
+func (r *ring) skip(n int64) { r.buf, r.cut, r.end = r.buf[:0], true, r.end+n }
 
 // text returns the kept text. If earlier text is missing, the result begins with a whole line, or with a whole
 // character if the first lineBytes contain no line end.
@@ -141,9 +159,15 @@ func (r *ring) text() string {
 		if i := bytes.IndexByte(b[:min(len(b), lineBytes)], '\n'); i >= 0 {
 			b = b[i+1:]
 		}
-		for n := 1; n < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); n++ {
-			b = b[1:]
-		}
+		b = trimLetter(b)
 	}
-	return strings.ToValidUTF8(string(b), "\uFFFD")
+	return string(b)
+}
+
+// trimLetter returns b without the end of a character that began earlier.
+func trimLetter(b []byte) []byte {
+	for n := 1; n < utf8.UTFMax && len(b) > 0 && !utf8.RuneStart(b[0]); n++ {
+		b = b[1:]
+	}
+	return b
 }

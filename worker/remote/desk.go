@@ -14,6 +14,7 @@ import (
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
+	RoundsOpen(ctx context.Context) error
 	Worker(ctx context.Context, name string) (redisstate.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
 	Register(ctx context.Context, w redisstate.WorkerInfo) (drained string, giveUp tdf.Time, err error)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -123,6 +124,9 @@ func (s session) checkRuns(most int, runs []Run) error {
 // A delivery is a report on its way to Redis.
 type delivery struct {
 	*Report
+	token  *access.Token
+	groups map[int64]string // the campaigns of the tasks for which new tasks of reports wait
+	closed error            // why rounds may open no tasks, or nil
 	answer *Reported
 	task   *tdf.Task
 	result tdf.Result
@@ -146,7 +150,7 @@ func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports [
 	if err := s.checkRuns(mostReports, runs); err != nil {
 		return nil, err
 	}
-	all, err := d.deliveries(ctx, s, reports)
+	all, err := d.deliveries(ctx, t, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +176,7 @@ func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports [
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
-func (d *Desk) deliveries(ctx context.Context, s session, reports []Report) ([]delivery, error) {
+func (d *Desk) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]delivery, error) {
 	ids := make([]int64, len(reports))
 	for i := range reports {
 		ids[i] = reports[i].ID
@@ -189,12 +193,63 @@ func (d *Desk) deliveries(ctx context.Context, s session, reports []Report) ([]d
 	if err != nil {
 		return nil, err
 	}
+	groups, closed, err := d.forOpening(ctx, reports)
+	if err != nil {
+		return nil, err
+	}
 	all := make([]delivery, len(reports))
 	for i := range reports {
-		all[i] = delivery{Report: &reports[i], task: stored[i].Task}
+		all[i] = delivery{Report: &reports[i], token: t, groups: groups, closed: closed, task: stored[i].Task}
 		all[i].decide(now)
 	}
 	return all, nil
+}
+
+// forOpening reads what decides whether reports may open their new tasks: the campaigns of the tasks for which those wait, and whether rounds may open
+// tasks at all.
+func (d *Desk) forOpening(ctx context.Context, reports []Report) (groups map[int64]string, closed, err error) {
+	groups = map[int64]string{}
+	opens := false
+	for i := range reports {
+		opens = opens || len(reports[i].Open) > 0
+		for j := range reports[i].Open {
+			for _, after := range []*tdf.Dependencies{reports[i].Open[j].After, reports[i].Open[j].AfterAny} {
+				if after == nil {
+					continue
+				}
+				for _, id := range after.Tasks {
+					groups[id] = ""
+				}
+			}
+		}
+		if len(groups) > tdf.MaxDependencies {
+			return nil, nil, invalid("open: the new tasks of all reports wait for more than %d tasks", tdf.MaxDependencies)
+		}
+	}
+	if !opens {
+		return nil, nil, nil
+	}
+	if closed = d.store.RoundsOpen(ctx); closed != nil && closed != redisstate.ErrRoundsOpenNothing {
+		return nil, nil, closed
+	}
+	stored, err := d.store.Read(ctx, slices.Collect(maps.Keys(groups)), redisstate.Want{Fields: redisstate.Head})
+	for _, s := range stored {
+		if s.Task != nil {
+			groups[s.ID] = s.Task.Group
+		}
+	}
+	return groups, closed, err
+}
+
+// checkOpen returns an error if the token of the report may not open the new tasks.
+func (x *delivery) checkOpen() error {
+	inGroup := func(id int64) bool { return x.task.Group != "" && x.groups[id] == x.task.Group }
+	for i := range x.open {
+		if err := x.token.CheckFollowing(x.task, &x.open[i], inGroup); err != nil {
+			return fmt.Errorf("open, task %d: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
 // holds reports whether the task still runs with the claim.
@@ -281,9 +336,15 @@ func (x *delivery) checkResult() error {
 // execute makes the move that stores the result, with the tasks that the round opens.
 func (x *delivery) execute() {
 	if len(x.Open) > 0 && outcome.Opens(x.task, &x.result) {
-		err := outcome.ErrTooMany
-		if len(x.Open) <= tdf.MaxFollowing {
+		err := x.closed
+		if err == nil && len(x.Open) > tdf.MaxFollowing {
+			err = outcome.ErrTooMany
+		}
+		if err == nil {
 			x.open, err = outcome.Properties(x.task, outcome.Numbered("open, task %d", x.Open))
+		}
+		if err == nil {
+			err = x.checkOpen()
 		}
 		if err != nil {
 			x.open, x.result = nil, outcome.NotOpened(x.result, err)

@@ -22,12 +22,14 @@ import (
 const (
 	leastLease, usualLease, longestLease = tdf.Seconds(1), tdf.Seconds(60), tdf.Seconds(300)
 
-	mostNames    = 10_000 // of one token within a week
+	mostNames    = 10_000   // of one token within a week
+	maxNames     = 16 << 20 // bytes of their registrations, counted as if all had the size of the largest
 	mostSlots    = 100_000
 	mostQueues   = 100
 	mostTags     = 256
 	mostPrograms = 1000
 	mostRuns     = 10_000
+	keptRuns     = 100 // of a heartbeat, for people
 	longestHost  = 253
 )
 
@@ -35,8 +37,9 @@ const (
 var (
 	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
 	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
-	errManyNames = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the token has registered %d names of workers within a week; use names again", mostNames))
-	errNotOwn    = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
+	errManyNames = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the token has registered too many names of workers within a week: "+
+		"at most %d, and fewer if a registration is large; use names again", mostNames))
+	errNotOwn = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
 )
 
 // An invalidError means that a call of a worker is invalid. Nothing was done.
@@ -76,7 +79,7 @@ var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
-		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working", Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true,
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working", Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
 		Offer: tdf.Offer{Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources, Group: r.Campaign},
 	}
 	if r.Lease == 0 {
@@ -213,8 +216,8 @@ func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Regi
 	s := sessionOf(w.Name, key)
 	w.Boot = s.boot
 	_, known, _, err := d.store.Worker(ctx, w.Name)
-	if err == nil && !known {
-		err = d.checkNames(ctx, t)
+	if err == nil {
+		err = d.checkNames(ctx, t, r.size(), known)
 	}
 	if err != nil {
 		return Registered{}, err
@@ -234,10 +237,28 @@ func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Regi
 	return out, heartbeatError(err)
 }
 
-// checkNames returns an error if a token has registered too many names, because Redis keeps each of them for a week.
-func (d *Desk) checkNames(ctx context.Context, t *access.Token) error {
-	n, err := d.store.NamesUnder(ctx, t.Name+"/", mostNames-1)
-	if err == nil && n >= mostNames {
+// size returns about how many bytes Redis needs for the worker.
+func (r *Registration) size() int {
+	n := 1 << 10
+	for _, all := range [][]string{{r.Name, r.Host, r.Campaign}, r.Queues, r.Tags, r.Programs} {
+		for _, text := range all {
+			n += len(text) + 1
+		}
+	}
+	return n
+}
+
+// checkNames returns an error if a token has registered too many names for registrations of this size, because Redis keeps each of them for a week.
+func (d *Desk) checkNames(ctx context.Context, t *access.Token, size int, known bool) error {
+	most := min(mostNames, maxNames/size)
+	if known && most == mostNames {
+		return nil
+	}
+	if known {
+		most++ // it is one of them
+	}
+	n, err := d.store.NamesUnder(ctx, t.Name+"/", most-1)
+	if err == nil && n >= most {
 		return errManyNames
 	}
 	return err
@@ -294,6 +315,7 @@ func (d *Desk) Heartbeat(ctx context.Context, t *access.Token, id string, runs [
 		err = invalid("want at most %d runs", mostRuns)
 	}
 	if err == nil {
+		runs = runs[:min(len(runs), keptRuns)]
 		err = d.beat(ctx, &v, redisstate.Beat{Runs: &runs})
 	}
 	return Beat{float64(v.Lease), v.Drained}, err

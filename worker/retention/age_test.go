@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -108,6 +109,23 @@ func TestPrograms(t *testing.T) {
 	expect.Equal(t, cmp.Diff(Removed{Files: 1, Programs: 1, Bytes: 1020}, removed), "")
 	info := expect.Result(os.Stat(filepath.Join(dir, "running", ".tdf-program.json"))).Value(t)
 	expect.Compare(t, time.Since(info.ModTime()), "<=", time.Hour, "the last use of the running program was not updated, so other workers may remove the program")
+}
+
+// A copy counts as a program, and goes before its original. If only the copy is in use, both stay.
+func TestCopiesOfPrograms(t *testing.T) {
+	dir := t.TempDir()
+	for _, program := range []string{"old", "running"} {
+		install(t, dir, program, 2*week)
+		source := "rsync:/nowhere/run.sh"
+		must(t, errors.Join(os.Remove(filepath.Join(dir, program, ".tdf-program.json")), os.Remove(filepath.Join(dir, program, ".tdf-install.json"))))
+		with := fetch.CopyOptions{Number: 2, MaxBytes: 1 << 20, Busy: func() bool { return false }}
+		expect.Result((&fetch.Fetcher{Dir: dir, Outputs: "results"}).Copy(t.Context(), program, source, with)).OK(t)
+		age(t, filepath.Join(dir, program+"~2", ".tdf-program.json"), 2*week)
+	}
+	p := byDefault(dir)
+	p.InUse = func(path string) bool { return path == filepath.Join(dir, "running~2") }
+	removed := checkLeft(t, p, "old/run.sh", "old/results/w-1-0.out", "running/run.sh", "running/results/w-1-0.out", "running~2/run.sh", "running~2/results/")
+	expect.Equal(t, removed.Programs, 1)
 }
 
 func TestRoundsInUseStay(t *testing.T) {

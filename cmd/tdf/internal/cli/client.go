@@ -54,6 +54,9 @@ func (c *Client) OpenAs(ctx context.Context, open opener, all ...tdf.Properties)
 
 // StoreProgram stores a packed program in Redis.
 func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed) error {
+	if n := len(packed.LeftOut); n > 0 {
+		a.Say("not in the program: %s and others (%d in all), which tools of Python make; setup.sh can make them on each worker", packed.LeftOut[0], n)
+	}
 	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err == nil {
 		a.Say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))

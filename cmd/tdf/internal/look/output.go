@@ -33,7 +33,7 @@ func Output(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "output ID", Short: "Print the output of a task's program",
 		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints control characters as escapes.\n" +
-			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it waits for the rest.",
+			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it prints both until the round ends.",
 		Example: "  tdf output 17 --error",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -42,6 +42,8 @@ func Output(a *cli.App) *cobra.Command {
 				return err
 			}
 			switch given := c.Flags().Changed("round"); {
+			case p.follow && p.stderr:
+				return cli.Usagef("--follow prints stdout and stderr together, so it does not go with --error")
 			case !given && p.follow:
 				p.round = currentRound
 			case !given:
@@ -130,7 +132,11 @@ func (p *printout) printWhole(t *manager.Task) error {
 	case !admin.RoundEnded(t, p.round):
 		p.a.Say("round %d runs on %s and has no output yet", p.round, r.Worker)
 	}
-	if err := p.print(p.text()); err != nil {
+	text := p.text()
+	if p.follow {
+		text += r.Error
+	}
+	if err := p.print(text); err != nil {
 		return err
 	}
 	bytes, complete := r.OutputBytes, r.OutputWhole()
@@ -139,9 +145,9 @@ func (p *printout) printWhole(t *manager.Task) error {
 	}
 	switch {
 	case !admin.RoundEnded(t, p.round):
-	case p.text() == "" && !p.stderr && r.Error != "":
+	case p.text() == "" && !p.stderr && r.Error != "" && !p.follow:
 		p.a.Say("stdout is empty; --error prints %s of stderr", format.Size(int64(len(r.Error))))
-	case p.text() == "" && r.Tail == "":
+	case text == "" && r.Tail == "":
 		p.a.Say("the output is empty")
 	}
 	if !complete {

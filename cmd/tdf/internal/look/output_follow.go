@@ -16,7 +16,7 @@ func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
 	} else {
 		p.a.Say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, p.r.Worker)
 	}
-	for part, err := range p.m.Admin().FollowOutput(ctx, t, p.r, p.stderr) {
+	for part, err := range p.m.Admin().FollowOutput(ctx, t, p.r) {
 		if err == nil {
 			err = p.printPart(&part)
 		}
@@ -43,11 +43,7 @@ func (p *printout) printPart(part *admin.OutputPart) error {
 		p.a.Say("(a part of the output is missing here)")
 	}
 	if part.Unknown {
-		stderr := ""
-		if p.stderr {
-			stderr = " --error"
-		}
-		p.a.Say("the round has ended; its whole output: tdf output %d --round %d%s", p.id, p.round, stderr)
+		p.a.Say("the round has ended; its whole output: tdf output %d --round %d, and with --error", p.id, p.round)
 	}
 	return p.print(part.Text)
 }

@@ -171,5 +171,5 @@ func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	case tool.IsSet("task_defaults", "fail_on"):
 		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
 	}
-	return "exit", "a round fails if its exit status is not 0 (default; see --fail-on)"
+	return string(tool.Manager.TaskDefaults.FailOn), "a round fails if its exit status is not 0 (default; see --fail-on)"
 }

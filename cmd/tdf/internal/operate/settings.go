@@ -18,7 +18,7 @@ func Settings(a *cli.App) *cobra.Command {
 		Long: "Changes settings of the namespace, and lists all settings. Redis holds them, and all managers and workers obey them:\n" +
 			"max_tasks (a number, or inf) is the largest number of stored tasks. high_water (above 0 and up to 1) is a part of Redis's\n" +
 			"maxmemory. While Redis uses more, new tasks wait. original_workers (yes or no) keeps tasks from workers of the original TDF\n" +
-			"that cannot fetch their programs.",
+			"that cannot fetch their programs. rounds_open (yes or no) lets the programs of tasks open further tasks.",
 		Example: "  tdf settings max_tasks=1000000 high_water=0.9",
 		RunE: func(c *cobra.Command, args []string) error {
 			changes, err := parseSettings(args)

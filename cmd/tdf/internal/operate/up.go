@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -87,8 +85,6 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if tool.Manager.Redis, err = localOnly(tool.Manager.Redis); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGHUP) // sent when the terminal is closed
-	defer stop()
 	if tool.Manager.Redis.Password == "" {
 		if u.password, err = keepPassword(tool.Manager.Redis); err != nil {
 			return err

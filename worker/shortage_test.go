@@ -1,0 +1,113 @@
+package worker
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+func TestSlotsWithinTheLimitOfOpenFiles(t *testing.T) {
+	for _, c := range []struct {
+		limit        uint64
+		wanted, want int
+	}{{10, 100, 1}, {256, 100, 12}, {256, 8, 8}, {1024, 300, 60}, {1 << 20, 1000, 1000}, {^uint64(0), 1000, 1000}} {
+		expect.Equal(t, slotsWithin(c.limit, c.wanted), c.want, c.limit, c.wanted)
+	}
+	w := newWorld(t)
+	w.cfg.Concurrency = 100
+	worker := w.worker()
+	worker.limitSlots(256)
+	expect.Equal(t, worker.slots(), 12)
+	w.logged("fewer slots than configured")
+}
+
+// Go raises the soft limit of open files of this process, but programs get the one with which it was started.
+func TestProgramsGetTheSoftLimit(t *testing.T) {
+	want := string(expect.Result(exec.Command("/bin/sh", "-c", "ulimit -Sn").Output()).Value(t))
+	for _, nice := range []int{0, 1} { // with and without limits of programs
+		w := newWorld(t)
+		w.cfg.Programs.Nice = nice
+		w.script("p", "ulimit -Sn\n")
+		id := w.open("")
+		w.runOnce(w.worker())
+		expect.Equal(t, w.finished(id).LastOutput(), want)
+	}
+}
+
+// The pauses of a slot grow until a round ends in another way.
+func TestPausesAfterShortages(t *testing.T) {
+	s := newShortages("w1", make(signal, 1))
+	now := time.Unix(1000, 0)
+	lack := asShortage(fmt.Errorf("open the file: %w", syscall.EMFILE))
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
+		expect.Equal(t, s.ended(1, lack, now), want)
+	}
+	expect.Equal(t, s.ended(2, asShortage(Unfit(syscall.ENOSPC)), now), time.Second)
+	for range 10 {
+		s.ended(3, lack, now)
+	}
+	expect.Equal(t, s.ended(3, lack, now), longestShortPause)
+	remarks := s.remarks(now, 4)
+	expect.MustLen(t, remarks, 1)
+	expect.Equal(t, remarks[0].Why,
+		"3 of 4 slots pause: open the file: too many open files; raise the limit of open files of w1 (ulimit -n, LimitNOFILE), or lower its concurrency")
+	expect.Equal(t, remarks[0].For, tdf.For(longestShortPause))
+	for slot, cause := range map[int]error{1: nil, 2: errTimedOut, 3: Unfit(errors.New("no interpreter"))} {
+		expect.Equal(t, s.ended(slot, cause, now), time.Duration(0))
+	}
+	expect.Len(t, s.remarks(now, 4), 0)
+}
+
+// What the worker lacks is not charged to the task, however often.
+func TestAShortageIsNotChargedToTheTask(t *testing.T) {
+	w := newWorld(t)
+	w.script("p", good)
+	w.smallDisk()
+	w.script("p", good)
+	w.fill()
+	id := w.open("")
+	worker := w.worker()
+	for range 5 {
+		w.runOnce(worker)
+		got := w.task(id)
+		expect.Equal(t, got.State, tdf.Open)
+		expect.Equal(t, got.UnfitHosts, 0)
+		expect.Equal(t, got.Fails, 0)
+	}
+	expect.Contains(t, worker.info(stateWorking).Pauses[0].Why, "1 of 1 slots pause: ")
+	must(t, os.RemoveAll(w.path("filler")))
+	w.runOnce(worker)
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
+	expect.Len(t, worker.info(stateWorking).Pauses, 0)
+}
+
+// A round during which the disk was full goes to another host, even if the program did not notice. After three hosts,
+// it fails, and the error says that the output may be cut.
+func TestDiskFullDuringARound(t *testing.T) {
+	for _, exit := range []string{"0", "1"} {
+		w := newWorld(t)
+		w.smallDisk()
+		w.script("p", "#!/bin/sh\nhead -c 5000000 /dev/zero 2>/dev/null\nexit "+exit+"\n")
+		id := w.open("", failOn(tdf.FailOnExit))
+		worker := w.worker()
+		for round := range 3 {
+			w.runOnce(worker)
+			got := w.task(id)
+			expect.Equal(t, got.State, tdf.Open, exit)
+			expect.Equal(t, got.UnfitHosts, round+1, exit)
+		}
+		w.runOnce(worker)
+		got := w.finished(id)
+		expect.Equal(t, got.State, tdf.Failed, exit)
+		expect.Contains(t, got.LastError(), "the worker's disk is full, so output of the round may be cut: ")
+		expect.True(t, strings.HasPrefix(got.LastOutput(), "\x00"), "the output is lost")
+	}
+}
