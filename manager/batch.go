@@ -162,7 +162,7 @@ func (o *round) recordMoved(a stepAction) {
 	case tdf.VerbArchive:
 		o.summary.Archived++
 		o.left++
-	case tdf.VerbReopen:
+	case tdf.VerbReopen, tdf.VerbRemove: // too many only make the round read some tasks again
 		o.left++
 	}
 	o.moved[a.task.ID] = true

@@ -262,7 +262,8 @@ func (r *eventReader) publishProgress(ctx context.Context) error {
 			now.Progress = *round.Progress
 		}
 		before := r.known[t.ID]
-		if r.known[t.ID] = now; now.Progress != before.Progress && now.Progress != (manager.Progress{}) {
+		changed := now.Progress != before.Progress || now.round != before.round
+		if r.known[t.ID] = now; changed && now.Progress != (manager.Progress{}) {
 			r.publish(newEvent(progressEvents, t.ID, t.Group, t.Owner, "", progressData{t.ID, t.Round, &now.Progress}))
 		}
 	}

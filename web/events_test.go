@@ -99,6 +99,9 @@ func TestEvents(t *testing.T) {
 		l.until(`state {"id":2,"state":"succeeded","outcome":"succeeded"`)
 	}
 	h.end(first, tdf.Result{Output: "", Exit: "1"})
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/retry", "")
+	h.report(h.claim(), redisstate.LiveReport{Progress: &progress}) // the same as in the round before
+	all.until(`progress {"id":1,"round":1,"progress":{"fraction":0.5,"text":"half"}}`)
 	s.as(access.Submitter, 200, "POST", base+"/tasks/2/retry", "")
 	own.until(`state {"id":2,"state":"open","round":1`)
 }

@@ -147,7 +147,7 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if !r.admits(f.Point) {
 		return nil
 	}
-	if r.extend {
+	if r.extend && r.sweep.rows != nil {
 		r.walk.Key(&f.Task, f.Point)
 	}
 	r.batch = append(r.batch, f.Task)
