@@ -1,9 +1,7 @@
 package tdf
 
 import (
-	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -35,35 +33,6 @@ func TestRetention(t *testing.T) {
 	}
 }
 
-// Each Move that finishes a task sets the end of the retention period.
-func TestRetentionBeginsWithTheEnd(t *testing.T) {
-	keep := func(state State) *Task {
-		task := taskIn(state)
-		task.KeepFinished, task.KeepArchived = 60, 0
-		return task
-	}
-	var moves []Move
-	add := func(m Move, err error) {
-		expect.True(t, err == nil, err)
-		moves = append(moves, m)
-	}
-	succeed, _ := keep(Executed).Settle(111, nil)
-	reject, _ := keep(Open).Settle(111, errTrailing)
-	add(succeed, nil)
-	add(reject, nil)
-	add(keep(Running).TimeOut())
-	add(keep(Open).Expire())
-	add(keep(Running).Cancel())
-	for _, m := range moves {
-		expect.True(t, m.To.Settled(), m.Verb, "to", m.To, "next due", m.NextDue)
-		expect.Equal(t, m.NextDue, Moment{After: 60})
-	}
-	expect.Equal(t, expect.Result(keep(Failed).Archive()).Value(t).NextDue, Now, "archive: next due")
-	if m, err := keep(Failed).Reopen(); err != nil || m.NextDue == (Moment{After: 60}) {
-		t.Errorf("reopen: next due %+v, %v", m.NextDue, err)
-	}
-}
-
 // Without a limit, a finished task is never due.
 func TestNoRetention(t *testing.T) {
 	task := taskIn(Succeeded)
@@ -77,27 +46,6 @@ func TestNoRetention(t *testing.T) {
 		t.Errorf("without the time of its end: settled: %v; due at %v", ok, task.NextDue(1))
 	}
 	expect.True(t, slices.Contains(UsualSuccess().Missing, fieldKeepFinished), "the usual case includes tasks with a retention period")
-}
-
-func TestInvalidRetention(t *testing.T) {
-	for _, c := range []struct {
-		property           string
-		finished, archived Seconds
-	}{
-		{"keep_finished", 0, 1},
-		{"keep_finished", -1, 1},
-		{"keep_finished", Seconds(math.NaN()), 1},
-		{"keep_finished", 1e12, 1},
-		{"keep_archived", 1, -1},
-		{"keep_archived", 1, Seconds(math.NaN())},
-		{"keep_archived", 1, Seconds(math.Inf(-1))},
-	} {
-		d := Defaults("p", "http://h/run.sh", "")
-		d.KeepFinished, d.KeepArchived = c.finished, c.archived
-		err := d.Validate()
-		expect.MustTrue(t, err != nil, c.finished, c.archived, err)
-		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), c.finished, c.archived, err)
-	}
 }
 
 // A finished task is due when its outputs must go. Archiving does not extend their time. Afterwards, the task is due at
@@ -202,13 +150,6 @@ func TestOutputsAreDue(t *testing.T) {
 }
 
 func TestInvalidKeepOutputs(t *testing.T) {
-	for _, keep := range []Seconds{0, -1, Seconds(math.NaN()), 1e12, Seconds(math.Inf(-1))} {
-		d := Defaults("p", "http://h/run.sh", "")
-		d.KeepOutputs = keep
-		err := d.Validate()
-		expect.MustTrue(t, err != nil, keep, err)
-		expect.True(t, strings.HasPrefix(err.Error(), "keep_outputs: "), keep, err)
-	}
 	for _, value := range []string{"-1", "x", "0x1", "nan", "1e300"} {
 		task, err := ParseTask(1, Hash{"program": "p", "source": "http://h/run.sh", "state": "failed", "keep_outputs": value, "outputs_from": value})
 		expect.Fails(t, err, "", "keep_outputs=", value)
