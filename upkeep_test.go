@@ -101,17 +101,8 @@ func TestRequire(t *testing.T) {
 		task := &Task{ID: 7, State: state, Round: 2, Revision: 3}
 		expect.Equal(t, task.Require().Claim, NoClaim, state, "a task without a claim")
 		task.Rounds = Rounds{2: {Claim: "c"}}
-		m := task.Require()
-		expect.Equal(t, m.ID, 7, state)
-		expect.Equal(t, m.Verb, VerbRequire, state)
-		expect.Equal(t, m.From, state)
-		expect.Equal(t, m.To, state)
-		expect.Equal(t, m.Round, 2, state)
-		expect.Equal(t, m.Next, 2, state)
-		expect.Equal(t, m.Revision, "3", state)
-		expect.Equal(t, m.Claim, "c", state)
-		expect.Equal(t, len(m.Set)+len(m.Stamp)+len(m.Clear), 0, state)
-		expect.Equal(t, m.Note, "", state)
+		want := Move{ID: 7, Verb: VerbRequire, From: state, To: state, Round: 2, Next: 2, Revision: "3", Claim: "c"}
+		expect.Equal(t, task.Require(), want)
 	}
 }
 

@@ -93,27 +93,6 @@ func TestDumpAndRestore(t *testing.T) {
 	expect.Result(admin.New(target).Load(t.Context(), strings.NewReader(dump))).FailsWith(t, admin.ErrOccupied, "loading the same dump again")
 }
 
-// A load restores the claim of a running task, so the task still belongs to its worker.
-func TestARestoredTaskIsStillItsWorkers(t *testing.T) {
-	from, to := redisConfig(t, redistest.Shared(t)), redisConfig(t, redistest.Shared(t))
-	m, s := newManager(t, from), connect(t, from)
-	expect.Result(m.Open(t.Context(), define("p", "https://example.org/run.sh", ""))).OK(t)
-	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(t)
-	expect.Result(admin.New(newManager(t, to)).Load(t.Context(), strings.NewReader(dumped(t, m)))).OK(t)
-	c := claimed.Claims[0]
-	move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
-	apply(t, connect(t, to), move, err)
-}
-
-// Dump writes each task once, even if the ids of some tasks are higher than the id counter.
-func TestDumpWithoutTheCounter(t *testing.T) {
-	cfg := redisConfig(t, redistest.Shared(t))
-	population(t, cfg)
-	client(t, cfg).Set(t.Context(), cfg.Namespace+":task_id", 5, 0)
-	m := newManager(t, cfg)
-	expect.Equal(t, expect.Result(admin.New(m).Dump(t.Context(), io.Discard)).Value(t).Tasks, 12, "dumped")
-}
-
 // If the reader fails, Load returns the reader's error, and not a DumpError.
 func TestLoadEndsWithTheErrorOfTheReader(t *testing.T) {
 	target := newManager(t, redisConfig(t, redistest.Shared(t)))
@@ -207,17 +186,6 @@ func TestLoadRefusesWhatIsNoDump(t *testing.T) {
 			}
 		}
 	}
-}
-
-func TestLoadRefusesANamespaceWithTasks(t *testing.T) {
-	cfg := redisConfig(t, redistest.Shared(t))
-	population(t, cfg)
-	m := newManager(t, cfg)
-	before := dumped(t, m)
-	_, err := admin.New(m).Load(t.Context(), strings.NewReader(before))
-	expect.FailsWith(t, err, admin.ErrOccupied)
-	expect.Contains(t, err.Error(), "has 12 tasks")
-	expect.Equal(t, body(dumped(t, m), cfg), body(before, cfg), "the load changed something")
 }
 
 // A dump omits a stored program whose archive does not match the SHA-256 in its name, because no worker would run the

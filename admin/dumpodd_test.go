@@ -2,7 +2,6 @@ package admin_test
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"log/slog"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -190,24 +188,4 @@ func TestDumpOfWhatOthersWrote(t *testing.T) {
 		expect.Equal(t, log, "", "logged")
 		loadElsewhere(t, dump, cfg)
 	}
-}
-
-// Dump is fast even if one task has the highest possible id, and most ids below it belong to no task.
-func TestDumpWhereMostIDsAreGone(t *testing.T) {
-	cfg := redisConfig(t, redistest.Shared(t))
-	population(t, cfg)
-	c := client(t, cfg)
-	h := tdf.Hash{"state": "archived", "outcome": "succeeded", "0:archived": "5", "program": "p", "source": "rsync:/p/run.sh"}
-	expect.Result(connect(t, cfg).Restore(t.Context(), redisstate.Record{ID: redisstate.MaxID, Hash: h})).OK(t)
-	c.HSet(t.Context(), cfg.Namespace+":task:50", "state", "running", "program", "p", "source", "rsync:/p/run.sh") // in no list of tasks
-	m := newManager(t, cfg)
-	expect.Equal(t, expect.Result(admin.New(m).Dump(t.Context(), io.Discard)).Value(t).Tasks, 14, "dumped")
-	var ids []int64
-	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived, tdf.Open}, Order: manager.ByID, Read: manager.ReadOutput}) {
-		expect.NoError(t, err)
-		ids = append(ids, task.ID)
-	}
-	got := fmt.Sprint(ids)
-	expect.True(t, strings.HasPrefix(got, "[1 2 "), "got results of", got)
-	expect.True(t, strings.HasSuffix(got, " 1099511627775]"), "got results of", got)
 }

@@ -110,27 +110,6 @@ func TestWatchRate(t *testing.T) {
 	expect.Equal(t, third.RateSoFar, 0)
 }
 
-// CancelOpen cancels only the open tasks of a group.
-func TestCancelOpen(t *testing.T) {
-	cfg := redisConfig(t, redistest.Shared(t))
-	m, s := newManager(t, cfg), connect(t, cfg)
-	d := define("p", "rsync:/p/run.sh", "")
-	d.Group = "g"
-	for range 3 {
-		expect.Result(m.Open(t.Context(), many(d, 400)...)).OK(t)
-	}
-	expect.Result(m.Open(t.Context(), define("p", "rsync:/p/run.sh", ""))).OK(t)
-	expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 3600})).OK(t)
-	n, err := m.CancelOpen(t.Context(), "g")
-	expect.Equal(t, n, 1195)
-	expect.NoError(t, err, "cancelled", n)
-	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).String(), "open 1 running 5 expired 1195", "counts")
-	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
-	want := map[string]int64{"cancelled": 1195}
-	expect.NoError(t, err)
-	expect.Equal(t, outcomes, want)
-}
-
 func many(d manager.Definition, n int) []manager.Definition {
 	all := make([]manager.Definition, n)
 	for i := range all {

@@ -68,7 +68,7 @@ func TestSoakKilledWorkers(t *testing.T) {
 // eightSlots starts the worker w with eight slots, and waits until it claims tasks.
 func (s *site) eightSlots() *process {
 	s.Helper()
-	p := s.worker("w", "concurrency=8\nkill_grace=0.05\n")
+	p := s.worker("w", "concurrency=8\nkill_grace=0.05\nlease=10000\n") // the next one of the name gives up the claims
 	p.logs("msg=working")
 	return p
 }

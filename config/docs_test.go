@@ -164,22 +164,3 @@ func uncommented(file string) []string {
 	}
 	return found
 }
-
-func TestReadyToUseFilesAreTheDefaults(t *testing.T) {
-	clearEnvironment(t)
-	check := func(got, want any, err1, err2 error) {
-		t.Helper()
-		expect.NoError(t, err1)
-		expect.NoError(t, err2)
-		expect.Equal(t, cmp.Diff(want, got), "")
-	}
-	s, err1 := LoadServer("../configs/server.cfg")
-	ds, err2 := DefaultServer("MyProject")
-	check(s, ds, err1, err2)
-	w, err1 := LoadWorker("../configs/worker.cfg")
-	dw, err2 := DefaultWorker("MyProject")
-	check(w, dw, err1, err2)
-	m, err1 := LoadManager("../configs/manager.cfg")
-	dm, err2 := DefaultManager("MyProject")
-	check(m, dm, err1, err2)
-}

@@ -3,13 +3,10 @@ package manager_test
 import (
 	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -83,34 +80,4 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 	expect.Equal(t, calls, 3)
 	expect.Len(t, tm.In(tdf.Archived), 2, calls)
 	expect.Equal(t, log.Count(`step of the callback: group \"g\": it is closed, so no task can be opened in it; extend it first`), 1, log.String())
-}
-
-// Of many managers that act on the completion of a group, one succeeds.
-func TestOneManagerDecides(t *testing.T) {
-	t.Parallel()
-	cfg := redisConfig(t, redistest.Shared(t))
-	m := newManager(t, cfg)
-	opened := expect.Result(m.Open(t.Context(), ofGroup("g", "a"))).Value(t)
-	must(t, m.CloseGroup(t.Context(), "g"))
-	expect.Result(m.Cancel(t.Context(), opened[0].Ref())).OK(t)
-	var decided atomic.Int32
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			x := m.Transaction()
-			x.Decide("g")
-			x.Open(ofGroup("next", "b"))
-			_, err := x.Commit(t.Context())
-			if err == nil {
-				decided.Add(1)
-			} else if !errors.Is(err, tdf.ErrGroupDecided) {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	counts, err := m.Counts(t.Context(), "next")
-	expect.Equal(t, decided.Load(), 1)
-	expect.Equal(t, counts.Total(), 1)
-	expect.NoError(t, err)
 }

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"path"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -249,50 +247,6 @@ func TestInvalidQueries(t *testing.T) {
 			q.IDs = []int64{1, 2}
 		}
 		expect.Result(m.Page(t.Context(), q, hostile, 10)).OK(t, hostile)
-	}
-}
-
-// A task that stays in its state is on exactly one page, even if other tasks move.
-func TestPagesOfTasksThatMove(t *testing.T) {
-	t.Parallel()
-	cfg := redisConfig(t, redistest.Shared(t))
-	m, s := newManager(t, cfg), connect(t, cfg)
-	var defs []manager.Definition
-	for i := range 600 {
-		d := define([]string{"stays", "moves"}[i%2], source, strconv.Itoa(i))
-		d.StartAfter = time.Unix(5e9, 0) // hundreds of open tasks then have the same score
-		defs = append(defs, d)
-	}
-	ids := expect.Result(testspace.IDs(m.Open(t.Context(), defs...))).Value(t)
-	for _, order := range []manager.Order{manager.NewestFirst, manager.OldestFirst} {
-		seen := map[int64]int{}
-		q := manager.Query{Order: order, Program: "stays"}
-		for after, more := "", true; more; {
-			page := expect.Result(m.Page(t.Context(), q, after, 1+rand.IntN(70))).Value(t)
-			for _, task := range page.Tasks {
-				seen[task.ID]++
-			}
-			after, more = page.Next, page.Next != ""
-			stir(t, s, ids)
-		}
-		for i, id := range ids {
-			want := 1 - i%2
-			expect.True(t, seen[id] == want, "order", order, "task", id, "is on", seen[id], "pages, want", want)
-		}
-	}
-}
-
-// stir cancels some of the tasks, and reopens some of the cancelled tasks.
-func stir(t *testing.T, s *redisstate.Store, ids []int64) {
-	t.Helper()
-	for range 10 {
-		task := read(t, s, ids[1+2*rand.IntN(len(ids)/2)])
-		decide := (*tdf.Task).Reopen
-		if task.State == tdf.Open {
-			decide = (*tdf.Task).Cancel
-		}
-		move, err := decide(task)
-		apply(t, s, move, err)
 	}
 }
 

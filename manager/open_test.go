@@ -3,7 +3,6 @@ package manager_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -155,26 +153,6 @@ func TestOpenGraph(t *testing.T) {
 		return nil
 	}})
 	expect.Equal(t, strings.Join(order, " "), "start left right join")
-}
-
-// A graph that needs several calls is opened in the order of its dependencies.
-func TestOpenLargeGraph(t *testing.T) {
-	t.Parallel()
-	m := newManager(t, redisConfig(t, redistest.Shared(t)))
-	chain := make([]manager.Definition, 1000)
-	for i := range chain {
-		chain[i] = define("p", source, fmt.Sprint(i))
-		if i+1 < len(chain) { // each task waits for the next one of the call
-			chain[i].AfterAny = &manager.Dependencies{Places: []int{i + 1}}
-		}
-	}
-	tasks := expect.Result(m.Open(t.Context(), chain...)).Value(t)
-	expect.MustEqual(t, len(tasks), len(chain))
-	for i := range len(chain) - 1 {
-		got := get(t, m, tasks[i].ID)
-		expect.MustEqual(t, got.Input, fmt.Sprint(i), "task", i)
-		expect.MustEqual(t, got.AfterAny.Tasks, []int64{tasks[i+1].ID}, "task", i)
-	}
 }
 
 // If a dependency is impossible, Open opens nothing, and neither does a step.

@@ -85,6 +85,8 @@ func TestPipelineIsWoken(t *testing.T) {
 	m := newManager(t, cfg)
 	must(t, threeStages(m, 300).Run(t.Context()))
 	checkThreeStages(t, m, 300)
+	registered := testspace.Client(t, cfg).ZCard(t.Context(), cfg.Namespace+":managers")
+	expect.Equal(t, registered.Val(), 0, "registered managers")
 }
 
 // Two managers run the same pipeline. The test interrupts them after a random number of replies, and loses replies of Redis at random.

@@ -133,40 +133,6 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	}
 }
 
-// Redis wakes a waiting manager when a task finishes. Without this, the manager would wait for its round_duration of an
-// hour.
-func TestAManagerIsWoken(t *testing.T) {
-	t.Parallel()
-	cfg := redisConfig(t, redistest.Shared(t))
-	cfg.RoundDuration = time.Hour
-	m := newManager(t, cfg, testspace.Log(silent))
-	s := connect(t, cfg)
-	round := make(chan manager.Summary)
-	ended := make(chan error, 1)
-	go func() {
-		ended <- m.Run(t.Context(), manager.Callbacks{
-			EndOfRound: func(_ context.Context, s manager.Summary) error { round <- s; return nil },
-			Stop:       func(_ context.Context, s manager.Summary) bool { return s.Archived > 0 },
-		})
-	}()
-	<-round
-	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
-	defer rdb.Close()
-	registered := func() int64 {
-		return expect.Result(rdb.ZCard(t.Context(), cfg.Namespace+":managers").Result()).Value(t)
-	}
-	eventually(t, "the manager is registered", func() bool { return registered() == 1 })
-	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
-	succeed(t, s, ids[0])
-	for s := range round {
-		if s.Archived == 1 {
-			break
-		}
-	}
-	expect.NoError(t, <-ended)
-	expect.Equal(t, registered(), 0, "managers are still registered")
-}
-
 // succeed claims, executes and settles a task, so that it succeeds.
 func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
@@ -218,37 +184,6 @@ func TestRedisIsFull(t *testing.T) {
 		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 2 },
 	})
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t)[tdf.Open], 1, "counts")
-}
-
-// If Redis refuses to archive a task, the manager calls the task's callback again after a pause, as if the callback had
-// failed. Redis refuses here because the key of the follow-up's group has the wrong type.
-func TestRedisRefusesAFollowUp(t *testing.T) {
-	t.Parallel()
-	cfg := redisConfig(t, redistest.Shared(t))
-	rdb := testspace.Client(t, cfg)
-	key := cfg.Namespace + ":group:taken"
-	expect.NoError(t, rdb.Set(t.Context(), key, "text", 0).Err())
-	log := &logged{}
-	m := newManager(t, cfg, log.option())
-	id := open(t, m, "x")[0]
-	succeed(t, connect(t, cfg), id)
-	run(t, m, manager.Callbacks{
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			next := define("p", source, "follow-up")
-			next.Group = "taken"
-			task.Open(next)
-			return nil
-		},
-		EndOfRound: func(_ context.Context, s manager.Summary) error {
-			if s.Round == 1 {
-				expect.Equal(t, s.Waiting, 1)
-			}
-			return rdb.Del(t.Context(), key).Err()
-		},
-		Stop: func(_ context.Context, s manager.Summary) bool { return s.Archived == 1 || s.Round == 100 },
-	})
-	expect.Equal(t, log.Count("callback failed"), 1)
-	expect.Equal(t, log.Count("task not archived"), 0)
 }
 
 // madeRoom is a log. When it receives the message that Redis is full, it frees memory in Redis.

@@ -163,38 +163,3 @@ func byID(q manager.Query, read manager.Read) manager.Query {
 	q.Order, q.Read = manager.ByID, read
 	return q
 }
-
-// If an output was not read, the method Output panics. If it returned "" instead, the output would seem empty.
-func TestFoundTasksDoNotPretend(t *testing.T) {
-	t.Parallel()
-	cfg := redisConfig(t, redistest.Shared(t))
-	s := connect(t, cfg)
-	m := newManager(t, cfg, testspace.Log(silent))
-	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "some input")))).Value(t)
-	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
-	c := claimed.Claims[0]
-	move, _ := c.Task.Execute(c.ID, tdf.Result{Output: "printed", Exit: "0"})
-	expect.Result(s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{move}})).OK(t)
-	for task, err := range m.List(t.Context(), manager.Query{IDs: ids}) {
-		expect.NoError(t, err)
-		expect.Equal(t, task.Input, "some input")
-		expect.Result(lastOutput(task)).FailsWith(t, tdf.ErrNotRead, "output")
-	}
-	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
-		got, readErr := lastOutput(task)
-		expect.NoError(t, err)
-		expect.NoError(t, readErr)
-		expect.Equal(t, got, "printed")
-	}
-	expect.Equal(t, expect.Result(m.Get(t.Context(), ids[0])).Value(t).Output(), "printed")
-}
-
-// lastOutput returns the output of the last run. If the method Output panics, lastOutput returns the panic as an error.
-func lastOutput(t *manager.Task) (text string, err error) {
-	defer func() {
-		if e, panicked := recover().(error); panicked {
-			err = e
-		}
-	}()
-	return t.Output(), nil
-}

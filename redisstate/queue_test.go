@@ -183,39 +183,6 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	expect.True(t, tokens >= 16, tokens, "partitions have tokens")
 }
 
-// A claim reads only the priorities with due tasks, in order, however many there are.
-func TestManyPriorities(t *testing.T) {
-	s := newStore(t)
-	const priorities = 10_000
-	var all []tdf.Properties
-	for i := range priorities {
-		d := placed("deadline", -i)
-		if i%2 == 0 {
-			d.StartAfter = 9e9
-		}
-		all = append(all, d)
-	}
-	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	priority := map[int64]int{}
-	for i, id := range mustOpen(t, s, all...) {
-		priority[id] = all[i].Priority
-	}
-	next := 1
-	for claimed := 0; claimed < priorities/2; {
-		c := claimFor(t, s, 100, offerOf("deadline"))
-		for _, claim := range c.Claims {
-			expect.MustEqual(t, priority[claim.Task.ID], -next, "priority")
-			next += 2
-		}
-		claimed += len(c.Claims)
-		expect.MustTrue(t, len(c.Claims) != 0, "after", claimed, "tasks, a claim got nothing")
-	}
-	c := claimFor(t, s, 100, offerOf("deadline"))
-	expect.Len(t, c.Claims, 0)
-	expect.True(t, !c.More, len(c.Claims), c.More, c.Next)
-	expect.Equal(t, c.Next, 9e9)
-}
-
 // A task that becomes due is claimed by its priority, and then the partition leaves no keys behind.
 func TestEmptyPlacesVanish(t *testing.T) {
 	s := newStore(t)
@@ -238,20 +205,6 @@ func TestEmptyPlacesVanish(t *testing.T) {
 		expect.True(t, !strings.HasPrefix(name, "later:"), "the key", name, "is left")
 	}
 	mustBeSound(t, s)
-}
-
-// Only a worker with the handler gets a task without a source.
-func TestHandlerPartition(t *testing.T) {
-	s := newStore(t)
-	d := define("x")
-	d.Program, d.Source = "re;size=1", ""
-	id := mustOpen(t, s, d)[0]
-	other := mustOpen(t, s, define("script"))[0]
-	for _, offer := range []tdf.Offer{offerOf("a"), {Handlers: []string{"resize"}}, {Handlers: []string{"re"}, Tags: []string{"size=1"}}} {
-		expect.Len(t, claimFor(t, s, 5, offer).Claims, 0, "a worker", offer, "task")
-	}
-	expect.Equal(t, claimedIDs(claimFor(t, s, 5, tdf.Offer{Handlers: []string{"re;size=1"}})), []int64{id}, "the handler")
-	expect.Equal(t, claimedIDs(claimFor(t, s, 5, tdf.Offer{Programs: true})), []int64{other}, "the worker that runs programs")
 }
 
 // A worker learns of a new partition by its next claim, and the Waker then waits for the partition's tokens.

@@ -65,6 +65,7 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		seed := seeded(t)
 		p := &player{t: t, s: s, ledger: newLedger(), rand: rand.New(rand.NewPCG(seed, 0)), alone: true}
+		p.limitKey(t.Context())
 		for range operations(t, 1_000, 20_000) {
 			p.step(t.Context())
 		}

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -124,31 +123,31 @@ func (s *site) repairedAfterGrace() {
 	s.checkConsistent()
 }
 
-func TestOriginalWorkerDiedInItsClaim(t *testing.T) {
-	s := newSite(t)
-	s.byHand(1)
-	s.do("ZREM", "$open", "1")
-	s.repairedAfterGrace()
-	s.mustBe(1, tdf.Open, 0)
-	expect.Equal(s, s.claim(60).Task.ID, 1, "the repaired task cannot be claimed")
-}
-
-func TestOriginalWorkerDiedBetweenListAndHash(t *testing.T) {
-	s := newSite(t)
-	s.byHand(1)
-	s.do("ZREM", "$open", "1")
-	s.do("ZADD", "$running", s.now().String(), "1")
-	s.repairedAfterGrace()
-	s.mustBe(1, tdf.Open, 0)
-}
-
-func TestOriginalWorkerDiedInItsCommit(t *testing.T) {
-	s := newSite(t)
-	s.byHand(1)
-	s.claimByHand(1, "0", s.now())
-	s.do("ZREM", "$running", "1")
-	s.repairedAfterGrace()
-	expect.Equal(s, s.mustBe(1, tdf.Open, 1).Losses, 1, "losses")
+// A worker of the original TDF dies between two of its commands: in its claim, and in its commit.
+func TestOriginalWorkerDied(t *testing.T) {
+	for name, c := range map[string]struct {
+		commands func(s *site)
+		losses   int
+	}{
+		"claim": {func(s *site) { s.do("ZREM", "$open", "1") }, 0},
+		"claim, between list and hash": {func(s *site) {
+			s.do("ZREM", "$open", "1")
+			s.do("ZADD", "$running", s.now().String(), "1")
+		}, 0},
+		"commit": {func(s *site) {
+			s.claimByHand(1, "0", s.now())
+			s.do("ZREM", "$running", "1")
+		}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.byHand(1)
+			c.commands(s)
+			s.repairedAfterGrace()
+			expect.Equal(s, s.mustBe(1, tdf.Open, c.losses).Losses, c.losses)
+			expect.Equal(s, s.claim(60).Task.ID, 1, "the repaired task cannot be claimed")
+		})
+	}
 }
 
 func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
@@ -241,25 +240,6 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 	s.mustBe(4, tdf.Open, 1)
 	expect.Equal(s, s.mustBe(5, tdf.Failed, 0).Fails, 1, "counted twice")
 	s.checkConsistent()
-}
-
-func TestInvalidOriginalTasksFail(t *testing.T) {
-	s := newSite(t)
-	for i, c := range []struct{ property, value, words string }{
-		{"program", "", "program: is empty"},
-		{"program", "../p", "program: "},
-		{"source", "ftp://x/run.sh", "source: "},
-		{"input", "'a", "input: a quote is not closed"},
-		{"timeout", "soon", `timeout: "soon" is not a number of seconds above 0, or inf`},
-		{"end_before", "nan", `end_before: "nan" is`},
-		{"max_fails", "-1", `max_fails: "-1" is not a whole number from 0`},
-		{"fail_on", "moon", `fail_on: "moon" is not one of stderr, exit, any`},
-	} {
-		s.byHand(i+1, c.property, c.value)
-		s.round()
-		task := s.mustBe(int64(i+1), tdf.Failed, 0)
-		expect.True(s, strings.HasPrefix(task.Rounds.At(0).Error, c.words), c.property, "=", c.value, task.Rounds.At(0).Error)
-	}
 }
 
 func TestOtherThingsInTheLists(t *testing.T) {
@@ -356,18 +336,4 @@ func TestBrokenKeys(t *testing.T) {
 	s.mustBe(c.Task.ID, tdf.Succeeded, 0)
 	left := s.do("ZCARD", "$due")
 	expect.True(s, left == int64(0), left, "are still due")
-}
-
-// A task with an implausible round number fails.
-func TestImplausibleRounds(t *testing.T) {
-	s := newSite(t)
-	for i, round := range []string{"007", "100000", "1e3", "-1"} {
-		s.byHand(i+1, "round", round)
-	}
-	s.round()
-	for i := range 4 {
-		state := s.do("HGET", "$task:"+itoa(i+1), "state")
-		expect.True(s, state == "failed", "task", i+1, "is", state)
-	}
-	expect.Len(s, expect.Result(s.store.Claim(s.Context(), claimOf(9))).Value(s).Claims, 0, "claimed")
 }

@@ -103,19 +103,3 @@ func testFiles(t testing.TB, dir string) []string {
 	}
 	return paths
 }
-
-func TestTestProblem(t *testing.T) {
-	for name, right := range map[string]bool{
-		"redisstate.TestUnique":         true,
-		"tdf.TestSettle":                true,
-		"manager/managertest.TestLives": true,
-		"cmd/tdf.TestScripts/updates":   true,
-		"cmd/tdf.TestScripts/nosuch":    false,
-		"redisstate.TestUniq":           false,
-		"nosuch.TestUnique":             false,
-		"TestUnique":                    false,
-	} {
-		problem := testProblem(t, name)
-		expect.True(t, (problem == "") == right, name, problem)
-	}
-}

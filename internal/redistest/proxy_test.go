@@ -6,7 +6,6 @@ import (
 	"io"
 	"math"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -43,36 +42,6 @@ func (w *world) count(t *testing.T) error {
 	return w.through.Eval(t.Context(), "return redis.call('INCR', KEYS[1])", []string{w.key}).Err()
 }
 
-func TestProxyPassesEverything(t *testing.T) {
-	w := newWorld(t)
-	text := strings.Repeat("\x00\r\n$5\r\n", 100_000)
-	must(t, w.through.Set(t.Context(), w.key, text, 0).Err())
-	expect.Result(w.through.Get(t.Context(), w.key).Result()).Is(t, text, "bytes")
-	replies, err := w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
-		for range 100 {
-			p.Echo(t.Context(), "x")
-		}
-		return nil
-	})
-	expect.NoError(t, err)
-	expect.Len(t, replies, 100)
-}
-
-func TestProxyPassesMessages(t *testing.T) {
-	for _, protocol := range []int{2, 3} {
-		w := newWorld(t)
-		client := redis.NewClient(&redis.Options{Addr: w.Addr, Protocol: protocol})
-		defer client.Close()
-		messages := client.Subscribe(t.Context(), w.key)
-		defer messages.Close()
-		if _, err := messages.Receive(t.Context()); err != nil { // the confirmation of the subscription
-			t.Fatal(err)
-		}
-		must(t, w.direct.Publish(t.Context(), w.key, "hello").Err())
-		expect.Equal(t, expect.Result(messages.ReceiveMessage(t.Context())).Value(t).Payload, "hello", "RESP", protocol)
-	}
-}
-
 func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 	w := newWorld(t)
 	w.DropReplies(2, Scripts)
@@ -84,43 +53,6 @@ func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
 		expect.Equal(t, w.Dropped(), i+1)
 	}
 	must(t, w.count(t), "after the last drop")
-}
-
-func TestProxyDropsInPipelines(t *testing.T) {
-	w := newWorld(t)
-	w.DropReplies(1, func(command []string) bool { return command[0] == "incrby" })
-	var before, after *redis.IntCmd
-	expect.Result(w.through.Pipelined(t.Context(), func(p redis.Pipeliner) error {
-		before = p.Incr(t.Context(), w.key)
-		after = p.IncrBy(t.Context(), w.key, 10)
-		return nil
-	})).Fails(t, "", "the pipeline got all replies")
-	expect.Equal(t, before.Val(), 1)
-	expect.Equal(t, after.Val(), 0)
-	expect.Equal(t, w.value(t), 11)
-}
-
-func TestProxyRefuses(t *testing.T) {
-	w := newWorld(t)
-	must(t, w.count(t))
-	w.Refuse()
-	must(t, w.count(t), "on an existing connection")
-	w.Cut()
-	eventually(t, "a refused connection", func() bool { return errors.Is(w.count(t), syscall.ECONNREFUSED) })
-	w.Resume()
-	must(t, w.count(t), "after Resume")
-}
-
-func TestProxyCutsABlockingCommand(t *testing.T) {
-	w := newWorld(t)
-	result := make(chan error)
-	go func() { result <- w.through.BLPop(t.Context(), 0, w.key).Err() }()
-	eventually(t, "a blocked client", func() bool {
-		clients, err := w.direct.ClientList(t.Context()).Result()
-		return err == nil && strings.Contains(clients, "cmd=blpop")
-	})
-	w.Cut()
-	expect.Fails(t, <-result, "", "BLPOP returned a result")
 }
 
 func TestProxyHolds(t *testing.T) {
@@ -141,24 +73,6 @@ func TestProxyHolds(t *testing.T) {
 			expect.Equal(t, w.value(t), 1)
 		})
 	}
-}
-
-func TestProxyHangsUntilCut(t *testing.T) {
-	w := newWorld(t)
-	w.Hang()
-	result := make(chan error)
-	go func() { result <- w.through.Ping(t.Context()).Err() }()
-	eventually(t, "a held command", func() bool { return w.Held() == 1 })
-	w.Cut()
-	expect.Fails(t, <-result, "", "PING got a reply")
-	eventually(t, "no frame is held", func() bool { return w.Held() == 0 })
-}
-
-func TestProxyDelayEnds(t *testing.T) {
-	w := newWorld(t)
-	w.Delay(1)
-	expect.NoError(t, w.count(t))
-	expect.Equal(t, w.value(t), 1)
 }
 
 func TestProxyLimits(t *testing.T) {
@@ -183,16 +97,6 @@ func TestProxyLimits(t *testing.T) {
 	}()
 	w.Resume()
 	must(t, <-got)
-}
-
-func TestProxyWithoutRedis(t *testing.T) {
-	s := Start(t)
-	p := NewProxy(t, s.Addr)
-	client := connect(t, p.Addr)
-	s.Kill()
-	expect.Fails(t, client.Ping(t.Context()).Err(), "", "PING got a reply")
-	s.Restart()
-	must(t, client.Ping(t.Context()).Err(), "after Restart")
 }
 
 func TestReadFrame(t *testing.T) {

@@ -7,21 +7,12 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"regexp"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
 )
-
-func TestNamespace(t *testing.T) {
-	t.Run("a name: {*}/"+strings.Repeat("long", 100), func(t *testing.T) {
-		one, two := Namespace(t), Namespace(t)
-		expect.True(t, one != two, "two calls return", one)
-		expect.True(t, regexp.MustCompile(`^[A-Za-z0-9-]{10,60}$`).MatchString(one), one)
-	})
-}
 
 func TestServerEndsWithTheProcess(t *testing.T) {
 	for name, end := range map[string]func(*exec.Cmd, io.Closer) error{

@@ -193,22 +193,6 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	expect.Equal(t, states, []tdf.State{tdf.Running})
 }
 
-func TestResultsComeByID(t *testing.T) {
-	tm := managertest.New(t)
-	m := tm.Manager
-	for range 3 {
-		expect.Result(m.Open(t.Context(), define("p", source, ""))).OK(t)
-	}
-	var ids []int64
-	for task, err := range m.List(t.Context(), manager.Query{Order: manager.ByID, Read: manager.ReadOutput}) {
-		expect.NoError(t, err)
-		if ids = append(ids, task.ID); task.ID == 2 {
-			break
-		}
-	}
-	expect.Equal(t, ids, []int64{1, 2})
-}
-
 // If tasks finish at the same time, their callbacks run by ascending id, as numbers. Redis compares the ids as strings,
 // so the tester must not rely on the order that Redis returns.
 func TestOrderOfResults(t *testing.T) {
@@ -298,19 +282,6 @@ func TestSlowRounds(t *testing.T) {
 	n := len(tm.In(tdf.Archived))
 	expect.NoError(t, err, n)
 	expect.Equal(t, n, 1)
-}
-
-// A task with a back-off waits after each failed round.
-func TestBackoff(t *testing.T) {
-	fails := managertest.Result{Error: "no"}
-	task := runToArchive(t, func(d *manager.Definition) {
-		d.MaxFails, d.Backoff, d.BackoffFactor, d.BackoffMax = new(3), new(10*time.Second), 4, time.Minute
-	}, fails, fails, fails, managertest.Result{})
-	took := task.Entered.Sub(task.Opened)
-	sum := 10*time.Second + 40*time.Second + time.Minute
-	expect.Equal(t, task.Outcome, "succeeded", took, "want about", sum)
-	expect.Compare(t, took, ">=", sum*8/10, sum)
-	expect.Compare(t, took, "<=", sum*12/10, sum)
 }
 
 // The results, checkpoints and updates of programs reach callbacks and later rounds.
