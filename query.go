@@ -29,7 +29,7 @@ type Query struct {
 	Failure  string    `json:"failure,omitempty"`  // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
 
 	// FailureBy chooses the line of stderr by which failures are grouped, and so what Failure means: "" for the most informative line
-	// (docs/tdf.md, "Failure groups"), ByFirstLine, ByLastLine, or a regular expression whose first match, or the first group in it, is the line.
+	// (docs/tdf.md, "Watching and reading tasks"), ByFirstLine, ByLastLine, or a regular expression whose first match, or the first group in it, is the line.
 	FailureBy string `json:"failure_by,omitempty"`
 
 	Order Order `json:"order,omitempty"`

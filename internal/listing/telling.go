@@ -57,7 +57,7 @@ func compiled(rule string) *regexp.Regexp {
 // lazyNone matches nothing.
 var lazyNone = lazy.Regexp(`a^`)
 
-// tellingLine returns the line of a program's stderr that best explains the failure (docs/tdf.md, "Failure groups"). This is the last line
+// tellingLine returns the line of a program's stderr that best explains the failure (docs/tdf.md, "Watching and reading tasks"). This is the last line
 // without indentation that is no boilerplate, with its next line if it leads to that. For a Go program, it is the line of the panic,
 // because Go prints its traces below that line.
 func tellingLine(text string) string {
