@@ -42,6 +42,9 @@ func (e *WaitingError) Error() string {
 	return fmt.Sprintf("redis at %s cannot be used: %s", e.Addr, e.Reply)
 }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*WaitingError) Code() tdf.Code { return tdf.CodeUnavailable }
+
 func (e *WaitingError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
