@@ -143,7 +143,7 @@ func TestHostileRegistrations(t *testing.T) {
 		`{"name":"` + strings.Repeat("w", 101) + `"}`, `{"name":"w","lease":-1}`, `{"name":"w","lease":0.001}`, `{"name":"w","lease":301}`, `{"name":"w","lease":1e308}`,
 		`{"name":"w","lease":1e999}`, `{"name":"w","lease":"inf"}`, `{"name":"w","lease":"NaN"}`, `{"name":"w","slots":-1}`, `{"name":"w","slots":1000000000}`,
 		`{"name":"w","slots":99999999999999999999}`, `{"name":"w","pid":-1}`, `{"name":"w","host":"a\nb"}`, `{"name":"w","host":"` + strings.Repeat("h", 300) + `"}`,
-		`{"name":"w","queues":["a b"]}`, `{"name":"w","queues":["a","a"]}`, `{"name":"w","queues":["a:0"]}`, `{"name":"w","queues":["a:1e9"]}`, `{"name":"w","tags":["a b"]}`,
+		`{"name":"w","queues":["a b"]}`, `{"name":"w","queues":["a","a"]}`, `{"name":"w","queues":["a:0"]}`, `{"name":"w","queues":["a:1e9"]}`, `{"name":"w","tags":["a,b"]}`,
 		`{"name":"w","tags":[` + strings.Repeat(`"t",`, 256) + `"t"]}`, `{"name":"w","programs":[""]}`, `{"name":"w","programs":["a\nb"]}`, `{"name":"w","programs":["a"],"sources":true}`,
 		`{"name":"w","queues":[` + strings.Repeat(`"q",`, 100) + `"q"]}`, `{"name":"w","programs":[` + strings.Repeat(`"q",`, 1000) + `"q"]}`, `{"name":"w","state":"gone"}`,
 		strings.Repeat("[", 100_000), `{"name":` + strings.Repeat(`{"a":`, 100_000),
