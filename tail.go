@@ -17,9 +17,12 @@ type TailEnd struct {
 // String returns the three numbers, as Redis has them.
 func (e TailEnd) String() string { return fmt.Sprintf("%d %d %d", e.All, e.Stdout, e.Stderr) }
 
-// ParseTailEnd reads what String returns. From any other text, it returns that only the end of the tail itself is known.
+// ParseTailEnd reads what String returns. From any other text, it returns that only the length of the tail is known.
 func ParseTailEnd(text, tail string) TailEnd {
 	var e TailEnd
+	if tail == "" {
+		return e
+	}
 	if n, err := fmt.Sscanf(text, "%d %d %d", &e.All, &e.Stdout, &e.Stderr); n != 3 || err != nil || e.All < int64(len(tail)) {
 		return TailEnd{int64(len(tail)), -1, -1}
 	}
