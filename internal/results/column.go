@@ -10,6 +10,8 @@ import (
 const (
 	maxTexts = 2000 // different texts; all others are one text
 	maxText  = 100  // bytes of a text or of a name
+
+	maxSpelled = 20_000 // numbers whose spelling is kept
 )
 
 // OtherText stands for texts of a column beyond the first 2,000.
@@ -22,6 +24,9 @@ type Column struct {
 	Codes   []int32   // indexes of Texts, or -1 for no value; nil in a column of numbers
 	Texts   []string
 	known   map[string]int32
+
+	// spelled has numbers such as 007, 1e5 or NaN as they stand in the results, by row. If a later row has a text, all values of the column are texts.
+	spelled map[int]string
 }
 
 // set sets a value of a column. A column is one of numbers until it gets a text.
@@ -39,12 +44,25 @@ func (c *Column) set(row int, value string) {
 			c.Numbers = append(c.Numbers, math.NaN())
 		}
 		c.Numbers[row] = v
+		c.spell(row, value)
 		return
 	}
 	for len(c.Codes) <= row {
 		c.Codes = append(c.Codes, -1)
 	}
 	c.Codes[row] = c.code(value)
+}
+
+// spell keeps the spelling of a number, if it is not the usual one.
+func (c *Column) spell(row int, value string) {
+	delete(c.spelled, row)
+	if value == "" || value == strconv.FormatFloat(c.Numbers[row], 'g', -1, 64) && value != "NaN" || len(c.spelled) >= maxSpelled {
+		return
+	}
+	if c.spelled == nil {
+		c.spelled = map[int]string{}
+	}
+	c.spelled[row] = value
 }
 
 // code returns the code of a text.
@@ -70,20 +88,21 @@ func (c *Column) code(value string) int32 {
 // toTexts makes a column of numbers one of texts.
 func (c *Column) toTexts() {
 	c.known, c.Codes = map[string]int32{}, []int32{}
-	for _, v := range c.Numbers {
-		value := ""
-		if !math.IsNaN(v) {
+	for row, v := range c.Numbers {
+		value := c.spelled[row]
+		if value == "" && !math.IsNaN(v) {
 			value = strconv.FormatFloat(v, 'g', -1, 64)
 		}
 		c.Codes = append(c.Codes, c.code(value))
 	}
-	c.Numbers = nil
+	c.Numbers, c.spelled = nil, nil
 }
 
 // move copies a value to another row.
 func (c *Column) move(row, to int) {
 	if c.known == nil {
 		c.Numbers[to] = c.Numbers[row]
+		c.spell(to, c.spelled[row])
 	} else {
 		c.Codes[to] = c.Codes[row]
 	}

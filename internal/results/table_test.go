@@ -240,7 +240,12 @@ func TestMixedColumns(t *testing.T) {
 			got = append(got, a.Texts[code])
 		}
 	}
-	expect.Equal(t, strings.Join(got, " "), "1 +Inf - - text - [1] true 1 - -")
+	expect.Equal(t, strings.Join(got, " "), "1 1e400 NaN - text - [1] true 1 - -")
+	var ids Column
+	for row, value := range []string{"007", "7", "1e5", "100000", "", "NA12878"} {
+		ids.set(row, value)
+	}
+	expect.Equal(t, ids.Texts, []string{"007", "7", "1e5", "100000", "NA12878"}, "texts that look like numbers")
 	expect.Equal(t, of.Columns("parameter.outcome")[0].Texts, []string{"mine"}, "a parameter with the name of another column")
 	expect.Equal(t, of.Columns("parameter.match")[0].Numbers[1], 5, "a parameter with the name of a match")
 	expect.Equal(t, of.Columns("match")[0].Texts, []string{"x"})
