@@ -53,7 +53,7 @@ func readFile(path string) ([]byte, error) {
 	if len(data) > maxFile {
 		return nil, &Error{Source: path, Problem: fmt.Sprintf("the file has more than %d bytes; expected a configuration file", maxFile)}
 	}
-	return data, nil
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil // an editor may begin the file with a byte order mark
 }
 
 var errNotRegular = errors.New("not a regular file")

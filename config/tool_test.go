@@ -85,7 +85,7 @@ func TestToolErrors(t *testing.T) {
 }
 
 func TestToolIsSet(t *testing.T) {
-	file := toolFile(t, "[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n")
+	file := toolFile(t, "\ufeff[tdf]\nnamespace=n\n[task_defaults]\ntimeout=inf\n") // an editor may write a byte order mark
 	environ := []string{"TDF_CFG_TASK_DEFAULTS_FAIL_ON=stderr"}
 	tool := expect.Result(LoadTool(file, environ, Override{Section: "task_defaults", Name: "max_fails", Value: "0", Source: "--set"})).Value(t)
 	for name, want := range map[string]bool{"timeout": true, "fail_on": true, "max_fails": true, "max_losses": false, "nothing": false} {

@@ -1,6 +1,7 @@
 package rounddir
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -41,7 +42,8 @@ func (d *Dir) readFile(name string, most int64, limit string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return readWhole(f, info.Size, most, limit)
+	b, err := readWhole(f, info.Size, most, limit)
+	return bytes.TrimPrefix(b, []byte("\ufeff")), err // some editors and languages begin a text with a byte order mark
 }
 
 // Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text. An error

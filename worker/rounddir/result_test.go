@@ -11,6 +11,7 @@ import (
 func TestResult(t *testing.T) {
 	for name, c := range map[string]struct{ text, want, err string }{
 		"object":      {`{"a": [1, 2.5e3, null, "x"]}` + "\n", `{"a": [1, 2.5e3, null, "x"]}` + "\n", ""},
+		"BOM":         {"\ufeff{}", "{}", ""},
 		"number":      {" 42 ", " 42 ", ""},
 		"at limit":    {`"` + strings.Repeat("x", 98) + `"`, `"` + strings.Repeat("x", 98) + `"`, ""},
 		"secret":      {`{"token": "my hunter22"}`, `{"token": "my ***"}`, ""},

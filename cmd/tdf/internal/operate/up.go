@@ -170,7 +170,7 @@ func (u *up) workDirectory(configured string) string {
 
 // announce prints the running components with their addresses and directories, and an example of a next command.
 func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api *upAPI) {
-	redis := "embedded: the data are lost at the end (--data DIR keeps them)"
+	redis := "embedded, for up to 20,000 tasks: the data are lost at the end (--data DIR keeps them)"
 	if u.data != "" {
 		redis = "redis-server with its data in " + u.data
 	}
