@@ -7,17 +7,18 @@
 -- ARGV:
 --  1. name
 --  2. boot id of this worker
---  3. '1' to take the name, '2' to take it with a registration that may be repeated, '' to keep it and report everything,
---     '+' to keep it and the other properties
+--  3. '1' to take the name, '2' to take it with a registration that may be repeated, '' to keep it and report
+--     everything, '+' to keep it and the other properties
 --  4. boot id of a worker that is known to be gone, or ''
 --  5. time of the owner's last heartbeat, as far as this worker knows, or ''
 --  6. time since which this worker has looked for a later heartbeat of the owner and seen none, or ''
 --  7. seconds for which the worker's hash stays after its last heartbeat; with '+', only if the hash does not say so
 -- - the properties and values that the worker reports about itself
 --
--- Returns { '+', name of the user who drained the worker or '', now, the property `giving_up` or '' }. With '+', returns
--- { '?' } if the worker has signed off, or is unknown. Then nothing has changed. If another worker owns the name, returns
--- { '-', now, end of the grace period, host, pid, process, boot id, last heartbeat and lease of the owner }.
+-- Returns { '+', name of the user who drained the worker or '', now, the property `giving_up` or '' }. With '+',
+-- returns { '?' } if the worker has signed off, or is unknown. Then nothing has changed. If another worker owns the
+-- name, returns { '-', now, end of the grace period, host, pid, process, boot id, last heartbeat and lease of the
+-- owner }.
 --
 -- A name is free if its owner has signed off, is known to be gone, or has been silent for longer than its lease. A
 -- silent owner may be alive, if Redis was unavailable. So one of these facts must prove that Redis was available: a

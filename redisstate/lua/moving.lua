@@ -179,8 +179,8 @@ local function stamp(form, at)
   for i = 1, #stamps do write[stamped + 2 * i] = moment_text(stamps[i], at) end
 end
 
--- If a finished task is reopened, or a task gets another program, this counts as a use of the stored program. A removal of the
--- program that has looked at the task before then fails (see drop.lua).
+-- If a finished task is reopened, or a task gets another program, this counts as a use of the stored program. A removal
+-- of the program that has looked at the task before then fails (see drop.lua).
 local STATES_OF_ROUNDS = { open = true, running = true, executed = true }
 local function use_program(form, i, key)
   if form.uses == nil then

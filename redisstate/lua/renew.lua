@@ -3,7 +3,8 @@
 -- from-state and to-state: running
 --
 -- KEYS: due
--- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds, and the seconds after a deadline until which the worker itself reports the time-out
+-- ARGV: the prefixes of the keys of tasks, of updates and of followers, the lease in seconds, and the seconds after a
+-- deadline until which the worker itself reports the time-out
 --
 -- Then for each claim:
 -- - id of the task, round, claim id, '1' if the program has begun, '2' if it has ended, otherwise ''
