@@ -36,7 +36,7 @@ func main() {
 	task := (*claimed.JSON200.Tasks)[0]
 	check(nil, task.Id == id && *task.Input == "12", task)
 
-	report := fmt.Sprintf(`{"id":%d,"round":%d,"claim":%q,"action":"complete","result":{"square":144},"open":[{"program":"next"}]}`, task.Id, task.Round, task.Claim)
+	report := fmt.Sprintf(`{"id":%d,"round":%d,"claim":%q,"action":"complete","result":{"square":144},"open":[{"input":"13"}]}`, task.Id, task.Round, task.Claim)
 	reported, err := worker.ReportRoundsWithBodyWithResponse(ctx, session, kind, strings.NewReader(report))
 	check(err, reported.JSON200 != nil && len(*reported.JSON200.Reports) == 1, reported)
 
@@ -46,7 +46,7 @@ func main() {
 	check(err, strings.TrimSpace(string(result.Body)) == `{"square":144}`, result)
 	states := []string{"open"}
 	next, err := operator.ListTasksWithResponse(ctx, &client.ListTasksParams{States: &states})
-	check(err, next.JSON200 != nil && len(*next.JSON200.Tasks) == 1 && *(*next.JSON200.Tasks)[0].Program == "next", next)
+	check(err, next.JSON200 != nil && len(*next.JSON200.Tasks) == 1 && (*next.JSON200.Tasks)[0].Id == id+1, next)
 
 	for _, action := range []client.ActOnTaskParamsAction{"archive", "remove"} {
 		acted, err := operator.ActOnTaskWithResponse(ctx, id, action, &client.ActOnTaskParams{}, client.ActOnTaskJSONRequestBody{})
