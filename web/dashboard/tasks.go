@@ -157,13 +157,19 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 		var page manager.Page
 		page, err = v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
 		l.Tasks, l.Looked, l.Next = page.Tasks, page.Looked, page.Next
-		l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
+		if len(q.IDs) <= linkedIDs {
+			l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
+		}
 	}
 	if tdf.CodeOf(err) == tdf.CodeInvalid {
 		l.Problem, err = err.Error(), nil
 	}
 	return l, err
 }
+
+// linkedIDs is the largest number of ids in a link to results. A call with more of them would have too long a header, and a short range would make a page of
+// megabytes.
+const linkedIDs = 500
 
 // resultsAddress returns the address at which the API writes the results of a query.
 func resultsAddress(q manager.Query, as string) string {

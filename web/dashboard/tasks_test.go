@@ -119,6 +119,9 @@ func TestListOfTasks(t *testing.T) {
 	}
 	text = b.page("/ui/tasks?"+strings.ReplaceAll(next[:strings.IndexByte(next, '"')], "&amp;", "&"), 200)
 	expect.Equal(t, strings.Count(text, `<tr id="task-`), 10, text)
+	for _, filter := range []string{"id=1-1000000", "id=1-1000000&do=retry"} { // a short address makes no long page
+		expect.Compare(t, len(b.page("/ui/tasks?"+filter, 200)), "<", 100_000, filter)
+	}
 	got := b.get("/ui/api/v1/results?states=open")
 	expect.Equal(t, got.StatusCode, 200)
 	expect.True(t, strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv"), got.StatusCode, got.Header)
