@@ -242,11 +242,13 @@ const formTime = 30 * time.Second
 func (d *Dashboard) addAction(a *action) {
 	d.handle("POST "+Base+a.path, a.need, func(w http.ResponseWriter, v *visit) error {
 		r := v.request
+		defer func() { // also if the form is refused
+			if r.MultipartForm != nil {
+				_ = r.MultipartForm.RemoveAll()
+			}
+		}()
 		if err := readForm(w, v, max(a.body, maxForm)); err != nil {
 			return err
-		}
-		if r.MultipartForm != nil {
-			defer r.MultipartForm.RemoveAll()
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), 10*d.Timeout)
 		defer cancel()
