@@ -72,6 +72,9 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskInd
 	found, next, err := s.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
 	})
+	if s.mayNotScan(err) {
+		return nil, 0, nil
+	}
 	if err != nil {
 		return nil, from, err
 	}
