@@ -116,7 +116,7 @@ var PropertyTable = []Property{
 	rowOf[int, int]{
 		name: fieldMaxFails, original: true, always: true, is: count(0, MaxCount),
 		meaning: "How many times the task runs again after a failed round.",
-		help:    "`N` number of failed rounds that are allowed",
+		help:    "`N` how many times the task runs again after a failed round: with 3, there are up to 4 rounds",
 		at:      func(d *Properties) *int { return &d.MaxFails },
 		setting: func(d *Definition) **int { return &d.MaxFails },
 		change:  func(c *Changes) **int { return &c.MaxFails },
@@ -124,7 +124,7 @@ var PropertyTable = []Property{
 	rowOf[int, int]{
 		name: fieldMaxTimeouts, original: true, always: true, is: count(0, MaxCount),
 		meaning: "How many times the task runs again after a timed out round.",
-		help:    "`N` number of timed-out rounds that are allowed",
+		help:    "`N` how many times the task runs again after a timed-out round",
 		at:      func(d *Properties) *int { return &d.MaxTimeouts },
 		setting: func(d *Definition) **int { return &d.MaxTimeouts },
 		change:  func(c *Changes) **int { return &c.MaxTimeouts },
@@ -158,7 +158,7 @@ var PropertyTable = []Property{
 	rowOf[int, int]{
 		name: fieldMaxLosses, always: true, is: count(0, MaxCount),
 		meaning: "How many times the task runs again after a lost round.",
-		help:    "`N` number of lost rounds that are allowed",
+		help:    "`N` how many times the task runs again after a lost round",
 		at:      func(d *Properties) *int { return &d.MaxLosses },
 		setting: func(d *Definition) **int { return &d.MaxLosses },
 		change:  func(c *Changes) **int { return &c.MaxLosses },

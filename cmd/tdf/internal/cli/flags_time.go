@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/selection"
@@ -41,6 +44,27 @@ func ParseSpanFlag(flag, text string) (tdf.Seconds, error) {
 	s, err := selection.Span(text)
 	return s, invalidFlag(flag, err)
 }
+
+// SpanVar adds a flag whose value is a span, with or without a unit, as those of the properties are.
+func SpanVar(flags *pflag.FlagSet, to *time.Duration, name string, usual time.Duration, usage string) {
+	*to = usual
+	flags.Var((*spanValue)(to), name, usage)
+}
+
+type spanValue time.Duration
+
+func (v *spanValue) Set(text string) error {
+	s, err := selection.Span(text)
+	if err != nil || s == tdf.Forever {
+		return errors.New("want seconds, or a span such as 90s or 2h30m")
+	}
+	*v = spanValue(s.Std())
+	return nil
+}
+
+func (v *spanValue) String() string { return time.Duration(*v).String() }
+
+func (*spanValue) Type() string { return "duration" }
 
 // CheckEnd returns an error for an end_before in the past, because the task would expire at once. The error contains
 // the name of the flag or of the configuration key that sets end_before.

@@ -66,7 +66,7 @@ func Watch(a *cli.App) *cobra.Command {
 	flags.BoolVar(&w.untilDone, "until-done", false, "end of the command when no task is open, running or executed")
 	flags.BoolVarP(&w.follow, "follow", "f", false, "no end of the command when the campaign is complete")
 	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
-	flags.DurationVar(&w.interval, "interval", time.Second, "`SPAN` time between two updates")
+	cli.SpanVar(flags, &w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
 	flags.BoolVar(&w.web, "web", false, "address of the page in the dashboard, without watching")
 	return c

@@ -25,14 +25,11 @@ func Check(a *cli.App) *cobra.Command {
 		Example: "  tdf check --repair",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			if pause < 0 {
-				return cli.Usagef("invalid value %v for --wait: want at least 0", pause)
-			}
 			return a.WithManager(c.Context(), func(m *cli.Client) error { return checkTasks(c.Context(), a, m, repair, pause) })
 		},
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
-	c.Flags().DurationVar(&pause, "wait", time.Minute, "`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
+	cli.SpanVar(c.Flags(), &pause, "wait", time.Minute, "`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
 	return c
 }
 
