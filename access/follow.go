@@ -7,9 +7,10 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// CheckFollowing returns a *[ForbiddenError] if the holder of the token may not let a round of a task open another task (docs/http.md, "Workers"). The
-// rights are those of the holder, and not those of the task's owner. A holder who may only work gets no program, no queue and no output in this way that
-// the task itself does not lead to. The function inGroup reports whether a task with this id is in the task's campaign.
+// CheckFollowing returns a *[ForbiddenError] if the holder of the token may not let a round of a task open another
+// task (docs/http.md, "Workers"). The rights are those of the holder, and not those of the task's owner. A holder who
+// may only work gets no program, no queue and no output in this way that the task itself does not lead to. The
+// function inGroup reports whether a task with this id is in the task's campaign.
 func (t *Token) CheckFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id int64) bool) error {
 	if rights := t.Role.Rights(); rights.Open && rights.See == All {
 		return nil
@@ -18,7 +19,8 @@ func (t *Token) CheckFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id 
 		return err
 	}
 	refuse := func(format string, a ...any) error {
-		return &ForbiddenError{fmt.Sprintf("the token %s may only work, so its tasks open tasks only ", t.Name) + fmt.Sprintf(format, a...)}
+		only := fmt.Sprintf("the token %s may only work, so its tasks open tasks only ", t.Name)
+		return &ForbiddenError{only + fmt.Sprintf(format, a...)}
 	}
 	switch {
 	case p.Program != of.Program:

@@ -268,7 +268,7 @@ func (w *Watch) status(l *look) Status {
 }
 
 // estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers pause
-// a program of the tasks, or if an obstacle stops tasks until somebody removes it.
+// a program of the tasks, or if an obstacle stops tasks until a user removes it.
 func (w *Watch) estimate(left *work, l *look) Estimate {
 	if l.unsettled() {
 		return Estimate{Unknown: "no server settles executed tasks"}
