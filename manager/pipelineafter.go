@@ -123,7 +123,7 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, empty bool) error {
 	u := redisstate.Unit{Open: c.pending, Stage: &redisstate.StageChange{}}
 	if empty {
-		u.NewGroup = s.group // a group without tasks cannot be closed
+		u.If = redisstate.NewGroup(s.group) // a group without tasks cannot be closed
 	} else {
 		u.Decide = s.group
 	}

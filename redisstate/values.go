@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,7 +74,8 @@ func (v Value) check() error {
 		return tdf.CheckLimitKey(v.Name)
 	case ValueMark:
 		mark, since, _ := strings.Cut(v.Text, " ")
-		if closed := mark == string(tdf.GroupClosed) || mark == string(tdf.GroupDecided); !closed || !isTime(since) {
+		known := slices.Contains([]tdf.GroupMark{tdf.GroupOpen, tdf.GroupClosed, tdf.GroupDecided}, tdf.GroupMark(mark))
+		if !known || !isTime(since) {
 			return invalid
 		}
 		return checkGroup(v.Name)
