@@ -91,9 +91,9 @@ bench-peers: ## compare TDF with other tools, and check the targets for speed
 	scripts/setup go redis-server node npm parallel
 	cd bench && go run ./peers
 
-bench-run: ## measure runs per second, compared with xargs, GNU parallel and a bare loop
+bench-run: ## measure runs of programs, compared with other tools, and what copies of programs cost
 	scripts/setup go redis-server parallel
-	cd bench && go run ./peers -bars run
+	cd bench && go run ./peers -bars run,copies
 
 bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server
