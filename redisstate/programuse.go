@@ -138,6 +138,22 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 	return err
 }
 
+// StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of these
+// stages.
+func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
+	groups := map[string]string{}
+	for v, err := range s.Values(ctx, ValueStage) {
+		if err != nil {
+			return nil, err
+		}
+		record, _ := tdf.ParseStageRecord(v.Text) // an invalid record opens no tasks
+		for _, sum := range record.StoredPrograms() {
+			groups[sum] = v.Name
+		}
+	}
+	return groups, nil
+}
+
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
 func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
 	for page := range slices.Chunk(sums, programsAtOnce) {

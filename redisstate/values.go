@@ -161,6 +161,18 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 
 func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
 	keys := []string{kind.key(s.Keys), s.Keys.Partitions()}
+	sums := map[string]bool{}
+	for _, v := range values {
+		if kind == ValueStage {
+			record, _ := tdf.ParseStageRecord(v.Text)
+			for _, sum := range record.StoredPrograms() {
+				sums[sum] = true
+			}
+		}
+	}
+	if err := s.namePrograms(ctx, sums); err != nil {
+		return nil, err
+	}
 	e := &conn.Args{}
 	e.Count(kind.most())
 	e.Flag(kind == ValuePause)
