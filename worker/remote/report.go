@@ -124,7 +124,7 @@ func (s session) checkRuns(most int, runs []Run) error {
 type delivery struct {
 	*Report
 	token  *access.Token
-	groups map[int64]string // the campaigns of the tasks for which new tasks of reports wait
+	campaigns map[int64]campaign // of the tasks for which new tasks of reports wait
 	closed error            // why rounds may open no tasks, or nil
 	answer *Reported
 	task   *tdf.Task
@@ -192,13 +192,13 @@ func (d *Desk) deliveries(ctx context.Context, t *access.Token, reports []Report
 	if err != nil {
 		return nil, err
 	}
-	groups, closed, err := d.forOpening(ctx, reports)
+	campaigns, closed, err := d.forOpening(ctx, reports)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]delivery, len(reports))
 	for i := range reports {
-		all[i] = delivery{Report: &reports[i], token: t, groups: groups, closed: closed, task: stored[i].Task}
+		all[i] = delivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed, task: stored[i].Task}
 		all[i].decide(now)
 	}
 	return all, nil
