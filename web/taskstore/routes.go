@@ -72,7 +72,9 @@ func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 
 // sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its clients share the tasks with
 // operators, who may have opened some of them.
-func (s *session) sees(t *tdf.Task) bool { return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group) }
+func (s *session) sees(t *tdf.Task) bool {
+	return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group)
+}
 
 func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	s, names, prefix, after := begin(c), []string{}, "", ""

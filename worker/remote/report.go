@@ -123,14 +123,14 @@ func (s session) checkRuns(most int, runs []Run) error {
 // A delivery is a report on its way to Redis.
 type delivery struct {
 	*Report
-	token  *access.Token
+	token     *access.Token
 	campaigns map[int64]campaign // of the tasks for which new tasks of reports wait
-	closed error            // why rounds may open no tasks, or nil
-	answer *Reported
-	task   *tdf.Task
-	result tdf.Result
-	move   tdf.Move
-	open   []tdf.Properties
+	closed    error              // why rounds may open no tasks, or nil
+	answer    *Reported
+	task      *tdf.Task
+	result    tdf.Result
+	move      tdf.Move
+	open      []tdf.Properties
 }
 
 // Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while the first one is on its way.
