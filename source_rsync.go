@@ -93,7 +93,8 @@ func isHost(address string) bool {
 	if inside, found := strings.CutPrefix(address, "["); found {
 		inside, port, closed := strings.Cut(inside, "]")
 		ip, err := netip.ParseAddr(inside)
-		return closed && err == nil && ip.Is6() && isName(ip.Zone()) && (port == "" || port[0] == ':' && isName(port[1:]))
+		return closed && err == nil && ip.Is6() && isName(ip.Zone()) && (port == "" || port[0] == ':' &&
+			isName(port[1:]))
 	}
 	name, port, _ := strings.Cut(address, ":")
 	return name != "" && isName(name+port)

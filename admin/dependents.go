@@ -24,8 +24,9 @@ type Dependent struct {
 // namedDependents is the largest number of ids in [Dependents], for a task and for its group.
 const namedDependents = 200
 
-// Dependents returns tasks that wait for a task, or for its group: the first ones, of which at most the given number are read. Once the task is finished, no task
-// waits for it any more. If owner is not "", Tasks has only the tasks of this owner.
+// Dependents returns tasks that wait for a task, or for its group: the first ones, of which at most the given number
+// are read. Once the task is finished, no task waits for it any more. If owner is not "", Tasks has only the tasks of
+// this owner.
 func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, most int) (found Dependents, err error) {
 	all, total, err := a.redis().Awaiting(ctx, t.ID, t.Group, namedDependents)
 	if err != nil {
@@ -38,7 +39,8 @@ func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, m
 	all = all[:min(len(all), most)]
 	stored, err := a.redis().Read(ctx, found.IDs[:len(all)], redisstate.Want{Fields: redisstate.Facts})
 	for i, x := range stored {
-		if x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished() && (owner == "" || x.Task.Owner == owner) {
+		if x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished() &&
+			(owner == "" || x.Task.Owner == owner) {
 			found.Tasks = append(found.Tasks, Dependent{manager.TaskOf(x.Task, false), all[i].Any, all[i].Group})
 		}
 	}

@@ -101,7 +101,9 @@ func userName(at func(*settings) *string) kind {
 }
 
 func group(at func(*settings) *string) kind {
-	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool { return len(s) <= tdf.MaxName && plain(s) }, at)
+	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool {
+		return len(s) <= tdf.MaxName && plain(s)
+	}, at)
 }
 
 // target returns the kind of an rsync target, to which workers copy the files of rounds.
@@ -139,7 +141,9 @@ func names(at func(*settings) *[]string) kind {
 
 // programs returns the kind of a list of programs. The value * means all programs.
 func programs(at func(*settings) *[]string) kind {
-	return listOf("names of programs, or *", func(s string) bool { return !strings.ContainsAny(s, "/\\") && plain(s) }, at)
+	return listOf("names of programs, or *", func(s string) bool {
+		return !strings.ContainsAny(s, "/\\") && plain(s)
+	}, at)
 }
 
 // queues returns the kind of a list of queues with weights. Each queue may occur once.
@@ -147,20 +151,25 @@ func queues(at func(*settings) *[]tdf.QueueShare) kind {
 	parse := func(s string) (all []tdf.QueueShare, ok bool) {
 		for _, word := range words(s) {
 			q, err := tdf.ParseQueueShare(word)
-			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool { return other.Queue == q.Queue }) {
+			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool {
+				return other.Queue == q.Queue
+			}) {
 				return nil, false
 			}
 			all = append(all, q)
 		}
 		return all, true
 	}
-	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d", tdf.MaxWeight), parse, at)
+	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d",
+		tdf.MaxWeight), parse, at)
 }
 
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
 		all := tdf.SplitTags(s)
-		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return tdf.CheckTag("", tag) != nil })
+		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool {
+			return tdf.CheckTag("", tag) != nil
+		})
 	}
 	return bind(fmt.Sprintf("up to %d tags, separated by commas", most), parse, at)
 }

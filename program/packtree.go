@@ -85,13 +85,14 @@ func readPackTree(root *os.Root) (*packTree, error) {
 		return nil, err
 	}
 	if t.bytes > mostUnpacked {
-		return nil, fmt.Errorf("the directory has %d bytes, but workers unpack at most %d; list files that the program does not need in a .tdfignore", t.bytes, mostUnpacked)
+		return nil, fmt.Errorf("the directory has %d bytes, but workers unpack at most %d; list files that the "+
+			"program does not need in a .tdfignore", t.bytes, mostUnpacked)
 	}
 	return t, t.checkLinks()
 }
 
-// isUsuallyLeftOut reports whether a directory is made by tools in each copy of a program: an environment of Python has absolute paths, and a cache of
-// Python would change the program's name with each run.
+// isUsuallyLeftOut reports whether a directory is made by tools in each copy of a program: an environment of Python has
+// absolute paths, and a cache of Python would change the program's name with each run.
 func isUsuallyLeftOut(name string) bool {
 	base := path.Base(name)
 	return base == ".venv" || base == "__pycache__"
@@ -137,7 +138,8 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 			}
 		}
 	default:
-		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a .tdfignore")
+		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a " +
+			".tdfignore")
 	}
 	t.files++
 	t.entries[name] = e
@@ -155,11 +157,13 @@ func (t *packTree) readHead(root *os.Root) error {
 	return err
 }
 
-var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack", mostEntries)
+var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack",
+	mostEntries)
 
 func checkPackName(name string) error {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and backslashes", path.Base(name))
+		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and "+
+			"backslashes", path.Base(name))
 	}
 	if n := strings.Count(name, "/"); n > mostDepth {
 		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
@@ -244,7 +248,8 @@ func (t *packTree) follow(name string) error {
 				return errors.New("leads in a circle")
 			}
 			if filepath.IsAbs(e.link) && at != name {
-				return fmt.Errorf("leads to %s, a link to the absolute path %q; list it in a .tdfignore, or use a relative path", at, e.link)
+				return fmt.Errorf("leads to %s, a link to the absolute path %q; list it in a .tdfignore, or use a "+
+					"relative path", at, e.link)
 			}
 			if filepath.IsAbs(e.link) {
 				return errors.New("is an absolute path; list the link in a .tdfignore, or use a relative path")

@@ -16,8 +16,8 @@ type Stored struct {
 	SHA256 string // SHA-256 of the archive
 	Bytes  int64  // size of the archive
 
-	// LastUse is when a client last stored the program or opened tasks with it, or when the server last found it in a task.
-	// It is zero if the program is pinned. If no task names the program, the server removes it a week later.
+	// LastUse is when a client last stored the program or opened tasks with it, or when the server last found it in a
+	// task. It is zero if the program is pinned. If no task names the program, the server removes it a week later.
 	LastUse time.Time
 	Pinned  bool // whether the server keeps the program even if no task names it
 }
@@ -40,7 +40,8 @@ type UsedError struct {
 }
 
 func (e *UsedError) Error() string {
-	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256, e.Tasks, e.ID)
+	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256,
+		e.Tasks, e.ID)
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
@@ -79,7 +80,8 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stretch := redisstate.ListQuery{States: states, OldestFirst: true} // a task that changes its state goes to the end of its new list
+	// a task that changes its state goes to the end of its new list
+	stretch := redisstate.ListQuery{States: states, OldestFirst: true}
 	for places, err := range stretch.Pages(ctx, s, tasksPerPage) {
 		if err == nil {
 			err = countUses(ctx, s, places, uses)
@@ -137,8 +139,8 @@ func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 // mostLooks is how often Remove looks for unfinished tasks of programs that clients use during the call.
 const mostLooks = 20
 
-// remove looks once for unfinished tasks of the programs, and removes the programs. It returns the programs that clients have used
-// since the look.
+// remove looks once for unfinished tasks of the programs, and removes the programs. It returns the programs that
+// clients have used since the look.
 func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left []string, err error) {
 	since, err := redis.Now(ctx)
 	if err != nil {

@@ -14,7 +14,8 @@ import (
 // A panel is the host of the dashboard.
 type panel struct{ *api }
 
-// addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as calls.
+// addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as
+// calls.
 func (a *api) addDashboard() {
 	pages := dashboard.New(a.manager, panel{a}, dashboard.Options{Users: a.Users, Timeout: a.Timeout})
 	a.mux.Handle(dashboard.Base, pages)
@@ -45,7 +46,9 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 }
 
 // Stream makes the answer to a request a stream.
-func (p panel) Stream(r *http.Request, kind, text string, holds func(context.Context) bool, write func(dashboard.Stream) error) error {
+func (p panel) Stream(r *http.Request, kind, text string, holds func(context.Context) bool,
+	write func(dashboard.Stream) error,
+) error {
 	c := callOf(r.Context())
 	c.session = &session{text, holds}
 	return p.stream(c, kind, func(s *stream) error {
@@ -75,10 +78,14 @@ func (p panel) Watch(ctx context.Context, about dashboard.Subject, signal chan<-
 	if len(about.IDs) > 0 {
 		kinds = append(kinds, progressEvents)
 	}
-	return p.events.join(ctx, &subscriber{ids: setOf(about.IDs), group: about.Group, owner: about.Owner, kinds: setOf(kinds), signal: signal})
+	return p.events.join(ctx, &subscriber{
+		ids: setOf(about.IDs), group: about.Group, owner: about.Owner,
+		kinds: setOf(kinds), signal: signal,
+	})
 }
 
-// ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to check.
+// ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to
+// check.
 func (p panel) ServeAPI(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
 // OpenSweep opens the tasks of a sweep as the API does. If the browser goes away meanwhile, it goes on.

@@ -56,7 +56,8 @@ const (
 func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
 	return breakers{
 		Mutex: &sync.Mutex{}, maxFailures: maxFailures, slotPause: slotPause, log: log, clock: time.Now,
-		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1), changed: make(signal, 1),
+		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1),
+		changed: make(signal, 1),
 	}
 }
 
@@ -65,7 +66,8 @@ func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
 
 // slows reports whether rounds of the program keep failing, so that the slots of the worker pause again and again.
 func (bs *breakers) slows(b *breaker) bool {
-	return bs.slotPause > 0 && b.failures >= slowedAfter && !b.isOpen() && bs.clock().Sub(b.failed) <= max(bs.slotPause, probePause)
+	return bs.slotPause > 0 && b.failures >= slowedAfter && !b.isOpen() && bs.clock().Sub(b.failed) <= max(bs.slotPause,
+		probePause)
 }
 
 // avoided returns the programs that a claim must avoid now, sorted by name. probing reports whether another breaker is
@@ -169,7 +171,8 @@ func (bs *breakers) decide(program string, succeedsElsewhere bool) {
 		return // the program has succeeded on this worker in the meantime
 	}
 	if b.tooMany = succeedsElsewhere; b.tooMany {
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with the program; the last failure: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with "+
+			"the program; the last failure: %s", b.failures, b.lastReason))
 	}
 }
 
@@ -179,7 +182,8 @@ func (bs *breakers) couldNotStart(program, reason string) {
 	defer bs.Unlock()
 	if b := bs.countFailure(program, reason); bs.maxFailures > 0 && b.failures >= bs.maxFailures {
 		b.tooMany = true
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause,
+			fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
 	}
 }
 
@@ -232,15 +236,18 @@ func (bs *breakers) removeOldest() {
 	delete(bs.programs, oldest)
 }
 
-// pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the worker tries
-// next comes first.
+// pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the
+// worker tries next comes first.
 func (bs *breakers) pauses() []redisstate.Pause {
 	bs.Lock()
 	defer bs.Unlock()
 	var all []redisstate.Pause
 	for name, b := range bs.programs {
 		if b.isOpen() {
-			all = append(all, redisstate.Pause{Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))), Why: b.reason})
+			all = append(all, redisstate.Pause{
+				Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))),
+				Why: b.reason,
+			})
 		} else if bs.slows(b) {
 			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", b.failures, b.lastReason)
 			all = append(all, redisstate.Pause{Program: name, For: tdf.For(bs.slotPause), Why: why, Slots: true})

@@ -1,7 +1,7 @@
 package worker
 
-// A crew runs functions in goroutines of their own. It keeps the goroutines, because the stack of a new one must grow, which takes
-// longer than a short round. So it has as many goroutines as have run at the same time.
+// A crew runs functions in goroutines of their own. It keeps the goroutines, because the stack of a new one must grow,
+// which takes longer than a short round. So it has as many goroutines as have run at the same time.
 type crew struct{ work chan func() }
 
 func newCrew() crew { return crew{make(chan func())} }

@@ -35,7 +35,8 @@ func (e *execution) delivery(r tdf.Result) delivery {
 		d.stored = e.read
 		d.move, _ = e.decidesOn.TimeOut()
 		if r.Error == "" {
-			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
+			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() +
+				" s, and printed nothing to stderr"
 		}
 		d.move = d.move.WithResult(r)
 		d.accepted = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
@@ -112,13 +113,16 @@ func (e *execution) logRefused(ctx context.Context, exit string) {
 	e.log.Info("could not be run", "error", outcome.Short(e.reason))
 }
 
-// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says why.
+// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says
+// why.
 func (e *execution) withoutResult(err error) delivery {
 	r := e.result
 	e.reason = fmt.Sprintf("the round's result is lost: %v", err)
 	d := e.delivery(tdf.Result{
-		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
-		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS,
+		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started,
+		ProgramSHA256: r.ProgramSHA256,
+		OutputBytes:   r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
+		MaxRSS: r.MaxRSS,
 	})
 	d.stored = false
 	return d

@@ -10,10 +10,12 @@ import (
 	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
-// Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same step in which it
-// accepts the round's result. A definition that sets no program, queue, limit and so on has those of this task.
+// Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same
+// step in which it accepts the round's result. A definition that sets no program, queue, limit and so on has those of
+// this task.
 //
-// An invalid definition makes the round fail. The error is [Permanent] if the round opens more than [tdf.MaxFollowing] tasks.
+// An invalid definition makes the round fail. The error is [Permanent] if the round opens more than [tdf.MaxFollowing]
+// tasks.
 func (r *Round) Open(definitions ...tdf.Definition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,9 +38,9 @@ func followingOf(r *Round, openFile string) ([]outcome.Following, error) {
 	return outcome.ParseLines(outcome.Numbered("task %d that the handler opens", r.Opened()), openFile)
 }
 
-// complete reads the tasks whose rounds open tasks, and completes the definitions with their properties. A claim does not read
-// them, because few rounds open tasks. If a definition is invalid, the round fails. If the tasks cannot be read, complete returns the
-// reports as refused, because a result must not be stored without its tasks.
+// complete reads the tasks whose rounds open tasks, and completes the definitions with their properties. A claim does
+// not read them, because few rounds open tasks. If a definition is invalid, the round fails. If the tasks cannot be
+// read, complete returns the reports as refused, because a result must not be stored without its tasks.
 func (s *session) complete(ctx context.Context, opening []delivery) (ready, refused []delivery, err error) {
 	if len(opening) == 0 {
 		return nil, nil, nil
@@ -87,7 +89,8 @@ func (e *execution) notOpened(err error) delivery {
 // A notOpenedError says why Redis refuses to open the tasks of a round.
 type notOpenedError struct{ error }
 
-// refusal returns Redis's answer to a report. If the answer concerns the tasks that the report opens, it is a *notOpenedError.
+// refusal returns Redis's answer to a report. If the answer concerns the tasks that the report opens, it is a
+// *notOpenedError.
 func (d *delivery) refusal(answer error) error {
 	if answer == nil || !d.opens || errors.As(answer, new(*tdf.StateError)) {
 		return answer

@@ -28,9 +28,12 @@ var (
 	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
-// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns, then for
-// the rows. It returns the number of rows, and how many values have no column, because tasks changed meanwhile.
-func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (rows, late int, err error) {
+// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns,
+// then for the rows. It returns the number of rows, and how many values have no column, because tasks changed
+// meanwhile.
+func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (rows, late int,
+	err error,
+) {
 	c := newColumns(o.Fields)
 	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
@@ -70,7 +73,10 @@ type columns struct {
 }
 
 func newColumns(source string) *columns {
-	c := &columns{source: source, parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+	c := &columns{
+		source: source, parameters: map[string]string{}, results: map[string]string{},
+		taken: map[string]bool{},
+	}
 	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
@@ -84,7 +90,8 @@ const (
 )
 
 // ErrTooManyColumns means that the tasks have too many different parameters and results for CSV.
-var ErrTooManyColumns = tdf.NewError(tdf.CodeInvalid, "write CSV: the tasks need more than 10000 columns, or names of columns with more than 4 MiB; use JSON lines, which have no limit")
+var ErrTooManyColumns = tdf.NewError(tdf.CodeInvalid, "write CSV: the tasks need more than 10000 columns, or names "+
+	"of columns with more than 4 MiB; use JSON lines, which have no limit")
 
 // wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
 const wholeKey = "\xff"
@@ -250,10 +257,12 @@ func fieldsOf(text string) []field {
 	return all
 }
 
-// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the run.
+// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the
+// run.
 const maxLastLine = 64 << 10
 
-// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns "".
+// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns
+// "".
 func lastLine(output string) string {
 	output = strings.TrimRight(output, " \t\r\n")
 	line := output[max(0, len(output)-maxLastLine-1):]
@@ -268,11 +277,13 @@ func numbersOf(text string) []field {
 	if _, ok := jsonview.ParseObject(text); !ok {
 		return nil
 	}
-	return slices.DeleteFunc(fieldsOf(text), func(f field) bool { return !strings.ContainsRune("-0123456789", rune(f.value[0])) })
+	return slices.DeleteFunc(fieldsOf(text), func(f field) bool {
+		return !strings.ContainsRune("-0123456789", rune(f.value[0]))
+	})
 }
 
-// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an
-// array or object.
+// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact
+// JSON for an array or object.
 func (f *field) text() string {
 	var s string
 	var compact bytes.Buffer

@@ -133,7 +133,8 @@ func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 func (w *world) resultOf(t *tdf.Task) Result {
 	program, ok := w.programs.Load(t.Program)
 	if !ok {
-		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
+		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID,
+			t.Program)
 		return Result{Error: "no such program"}
 	}
 	args, _, err := t.Arguments()
@@ -142,7 +143,8 @@ func (w *world) resultOf(t *tdf.Task) Result {
 	}
 	r := program.(func(Run) Result)(Run{Task: view(t), Args: args, Round: t.Round})
 	if r.JSON != "" && !json.Valid([]byte(r.JSON)) {
-		w.t.Errorf("managertest: the result.json of task %d is not JSON, so a worker would refuse the result: %q", t.ID, r.JSON)
+		w.t.Errorf("managertest: the result.json of task %d is not JSON, so a worker would refuse the result: %q", t.ID,
+			r.JSON)
 	}
 	return r
 }
@@ -216,7 +218,8 @@ func (w *world) execute(r *run) error {
 		}
 		return err
 	}
-	stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules}) // a claim leaves out what only a time-out needs
+	// a claim leaves out what only a time-out needs
+	stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,10 @@ func (d *Dashboard) visit(r *http.Request) (*visit, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &visit{dashboard: d, request: r, query: r.URL.Query(), rights: user.Role.Rights(), owner: user.Owner(), user: user, session: text, manager: m}, nil
+	return &visit{
+		dashboard: d, request: r, query: r.URL.Query(), rights: user.Role.Rights(), owner: user.Owner(),
+		user: user, session: text, manager: m,
+	}, nil
 }
 
 // user returns the token that stands for a user of the user file.
@@ -38,8 +41,8 @@ func (d *Dashboard) user(name string) (access.Token, bool) {
 	return d.users.Find(name)
 }
 
-// The names of the cookie. A browser accepts the first one only over TLS and for this host, so that no other host can set it. All ports of a host share
-// their cookies, so the second one has the port.
+// The names of the cookie. A browser accepts the first one only over TLS and for this host, so that no other host can
+// set it. All ports of a host share their cookies, so the second one has the port.
 const (
 	secureCookie = "__Host-tdf"
 	plainCookie  = "tdf_"
@@ -62,7 +65,10 @@ func sessionOf(r *http.Request) string {
 
 // setSession sets the cookie of a session, or removes it if the text is empty.
 func setSession(w http.ResponseWriter, r *http.Request, text string) {
-	c := http.Cookie{Name: plainCookieOf(r), Value: text, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(access.SessionLife.Seconds())}
+	c := http.Cookie{
+		Name: plainCookieOf(r), Value: text, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(access.SessionLife.Seconds()),
+	}
 	if r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") { // the origin, if a proxy has TLS
 		c.Name, c.Secure = secureCookie, true
 	}

@@ -23,8 +23,8 @@ type got struct {
 	R    int  `json:"r"`
 }
 
-// getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has seen, because Redis has lost writes, it
-// returns an error instead of an older state.
+// getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has
+// seen, because Redis has lost writes, it returns an error instead of an older state.
 func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
 	s := storeOf(c)
 	t, err := find(ctx, s, in.ID, c.Token.Owner(), mostClaims)

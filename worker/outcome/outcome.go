@@ -1,5 +1,6 @@
-// Package outcome has the rules by which the end of a round becomes a report: what a failure, a delay and new tasks mean for the task. Package worker
-// uses it for the rounds that it runs, and package remote for those of workers in other processes.
+// Package outcome has the rules by which the end of a round becomes a report: what a failure, a delay and new tasks
+// mean for the task. Package worker uses it for the rounds that it runs, and package remote for those of workers in
+// other processes.
 package outcome
 
 import (
@@ -19,8 +20,8 @@ const MaxReason = 32 << 10
 // MaxShort bounds a text for a task's log or a heartbeat, in bytes.
 const MaxShort = 500
 
-// Failure returns the exit status and the text of a round that has failed. An empty status or 0 becomes [ExitError]. A long text is cut, and an empty
-// one is replaced by the given text.
+// Failure returns the exit status and the text of a round that has failed. An empty status or 0 becomes [ExitError]. A
+// long text is cut, and an empty one is replaced by the given text.
 func Failure(exit, reason, without string) (string, string) {
 	if exit == "" || exit == "0" {
 		exit = ExitError
@@ -45,7 +46,8 @@ func Short(text string) string {
 	return text
 }
 
-// NotReleased returns the result of a round whose task should be released for the reason why, but cannot be released because of err.
+// NotReleased returns the result of a round whose task should be released for the reason why, but cannot be released
+// because of err.
 func NotReleased(r tdf.Result, why string, err error) tdf.Result {
 	return refused(r, fmt.Sprintf("%s, and the task cannot be released: %v", why, err))
 }
@@ -60,7 +62,8 @@ func refused(r tdf.Result, reason string) tdf.Result {
 	return r
 }
 
-// Opens reports whether a round with this result opens its new tasks. If the round has ended too late, its task expires, and opens none.
+// Opens reports whether a round with this result opens its new tasks. If the round has ended too late, its task
+// expires, and opens none.
 func Opens(t *tdf.Task, r *tdf.Result) bool {
 	return !r.HasFailed(t.FailOn) && r.Started.Add(r.Seconds) <= t.EndBefore
 }

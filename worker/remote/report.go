@@ -100,7 +100,8 @@ func (r *Report) check() error {
 	return nil
 }
 
-// checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the session.
+// checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the
+// session.
 func (s session) checkRuns(most int, runs []Run) error {
 	if len(runs) == 0 || len(runs) > most {
 		return invalid("want 1 to %d elements", most)
@@ -133,7 +134,8 @@ type delivery struct {
 	open      []tdf.Properties
 }
 
-// Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while the first one is on its way.
+// Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while
+// the first one is on its way.
 func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports []Report) ([]Reported, error) {
 	s, err := parseSession(t, id)
 	if err != nil {
@@ -250,7 +252,8 @@ func (x *delivery) reason() string {
 func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	r := tdf.Result{
 		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr, Exit: "0",
-		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS, JSON: string(x.Result),
+		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
+		JSON: string(x.Result),
 	}
 	if x.Exit != nil {
 		r.Exit = strconv.Itoa(*x.Exit)
@@ -307,7 +310,8 @@ func (x *delivery) execute() {
 	}
 }
 
-// answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was accepted.
+// answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was
+// accepted.
 func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
 	byRound := map[int][]*delivery{}
 	for _, x := range over {
