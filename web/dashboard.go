@@ -23,9 +23,10 @@ func (a *api) addDashboard() {
 	a.mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther))
 }
 
-// Act makes a request a call of the holder of a token.
-func (p panel) Act(r *http.Request, t access.Token) (*manager.Manager, error) {
+// Act makes a request a call of the holder of a token, in a session.
+func (p panel) Act(r *http.Request, t access.Token, s dashboard.Session) (*manager.Manager, error) {
 	c := callOf(r.Context())
+	c.session = &s
 	err := p.actAs(c, t)
 	return c.manager, err
 }
@@ -46,24 +47,14 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 }
 
 // Stream makes the answer to a request a stream.
-func (p panel) Stream(r *http.Request, kind, text string, holds func(context.Context) bool,
-	write func(dashboard.Stream) error,
-) error {
-	c := callOf(r.Context())
-	c.session = &session{text, holds}
-	return p.stream(c, kind, func(s *stream) error {
+func (p panel) Stream(r *http.Request, kind string, write func(dashboard.Stream) error) error {
+	return p.stream(callOf(r.Context()), kind, func(s *stream) error {
 		err := write(part{s})
 		if err == nil && s.ctx.Err() != nil {
 			err = context.Cause(s.ctx)
 		}
 		return err
 	})
-}
-
-// A session is a login of a browser.
-type session struct {
-	text  string                     // its secret
-	holds func(context.Context) bool // reports whether it is still valid
 }
 
 // A part is a stream as the dashboard sees it.

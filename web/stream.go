@@ -95,7 +95,7 @@ func poolProblem(err error) error {
 // Reasons why streams end.
 var (
 	errStopping = tdf.NewError(tdf.CodeUnavailable, "the server stops")
-	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token was revoked or has expired")
+	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token or the session does not hold any more")
 )
 
 // guard returns a context that ends when the client goes away, when the server stops, and when the token of the call is
@@ -106,10 +106,10 @@ func (a *api) guard(c *call) (context.Context, func()) {
 	// the streams of all tokens share the roster
 	key, holds := any(c), func(ctx context.Context) bool { return a.roster.has(ctx, a, &c.token) }
 	if c.session != nil {
-		key, holds = c.session.text, func(ctx context.Context) bool {
+		key, holds = c.session.Key, func(ctx context.Context) bool {
 			ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 			defer cancel()
-			return c.session.holds(ctx)
+			return c.session.Holds(ctx)
 		}
 	}
 	leave := a.checks.enter(key, a.checkPause, holds, func() { cancel(errRevoked) })

@@ -24,23 +24,30 @@ const Base = "/ui"
 // A Host is the server of the HTTP API, which serves the dashboard, too. So pages and calls have the same limits and
 // the same errors.
 type Host interface {
-	// Act makes a request a call of the holder of a token, and returns the manager with which the request changes
-	// tasks.
-	Act(r *http.Request, t access.Token) (*manager.Manager, error)
+	// Act makes a request a call of the holder of a token, in a session, and returns the manager with which the request
+	// changes tasks.
+	Act(r *http.Request, t access.Token, s Session) (*manager.Manager, error)
 	// MayTry counts a try to log in. The error says that there were too many from this address.
 	MayTry(r *http.Request) error
 	// Problem returns how to tell the user about an error, and logs what the user must not see.
 	Problem(r *http.Request, err error) Problem
 	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when
-	// the client goes away, when the server stops, and when holds returns false. Stream calls holds every few seconds,
-	// once for all streams of a session, and each stream of a session must give it the same meaning.
-	Stream(r *http.Request, kind, session string, holds func(context.Context) bool, write func(Stream) error) error
+	// the client goes away, when the server stops, and when the session of the request does not hold any more.
+	Stream(r *http.Request, kind string, write func(Stream) error) error
 	// Watch signals changes of tasks to a channel with room for one signal, until leave is called.
 	Watch(ctx context.Context, about Subject, signal chan<- struct{}) (leave func(), err error)
 	// OpenSweep opens the tasks of a sweep, or only checks them if the sweep has a preview.
 	OpenSweep(r *http.Request, s Sweep) (Swept, error)
 	// ServeAPI serves a call of the API. Act has allowed the request before.
 	ServeAPI(w http.ResponseWriter, r *http.Request)
+}
+
+// A Session is a login of a browser, with the rights of one request.
+type Session struct {
+	Key string // of all sessions for which Holds means the same
+	// Holds reports whether the session is valid, and still has these rights. While a request is a stream, the host
+	// calls it every few seconds, once for all streams with the same key.
+	Holds func(context.Context) bool
 }
 
 // A Problem tells the user about an error.

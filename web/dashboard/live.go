@@ -4,12 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/tdf-framework/tdf/access"
 )
 
 const eventStream = "text/event-stream"
@@ -129,11 +126,7 @@ func (d *Dashboard) live(v *visit, p *page) error {
 	if p.about == nil {
 		return errNoPage
 	}
-	holds := func(ctx context.Context) bool {
-		_, err := d.admin.Session(ctx, v.session, d.user)
-		return !errors.Is(err, access.ErrLoggedOut)
-	}
-	return d.host.Stream(v.request, eventStream, v.session, holds, func(to Stream) error {
+	return d.host.Stream(v.request, eventStream, func(to Stream) error {
 		// the browser sends the first one when it connects again
 		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at"))
 		v.query.Del("at")
