@@ -84,5 +84,5 @@ func (t *Task) needed() error {
 	if t.Dependents == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d %w", t.Dependents, ErrNeeded)
+	return ErrNeeded
 }

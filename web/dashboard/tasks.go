@@ -100,7 +100,7 @@ type taskList struct {
 	Line    string // the filter as the flags of tdf ls
 	Wrong   string // what is wrong with the line
 	Tasks   []*manager.Task
-	Looked  int
+	Looked  int // 0 if there may be tasks among them that the user may not see
 	Next    string
 	Columns []column
 	Chosen  map[string]bool // names of columns
@@ -165,7 +165,10 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 		}
 		var page manager.Page
 		page, err = v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
-		l.Tasks, l.Looked, l.Next = page.Tasks, page.Looked, page.Next
+		l.Tasks, l.Next = page.Tasks, page.Next
+		if v.owner == "" {
+			l.Looked = page.Looked
+		}
 		if len(q.IDs) <= linkedIDs {
 			l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
 		}
