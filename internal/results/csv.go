@@ -37,12 +37,10 @@ func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer
 	c := newColumns(o.Fields)
 	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
-		if err == nil {
-			err = c.collect(t)
-		}
 		if err != nil {
 			return 0, 0, err
 		}
+		c.collect(t)
 	}
 	w := csv.NewWriter(out)
 	names := c.names(o.Output)
@@ -89,35 +87,48 @@ const (
 	maxNames   = 4 << 20 // bytes of the names of all columns
 )
 
-// ErrTooManyColumns means that the tasks have too many different parameters and results for CSV.
-var ErrTooManyColumns = tdf.NewError(tdf.CodeInvalid, "write CSV: the tasks need more than 10000 columns, or names "+
-	"of columns with more than 4 MiB; use JSON lines, which have no limit")
-
-// wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
+// wholeKey is the key of a meta or result that is not a JSON object, or whose fields would need too many columns. No
+// key in valid JSON is equal to wholeKey.
 const wholeKey = "\xff"
 
+// whole returns a meta or result as one field.
+func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text)}} }
+
 // collect adds columns for a task's parameters and results.
-func (c *columns) collect(t *manager.Task) error {
-	for _, f := range fieldsOf(t.Meta) {
-		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
-	}
-	for _, f := range c.resultFields(t) {
-		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
-	}
-	if len(c.taken) > maxColumns || c.bytes > maxNames {
-		return ErrTooManyColumns
-	}
-	return nil
+func (c *columns) collect(t *manager.Task) {
+	c.addAll(c.parameters, &c.order, t.Meta, fieldsOf(t.Meta), parameterName, "parameter.")
+	text, fields := c.resultFields(t)
+	c.addAll(c.results, &c.resultOrder, text, fields, resultName, "result.")
 }
 
-// resultFields returns the fields of a task's result.
-func (c *columns) resultFields(t *manager.Task) []field {
-	if c.source != FromLastLine {
-		if result := t.Result(); result != "" || c.source == FromResult {
-			return fieldsOf(result)
+// addAll adds columns for the fields of a text. A text may take half of what is left of the bounds, so that one odd
+// result leaves columns for others. A text that needs more gets one column.
+func (c *columns) addAll(of map[string]string, order *[]string, text string, fields []field, name func(string) string,
+	prefix string,
+) {
+	n, bytes := 0, 0
+	for _, f := range fields {
+		if _, known := of[f.key]; !known {
+			n, bytes = n+1, bytes+len(prefix)+len(f.key)
 		}
 	}
-	return numbersOf(lastLine(t.Output()))
+	if 2*n > maxColumns-len(c.taken)+1 || 2*bytes > maxNames-c.bytes+1 {
+		fields = whole(text)
+	}
+	for _, f := range fields {
+		c.add(of, order, f.key, name(f.key), prefix)
+	}
+}
+
+// resultFields returns a task's result, or the last line in its place, and the fields of this text.
+func (c *columns) resultFields(t *manager.Task) (text string, fields []field) {
+	if c.source != FromLastLine {
+		if result := t.Result(); result != "" || c.source == FromResult {
+			return result, fieldsOf(result)
+		}
+	}
+	line := lastLine(t.Output())
+	return line, numbersOf(line)
 }
 
 func parameterName(key string) string {
@@ -165,8 +176,7 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	if slices.Contains(names, "output") {
 		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
 	}
-	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, c.resultFields(t))
+	c.putAll(cells, t)
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -180,8 +190,19 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	return row
 }
 
-// put sets the cells of the given fields.
-func (c *columns) put(cells, of map[string]string, fields []field) {
+// putAll sets the cells of a task's parameters and results.
+func (c *columns) putAll(cells map[string]string, t *manager.Task) {
+	c.put(cells, c.parameters, t.Meta, fieldsOf(t.Meta))
+	text, fields := c.resultFields(t)
+	c.put(cells, c.results, text, fields)
+}
+
+// put sets the cells of the fields of a text. If fields have no columns, the column of whole texts has the text.
+func (c *columns) put(cells, of map[string]string, text string, fields []field) {
+	unknown := func(f field) bool { return of[f.key] == "" }
+	if of[wholeKey] != "" && slices.ContainsFunc(fields, unknown) {
+		fields = whole(text)
+	}
 	for _, f := range fields {
 		name, known := of[f.key]
 		if !known {
@@ -241,7 +262,7 @@ func fieldsOf(text string) []field {
 	}
 	object, ok := jsonview.ParseObject(text)
 	if !ok {
-		return []field{{wholeKey, json.RawMessage(text)}}
+		return whole(text)
 	}
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.Token() // {

@@ -217,11 +217,10 @@ func (t *Table) put(x *manager.Task) {
 	}
 	t.pass[row] = t.passN
 	if len(t.names.taken) < 2*maxTableColumns {
-		_ = t.names.collect(x) // the table has fewer columns than collect allows
+		t.names.collect(x)
 	}
 	values := map[string]string{}
-	t.names.put(values, t.names.parameters, fieldsOf(x.Meta))
-	t.names.put(values, t.names.results, t.names.resultFields(x))
+	t.names.putAll(values, x)
 	for _, name := range slices.Concat(t.names.order, t.names.resultOrder) {
 		t.set(row, name, values[name])
 	}

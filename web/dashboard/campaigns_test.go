@@ -63,7 +63,7 @@ func TestCampaign(t *testing.T) {
 	checkPage(t, at, got)
 	for _, part := range []string{
 		"Campaign night/1", "8 of 8 tasks", "<strong>1 task</strong>", "exit status 3", "ValueError", `href="/ui/tasks/confirm?campaign=night%2F1&amp;do=retry&amp;failure=`, `<svg xmlns="http://www.w3.org/2000/svg" class="plot"`,
-		"result.loss over lr", `<option value="result.loss" selected>`, `href="/ui/campaigns/night%2F1/plot.png"`, `href="/ui/api/v1/results?fields=auto&amp;group=night%2F1&amp;no_output=true"`, "<th scope=\"col\">median of result.loss</th>",
+		"result.loss over lr", `<option value="result.loss" selected>`, `href="/ui/campaigns/night%2F1/plot.png"`, `href="/ui/api/v1/results?fields=auto&amp;group=night%2F1&amp;no_output=true&amp;spreadsheet=true"`, "<th scope=\"col\">median of result.loss</th>",
 		`href="/ui/tasks?campaign=night%2F1"`, `href="/ui/tasks?campaign=night%2F1&amp;failure=`, `href="/ui/tasks/8?round=0"`,
 	} {
 		expect.Contains(t, got.text, part)

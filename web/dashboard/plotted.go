@@ -115,7 +115,7 @@ func (*plotted) Choices(of string) []string {
 func (p *plotted) CSV(campaign string) string {
 	return Base + "/api/v1/results?" + url.Values{
 		"group": {campaign}, "fields": {cmp.Or(p.Fields, results.FromAuto)},
-		"no_output": {"true"},
+		"no_output": {"true"}, "spreadsheet": {"true"},
 	}.Encode()
 }
 

@@ -201,6 +201,9 @@ func resultsAddress(q manager.Query, as string) string {
 	set("ids", ids...)
 	set("states", states...)
 	set("outcomes", q.Outcomes...)
+	if as == "" {
+		set("spreadsheet", "true") // people open a CSV of a browser with one
+	}
 	for name, value := range map[string]string{
 		"group": q.Group, "queue": q.Queue, "owner": q.Owner, "program": q.Program, "worker": q.Worker, "exit": q.Exit,
 		"output": q.Output, "error": q.Error, "failure": q.Failure, "failure_by": q.FailureBy, "as": as,

@@ -113,6 +113,7 @@ func TestListOfTasks(t *testing.T) {
 	text := b.page("/ui/tasks?column=id&column=input&state=open", 200)
 	expect.Equal(t, strings.Count(text, `<tr id="task-`), 50)
 	expect.NotContains(t, text, `<th scope="col">Program`)
+	expect.Contains(t, text, `href="/ui/api/v1/results?spreadsheet=true&amp;states=open"`)
 	expect.Contains(t, text, `<th scope="col">Input`)
 	_, next, _ := strings.Cut(text, `href="/ui/tasks?`)
 	for !strings.Contains(next[:strings.IndexByte(next, '"')], "cursor=") {
