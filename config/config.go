@@ -64,8 +64,10 @@ type Worker struct {
 	Grace        time.Duration
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s
 	FetchTimeout time.Duration // maximum time to fetch a program; above 0; default: 600 s
-	// maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
-	MaxOutput int64
+
+	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD
+
+	MaxOutput int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	Limits    Limits
 
 	MaxCopyBytes   int64    // maximum size in bytes of a program that is copied for each slot; default: 1 GiB

@@ -83,7 +83,7 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 		"--omit-dir-times",
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
-	out, err := runRsync(ctx, stage, args)
+	out, err := runRsync(ctx, stage, args, true) // the configuration names the target
 	if err != nil {
 		return deliverError(err, out)
 	}
