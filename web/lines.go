@@ -230,7 +230,7 @@ func (o *lineOpener) openStep(ctx context.Context) ([]*manager.Task, error) {
 	if o.key == "" {
 		return o.call.manager.Open(ctx, o.batch...)
 	}
-	return o.call.manager.OpenOnce(ctx, o.token.Name+" "+strconv.Itoa(o.steps)+" "+o.key, o.batch...)
+	return o.call.manager.OpenOnce(ctx, o.onceKey(strconv.Itoa(o.steps)+" "+o.key), o.batch...)
 }
 
 // answer writes a line of the answer.

@@ -98,7 +98,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	}
 	open := c.manager.Open
 	if in.Key != "" {
-		key := c.token.Name + " " + in.Key
+		key := c.onceKey(in.Key)
 		open = func(ctx context.Context, d ...manager.Definition) ([]*manager.Task, error) {
 			return c.manager.OpenOnce(ctx, key, d...)
 		}
@@ -109,6 +109,10 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	}
 	return &openOutput{openedBy(c, tasks)}, nil
 }
+
+// onceKey returns the key of [manager.Manager.OpenOnce] for an Idempotency-Key. The keys of other tokens and routes
+// differ.
+func (c *call) onceKey(key string) string { return c.token.Name + " " + c.request.URL.Path + " " + key }
 
 // openedBy returns the answer for tasks that were opened.
 func openedBy(c *call, tasks []*manager.Task) opened {
