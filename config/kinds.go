@@ -41,7 +41,21 @@ func text(at func(*settings) *string) kind {
 }
 
 func path(at func(*settings) *string) kind {
-	return matching("a path", func(s string) bool { return s != "" && plain(s) }, at)
+	return matching(aPath, func(s string) bool { return s != "" && fits(s) }, at)
+}
+
+// The longest path, and the longest part of a path, that the systems of workers know, in bytes.
+const (
+	maxPath = 4095
+	maxPart = 255
+)
+
+const aPath = "a path of up to 4095 bytes, and up to 255 in each part"
+
+// fits reports whether a text can be a path.
+func fits(s string) bool {
+	long := func(part string) bool { return len(part) > maxPart }
+	return plain(s) && len(s) <= maxPath && !slices.ContainsFunc(strings.Split(s, "/"), long)
 }
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
@@ -82,15 +96,15 @@ var placeholder = lazy.Regexp(`\$(program|worker|taskId|round)`)
 
 func filename(at func(*settings) *string) kind {
 	valid := func(s string) bool {
-		return s != "" && plain(s) && !strings.Contains(placeholder().ReplaceAllString(s, ""), "$")
+		return s != "" && fits(s) && !strings.Contains(placeholder().ReplaceAllString(s, ""), "$")
 	}
-	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
+	return matching(aPath+", with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
 
 // programFile returns the kind of a path that may contain $program.
 func programFile(at func(*settings) *string) kind {
-	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
-	return matching("a path with no $ except in $program", valid, at)
+	valid := func(s string) bool { return fits(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
+	return matching(aPath+", with no $ except in $program", valid, at)
 }
 
 // userName returns the kind of a user's name. The name may contain %n, the number of the slot, so that each slot has

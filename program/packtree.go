@@ -30,6 +30,8 @@ const (
 	mostEntries  = 100_000 // files, directories and links
 	mostDepth    = 32      // nested directories
 	mostUnpacked = 1 << 30 // bytes
+	mostPath     = 4095    // bytes of a name with its directories, or of the target of a link
+	mostName     = 255     // bytes of a name
 )
 
 // A packTree holds the entries of a program's archive by name.
@@ -161,8 +163,13 @@ var errTooManyEntries = fmt.Errorf("the program has more than the %d files and d
 	mostEntries)
 
 func checkPackName(name string) error {
+	long := func(part string) bool { return len(part) > mostName }
+	if len(name) > mostPath || slices.ContainsFunc(strings.Split(name, "/"), long) {
+		return fmt.Errorf("workers unpack no name of more than %d bytes, or %d with its directories", mostName,
+			mostPath)
+	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and "+
+		return fmt.Errorf("the name %.100q cannot be packed: a name must be UTF-8 without control characters and "+
 			"backslashes", path.Base(name))
 	}
 	if n := strings.Count(name, "/"); n > mostDepth {
@@ -206,8 +213,11 @@ func (t *packTree) checkLinks() error {
 		if err == nil && !filepath.IsLocal(path.Join(path.Dir(name), e.link)) {
 			err = errLeadsOut // workers refuse a link whose text leads out of the directory
 		}
+		if len(e.link) > mostPath {
+			err = fmt.Errorf("has more than %d bytes", mostPath)
+		}
 		if err != nil {
-			return fmt.Errorf("%s is a symbolic link to %q, which %w", name, e.link, err)
+			return fmt.Errorf("%.100s is a symbolic link to %.100q, which %w", name, e.link, err)
 		}
 	}
 	return nil
