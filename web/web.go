@@ -60,6 +60,9 @@ type Options struct {
 	// Without it, they need tokens.
 	Users string
 
+	// Public is the origin at which browsers reach the dashboard, such as https://tdf.example.org, if it is known.
+	Public string
+
 	// Version is the release that the OpenAPI document names.
 	Version string
 }

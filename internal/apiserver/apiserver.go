@@ -76,7 +76,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
 			AtOnce:  cfg.CallsAtOnce,
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
-			Users: cfg.Users,
+			Users: cfg.Users, Public: cfg.Public,
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,

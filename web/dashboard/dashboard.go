@@ -91,6 +91,8 @@ type Subject struct {
 type Options struct {
 	// Users is the path of the user file. Without it, people log in with tokens.
 	Users string
+	// Public is the origin at which browsers reach the dashboard, such as that of a proxy; "" if it is not known.
+	Public string
 	// Timeout is how long a page may take. An action may take ten times as long.
 	Timeout time.Duration
 }

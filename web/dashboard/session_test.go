@@ -147,6 +147,17 @@ func TestCookies(t *testing.T) {
 	cookies := behind.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}, "Origin: https://localhost").Cookies()
 	expect.MustLen(t, cookies, 1)
 	expect.True(t, cookies[0].Secure, cookies)
+	public := *s
+	public.Handler = s.dashboard(web.Options{Public: "https://localhost"})
+	for cookies, want := range map[*browser]int{b: http.StatusSeeOther, safe: 200} {
+		known := browser{&public, cookies.cookies, ""}
+		expect.Equal(t, known.get("/ui/workers").StatusCode, want, "behind a proxy with a known address", cookies.cookies)
+		for _, proto := range []string{"https", "HTTPS, http"} {
+			got := cookies.get("/ui/workers", "X-Forwarded-Proto: "+proto)
+			expect.Equal(t, got.StatusCode, want, "behind a proxy", proto, cookies.cookies)
+		}
+		expect.Equal(t, cookies.get("/ui/workers", "X-Forwarded-Proto: http").StatusCode, 200, "behind a proxy without TLS")
+	}
 	for _, path := range []string{"/api/v1/tasks", "/metrics"} {
 		expect.Equal(t, b.get(path).StatusCode, http.StatusUnauthorized, "the API accepts a cookie at", path)
 	}
