@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -215,4 +216,24 @@ func TestNewCampaign(t *testing.T) {
 	expect.Equal(t, got.Header.Get("Location"), "/ui/campaigns/submitter%2Fg", got.text)
 	expect.Contains(t, own.page("/ui/campaigns/submitter%2Fg", 200), "0 of 3 tasks")
 	expect.Contains(t, own.page("/ui/campaigns", 200), "submitter/g")
+}
+
+// Whatever becomes of a form, its files do not stay on the disk.
+func TestFilesOfForms(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	s := serialSite(t, web.Options{})
+	b := s.as(access.Operator)
+	b.page("/ui/new-campaign", 200)
+	csrf := b.csrf
+	for name, c := range map[string]struct {
+		csrf   string
+		bytes  int
+		status int
+	}{"of another session": {"x", 2 << 20, 403}, "too large": {csrf, 33 << 20, 422}, "invalid": {csrf, 2 << 20, 422}} {
+		b.csrf = c.csrf
+		got := b.send(url.Values{"key": {"ABC"}, "campaign": {"c"}}, map[string]string{"upload": strings.Repeat("x", c.bytes)})
+		expect.Equal(t, got.StatusCode, c.status, name)
+		expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, name)
+	}
 }
