@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
@@ -189,7 +189,7 @@ func (bs *breakers) couldNotStart(program, reason string) {
 
 func (bs *breakers) countFailure(program, reason string) *breaker {
 	b := bs.of(program)
-	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, outcome.Short(reason)
+	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, broker.Short(reason)
 	if b.failures == slowedAfter {
 		bs.changed.give()
 	}
@@ -203,7 +203,7 @@ func (bs *breakers) unfit(program, reason string) {
 	b := bs.of(program)
 	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
 	b.unfits, b.probing = b.unfits+1, false
-	bs.open(program, b, length, "this host cannot run the program: "+outcome.Short(reason))
+	bs.open(program, b, length, "this host cannot run the program: "+broker.Short(reason))
 }
 
 func (bs *breakers) open(program string, b *breaker, length time.Duration, reason string) {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/safepath"
@@ -234,7 +234,7 @@ func (w *Worker) salvageOutputs(name, path string) {
 		log := log.With("task", left.Task, "round", left.Round.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
-			log.Warn("output of a killed worker could not be kept", "program", outcome.Short(left.Program), "error",
+			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
 				"a program has changed the file that says whose output it is")
 			return
 		}

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -85,7 +85,7 @@ func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error
 type unreadError struct{ error }
 
 func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
-	unread, err := outcome.WriteDependencies(ctx, e.s.store, e.task.ID, to)
+	unread, err := broker.WriteDependencies(ctx, e.s.store, e.task.ID, to)
 	if unread != nil {
 		return unreadError{unread}
 	}

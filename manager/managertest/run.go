@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -211,25 +212,16 @@ func (w *world) execute(r *run) error {
 		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
 		Started: r.began, Seconds: r.ends.Sub(r.began),
 	}
-	if !r.timesOut {
-		m, err := r.Task.Execute(r.ID, result)
-		if err == nil {
-			_, err = w.store.Execute(w.ctx, worker, m)
+	end := broker.Ending{Claim: r.ID, Result: result}
+	task := r.Task
+	if r.timesOut {
+		// a claim leaves out what only a time-out needs
+		stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
+		if err != nil {
+			return err
 		}
-		return err
+		task, end.Way, end.Result.Exit = stored.Task, broker.TimedOut, "signal: terminated"
 	}
-	// a claim leaves out what only a time-out needs
-	stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
-	if err != nil {
-		return err
-	}
-	m, err := stored.Task.TimeOut()
-	if err != nil {
-		return err
-	}
-	result.Exit = "signal: terminated"
-	m = m.WithResult(result)
-	m.Claim = r.ID
-	_, err = w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}})
+	_, err := w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{end.Move(task)}})
 	return err
 }

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -99,10 +99,8 @@ func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease td
 func release(s *redisstate.Store, worker string, x redisstate.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
-	if m, err := x.Task.Release("its client has gone before it got the task"); err == nil {
-		m.Claim = x.ID
-		_, _ = s.Apply(ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}}) // otherwise, the claim ends by itself
-	}
+	// If this fails, the claim ends by itself.
+	_ = broker.Undo(ctx, s, worker, "its client has gone before it got the task", x)
 }
 
 // A holding names a claim of a task.
@@ -260,7 +258,7 @@ func complete(ctx context.Context, c *wire.Call, in *completing) (any, error) {
 	} else if r.Entered[tdf.Executed] == 0 {
 		return nil, errLost
 	}
-	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
+	if err := broker.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
 		return nil, err
 	}
 	return written{W: copies}, nil
@@ -294,11 +292,8 @@ func (in *completing) execute(ctx context.Context, c *wire.Call, t *tdf.Task, r 
 	}
 	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
 	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
-	m, err := t.Execute(r.Claim, result)
-	if err != nil {
-		return err
-	}
-	outcomes, err := s.Execute(ctx, workerOf(c), m)
+	end := broker.Ending{Claim: r.Claim, Result: result}
+	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t))
 	if err == nil && outcomes[0].Err != nil {
 		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
 			err = errLost

@@ -6,10 +6,10 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 type getting struct {
@@ -170,7 +170,7 @@ func removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, e
 	if _, err := c.Manager.Cancel(ctx, refs...); err != nil {
 		return 0, err
 	}
-	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
+	if err := broker.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
 		return 0, err
 	}
 	done, err := c.Manager.Remove(ctx, refs...)

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
 
@@ -190,7 +190,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 	case !answers[0].Accepted:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
-	if err := outcome.Settle(ctx, a.store, w.name, id); err != nil {
+	if err := broker.Settle(ctx, a.store, w.name, id); err != nil {
 		return nil, err
 	}
 	if err := a.verify(ctx, &report); err != nil {

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -290,19 +290,7 @@ func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (
 		return c, err
 	}
 	l.learn(&c)
-	var failed []tdf.Move
-	sound := c.Claims[:0:0]
-	for _, x := range c.Claims {
-		_, _, wrong := x.Task.Arguments()
-		if wrong = cmp.Or(x.Invalid, wrong); wrong == nil {
-			sound = append(sound, x)
-		} else if m, err := x.Task.Execute(x.ID, tdf.Result{
-			Refused: true, Reason: wrong.Error(),
-			InProcess: true,
-		}); err == nil {
-			failed = append(failed, m)
-		}
-	}
+	sound, failed := broker.Sound(c.Claims)
 	if len(failed) > 0 {
 		_, err = d.store.Execute(ctx, r.Worker, failed...)
 		c.More = c.More || len(sound) == 0
@@ -339,16 +327,9 @@ func (d *Desk) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.
 func (d *Desk) undo(ctx context.Context, worker string, claims []redisstate.Claim, why string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
 	defer cancel()
-	var units []redisstate.Unit
-	for _, x := range claims {
-		if m, err := x.Task.Release(why); err == nil { // a task in its last round is lost when the lease ends
-			m.Claim = x.ID
-			units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
-		}
-	}
-	if _, err := d.store.Apply(ctx, worker, units...); err != nil {
+	if err := broker.Undo(ctx, d.store, worker, why, claims...); err != nil {
 		d.o.Log.Warn("tasks that no worker has got could not be released; they are lost when their leases end",
-			"worker", worker, "tasks", len(units), "error", err)
+			"worker", worker, "tasks", len(claims), "error", err)
 	}
 }
 

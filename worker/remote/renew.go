@@ -10,8 +10,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -171,6 +171,6 @@ func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string
 			Round: stored.Task.Round,
 		}
 	}
-	unread, err := outcome.WriteDependencies(ctx, d.store, r.ID, to)
+	unread, err := broker.WriteDependencies(ctx, d.store, r.ID, to)
 	return cmp.Or(unread, err)
 }
