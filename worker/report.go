@@ -74,9 +74,7 @@ func (s *session) report(ctx, bound context.Context) {
 		}
 		for _, part := range parts {
 			under++
-			s.loops.Add(1)
-			s.crew.do(func() {
-				defer s.loops.Done()
+			s.loops.Go(func() {
 				refused, err := s.reportAll(bound, part)
 				done <- answer{refused, err, due}
 			})

@@ -47,7 +47,6 @@ type session struct {
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
-	crew                              crew // runs the executions and the reports
 
 	once     atomic.Bool // no report claims tasks, because the worker runs one task only
 	resuming atomic.Bool // the next claim must resume after unwanted tasks
@@ -66,7 +65,7 @@ func (s signal) give() {
 // open starts a session with its loops. close waits until all executions are reported, and ends the session.
 func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s = &session{
-		Worker: w, held: map[*execution]bool{}, crew: newCrew(),
+		Worker: w, held: map[*execution]bool{},
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1),
 		reported: make(signal, 1),
 	}
@@ -99,7 +98,6 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		s.endClaims(nil)
 		s.pauses.Wait()
 		endDelivering(nil)
-		s.crew.end()
 		s.removeDirs()
 	}
 }
@@ -123,7 +121,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		noSlot := e.slot > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
-		s.crew.do(func() {
+		go func() {
 			switch {
 			case s.stopping.Err() != nil:
 				e.cause = errStopping
@@ -134,7 +132,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 			}
 			end(nil)
 			s.queueReport(e)
-		})
+		}()
 	}
 	if len(c.Claims) > 0 {
 		s.renewed.give()
