@@ -96,28 +96,28 @@ func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text
 
 // collect adds columns for a task's parameters and results.
 func (c *columns) collect(t *manager.Task) {
-	c.addAll(c.parameters, &c.order, t.Meta, fieldsOf(t.Meta), parameterName, "parameter.")
+	for _, f := range c.fitting(c.parameters, t.Meta, fieldsOf(t.Meta)) {
+		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
+	}
 	text, fields := c.resultFields(t)
-	c.addAll(c.results, &c.resultOrder, text, fields, resultName, "result.")
+	for _, f := range c.fitting(c.results, text, fields) {
+		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
+	}
 }
 
-// addAll adds columns for the fields of a text. A text may take half of what is left of the bounds, so that one odd
-// result leaves columns for others. A text that needs more gets one column.
-func (c *columns) addAll(of map[string]string, order *[]string, text string, fields []field, name func(string) string,
-	prefix string,
-) {
+// fitting returns the fields of a text that get columns. A text may take half of what is left of the bounds, so that
+// one odd result leaves columns for others. A text that needs more is one field.
+func (c *columns) fitting(known map[string]string, text string, fields []field) []field {
 	n, bytes := 0, 0
 	for _, f := range fields {
-		if _, known := of[f.key]; !known {
-			n, bytes = n+1, bytes+len(prefix)+len(f.key)
+		if known[f.key] == "" {
+			n, bytes = n+1, bytes+len("result.")+len(f.key)
 		}
 	}
 	if 2*n > maxColumns-len(c.taken)+1 || 2*bytes > maxNames-c.bytes+1 {
-		fields = whole(text)
+		return whole(text)
 	}
-	for _, f := range fields {
-		c.add(of, order, f.key, name(f.key), prefix)
-	}
+	return fields
 }
 
 // resultFields returns a task's result, or the last line in its place, and the fields of this text.

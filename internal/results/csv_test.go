@@ -100,7 +100,8 @@ func TestColumnsAreLimited(t *testing.T) {
 	}
 	long := `{"` + strings.Repeat("x", maxNames) + `":1}`
 	tasks := []*manager.Task{
-		taskWith("", wide(0, 20_000)), taskWith(long, `{"y":2}`), taskWith("", wide(0, 4000)), taskWith("", wide(4000, 4000)), taskWith(`{"a":1}`, `{"z":3}`),
+		taskWith("", wide(0, 20_000)), taskWith(long, `{"y":2}`), taskWith("", wide(0, 4000)),
+		taskWith("", wide(4000, 4000)), taskWith(`{"a":1}`, `{"z":3}`),
 	}
 	c := newColumns(FromResult)
 	for _, task := range tasks {
@@ -108,8 +109,11 @@ func TestColumnsAreLimited(t *testing.T) {
 	}
 	names := c.names(false)
 	for i, want := range []map[string]string{
-		{"result": wide(0, 20_000), "result.p0": ""}, {"meta": long, "result.y": "2", "result": ""}, {"result": "", "result.p3999": "1"},
-		{"result": wide(4000, 4000)}, {"a": "1", "result.z": "3", "result": "", "meta": ""},
+		{"result": wide(0, 20_000), "result.p0": ""},
+		{"meta": long, "result.y": "2", "result": ""},
+		{"result": "", "result.p3999": "1"},
+		{"result": wide(4000, 4000)},
+		{"a": "1", "result.z": "3", "result": "", "meta": ""},
 	} {
 		row := c.row(tasks[i], names)
 		for name, value := range want {

@@ -232,7 +232,8 @@ func TestFilesOfForms(t *testing.T) {
 		status int
 	}{"of another session": {"x", 2 << 20, 403}, "too large": {csrf, 33 << 20, 422}, "invalid": {csrf, 2 << 20, 422}} {
 		b.csrf = c.csrf
-		got := b.send(url.Values{"key": {"ABC"}, "campaign": {"c"}}, map[string]string{"upload": strings.Repeat("x", c.bytes)})
+		files := map[string]string{"upload": strings.Repeat("x", c.bytes)}
+		got := b.send(url.Values{"key": {"ABC"}, "campaign": {"c"}}, files)
 		expect.Equal(t, got.StatusCode, c.status, name)
 		expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, name)
 	}

@@ -149,14 +149,13 @@ func TestCookies(t *testing.T) {
 	expect.True(t, cookies[0].Secure, cookies)
 	public := *s
 	public.Handler = s.dashboard(web.Options{Public: "https://localhost"})
-	for cookies, want := range map[*browser]int{b: http.StatusSeeOther, safe: 200} {
-		known := browser{&public, cookies.cookies, ""}
-		expect.Equal(t, known.get("/ui/workers").StatusCode, want, "behind a proxy with a known address", cookies.cookies)
-		for _, proto := range []string{"https", "HTTPS, http"} {
-			got := cookies.get("/ui/workers", "X-Forwarded-Proto: "+proto)
-			expect.Equal(t, got.StatusCode, want, "behind a proxy", proto, cookies.cookies)
+	for with, want := range map[*browser]int{b: http.StatusSeeOther, safe: 200} {
+		known := browser{&public, with.cookies, ""}
+		expect.Equal(t, known.get("/ui/workers").StatusCode, want, "at a known address", with.cookies)
+		for proto, want := range map[string]int{"https": want, "HTTPS, http": want, "http": 200} {
+			got := with.get("/ui/workers", "X-Forwarded-Proto: "+proto)
+			expect.Equal(t, got.StatusCode, want, "behind a proxy", proto, with.cookies)
 		}
-		expect.Equal(t, cookies.get("/ui/workers", "X-Forwarded-Proto: http").StatusCode, 200, "behind a proxy without TLS")
 	}
 	for _, path := range []string{"/api/v1/tasks", "/metrics"} {
 		expect.Equal(t, b.get(path).StatusCode, http.StatusUnauthorized, "the API accepts a cookie at", path)
@@ -206,7 +205,9 @@ func TestStreamEndsWithItsSession(t *testing.T) {
 		b.post("/ui/login", url.Values{"user": {name}, "password": {"correct horse"}})
 		return b
 	}
-	browsers := map[string]*browser{"log out": s.as(access.Operator), "remove": user("removed"), "demote": user("demoted")}
+	browsers := map[string]*browser{
+		"log out": s.as(access.Operator), "remove": user("removed"), "demote": user("demoted"),
+	}
 	ended := map[string]chan error{}
 	for name, b := range browsers {
 		b.page("/ui/workers", 200)

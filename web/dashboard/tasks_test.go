@@ -88,7 +88,9 @@ func TestTasksOfOthers(t *testing.T) {
 	s.open(2, "submitter")
 	s.open(2, "")
 	b := s.as(access.Submitter)
-	for _, path := range []string{"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/tasks?of=none", "/ui/api/v1/tasks"} {
+	for _, path := range []string{
+		"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/tasks?of=none", "/ui/api/v1/tasks",
+	} {
 		text := b.page(path, 200)
 		expect.NotContains(t, text, "4 tasks", path)
 		expect.NotContains(t, text, "tasks/3", path)
