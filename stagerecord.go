@@ -21,8 +21,8 @@ const (
 	StageDecided  StagePhase = "decided" // the function after the last stage has returned
 )
 
-// A StageRecord is the record of a stage in Redis. Redis refuses a change of the record if another manager has changed the
-// record first. So if two managers open the same tasks, Redis refuses one of them.
+// A StageRecord is the record of a stage in Redis. Redis refuses a change of the record if another manager has changed
+// the record first. So if two managers open the same tasks, Redis refuses one of them.
 type StageRecord struct {
 	Phase  StagePhase
 	Done   int    // of the phases opening and stored
@@ -83,8 +83,8 @@ func (r StageRecord) namedPrograms() []string {
 	return strings.Split(r.Programs, ",")
 }
 
-// NextDigest returns the digest of a list of definitions with one more definition. The digest covers the program, the input
-// and the meta of each definition.
+// NextDigest returns the digest of a list of definitions with one more definition. The digest covers the program, the
+// input and the meta of each definition.
 func NextDigest(digest string, d *Properties) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s%q%q%q", digest, d.Program, d.Input, d.Meta)
@@ -117,8 +117,8 @@ const (
 	StageDone                       // nothing more
 )
 
-// Action returns what a manager must do next for the stage. Until all tasks have been opened, Action does not read Mark and
-// Counts.
+// Action returns what a manager must do next for the stage. Until all tasks have been opened, Action does not read Mark
+// and Counts.
 func (s *StageStatus) Action() StageAction {
 	switch s.Record.Phase {
 	case StageUnopened, StageOpening:

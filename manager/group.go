@@ -37,13 +37,15 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 
 func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
 	return GroupStatus{
-		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: mark.Since.Std(),
+		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided,
+		Since: mark.Since.Std(),
 	}
 }
 
-// CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until [Manager.ExtendGroup]
-// opens the group again. Retries stay possible. If the group is already closed, nothing changes. If it has no tasks, the
-// error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group is no longer closed.
+// CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until
+// [Manager.ExtendGroup] opens the group again. Retries stay possible. If the group is already closed, nothing changes.
+// If it has no tasks, the error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group
+// is no longer closed.
 func (m *Manager) CloseGroup(ctx context.Context, group string) error {
 	if err := m.store.CloseGroup(ctx, group); err != nil {
 		return fmt.Errorf("close group: %w", err)
@@ -51,8 +53,9 @@ func (m *Manager) CloseGroup(ctx context.Context, group string) error {
 	return nil
 }
 
-// BeginExtension ends openings with [Manager.OpenRest] in a group. Call it before you read which tasks the group has, to
-// open the missing ones. If the group is closed, nothing changes. If it has no tasks, the error wraps [tdf.ErrGroupEmpty].
+// BeginExtension ends openings with [Manager.OpenRest] in a group. Call it before you read which tasks the group has,
+// to open the missing ones. If the group is closed, nothing changes. If it has no tasks, the error wraps
+// [tdf.ErrGroupEmpty].
 func (m *Manager) BeginExtension(ctx context.Context, group string) error {
 	if err := m.store.BeginExtension(ctx, group); err != nil {
 		return fmt.Errorf("extend group: %w", err)
@@ -84,8 +87,8 @@ func (m *Manager) OpenExtending(ctx context.Context, definitions ...Definition) 
 	}
 }
 
-// ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing changes.
-// If a step has decided its completion, the error wraps [tdf.ErrGroupDecided].
+// ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing
+// changes. If a step has decided its completion, the error wraps [tdf.ErrGroupDecided].
 func (m *Manager) ExtendGroup(ctx context.Context, group string) error {
 	if err := m.store.ExtendGroup(ctx, group); err != nil {
 		return fmt.Errorf("extend group: %w", err)

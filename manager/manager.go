@@ -60,7 +60,8 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
-// As returns a manager that shares the connection of m, and writes another name into the logs of tasks. Close one of the two only if nobody uses the other.
+// As returns a manager that shares the connection of m, and writes another name into the logs of tasks. Close one of
+// the two only if nobody uses the other.
 func (m *Manager) As(name string) *Manager {
 	s := m.settings
 	s.name = name
@@ -77,8 +78,8 @@ func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx)
 // Close ends the connection to Redis. Calls after Close return an error.
 func (m *Manager) Close() error { return m.store.Close() }
 
-// Internals returns the parts of the manager that other packages of TDF use. Programs must not use them: they can change in
-// any version.
+// Internals returns the parts of the manager that other packages of TDF use. Programs must not use them: they can
+// change in any version.
 func (m *Manager) Internals() friend.Parts {
 	return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}
 }

@@ -89,8 +89,8 @@ func (c *collector) store(ctx context.Context) error {
 	return nil
 }
 
-// openNext calls the function after a stage. One step decides that the stage is complete, and opens the tasks of the next
-// stage, or keeps their stored definitions.
+// openNext calls the function after a stage. One step decides that the stage is complete, and opens the tasks of the
+// next stage, or keeps their stored definitions.
 func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) error {
 	c := &collector{Manager: x.Manager}
 	if s.next != nil {
@@ -106,9 +106,11 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	return err
 }
 
-// hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done so.
+// hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done
+// so.
 func hasNoEffect(err error) bool {
-	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) || errors.Is(err, redisstate.ErrNoRoom)
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) ||
+		errors.Is(err, redisstate.ErrNoRoom)
 }
 
 // collect calls the function after a stage. Afterwards, the collector has all definitions, or has stored all of them.
@@ -167,7 +169,10 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	if err != nil {
 		return stageError{err}
 	}
-	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{Definitions: record.Stored, Opened: record.Done}}
+	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{
+		Definitions: record.Stored,
+		Opened:      record.Done,
+	}}
 	next := record
 	if next.Done++; next.Done == next.Chunks {
 		next = tdf.StageRecord{Phase: tdf.StageOpened}

@@ -35,8 +35,8 @@ func addHoldingStates(e *conn.Args, needed bool) {
 	}
 }
 
-// archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it adds
-// an empty list.
+// archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it
+// adds an empty list.
 func addArchivingStates(e *conn.Args, needed bool) {
 	var states []string
 	for _, s := range tdf.States {

@@ -22,9 +22,10 @@ type Mark struct {
 
 // GroupMark returns the mark of a group.
 func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
-	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the mark of group %q", group), func(r redis.Cmdable) *redis.StringCmd {
-		return r.HGet(ctx, s.Keys.Groups(), group)
-	})
+	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the mark of group %q", group),
+		func(r redis.Cmdable) *redis.StringCmd {
+			return r.HGet(ctx, s.Keys.Groups(), group)
+		})
 	return parseMark(value), err
 }
 
@@ -38,15 +39,15 @@ func parseMark(value string) Mark {
 	return Mark{tdf.GroupMark(mark), tdf.Time(t)}
 }
 
-// CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided already,
-// CloseGroup changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+// CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided
+// already, CloseGroup changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
 func (s *Store) CloseGroup(ctx context.Context, group string) error {
 	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupClosed)
 	return err
 }
 
-// ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes nothing.
-// If the group is decided, the error wraps [tdf.ErrGroupDecided].
+// ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes
+// nothing. If the group is decided, the error wraps [tdf.ErrGroupDecided].
 //
 // Afterwards, no task can be opened on the condition [Unextended].
 func (s *Store) ExtendGroup(ctx context.Context, group string) error {
@@ -102,14 +103,15 @@ func (c Condition) unmet() error {
 	return ErrGroupExtended
 }
 
-// changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is not
-// the mark from, nothing has changed.
+// changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is
+// not the mark from, nothing has changed.
 func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.GroupMark) (tdf.GroupMark, error) {
 	if err := s.Ready(ctx); err != nil {
 		return "", err
 	}
 	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
-	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText, func(e *conn.Args) { e.Add(group, string(from), string(to)) })
+	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
+		func(e *conn.Args) { e.Add(group, string(from), string(to)) })
 	if err != nil {
 		return "", err
 	}

@@ -17,15 +17,17 @@ type Opened struct {
 	Existing bool  // whether the task already existed: it holds the unique key of the definition
 }
 
-// OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no task.
-// If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no task.
-// If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or [ErrGroupExtended].
+// OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no
+// task. If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no
+// task. If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or [ErrGroupExtended].
 //
 // One atomic call opens up to 250 tasks or 4 MiB, and more tasks need several calls. If any definition has a unique key
 // (docs/lifecycle.md, "Unique tasks"), each task is opened on its own, unless tasks wait for others of the same call
-// (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a task
-// or a call fails, OpenAll returns the error, and the answers that Redis has given.
-func (s *Store) OpenAll(ctx context.Context, who string, on Condition, definitions ...tdf.Properties) ([]Opened, error) {
+// (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a
+// task or a call fails, OpenAll returns the error, and the answers that Redis has given.
+func (s *Store) OpenAll(
+	ctx context.Context, who string, on Condition, definitions ...tdf.Properties,
+) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
@@ -46,7 +48,8 @@ func (s *Store) OpenAll(ctx context.Context, who string, on Condition, definitio
 	return opened, err
 }
 
-// Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another task.
+// Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another
+// task.
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	opened, err := s.OpenAll(ctx, who, "", definitions...)
 	var ids []int64
@@ -57,7 +60,9 @@ func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Propert
 }
 
 // openPlain opens tasks without unique keys that do not wait for each other. It returns their ids, which ascend.
-func (s *Store) openPlain(ctx context.Context, who string, on Condition, definitions []tdf.Properties) ([]int64, error) {
+func (s *Store) openPlain(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]int64, error) {
 	definitions, err := s.keepApart(ctx, definitions)
 	if err != nil {
 		return nil, err
@@ -120,7 +125,8 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Groups(),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(),
+		s.Keys.Groups(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
@@ -197,8 +203,8 @@ func (n *names) add(name string) int {
 	return len(n.all)
 }
 
-// A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of its place, from
-// 1, or 0; its score; and its due time.
+// A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of
+// its place, from 1, or 0; its score; and its due time.
 type placement struct {
 	indexes, place int
 	score, look    string
@@ -214,8 +220,8 @@ func allEqual(placements []placement) bool {
 	return !slices.ContainsFunc(placements, func(p placement) bool { return p != placements[0] })
 }
 
-// commonNames returns the names of the fields if all tasks have fields with the same names in the same order. Otherwise,
-// it returns nil.
+// commonNames returns the names of the fields if all tasks have fields with the same names in the same order.
+// Otherwise, it returns nil.
 func commonNames(fields [][]tdf.Field) []string {
 	for _, of := range fields {
 		if !slices.EqualFunc(of, fields[0], func(a, b tdf.Field) bool { return a.Name == b.Name }) {
@@ -233,24 +239,30 @@ func commonNames(fields [][]tdf.Field) []string {
 // Redis serves no other client meanwhile.
 const maxOpenedAtOnce = 250
 
-// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,
-// it returns at least 1.
+// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a
+// definition, it returns at least 1.
 func OpenBatch(definitions []tdf.Properties) int {
 	return openBatch(len(definitions), func(i int) *tdf.Properties { return &definitions[i] })
 }
 
 // OneOpen reports whether one atomic call of OpenAll opens all these tasks, or none of them.
 func OneOpen(all []tdf.Properties) bool {
-	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.HasPlaces() || d.Unique != "" })
+	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool {
+		return d.HasPlaces() || d.Unique != ""
+	})
 }
 
 func openBatch(n int, definition func(i int) *tdf.Properties) int {
-	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return bytesOf(definition(i)) }})
+	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int {
+		return bytesOf(definition(i))
+	}})
 }
 
-// openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns the
-// id of that task.
-func (s *Store) openUnique(ctx context.Context, who string, on Condition, definitions []tdf.Properties) ([]Opened, error) {
+// openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns
+// the id of that task.
+func (s *Store) openUnique(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]Opened, error) {
 	units := make([]Unit, len(definitions))
 	for i := range definitions {
 		units[i].Open = definitions[i : i+1]

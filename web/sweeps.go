@@ -16,7 +16,8 @@ import (
 
 // addSweeps adds the route of sweeps.
 func (a *api) addSweeps() {
-	addReading(a, route{http.MethodPost, "/sweeps", "open-sweep", "Open a campaign with a task for each row of CSV or JSON Lines", toOpen, true}, []string{csvType, jsonLines}, a.openSweep)
+	addReading(a, route{http.MethodPost, "/sweeps", "open-sweep", "Open a campaign with a task for each row of CSV " +
+		"or JSON Lines", toOpen, true}, []string{csvType, jsonLines}, a.openSweep)
 }
 
 // maxRows is the largest number of rows of a sweep, and rowsAtOnce the number of tasks that one step opens.
@@ -112,8 +113,11 @@ func (s *sweeper) openAll(ctx context.Context) (*sweep.Walk, error) {
 	return checked, err
 }
 
-// sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open the tasks.
-func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() iter.Seq2[sweep.Row, error]) (*sweeper, error) {
+// sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open
+// the tasks.
+func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() iter.Seq2[sweep.Row, error]) (*sweeper,
+	error,
+) {
 	var d manager.Definition
 	if err := readJSON([]byte(in.Task), &d); err != nil {
 		return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("task: %v", err))
@@ -122,13 +126,17 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 	case d.Group == "":
 		return nil, refuse(string(tdf.CodeInvalid), "task: want a campaign")
 	case d.Input != "" || d.Meta != "" || d.Unique != "":
-		return nil, refuse(string(tdf.CodeInvalid), "task: input, meta and unique would be the same for all rows; see the parameter input")
+		return nil, refuse(string(tdf.CodeInvalid),
+			"task: input, meta and unique would be the same for all rows; see the parameter input")
 	}
 	all := []manager.Definition{d}
 	if err := a.claim(ctx, c, all); err != nil {
 		return nil, err
 	}
-	s := &sweeper{api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend, isNew: true, points: sweep.Tally{}}
+	s := &sweeper{
+		api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend, isNew: true,
+		points: sweep.Tally{},
+	}
 	all[0].Fill(&s.base)
 	if in.Input != "" {
 		var err error
@@ -161,7 +169,9 @@ func (s *sweeper) readPoints(ctx context.Context) error {
 }
 
 // walk makes a walk through all rows. If open is not nil, it opens the tasks of the rows that need one.
-func (s *sweeper) walk(ctx context.Context, w *sweep.Walk, open func(context.Context, []manager.Definition) error) error {
+func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
+	open func(context.Context, []manager.Definition) error,
+) error {
 	var batch []manager.Definition
 	rows := 0
 	for row, err := range s.rows() {

@@ -1,5 +1,5 @@
-// Command peers compares TDF with asynq, BullMQ and GNU parallel, and checks the project's targets for speed (docs/development.md,
-// "Measuring"). It starts its own redis-server for each measurement.
+// Command peers compares TDF with asynq, BullMQ and GNU parallel, and checks the project's targets for speed
+// (docs/development.md, "Measuring"). It starts its own redis-server for each measurement.
 package main
 
 import (
@@ -48,8 +48,14 @@ type size struct {
 }
 
 var (
-	fullSize  = size{tasks: 20_000, runs: 2000, copied: 10_000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100, warmup: 12 * time.Second, idle: 30 * time.Second}
-	quickSize = size{tasks: 100, runs: 6, copied: 20, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2, warmup: time.Second / 2, idle: time.Second / 2}
+	fullSize = size{
+		tasks: 20_000, runs: 2000, copied: 10_000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100,
+		warmup: 12 * time.Second, idle: 30 * time.Second,
+	}
+	quickSize = size{
+		tasks: 100, runs: 6, copied: 20, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2,
+		warmup: time.Second / 2, idle: time.Second / 2,
+	}
 )
 
 func compare(ctx context.Context, args []string, out io.Writer) error {

@@ -10,15 +10,16 @@ import (
 	"sync/atomic"
 )
 
-// A Convoy sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so a single caller
-// never waits. The items that arrive during a call travel together in the next call, so many callers cost Redis few calls. The
-// second call starts when it has as many items as the first: the callers then prepare items while Redis works, and the calls do not
-// become small. Set the functions before the first use.
+// A Convoy sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so a
+// single caller never waits. The items that arrive during a call travel together in the next call, so many callers cost
+// Redis few calls. The second call starts when it has as many items as the first: the callers then prepare items while
+// Redis works, and the calls do not become small. Set the functions before the first use.
 type Convoy[T, R any] struct {
-	// Send makes a call. It returns a result for each item that was sent, in the order of the items. If it returns an error, the
-	// results are those of the first items.
+	// Send makes a call. It returns a result for each item that was sent, in the order of the items. If it returns an
+	// error, the results are those of the first items.
 	Send func(ctx context.Context, items []T) ([]R, error)
-	// Fits reports whether the items of several callers may travel in the same call. If items fit, so do the first of them.
+	// Fits reports whether the items of several callers may travel in the same call. If items fit, so do the first of
+	// them.
 	Fits func(items []T) bool
 
 	mu      sync.Mutex
@@ -37,9 +38,9 @@ type party[T, R any] struct {
 	err     error
 }
 
-// Carry sends items, and returns what Send returns for them. If a common call fails, the items without a result are sent in a call
-// for each caller, so that no caller gets the error of another one. If ctx ends during a common call, Carry returns at once, and
-// Redis may have received the items.
+// Carry sends items, and returns what Send returns for them. If a common call fails, the items without a result are
+// sent in a call for each caller, so that no caller gets the error of another one. If ctx ends during a common call,
+// Carry returns at once, and Redis may have received the items.
 func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
 	c.mu.Lock()
 	if c.calls == 0 {
@@ -97,8 +98,8 @@ func (c *Convoy[T, R]) start() {
 	}()
 }
 
-// take removes the callers of the next call from those that wait, and returns them and their items. It leaves out callers that
-// have given up.
+// take removes the callers of the next call from those that wait, and returns them and their items. It leaves out
+// callers that have given up.
 func (c *Convoy[T, R]) take() (together []*party[T, R], items []T) {
 	live := slices.DeleteFunc(c.waiting, func(p *party[T, R]) bool {
 		gone := p.ctx.Err() != nil

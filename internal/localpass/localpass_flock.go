@@ -33,9 +33,9 @@ var ErrHeld = tdf.NewError(tdf.CodeTaken, "another process of this user has a pa
 // Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
 func Create(host string, port int) (*File, error) { return keep(nameOf(host, port), rand.Text()) }
 
-// KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this token, because curl -H @FILE reads
-// headers from a file, so that other users do not see the token among the arguments of curl. The name of the file has the host name, so that people can
-// write it in a shell. The error may be [ErrHeld].
+// KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this
+// token, because curl -H @FILE reads headers from a file, so that other users do not see the token among the arguments
+// of curl. The name of the file has the host name, so that people can write it in a shell. The error may be [ErrHeld].
 func KeepToken(addr, token string) (*File, error) {
 	return keep("api-"+hostName()+"-"+addr, "Authorization: Bearer "+token)
 }
@@ -78,7 +78,8 @@ func (f *File) Close() error {
 }
 
 const (
-	lockTries = 50                    // number of tries; one is not enough, because a reader may lock the file for a moment
+	// number of tries; one is not enough, because a reader may lock the file for a moment
+	lockTries = 50
 	lockPause = 10 * time.Millisecond // time between two tries
 )
 
@@ -142,7 +143,8 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // if Flock succeeds, no running tdf up holds the lock
+	// if Flock succeeds, no running tdf up holds the lock
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		return ""
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))

@@ -18,7 +18,8 @@ type Filter struct {
 
 // Empty reports whether the filter sets no condition.
 func (f *Filter) Empty() bool {
-	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
+	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Output+
+		f.Error+f.Failure == "" && !f.NeedsClock()
 }
 
 // NeedsClock reports whether the query depends on the time. If not, Query ignores it.
@@ -28,7 +29,8 @@ func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 // [tdf.Query.Validate].
 func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	q := tdf.Query{
-		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
+		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker,
+		Exit:   f.Exit,
 		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
 	}
 	var err error

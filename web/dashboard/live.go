@@ -4,25 +4,23 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/tdf-framework/tdf/access"
 )
 
 const eventStream = "text/event-stream"
 
 // Times of live pages.
 const (
-	livePause = 2 * time.Second  // between two looks at a page whose tasks change
-	liveQuiet = 10 * time.Second // between two looks at a page whose tasks do not change, because ages and workers change, too
+	livePause = 2 * time.Second // between two looks at a page whose tasks change
+	// between two looks at a page whose tasks do not change, because ages and workers change, too
+	liveQuiet = 10 * time.Second
 	liveBeat  = 15 * time.Second // between two signs that the connection works
 )
 
-// rooms are the live pages that browsers show. All browsers that show the same page with the same rights share a room, which makes the page once for all of
-// them.
+// rooms are the live pages that browsers show. All browsers that show the same page with the same rights share a room,
+// which makes the page once for all of them.
 type rooms struct {
 	dashboard    *Dashboard
 	pause, quiet time.Duration // livePause and liveQuiet, or less in tests
@@ -90,7 +88,8 @@ func (r *rooms) watch(ctx context.Context, about Subject, changed chan<- struct{
 	return r.dashboard.host.Watch(ctx, about, changed)
 }
 
-// look makes the view of a room, and passes it on. After an error, the browsers keep the last view, and are told that it is old.
+// look makes the view of a room, and passes it on. After an error, the browsers keep the last view, and are told that
+// it is old.
 func (r *rooms) look(ctx context.Context, of *room, v *visit, p *page) {
 	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
 	defer cancel()
@@ -127,12 +126,9 @@ func (d *Dashboard) live(v *visit, p *page) error {
 	if p.about == nil {
 		return errNoPage
 	}
-	holds := func(ctx context.Context) bool {
-		_, err := d.admin.Session(ctx, v.session, d.user)
-		return !errors.Is(err, access.ErrLoggedOut)
-	}
-	return d.host.Stream(v.request, eventStream, v.session, holds, func(to Stream) error {
-		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at")) // the browser sends the first one when it connects again
+	return d.host.Stream(v.request, eventStream, func(to Stream) error {
+		// the browser sends the first one when it connects again
+		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at"))
 		v.query.Del("at")
 		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the room
 		views, leave := d.rooms.enter(v, p)

@@ -26,7 +26,8 @@ func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 	c.a = a
 	flags := cmd.Flags()
 	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
+	flags.StringVar(&c.program, "program", "",
+		"`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	flags.BoolVar(&c.handler, "handler", false, "no source: only workers with a handler for the program run the task")
 	c.task.Flags(cmd)
@@ -34,7 +35,8 @@ func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 
 // Given reports whether the user gave any of the flags.
 func (c *Changes) Given() bool {
-	return slices.ContainsFunc([]string{"input", "program", "source", "handler"}, c.task.changed) || slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
+	return slices.ContainsFunc([]string{"input", "program", "source", "handler"}, c.task.changed) ||
+		slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
 }
 
 // Check returns an error for invalid flags. It needs no connection to Redis.
@@ -57,7 +59,8 @@ func (c *Changes) Check() error {
 
 // NotADirectory returns the error for a command without --source and --handler whose --program is not a directory.
 func NotADirectory(program string) error {
-	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source SOURCE, "+
+	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source "+
+		"SOURCE, "+
 		"and a program that handlers of workers run needs --handler (docs/programs.md)", program)
 }
 
@@ -66,7 +69,8 @@ func SourceWithHandler() error {
 }
 
 func HandlerWithDirectory(program string) error {
-	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler out, or give the name", program)
+	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler "+
+		"out, or give the name", program)
 }
 
 // Read returns the changes. If --program is a directory, read also packs and returns the program.

@@ -183,7 +183,8 @@ func (p *plan) readPoints(ctx context.Context) error {
 		}
 	}
 	if without > 0 {
-		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group, format.Tasks(without))
+		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group,
+			format.Tasks(without))
 	}
 	return nil
 }

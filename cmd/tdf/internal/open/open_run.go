@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is opened after
-// openPause.
+// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is
+// opened after openPause.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
@@ -25,10 +25,14 @@ const (
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.Admitted == 0 {
-		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known, "point"))
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known,
+			"point"))
 		return p.closeCampaign(ctx)
 	}
-	r := &OpenRun{plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
+	r := &OpenRun{
+		plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil},
+		bar: newProgressBar(p.a, p.total(), "opening"),
+	}
 	err := r.open(ctx)
 	for r.mustStartOver(err) {
 		if err = r.startOver(ctx); err == nil {
@@ -45,8 +49,8 @@ func (p *plan) carryOut(ctx context.Context) error {
 	return r.finish(ctx, err)
 }
 
-// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so that
-// a repeated command can open the rest.
+// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so
+// that a repeated command can open the rest.
 func (p *plan) closeCampaign(ctx context.Context) error {
 	if !p.fresh && !p.extend {
 		return nil
@@ -107,8 +111,8 @@ func (r *OpenRun) open(ctx context.Context) error {
 	return r.TakeAll(ctx, opening, r.feed(reading))
 }
 
-// TakeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch, takeAll
-// finishes the batch. Only the end of the second context, opening, interrupts the batch.
+// TakeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch,
+// takeAll finishes the batch. Only the end of the second context, opening, interrupts the batch.
 func (r *OpenRun) TakeAll(ctx, opening context.Context, rows <-chan Feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
@@ -156,7 +160,8 @@ func (r *OpenRun) feed(ctx context.Context) <-chan Feed {
 	return rows
 }
 
-// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before it.
+// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before
+// it.
 func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
@@ -181,8 +186,8 @@ func (r *OpenRun) admits(point sweep.Point) bool {
 	return r.walk.Second && !r.extend || r.walk.Admits(point)
 }
 
-// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use the
-// program until a row arrives, and programs rm --unused could remove it.
+// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use
+// the program until a row arrives, and programs rm --unused could remove it.
 func (r *OpenRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -203,7 +208,8 @@ func (r *OpenRun) flush(ctx context.Context) error {
 		return cli.Usagef("campaign %s was opened by another command just now; repeat the command", r.base.Group)
 	}
 	r.isNew = r.isNew && len(opened) == 0
-	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 { // not before, because the campaign may belong to another command
+	// not before, because the campaign may belong to another command
+	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 {
 		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
 	}
 	var ids []int64
@@ -271,7 +277,8 @@ func (r *OpenRun) sayOpened(n int64) {
 	sayRepeated(r.a, w.Repeated)
 	name := sweep.Quote(r.base.Group)
 	if t := r.holder; t != nil {
-		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, format.StateText(t))
+		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique,
+			format.StateText(t))
 		return
 	}
 	if r.base.Group == "" {
@@ -281,7 +288,8 @@ func (r *OpenRun) sayOpened(n int64) {
 	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", format.Tasks(n), name, name)
 }
 
-// pageTime is how long the address of a page may take. The tasks are opened, so the command does not wait for Redis any more.
+// pageTime is how long the address of a page may take. The tasks are opened, so the command does not wait for Redis any
+// more.
 const pageTime = time.Second
 
 // sayPage prints the address of the page of the campaign or the task, if a process serves the dashboard.
@@ -309,7 +317,8 @@ func sayRepeated(a *cli.App, rows int64) {
 	}
 }
 
-// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens the rest.
+// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens
+// the rest.
 func (r *OpenRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {

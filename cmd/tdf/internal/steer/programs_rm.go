@@ -23,8 +23,10 @@ func newProgramsRemove(a *cli.App) *cobra.Command {
 	r := programRemoval{a: a}
 	c := &cobra.Command{
 		Use: "rm [PROGRAM…]", Short: "Remove stored programs",
-		Long: "Removes programs from Redis. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256. If an open, running or executed\n" +
-			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their program. To restore a\n" +
+		Long: "Removes programs from Redis. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256. " +
+			"If an open, running or executed\n" +
+			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their " +
+			"program. To restore a\n" +
 			"program, push the same directory again.",
 		Example:           "  tdf programs rm simulate-1a2b3c4d",
 		ValidArgsFunction: a.CompletePrograms,
@@ -104,8 +106,8 @@ func unusedPrograms(ctx context.Context, m *cli.Client, stored []program.Stored)
 	return sums, err
 }
 
-// minDigits is the minimum number of hex digits with which an argument names a program. The name of a packed program ends
-// with 8 hex digits of its SHA-256.
+// minDigits is the minimum number of hex digits with which an argument names a program. The name of a packed program
+// ends with 8 hex digits of its SHA-256.
 const minDigits = 8
 
 // namedPrograms returns the SHA-256 of each named program.
@@ -121,9 +123,11 @@ func namedPrograms(stored []program.Stored, names []string) ([]string, error) {
 		}
 		switch {
 		case len(digits) < minDigits:
-			return nil, cli.Usagef("invalid program %q: want a source, a name, or %d hex digits of the SHA-256", name, minDigits)
+			return nil, cli.Usagef("invalid program %q: want a source, a name, or %d hex digits of the SHA-256", name,
+				minDigits)
 		case len(found) == 0:
-			return nil, cli.Usagef("unknown program %q: not stored in this namespace; tdf programs lists the stored programs", name)
+			return nil, cli.Usagef(
+				"unknown program %q: not stored in this namespace; tdf programs lists the stored programs", name)
 		case len(found) > 1:
 			return nil, cli.Usagef("ambiguous program %q: %d programs match; give more digits", name, len(found))
 		}
