@@ -201,8 +201,8 @@ func (k *Claiming) Wait(ctx context.Context, w Waiting) error {
 	return nil
 }
 
-// await waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time is
-// over.
+// await waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time
+// is over.
 func (k *Claiming) await(ctx context.Context, over <-chan time.Time) bool {
 	switch {
 	case k.More:

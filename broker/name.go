@@ -81,7 +81,7 @@ var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
-		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working",
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: redisstate.WorkerWorking,
 		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
 		Offer: tdf.Offer{
 			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
@@ -309,7 +309,7 @@ func (b *Broker) visit(ctx context.Context, t *access.Token, id string) (v visit
 		return v, errNoSession
 	case v.Boot != v.boot:
 		return v, errReplaced
-	case v.State == "gone":
+	case v.State == redisstate.WorkerGone:
 		return v, redisstate.ErrSignedOff
 	}
 	return v, checkQueues(&v.Offer, t)

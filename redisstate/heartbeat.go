@@ -213,7 +213,7 @@ func (s *Store) Beat(ctx context.Context, name, boot string, b Beat) (drained st
 		fields = append(fields, "runs", runsText(*b.Runs))
 	}
 	if b.Gone {
-		fields = append(fields, "state", "gone")
+		fields = append(fields, "state", WorkerGone)
 	}
 	if b.GaveUp {
 		fields = append(fields, "giving_up", "")

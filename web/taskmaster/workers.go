@@ -205,7 +205,7 @@ const (
 
 func (a *app) stateOf(w *redisstate.WorkerStatus, now tdf.Time) string {
 	switch silent := now.Sub(w.Seen).Std(); {
-	case silent > a.Dead || w.State == "gone":
+	case silent > a.Dead || w.State == redisstate.WorkerGone:
 		return deadWorker
 	case silent > a.Stale:
 		return staleWorker
