@@ -25,6 +25,8 @@ var (
 		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
 	}
 	printedColumns = []string{"output", "output_whole", "error"}
+	// replacedColumn follows the parameters, if the input of a task was replaced.
+	replacedColumn = "input_replaced"
 	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
@@ -66,12 +68,13 @@ type columns struct {
 	order, resultOrder  []string          // names of the columns, in the order of the CSV
 	taken               map[string]bool   // names of all columns
 	bytes               int               // total length of these names
+	replaced            bool              // whether the input of a task was replaced
 	late                int               // number of values that have no column
 }
 
 func newColumns(source string) *columns {
 	c := &columns{source: source, parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
-	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
+	for _, name := range slices.Concat(firstColumns, []string{replacedColumn}, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c
@@ -91,6 +94,7 @@ const wholeKey = "\xff"
 
 // collect adds columns for a task's parameters and results.
 func (c *columns) collect(t *manager.Task) error {
+	c.replaced = c.replaced || t.InputReplaced
 	for _, f := range fieldsOf(t.Meta) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
@@ -142,7 +146,11 @@ func (c *columns) add(of map[string]string, order *[]string, key, name, prefix s
 
 // names returns the names of all columns. If withOutput is true, it includes the columns for stdout and stderr.
 func (c *columns) names(withOutput bool) []string {
-	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
+	names := slices.Concat(firstColumns, c.order)
+	if c.replaced {
+		names = append(names, replacedColumn)
+	}
+	names = slices.Concat(names, runColumns, c.resultOrder)
 	if withOutput {
 		names = append(names, printedColumns...)
 	}
@@ -194,6 +202,7 @@ func fixedCells(t *manager.Task) map[string]string {
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
+	cells[replacedColumn] = strconv.FormatBool(t.InputReplaced)
 	r := t.LastRun()
 	if r == nil {
 		return cells

@@ -218,7 +218,9 @@ func (t *Table) put(x *manager.Task) {
 		_ = t.names.collect(x) // the table has fewer columns than collect allows
 	}
 	values := map[string]string{}
-	t.names.put(values, t.names.parameters, fieldsOf(x.Meta))
+	if !x.InputReplaced { // a plot would show its result at the parameters of another input
+		t.names.put(values, t.names.parameters, fieldsOf(x.Meta))
+	}
 	t.names.put(values, t.names.results, t.names.resultFields(x))
 	for _, name := range slices.Concat(t.names.order, t.names.resultOrder) {
 		t.set(row, name, values[name])

@@ -137,6 +137,9 @@ func factsOf(t *manager.Task) (all []taskFact) {
 	}{{"fails so far", t.Fails}, {"timeouts so far", t.Timeouts}, {"losses", t.Losses}, {"releases", t.Releases}, {"retries", t.Reopens}, {"changes", t.Revision}, {"checkpoint, in bytes", len(t.Checkpoint)}} {
 		add(c.name, strconv.Itoa(c.n))
 	}
+	if t.InputReplaced {
+		add("input replaced", "yes: the parameters in the meta are those of an earlier input")
+	}
 	add("not on", strings.Join(t.NotOn, ", "))
 	return all
 }

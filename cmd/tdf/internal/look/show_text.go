@@ -82,6 +82,7 @@ func (v *view) definition() []fact {
 		{"after", dependenciesText(d.After)},
 		{"after any", dependenciesText(d.AfterAny)},
 		{"input", d.Input},
+		{"input replaced", unless(!v.InputReplaced, "yes: the parameters in the meta are those of an earlier input")},
 		{"meta", d.Meta},
 		{"start after", cli.Clock(d.StartAfter)},
 		{"end before", unless(d.EndBefore.Equal(manager.NoEnd()), cli.Clock(d.EndBefore))},
