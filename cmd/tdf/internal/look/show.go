@@ -73,12 +73,13 @@ func showOne(a *cli.App, v *view, asJSON bool) error {
 	return v.write(a.Stdout)
 }
 
-// A view is a task with its updates and its worker.
+// A view is a task with its last update and its worker.
 type view struct {
 	*manager.Task
 	now     time.Time
-	updates []admin.Update
-	worker  *admin.Worker // worker of the running round; nil if no round runs, or if the worker is unknown
+	updates int            // number of its updates
+	last    []admin.Update // the newest update, if it has any
+	worker  *admin.Worker  // worker of the running round; nil if no round runs, or if the worker is unknown
 	raw     bool
 }
 
@@ -90,9 +91,7 @@ func (v *view) current() *manager.Round {
 	return new(manager.Round)
 }
 
-const maxUpdates = 10_000 // maximum number of updates that view reads for a task
-
-// readView reads a task with its updates and its worker.
+// readView reads a task with its last update and its worker.
 func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, error) {
 	t, err := readTask(ctx, a, m, id)
 	if err != nil {
@@ -102,7 +101,7 @@ func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, 
 	if v.now, err = m.Now(ctx); err != nil {
 		return nil, err
 	}
-	if v.updates, err = m.Admin().Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
+	if v.last, v.updates, err = m.Admin().LastUpdates(ctx, id, 1); err != nil {
 		return nil, err
 	}
 	if t.State != tdf.Running {
@@ -152,7 +151,7 @@ func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
 // json returns the task as JSON, with facts that the task itself does not contain.
 func (v *view) json() jsonview.Object {
 	var others jsonview.Object
-	others.Set("updates", len(v.updates)) // of all rounds, at most maxUpdates
+	others.Set("updates", v.updates)
 	if v.State == tdf.Running {
 		v.addRunning(&others)
 	}

@@ -152,15 +152,14 @@ func releasesText(t *tdf.Task) string {
 }
 
 func (v *view) updatesText() string {
-	n := len(v.updates)
-	if n == 0 {
+	switch {
+	case v.updates == 0:
 		return ""
+	case len(v.last) == 0: // another program has written an entry with the id of no update
+		return format.Number(v.updates)
 	}
-	last, count := v.updates[n-1], format.Number(n)
-	if n == maxUpdates {
-		count = "the first " + count + "; the last of these"
-	}
-	return fmt.Sprintf("%s, %s ago: %s", count, format.Span(v.now.Sub(last.Time)), format.OneLine(last.Line, 200))
+	last := v.last[0]
+	return fmt.Sprintf("%d, the last one %s ago: %s", v.updates, format.Span(v.now.Sub(last.Time)), format.OneLine(last.Line, 200))
 }
 
 // ending describes how a round ended.
