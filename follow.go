@@ -34,23 +34,27 @@ func (t *Task) Follow(d *Definition) (Properties, error) {
 func OwnsName(owner, name string) bool { return owner == "" || strings.HasPrefix(name, owner+"/") }
 
 // checkOwner returns a *[PropertyError] if a new task of a program reaches what the owner of the program's task may not reach.
-// Otherwise, a program could read the outputs of other owners' tasks, by waiting for them.
+// Otherwise, a program could read the outputs of other owners' tasks, by waiting for them. The new task may be in the group of the program's
+// task, but not wait for this group if it contains tasks of other owners, as those of Taskmaster do.
 func (t *Task) checkOwner(p *Properties) error {
 	if t.Owner == "" {
 		return nil
 	}
-	groups := []string{p.Group, p.Unique}
+	names := []string{p.Unique}
+	if p.Group != t.Group {
+		names = append(names, p.Group)
+	}
 	for _, of := range []*Dependencies{p.After, p.AfterAny} {
 		if of == nil {
 			continue
 		}
-		groups = append(groups, of.Group)
+		names = append(names, of.Group)
 		if slices.ContainsFunc(of.Tasks, func(id int64) bool { return id != t.ID }) {
 			return invalidProperty(FieldAfter, "a task of %s can name other tasks only by their places", t.Owner)
 		}
 	}
-	for _, name := range groups {
-		if name != "" && name != t.Group && !OwnsName(t.Owner, name) {
+	for _, name := range names {
+		if name != "" && !OwnsName(t.Owner, name) {
 			return invalidProperty(fieldGroup, "the names of groups and unique keys of %s begin with %s/, and not %q", t.Owner, t.Owner, shorten(name))
 		}
 	}

@@ -38,6 +38,11 @@ func TestFollow(t *testing.T) {
 		}
 	}
 	expect.Result(of.Follow(&Definition{Group: "lab/g", Unique: "lab/k", After: &Dependencies{Tasks: []int64{of.ID}, Places: []int{1}}})).OK(t)
+	of.Group = "taskmaster/mail" // of all owners
+	expect.Result(of.Follow(&Definition{Unique: "lab/k"})).OK(t)
+	for _, after := range []string{of.Group, "taskmaster/a"} {
+		expect.Result(of.Follow(&Definition{Group: "lab/g", AfterAny: &Dependencies{Group: after}})).Fails(t, "begin with lab/")
+	}
 	of.Generations = 0
 	if _, err := of.Follow(&Definition{}); !errors.As(err, &invalid) || !strings.Contains(err.Error(), "generations") {
 		t.Errorf("error %v", err)

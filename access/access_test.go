@@ -74,6 +74,8 @@ func TestInvalidTokens(t *testing.T) {
 		{Name: "a b", Role: Viewer},
 		{Name: "a\n", Role: Viewer},
 		{Name: "ä", Role: Viewer},
+		{Name: "taskmaster", Role: Submitter},
+		{Name: "skuld", Role: Submitter},
 		{Name: "a", Role: Viewer, Queues: []string{"q"}},
 		{Name: "a", Role: Operator, Queues: []string{"q"}},
 		{Name: "a", Role: Worker, Queues: []string{""}},

@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +54,10 @@ var (
 	validName  = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
+// reserved are names that no token or user may have. The campaigns of their tasks would begin with the names of campaigns that contain tasks
+// of all owners (docs/tdf.md, "Tokens").
+var reserved = []string{"skuld", "taskmaster", "taskstore"}
+
 // prefix is the beginning of each token, so that people and scanners recognize a token in a file.
 const prefix = "tdf_"
 
@@ -66,6 +71,8 @@ func (t *Token) Check() error {
 	switch {
 	case !validName().MatchString(t.Name):
 		return &InvalidError{fmt.Sprintf("name %.100q: want 1 to 64 letters, digits, dots, hyphens and underscores, with a letter or a digit first", t.Name)}
+	case slices.Contains(reserved, t.Name):
+		return &InvalidError{fmt.Sprintf("name %q: an interface uses it for campaigns of all tokens", t.Name)}
 	case !t.Role.known():
 		return &InvalidError{fmt.Sprintf("role %.100q: want %s", t.Role, roleNames())}
 	case len(t.Queues) > 0 && !rights.Queues:

@@ -3,6 +3,7 @@ package notify
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,8 @@ type watch struct {
 	after    string          // the campaign after which the walk goes on
 	cursor   uint64          // of the walk through the marks
 	known    map[string]bool // the marks of all workers
+
+	told map[string]tdf.Time // when the last notice told of lost workers of a token
 }
 
 // look does a part of the walk. It reports whether the walk is at its end.
@@ -152,6 +155,9 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	}
 	names := make([]string, len(workers))
 	w.known = map[string]bool{}
+	if w.told == nil {
+		w.told = map[string]tdf.Time{}
+	}
 	for i := range workers {
 		names[i] = markOf(notice.WorkerLost, workers[i].Name)
 		w.known[names[i]] = true
@@ -160,22 +166,68 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	if err != nil {
 		return nil, err
 	}
+	lost := map[string]*loss{}
 	for i := range workers {
 		x, after := &workers[i], ""
 		if x.State != "gone" && !x.Alive(now) {
 			after = x.Boot
 		}
-		if after == marks[i] {
+		token := tokenOf(x.Name)
+		if after == marks[i] || after != "" && now.Sub(w.told[token]) < quietTime {
 			continue
 		}
-		s := redisstate.Sighting{Mark: names[i], Before: marks[i], After: after}
-		if after != "" {
-			text := fmt.Sprintf("The worker %s is lost: its last heartbeat was at %s.", x.Name, x.Seen.Std().UTC().Format("2006-01-02 15:04:05 UTC"))
-			s.Notice = notice.Notice{Kind: notice.WorkerLost, At: now.Std(), Worker: x.Name, Text: text}.Stored()
+		seen = append(seen, redisstate.Sighting{Mark: names[i], Before: marks[i], After: after})
+		of := x.Name
+		if token != "" {
+			of = token + "/"
 		}
-		seen = append(seen, s)
+		if after != "" {
+			lost[of] = lost[of].with(x, len(seen)-1)
+		}
+	}
+	maps.DeleteFunc(w.told, func(_ string, at tdf.Time) bool { return now.Sub(at) >= quietTime })
+	for _, l := range lost {
+		seen[l.first].Notice = notice.Notice{Kind: notice.WorkerLost, At: now.Std(), Worker: l.Name, Text: l.sentence()}.Stored()
+		if token := tokenOf(l.Name); token != "" {
+			w.told[token] = now
+		}
 	}
 	return seen, nil
+}
+
+// quietTime is how long no further notice tells of lost workers of a token. A client names its workers itself, so it could cause any number of notices.
+const quietTime = tdf.Seconds(600)
+
+// tokenOf returns the name of the token of a worker that works over HTTP, and "" for other workers.
+func tokenOf(worker string) string {
+	token, _, _ := strings.Cut(worker, "/")
+	if token == worker {
+		return ""
+	}
+	return token
+}
+
+// A loss are the workers of one token that are lost, or one other worker.
+type loss struct {
+	*redisstate.WorkerStatus     // the first of them
+	first                    int // the place of its sighting
+	n                        int
+}
+
+func (l *loss) with(w *redisstate.WorkerStatus, place int) *loss {
+	if l == nil {
+		l = &loss{WorkerStatus: w, first: place}
+	}
+	l.n++
+	return l
+}
+
+func (l *loss) sentence() string {
+	at := l.Seen.Std().UTC().Format("2006-01-02 15:04:05 UTC")
+	if l.n == 1 {
+		return fmt.Sprintf("The worker %s is lost: its last heartbeat was at %s.", l.Name, at)
+	}
+	return fmt.Sprintf("%d workers of the token %s are lost. The last heartbeat of %s was at %s.", l.n, tokenOf(l.Name), l.Name, at)
 }
 
 // forget removes some of the marks of campaigns that have no tasks any more, and of workers that are forgotten.

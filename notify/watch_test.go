@@ -98,6 +98,28 @@ func TestWorkerIsLost(t *testing.T) {
 	s.tells()
 }
 
+// One notice tells of all workers of a token that are lost, and the next one comes ten minutes later.
+func TestManyWorkersOfAToken(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	beat := func(name string) {
+		t.Helper()
+		expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: name, Boot: name, Lease: 1, State: "working"})).OK(t)
+	}
+	for i := range 100 {
+		beat(fmt.Sprintf("pool/w%02d", i))
+	}
+	beat("own")
+	s.pass(time.Minute)
+	s.tells("worker_lost: 100 workers of the token pool are lost. The last heartbeat of pool/w", "worker_lost: The worker own is lost")
+	beat("pool/next")
+	s.pass(5 * time.Minute)
+	s.tells()
+	s.pass(5 * time.Minute)
+	s.tells("worker_lost: The worker pool/next is lost")
+	s.tells()
+}
+
 // Several servers tell of an event once.
 func TestTwoServers(t *testing.T) {
 	s := newScene(t)

@@ -39,24 +39,44 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 // that a token of a submitter can take.
 const MaxOfSubmitters = 1 << 30
 
-// PushWithin does the same as PushPacked for a submitter. If the stored programs of the namespace would have more than MaxOfSubmitters bytes,
-// the error has the code [tdf.CodeFull].
-func PushWithin(ctx context.Context, m *manager.Manager, p Packed) (Pushed, error) {
-	stored, err := List(ctx, m)
+// PushFor does the same as PushPacked for the owner of tasks, who is a submitter, or "" for an operator. If the stored programs of the namespace
+// would have more than MaxOfSubmitters bytes, or those of a submitter more than half of what others leave of them, the error has the
+// code [tdf.CodeFull].
+func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (Pushed, error) {
+	if owner == "" {
+		return PushPacked(ctx, m, p)
+	}
+	s := m.Internals().Store
+	stored, err := s.Programs(ctx)
+	if err != nil {
+		return Pushed{}, err
+	}
+	owners, err := s.ProgramOwners(ctx)
 	if err != nil {
 		return Pushed{}, err
 	}
 	sum, total := fmt.Sprintf("%x", sha256.Sum256(p.Archive)), int64(len(p.Archive))
+	own := total
 	for _, other := range stored {
 		if other.SHA256 == sum {
 			return PushPacked(ctx, m, p) // it needs no more room
 		}
 		total += other.Bytes
+		if owners[other.SHA256] == owner {
+			own += other.Bytes
+		}
 	}
-	if total > MaxOfSubmitters {
+	switch others := total - own; {
+	case total > MaxOfSubmitters:
 		return Pushed{}, tdf.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 GiB; an operator can remove some (tdf programs rm), or store this one")
+	case own > (MaxOfSubmitters-others)/2:
+		return Pushed{}, tdf.NewError(tdf.CodeFull, "the submitter would have more than half of the room for programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
-	return PushPacked(ctx, m, p)
+	pushed, err := PushPacked(ctx, m, p)
+	if err == nil {
+		err = s.OwnProgram(ctx, sum, owner)
+	}
+	return pushed, err
 }
 
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources"). The

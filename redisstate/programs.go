@@ -52,13 +52,23 @@ func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
 	return conn.Ask(ctx, s.Conn, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRangeWithScores(ctx, key, 0, -1) })
 }
 
+// ProgramOwners returns the tokens of submitters that have stored programs first, by the SHA-256 sums of the programs.
+func (s *Store) ProgramOwners(ctx context.Context) (map[string]string, error) {
+	return conn.Ask(ctx, s.Conn, "read the owners of programs", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.ProgramOwners()) })
+}
+
+// OwnProgram makes a stored program count as one of a submitter's token.
+func (s *Store) OwnProgram(ctx context.Context, sha256, token string) error {
+	return s.Pipeline(ctx, "store the owner of a program", func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sha256, token) })
+}
+
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
 //
 // The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up to last. If
 // a client has used the program after that time, or has opened a task that names it after that id, the program stays, and removed is false. The
 // caller must then look again.
 func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
-	keys := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID()}
+	keys := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID(), s.Keys.ProgramOwners()}
 	doing := "remove program " + sha256
 	for {
 		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.Keys.TaskPrefix()}, conn.IsText)

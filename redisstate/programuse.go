@@ -224,7 +224,7 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 const removeUnused = "remove unused programs"
 
 func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
-	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs()}, []any{before.String()}
+	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.ProgramOwners()}, []any{before.String()}
 	for _, sum := range unused {
 		keys, args = append(keys, s.Keys.Program(sum)), append(args, sum)
 	}

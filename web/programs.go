@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -61,11 +60,7 @@ func (a *api) storeProgram(ctx context.Context, c *call, in *storeInput) (*out[s
 	if err != nil {
 		return nil, err
 	}
-	push := program.PushPacked
-	if c.token.Role != access.Operator {
-		push = program.PushWithin
-	}
-	p, err := push(ctx, c.manager, packed)
+	p, err := program.PushFor(ctx, c.manager, packed, c.token.Owner())
 	return &out[storedNow]{storedNow{p.Program, p.Source, p.Files, p.Bytes}}, err
 }
 

@@ -67,11 +67,13 @@ func TestTransactions(t *testing.T) {
 	s.as(access.Operator, 200, "POST", base+"/transactions", `{}`)
 }
 
-func programArchive(t testing.TB, name string) string {
+func programArchive(t testing.TB, names ...string) string {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	expect.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 2}))
-	expect.Result(w.Write([]byte("#!"))).OK(t)
+	for _, name := range names {
+		expect.NoError(t, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: 2}))
+		expect.Result(w.Write([]byte("#!"))).OK(t)
+	}
 	expect.NoError(t, w.Close())
 	return b.String()
 }
@@ -109,6 +111,25 @@ func TestPrograms(t *testing.T) {
 	expect.Contains(t, full.text, "more than 1 GiB")
 	s.as(access.Operator, 200, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
 	s.as(access.Submitter, 200, "POST", base+"/programs", archive, "Content-Type: application/x-tar") // it is stored already
+}
+
+// A submitter stores programs up to half of what the others leave of 1 GiB. The share ends with the programs.
+func TestShareOfPrograms(t *testing.T) {
+	s := newSite(t, Options{})
+	of := s.manager.Internals().Store
+	other := webtest.AddToken(t, s.manager, access.Token{Name: "other", Role: access.Submitter})
+	store := func(token, name string, status int) string {
+		got := s.call(token, "POST", base+"/programs", programArchive(t, "run.sh", name), "Content-Type: application/x-tar")
+		expect.MustEqual(t, got.StatusCode, status, got.text)
+		return strings.TrimPrefix(webtest.Decode[storedNow](t, got.text).Source, "redis:")
+	}
+	sum := store(s.tokens[access.Submitter], "a", 200)
+	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), redis.Z{Member: sum, Score: program.MaxOfSubmitters / 2}).Err())
+	store(s.tokens[access.Submitter], "b", 507)
+	store(s.tokens[access.Operator], "c", 200)
+	store(other, "b", 200)
+	s.as(access.Operator, 204, "DELETE", base+"/programs/"+sum, "")
+	store(s.tokens[access.Submitter], "a", 200)
 }
 
 func TestQueues(t *testing.T) {

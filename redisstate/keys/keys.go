@@ -101,6 +101,7 @@ func (k Names) WakeManager(boot string) string   { return k.Key("wake:manager:" 
 func (k Names) Program(sha256 string) string     { return k.Key("program:" + sha256) }
 func (k Names) Programs() string                 { return k.Key("programs") }
 func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
+func (k Names) ProgramOwners() string            { return k.Key("program_owners") }
 func (k Names) Tokens() string                   { return k.Key("tokens") }
 func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
 func (k Names) Sessions(holder string) string    { return k.Key("sessions:" + holder) }
@@ -141,7 +142,7 @@ func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
 		k.Managers(): "zset", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
-		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
+		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
 		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash", k.Dashboard(""): "string",

@@ -2,7 +2,7 @@
 -- to a last id, and none of them needs the program. The script looks at the tasks that were opened since. So no client
 -- opens a task between the look and the removal.
 --
--- KEYS: programs_used, programs, the key of the program, task_id
+-- KEYS: programs_used, programs, the key of the program, task_id, program_owners
 -- ARGV: the SHA-256 sum of the program, the time at which the caller began to look, the last id that it knows, the
 -- prefix of task keys
 --
@@ -30,5 +30,6 @@ if to < last then return string.format('=%.0f', to) end
 
 redis.call('ZREM', KEYS[1], sum)
 redis.call('ZREM', KEYS[2], sum)
+redis.pcall('HDEL', KEYS[5], sum)
 redis.call('UNLINK', KEYS[3]) -- unlike DEL, UNLINK frees the memory in the background
 return '+'

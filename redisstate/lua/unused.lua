@@ -1,7 +1,7 @@
 -- unused: removes stored programs that were not used for a long time. Each program is removed only if it was not used
 -- in the meantime.
 --
--- KEYS: programs_used, programs, and the keys of the programs
+-- KEYS: programs_used, programs, program_owners, and the keys of the programs
 -- ARGV: the time before which the last use of each program must lie, and the SHA-256 sums of the programs
 --
 -- Returns the SHA-256 sums of the removed programs.
@@ -10,12 +10,13 @@ local wrong = not_sorted(KEYS[1]) or not_sorted(KEYS[2])
 if wrong then return wrong end
 
 local before, removed = tonumber(ARGV[1]), {}
-for i = 3, #KEYS do
-  local sum = ARGV[i - 1]
+for i = 4, #KEYS do
+  local sum = ARGV[i - 2]
   local used = score_of(redis.call('ZSCORE', KEYS[1], sum) or 'none') -- nil for a pinned program on the embedded Redis
   if used and used < before then
     redis.call('ZREM', KEYS[1], sum)
     redis.call('ZREM', KEYS[2], sum)
+    redis.pcall('HDEL', KEYS[3], sum)
     if redis.call('UNLINK', KEYS[i]) == 1 then removed[#removed + 1] = sum end
   end
 end

@@ -246,11 +246,7 @@ func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 	if err != nil {
 		return err
 	}
-	push := program.PushPacked
-	if v.owner != "" {
-		push = program.PushWithin
-	}
-	pushed, err := push(ctx, v.manager, of)
+	pushed, err := program.PushFor(ctx, v.manager, of, v.owner)
 	f.Program, f.Source = pushed.Program, pushed.Source
 	return err
 }

@@ -27,8 +27,8 @@ const (
 	firstLease = tdf.Seconds(60)
 )
 
-// workerOf returns the name under which the holder of a token claims tasks.
-func workerOf(c *wire.Call) string { return c.Token.Name + "/skuld" }
+// workerOf returns the name under which the holder of a token claims tasks. No worker over HTTP can have a name with two slashes.
+func workerOf(c *wire.Call) string { return c.Token.Name + "/skuld/client" }
 
 // leaseOf returns the length of a claim from a number of milliseconds.
 func leaseOf(dt int64) (tdf.Seconds, error) {

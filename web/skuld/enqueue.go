@@ -50,7 +50,8 @@ func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o := opened[0]; o.Existing && o.Program != program {
+	owner := c.Token.Owner()
+	if o := opened[0]; o.Existing && (o.Program != program || owner != "" && o.Owner != owner) {
 		return nil, tdf.NewError(tdf.CodeTaken, "another task has the id")
 	}
 	return written{ID: t.ID, W: copies}, nil

@@ -492,6 +492,7 @@ func TestRights(t *testing.T) {
 		{s.tokens[access.Worker], "/get_task", `{"id":"` + id + `"}`, 403},
 		{s.tokens[access.Submitter], "/get_task", `{"id":"` + id + `"}`, 404},
 		{s.tokens[access.Submitter], "/enqueue", `{"task":{"dependencies":["` + id + `"]}}`, 404},
+		{s.tokens[access.Submitter], "/enqueue", `{"task":{"id":"` + id + `"}}`, 409},
 		{s.tokens[access.Submitter], "/wipe", ``, 403},
 		{s.tokens[access.Worker], "/wipe", ``, 403},
 		{s.tokens[access.Viewer], "/count_tasks", ``, 200},
@@ -504,6 +505,25 @@ func TestRights(t *testing.T) {
 		got, answer := s.call(c.token, c.path, c.body)
 		expect.Equal(t, got, c.status, c.path, c.body, answer)
 	}
+}
+
+// A worker over HTTP cannot have the name under which its token claims tasks of Skuld.
+func TestWorkerNamedSkuld(t *testing.T) {
+	s := newSite(t)
+	api := func(method, path, body string) string {
+		w := httptest.NewRecorder()
+		s.handler.ServeHTTP(w, webtest.Call(t.Context(), s.tokens[access.Operator], method, "/api/v1/work"+path, body))
+		expect.True(t, w.Code < 300, method, w.Code, w.Body.String())
+		return w.Body.String()
+	}
+	const worker = `{"name":"skuld","programs":["other"]}`
+	session := webtest.Decode[struct{ Session string }](t, api("POST", "", worker)).Session
+	id := s.enqueue(`"queue":"q"`)
+	s.claim("q")
+	api("DELETE", "/"+session, "")
+	api("POST", "", worker)
+	expect.Result(s.server.RunOnce(t.Context())).OK(t)
+	s.do("/complete", `{"task":"`+id+`","claim":0}`)
 }
 
 // Lists have pages. Wipe removes all tasks in every state, and no others.

@@ -70,10 +70,10 @@ func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 	return found, now, nil
 }
 
-// sees reports whether a task is a version that the token may see.
+// sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its clients share the tasks with
+// operators, who may have opened some of them.
 func (s *session) sees(t *tdf.Task) bool {
-	owner := s.call.Token.Owner()
-	return isVersion(t) && (owner == "" || t.Owner == owner)
+	return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group)
 }
 
 func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
@@ -148,10 +148,10 @@ const listTries = 10
 // one moment, and a version never changes. If one is gone before it is read, its successor is missing, so list reads the ids again, and the new versions.
 func (s *session) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
 	most := mostListed + 1
-	if limit > 0 && s.call.Token.Owner() == "" {
+	if limit > 0 {
 		most = min(most, limit)
 	}
-	known := map[int64]*version{} // nil for those that the token may not see
+	known := map[int64]version{}
 	for range listTries {
 		ids, err := s.store.Placed(ctx, placeOf(group), now, int64(most))
 		if err != nil {
@@ -169,7 +169,7 @@ func (s *session) list(ctx context.Context, group string, now tdf.Time, limit in
 }
 
 // listed returns the versions with these ids, and reports whether all are still there. It reads those that are not known.
-func (s *session) listed(ctx context.Context, ids []int64, known map[int64]*version, limit int) (list []version, whole bool, err error) {
+func (s *session) listed(ctx context.Context, ids []int64, known map[int64]version, limit int) (list []version, whole bool, err error) {
 	list, whole = []version{}, true
 	bytes := 0
 	for page := range slices.Chunk(ids, readAtOnce) {
@@ -179,24 +179,20 @@ func (s *session) listed(ctx context.Context, ids []int64, known map[int64]*vers
 			return nil, false, err
 		}
 		for _, x := range stored {
-			switch {
-			case x.Task == nil:
-				whole = false
-			case s.sees(x.Task):
-				known[x.ID] = new(versionOf(x.ID, &x.Task.Properties, ownerOf(x.Task)))
-			default:
-				known[x.ID] = nil
+			if isVersion(x.Task) {
+				known[x.ID] = versionOf(x.ID, &x.Task.Properties, ownerOf(x.Task))
 			}
+			whole = whole && x.Task != nil
 		}
 		for _, id := range page {
-			v := known[id]
-			if v == nil {
+			v, is := known[id]
+			if !is {
 				continue
 			}
 			if bytes += len(v.Data); bytes > mostAnswered {
 				return nil, false, tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
 			}
-			if list = append(list, *v); len(list) == limit {
+			if list = append(list, v); len(list) == limit {
 				return list, whole, nil
 			}
 		}
@@ -210,6 +206,9 @@ func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return listGroups(ctx, c)
 	}
 	limit, owned, err := listOptions(c.URL.Query())
+	if err == nil {
+		err = c.Token.CheckGroup(name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -372,11 +372,15 @@ func TestTokens(t *testing.T) {
 	s.made("/update", `{"clientid":1,"adds":[{"group":"g","data":"secret"}]}`)
 	s.as(access.Submitter, 403, "POST", "/update", `{"clientid":1,"adds":[{"group":"g"}]}`)
 	s.as(access.Submitter, 200, "POST", "/update", `{"clientid":1,"adds":[{"group":"submitter/g","data":"mine"}]}`)
-	for path, want := range map[string]string{"/groups": `["submitter/g"]`, "/group/g": "[]", "/task/1": "null"} {
+	for path, want := range map[string]string{"/groups": `["submitter/g"]`, "/task/1": "null"} {
 		expect.Equal(t, s.as(access.Submitter, 200, "GET", path, ""), want, path)
 	}
 	expect.Contains(t, s.as(access.Submitter, 200, "POST", "/update", `{"clientid":1,"deletes":[1]}`), `"deletes":[1]`)
 	s.as(access.Viewer, 403, "POST", "/claim", `{"clientid":1,"group":"g"}`)
+	for _, of := range []string{"g", "absent"} {
+		s.as(access.Submitter, 403, "POST", "/claim", `{"clientid":1,"group":"`+of+`"}`)
+		s.as(access.Submitter, 403, "GET", "/group/"+of, "")
+	}
 	s.as(access.Worker, 403, "GET", "/groups", "")
 	expect.Contains(t, s.as(access.Submitter, 200, "POST", "/claim", `{"clientid":1,"group":"submitter/g","duration":1}`), "mine")
 	got := expect.Result(s.Page(t.Context(), manager.Query{Group: "submitter/g"}, "", 10)).Value(t)
@@ -384,6 +388,9 @@ func TestTokens(t *testing.T) {
 	expect.MustEqual(t, got.Tasks[0].Owner, "submitter")
 	expect.MustEqual(t, got.Tasks[0].Input, "mine")
 	expect.Equal(t, got.Tasks[0].State, tdf.Open)
+	given := strings.Repeat(`,{"group":"submitter/given"}`, 500) // by an operator
+	s.made("/update", `{"clientid":1,"adds":[`+given[1:]+`]}`)
+	expect.Contains(t, s.as(access.Submitter, 200, "POST", "/claim", `{"clientid":2,"group":"submitter/given","duration":1}`), `"ownerid":2`)
 }
 
 // Clients of two processes that work on the same tasks do each of them exactly once: each claims tasks, and replaces them by results in one step.

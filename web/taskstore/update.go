@@ -257,6 +257,9 @@ func postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if err := bodyOf(c, "claim", &k); err != nil {
 		return nil, err
 	}
+	if err := c.Token.CheckGroup(k.Group); err != nil {
+		return nil, err
+	}
 	if len(k.Depends) > mostChanged-1 {
 		return nil, wire.Invalid(fmt.Sprintf("want at most %d tasks in depends", mostChanged-1))
 	}

@@ -147,7 +147,7 @@ func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimReq
 		return nil, err
 	}
 	k.Lease, k.Drained, k.base64, k.request = float64(v.Lease), v.Drained, r.Base64, request
-	k.lobby = d.lobby(v.Offer)
+	k.lobby = d.lobby(t.Name, v.Offer)
 	k.until = time.Now().Add(min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
 	return k, k.try(ctx)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -44,11 +45,13 @@ type Desk struct {
 	givingUp chan struct{} // a lock
 
 	mu      sync.Mutex
-	lobbies map[string]*lobby // by offer
-	wakers  int               // the number of lobbies that have a waker
+	lobbies map[string]*lobby // by token and offer
+
+	wakers  *pool.Pool // of the lobbies that have one
+	pollers pollers    // the other lobbies
 }
 
 // New returns a Desk.
 func New(s *redisstate.Store, o Options) *Desk {
-	return &Desk{store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{}}
+	return &Desk{store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{}, wakers: pool.New(mostWakers), pollers: pollers{of: map[string]int{}}}
 }

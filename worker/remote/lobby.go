@@ -13,10 +13,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A lobby is where the calls of all workers with one offer wait for tasks. It takes wake tokens for them, so that many idle workers cost Redis as
-// much as one. For each token it wakes the call that has waited for the longest time.
+// A lobby is where the calls of all workers with one offer and one token wait for tasks. It takes wake tokens for them, so that many idle workers
+// cost Redis as much as one. For each wake token it wakes the call that has waited for the longest time.
 type lobby struct {
 	desk  *Desk
+	token string // its name
 	offer tdf.Offer
 
 	mu      sync.Mutex
@@ -41,14 +42,15 @@ const (
 	unwantedPause = 10 * time.Millisecond // more for each further refusal
 	mostUnwanted  = 25                    // refusals that make the pause longer
 
-	// mostWakers bounds the connections to Redis. If there are more offers, the calls of the others look for tasks from time to time.
-	mostWakers  = 64
+	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in lobbies that get none look for tasks from time
+	// to time.
+	mostWakers  = 128
 	mostLobbies = 1000 // without a call; the others are forgotten, with the turns of their queues
 )
 
-// lobby returns the lobby of an offer.
-func (d *Desk) lobby(o tdf.Offer) *lobby {
-	name := fmt.Sprintf("%q", []any{o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
+// lobby returns the lobby of an offer of a token's workers.
+func (d *Desk) lobby(token string, o tdf.Offer) *lobby {
+	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if l := d.lobbies[name]; l != nil {
@@ -57,7 +59,7 @@ func (d *Desk) lobby(o tdf.Offer) *lobby {
 	if len(d.lobbies) >= mostLobbies {
 		maps.DeleteFunc(d.lobbies, func(_ string, l *lobby) bool { return l.isEmpty() })
 	}
-	l := &lobby{desk: d, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
+	l := &lobby{desk: d, token: token, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
 	d.lobbies[name] = l
 	return l
 }
@@ -165,10 +167,8 @@ func (l *lobby) wakeNext() {
 
 // serve takes tokens as long as calls wait.
 func (l *lobby) serve() {
-	waker := l.desk.takeWaker(&l.offer)
-	if waker != nil {
-		defer l.desk.giveBack(waker)
-	}
+	waker, giveBack := l.desk.takeWaker(l.token, &l.offer)
+	defer giveBack()
 	for {
 		pause, quiet, empty := l.plan()
 		switch {
@@ -180,7 +180,7 @@ func (l *lobby) serve() {
 		case quiet:
 			l.sleep(pause)
 		case waker == nil:
-			time.Sleep(max(pause, l.desk.overflowPause()))
+			time.Sleep(max(pause, l.desk.pollers.pause(l.token)))
 			l.wakeNext()
 		case l.await(waker, pause):
 			l.wakeNext()
@@ -238,27 +238,41 @@ func (l *lobby) stop() bool {
 	return !l.serving
 }
 
-// takeWaker returns a waker for an offer, or nil if there are too many.
-func (d *Desk) takeWaker(o *tdf.Offer) *conn.Waker {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.wakers >= mostWakers {
-		return nil
+// takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The function gives it back.
+func (d *Desk) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack func()) {
+	leave, err := d.wakers.Enter(token)
+	if err != nil {
+		return nil, d.pollers.enter(token)
 	}
-	d.wakers++
-	return d.store.WakeWorker(o)
+	w = d.store.WakeWorker(o)
+	return w, func() {
+		_ = w.Close() // it has nothing left to lose
+		leave()
+	}
 }
 
-func (d *Desk) giveBack(w *conn.Waker) {
-	_ = w.Close() // it has nothing left to lose
-	d.mu.Lock()
-	d.wakers--
-	d.mu.Unlock()
+// pollers counts the lobbies without a waker, by token. Together they look for tasks at most 50 times a second, and each token as often as the others.
+type pollers struct {
+	mu sync.Mutex
+	of map[string]int
 }
 
-// overflowPause returns the pause between two claims of an offer without a waker, so that all of them together claim a bounded number of times a second.
-func (d *Desk) overflowPause() time.Duration {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return max(longestIdle, time.Duration(len(d.lobbies))*20*time.Millisecond)
+func (p *pollers) enter(token string) (leave func()) {
+	p.add(token, 1)
+	return func() { p.add(token, -1) }
+}
+
+func (p *pollers) add(token string, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of[token] += n; p.of[token] == 0 {
+		delete(p.of, token)
+	}
+}
+
+// pause returns how long a lobby of a token waits before it looks again.
+func (p *pollers) pause(token string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(longestIdle, time.Duration(len(p.of)*p.of[token])*20*time.Millisecond)
 }

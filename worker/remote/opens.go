@@ -10,10 +10,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
+// A campaign is a group of tasks with the same owner.
+type campaign struct{ group, owner string }
+
 // forOpening reads what decides whether reports may open their new tasks: the campaigns of the tasks for which those
 // wait, and whether rounds may open tasks at all.
-func (d *Desk) forOpening(ctx context.Context, reports []Report) (groups map[int64]string, closed, err error) {
-	groups = map[int64]string{}
+func (d *Desk) forOpening(ctx context.Context, reports []Report) (of map[int64]campaign, closed, err error) {
+	of = map[int64]campaign{}
 	opens := false
 	for i := range reports {
 		opens = opens || len(reports[i].Open) > 0
@@ -23,11 +26,11 @@ func (d *Desk) forOpening(ctx context.Context, reports []Report) (groups map[int
 					continue
 				}
 				for _, id := range after.Tasks {
-					groups[id] = ""
+					of[id] = campaign{}
 				}
 			}
 		}
-		if len(groups) > tdf.MaxDependencies {
+		if len(of) > tdf.MaxDependencies {
 			return nil, nil, invalid("open: the new tasks of all reports wait for more than %d tasks", tdf.MaxDependencies)
 		}
 	}
@@ -37,18 +40,19 @@ func (d *Desk) forOpening(ctx context.Context, reports []Report) (groups map[int
 	if closed = d.store.RoundsOpen(ctx); closed != nil && closed != redisstate.ErrRoundsOpenNothing {
 		return nil, nil, closed
 	}
-	stored, err := d.store.Read(ctx, slices.Collect(maps.Keys(groups)), redisstate.Want{Fields: redisstate.Head})
+	stored, err := d.store.Read(ctx, slices.Collect(maps.Keys(of)), redisstate.Want{Fields: redisstate.Head})
 	for _, s := range stored {
 		if s.Task != nil {
-			groups[s.ID] = s.Task.Group
+			of[s.ID] = campaign{s.Task.Group, s.Task.Owner}
 		}
 	}
-	return groups, closed, err
+	return of, closed, err
 }
 
 // checkOpen returns an error if the token of the report may not open the new tasks.
 func (x *delivery) checkOpen() error {
-	inGroup := func(id int64) bool { return x.task.Group != "" && x.groups[id] == x.task.Group }
+	own := campaign{x.task.Group, x.task.Owner}
+	inGroup := func(id int64) bool { return own.group != "" && x.campaigns[id] == own }
 	for i := range x.open {
 		if err := x.token.CheckFollowing(x.task, &x.open[i], inGroup); err != nil {
 			return fmt.Errorf("open, task %d: %w", i+1, err)

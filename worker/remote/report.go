@@ -123,14 +123,14 @@ func (s session) checkRuns(most int, runs []Run) error {
 // A delivery is a report on its way to Redis.
 type delivery struct {
 	*Report
-	token  *access.Token
-	groups map[int64]string // the campaigns of the tasks for which new tasks of reports wait
-	closed error            // why rounds may open no tasks, or nil
-	answer *Reported
-	task   *tdf.Task
-	result tdf.Result
-	move   tdf.Move
-	open   []tdf.Properties
+	token     *access.Token
+	campaigns map[int64]campaign // of the tasks for which new tasks of reports wait
+	closed    error              // why rounds may open no tasks, or nil
+	answer    *Reported
+	task      *tdf.Task
+	result    tdf.Result
+	move      tdf.Move
+	open      []tdf.Properties
 }
 
 // Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while the first one is on its way.
@@ -192,13 +192,13 @@ func (d *Desk) deliveries(ctx context.Context, t *access.Token, reports []Report
 	if err != nil {
 		return nil, err
 	}
-	groups, closed, err := d.forOpening(ctx, reports)
+	campaigns, closed, err := d.forOpening(ctx, reports)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]delivery, len(reports))
 	for i := range reports {
-		all[i] = delivery{Report: &reports[i], token: t, groups: groups, closed: closed, task: stored[i].Task}
+		all[i] = delivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed, task: stored[i].Task}
 		all[i].decide(now)
 	}
 	return all, nil
