@@ -168,6 +168,13 @@ func TestActions(t *testing.T) {
 	bulk(200, `{"action":"change","ids":[6],"parameters":{"m":5},"changes":{"input":"--n {n}"}}`, `"invalid","detail":"change task 6: no parameter m; the parameters are n, k`)
 	s.as(access.Operator, 200, "POST", "/api/v1/tasks/6/change", `{"parameters":{"n":5.0},"changes":{"input":"--n {n}"}}`)
 	expect.Contains(t, s.as(access.Operator, 200, "GET", "/api/v1/tasks/6", "").text, `"input":"--n 5.0","parameters":{"n":5.0,"k":1}`)
+	for query, want := range map[string]string{
+		"params=n%3D5.0&params=k%3D1&input=--n": `{"tasks":[{"id":6,`, "params=n%3D5": `{"tasks":[]`, "params=n%3D5.0&params=k%3D2": `{"tasks":[]`, "input=--m": `{"tasks":[]`,
+	} {
+		expect.Contains(t, s.as(access.Operator, 200, "GET", "/api/v1/tasks?"+query, "").text, want, query)
+	}
+	s.as(access.Operator, 422, "GET", "/api/v1/tasks?params=n", "")
+	bulk(409, `{"action":"cancel","filter":{"params":["n=5.0"],"input":"--n"},"expect":2}`, "selects 1 tasks")
 	bulk(200, `{"action":"remove","ids":[6]}`, `"skipped":1`)
 	s.as(access.Operator, 200, "POST", "/api/v1/tasks/6/cancel", "{}")
 	bulk(200, `{"action":"cancel","filter":{"states":["open"]},"expect":5}`, `{"done":5,"skipped":0}`)

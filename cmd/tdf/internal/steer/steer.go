@@ -41,9 +41,7 @@ var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired,
 
 // command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
-	if s.changes != nil { // --queue then changes the queue
-		s.filter.QueueFlag = "in-queue"
-	}
+	s.filter.Changes = s.changes != nil
 	s.filter.Flags(c)
 	s.name = c.Use
 	c.Use += " [ID…] [FILTER]"
