@@ -30,35 +30,43 @@ var (
 	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
+// Written says what [CSV] has written.
+type Written struct {
+	Rows    int
+	Late    int      // number of values without a column, because tasks changed meanwhile
+	LeftOut []string // names of fields of last lines that have no column, because they are no numbers; at most 10
+}
+
 // CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns, then for
-// the rows. It returns the number of rows, and how many values have no column, because tasks changed meanwhile.
-func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (rows, late int, err error) {
+// the rows.
+func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (done Written, err error) {
 	c := newColumns(o.Fields)
+	defer func() { done.Late, done.LeftOut = c.late, c.leftOut }()
 	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
 		if err == nil {
 			err = c.collect(t)
 		}
 		if err != nil {
-			return 0, 0, err
+			return done, err
 		}
 	}
 	w := csv.NewWriter(out)
 	names := c.names(o.Output)
 	if err := w.Write(o.change(slices.Clone(names))); err != nil {
-		return 0, 0, err
+		return done, err
 	}
 	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
 		if err == nil {
 			err = w.Write(o.change(c.row(t, names)))
 		}
 		if err != nil {
-			return rows, c.late, err
+			return done, err
 		}
-		rows++
+		done.Rows++
 	}
 	w.Flush()
-	return rows, c.late, w.Error()
+	return done, w.Error()
 }
 
 // columns holds the columns that depend on the tasks.
@@ -70,6 +78,7 @@ type columns struct {
 	bytes               int               // total length of these names
 	replaced            bool              // whether the input of a task was replaced
 	late                int               // number of values that have no column
+	leftOut             []string          // names of fields of last lines that are no numbers
 }
 
 func newColumns(source string) *columns {
@@ -114,7 +123,7 @@ func (c *columns) resultFields(t *manager.Task) []field {
 			return fieldsOf(result)
 		}
 	}
-	return numbersOf(lastLine(t.Output()))
+	return c.numbersOf(lastLine(t.Output()))
 }
 
 func parameterName(key string) string {
@@ -272,12 +281,24 @@ func lastLine(output string) string {
 	return ""
 }
 
-// numbersOf returns the fields of a JSON object whose values are numbers. Any other text has no fields.
-func numbersOf(text string) []field {
+// maxLeftOut is how many names of fields without a column are kept.
+const maxLeftOut = 10
+
+// numbersOf returns the fields of a JSON object whose values are numbers, and keeps the names of the others. Any other text has no
+// fields.
+func (c *columns) numbersOf(text string) []field {
 	if _, ok := jsonview.ParseObject(text); !ok {
 		return nil
 	}
-	return slices.DeleteFunc(fieldsOf(text), func(f field) bool { return !strings.ContainsRune("-0123456789", rune(f.value[0])) })
+	return slices.DeleteFunc(fieldsOf(text), func(f field) bool {
+		if strings.ContainsRune("-0123456789", rune(f.value[0])) {
+			return false
+		}
+		if f.value[0] != 'n' && len(c.leftOut) < maxLeftOut && !slices.Contains(c.leftOut, f.key) { // the cell of null is empty anyway
+			c.leftOut = append(c.leftOut, f.key)
+		}
+		return true
+	})
 }
 
 // text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an
