@@ -13,7 +13,8 @@ const (
 	LegacyFailure State = "failure"
 )
 
-// Placed is the list of the open tasks that have a place ([Properties.Place]). The list [Open] has the other open tasks.
+// Placed is the list of the open tasks that have a place ([Properties.Place]). The list [Open] has the other open
+// tasks.
 const Placed State = "open:placed"
 
 // Lists are all lists that may hold a task's id: one for each state, the two legacy lists, and the list Placed.
@@ -57,7 +58,10 @@ func (p Placement) Score(of State) Time {
 // (docs/guarantees.md, "The audit").
 func (p Placement) Repair(now Time) (Move, bool) {
 	if p.Task == nil {
-		m := Move{ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group, Queue: p.Queue}
+		m := Move{
+			ID: p.ID, Verb: VerbRepair, Repair: true, NextDue: noEarlierThan(Never), Group: p.Group,
+			Queue: p.Queue,
+		}
 		m.Note = "an id without a task"
 		if p.Group != "" {
 			m.Note += ", in the index of group " + strconv.Quote(p.Group)
@@ -146,8 +150,9 @@ func (p Placement) returnOrLose(why string, now Time) Move {
 func (p Placement) putBack(home State, why string) Move {
 	t := p.Task
 	m := Move{
-		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group, Queue: t.Queue,
-		Note: "put back as " + string(home) + ": " + why, Repair: true, Limit: t.LimitKey,
+		ID: t.ID, Verb: VerbRepair, From: t.State, Round: t.Round, To: home, Next: t.Round, Group: t.Group,
+		Queue: t.Queue,
+		Note:  "put back as " + string(home) + ": " + why, Repair: true, Limit: t.LimitKey,
 	}
 	at := *t
 	at.State = home
@@ -190,8 +195,8 @@ func (p Placement) ArchivedByOriginal() bool {
 	return p.Task != nil && len(p.Lists) == 1 && p.Lists[0] == Archived && p.Task.State.Settled()
 }
 
-// Archive changes the properties of a task whose id has the score at in the list archived. If the task is finished, it is
-// archived, although a manager of the original TDF has left its state. Archive does not change other tasks.
+// Archive changes the properties of a task whose id has the score at in the list archived. If the task is finished, it
+// is archived, although a manager of the original TDF has left its state. Archive does not change other tasks.
 func (h Hash) Archive(at Time) {
 	if !State(h[fieldState]).Settled() {
 		return
@@ -228,7 +233,8 @@ func (p Placement) completeArchive() Move {
 // task has timed out or failed. The second step reopens the task or ends it.
 func (p Placement) finishOriginalStep() Move {
 	t := *p.Task
-	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round // the original server had already raised the counter
+	// the original server had already raised the counter
+	counted := t.Fails+t.Timeouts+t.Losses+t.Releases+t.Reopens > t.Round
 	var m Move
 	if p.Lists[0] == LegacyTimeout {
 		t.State = Running

@@ -64,10 +64,12 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 		m.startOver(t, &d)
 		return changed, nil
 	}
-	if t.PlacedIn == WaitingPlace { // the task stays there, or returns there if it has just left; the server links it again
+	// the task stays there, or returns there if it has just left; the server links it again
+	if t.PlacedIn == WaitingPlace {
 		m.set(FieldPlace, t.PlacedIn)
 	} else if t.LimitKey != "" || d.LimitKey != "" {
-		m.putIn(d.Place()) // the task may have moved since it was read; if the limit still has no room, a claim makes it wait again
+		// the task may have moved since it was read; if the limit still has no room, a claim makes it wait again
+		m.putIn(d.Place())
 	} else {
 		m.enterPlace(t, d.Place())
 	}

@@ -6,7 +6,8 @@ import (
 	"net"
 )
 
-// A Code is the kind of an error (docs/manager.md, "Codes of errors"). The exit statuses of the commands follow from it.
+// A Code is the kind of an error (docs/manager.md, "Codes of errors"). The exit statuses of the commands follow from
+// it.
 type Code string
 
 // The codes.
@@ -20,9 +21,10 @@ const (
 	CodeFull        Code = "full"        // there is no space: remove something, or raise a limit
 	CodeUnavailable Code = "unavailable" // the same request may succeed later
 	CodeForbidden   Code = "forbidden"   // the right to do this is missing
-	CodeRefused     Code = "refused"     // Redis, or a worker of the same name, refuses this component; a new start does not help
-	CodeCancelled   Code = "cancelled"   // the caller has cancelled the call
-	CodeFailed      Code = "failed"      // any other error
+	// Redis, or a worker of the same name, refuses this component; a new start does not help
+	CodeRefused   Code = "refused"
+	CodeCancelled Code = "cancelled" // the caller has cancelled the call
+	CodeFailed    Code = "failed"    // any other error
 )
 
 // A Coded error says which code it has. If an error wraps several Coded errors, the outermost of them counts.
@@ -41,7 +43,8 @@ func CodeOf(err error) Code {
 		return coded.Code()
 	case errors.Is(err, context.Canceled):
 		return CodeCancelled
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, new(*net.OpError)), errors.As(err, new(*net.DNSError)):
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, new(*net.OpError)),
+		errors.As(err, new(*net.DNSError)):
 		return CodeUnavailable
 	}
 	return CodeFailed

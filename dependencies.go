@@ -8,13 +8,14 @@ import (
 	"strings"
 )
 
-// Dependencies name the tasks and the group that a task waits for before it runs (docs/lifecycle.md, "Dependencies"). A nil
-// *Dependencies names nothing.
+// Dependencies name the tasks and the group that a task waits for before it runs (docs/lifecycle.md, "Dependencies"). A
+// nil *Dependencies names nothing.
 type Dependencies struct {
 	Tasks []int64 `json:"tasks,omitempty"` // ids of tasks
 	// Places name tasks that the same call opens: their places among the definitions of the call, from 0.
-	Places []int  `json:"places,omitempty"`
-	Group  string `json:"group,omitempty"` // a group, which must be complete: it is closed, and all of its tasks are finished
+	Places []int `json:"places,omitempty"`
+	// a group, which must be complete: it is closed, and all of its tasks are finished
+	Group string `json:"group,omitempty"`
 }
 
 // MaxDependencies is the largest number of tasks that one task can wait for. A group counts as one.
@@ -30,8 +31,8 @@ func (d *Dependencies) count() int {
 	return len(d.Tasks) + len(d.Places) + 1
 }
 
-// DependencyBytes returns the approximate size of the names of the dependencies. A place in the call counts for more, because
-// Redis replaces it by an id.
+// DependencyBytes returns the approximate size of the names of the dependencies. A place in the call counts for more,
+// because Redis replaces it by an id.
 func (d *Properties) DependencyBytes() (bytes int) {
 	for _, of := range []*Dependencies{d.After, d.AfterAny} {
 		if of != nil {
@@ -46,7 +47,8 @@ func (d *Properties) HasDependencies() bool { return d.After.count()+d.AfterAny.
 
 func (d *Properties) checkDependencies() error {
 	if n := d.After.count() + d.AfterAny.count(); n > MaxDependencies {
-		return invalidProperty(FieldAfter, "the task waits for %d tasks; at most %d are possible, so wait for a group instead", n, MaxDependencies)
+		return invalidProperty(FieldAfter,
+			"the task waits for %d tasks; at most %d are possible, so wait for a group instead", n, MaxDependencies)
 	}
 	if err := d.After.check(FieldAfter, FieldAfterGroup, d.Group); err != nil {
 		return err
@@ -67,8 +69,8 @@ func (d *Dependencies) check(tasks, group, own string) error {
 	return checkName(group, d.Group)
 }
 
-// placeMark is the beginning of the name of a dependency on a task that the same call opens. The place of the task follows,
-// from 1. The script that opens the tasks replaces the whole name with the id.
+// placeMark is the beginning of the name of a dependency on a task that the same call opens. The place of the task
+// follows, from 1. The script that opens the tasks replaces the whole name with the id.
 const placeMark = "#"
 
 // text returns the names of the ids and the places. Each of them appears once.
@@ -156,9 +158,9 @@ func (d *Properties) HasPlaces() bool {
 	return d.After != nil && len(d.After.Places) > 0 || d.AfterAny != nil && len(d.AfterAny.Places) > 0
 }
 
-// InOrder returns an order of the tasks of one call. In this order, each task comes after the tasks that it waits for. Of the
-// definitions with the same unique key, the first one comes first. The error is a *[PropertyError] if there is no such order, or
-// if a task waits for a place that the call does not have.
+// InOrder returns an order of the tasks of one call. In this order, each task comes after the tasks that it waits for.
+// Of the definitions with the same unique key, the first one comes first. The error is a *[PropertyError] if there is
+// no such order, or if a task waits for a place that the call does not have.
 func InOrder(all []Properties) ([]int, error) {
 	order := make([]int, 0, len(all))
 	waits := make([]int, len(all)) // the number of tasks that must come before the task, and are not in the order yet
@@ -194,8 +196,8 @@ func InOrder(all []Properties) ([]int, error) {
 	return order, nil
 }
 
-// Openers returns for each definition the place of the definition that opens its task. If several definitions have the same
-// unique key, the first one opens the task.
+// Openers returns for each definition the place of the definition that opens its task. If several definitions have the
+// same unique key, the first one opens the task.
 func Openers(all []Properties) []int {
 	opens, first := make([]int, len(all)), map[string]int{}
 	for i := range all {
@@ -240,18 +242,20 @@ func cycleError(all []Properties, waits []int) error {
 	if len(path) > shownOfCycle {
 		names = append(names, "…", strconv.Itoa(path[len(path)-1]))
 	}
-	return invalidProperty(FieldAfter, "tasks wait for each other; their places in the call are %s", strings.Join(names, " → "))
+	return invalidProperty(FieldAfter, "tasks wait for each other; their places in the call are %s",
+		strings.Join(names, " → "))
 }
 
-// CheckDependency checks a task that a new task will wait for. It returns a *[PropertyError] if this task does not exist, or
-// must succeed but is already finished without success. The property is [FieldAfter] or [FieldAfterAny]. The state of a
-// missing task is None.
+// CheckDependency checks a task that a new task will wait for. It returns a *[PropertyError] if this task does not
+// exist, or must succeed but is already finished without success. The property is [FieldAfter] or [FieldAfterAny]. The
+// state of a missing task is None.
 func CheckDependency(property string, id int64, state State, outcome string) error {
 	switch {
 	case state == None:
 		return invalidProperty(property, "there is no task %d", id)
 	case property == FieldAfter && state.Finished() && cmp.Or(outcome, string(state)) != string(Succeeded):
-		return invalidProperty(property, "task %d: %s; retry it first, or wait for its end with any outcome (after_any)", id, cmp.Or(outcome, string(state)))
+		return invalidProperty(property, "task %d: %s; retry it first, or wait for its end with any outcome "+
+			"(after_any)", id, cmp.Or(outcome, string(state)))
 	}
 	return nil
 }

@@ -9,8 +9,10 @@
 //   - [Properties] is what a manager sets when it opens a task. [Defaults] fills in the defaults.
 //   - [Task] is the whole task: its properties, its state and its rounds. [ParseTask] reads it from a Redis hash.
 //   - [Transitions] is the table of permitted state changes, and [Upkeeps] the table of all other changes.
-//   - [Move] is one transition of one task, ready to be carried out. Methods of Task such as [Task.Settle], [Task.Execute]
-//     and [Task.Cancel] return Moves. A Move changes nothing if the task has left the state and round that it starts from.
-//   - [Placement] is a task together with the lists that hold its id. [Placement.Repair] finds and repairs inconsistencies.
+//   - [Move] is one transition of one task, ready to be carried out. Methods of Task such as [Task.Settle],
+//     [Task.Execute] and [Task.Cancel] return Moves. A Move changes nothing if the task has left the state and round
+//     that it starts from.
+//   - [Placement] is a task together with the lists that hold its id. [Placement.Repair] finds and repairs
+//     inconsistencies.
 //   - [Source] is the parsed address of a program.
 package tdf

@@ -11,9 +11,10 @@ const (
 	MaxFollowingBytes = 4 << 20
 )
 
-// Follow returns the properties of a task that a round of t opens (docs/lifecycle.md, "Tasks that open tasks"). The new task has the
-// properties of t, if the definition does not set others. It does not have those that belong to a single task: input and its encoding, meta,
-// start_after, the unique key and the dependencies. The owner is always that of t. The error is a *[PropertyError].
+// Follow returns the properties of a task that a round of t opens (docs/lifecycle.md, "Tasks that open tasks"). The new
+// task has the properties of t, if the definition does not set others. It does not have those that belong to a single
+// task: input and its encoding, meta, start_after, the unique key and the dependencies. The owner is always that of t.
+// The error is a *[PropertyError].
 func (t *Task) Follow(d *Definition) (Properties, error) {
 	if t.Generations == 0 {
 		return Properties{}, invalidProperty(fieldGenerations, "is 0, so the task can open no tasks")
@@ -29,13 +30,14 @@ func (t *Task) Follow(d *Definition) (Properties, error) {
 	return p, t.checkOwner(&p)
 }
 
-// OwnsName reports whether the tasks of an owner may have this name as their group or unique key (docs/tdf.md, "Tokens"). Every task may, if
-// it has no owner.
+// OwnsName reports whether the tasks of an owner may have this name as their group or unique key (docs/tdf.md,
+// "Tokens"). Every task may, if it has no owner.
 func OwnsName(owner, name string) bool { return owner == "" || strings.HasPrefix(name, owner+"/") }
 
-// checkOwner returns a *[PropertyError] if a new task of a program reaches what the owner of the program's task may not reach.
-// Otherwise, a program could read the outputs of other owners' tasks, by waiting for them. The new task may be in the group of the program's
-// task, but not wait for this group if it contains tasks of other owners, as those of Taskmaster do.
+// checkOwner returns a *[PropertyError] if a new task of a program reaches what the owner of the program's task may not
+// reach. Otherwise, a program could read the outputs of other owners' tasks, by waiting for them. The new task may be
+// in the group of the program's task, but not wait for this group if it contains tasks of other owners, as those of
+// Taskmaster do.
 func (t *Task) checkOwner(p *Properties) error {
 	if t.Owner == "" {
 		return nil
@@ -55,7 +57,8 @@ func (t *Task) checkOwner(p *Properties) error {
 	}
 	for _, name := range names {
 		if name != "" && !OwnsName(t.Owner, name) {
-			return invalidProperty(fieldGroup, "the names of groups and unique keys of %s begin with %s/, and not %q", t.Owner, t.Owner, shorten(name))
+			return invalidProperty(fieldGroup, "the names of groups and unique keys of %s begin with %s/, and not %q",
+				t.Owner, t.Owner, shorten(name))
 		}
 	}
 	if p.Queue != t.Queue {

@@ -4,7 +4,8 @@ package tdf
 // The zero Grace means that there never was a grace period.
 type Grace struct {
 	Running Time // until this time, no running task is lost, timed out or expired
-	Open    Time // until this time, no open task expires and no finished task is removed, since Redis's clock may have leapt
+	// until this time, no open task expires and no finished task is removed, since Redis's clock may have leapt
+	Open Time
 
 	// CheckFuture means that the clock was set back, and a server must still check all tasks with a time in the future:
 	// see redisstate.Store.FutureTasks.
@@ -18,7 +19,8 @@ func (g Grace) Holds(m *Move) Time {
 		return 0
 	case m.Verb == VerbLose, m.From == Running && m.To != None: // the task's worker may have been unable to report
 		return g.Running
-	case m.From == Open && m.Verb == VerbExpire, m.Verb == VerbRemove, m.Verb == VerbRemoveOutputs: // the clock may be wrong
+	// The clock may be wrong.
+	case m.From == Open && m.Verb == VerbExpire, m.Verb == VerbRemove, m.Verb == VerbRemoveOutputs:
 		return g.Open
 	}
 	return 0

@@ -16,8 +16,10 @@ const (
 
 // The reasons of a [GroupError].
 var (
-	ErrGroupClosed     = NewError(CodeConflict, "it is closed, so no task can be opened in it; extend it first (tdf open --extend)")
-	ErrGroupDecided    = NewError(CodeConflict, "its completion was already acted on, so no task can be opened in it; choose another group")
+	ErrGroupClosed = NewError(CodeConflict,
+		"it is closed, so no task can be opened in it; extend it first (tdf open --extend)")
+	ErrGroupDecided = NewError(CodeConflict,
+		"its completion was already acted on, so no task can be opened in it; choose another group")
 	ErrGroupNotClosed  = NewError(CodeConflict, "it is not closed, so it cannot be complete; close it first")
 	ErrGroupUnfinished = NewError(CodeConflict, "it is not complete: some of its tasks are not finished")
 	ErrGroupEmpty      = NewError(CodeNotFound, "it has no tasks")

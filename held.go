@@ -9,8 +9,8 @@ import "strings"
 // WaitingPlace is the place of the tasks that wait for other tasks (docs/lifecycle.md, "Dependencies").
 const WaitingPlace = "waiting"
 
-// limitPart is the beginning of a name of a part of the open list. Such a part has the tasks that wait because of the limit
-// of one key. Like a partition, it has a place for each priority.
+// limitPart is the beginning of a name of a part of the open list. Such a part has the tasks that wait because of the
+// limit of one key. Like a partition, it has a place for each priority.
 const limitPart = "limit="
 
 // IsHeld reports whether a place is one that no claim reads.
@@ -24,7 +24,8 @@ func waitsForLimit(place string) bool {
 	return strings.HasPrefix(place, limitPart)
 }
 
-// WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits per key").
+// WaitsForLimit reports whether the open task waits because of the limit of its key (docs/lifecycle.md, "Limits per
+// key").
 func (t *Task) WaitsForLimit() bool { return t.State == Open && waitsForLimit(t.PlacedIn) }
 
 // ClaimableFrom returns the time from which workers may claim the open task, unless the task is held.
@@ -33,7 +34,8 @@ func (t *Task) ClaimableFrom() Time { return max(t.StartAfter, t.Ready, t.Curren
 // LimitPart returns the part of the open list that has the tasks that wait because of the limit of a key.
 func LimitPart(key string) string { return limitPart + key }
 
-// OpenPart returns the part of the open list in which an open task should be: its partition, or the part of its limit key.
+// OpenPart returns the part of the open list in which an open task should be: its partition, or the part of its limit
+// key.
 func (t *Task) OpenPart() string {
 	if t.WaitsForLimit() {
 		return LimitPart(t.LimitKey)

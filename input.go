@@ -12,7 +12,8 @@ const MaxInput = 128<<10 - 1
 var (
 	errUnbalanced = errors.New("a quote is not closed")
 	errTrailing   = errors.New("it ends in a backslash that escapes nothing")
-	errNewline    = errors.New("a line break outside quotes would end the command; quote the line break, or use a space")
+	errNewline    = errors.New(
+		"a line break outside quotes would end the command; quote the line break, or use a space")
 )
 
 // InputEncoding says what the input of a task is (docs/programs.md, "Inputs of any bytes").
@@ -24,8 +25,8 @@ const (
 	InputBase64 InputEncoding = "base64" // any bytes, in the alphabet of RFC 4648 with padding
 )
 
-// Arguments returns the arguments of run.sh. If the input has any bytes, there are none, and data has the bytes; otherwise data
-// is nil.
+// Arguments returns the arguments of run.sh. If the input has any bytes, there are none, and data has the bytes;
+// otherwise data is nil.
 func (d *Properties) Arguments() (args []string, data []byte, err error) {
 	if d.InputEncoding != InputBase64 {
 		args, err = SplitInput(d.Input)

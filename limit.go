@@ -46,8 +46,8 @@ func (l Limit) Check() error {
 	return nil
 }
 
-// KeepStarts returns the number of seconds for which Redis must keep the last starts of the key. It is 0 if the limit has no
-// rate. Otherwise, it is a minute longer than the time span of the rate.
+// KeepStarts returns the number of seconds for which Redis must keep the last starts of the key. It is 0 if the limit
+// has no rate. Otherwise, it is a minute longer than the time span of the rate.
 func (l Limit) KeepStarts() int {
 	if l.Starts == 0 {
 		return 0
@@ -131,7 +131,8 @@ func (l Limit) Text() string {
 		parts = append(parts, fmt.Sprintf("at most %d at once", l.AtMost))
 	}
 	if l.Starts > 0 {
-		parts = append(parts, fmt.Sprintf("at most %d starts in %s s", l.Starts, strconv.FormatFloat(float64(l.Per), 'f', -1, 64)))
+		parts = append(parts, fmt.Sprintf("at most %d starts in %s s", l.Starts, strconv.FormatFloat(float64(l.Per),
+			'f', -1, 64)))
 	}
 	return strings.Join(parts, ", ")
 }

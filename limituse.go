@@ -11,25 +11,26 @@ type LimitUse struct {
 	Running int // tasks of the key with a claim
 	Waiting int // tasks that wait because of the limit
 
-	// Free is the number of rounds that may start now under the rate. NextStart is the time from which one more may start.
+	// Free is the number of rounds that may start now under the rate. NextStart is the time from which one more may
+	// start.
 	Free      int
 	NextStart Time
 
-	// Returned and Unclaimed count the tasks that the server has returned to their queues, but no worker has claimed yet.
-	// Unclaimed counts those that were returned longer than [ReturnPatience] ago, and Returned the others.
+	// Returned and Unclaimed count the tasks that the server has returned to their queues, but no worker has claimed
+	// yet. Unclaimed counts those that were returned longer than [ReturnPatience] ago, and Returned the others.
 	Returned, Unclaimed int
 	Unserved            []string // the partitions of the first tasks that Unclaimed counts: they may have no workers
 
 	Now Time
 }
 
-// ReturnPatience is the time in which workers should claim a returned task. After this time, the task does not keep other
-// tasks waiting, because its queue may have no workers.
+// ReturnPatience is the time in which workers should claim a returned task. After this time, the task does not keep
+// other tasks waiting, because its queue may have no workers.
 const ReturnPatience = Seconds(10)
 
-// LimitRecheck is the longest time between two checks of a key whose tasks wait. When a task of the key leaves the state
-// running, or the limit changes, the server checks the key at once. The other checks find tasks that no longer run but still
-// count, and returned tasks that no worker has claimed.
+// LimitRecheck is the longest time between two checks of a key whose tasks wait. When a task of the key leaves the
+// state running, or the limit changes, the server checks the key at once. The other checks find tasks that no longer
+// run but still count, and returned tasks that no worker has claimed.
 const LimitRecheck = ReturnPatience
 
 // Room returns the number of tasks that may start now.
@@ -47,8 +48,8 @@ func (u LimitUse) Room() int {
 	return room
 }
 
-// Return returns how many waiting tasks may return to their queues because the limit has room, and when the server must check
-// the key again. Tasks that were returned lately use the room until workers claim them.
+// Return returns how many waiting tasks may return to their queues because the limit has room, and when the server must
+// check the key again. Tasks that were returned lately use the room until workers claim them.
 func (u LimitUse) Return() (n int, next Time) {
 	next = u.Now.Add(LimitRecheck)
 	n = min(max(0, u.Room()-u.Returned), u.Waiting)
@@ -76,16 +77,18 @@ type LimitChoice struct {
 	More    bool // the server must read the next waiting tasks at once: the limit has room for some of them
 }
 
-// manyUnclaimed is the number of unclaimed tasks from which the number of tasks in Passed grows no more. It is the number of
-// tasks that the server moves in one call.
+// manyUnclaimed is the number of unclaimed tasks from which the number of tasks in Passed grows no more. It is the
+// number of tasks that the server moves in one call.
 const manyUnclaimed = 500
 
-// Choose chooses the tasks that return, from the first waiting tasks of the key in their order. At most n tasks use room.
+// Choose chooses the tasks that return, from the first waiting tasks of the key in their order. At most n tasks use
+// room.
 //
-// The tasks of a partition without workers must not delay the tasks behind them. So each call also returns up to Unclaimed of
-// these tasks, and they use no room. This doubles the number of unclaimed tasks each time. So even a million of them do not
-// delay the other tasks for long. If the workers of the partition are only busy, a few tasks too many return. The tasks of all
-// other partitions return only if the limit has room. Otherwise, claims would make them wait again.
+// The tasks of a partition without workers must not delay the tasks behind them. So each call also returns up to
+// Unclaimed of these tasks, and they use no room. This doubles the number of unclaimed tasks each time. So even a
+// million of them do not delay the other tasks for long. If the workers of the partition are only busy, a few tasks too
+// many return. The tasks of all other partitions return only if the limit has room. Otherwise, claims would make them
+// wait again.
 func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) {
 	left := u.Unclaimed
 	for _, t := range waiting {

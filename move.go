@@ -26,24 +26,25 @@ type Move struct {
 	Stamp   []Stamp  // properties that get a time, which Redis computes
 	Clear   []string // properties to delete
 	Updates bool     // whether the Move deletes the task's updates, and Redis then stores the task in less memory
-	Unique  string   // the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
-	Limit   string   // the limit key of the task, if the Move leaves or enters the state running; otherwise ""
-	Group   string   // the group of the task; Redis also updates the group's index
-	Queue   string   // the queue of the task; "" if it has none
-	Score   Moment   // the score in the new list
-	NextDue Moment   // when the server must check the task next
-	Note    string   // the line for the task's log
+	// the unique key that the task takes when it is reopened, or gives back when it is removed; "" if there is none
+	Unique  string
+	Limit   string // the limit key of the task, if the Move leaves or enters the state running; otherwise ""
+	Group   string // the group of the task; Redis also updates the group's index
+	Queue   string // the queue of the task; "" if it has none
+	Score   Moment // the score in the new list
+	NextDue Moment // when the server must check the task next
+	Note    string // the line for the task's log
 
-	// What is counted of the Move (docs/metrics.md). The time Opened is that of the opening of a task that the Move ends, and
-	// Ended is the time of its end; 0 if unknown.
+	// What is counted of the Move (docs/metrics.md). The time Opened is that of the opening of a task that the Move
+	// ends, and Ended is the time of its end; 0 if unknown.
 	Ran           Seconds // the run time of the round's program; 0 if the Move reports none
 	Opened, Ended Time
 
 	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
 
-// Ends reports whether the Move ends the task, so that only a user can reopen it. A repair may put back a task whose end is known
-// to nobody.
+// Ends reports whether the Move ends the task, so that only a user can reopen it. A repair may put back a task whose
+// end is known to nobody.
 func (m *Move) Ends() bool { return m.To.Settled() || m.Repair && m.To.Finished() }
 
 // Removes reports whether the Move removes the task.
@@ -65,8 +66,8 @@ type Stamp struct {
 	At   Moment
 }
 
-// A Moment is a time that Redis computes when it carries out a Move: the current time plus After. The result is at least
-// Min. If Max is not 0, the result is at most Max.
+// A Moment is a time that Redis computes when it carries out a Move: the current time plus After. The result is at
+// least Min. If Max is not 0, the result is at most Max.
 type Moment struct {
 	After    Seconds
 	Min, Max Time
@@ -163,21 +164,25 @@ func (t *Task) counter(c Counter) int {
 	}
 }
 
-// PutOff returns a Move that makes the task of this Move due later. The server uses it if Redis refuses this Move because unfinished
-// tasks need the task, or because Redis does not know yet whether they do.
+// PutOff returns a Move that makes the task of this Move due later. The server uses it if Redis refuses this Move
+// because unfinished tasks need the task, or because Redis does not know yet whether they do.
 func (m *Move) PutOff(known bool) Move {
 	pause := unlinkedPause
 	if known {
 		pause = neededPause
 	}
 	return Move{
-		ID: m.ID, Verb: VerbReschedule, From: m.From, Round: m.Round, Next: m.Round, Due: m.Due, NextDue: Moment{After: pause},
+		ID: m.ID, Verb: VerbReschedule, From: m.From, Round: m.Round, Next: m.Round, Due: m.Due,
+		NextDue: Moment{After: pause},
 	}
 }
 
 // Reschedule returns a Move that makes the task due at the given time.
 func (t *Task) Reschedule(at Time) Move {
-	return Move{ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round, NextDue: noEarlierThan(at)}
+	return Move{
+		ID: t.ID, Verb: VerbReschedule, From: t.State, Round: t.Round, Next: t.Round,
+		NextDue: noEarlierThan(at),
+	}
 }
 
 // Require returns a Move that changes nothing, and that requires the task to be unchanged since it was read.
@@ -187,8 +192,9 @@ func (t *Task) Require() Move {
 	return m.IfUnchanged(t)
 }
 
-// IfUnchanged returns the Move with a fence: the task must still have the revision of t. Together with the state and the
-// round, the revision identifies one version of a task. Leases and reports of a running program make no new version.
+// IfUnchanged returns the Move with a fence: the task must still have the revision of t. Together with the state and
+// the round, the revision identifies one version of a task. Leases and reports of a running program make no new
+// version.
 func (m Move) IfUnchanged(t *Task) Move {
 	m.Revision = strconv.Itoa(t.Revision)
 	return m

@@ -15,13 +15,13 @@ type Offer struct {
 	Programs bool         // whether the worker fetches and runs programs, so that it can run tasks with a source
 	Anything bool         // whether the worker has a handler for every program
 
-	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of all groups,
-	// and those without a group.
+	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of
+	// all groups, and those without a group.
 	Group string
 }
 
-// runs reports whether the worker can run a partition's tasks. If handler is "", the worker must fetch programs. Otherwise
-// it needs this handler.
+// runs reports whether the worker can run a partition's tasks. If handler is "", the worker must fetch programs.
+// Otherwise it needs this handler.
 func (o *Offer) runs(handler string) bool {
 	if handler == "" {
 		return o.Programs
@@ -38,8 +38,8 @@ func (o *Offer) PartitionGroup() string { return partOfGroup(o.Group) }
 // A QueueShare is a queue that a worker serves.
 type QueueShare struct {
 	Queue string
-	// Weight is the queue's share of the worker's rounds, compared with the weights of the other queues. If no queue has a
-	// weight above 0, the worker takes a task of a queue only if the queues before it have no due tasks.
+	// Weight is the queue's share of the worker's rounds, compared with the weights of the other queues. If no queue
+	// has a weight above 0, the worker takes a task of a queue only if the queues before it have no due tasks.
 	Weight int
 }
 
@@ -66,7 +66,8 @@ func ParseQueueShare(s string) (QueueShare, error) {
 	}
 	n, err := strconv.Atoi(weight)
 	if err != nil || n < 1 || n > MaxWeight {
-		return q, invalidProperty("queues", "the weight %q of queue %s is not a number from 1 to %d", weight, name, MaxWeight)
+		return q, invalidProperty("queues", "the weight %q of queue %s is not a number from 1 to %d", weight, name,
+			MaxWeight)
 	}
 	q.Weight = n
 	return q, nil
@@ -99,13 +100,16 @@ func (o *Offer) Shares() []QueueShare {
 // comes first. A queue without due tasks does not catch up later.
 type Turns struct{ served map[string]float64 }
 
-// Order returns the shares in the order in which the worker serves the queues next. Shares without weights keep their order.
+// Order returns the shares in the order in which the worker serves the queues next. Shares without weights keep their
+// order.
 func (t *Turns) Order(shares []QueueShare) []QueueShare {
 	if !weighted(shares) {
 		return shares
 	}
 	ordered := slices.Clone(shares)
-	slices.SortStableFunc(ordered, func(a, b QueueShare) int { return cmp.Compare(t.served[a.Queue], t.served[b.Queue]) })
+	slices.SortStableFunc(ordered, func(a, b QueueShare) int {
+		return cmp.Compare(t.served[a.Queue], t.served[b.Queue])
+	})
 	return ordered
 }
 

@@ -78,7 +78,8 @@ const MaxRound = 99_999
 // A Hash is a task's hash in Redis: all of its properties, or only the requested ones.
 type Hash map[string]string
 
-// Round returns the number of the current round, from 0 to [MaxRound]. It returns 0 if the number is missing or invalid.
+// Round returns the number of the current round, from 0 to [MaxRound]. It returns 0 if the number is missing or
+// invalid.
 func (h Hash) Round() int {
 	p := parser{h: h}
 	return p.count(fieldRound, 0, MaxRound)
@@ -92,7 +93,8 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	p.properties(&t.Properties)
 	t.Fails, t.Timeouts, t.Losses = p.counter(Fails), p.counter(Timeouts), p.counter(Losses)
 	t.Releases, t.Reopens, t.Revision = p.counter(Releases), p.counter(Reopens), p.counter(Revisions)
-	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), splitLines(h[fieldNotOn]), h[FieldCheckpoint]
+	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), splitLines(h[fieldNotOn]),
+		h[FieldCheckpoint]
 	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
 	t.InputReplaced = h[fieldInputReplaced] != ""
@@ -154,8 +156,8 @@ func (p *parser) time(name string, def Time) Time {
 	return t
 }
 
-// asOriginal returns a time as TDF writes it. Like the original TDF, it accepts blanks around the number, negative numbers, and numbers
-// above the largest time, which mean "inf".
+// asOriginal returns a time as TDF writes it. Like the original TDF, it accepts blanks around the number, negative
+// numbers, and numbers above the largest time, which mean "inf".
 func asOriginal(s string) string {
 	s = strings.TrimSpace(s)
 	f, err := strconv.ParseFloat(s, 64)
@@ -259,8 +261,8 @@ func (r *Round) read(name, value string) {
 	}
 }
 
-// roundProperties read the properties of a round, apart from the times at which it entered its states. A round has few of them, so
-// that it takes less time to look up what it has than each of these names.
+// roundProperties read the properties of a round, apart from the times at which it entered its states. A round has few
+// of them, so that it takes less time to look up what it has than each of these names.
 var roundProperties = map[string]func(r *Round, text string){
 	roundTimeout:       func(r *Round, text string) { r.TimedOutAt = parseStamp(text) },
 	roundFailure:       func(r *Round, text string) { r.FailedAt = parseStamp(text) },

@@ -6,14 +6,14 @@ import (
 	"strings"
 )
 
-// A Partition is the queue, the tags and the handler that a worker must offer to claim a task, and the group of a task with
-// ByGroup. Tasks with the same
-// partition share a part of the open list (docs/lifecycle.md, "Queues").
+// A Partition is the queue, the tags and the handler that a worker must offer to claim a task, and the group of a task
+// with ByGroup. Tasks with the same partition share a part of the open list (docs/lifecycle.md, "Queues").
 type Partition struct {
-	Queue   string   // [DefaultQueue] for tasks without a queue
-	Tags    []string // in alphabetical order
-	Group   string   // the group by which workers for this group find the tasks; "" for all other tasks
-	Handler string   // the program for which the worker must have a handler; "" if the worker must run the task's program
+	Queue string   // [DefaultQueue] for tasks without a queue
+	Tags  []string // in alphabetical order
+	Group string   // the group by which workers for this group find the tasks; "" for all other tasks
+	// the program for which the worker must have a handler; "" if the worker must run the task's program
+	Handler string
 }
 
 // DefaultPartition is the name of the partition of tasks with no queue, no tags and no handler.

@@ -16,8 +16,8 @@ type Pausable struct {
 	Queue string // [DefaultQueue] is the queue of the tasks without a queue
 	Group string
 
-	// Failures is 0 for a pause that holds now. Otherwise a server pauses the group as soon as this number of its tasks have
-	// failed or timed out. Archived tasks do not count.
+	// Failures is 0 for a pause that holds now. Otherwise a server pauses the group as soon as this number of its tasks
+	// have failed or timed out. Archived tasks do not count.
 	Failures int
 }
 
@@ -72,7 +72,8 @@ func (p Pausable) Text() string {
 // Check returns a *[PropertyError] if no task can have the queue or the group.
 func (p Pausable) Check() error {
 	if p.Failures < 0 || p.Failures > 0 && (p.Group == "" || p.Queue != "") {
-		return invalidProperty(fieldGroup, "a pause after %d failures needs a group, and a number from 1 up", p.Failures)
+		return invalidProperty(fieldGroup, "a pause after %d failures needs a group, and a number from 1 up",
+			p.Failures)
 	}
 	if p.Queue != "" {
 		return CheckLabel(FieldQueue, p.Queue)

@@ -91,8 +91,8 @@ func plainText(data []byte) (string, bool) {
 	return string(text), !slices.ContainsFunc(text, special) && utf8.Valid(text)
 }
 
-// Value returns the value of the property for JSON: a text, a number, a list of texts, or nil if there is none. Times are RFC 3339 texts, and spans
-// are numbers of seconds. A time or span without a limit is "inf".
+// Value returns the value of the property for JSON: a text, a number, a list of texts, or nil if there is none. Times
+// are RFC 3339 texts, and spans are numbers of seconds. A time or span without a limit is "inf".
 func (p *Property) Value(d *Properties) any { return p.value(d) }
 
 // setJSON stores a value from JSON. If it is invalid, setJSON returns a *[PropertyError].
@@ -122,9 +122,9 @@ func (d Definition) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// UnmarshalJSON reads an object whose members have the names of properties; the name of the group is campaign. A time is an RFC
-// 3339 text, and a span a number of seconds; "inf" means no limit (docs/tdf.md, "JSON"). For an invalid value or an unknown
-// property, the error is a *[PropertyError]. A property that is null is not set.
+// UnmarshalJSON reads an object whose members have the names of properties; the name of the group is campaign. A time
+// is an RFC 3339 text, and a span a number of seconds; "inf" means no limit (docs/tdf.md, "JSON"). For an invalid value
+// or an unknown property, the error is a *[PropertyError]. A property that is null is not set.
 func (d *Definition) UnmarshalJSON(data []byte) error {
 	return readMembers(data, func(p *Property, scratch *Properties) error {
 		p.defined(scratch, d)
@@ -138,7 +138,9 @@ func (d *Definition) dependencies() map[string]**Dependencies {
 
 // MarshalJSON returns an object with the new values, in the form of a [Definition].
 func (c Changes) MarshalJSON() ([]byte, error) {
-	return json.Marshal(memberOf(func(p *Property, scratch *Properties) bool { return p.change != nil && p.change(scratch, &c) }))
+	return json.Marshal(memberOf(func(p *Property, scratch *Properties) bool {
+		return p.change != nil && p.change(scratch, &c)
+	}))
 }
 
 // UnmarshalJSON reads new values, as [Definition.UnmarshalJSON] does. A property that cannot change is an error.

@@ -12,7 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// A rowOf makes a [Property]. P is the type of its values in [Properties], and S their type in [Definition] and [Changes].
+// A rowOf makes a [Property]. P is the type of its values in [Properties], and S their type in [Definition] and
+// [Changes].
 type rowOf[P, S any] struct {
 	name, json      string // json is the name in JSON, if it differs
 	meaning, help   string
@@ -26,8 +27,8 @@ type rowOf[P, S any] struct {
 	change          func(*Changes) **S    // nil if the property cannot change
 }
 
-// A kind describes values. The functions parse and parseJSON return false for an invalid text, and check returns an error for an
-// invalid value.
+// A kind describes values. The functions parse and parseJSON return false for an invalid text, and check returns an
+// error for an invalid value.
 type kind[P, S any] struct {
 	unit      Unit
 	want      string
@@ -95,9 +96,11 @@ func (r rowOf[P, S]) definition() (func(*Properties, *Definition) bool, func(*Pr
 	return define, func(d *Properties, to *Definition) { *in(to) = is.public(*at(d)) }
 }
 
-// settings returns two functions for a field that is a pointer, in a struct of type D: one stores its value as a property, and the
-// other one does the opposite.
-func settings[D, P, S any](in func(*D) **S, at func(*Properties) *P, is kind[P, S]) (func(*Properties, *D) bool, func(*Properties, *D)) {
+// settings returns two functions for a field that is a pointer, in a struct of type D: one stores its value as a
+// property, and the other one does the opposite.
+func settings[D, P, S any](in func(*D) **S, at func(*Properties) *P, is kind[P, S]) (func(*Properties, *D) bool,
+	func(*Properties, *D),
+) {
 	set := func(d *Properties, from *D) bool {
 		v := *in(from)
 		if v != nil {
@@ -108,8 +111,11 @@ func settings[D, P, S any](in func(*D) **S, at func(*Properties) *P, is kind[P, 
 	return set, func(d *Properties, to *D) { *in(to) = new(is.public(*at(d))) }
 }
 
-// numeric makes a kind of values between bounds. A text outside of them is invalid, so that the property keeps its default.
-func numeric[P cmp.Ordered, S comparable](want string, parse func(string) (P, error), format func(P) string, valid func(P) bool, public func(P) S, stored func(S) P) kind[P, S] {
+// numeric makes a kind of values between bounds. A text outside of them is invalid, so that the property keeps its
+// default.
+func numeric[P cmp.Ordered, S comparable](want string, parse func(string) (P, error), format func(P) string,
+	valid func(P) bool, public func(P) S, stored func(S) P,
+) kind[P, S] {
 	read := func(text string) (P, bool) {
 		v, err := parse(text)
 		return v, err == nil && valid(v)
@@ -245,9 +251,12 @@ func textual[T ~string](want string, check func(name string, s T) error, valid f
 	}
 }
 
-// label is the kind of a name that is part of a task's place. An invalid name is not stored, because no claim would find the place.
+// label is the kind of a name that is part of a task's place. An invalid name is not stored, because no claim would
+// find the place.
 func label() kind[string, string] {
-	k := textual("the name of a queue, of letters, digits and . _ - / @", checkQueue, func(s string) bool { return checkQueue("", s) == nil })
+	k := textual("the name of a queue, of letters, digits and . _ - / @", checkQueue, func(s string) bool {
+		return checkQueue("", s) == nil
+	})
 	k.why = checkQueue
 	return k
 }
@@ -289,8 +298,9 @@ func tags() kind[[]string, []string] {
 	valid := func(all []string) bool { return checkTags("", all) == nil }
 	return kind[[]string, []string]{
 		want:  fmt.Sprintf("up to %d tags, separated by commas", MaxTags),
-		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags, equal: slices.Equal[[]string],
-		why: func(name, text string) error { return checkTags(name, SplitTags(text)) },
+		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags,
+		equal: slices.Equal[[]string],
+		why:   func(name, text string) error { return checkTags(name, SplitTags(text)) },
 		parse: func(s string) ([]string, bool) {
 			all := SplitTags(s)
 			return all, valid(all)

@@ -15,8 +15,9 @@ type Property struct {
 	JSON    string // the name of the member in JSON
 	Want    string // describes the valid values, as in "a number from 1 to 1000"
 	Meaning string // the description in docs/configuration.md; "" if a file cannot set a default for the property
-	Help    string // the text of the flag in tdf open, tdf set and tdf retry; "" if these commands have no such flag, or a special one
-	Unit    Unit
+	// the text of the flag in tdf open, tdf set and tdf retry; "" if these commands have no such flag, or a special one
+	Help string
+	Unit Unit
 
 	InLists bool   // lists of tasks show the property, and not only tdf show
 	Always  bool   // tdf shows the property even if it has its default value
@@ -32,8 +33,8 @@ type Property struct {
 	isUsual  func(d *Properties) bool   // whether the property has its default value
 	check    func(d *Properties) error  // a *[PropertyError] for an invalid value
 
-	// define stores the value of a definition, and reports whether it has one. defined does the opposite. change and changed do
-	// the same with Changes; they are nil if the property cannot change.
+	// define stores the value of a definition, and reports whether it has one. defined does the opposite. change and
+	// changed do the same with Changes; they are nil if the property cannot change.
 	define  func(d *Properties, from *Definition) bool
 	defined func(d *Properties, to *Definition)
 	change  func(d *Properties, from *Changes) bool
@@ -85,9 +86,10 @@ const (
 	fieldGenerations   = "generations"
 )
 
-// PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are parsed,
-// written, checked and changed by this table. The keys of [task_defaults], the flags of tdf and the members of JSON come from
-// it, too. Redis searches a small hash from its beginning, so the properties that are read most often come first.
+// PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are
+// parsed, written, checked and changed by this table. The keys of [task_defaults], the flags of tdf and the members of
+// JSON come from it, too. Redis searches a small hash from its beginning, so the properties that are read most often
+// come first.
 var PropertyTable = []Property{
 	rowOf[Time, time.Time]{
 		name: fieldStartAfter, original: true, is: moment(bounds{}),
@@ -130,7 +132,8 @@ var PropertyTable = []Property{
 		change:  func(c *Changes) **int { return &c.MaxTimeouts },
 	}.property(),
 	rowOf[string, string]{
-		name: fieldProgram, original: true, inLists: true, always: true, is: text("the name of the program's directory on a worker", checkProgram),
+		name: fieldProgram, original: true, inLists: true, always: true,
+		is:     text("the name of the program's directory on a worker", checkProgram),
 		at:     func(d *Properties) *string { return &d.Program },
 		value:  func(d *Definition) *string { return &d.Program },
 		change: func(c *Changes) **string { return &c.Program },
@@ -149,11 +152,13 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[InputEncoding, InputEncoding]{
 		name: fieldInputEncoding, inLists: true, is: choice(InputWords, InputBase64),
-		meaning: "What the input is: the arguments of run.sh (`words`), or any bytes in base64 (`base64`), which the program finds in the file `$TDF_DIR/input`.",
-		help:    "`CODE` base64 if --input has any bytes in base64, for the file $TDF_DIR/input (default: words, the arguments of run.sh)",
-		at:      func(d *Properties) *InputEncoding { return &d.InputEncoding },
-		value:   func(d *Definition) *InputEncoding { return &d.InputEncoding },
-		change:  func(c *Changes) **InputEncoding { return &c.InputEncoding },
+		meaning: "What the input is: the arguments of run.sh (`words`), or any bytes in base64 (`base64`), which " +
+			"the program finds in the file `$TDF_DIR/input`.",
+		help: "`CODE` base64 if --input has any bytes in base64, for the file $TDF_DIR/input (default: words, " +
+			"the arguments of run.sh)",
+		at:     func(d *Properties) *InputEncoding { return &d.InputEncoding },
+		value:  func(d *Definition) *InputEncoding { return &d.InputEncoding },
+		change: func(c *Changes) **InputEncoding { return &c.InputEncoding },
 	}.property(),
 	rowOf[int, int]{
 		name: fieldMaxLosses, always: true, is: count(0, MaxCount),
@@ -165,23 +170,28 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[int, int]{
 		name: fieldMaxAttempts, is: count(0, MaxCount),
-		meaning: "How many rounds may fail, time out or be lost, all together, before the task ends. 0 means that only `max_fails`, `max_timeouts` and `max_losses` count.",
-		help:    "`N` number of rounds that may fail, time out or be lost, all together, before the task ends; 0 for no limit",
+		meaning: "How many rounds may fail, time out or be lost, all together, before the task ends. 0 means that " +
+			"only `max_fails`, `max_timeouts` and `max_losses` count.",
+		help: "`N` number of rounds that may fail, time out or be lost, all together, before the task ends; 0 " +
+			"for no limit",
 		at:      func(d *Properties) *int { return &d.MaxAttempts },
 		setting: func(d *Definition) **int { return &d.MaxAttempts },
 		change:  func(c *Changes) **int { return &c.MaxAttempts },
 	}.property(),
 	rowOf[Time, time.Time]{
 		name: fieldClaimBefore, is: moment(bounds{inf: true}),
-		meaning: "If no worker has claimed the task by this time, it expires. A running task goes on. `inf` means no limit.",
-		help:    "`TIME` time at which a task that no worker has claimed expires, in a format of --start-after, or inf for never",
-		at:      func(d *Properties) *Time { return &d.ClaimBefore },
-		value:   func(d *Definition) *time.Time { return &d.ClaimBefore },
-		change:  func(c *Changes) **time.Time { return &c.ClaimBefore },
+		meaning: "If no worker has claimed the task by this time, it expires. A running task goes on. `inf` means " +
+			"no limit.",
+		help: "`TIME` time at which a task that no worker has claimed expires, in a format of --start-after, or " +
+			"inf for never",
+		at:     func(d *Properties) *Time { return &d.ClaimBefore },
+		value:  func(d *Definition) *time.Time { return &d.ClaimBefore },
+		change: func(c *Changes) **time.Time { return &c.ClaimBefore },
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldBackoff, is: span(bounds{most: MaxBackoff}),
-		meaning: "How long the task waits before it runs again after its first failed or timed out round. 0 means no wait.",
+		meaning: "How long the task waits before it runs again after its first failed or timed out round. 0 means " +
+			"no wait.",
 		help:    "`SPAN` wait after the first failed or timed-out round: 30 (seconds), 30s, 5m, or 0",
 		at:      func(d *Properties) *Seconds { return &d.Backoff },
 		setting: func(d *Definition) **time.Duration { return &d.Backoff },
@@ -205,7 +215,8 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldKeepFinished, is: span(bounds{above: true, inf: true}),
-		meaning: "How long a finished task stays in Redis if no manager archives it. Then the server removes it, with its outputs. `inf` means no limit.",
+		meaning: "How long a finished task stays in Redis if no manager archives it. Then the server removes it, " +
+			"with its outputs. `inf` means no limit.",
 		help:    "`SPAN` how long the finished task stays in Redis if it is not archived: 3600, 12h, 7d, or inf",
 		at:      func(d *Properties) *Seconds { return &d.KeepFinished },
 		setting: func(d *Definition) **time.Duration { return &d.KeepFinished },
@@ -213,7 +224,8 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldKeepArchived, is: span(bounds{inf: true}),
-		meaning: "How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` means no limit.",
+		meaning: "How long an archived task stays in Redis. Then the server removes it, with its outputs. `inf` " +
+			"means no limit.",
 		help:    "`SPAN` how long the archived task stays in Redis, or inf",
 		at:      func(d *Properties) *Seconds { return &d.KeepArchived },
 		setting: func(d *Definition) **time.Duration { return &d.KeepArchived },
@@ -221,7 +233,8 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldKeepOutputs, is: span(bounds{above: true, inf: true}),
-		meaning: "How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest of the task stays. `inf` means no limit.",
+		meaning: "How long the outputs of a finished task stay in Redis. Then the server removes them, and the rest " +
+			"of the task stays. `inf` means no limit.",
 		help:    "`SPAN` how long the outputs of the finished task stay in Redis, or inf",
 		at:      func(d *Properties) *Seconds { return &d.KeepOutputs },
 		setting: func(d *Definition) **time.Duration { return &d.KeepOutputs },
@@ -240,11 +253,12 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[string, string]{
 		name: FieldQueue, inLists: true, is: label(),
-		meaning: "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of the workers without `queues`.",
-		help:    "`NAME` queue of the task: only workers that serve the queue claim it (default: default)",
-		at:      func(d *Properties) *string { return &d.Queue },
-		value:   func(d *Definition) *string { return &d.Queue },
-		change:  func(c *Changes) **string { return &c.Queue },
+		meaning: "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of " +
+			"the workers without `queues`.",
+		help:   "`NAME` queue of the task: only workers that serve the queue claim it (default: default)",
+		at:     func(d *Properties) *string { return &d.Queue },
+		value:  func(d *Definition) *string { return &d.Queue },
+		change: func(c *Changes) **string { return &c.Queue },
 	}.property(),
 	rowOf[int, int]{
 		name: fieldPriority, inLists: true, is: count(math.MinInt32, math.MaxInt32),
@@ -264,11 +278,12 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[string, string]{
 		name: fieldLimitKey, inLists: true, is: text(nameWant, checkName),
-		meaning: "The name of something that the task needs, such as a database. `tdf limit` limits how many tasks of a key run at once. Empty means no key.",
-		help:    "`KEY` what the task needs, such as a database: tdf limit sets how many tasks of a key run at once",
-		at:      func(d *Properties) *string { return &d.LimitKey },
-		value:   func(d *Definition) *string { return &d.LimitKey },
-		change:  func(c *Changes) **string { return &c.LimitKey },
+		meaning: "The name of something that the task needs, such as a database. `tdf limit` limits how many tasks " +
+			"of a key run at once. Empty means no key.",
+		help:   "`KEY` what the task needs, such as a database: tdf limit sets how many tasks of a key run at once",
+		at:     func(d *Properties) *string { return &d.LimitKey },
+		value:  func(d *Definition) *string { return &d.LimitKey },
+		change: func(c *Changes) **string { return &c.LimitKey },
 	}.property(),
 	rowOf[string, string]{
 		name: fieldGroup, json: "campaign", inLists: true, is: text(nameWant, checkName),
@@ -278,11 +293,12 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[bool, bool]{
 		name: fieldByGroup, is: yesOrNo(),
-		meaning: "Whether workers with the key `group` can claim the task, if this is its group. Other workers claim it in any case.",
-		help:    "`YES` yes lets workers for this campaign alone (their key group) claim the task, too (default: no)",
-		at:      func(d *Properties) *bool { return &d.ByGroup },
-		value:   func(d *Definition) *bool { return &d.ByGroup },
-		change:  func(c *Changes) **bool { return &c.ByGroup },
+		meaning: "Whether workers with the key `group` can claim the task, if this is its group. Other workers " +
+			"claim it in any case.",
+		help:   "`YES` yes lets workers for this campaign alone (their key group) claim the task, too (default: no)",
+		at:     func(d *Properties) *bool { return &d.ByGroup },
+		value:  func(d *Definition) *bool { return &d.ByGroup },
+		change: func(c *Changes) **bool { return &c.ByGroup },
 	}.property(),
 	rowOf[string, string]{
 		name: fieldMeta, inLists: true, is: text(fmt.Sprintf("text of up to %d bytes", MaxMeta), checkMeta),
@@ -304,15 +320,18 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[FailOn, FailOn]{
 		name: fieldFailOn, always: true, is: choice(FailOnStderr, FailOnExit, FailOnAny),
-		meaning: "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. With `exit`, an exit status other than 0 is a failure. With `any`, both are failures. Without this key, `tdf` and the HTTP API open tasks with `exit`.",
-		help:    "`RULE` rule by which a round fails: stderr, exit or any",
-		at:      func(d *Properties) *FailOn { return &d.FailOn },
-		value:   func(d *Definition) *FailOn { return &d.FailOn },
-		change:  func(c *Changes) **FailOn { return &c.FailOn },
+		meaning: "The rule that decides whether a round failed. With `stderr`, any text on stderr is a failure. " +
+			"With `exit`, an exit status other than 0 is a failure. With `any`, both are failures. Without this " +
+			"key, `tdf` and the HTTP API open tasks with `exit`.",
+		help:   "`RULE` rule by which a round fails: stderr, exit or any",
+		at:     func(d *Properties) *FailOn { return &d.FailOn },
+		value:  func(d *Definition) *FailOn { return &d.FailOn },
+		change: func(c *Changes) **FailOn { return &c.FailOn },
 	}.property(),
 	rowOf[int, int]{
 		name: fieldGenerations, is: count(0, MaxCount),
-		meaning: "How many generations of tasks may come from the task: its program may open tasks, whose programs may open tasks, and so on. 0 means that it may open none.",
+		meaning: "How many generations of tasks may come from the task: its program may open tasks, whose programs " +
+			"may open tasks, and so on. 0 means that it may open none.",
 		help:    "`N` number of generations of tasks that may come from the task (default: 1000)",
 		at:      func(d *Properties) *int { return &d.Generations },
 		setting: func(d *Definition) **int { return &d.Generations },
@@ -328,7 +347,8 @@ func (p *Property) invalid(text string) error {
 	return invalidProperty(p.Name, "%q is not %s", text, p.Want)
 }
 
-// Set stores a value from a file or a flag. If the text is invalid, Set changes nothing, and returns a *[PropertyError].
+// Set stores a value from a file or a flag. If the text is invalid, Set changes nothing, and returns a
+// *[PropertyError].
 func (p *Property) Set(d *Properties, text string) error {
 	next := *d
 	if !p.read(&next, text) {
@@ -405,7 +425,8 @@ func (d *Properties) OpenFields(namespace string) []Field {
 // AppendOpenFields appends what OpenFields returns.
 func (d *Properties) AppendOpenFields(fields []Field, namespace string) []Field {
 	fields = append(fields,
-		Field{fieldState, string(Open)}, Field{fieldRound, "0"}, Field{string(Fails), "0"}, Field{string(Timeouts), "0"}, Field{fieldNamespace, namespace})
+		Field{fieldState, string(Open)}, Field{fieldRound, "0"}, Field{string(Fails), "0"},
+		Field{string(Timeouts), "0"}, Field{fieldNamespace, namespace})
 	for i := range PropertyTable {
 		if p := &PropertyTable[i]; p.original || !p.isUsual(d) {
 			fields = append(fields, Field{p.Name, p.text(d)})
@@ -431,10 +452,12 @@ func (d *Properties) Validate() error {
 		}
 	}
 	if d.EndBefore <= d.StartAfter {
-		return invalidProperty(fieldEndBefore, "%v is not after start_after, %v; the task could never run", d.EndBefore, d.StartAfter)
+		return invalidProperty(fieldEndBefore, "%v is not after start_after, %v; the task could never run", d.EndBefore,
+			d.StartAfter)
 	}
 	if d.ClaimBefore <= d.StartAfter {
-		return invalidProperty(fieldClaimBefore, "%v is not after start_after, %v; the task could never run", d.ClaimBefore, d.StartAfter)
+		return invalidProperty(fieldClaimBefore, "%v is not after start_after, %v; the task could never run",
+			d.ClaimBefore, d.StartAfter)
 	}
 	return d.checkDependencies()
 }

@@ -11,27 +11,33 @@ import (
 )
 
 // A Query selects the tasks that meet all of its conditions. A field that is zero sets no condition, so the zero Query
-// selects all tasks. The last run of a task is its current round or, if no worker has claimed that round, the round before.
+// selects all tasks. The last run of a task is its current round or, if no worker has claimed that round, the round
+// before.
 type Query struct {
-	IDs      []int64   `json:"ids,omitempty"`      // tasks with one of these ids
-	States   []State   `json:"states,omitempty"`   // tasks in one of these states
-	Group    string    `json:"group,omitempty"`    // tasks of this group
-	Outcomes []string  `json:"outcomes,omitempty"` // tasks with one of these outcomes
-	Queue    string    `json:"queue,omitempty"`    // tasks of this queue; [DefaultQueue] means the tasks without a queue
-	Owner    string    `json:"owner,omitempty"`    // tasks that the token with this name has opened
-	Program  string    `json:"program,omitempty"`  // tasks of this program; * and ? are wildcards as in path.Match
-	Worker   string    `json:"worker,omitempty"`   // tasks whose last run was on this worker
-	Exit     string    `json:"exit,omitempty"`     // tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
-	Params   []string  `json:"params,omitempty"`   // tasks with all of these parameters, as NAME=VALUE; the value is the text that the program got
-	Input    string    `json:"input,omitempty"`    // tasks whose input contains this text
-	Since    time.Time `json:"since,omitzero"`     // tasks that entered their state at this time or later
-	Before   time.Time `json:"before,omitzero"`    // tasks that entered their state before this time
-	Output   string    `json:"output,omitempty"`   // tasks whose last run printed this text to stdout
-	Error    string    `json:"error,omitempty"`    // tasks whose last run printed this text to stderr
-	Failure  string    `json:"failure,omitempty"`  // tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
+	IDs      []int64  `json:"ids,omitempty"`      // tasks with one of these ids
+	States   []State  `json:"states,omitempty"`   // tasks in one of these states
+	Group    string   `json:"group,omitempty"`    // tasks of this group
+	Outcomes []string `json:"outcomes,omitempty"` // tasks with one of these outcomes
+	// tasks of this queue; [DefaultQueue] means the tasks without a queue
+	Queue   string `json:"queue,omitempty"`
+	Owner   string `json:"owner,omitempty"`   // tasks that the token with this name has opened
+	Program string `json:"program,omitempty"` // tasks of this program; * and ? are wildcards as in path.Match
+	Worker  string `json:"worker,omitempty"`  // tasks whose last run was on this worker
+	// tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
+	Exit string `json:"exit,omitempty"`
+	// tasks with all of these parameters, as NAME=VALUE; the value is the text that the program got
+	Params []string  `json:"params,omitempty"`
+	Input  string    `json:"input,omitempty"`  // tasks whose input contains this text
+	Since  time.Time `json:"since,omitzero"`   // tasks that entered their state at this time or later
+	Before time.Time `json:"before,omitzero"`  // tasks that entered their state before this time
+	Output string    `json:"output,omitempty"` // tasks whose last run printed this text to stdout
+	Error  string    `json:"error,omitempty"`  // tasks whose last run printed this text to stderr
+	// tasks whose last failure belongs to this failure group, given by its id or the beginning of its id
+	Failure string `json:"failure,omitempty"`
 
-	// FailureBy chooses the line of stderr by which failures are grouped, and so what Failure means: "" for the most informative line
-	// (docs/tdf.md, "Watching and reading tasks"), ByFirstLine, ByLastLine, or a regular expression whose first match, or the first group in it, is the line.
+	// FailureBy chooses the line of stderr by which failures are grouped, and so what Failure means: "" for the most
+	// informative line (docs/tdf.md, "Watching and reading tasks"), ByFirstLine, ByLastLine, or a regular expression
+	// whose first match, or the first group in it, is the line.
 	FailureBy string `json:"failure_by,omitempty"`
 
 	Order Order `json:"order,omitempty"`
@@ -95,8 +101,10 @@ func (q *Query) problem() string {
 	if _, err := path.Match(q.Program, ""); err != nil {
 		return fmt.Sprintf("invalid pattern %q for the program: * and ? are wildcards, and each [ needs a ]", q.Program)
 	}
-	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, AnySignal) && (err != nil || strconv.Itoa(int(n)) != q.Exit) {
-		return fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'", q.Exit)
+	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, AnySignal) &&
+		(err != nil || strconv.Itoa(int(n)) != q.Exit) {
+		return fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'",
+			q.Exit)
 	}
 	for _, p := range q.Params {
 		if i := strings.IndexByte(p, '='); i < 1 {
@@ -104,10 +112,12 @@ func (q *Query) problem() string {
 		}
 	}
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > FailureIDLength {
-		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it", q.Failure)
+		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it",
+			q.Failure)
 	}
 	if _, err := regexp.Compile(q.FailureBy); err != nil || len(q.FailureBy) > maxFailureBy {
-		return fmt.Sprintf("invalid rule %.200q for failure groups: want %s, %s, or a regular expression of at most %d bytes", q.FailureBy, ByFirstLine, ByLastLine, maxFailureBy)
+		return fmt.Sprintf("invalid rule %.200q for failure groups: want %s, %s, or a regular expression of at most "+
+			"%d bytes", q.FailureBy, ByFirstLine, ByLastLine, maxFailureBy)
 	}
 	if q.Queue != "" {
 		if err := CheckLabel("queue", q.Queue); err != nil {
@@ -120,10 +130,12 @@ func (q *Query) problem() string {
 		}
 	}
 	if !slices.Contains([]Order{NewestFirst, OldestFirst, ByID}, q.Order) {
-		return fmt.Sprintf("unknown order %.40q: want %s or %s, or no order for the newest tasks first", q.Order, OldestFirst, ByID)
+		return fmt.Sprintf("unknown order %.40q: want %s or %s, or no order for the newest tasks first", q.Order,
+			OldestFirst, ByID)
 	}
 	if !slices.Contains([]Read{ReadSummary, ReadResult, ReadOutput}, q.Read) {
-		return fmt.Sprintf("unknown texts to read %.40q: want %s or %s, or nothing for a summary", q.Read, ReadResult, ReadOutput)
+		return fmt.Sprintf("unknown texts to read %.40q: want %s or %s, or nothing for a summary", q.Read, ReadResult,
+			ReadOutput)
 	}
 	return ""
 }

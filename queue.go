@@ -26,11 +26,13 @@ func CheckLabel(property, s string) error {
 	case !utf8.ValidString(s):
 		return invalidProperty(property, "%q is not valid UTF-8", s)
 	case utf8.RuneCountInString(s) > MaxLabel:
-		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s, utf8.RuneCountInString(s), MaxLabel)
+		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s,
+			utf8.RuneCountInString(s), MaxLabel)
 	}
 	if i := strings.IndexFunc(s, func(r rune) bool { return !inLabel(r) }); i >= 0 {
 		r, _ := utf8.DecodeRuneInString(s[i:])
-		return invalidProperty(property, "%q contains %q; want only letters, digits and the characters . _ - / @", s, string(r))
+		return invalidProperty(property, "%q contains %q; want only letters, digits and the characters . _ - / @", s,
+			string(r))
 	}
 	return nil
 }
@@ -43,9 +45,13 @@ func CheckTag(property, s string) error {
 	case !utf8.ValidString(s):
 		return invalidProperty(property, "%q is not valid UTF-8", s)
 	case utf8.RuneCountInString(s) > MaxTag:
-		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s, utf8.RuneCountInString(s), MaxTag)
-	case strings.ContainsFunc(s, func(r rune) bool { return r == ',' || unicode.IsControl(r) }) || strings.TrimSpace(s) != s:
-		return invalidProperty(property, "%q is no tag; want no commas, no control characters, and no blanks at the ends", s)
+		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s,
+			utf8.RuneCountInString(s), MaxTag)
+	case strings.ContainsFunc(s, func(r rune) bool {
+		return r == ',' || unicode.IsControl(r)
+	}) || strings.TrimSpace(s) != s:
+		return invalidProperty(property,
+			"%q is no tag; want no commas, no control characters, and no blanks at the ends", s)
 	}
 	return nil
 }
@@ -73,8 +79,8 @@ func checkTags(name string, tags []string) error {
 	return nil
 }
 
-// SplitTags returns the tags in a text such as "gpu, ssd", without the blanks around them. Between two commas without a tag, it returns
-// an empty tag, which is invalid.
+// SplitTags returns the tags in a text such as "gpu, ssd", without the blanks around them. Between two commas without a
+// tag, it returns an empty tag, which is invalid.
 func SplitTags(s string) (tags []string) {
 	if strings.TrimSpace(s) == "" {
 		return nil
@@ -90,13 +96,14 @@ func JoinTags(tags []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
 }
 
-// Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task with
-// no queue, no tags, no priority, no handler, no limit key and no claim_before (docs/redis.md, "Open tasks"). Workers of
-// older releases and of the original TDF claim only tasks without a place. So they never claim a task with a limit key or a
-// claim_before, which they do not know.
-// If Apart is set, a task whose program the original TDF cannot fetch also has a place.
+// Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task
+// with no queue, no tags, no priority, no handler, no limit key and no claim_before (docs/redis.md, "Open tasks").
+// Workers of older releases and of the original TDF claim only tasks without a place. So they never claim a task with a
+// limit key or a claim_before, which they do not know. If Apart is set, a task whose program the original TDF cannot
+// fetch also has a place.
 func (d *Properties) Place() string {
-	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || d.ByGroup && d.Group != "" || d.InputEncoding == InputBase64 ||
+	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || d.ByGroup && d.Group != "" ||
+		d.InputEncoding == InputBase64 ||
 		d.Apart && !OriginalFetches(d.Source)
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""

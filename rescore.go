@@ -16,7 +16,8 @@ const scoreSlack = Seconds(10)
 // order.
 func (t *Task) Rescore(score, now Time, i int) (Move, bool) {
 	entered := t.Current().Entered[Open]
-	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) || score <= now.Add(scoreSlack) {
+	if t.State != Open || score <= max(t.StartAfter, min(entered, now).Add(t.putOff())).Add(scoreSlack) ||
+		score <= now.Add(scoreSlack) {
 		return Move{}, false
 	}
 	m, err := t.move(VerbRescore, Open)

@@ -88,10 +88,10 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 }
 
-// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing. For a round in the
-// worker's process, addCost leaves out the values that a reader assumes if they are missing: no CPU time, and no bytes beside
-// an empty text. Such a round is short, and each property costs Redis time. The results of programs always have the same
-// properties, because Redis needs less time for similar results.
+// addCost adds the resource usage of the program. If the program could not be run, addCost adds nothing. For a round in
+// the worker's process, addCost leaves out the values that a reader assumes if they are missing: no CPU time, and no
+// bytes beside an empty text. Such a round is short, and each property costs Redis time. The results of programs always
+// have the same properties, because Redis needs less time for similar results.
 func (m *Move) addCost(r Result, errorText string) {
 	if r.Exit == "" {
 		return

@@ -40,8 +40,8 @@ func (t *Task) EndedAt() Time {
 	return 0
 }
 
-// removeOutputsAt returns the time at which the server removes the outputs of the finished task. It returns Never if they
-// are already removed, or have no limit.
+// removeOutputsAt returns the time at which the server removes the outputs of the finished task. It returns Never if
+// they are already removed, or have no limit.
 func (t *Task) removeOutputsAt() Time {
 	finished := t.EndedAt()
 	if t.OutputsFrom > t.Round || finished == 0 {
@@ -53,7 +53,8 @@ func (t *Task) removeOutputsAt() Time {
 // nextRemoval returns the time at which the server next removes the finished task or its outputs.
 func (t *Task) nextRemoval() Time { return min(t.removeAt(), t.removeOutputsAt()) }
 
-// keepFrom returns when the server must next remove the task or its outputs, for a Move that leads to the finished state to.
+// keepFrom returns when the server must next remove the task or its outputs, for a Move that leads to the finished
+// state to.
 func (t *Task) keepFrom(to State) Moment {
 	at := *t
 	at.State = to

@@ -63,8 +63,9 @@ func (t *Task) isTimedOut(now Time) bool {
 	return now > t.deadline()
 }
 
-// unclaimedMargin is the time between the deadline of a round without a claim and the moment when the server times out the
-// round. A worker of the original TDF ends its program at the deadline, and dies if the server has already ended the round.
+// unclaimedMargin is the time between the deadline of a round without a claim and the moment when the server times out
+// the round. A worker of the original TDF ends its program at the deadline, and dies if the server has already ended
+// the round.
 const unclaimedMargin = Seconds(1)
 
 // TimeoutMargin is the time between the deadline and the moment when the server times out a round whose lease still
@@ -79,9 +80,10 @@ const ServerAbsence = Seconds(5)
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
 func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// SettleResult returns the Move that settles an executed task: the task expires if it was executed after its end_before,
-// and otherwise fails or succeeds. It returns false if the task is in another state, or if its result is not whole. Unlike
-// other decisions, this one depends on no clock and on no grace period, so the one who has stored the result may make it at once.
+// SettleResult returns the Move that settles an executed task: the task expires if it was executed after its
+// end_before, and otherwise fails or succeeds. It returns false if the task is in another state, or if its result is
+// not whole. Unlike other decisions, this one depends on no clock and on no grace period, so the one who has stored the
+// result may make it at once.
 func (t *Task) SettleResult() (Move, bool) {
 	var m Move
 	var err error
@@ -112,9 +114,12 @@ func (t *Task) NextDue(now Time) Time {
 		if t.Current().Claim != "" {
 			return min(t.deadline().Add(TimeoutMargin), t.runningUntil(), t.LeaseUntil)
 		}
-		return min(t.deadline().Add(unclaimedMargin), t.EndBefore, now.Add(recheckInterval)) // a worker of the original TDF has no claim and no lease
+		// a worker of the original TDF has no claim and no lease
+		return min(t.deadline().Add(unclaimedMargin), t.EndBefore, now.Add(recheckInterval))
 	case Executed:
-		return now.Add(1) // a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit repairs the task
+		// a worker of the original TDF may still be writing the result; if the result stays incomplete, the audit
+		// repairs the task
+		return now.Add(1)
 	}
 	if t.State.Finished() {
 		next := t.nextRemoval()
@@ -129,9 +134,9 @@ func (t *Task) NextDue(now Time) Time {
 // recheckInterval is the longest time between two checks of a running task without a lease.
 const recheckInterval = Seconds(60)
 
-// runningUntil returns the time after which a running task expires. It is the task's end_before, unless the worker has reported
-// that the program has ended: only then can the deadline be later than end_before. Until this deadline, the worker ends the
-// processes that the program left behind, and collects the output.
+// runningUntil returns the time after which a running task expires. It is the task's end_before, unless the worker has
+// reported that the program has ended: only then can the deadline be later than end_before. Until this deadline, the
+// worker ends the processes that the program left behind, and collects the output.
 func (t *Task) runningUntil() Time {
 	if t.Current().Claim != "" && t.Deadline < Never {
 		return max(t.EndBefore, t.Deadline)
@@ -146,7 +151,9 @@ func (t *Task) deadline() Time {
 	case r.Claim != "" && t.Deadline > 0:
 		return t.Deadline
 	case r.Entered[Running] == 0:
-		return Never // a worker of the original TDF is still writing its claim; if the claim stays incomplete, the audit repairs the task
+		// a worker of the original TDF is still writing its claim; if the claim stays incomplete, the audit repairs the
+		// task
+		return Never
 	}
 	return max(r.Entered[Running], r.Started).Add(t.Timeout)
 }
@@ -216,7 +223,8 @@ func (t *Task) lose(found State) (Move, error) {
 		default:
 			why = fmt.Sprintf("in round %d, the last one that a task can have", t.Round)
 		}
-		m.setRound(RoundError, fmt.Sprintf("lost with its worker %s; the workers: %s", why, strings.Join(t.lostWorkers(), ", ")))
+		m.setRound(RoundError, fmt.Sprintf("lost with its worker %s; the workers: %s", why,
+			strings.Join(t.lostWorkers(), ", ")))
 	}
 	return m, err
 }
@@ -322,8 +330,8 @@ func (t *Task) Remove() (Move, error) {
 	return m, err
 }
 
-// Replace returns a Move that removes an open task, because its opener has replaced it by another task, or has no more use for it.
-// The error is a *[StateError] if the task is not open, or another error if other tasks need it.
+// Replace returns a Move that removes an open task, because its opener has replaced it by another task, or has no more
+// use for it. The error is a *[StateError] if the task is not open, or another error if other tasks need it.
 func (t *Task) Replace() (Move, error) {
 	if err := t.needed(); err != nil && t.State == Open {
 		return Move{}, err
@@ -352,7 +360,8 @@ func (t *Task) reopen() (Move, error) {
 	m.Unique = t.Unique
 	m.Clear = append(m.Clear, fieldOutcome, fieldNotOn)
 	if t.Ready > 0 {
-		m.Clear = append(m.Clear, fieldReady) // ready still has a value if a round that was put off ended before a worker claimed it
+		// ready still has a value if a round that was put off ended before a worker claimed it
+		m.Clear = append(m.Clear, fieldReady)
 	}
 	m.Note = "reopened by hand"
 	return m, err

@@ -15,16 +15,16 @@ type Settings struct {
 	// there is no limit.
 	MaxTasks int64
 
-	// HighWater is a part of Redis's maxmemory, above 0 and up to 1. While Redis uses more, new tasks wait before they are
-	// opened. With 1, they do not wait: a full Redis refuses them.
+	// HighWater is a part of Redis's maxmemory, above 0 and up to 1. While Redis uses more, new tasks wait before they
+	// are opened. With 1, they do not wait: a full Redis refuses them.
 	HighWater float64
 
-	// OriginalWorkers means that workers of the original TDF work in the namespace. They then find no tasks whose programs they
-	// cannot fetch.
+	// OriginalWorkers means that workers of the original TDF work in the namespace. They then find no tasks whose
+	// programs they cannot fetch.
 	OriginalWorkers bool
 
-	// RoundsOpen means that rounds may open tasks (docs/lifecycle.md, "Tasks that open tasks"). Without it, a round that
-	// wants to open one fails.
+	// RoundsOpen means that rounds may open tasks (docs/lifecycle.md, "Tasks that open tasks"). Without it, a round
+	// that wants to open one fails.
 	RoundsOpen bool
 }
 
@@ -85,7 +85,8 @@ func parseMaxTasks(value string) (int64, error) {
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 1 || n > mostTasks {
-		return 0, fmt.Errorf("invalid value %q for %s: want a number from 1 to %d, or inf", value, SettingMaxTasks, int64(mostTasks))
+		return 0, fmt.Errorf("invalid value %q for %s: want a number from 1 to %d, or inf", value, SettingMaxTasks,
+			int64(mostTasks))
 	}
 	return n, nil
 }
@@ -122,7 +123,8 @@ func (s Settings) OpensWait(m Memory) bool { return s.HighWater < 1 && m.above(s
 // claimWater is a part of Redis's maxmemory. Above it, workers claim no tasks, so that running tasks can be finished.
 const claimWater = 0.95
 
-// ClaimsWait reports whether workers must wait until Redis uses less memory. They claim for at least as long as tasks are opened.
+// ClaimsWait reports whether workers must wait until Redis uses less memory. They claim for at least as long as tasks
+// are opened.
 func (s Settings) ClaimsWait(m Memory) bool { return m.above(max(s.HighWater, claimWater)) }
 
 // A TasksLimitError means that tasks were not opened, because the namespace would have more tasks than its setting
@@ -144,8 +146,10 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
 // the namespace P.
 var namespaceParts = []string{
-	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group", "group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
-	"queue", "returned", "sessions", "starts", "successes", "task", "timeline", "updates", "wake", "worker", "worker_id",
+	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
+	"group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
+	"queue", "returned", "sessions", "starts", "successes", "task", "timeline", "updates", "wake", "worker",
+	"worker_id",
 }
 
 // CollidesWithKeys returns the word in the namespace that makes its keys collide with the keys of another namespace. It

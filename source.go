@@ -171,7 +171,8 @@ func (s Source) withEnding(file string) (Source, error) {
 			return s, nil
 		}
 	}
-	err := fmt.Errorf("unknown ending of %q (expected run.sh, %s)", shorten(path.Base(file)), strings.Join(archiveEndings, ", "))
+	err := fmt.Errorf("unknown ending of %q (expected run.sh, %s)", shorten(path.Base(file)),
+		strings.Join(archiveEndings, ", "))
 	if strings.Contains(file, "#") {
 		err = fmt.Errorf("%w; only #sha256= and 64 hex digits may follow the ending", err)
 	}
@@ -204,20 +205,22 @@ func shorten(s string) string {
 // originalEndings are the endings of the sources from which workers of the original TDF fetch programs.
 var originalEndings = []string{".zip", ".tar", ".tar.gz", ".tar.bz", ".tar.bz2", "/run.sh", ":run.sh"}
 
-// OriginalFetches reports whether workers of the original TDF can fetch a program from the source. They know neither stored programs,
-// nor the endings .tgz, .tar.xz and .tar.zst, nor checksums (docs/redis.md, "Beside the original").
+// OriginalFetches reports whether workers of the original TDF can fetch a program from the source. They know neither
+// stored programs, nor the endings .tgz, .tar.xz and .tar.zst, nor checksums (docs/redis.md, "Beside the original").
 func OriginalFetches(source string) bool {
 	scheme, _, _ := strings.Cut(source, ":")
 	known := scheme == SchemeRsync || scheme == SchemeHTTP || scheme == SchemeHTTPS
-	return known && slices.ContainsFunc(originalEndings, func(ending string) bool { return strings.HasSuffix(source, ending) })
+	return known && slices.ContainsFunc(originalEndings, func(ending string) bool {
+		return strings.HasSuffix(source, ending)
+	})
 }
 
 // ProgramKeep is how long the server keeps a stored program after its last use, if no task names the program.
 const ProgramKeep = Seconds(7 * 24 * 60 * 60)
 
 // UnusedBefore returns the time before which the last use of a removable program lies. The server has begun its last
-// complete walk through all tasks at the time walked. A walk renews the last use of each program that a task names, so a program
-// with an earlier use has no task. It returns 0 if there was no complete walk: then no program is removable.
+// complete walk through all tasks at the time walked. A walk renews the last use of each program that a task names, so
+// a program with an earlier use has no task. It returns 0 if there was no complete walk: then no program is removable.
 func UnusedBefore(now, walked Time) Time {
 	if walked <= 0 {
 		return 0

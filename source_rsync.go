@@ -27,7 +27,8 @@ func splitDaemon(rest string) (host, file string, err error) {
 	host, file, _ = strings.Cut(rest, "/")
 	user, address, found := cutLast(host, "@")
 	if found && (user == "" || strings.Contains(user, ":")) {
-		return "", "", errors.New("rsync takes no password in a URL (set RSYNC_PASSWORD where the worker starts)")
+		return "", "", errors.New(
+			"rsync takes no password in a URL (set RSYNC_PASSWORD where the worker starts, and rsync_password_hosts)")
 	}
 	if !found {
 		address = host
@@ -93,7 +94,8 @@ func isHost(address string) bool {
 	if inside, found := strings.CutPrefix(address, "["); found {
 		inside, port, closed := strings.Cut(inside, "]")
 		ip, err := netip.ParseAddr(inside)
-		return closed && err == nil && ip.Is6() && isName(ip.Zone()) && (port == "" || port[0] == ':' && isName(port[1:]))
+		return closed && err == nil && ip.Is6() && isName(ip.Zone()) && (port == "" || port[0] == ':' &&
+			isName(port[1:]))
 	}
 	name, port, _ := strings.Cut(address, ":")
 	return name != "" && isName(name+port)

@@ -25,7 +25,10 @@ const (
 )
 
 // textNames are the names of the texts in Redis, in the order of the constants above.
-var textNames = []string{fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult, RoundTail}
+var textNames = []string{
+	fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult,
+	RoundTail,
+}
 
 // String returns the names of the texts, separated by commas.
 func (x Texts) String() string {

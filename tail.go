@@ -8,9 +8,11 @@ type Tail struct {
 	TailEnd
 }
 
-// A TailEnd says where the tail of a round ends (docs/redis.md, "A task"), so that readers of several tails know which bytes they have already had.
+// A TailEnd says where the tail of a round ends (docs/redis.md, "A task"), so that readers of several tails know which
+// bytes they have already had.
 type TailEnd struct {
-	All            int64 // in the text of which all tails are parts: stdout and stderr together, in the order in which the worker saw them
+	// in the text of which all tails are parts: stdout and stderr together, in the order in which the worker saw them
+	All            int64
 	Stdout, Stderr int64 // in each of the two as Redis gets them when the round ends; -1 if unknown
 }
 
@@ -23,7 +25,8 @@ func ParseTailEnd(text, tail string) TailEnd {
 	if tail == "" {
 		return e
 	}
-	if n, err := fmt.Sscanf(text, "%d %d %d", &e.All, &e.Stdout, &e.Stderr); n != 3 || err != nil || e.All < int64(len(tail)) {
+	if n, err := fmt.Sscanf(text, "%d %d %d", &e.All, &e.Stdout, &e.Stderr); n != 3 || err != nil ||
+		e.All < int64(len(tail)) {
 		return TailEnd{int64(len(tail)), -1, -1}
 	}
 	return e

@@ -26,12 +26,12 @@ type Task struct {
 	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string
 
-	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of the
-	// input. A change of the meta ends this.
+	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of
+	// the input. A change of the meta ends this.
 	InputReplaced bool
 
-	// OutputsFrom is the first round whose outputs were not removed by keep_outputs. OutputsRemoved is when the server last
-	// removed outputs; 0 if it never did (docs/lifecycle.md, "Retention").
+	// OutputsFrom is the first round whose outputs were not removed by keep_outputs. OutputsRemoved is when the server
+	// last removed outputs; 0 if it never did (docs/lifecycle.md, "Retention").
 	OutputsFrom    int
 	OutputsRemoved Time
 
@@ -40,19 +40,22 @@ type Task struct {
 	Outcome string
 	Log     string // one line per transition: time, component or user, transition
 
-	Ready      Time // score in the open list; 0 if the score is StartAfter or the time when the task became open
-	Deadline   Time // when the current round times out or expires; later than EndBefore only after the end of the program; 0 without a claim
+	Ready Time // score in the open list; 0 if the score is StartAfter or the time when the task became open
+	// when the current round times out or expires; later than EndBefore only after the end of the program; 0 without a
+	// claim
+	Deadline   Time
 	LeaseUntil Time // end of the current claim's lease; 0 without a claim
 
-	// Lease is the length of the current claim's lease: LeaseUntil is never later than now and Lease, unless Redis's clock was
-	// set back. It is 0 without a claim.
+	// Lease is the length of the current claim's lease: LeaseUntil is never later than now and Lease, unless Redis's
+	// clock was set back. It is 0 without a claim.
 	Lease Seconds
 
-	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program changed it.
+	// PlacedIn is the place that Redis stores for the task. It differs from [Properties.Place] if another program
+	// changed it.
 	PlacedIn string
 
-	// Links is the number of the task's dependencies, also if they were not read. HasLinks reports whether it has dependencies, or
-	// other tasks have waited for it.
+	// Links is the number of the task's dependencies, also if they were not read. HasLinks reports whether it has
+	// dependencies, or other tasks have waited for it.
 	Links    int
 	HasLinks bool
 
@@ -77,7 +80,8 @@ type Round struct {
 	TimedOutAt Time           // when the round timed out; 0 if it did not
 	FailedAt   Time           // when the server settled the round as failed; 0 if it did not fail
 	LostAt     Time           // when the server settled the round as lost; 0 if it was not lost
-	Started    Time           // when the program began; set only if the worker had to fetch the program first, otherwise 0
+	// when the program began; set only if the worker had to fetch the program first, otherwise 0
+	Started Time
 
 	Worker string // name of the worker that claimed the round; "" if no worker did
 	Claim  string // random id of the claim; "" if there is no claim, or if a worker of the original TDF made it
@@ -113,8 +117,8 @@ type Round struct {
 
 	FollowUps IDRange // the tasks that its result, or the callback for it, has opened
 
-	// While the task waits for its dependencies: how many of them the server has looked up, how many of these have not ended,
-	// and why a dependency is not met; "" if there is no such dependency.
+	// While the task waits for its dependencies: how many of them the server has looked up, how many of these have not
+	// ended, and why a dependency is not met; "" if there is no such dependency.
 	Linked, Waits int
 	Unmet         string
 
@@ -181,11 +185,12 @@ func (t *Task) LastRun() int {
 
 // mayLackClaim reports whether a task can reach this state and outcome without a claim in the current round.
 func (t *Task) mayLackClaim() bool {
-	return t.State == Open || t.State == Expired || t.State == Archived && (t.Outcome == string(Expired) || t.Outcome == Cancelled)
+	return t.State == Open || t.State == Expired || t.State == Archived && (t.Outcome == string(Expired) ||
+		t.Outcome == Cancelled)
 }
 
-// LastOutput returns the text that the last run ([Task.LastRun]) printed to stdout. It returns "" while the round runs. It
-// panics with an error that wraps [ErrNotRead] if the text was not read.
+// LastOutput returns the text that the last run ([Task.LastRun]) printed to stdout. It returns "" while the round runs.
+// It panics with an error that wraps [ErrNotRead] if the text was not read.
 func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
 
 // LastError returns the text that the last run printed to stderr, or the reason why the program could not be run. It

@@ -13,8 +13,8 @@ import (
 // that a user chooses, such as a task's StartAfter, may come from another clock.
 type Time float64
 
-// Seconds is a span of time. [Forever] is an infinite span. Add spans that may be long as Seconds, and convert only the sum to a
-// [time.Duration], because a sum of Durations overflows after 292 years.
+// Seconds is a span of time. [Forever] is an infinite span. Add spans that may be long as Seconds, and convert only the
+// sum to a [time.Duration], because a sum of Durations overflows after 292 years.
 type Seconds float64
 
 // maxFinite is the largest finite Time and span. As a Time, it lies in the year 5138.

@@ -1,7 +1,7 @@
 package tdf
 
-// An Upkeep is one row of [Upkeeps]: a change of a task that is no transition. It begins no round, and only a repair changes the
-// state of the task.
+// An Upkeep is one row of [Upkeeps]: a change of a task that is no transition. It begins no round, and only a repair
+// changes the state of the task.
 type Upkeep struct {
 	Verb Verb
 	From []State
@@ -12,8 +12,8 @@ type Upkeep struct {
 const (
 	// VerbRepair makes an inconsistent task consistent.
 	VerbRepair Verb = "repair"
-	// VerbReschedule changes only the task's due time. The server uses it after it has checked the task and found nothing to
-	// settle.
+	// VerbReschedule changes only the task's due time. The server uses it after it has checked the task and found
+	// nothing to settle.
 	VerbReschedule Verb = "look"
 	// VerbRequire changes nothing. If the task has changed, Redis refuses this Move, and with it all Moves of its unit.
 	VerbRequire Verb = "require"
@@ -25,8 +25,8 @@ const (
 	VerbReturn Verb = "return"
 )
 
-// Upkeeps is the complete table of changes that are no transitions (docs/lifecycle.md, "Transitions"). Every verb is in this table
-// or in [Transitions]. The scripts make the changes with the verbs hold and return without a [Move].
+// Upkeeps is the complete table of changes that are no transitions (docs/lifecycle.md, "Transitions"). Every verb is in
+// this table or in [Transitions]. The scripts make the changes with the verbs hold and return without a [Move].
 var Upkeeps = []Upkeep{
 	{VerbRepair, States, []Actor{Server, Manager}},
 	{VerbReschedule, States, []Actor{Server}},

@@ -19,9 +19,9 @@ type Variant struct {
 	Empty bool // whether Usual.Text must be missing or empty
 }
 
-// UsualSuccess returns the most frequent kind of task: it has no end_before, no keep_finished, no keep_outputs and no links,
-// and its program has ended in the first round with exit status 0. If fail_on makes stderr a failure, the program also printed nothing to stderr. The Move
-// makes the task succeed.
+// UsualSuccess returns the most frequent kind of task: it has no end_before, no keep_finished, no keep_outputs and no
+// links, and its program has ended in the first round with exit status 0. If fail_on makes stderr a failure, the
+// program also printed nothing to stderr. The Move makes the task succeed.
 func UsualSuccess() Usual {
 	t := Task{Properties: Defaults("", "", ""), State: Executed, Rounds: Rounds{0: {
 		Entered: map[State]Time{Executed: 1}, Claim: "any", Exit: "0", Committed: true,
@@ -29,7 +29,10 @@ func UsualSuccess() Usual {
 	m, _ := t.Settle(1, nil)
 	return Usual{
 		Equal: []Field{
-			{fieldState, string(Executed)}, {fieldRound, "0"}, {fieldEndBefore, t.EndBefore.String()}, {RoundField(0, RoundExit), "0"},
+			{fieldState, string(Executed)},
+			{fieldRound, "0"},
+			{fieldEndBefore, t.EndBefore.String()},
+			{RoundField(0, RoundExit), "0"},
 		},
 		Missing: []string{fieldKeepFinished, fieldKeepOutputs, fieldLinks},
 		Filled:  []string{RoundField(0, RoundClaim)},

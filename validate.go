@@ -29,8 +29,8 @@ func invalidProperty(name, format string, args ...any) error {
 	return &PropertyError{Property: name, Reason: fmt.Sprintf(format, args...)}
 }
 
-// ValidateAll validates the properties of several tasks. The error wraps the *[PropertyError] of the first invalid task, and
-// says which task it is.
+// ValidateAll validates the properties of several tasks. The error wraps the *[PropertyError] of the first invalid
+// task, and says which task it is.
 func ValidateAll(all []Properties) error {
 	for i := range all {
 		if err := all[i].Validate(); err != nil {

@@ -45,7 +45,8 @@ func (t *Task) endOfWait() Time {
 	return t.OpenUntil()
 }
 
-// Unmet returns why a dependency on a task that was finished in this state is not met. It is "" if the task has succeeded.
+// Unmet returns why a dependency on a task that was finished in this state is not met. It is "" if the task has
+// succeeded.
 func Unmet(id int64, ended State) string {
 	if ended == Succeeded {
 		return ""
@@ -56,8 +57,8 @@ func Unmet(id int64, ended State) string {
 // UnmetMissing returns why a dependency on a task is not met if the task does not exist.
 func UnmetMissing(id int64) string { return fmt.Sprintf("task %d does not exist", id) }
 
-// UnmetGroup returns why a dependency on a complete group is not met. It is "" if all tasks of the group have succeeded. The
-// caller passes the number of tasks that did not succeed.
+// UnmetGroup returns why a dependency on a complete group is not met. It is "" if all tasks of the group have
+// succeeded. The caller passes the number of tasks that did not succeed.
 func UnmetGroup(group string, unsuccessful int64) string {
 	switch unsuccessful {
 	case 0:
@@ -68,19 +69,20 @@ func UnmetGroup(group string, unsuccessful int64) string {
 	return fmt.Sprintf("group %q: %d tasks did not succeed", group, unsuccessful)
 }
 
-// neededPause is the time until the server tries again to remove a finished task that unfinished tasks need. unlinkedPause is this
-// time if Redis does not know yet whether unfinished tasks need the task.
+// neededPause is the time until the server tries again to remove a finished task that unfinished tasks need.
+// unlinkedPause is this time if Redis does not know yet whether unfinished tasks need the task.
 const (
 	neededPause   = Seconds(300)
 	unlinkedPause = Seconds(1)
 )
 
 // ErrNeeded is the error of [Task.Remove] if unfinished tasks wait for the task, or may still read its outputs.
-var ErrNeeded = NewError(CodeConflict, "unfinished tasks need it (after); cancel them, or wait until they have finished")
+var ErrNeeded = NewError(CodeConflict,
+	"unfinished tasks need it (after); cancel them, or wait until they have finished")
 
 func (t *Task) needed() error {
 	if t.Dependents == 0 {
 		return nil
 	}
-	return fmt.Errorf("%d %w", t.Dependents, ErrNeeded)
+	return ErrNeeded
 }

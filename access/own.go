@@ -8,7 +8,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A ForbiddenError means that the holder of a token may not do something, although the role of the token allows the call.
+// A ForbiddenError means that the holder of a token may not do something, although the role of the token allows the
+// call.
 type ForbiddenError struct{ Reason string }
 
 func (e *ForbiddenError) Error() string { return e.Reason }
@@ -24,15 +25,17 @@ func (t *Token) Owner() string {
 	return t.Name
 }
 
-// CheckGroup returns a *[ForbiddenError] if the tasks of the group may belong to others. The groups and unique keys of a token's own tasks begin with the name
-// of the token and a slash, so that no token can take the names of another, or wait for its tasks.
+// CheckGroup returns a *[ForbiddenError] if the tasks of the group may belong to others. The groups and unique keys of
+// a token's own tasks begin with the name of the token and a slash, so that no token can take the names of another, or
+// wait for its tasks.
 func (t *Token) CheckGroup(name string) error { return t.checkName("campaign", name) }
 
 func (t *Token) checkName(kind, name string) error {
 	if tdf.OwnsName(t.Owner(), name) {
 		return nil
 	}
-	return &ForbiddenError{fmt.Sprintf("the token %s may use only names that begin with %s/ for a %s, not %.100q", t.Name, t.Name, kind, name)}
+	return &ForbiddenError{fmt.Sprintf("the token %s may use only names that begin with %s/ for a %s, not %.100q",
+		t.Name, t.Name, kind, name)}
 }
 
 // CheckQueue returns a *[ForbiddenError] if the token is not for the queue. The queue "" is [tdf.DefaultQueue].
@@ -43,11 +46,13 @@ func (t *Token) CheckQueue(queue string) error {
 	if len(t.Queues) == 0 || slices.Contains(t.Queues, queue) {
 		return nil
 	}
-	return &ForbiddenError{fmt.Sprintf("the token %s is only for the queues %s, not for %.100q", t.Name, strings.Join(t.Queues, ", "), queue)}
+	return &ForbiddenError{fmt.Sprintf("the token %s is only for the queues %s, not for %.100q", t.Name,
+		strings.Join(t.Queues, ", "), queue)}
 }
 
-// Claim makes a new task belong to the token, if its holder may only see its own tasks. A task without a queue gets the first queue of the token. The error is a
-// *[ForbiddenError]. The caller must check that the tasks in After and AfterAny belong to the token, too.
+// Claim makes a new task belong to the token, if its holder may only see its own tasks. A task without a queue gets the
+// first queue of the token. The error is a *[ForbiddenError]. The caller must check that the tasks in After and
+// AfterAny belong to the token, too.
 func (t *Token) Claim(d *tdf.Definition) error {
 	if len(t.Queues) > 0 && d.Queue == "" {
 		d.Queue = t.Queues[0]

@@ -41,9 +41,15 @@ var roles = []struct {
 	Rights
 }{
 	{Viewer, Rights{See: All, Inspect: true, Text: "sees everything, and changes nothing"}},
-	{Submitter, Rights{See: Own, Change: Own, Open: true, Queues: true, Text: "opens tasks, and sees and changes only the tasks that it has opened"}},
+	{Submitter, Rights{
+		See: Own, Change: Own, Open: true, Queues: true,
+		Text: "opens tasks, and sees and changes only the tasks that it has opened",
+	}},
 	{Worker, Rights{Work: true, Queues: true, Text: "claims tasks, and reports only the results of its own claims"}},
-	{Operator, Rights{See: All, Change: All, Open: true, Work: true, Inspect: true, Operate: true, Text: "may do everything"}},
+	{Operator, Rights{
+		See: All, Change: All, Open: true, Work: true, Inspect: true, Operate: true,
+		Text: "may do everything",
+	}},
 }
 
 // Rights returns the rights of the role. An unknown role has none.

@@ -30,18 +30,21 @@ func (t *Token) Holder() string {
 	return "token " + t.Name
 }
 
-// A Session lets a browser do what a token or a user may do, until it expires. It also ends when its token or user is removed or gets another secret.
+// A Session lets a browser do what a token or a user may do, until it expires. It also ends when its token or user is
+// removed or gets another secret.
 type Session struct {
 	Expires tdf.Time `json:"expires"`
 	Of      []byte   `json:"of"` // the digest of the token
 }
 
-// NewSession returns a session for the holder of a token that expires after life, and the session's secret text for the browser. The time of Redis's clock is now.
+// NewSession returns a session for the holder of a token that expires after life, and the session's secret text for the
+// browser. The time of Redis's clock is now.
 func NewSession(t *Token, now tdf.Time, life time.Duration) (s Session, text string) {
 	return Session{now.Add(tdf.For(life)), t.digest[:]}, strings.Replace(t.Holder(), " ", ".", 1) + "." + rand.Text()
 }
 
-// SessionKey returns the holder of a session, such as "token.NAME", and the digest of its secret text. It returns false if the text is none of [NewSession].
+// SessionKey returns the holder of a session, such as "token.NAME", and the digest of its secret text. It returns false
+// if the text is none of [NewSession].
 func SessionKey(text string) (holder, digest string, ok bool) {
 	last := strings.LastIndexByte(text, '.')
 	kind, name, _ := strings.Cut(text[:max(last, 0)], ".")
@@ -71,8 +74,8 @@ func (s Session) Lets(t *Token, now time.Time) bool {
 	return subtle.ConstantTimeCompare(s.Of, t.digest[:]) == 1 && t.Holds(now) && now.Before(s.Expires.Std())
 }
 
-// User returns the token that stands for a user. The hash of the user's password stands for the secret text of the token, so that another password ends
-// the sessions of the user.
+// User returns the token that stands for a user. The hash of the user's password stands for the secret text of the
+// token, so that another password ends the sessions of the user.
 func User(name string, role Role, hash string) Token {
 	return Token{Name: name, Role: role, User: true, digest: digest(hash)}
 }

@@ -25,9 +25,10 @@ const UseStep = time.Minute
 
 // A Token describes a secret text that stands for a role. It does not contain the text, which only [New] returns.
 type Token struct {
-	Name    string    `json:"name"`
-	Role    Role      `json:"role"`
-	Queues  []string  `json:"queues,omitempty"`  // if empty, all queues; [tdf.DefaultQueue] is the queue of tasks without a queue
+	Name string `json:"name"`
+	Role Role   `json:"role"`
+	// if empty, all queues; [tdf.DefaultQueue] is the queue of tasks without a queue
+	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`           // by Redis's clock, as all times of a token
 	Expires time.Time `json:"expires,omitzero"`  // zero: never
 	LastUse time.Time `json:"last_use,omitzero"` // zero: never used
@@ -54,8 +55,8 @@ var (
 	validName  = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
-// reserved are names that no token or user may have. The campaigns of their tasks would begin with the names of campaigns that contain tasks
-// of all owners (docs/tdf.md, "Tokens").
+// reserved are names that no token or user may have. The campaigns of their tasks would begin with the names of
+// campaigns that contain tasks of all owners (docs/tdf.md, "Tokens").
 var reserved = []string{"skuld", "taskmaster", "taskstore"}
 
 // prefix is the beginning of each token, so that people and scanners recognize a token in a file.
@@ -70,7 +71,8 @@ func (t *Token) Check() error {
 	rights := t.Role.Rights()
 	switch {
 	case !validName().MatchString(t.Name):
-		return &InvalidError{fmt.Sprintf("name %.100q: want 1 to 64 letters, digits, dots, hyphens and underscores, with a letter or a digit first", t.Name)}
+		return &InvalidError{fmt.Sprintf("name %.100q: want 1 to 64 letters, digits, dots, hyphens and underscores, "+
+			"with a letter or a digit first", t.Name)}
 	case slices.Contains(reserved, t.Name):
 		return &InvalidError{fmt.Sprintf("name %q: an interface uses it for campaigns of all tokens", t.Name)}
 	case !t.Role.known():
@@ -90,7 +92,8 @@ func (t *Token) Check() error {
 	return nil
 }
 
-// New gives a token a new secret text, and returns this text. Nobody can read the text again: the token holds only its digest.
+// New gives a token a new secret text, and returns this text. Nobody can read the text again: the token holds only its
+// digest.
 func New(t Token) (Token, string, error) {
 	if err := t.Check(); err != nil {
 		return Token{}, "", err
@@ -116,14 +119,15 @@ func NameIn(text string) string {
 	return rest[:i]
 }
 
-// Accepts reports whether the text is the secret text of the token, and the token has not expired at the given time. How long the comparison takes
-// says nothing about the text.
+// Accepts reports whether the text is the secret text of the token, and the token has not expired at the given time.
+// How long the comparison takes says nothing about the text.
 func (t *Token) Accepts(text string, now time.Time) bool {
 	given := digest(text)
 	return subtle.ConstantTimeCompare(given[:], t.digest[:]) == 1 && t.Holds(now)
 }
 
-// Same reports whether two tokens have the same secret text. A new token with the name of a removed one has another text.
+// Same reports whether two tokens have the same secret text. A new token with the name of a removed one has another
+// text.
 func (t *Token) Same(other *Token) bool { return t.digest == other.digest }
 
 // Holds reports whether the token has not expired at the given time.
@@ -140,7 +144,8 @@ type record struct {
 
 // Text returns the token as Redis holds it, without its name and its last use.
 func (t *Token) Text() string {
-	text, _ := json.Marshal(record{t.Role, t.digest[:], tdf.At(t.Created), tdf.At(t.Expires), t.Queues}) // cannot fail: all times are numbers
+	// cannot fail: all times are numbers
+	text, _ := json.Marshal(record{t.Role, t.digest[:], tdf.At(t.Created), tdf.At(t.Expires), t.Queues})
 	return string(text)
 }
 

@@ -16,8 +16,8 @@ type Admin struct {
 	parts friend.Parts
 }
 
-// New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager is
-// closed.
+// New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager
+// is closed.
 func New(m *manager.Manager) *Admin { return &Admin{m.Internals()} }
 
 func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
@@ -52,7 +52,8 @@ const serverAlive = tdf.Seconds(10)
 // ErrNoServer is the error of Ready if no server is alive.
 var ErrNoServer = tdf.NewError(tdf.CodeUnavailable, "no server has sent a heartbeat within the last 10 s")
 
-// Ready returns nil if tasks can be opened and settled: Redis accepts writes, and a server is alive. If Redis does not answer, Ready waits until ctx ends.
+// Ready returns nil if tasks can be opened and settled: Redis accepts writes, and a server is alive. If Redis does not
+// answer, Ready waits until ctx ends.
 func (a *Admin) Ready(ctx context.Context) error {
 	s := a.redis()
 	if err := s.TryWrite(ctx); err != nil {

@@ -55,9 +55,11 @@ func compareWaiters(a, b waiter) int {
 	return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.group, b.group))
 }
 
-// waitsOf returns what the given tasks and some dependents of the groups wait for. It does the same for some of the tasks for which
-// these tasks wait.
-func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64, awaited []redisstate.AwaitedGroup) (map[waiter][]waiter, error) {
+// waitsOf returns what the given tasks and some dependents of the groups wait for. It does the same for some of the
+// tasks for which these tasks wait.
+func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64,
+	awaited []redisstate.AwaitedGroup,
+) (map[waiter][]waiter, error) {
 	groups := map[int64][]waiter{}
 	for _, g := range awaited {
 		for _, id := range g.Dependents {
@@ -89,8 +91,8 @@ func waitsOf(ctx context.Context, r *redisstate.Store, ids []int64, awaited []re
 	return waits, nil
 }
 
-// addWaits adds the groups and tasks for which a task waits. The task's own group waits for them, too, because it is not complete
-// before the task has finished.
+// addWaits adds the groups and tasks for which a task waits. The task's own group waits for them, too, because it is
+// not complete before the task has finished.
 func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) {
 	all := slices.Clone(groups)
 	for _, id := range t.After {
@@ -102,8 +104,8 @@ func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) 
 	}
 }
 
-// cycleOf returns tasks and groups that wait for each other: each of them waits for the next one, and the last one for the
-// first one. It returns nil if there are none. If there are several cycles, it prefers one that has a group.
+// cycleOf returns tasks and groups that wait for each other: each of them waits for the next one, and the last one for
+// the first one. It returns nil if there are none. If there are several cycles, it prefers one that has a group.
 func cycleOf(waits map[waiter][]waiter) []waiter {
 	done := map[waiter]bool{} // those from which no path leads into a cycle
 	var path []waiter
@@ -151,8 +153,8 @@ func (v *vitals) cycle() (Fact, bool) {
 	return f, true
 }
 
-// waitingTasks reports how many open tasks wait for other tasks and for limits, the groups that must be closed first, and
-// tasks and groups that wait for each other.
+// waitingTasks reports how many open tasks wait for other tasks and for limits, the groups that must be closed first,
+// and tasks and groups that wait for each other.
 func (v *vitals) waitingTasks(d *diagnoses) {
 	limited := 0
 	for _, u := range v.limits {

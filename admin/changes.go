@@ -22,9 +22,10 @@ type Change struct {
 
 // Changes reads which tasks have changed their states, page by page. Only one goroutine may use it.
 //
-// The lists in Redis hold each task once, with the time when it entered its state. So Changes reads what has entered the lists since its
-// last look, and a task that has changed several times in between appears with its last state. An open task appears when workers may
-// claim it. A task may appear twice, but no change of a task is missing, unless the task was removed or Lost is true.
+// The lists in Redis hold each task once, with the time when it entered its state. So Changes reads what has entered
+// the lists since its last look, and a task that has changed several times in between appears with its last state. An
+// open task appears when workers may claim it. A task may appear twice, but no change of a task is missing, unless the
+// task was removed or Lost is true.
 type Changes struct {
 	redis *redisstate.Store
 	from  tdf.Time // all earlier entries are known
@@ -38,8 +39,8 @@ type Changes struct {
 }
 
 const (
-	// changeWindow is how late an entry may come into a list, compared with its score. Scores are times of Redis's clock, but tasks that are opened
-	// together have scores up to a millisecond ahead.
+	// changeWindow is how late an entry may come into a list, compared with its score. Scores are times of Redis's
+	// clock, but tasks that are opened together have scores up to a millisecond ahead.
 	changeWindow = tdf.Seconds(1)
 
 	changesPerPage = 300
@@ -132,7 +133,10 @@ func (c *Changes) read(ctx context.Context, entries []redisstate.ListEntry) ([]C
 	var changes []Change
 	for i, s := range stored {
 		if t := s.Task; t != nil {
-			changes = append(changes, Change{t.ID, t.State, t.Outcome, t.Round, t.Program, t.Group, t.Owner, times[i].Std()})
+			changes = append(changes, Change{
+				t.ID, t.State, t.Outcome, t.Round, t.Program, t.Group, t.Owner,
+				times[i].Std(),
+			})
 		}
 	}
 	return changes, nil

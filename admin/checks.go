@@ -70,11 +70,16 @@ func (c *situation) executed() []Check {
 	r := c.task.Current()
 	if !r.Committed {
 		return []Check{
-			blockedBy("result", FactIncomplete, "the result is incomplete: a worker of the original TDF is still writing the result, or wrote it too late", fix("wait for the server's audit, which repairs the task", StepCheck)),
+			blockedBy("result", FactIncomplete, "the result is incomplete: a worker of the original TDF is still "+
+				"writing the result, or wrote it too late", fix("wait for the server's audit, which repairs the task",
+				StepCheck)),
 			c.serverCheck(),
 		}
 	}
-	return []Check{passed("run", "ended "+c.agoText(r.Entered[tdf.Executed])+": "+listing.HowExited(r)), c.serverCheck()}
+	return []Check{
+		passed("run", "ended "+c.agoText(r.Entered[tdf.Executed])+": "+listing.HowExited(r)),
+		c.serverCheck(),
+	}
 }
 
 // finished returns the checks of a finished task: its outcome, and whether it is archived.
@@ -128,7 +133,8 @@ func cutSaid(text, said string) string {
 
 func (c *situation) definition() Check {
 	if c.wrong != nil {
-		return blockedBy("definition", FactInvalid, "the definition is invalid, so the task will fail: "+c.wrong.Error(), fix("open a task with a valid definition"))
+		return blockedBy("definition", FactInvalid, "the definition is invalid, so the task will fail: "+
+			c.wrong.Error(), fix("open a task with a valid definition"))
 	}
 	return passed("definition", "the definition is valid")
 }
@@ -144,11 +150,14 @@ func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
 	case from >= tdf.Never:
-		return blockedBy("start", FactNeverStarts, "the task never starts (start_after is inf)", fix("change the task's start_after", StepChangeStart))
+		return blockedBy("start", FactNeverStarts, "the task never starts (start_after is inf)",
+			fix("change the task's start_after", StepChangeStart))
 	case c.task.StartAfter > c.at:
-		return blockedBy("start", FactStartAfter, "not before "+c.moment(c.task.StartAfter)+" (start_after)", toWait.or(fix("change the task's start_after", StepChangeStart)))
+		return blockedBy("start", FactStartAfter, "not before "+c.moment(c.task.StartAfter)+" (start_after)",
+			toWait.or(fix("change the task's start_after", StepChangeStart)))
 	case from > c.at:
-		return blockedBy("start", FactBackOff, "not before "+c.moment(from)+": the task waits between two rounds, because of its back-off or because a handler put it off", toWait)
+		return blockedBy("start", FactBackOff, "not before "+c.moment(from)+
+			": the task waits between two rounds, because of its back-off or because a handler put it off", toWait)
 	}
 	return passed("start", "the task may start")
 }
@@ -162,9 +171,11 @@ func (c *situation) end() Check {
 	case end >= tdf.Never:
 		return passed("end", "the task does not expire")
 	case end <= c.at && c.grace.Open > c.at:
-		return blockedBy("end", FactGracePeriod, fmt.Sprintf("%s was %s, but Redis's clock may be wrong: the task does not expire before %s", name, c.moment(end), c.moment(c.grace.Open)), toWait)
+		return blockedBy("end", FactGracePeriod, fmt.Sprintf("%s was %s, but Redis's clock may be wrong: the task "+
+			"does not expire before %s", name, c.moment(end), c.moment(c.grace.Open)), toWait)
 	case end <= c.at:
-		return blockedBy("end", FactExpires, name+" was "+c.moment(end)+": the task will expire", fix("when the task has expired, retry it with a later "+name, StepRetryLater))
+		return blockedBy("end", FactExpires, name+" was "+c.moment(end)+": the task will expire",
+			fix("when the task has expired, retry it with a later "+name, StepRetryLater))
 	default:
 		return passed("end", "the task must be "+goal+" by "+c.moment(end)+" ("+name+")")
 	}
@@ -173,7 +184,8 @@ func (c *situation) end() Check {
 func (c *situation) queue() Check {
 	switch {
 	case !c.place.Listed:
-		return blockedBy("queue", FactUnlisted, "the task is not in the list of open tasks", fix("wait for the server's audit, which adds the task to the list", StepCheck))
+		return blockedBy("queue", FactUnlisted, "the task is not in the list of open tasks",
+			fix("wait for the server's audit, which adds the task to the list", StepCheck))
 	case c.place.Ahead+c.place.Higher == 0:
 		return passed("queue", "the task is the first in the queue")
 	}
@@ -197,8 +209,8 @@ func (c *situation) slow(behind *Check) {
 	}
 }
 
-// aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a higher
-// priority".
+// aheadText says how many tasks workers claim before a task, such as "3 tasks are ahead in the queue, 2 of them with a
+// higher priority".
 func aheadText(q redisstate.QueuePosition) string {
 	text := fmt.Sprintf("%d tasks are ahead in the queue", q.Ahead+q.Higher)
 	if q.Ahead+q.Higher == 1 {
@@ -216,8 +228,8 @@ func aheadText(q redisstate.QueuePosition) string {
 	return fmt.Sprintf("%s, %d of them with a higher priority", text, q.Higher)
 }
 
-// slots counts the slots of the workers that may claim the task: the free slots and all slots. A worker's heartbeat says
-// how many of its slots are free.
+// slots counts the slots of the workers that may claim the task: the free slots and all slots. A worker's heartbeat
+// says how many of its slots are free.
 func (c *situation) slots() (free, all int64) {
 	f := c.matching()
 	n := f.count()
@@ -259,7 +271,8 @@ func (c *situation) freeSlotCheck() Check {
 			if o.fix.Text == "" {
 				continue
 			}
-			fixes = append(fixes, strings.ReplaceAll(o.fix.Text, workerNames, strings.Join(names[:min(len(names), mostNamed)], " ")))
+			fixes = append(fixes, strings.ReplaceAll(o.fix.Text, workerNames,
+				strings.Join(names[:min(len(names), mostNamed)], " ")))
 			check.Fix.Steps = append(check.Fix.Steps, o.fix.Steps...)
 		}
 	}
@@ -283,7 +296,8 @@ var obstacles = []struct {
 	{notOn, fix("start another worker")},
 	{draining, fix("resume "+workerNames, StepResumeWorker)},
 	{stopping, fix("start another worker")},
-	{avoiding, fix("find out why the program fails on these workers; each worker tries a round within a minute", StepShowFailures)},
+	{avoiding, fix("find out why the program fails on these workers; each worker tries a round within a minute",
+		StepShowFailures)},
 	{busy, toStartWorkers},
 }
 
@@ -320,7 +334,9 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 
 // busy reports whether a live worker could run the task if one of its slots were free.
 func (c *situation) busy() bool {
-	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) && c.obstacle(&w) == busy })
+	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool {
+		return w.Alive(c.at) && c.obstacle(&w) == busy
+	})
 }
 
 // holder returns the check of the worker that runs the task.
@@ -331,14 +347,17 @@ func (c *situation) holder() Check {
 		return passed("worker", fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name))
 	}
 	if i < 0 && c.task.Source == "" { // such as a client of the Skuld interface
-		return passed("worker", name+" sends no heartbeats, or the task comes from a dump; the round is lost when the lease runs out")
+		return passed("worker",
+			name+" sends no heartbeats, or the task comes from a dump; the round is lost when the lease runs out")
 	}
 	if i < 0 {
-		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace lately; the task may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace lately; the task "+
+			"may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {
-		return blockedBy("worker", FactSilentWorker, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host, span(c.at.Sub(w.Seen))), fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, fmt.Sprintf("%s on %s has been silent for %s", name, w.Host,
+			span(c.at.Sub(w.Seen))), fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	return passed("worker", fmt.Sprintf("%s on %s is alive", name, w.Host))
 }
@@ -351,9 +370,11 @@ func (c *situation) lease() Check {
 	case t.LeaseUntil > c.at:
 		return passed("lease", "until "+c.moment(t.LeaseUntil))
 	case c.grace.Running > c.at:
-		return blockedBy("lease", FactGracePeriod, fmt.Sprintf("the lease ran out, but Redis was away: no task is lost before %s", c.moment(c.grace.Running)), toWait)
+		return blockedBy("lease", FactGracePeriod, fmt.Sprintf("the lease ran out, but Redis was away: no task is "+
+			"lost before %s", c.moment(c.grace.Running)), toWait)
 	}
-	return blockedBy("lease", FactLeaseOver, "the lease ran out: the server declares the round lost", fix("wait until the server declares the round lost"))
+	return blockedBy("lease", FactLeaseOver, "the lease ran out: the server declares the round lost",
+		fix("wait until the server declares the round lost"))
 }
 
 // run returns the check of the running program. Its text compares the run time with the run times of earlier rounds of
@@ -381,7 +402,8 @@ func (c *situation) run() Check {
 // runText says how long successful runs of the program took.
 func (c *situation) runText() string {
 	if n := len(c.took); n > 0 {
-		return fmt.Sprintf("successful runs of this program took %s (median) and at most %s (%d runs)", span(c.took[n/2]), span(c.took[n-1]), n)
+		return fmt.Sprintf("successful runs of this program took %s (median) and at most %s (%d runs)",
+			span(c.took[n/2]), span(c.took[n-1]), n)
 	}
 	return "the program must end"
 }
@@ -392,7 +414,8 @@ func (c *situation) deadline() Check {
 	case t.Deadline == 0 || t.Deadline >= tdf.Never:
 		return passed("deadline", "the round has no deadline")
 	case t.Deadline < c.at && c.grace.Running > c.at:
-		return blockedBy("deadline", FactGracePeriod, fmt.Sprintf("the deadline has passed, but Redis was away: no round times out before %s", c.moment(c.grace.Running)), toWait)
+		return blockedBy("deadline", FactGracePeriod, fmt.Sprintf("the deadline has passed, but Redis was away: no "+
+			"round times out before %s", c.moment(c.grace.Running)), toWait)
 	case t.Deadline < c.at:
 		return passed("deadline", "the deadline has passed: the round times out")
 	}

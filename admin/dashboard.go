@@ -9,8 +9,9 @@ import (
 // DashboardLife is how long Redis keeps an address of [Admin.SetDashboard].
 const DashboardLife = redisstate.DashboardLife
 
-// SetDashboard stores the origin at which browsers reach the dashboard, such as https://tdf.example.org. If only the browsers of one host reach it, host is
-// the name of this host, else "". The latest call counts, for [DashboardLife]. It is best effort.
+// SetDashboard stores the origin at which browsers reach the dashboard, such as https://tdf.example.org. If only the
+// browsers of one host reach it, host is the name of this host, else "". The latest call counts, for [DashboardLife].
+// It is best effort.
 func (a *Admin) SetDashboard(ctx context.Context, host, origin string) error {
 	return a.redis().SetDashboard(ctx, host, origin)
 }

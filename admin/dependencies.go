@@ -24,11 +24,14 @@ func (c *situation) dependencies() Check {
 	r := c.task.Current()
 	switch {
 	case r.Unmet != "":
-		return blockedBy("dependencies", FactDependencyUnmet, "the task will fail: "+r.Unmet, fix("retry that task together with this one"))
+		return blockedBy("dependencies", FactDependencyUnmet, "the task will fail: "+r.Unmet,
+			fix("retry that task together with this one"))
 	case c.task.MustLink():
-		return blockedBy("dependencies", FactLinking, fmt.Sprintf("the server has looked up %d of %d dependencies", r.Linked, c.task.Links), toWait)
+		return blockedBy("dependencies", FactLinking, fmt.Sprintf("the server has looked up %d of %d dependencies",
+			r.Linked, c.task.Links), toWait)
 	case len(c.pending) == 0:
-		return blockedBy("dependencies", FactUnblocking, "all dependencies have ended, and the server lets the task run soon", toWait)
+		return blockedBy("dependencies", FactUnblocking,
+			"all dependencies have ended, and the server lets the task run soon", toWait)
 	}
 	var names []string
 	toDo := toWait

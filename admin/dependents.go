@@ -24,21 +24,32 @@ type Dependent struct {
 // namedDependents is the largest number of ids in [Dependents], for a task and for its group.
 const namedDependents = 200
 
-// Dependents returns tasks that wait for a task, or for its group: the first ones, of which at most the given number are read. Once the task is finished, no task
-// waits for it any more. If owner is not "", Tasks has only the tasks of this owner.
+// Dependents returns tasks that wait for a task, or for its group: the first ones, of which Tasks has at most the given
+// number. Once the task is finished, no task waits for it any more. If owner is not "", the tasks of others do not
+// exist, and those after the first ones do not count.
 func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, most int) (found Dependents, err error) {
 	all, total, err := a.redis().Awaiting(ctx, t.ID, t.Group, namedDependents)
 	if err != nil {
 		return found, err
 	}
-	found.Total = total
+	var ids []int64
 	for _, w := range all {
-		found.IDs = append(found.IDs, w.ID)
+		ids = append(ids, w.ID)
 	}
-	all = all[:min(len(all), most)]
-	stored, err := a.redis().Read(ctx, found.IDs[:len(all)], redisstate.Want{Fields: redisstate.Facts})
+	read := len(ids)
+	if owner == "" {
+		read, found.IDs, found.Total = min(read, most), ids, total
+	}
+	stored, err := a.redis().Read(ctx, ids[:read], redisstate.Want{Fields: redisstate.Facts})
 	for i, x := range stored {
-		if x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished() && (owner == "" || x.Task.Owner == owner) {
+		if owner != "" {
+			if x.Task == nil || x.Task.Owner != owner {
+				continue
+			}
+			found.IDs, found.Total = append(found.IDs, ids[i]), found.Total+1
+		}
+		waits := x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished()
+		if waits && (owner == "" || len(found.IDs) <= most) {
 			found.Tasks = append(found.Tasks, Dependent{manager.TaskOf(x.Task, false), all[i].Any, all[i].Group})
 		}
 	}

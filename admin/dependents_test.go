@@ -41,7 +41,9 @@ func TestDependents(t *testing.T) {
 	}
 	mustBe("", 10, "2 open false false, 3 open true false, 5 open false true, 3 3 <nil>")
 	mustBe("", 1, "2 open false false, 3 3 <nil>")
-	mustBe("ada", 10, "3 open true false, 3 3 <nil>")
+	mustBe("ada", 10, "3 open true false, 1 1 <nil>")
+	mustBe("ada", 0, "1 1 <nil>")
+	mustBe("eve", 10, "0 0 <nil>")
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(3)...)).OK(t)
 	mustBe("", 10, "2 open false false, 5 open false true, 3 3 <nil>")
 	unknown := &manager.Task{ID: 99}

@@ -19,7 +19,9 @@ func (v *vitals) diagnose() []Diagnosis {
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
-		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings, v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse,
+		v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings,
+		v.tasksLimit, v.memoryLeft, v.memoryWaits,
 	} {
 		look(&d)
 	}
@@ -57,8 +59,9 @@ func (v *vitals) version(d *diagnoses) {
 	switch n, _ := strconv.Atoi(major); {
 	case v.embedded():
 		d.notice("redis", Fact{
-			Code: FactEmbeddedRedis, Text: "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
-			Fix: fix("for real work, run a Redis server (docs/operations.md)"),
+			Code: FactEmbeddedRedis,
+			Text: "this is the embedded Redis: it loses all tasks when it ends, and it does not report its memory",
+			Fix:  fix("for real work, run a Redis server (docs/operations.md)"),
 		})
 	case n < 7:
 		d.problem("redis", Fact{
@@ -77,8 +80,9 @@ func (v *vitals) persistence(d *diagnoses) {
 	before := len(d.all)
 	if v.info["aof_enabled"] == "0" {
 		d.problem("redis", Fact{
-			Code: FactNoAppendOnlyFile, Text: "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
-			Fix: fix("run redis-cli config set appendonly yes, and set the same in redis.conf"),
+			Code: FactNoAppendOnlyFile,
+			Text: "Redis has no append-only file: when it stops, it loses all changes since its last snapshot",
+			Fix:  fix("run redis-cli config set appendonly yes, and set the same in redis.conf"),
 		})
 	}
 	for _, written := range []struct{ status, what string }{
@@ -101,8 +105,9 @@ func (v *vitals) persistence(d *diagnoses) {
 func (v *vitals) eviction(d *diagnoses) {
 	if policy := v.info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		d.problem("redis", Fact{
-			Code: FactEviction, Text: "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is " + policy,
-			Fix: fix("run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf"),
+			Code: FactEviction,
+			Text: "when its memory is full, Redis evicts keys and loses tasks: maxmemory-policy is " + policy,
+			Fix:  fix("run redis-cli config set maxmemory-policy noeviction, and set the same in redis.conf"),
 		})
 	}
 }
@@ -111,8 +116,10 @@ func (v *vitals) eviction(d *diagnoses) {
 func (v *vitals) tuning(d *diagnoses) {
 	for _, t := range v.untuned {
 		d.notice("redis", Fact{
-			Code: FactRedisSetting, Text: fmt.Sprintf("a setting of Redis costs %s: %s is %s", t.Costs, t.Name, t.Found),
-			Fix: fix(fmt.Sprintf("run redis-cli config set %s %d, and redis-cli config rewrite; it holds for new keys", t.Name, t.Value)),
+			Code: FactRedisSetting, Text: fmt.Sprintf("a setting of Redis costs %s: %s is %s", t.Costs, t.Name,
+				t.Found),
+			Fix: fix(fmt.Sprintf("run redis-cli config set %s %d, and redis-cli config rewrite; it holds for new keys",
+				t.Name, t.Value)),
 		})
 	}
 }
@@ -121,7 +128,8 @@ func (v *vitals) access(d *diagnoses) {
 	ip := net.ParseIP(v.redis.Host)
 	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		d.problem("redis", Fact{
-			Code: FactNoPassword, Text: "Redis has no password and is reachable from a network: any client in the network can run programs on the workers",
+			Code: FactNoPassword, Text: "Redis has no password and is reachable from a network: any client in the " +
+				"network can run programs on the workers",
 			Fix: fix("set requirepass in redis.conf, and the password in [redis] password or TDF_CFG_REDIS_PASSWORD"),
 		})
 	}
@@ -139,7 +147,8 @@ func (v *vitals) replica(d *diagnoses) {
 func (v *vitals) layout(d *diagnoses) {
 	if v.schema != strconv.Itoa(conn.Schema) {
 		d.notice("redis", Fact{
-			Code: FactLayout, Text: fmt.Sprintf("the namespace has layout version %s, and this release writes version %d", v.schema, conn.Schema),
+			Code: FactLayout, Text: fmt.Sprintf(
+				"the namespace has layout version %s, and this release writes version %d", v.schema, conn.Schema),
 			Fix: fix("update all servers, workers and managers to this release"),
 		})
 	}
@@ -155,8 +164,10 @@ func (v *vitals) clock(d *diagnoses) {
 	const tolerable = 2
 	if off := float64(v.clockOff); math.Abs(off) > tolerable {
 		d.notice("clock", Fact{
-			Code: FactClock, Text: fmt.Sprintf("this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
-			Fix: fix("synchronise both clocks (NTP), because start_after and end_before are compared with Redis's clock"),
+			Code: FactClock, Text: fmt.Sprintf(
+				"this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
+			Fix: fix("synchronise both clocks (NTP), because start_after and end_before are compared with Redis's " +
+				"clock"),
 		})
 	}
 }
@@ -199,7 +210,8 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 	}
 	if len(silent) > 0 {
 		d.problem("workers", Fact{
-			Code: FactSilentWorkers, Text: "workers stopped sending heartbeats, but did not report their end: " + joinNames(silent),
+			Code: FactSilentWorkers, Text: "workers stopped sending heartbeats, but did not report their end: " +
+				joinNames(silent),
 			Fix: fix("check their machines and processes, and start the workers again", StepListWorkers),
 		})
 	}
@@ -239,7 +251,8 @@ func (v *vitals) pausedPrograms(d *diagnoses) {
 func (v *vitals) openTasks(d *diagnoses) {
 	const usual = tdf.Seconds(60)
 	if len(v.paused) == 0 && !v.waitForLimits() && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
-		d.problem("tasks", Fact{Code: FactIdleSlots, Text: fmt.Sprintf("the oldest open task has waited for %.0f s although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
+		d.problem("tasks", Fact{Code: FactIdleSlots, Text: fmt.Sprintf("the oldest open task has waited for %.0f s "+
+			"although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
 	}
 }
 
@@ -255,16 +268,19 @@ func (v *vitals) longRuns(d *diagnoses) {
 	for i, long := range v.long {
 		if i == most {
 			d.notice("tasks", Fact{
-				Code: FactLongRun, Text: fmt.Sprintf("%d more tasks have run for far longer than other runs of their programs", len(v.long)-most),
+				Code: FactLongRun, Text: fmt.Sprintf("%d more tasks have run for far longer than other runs of "+
+					"their programs", len(v.long)-most),
 				Fix: fix("list the running tasks", StepListRunning),
 			})
 			return
 		}
 		t := long.task
 		d.notice("tasks", Fact{
-			Code: FactLongRun, Text: fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
+			Code: FactLongRun,
+			Text: fmt.Sprintf("task %d has run for %.0f s on %s; 95 of 100 runs of %s take at most %.3g s",
 				t.ID, long.runs, t.Current().Worker, t.Program, long.usual),
-			Fix: fix("if the program hangs, requeue the task: this ends the program and runs the task again", StepRequeue),
+			Fix: fix("if the program hangs, requeue the task: this ends the program and runs the task again",
+				StepRequeue),
 		})
 	}
 }
@@ -283,7 +299,8 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 	left := max(0, limit-m.Used)
 	text := fmt.Sprintf("%.1f MB are used, and %.1f MB of %s are left", float64(m.Used)/1e6, float64(left)/1e6, what)
 	if v.taskSize > 0 {
-		text += fmt.Sprintf("; an open task takes about %d bytes, so %d more open tasks fit", v.taskSize, left/v.taskSize)
+		text += fmt.Sprintf("; an open task takes about %d bytes, so %d more open tasks fit", v.taskSize,
+			left/v.taskSize)
 	}
 	switch {
 	case float64(left) < little*float64(limit):
@@ -291,7 +308,8 @@ func (v *vitals) memoryLeft(d *diagnoses) {
 	case m.Limit == 0:
 		d.notice("memory", Fact{
 			Code: FactNoMaxmemory, Text: text,
-			Fix: fix("set maxmemory below the machine's memory: without it, the setting high_water has no effect, and the operating system may end Redis"),
+			Fix: fix("set maxmemory below the machine's memory: without it, the setting high_water has no effect, " +
+				"and the operating system may end Redis"),
 		})
 	default:
 		d.ok("memory", "%s", text)
@@ -347,8 +365,8 @@ type Diagnosis struct {
 	Fact
 }
 
-// Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each subject that it
-// checked. The embedded Redis reports little about itself, so it gets fewer diagnoses.
+// Diagnose checks Redis and its settings, the server, the workers and the tasks. It returns a diagnosis for each
+// subject that it checked. The embedded Redis reports little about itself, so it gets fewer diagnoses.
 func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	s := a.redis()
 	v := vitals{redis: a.parts.Config.Redis}
@@ -368,6 +386,9 @@ func (v *vitals) pauses(d *diagnoses) {
 		d.notice("pause", v.pauseFact(p))
 	}
 	if more := len(v.paused) - mostNamed; more > 0 {
-		d.notice("pause", Fact{Code: FactPaused, Text: fmt.Sprintf("%d more queues or groups are paused", more), Fix: toEndPause})
+		d.notice("pause", Fact{
+			Code: FactPaused, Text: fmt.Sprintf("%d more queues or groups are paused", more),
+			Fix: toEndPause,
+		})
 	}
 }

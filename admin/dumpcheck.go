@@ -31,7 +31,9 @@ const maxDumpLine = 1 << 30
 
 // readDump calls the function take for each line of a dump that is not blank. It calls take for the last line only
 // after it has checked that nothing follows that line.
-func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine, text []byte) error) error {
+func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine,
+	text []byte) error,
+) error {
 	lines := bufio.NewReaderSize(r, 1<<16)
 	check := dumpCheck{}
 	for !check.ended {
@@ -132,7 +134,10 @@ func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
 		return line, c.wrong("the line does not belong to a dump: it contains more than one JSON value")
 	}
 	parts := 0
-	for _, is := range []bool{line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil, line.Value != nil, line.Definitions != nil} {
+	for _, is := range []bool{
+		line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil,
+		line.Value != nil, line.Definitions != nil,
+	} {
 		if is {
 			parts++
 		}
@@ -186,7 +191,8 @@ func (c *dumpCheck) check(line dumpLine) error {
 			return c.wrong("%v", err)
 		}
 	case c.found != *line.End:
-		return c.wrong("the last line counts %d tasks, %d programs and %d other values, but the dump contains %d, %d and %d: lines were removed or added",
+		return c.wrong("the last line counts %d tasks, %d programs and %d other values, but the dump contains %d, "+
+			"%d and %d: lines were removed or added",
 			line.End.Tasks, line.End.Programs, line.End.Values, c.found.Tasks, c.found.Programs, c.found.Values)
 	default:
 		c.ended = true
@@ -199,9 +205,11 @@ func (c *dumpCheck) header(h dumpHeader) error {
 	case h.Format < 1:
 		return c.wrong("the dump names no format")
 	case h.Format > dumpFormat:
-		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format, dumpFormat)
+		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format,
+			dumpFormat)
 	case h.Schema > conn.Schema || h.Schema < conn.Schema-1:
-		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows both", h.Schema, conn.Schema)
+		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows "+
+			"both", h.Schema, conn.Schema)
 	case h.LastID < 0 || h.LastID > redisstate.MaxID:
 		return c.wrong("the dump's last id %d is invalid", h.LastID)
 	}

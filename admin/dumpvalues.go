@@ -25,8 +25,8 @@ type dumpDefinitions struct {
 	Data  []byte `json:"data"`
 }
 
-// Values come in this order. Pauses and limits come before the tasks, so that no worker claims a task that is about to be
-// paused. Marks and records of stages come after the tasks, so that no manager acts on a group that lacks tasks.
+// Values come in this order. Pauses and limits come before the tasks, so that no worker claims a task that is about to
+// be paused. Marks and records of stages come after the tasks, so that no manager acts on a group that lacks tasks.
 var (
 	kindsBefore = []redisstate.ValueKind{redisstate.ValueSetting, redisstate.ValuePause, redisstate.ValueLimit}
 	kindsAfter  = []redisstate.ValueKind{redisstate.ValueMark, redisstate.ValueStage}

@@ -77,8 +77,9 @@ func moments(runs []tdf.Seconds) (mean, deviation float64) {
 // stalled reports whether no task has finished for a minute plus twice the longest known run time.
 func (w work) stalled() bool { return w.still > 2*slices.Max(w.runs)+60 }
 
-// atWork returns bounds for the number of slots that run these tasks: the rate of finished tasks times the mean run time.
-// If other tasks share the slots, or if slots are idle between runs, this number is lower than the number of all slots.
+// atWork returns bounds for the number of slots that run these tasks: the rate of finished tasks times the mean run
+// time. If other tasks share the slots, or if slots are idle between runs, this number is lower than the number of all
+// slots.
 func (w work) atWork(mean float64) (fewest, most float64) {
 	slots := float64(w.slots)
 	if w.done < leastDone || float64(w.period) < 2*mean || mean == 0 {

@@ -62,8 +62,9 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-// Explain returns the checks that decide whether and when a task continues. If the task has an http source, Explain asks
-// the web server for up to 5 s whether the program exists. The error wraps [tdf.ErrNoTask] if the task does not exist.
+// Explain returns the checks that decide whether and when a task continues. If the task has an http source, Explain
+// asks the web server for up to 5 s whether the program exists. The error wraps [tdf.ErrNoTask] if the task does not
+// exist.
 func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	c, err := a.situation(ctx, id)
 	if err != nil {
@@ -101,7 +102,8 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 	s := a.redis()
 	c := &situation{}
 	stored, err := s.ReadOne(ctx, id, redisstate.Want{
-		Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds), Texts: errorOfEnd,
+		Fields: redisstate.Rules | redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds),
+		Texts: errorOfEnd,
 	})
 	if err != nil {
 		return nil, err
@@ -159,7 +161,10 @@ func runTimes(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) 
 	if t.State != tdf.Running {
 		return nil, nil
 	}
-	page, err := listing.Find(ctx, s, tdf.Query{Outcomes: []string{string(tdf.Succeeded)}, Program: listing.Literal(t.Program)}, "", mostTook)
+	page, err := listing.Find(ctx, s, tdf.Query{
+		Outcomes: []string{string(tdf.Succeeded)},
+		Program:  listing.Literal(t.Program),
+	}, "", mostTook)
 	var took []tdf.Seconds
 	for _, other := range page.Tasks {
 		if seconds := other.Current().Seconds; seconds > 0 {

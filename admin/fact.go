@@ -5,13 +5,14 @@ import (
 	"strings"
 )
 
-// A Fact is a reason why tasks do not finish, or something else that the user should know. [Admin.Explain], [Admin.Diagnose] and
-// [Watch.Look] derive their Facts from the same snapshot of the namespace, so they agree.
+// A Fact is a reason why tasks do not finish, or something else that the user should know. [Admin.Explain],
+// [Admin.Diagnose] and [Watch.Look] derive their Facts from the same snapshot of the namespace, so they agree.
 type Fact struct {
-	Code  FactCode `json:"code,omitempty"`  // "" if there is nothing to do
-	About string   `json:"about,omitempty"` // the object of which the Fact is true, such as the key of a limit; "" if its kind says that
-	Text  string   `json:"text"`            // may contain numbers and times, and so change while the Fact stays true
-	Fix   Fix      `json:"fix,omitzero"`    // zero if nothing is needed
+	Code FactCode `json:"code,omitempty"` // "" if there is nothing to do
+	// the object of which the Fact is true, such as the key of a limit; "" if its kind says that
+	About string `json:"about,omitempty"`
+	Text  string `json:"text"`         // may contain numbers and times, and so change while the Fact stays true
+	Fix   Fix    `json:"fix,omitzero"` // zero if nothing is needed
 }
 
 // A Fix says what the user can do about a [Fact]. In JSON, it is its Text.

@@ -17,9 +17,11 @@ import (
 // A FailureGroup is a group of failed rounds that ended in the same way, and whose most informative lines of stderr are
 // similar.
 type FailureGroup struct {
-	ID   string `json:"id"`             // 8 hex digits, the same in all namespaces; Query.Failure selects by this ID
-	How  string `json:"how"`            // how the rounds ended: "exit status 3", "signal: killed" or "timed out", for example
-	Line string `json:"line,omitempty"` // the most informative line of stderr, with placeholders for numbers, names and paths
+	ID string `json:"id"` // 8 hex digits, the same in all namespaces; Query.Failure selects by this ID
+	// how the rounds ended: "exit status 3", "signal: killed" or "timed out", for example
+	How string `json:"how"`
+	// the most informative line of stderr, with placeholders for numbers, names and paths
+	Line string `json:"line,omitempty"`
 
 	Tasks  int `json:"tasks"`  // tasks whose last failure is in the group
 	Rounds int `json:"rounds"` // failed rounds in the group, including rounds after which the task ran again
@@ -56,8 +58,9 @@ type Failures struct {
 
 // Failures groups the failed rounds of the tasks that a query selects. If the query has neither states nor outcomes nor
 // ids, it selects the tasks that failed, timed out or expired, including archived tasks. If the query has a worker,
-// only rounds of that worker count. The query's FailureBy chooses the line by which rounds are similar. Failures reads one page of tasks, like [manager.Manager.Page]. [Failures.Merge]
-// combines pages. If the query or the cursor is invalid, the error is a *[manager.QueryError].
+// only rounds of that worker count. The query's FailureBy chooses the line by which rounds are similar. Failures reads
+// one page of tasks, like [manager.Manager.Page]. [Failures.Merge] combines pages. If the query or the cursor is
+// invalid, the error is a *[manager.QueryError].
 func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (Failures, error) {
 	if err := listing.Validate(q, cursor); err != nil {
 		return Failures{}, err

@@ -8,13 +8,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods to
-// count workers and slots. The methods follow these rules:
+// A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods
+// to count workers and slots. The methods follow these rules:
 //   - A worker is alive if its lease holds and it has not reported that it has ended.
 //   - A live worker claims tasks if its state is working and nobody ordered it to drain.
 //   - Only slots of workers that claim tasks count.
-//   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran out, and
-//     tasks on live workers that claim no tasks.
+//   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran
+//     out, and tasks on live workers that claim no tasks.
 type fleet struct {
 	at      tdf.Time
 	server  tdf.Time // when a server was seen last; 0 if never
@@ -46,7 +46,8 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 	return f, err
 }
 
-// mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked first.
+// mostLost is the maximum number of running tasks whose leases are checked. The longest-running tasks are checked
+// first.
 const mostLost = 1000
 
 // countLost counts the running tasks whose leases ran out. The server has not settled these tasks yet.

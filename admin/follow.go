@@ -28,15 +28,16 @@ type OutputPart struct {
 // FollowPause is how often to look for new output, progress and updates of a running task.
 const FollowPause = 500 * time.Millisecond
 
-// FollowOutput yields the output of a round as it arrives, until the round ends. The worker reports it about every second.
-// The task and the round must come from [Admin.Round] or [Admin.CurrentRound]. The parts contain stdout and stderr, in the order in which
-// the worker saw them. After an error, the sequence ends.
+// FollowOutput yields the output of a round as it arrives, until the round ends. The worker reports it about every
+// second. The task and the round must come from [Admin.Round] or [Admin.CurrentRound]. The parts contain stdout and
+// stderr, in the order in which the worker saw them. After an error, the sequence ends.
 func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Round) iter.Seq2[OutputPart, error] {
 	return func(yield func(OutputPart, error) bool) {
 		var tail tailReader
 		for !RoundEnded(t, r.Number) {
 			text, skipped := tail.next(r)
-			if text != "" && !yield(OutputPart{Text: text, Skipped: skipped, End: r.TailEnd.All, Task: t, Round: r}, nil) {
+			if text != "" && !yield(OutputPart{Text: text, Skipped: skipped, End: r.TailEnd.All, Task: t, Round: r},
+				nil) {
 				return
 			}
 			err := a.Follow(ctx, t.ID)
@@ -65,7 +66,8 @@ func RoundEnded(t *manager.Task, round int) bool {
 // A tailReader is what a reader of growing output has had.
 type tailReader struct{ at tdf.TailEnd }
 
-// next returns the part of the round's tail that follows the earlier tails. skipped reports whether text is missing before it.
+// next returns the part of the round's tail that follows the earlier tails. skipped reports whether text is missing
+// before it.
 func (r *tailReader) next(round *manager.Round) (text string, skipped bool) {
 	tail, end := round.Tail, round.TailEnd
 	known := r.at.All - (end.All - int64(len(tail))) // how many bytes of the tail the reader has had
@@ -76,7 +78,8 @@ func (r *tailReader) next(round *manager.Round) (text string, skipped bool) {
 	return tail[max(known, 0):], known < 0
 }
 
-// rest returns the output that follows the last tail of a round: of stdout, and then of stderr. The round must have ended.
+// rest returns the output that follows the last tail of a round: of stdout, and then of stderr. The round must have
+// ended.
 func (r *tailReader) rest(round *manager.Round) OutputPart {
 	if round.Output == "" && round.Error == "" && round.Tail != "" { // the round was lost
 		text, skipped := r.next(round)
@@ -90,7 +93,8 @@ func (r *tailReader) rest(round *manager.Round) OutputPart {
 	return OutputPart{Text: stdout + stderr}
 }
 
-// after returns the part of a text from a position. It is unknown if the worker does not know the position, or has cut the text.
+// after returns the part of a text from a position. It is unknown if the worker does not know the position, or has cut
+// the text.
 func after(at int64, text string, whole bool) (rest string, known bool) {
 	if at != 0 && !whole || at < 0 || at > int64(len(text)) {
 		return "", false

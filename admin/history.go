@@ -17,12 +17,14 @@ type History struct {
 
 // A Period has the counts of a span of time that ends now.
 type Period struct {
-	Since     time.Time   `json:"since" as:"unix"` // later than the start of the span if there are no older counts; zero if there are none
-	Succeeded int64       `json:"succeeded"`       // tasks that succeeded
-	Failed    int64       `json:"failed"`          // tasks that failed, timed out, expired or were cancelled
-	Run       Percentiles `json:"run_seconds"`     // of the run times of programs and handlers
-	Wait      Percentiles `json:"wait_seconds"`    // of the time from the moment when a task could first be claimed to its first claim
-	Steps     []Interval  `json:"-"`               // the parts of the period, the oldest first
+	// later than the start of the span if there are no older counts; zero if there are none
+	Since     time.Time   `json:"since" as:"unix"`
+	Succeeded int64       `json:"succeeded"`   // tasks that succeeded
+	Failed    int64       `json:"failed"`      // tasks that failed, timed out, expired or were cancelled
+	Run       Percentiles `json:"run_seconds"` // of the run times of programs and handlers
+	// of the time from the moment when a task could first be claimed to its first claim
+	Wait  Percentiles `json:"wait_seconds"`
+	Steps []Interval  `json:"-"` // the parts of the period, the oldest first
 }
 
 // Percentiles are estimates from a histogram.
@@ -76,7 +78,9 @@ func readHistory(ctx context.Context, s *redisstate.Store) (h History, err error
 }
 
 // periodOf returns the counts between the first of the entries and the present.
-func periodOf(span redisstate.HistorySpan, entries []redisstate.HistoryEntry, present redisstate.HistoryEntry) (p Period) {
+func periodOf(span redisstate.HistorySpan, entries []redisstate.HistoryEntry,
+	present redisstate.HistoryEntry,
+) (p Period) {
 	all := redisstate.Activity{Counts: map[string]int64{}}
 	for i, earlier := range entries {
 		later := present
@@ -118,8 +122,8 @@ func percentilesOf(a *redisstate.Activity, kind string) Percentiles {
 	return Percentiles{n, of(0.5), of(0.9), of(0.99)}
 }
 
-// percentile returns the time that as many times as rank do not exceed. It assumes that the times of a part of the histogram are
-// evenly distributed. The longest times have no bound, so it returns the bound below them.
+// percentile returns the time that as many times as rank do not exceed. It assumes that the times of a part of the
+// histogram are evenly distributed. The longest times have no bound, so it returns the bound below them.
 func percentile(upTo []uint64, rank float64) time.Duration {
 	below, n := tdf.Seconds(0), 0.0
 	for i, bound := range redisstate.SpanBounds() {

@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// limitCheck returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no such check
-// (docs/lifecycle.md, "Limits per key").
+// limitCheck returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no
+// such check (docs/lifecycle.md, "Limits per key").
 func (c *situation) limitCheck() []Check {
 	key, waits := c.task.LimitKey, c.task.WaitsForLimit()
 	held := func(code FactCode, format string, fix Fix, args ...any) []Check {
@@ -30,9 +30,11 @@ func (c *situation) limitCheck() []Check {
 	case !c.limit.Limited:
 		return nil
 	case waits:
-		return held(FactLimitFull, "the task waits for the limit of key %q: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
+		return held(FactLimitFull, "the task waits for the limit of key %q: %s", toWait.or(toRaiseLimit), key,
+			useText(c.limit))
 	case c.limit.Room() == 0:
-		return held(FactLimitFull, "the limit of key %q has no room: %s", toWait.or(toRaiseLimit), key, useText(c.limit))
+		return held(FactLimitFull, "the limit of key %q has no room: %s", toWait.or(toRaiseLimit), key,
+			useText(c.limit))
 	}
 	return []Check{passed("limit", fmt.Sprintf("the limit of key %q has room: %s", key, useText(c.limit)))}
 }
@@ -49,7 +51,8 @@ func useText(u tdf.LimitUse) string {
 	}
 	if u.Limit.Starts > 0 {
 		per := strconv.FormatFloat(float64(u.Limit.Per), 'f', -1, 64)
-		parts = append(parts, fmt.Sprintf("%d of %d starts in the last %s s", u.Limit.Starts-u.Free, u.Limit.Starts, per))
+		parts = append(parts, fmt.Sprintf("%d of %d starts in the last %s s", u.Limit.Starts-u.Free, u.Limit.Starts,
+			per))
 	}
 	if u.Waiting > 0 {
 		parts = append(parts, tasksText(u.Waiting))
@@ -69,7 +72,8 @@ func (v *vitals) waitForLimits() bool {
 	return slices.ContainsFunc(v.limits, func(u tdf.LimitUse) bool { return u.Waiting > 0 })
 }
 
-// limitsInUse reports keys whose tasks wait although none of them runs. While something is paused, it reports only limits of 0.
+// limitsInUse reports keys whose tasks wait although none of them runs. While something is paused, it reports only
+// limits of 0.
 func (v *vitals) limitsInUse(d *diagnoses) {
 	named := 0
 	for _, u := range v.limits {
@@ -83,7 +87,8 @@ func (v *vitals) limitsInUse(d *diagnoses) {
 		case zero:
 			d.notice("limit", fact)
 		default:
-			text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key, tasksText(u.Waiting))
+			text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key,
+				tasksText(u.Waiting))
 			d.problem("limit", Fact{FactLimitUnclaimed, u.Key, text, toExplain})
 		}
 	}

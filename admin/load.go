@@ -18,13 +18,14 @@ var ErrOccupied = tdf.NewError(tdf.CodeConflict, "a dump can only be loaded into
 type Loaded struct {
 	Dumped
 	There int64 `json:"there"` // tasks that an earlier, interrupted load of the same dump wrote
-	Kept  int64 `json:"kept"`  // values of the dump that were not loaded, because the namespace has other values, and keeps them
+	// values of the dump that were not loaded, because the namespace has other values, and keeps them
+	Kept int64 `json:"kept"`
 }
 
-// Load loads a dump that [Admin.Dump] or an earlier release wrote, from this namespace or from another one. The namespace must contain no
-// tasks; otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error wraps a *[DumpError]. If reading
-// from r fails, the error is not a DumpError. If r is a file, Load checks the whole dump before it writes anything.
-// After an error, Loaded contains the programs and tasks that were written before.
+// Load loads a dump that [Admin.Dump] or an earlier release wrote, from this namespace or from another one. The
+// namespace must contain no tasks; otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error wraps a
+// *[DumpError]. If reading from r fails, the error is not a DumpError. If r is a file, Load checks the whole dump
+// before it writes anything. After an error, Loaded contains the programs and tasks that were written before.
 //
 // Tasks keep their ids and states. Running tasks belong to their workers until their leases run out. If tasks are
 // opened during the load, they get other ids. Load does not change the settings, pauses, limits, marks of groups and
@@ -39,7 +40,8 @@ func (a *Admin) Load(ctx context.Context, r io.Reader) (Loaded, error) {
 	l := &loading{Admin: a, store: s, last: highest}
 	err = readDump(ctx, r, l.take)
 	if errors.As(err, new(*DumpError)) && l.begun {
-		err = fmt.Errorf("%w; %d of its tasks were loaded; load the whole dump again, or use another namespace", err, l.done.Tasks)
+		err = fmt.Errorf("%w; %d of its tasks were loaded; load the whole dump again, or use another namespace", err,
+			l.done.Tasks)
 	}
 	return l.done, err
 }
@@ -77,7 +79,10 @@ func (t *dumpTask) record() redisstate.Record {
 		r.Hash[string(odd[0])] = string(odd[1])
 	}
 	for _, u := range t.Updates {
-		r.Updates = append(r.Updates, redisstate.Update{Round: u.Round, Number: u.Number, Time: tdf.Time(u.Time), Line: string(u.Line)})
+		r.Updates = append(r.Updates, redisstate.Update{
+			Round: u.Round, Number: u.Number, Time: tdf.Time(u.Time),
+			Line: string(u.Line),
+		})
 	}
 	return r
 }
@@ -150,7 +155,8 @@ func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
 		return err
 	}
 	if before != mark {
-		return fmt.Errorf("another dump is being loaded into namespace %s, or its load was interrupted: %w; load that dump again, or use another namespace",
+		return fmt.Errorf("another dump is being loaded into namespace %s, or its load was interrupted: %w; load "+
+			"that dump again, or use another namespace",
 			l.parts.Config.Namespace, ErrOccupied)
 	}
 	l.begun = true
@@ -160,7 +166,8 @@ func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
 func (l *loading) mustBeEmpty(ctx context.Context) error {
 	counts, err := l.store.Counts(ctx)
 	if n := counts.Total(); n > 0 {
-		return fmt.Errorf("namespace %s has %d tasks: %w; use another namespace", l.parts.Config.Namespace, n, ErrOccupied)
+		return fmt.Errorf("namespace %s has %d tasks: %w; use another namespace", l.parts.Config.Namespace, n,
+			ErrOccupied)
 	}
 	return err
 }

@@ -14,8 +14,8 @@ const pendingValues = 500
 // mostKeptLogged is the largest number of values that Load names in its log.
 const mostKeptLogged = 20
 
-// value writes a value together with the values of its kind that follow. The tasks before it come first, because a group
-// without tasks gets no mark.
+// value writes a value together with the values of its kind that follow. The tasks before it come first, because a
+// group without tasks gets no mark.
 func (l *loading) value(ctx context.Context, v redisstate.Value) error {
 	if len(l.values) > 0 && (l.values[0].Kind != v.Kind || len(l.values) >= pendingValues) {
 		if err := l.flushValues(ctx); err != nil {
@@ -52,7 +52,8 @@ func (l *loading) flushValues(ctx context.Context) error {
 
 func (l *loading) logKept(why string, v redisstate.Value) {
 	if l.done.Kept++; l.done.Kept <= mostKeptLogged {
-		l.parts.Log.Warn("a value of the dump is not loaded", "kind", string(v.Kind), "name", v.Name, "value", v.Text, "why", why)
+		l.parts.Log.Warn("a value of the dump is not loaded", "kind", string(v.Kind), "name", v.Name, "value", v.Text,
+			"why", why)
 	}
 }
 

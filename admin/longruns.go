@@ -28,7 +28,8 @@ const (
 )
 
 func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
-	running, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "", sampledRunning)
+	running, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "",
+		sampledRunning)
 	if err != nil || len(running.Tasks) == 0 {
 		return err
 	}
@@ -66,8 +67,8 @@ func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
 	return long
 }
 
-// originalWorkers names the workers of the original TDF that hold tasks. Such a worker sends no heartbeats. If it cannot fetch the
-// program of its task, it dies, and the task runs until its timeout.
+// originalWorkers names the workers of the original TDF that hold tasks. Such a worker sends no heartbeats. If it
+// cannot fetch the program of its task, it dies, and the task runs until its timeout.
 func (v *vitals) originalWorkers(d *diagnoses) {
 	if len(v.original) == 0 {
 		return
@@ -88,8 +89,9 @@ func (v *vitals) originalWorkers(d *diagnoses) {
 		if ids := stuck[worker]; len(ids) > 0 {
 			d.problem("workers", Fact{
 				Code: FactOriginalWorker, About: worker,
-				Text: fmt.Sprintf("%s, a worker of the original TDF, holds %d tasks whose programs it cannot fetch; the first is task %d", worker, len(ids), ids[0]),
-				Fix:  fix("run tdf settings original_workers=yes, and requeue the tasks"),
+				Text: fmt.Sprintf("%s, a worker of the original TDF, holds %d tasks whose programs it cannot fetch; "+
+					"the first is task %d", worker, len(ids), ids[0]),
+				Fix: fix("run tdf settings original_workers=yes, and requeue the tasks"),
 			})
 		}
 	}

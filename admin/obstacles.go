@@ -11,7 +11,8 @@ import (
 
 // Bounds of the search for obstacles.
 const (
-	sampledFew      = 50  // the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is paused
+	// the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is paused
+	sampledFew      = 50
 	sampledKeys     = 50  // limit keys
 	sampledWaiting  = 100 // tasks that wait for others
 	sampledProperty = 100 // different pairs of queue and group
@@ -28,12 +29,13 @@ type openSample struct {
 	obstacles  []Fact
 }
 
-// readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest ids. Each
-// sample has at most the given number of tasks.
+// readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest
+// ids. Each sample has at most the given number of tasks.
 func readOpen(ctx context.Context, s store, group string, most int) (o openSample, err error) {
 	o.programs = map[string]bool{}
 	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
-		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "", most)
+		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "",
+			most)
 		if err != nil {
 			return o, err
 		}
@@ -134,13 +136,16 @@ const sameFailures = 20
 // firstTasks limits how many tasks are read to compare their failures.
 var firstTasks = listing.Bounds{Time: 100 * time.Millisecond, Tasks: 200, Bytes: 4 << 20}
 
-// firstRounds reports that the first rounds of a group all failed in the same way. Most likely, the program or its input is
-// wrong, and all other tasks will fail, too.
+// firstRounds reports that the first rounds of a group all failed in the same way. Most likely, the program or its
+// input is wrong, and all other tasks will fail, too.
 func (o *openSample) firstRounds(ctx context.Context, s store, counts tdf.Counts, group string) error {
 	if group == "" || counts[tdf.Succeeded]+counts[tdf.Archived] > 0 {
 		return nil
 	}
-	first := tdf.Query{Group: group, Order: tdf.OldestFirst, States: []tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Failed, tdf.TimedOut}}
+	first := tdf.Query{Group: group, Order: tdf.OldestFirst, States: []tdf.State{
+		tdf.Open, tdf.Running, tdf.Executed,
+		tdf.Failed, tdf.TimedOut,
+	}}
 	found, err := failures(ctx, s, first, "", firstTasks)
 	if err != nil || len(found.Groups) != 1 || found.Groups[0].Rounds < sameFailures {
 		return err

@@ -36,7 +36,8 @@ func (f *fleet) offers() []tdf.Offer {
 	return all
 }
 
-// unserved returns a Fact if no live worker may claim the tasks of a partition. The caller passes the offers of the live workers.
+// unserved returns a Fact if no live worker may claim the tasks of a partition. The caller passes the offers of the
+// live workers.
 func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
 	var queue, tags, handler bool
 	for _, o := range all {
@@ -106,7 +107,8 @@ func (v *vitals) unservedTasks(d *diagnoses) {
 	}
 	if more := len(facts) - mostNamed; more > 0 {
 		d.problem("tasks", Fact{
-			Code: FactUnserved, Text: fmt.Sprintf("no live worker may claim the open tasks of more combinations of queue, tags and handler: %d", more),
+			Code: FactUnserved, Text: fmt.Sprintf("no live worker may claim the open tasks of more combinations of "+
+				"queue, tags and handler: %d", more),
 			Fix: fix("start workers for them", StepStartWorker),
 		})
 	}
@@ -115,6 +117,8 @@ func (v *vitals) unservedTasks(d *diagnoses) {
 // matching returns the fleet with those workers that may claim the task.
 func (c *situation) matching() fleet {
 	f, p := c.fleet, c.task.Partition()
-	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w redisstate.WorkerStatus) bool { return !w.Offer.Matches(p) })
+	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w redisstate.WorkerStatus) bool {
+		return !w.Offer.Matches(p)
+	})
 	return f
 }

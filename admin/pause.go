@@ -18,8 +18,8 @@ type Pause struct {
 	Until   time.Time `json:"until,omitzero" as:"unix"` // when the first of these workers tries one round
 	Why     string    `json:"why"`                      // the reason that one of the workers reports
 
-	// AfterFailure is 0 if these workers claim no tasks of the program. Otherwise they claim tasks of the program, but a slot
-	// pauses for this time after each failed round, so Until is the zero time.
+	// AfterFailure is 0 if these workers claim no tasks of the program. Otherwise they claim tasks of the program, but
+	// a slot pauses for this time after each failed round, so Until is the zero time.
 	AfterFailure time.Duration `json:"after_failure,omitempty"`
 }
 
@@ -29,18 +29,20 @@ func (p *Pause) All() bool { return p.AfterFailure == 0 && p.Workers == p.Of }
 // Text describes the pause in one line. The caller passes the present time of Redis's clock.
 func (p *Pause) Text(now time.Time) string {
 	if p.AfterFailure > 0 {
-		return fmt.Sprintf("program %s fails on %d of %d workers, and each of their slots pauses for %v after a failed round (sleep_after_failure): %s",
+		return fmt.Sprintf("program %s fails on %d of %d workers, and each of their slots pauses for %v after a "+
+			"failed round (sleep_after_failure): %s",
 			p.Program, p.Workers, p.Of, p.AfterFailure, p.Why)
 	}
 	until := "a trial round"
 	if p.Until.After(now) {
 		until = p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
 	}
-	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until, p.Why)
+	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until,
+		p.Why)
 }
 
-// pauses returns the programs that workers pause, and then the programs whose failures make slots pause. They are ordered by
-// the number of these workers, the highest first.
+// pauses returns the programs that workers pause, and then the programs whose failures make slots pause. They are
+// ordered by the number of these workers, the highest first.
 func (f *fleet) pauses() []Pause {
 	type kind struct {
 		program string
@@ -79,7 +81,8 @@ func (f *fleet) pauses() []Pause {
 		pauses = append(pauses, *p)
 	}
 	slices.SortFunc(pauses, func(a, b Pause) int {
-		return cmp.Or(cmp.Compare(min(a.AfterFailure, 1), min(b.AfterFailure, 1)), cmp.Compare(b.Workers, a.Workers), cmp.Compare(a.Program, b.Program))
+		return cmp.Or(cmp.Compare(min(a.AfterFailure, 1), min(b.AfterFailure, 1)), cmp.Compare(b.Workers, a.Workers),
+			cmp.Compare(a.Program, b.Program))
 	})
 	return pauses
 }

@@ -15,14 +15,17 @@ import (
 // A Queue is a queue with tasks, or a queue that is paused.
 type Queue struct {
 	Queue string `json:"queue"` // default for the tasks without a queue
-	// Open counts the open tasks that workers may claim now or later. A task that waits for other tasks or for a limit is not counted.
-	Open    int64         `json:"open"`
-	AtLeast bool          `json:"at_least,omitempty"`  // the queues have more than 20,000 priorities, and Open counts only some of this queue
-	Waited  time.Duration `json:"oldest_wait_seconds"` // time since the oldest of these tasks became claimable; 0 if none is due
-	Paused  bool          `json:"paused,omitempty"`
+	// Open counts the open tasks that workers may claim now or later. A task that waits for other tasks or for a limit
+	// is not counted.
+	Open int64 `json:"open"`
+	// the queues have more than 20,000 priorities, and Open counts only some of this queue
+	AtLeast bool `json:"at_least,omitempty"`
+	// time since the oldest of these tasks became claimable; 0 if none is due
+	Waited time.Duration `json:"oldest_wait_seconds"`
+	Paused bool          `json:"paused,omitempty"`
 
-	// Tasks counts all tasks of the queue by state. Of more than 20,000 queues, the tasks of those that come last by name count as tasks of
-	// the queue default.
+	// Tasks counts all tasks of the queue by state. Of more than 20,000 queues, the tasks of those that come last by
+	// name count as tasks of the queue default.
 	Tasks tdf.Counts `json:"tasks"`
 }
 
@@ -36,7 +39,8 @@ func (q Queue) MarshalJSON() ([]byte, error) {
 // A QueueCounter remembers the counts of queues for [Admin.StatsAgain]. The zero value remembers none.
 type QueueCounter = redisstate.QueueCounter
 
-// Queues returns the queues with tasks, and those that are paused, ordered by name. The number of tasks hardly affects how long this takes.
+// Queues returns the queues with tasks, and those that are paused, ordered by name. The number of tasks hardly affects
+// how long this takes.
 func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 	s := a.redis()
 	var now tdf.Time
@@ -77,7 +81,9 @@ func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 		sorted = append(sorted, q)
 	}
 	of := func(name string) *Queue {
-		i, found := slices.BinarySearchFunc(sorted, name, func(q Queue, name string) int { return cmp.Compare(q.Queue, name) })
+		i, found := slices.BinarySearchFunc(sorted, name, func(q Queue, name string) int {
+			return cmp.Compare(q.Queue, name)
+		})
 		if !found {
 			sorted = slices.Insert(sorted, i, Queue{Queue: name})
 		}
@@ -94,8 +100,8 @@ func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 	return sorted
 }
 
-// without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference may be below 0, and then
-// counts as 0.
+// without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference
+// may be below 0, and then counts as 0.
 func without(all tdf.Counts, queues []redisstate.QueueCount) tdf.Counts {
 	rest := tdf.Counts{}
 	for state, n := range all {

@@ -70,5 +70,7 @@ func Unchanged(before, now []Finding) []Finding {
 	for _, f := range before {
 		seen[sight{f.ID, f.Problem, f.finding.Snapshot}] = true
 	}
-	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool { return !seen[sight{f.ID, f.Problem, f.finding.Snapshot}] })
+	return slices.DeleteFunc(slices.Clone(now), func(f Finding) bool {
+		return !seen[sight{f.ID, f.Problem, f.finding.Snapshot}]
+	})
 }

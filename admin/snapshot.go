@@ -10,8 +10,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A snapshot holds what Explain, Diagnose and a Watch read of a namespace. Its methods derive Facts from it, without Redis. Each
-// Fact is decided here, once: that no server runs, that no worker claims tasks, that a pause or a limit holds tasks.
+// A snapshot holds what Explain, Diagnose and a Watch read of a namespace. Its methods derive Facts from it, without
+// Redis. Each Fact is decided here, once: that no server runs, that no worker claims tasks, that a pause or a limit
+// holds tasks.
 type snapshot struct {
 	fleet
 	counts   tdf.Counts // of all groups
@@ -22,8 +23,8 @@ type snapshot struct {
 	room     tdf.Memory
 }
 
-// readings reads several parts of a snapshot. Most parts need a round trip to Redis, and do not depend on each other, so they
-// are read at the same time. It returns the first error.
+// readings reads several parts of a snapshot. Most parts need a round trip to Redis, and do not depend on each other,
+// so they are read at the same time. It returns the first error.
 func readings(all ...func() error) error {
 	errs := make([]error, len(all))
 	var wait sync.WaitGroup
@@ -61,7 +62,8 @@ func (f *fleet) noServer() (Fact, bool) {
 func (f *fleet) noWorker() (Fact, bool) {
 	switch c := f.count(); {
 	case c.alive == 0 && f.original:
-		text := "no worker that sends heartbeats is alive: tasks run only if workers of the original TDF do, which send none"
+		text := "no worker that sends heartbeats is alive: tasks run only if workers of the original TDF do, which " +
+			"send none"
 		return Fact{Code: FactNoWorker, Text: text, Fix: toStartWorker}, true
 	case c.alive == 0:
 		return Fact{Code: FactNoWorker, Text: "no worker is alive: nothing runs", Fix: toStartWorker}, true
@@ -80,7 +82,8 @@ func (f *fleet) noWorker() (Fact, bool) {
 	}, true
 }
 
-// unserved returns Facts about those partitions whose tasks no live worker may claim. If no worker is alive, noWorker says this.
+// unserved returns Facts about those partitions whose tasks no live worker may claim. If no worker is alive, noWorker
+// says this.
 func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
 	offers := f.offers()
 	if len(offers) == 0 {
@@ -99,7 +102,8 @@ func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
 // pauseFact says who has paused what.
 func (f *fleet) pauseFact(p redisstate.Pausing) Fact {
 	return Fact{
-		Code: FactPaused, About: p.Text(), Text: fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By, span(f.at.Sub(p.Since))), Fix: toEndPause,
+		Code: FactPaused, About: p.Text(), Text: fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By,
+			span(f.at.Sub(p.Since))), Fix: toEndPause,
 	}
 }
 

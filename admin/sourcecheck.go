@@ -28,7 +28,8 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 	case t.Source == "":
 		return passed("source", "the task needs no source: only workers with a handler run it"), nil
 	case err == nil && len(serving) > 0:
-		return passed("source", "these workers run rounds in their own process and need no source: "+joinNames(serving)), nil
+		return passed("source", "these workers run rounds in their own process and need no source: "+
+			joinNames(serving)), nil
 	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
@@ -43,9 +44,11 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 
 // noProgramCheck blocks a task only if no live worker can run a task without a program.
 func (c *situation) noProgramCheck() Check {
-	check := ahead("source", "the source names no program: only a worker that runs rounds in its own process can run the task")
+	check := ahead("source", "the source names no program: only a worker that runs rounds in its own process can "+
+		"run the task")
 	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
-		check.State, check.Code, check.Fix = Blocked, FactNoHandler, fix("run a worker with a handler for the program, or change the task's source")
+		check.State, check.Code, check.Fix = Blocked, FactNoHandler,
+			fix("run a worker with a handler for the program, or change the task's source")
 	}
 	return check
 }
@@ -66,7 +69,8 @@ func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Chec
 	if err != nil || stored {
 		return passed("source", "the program is stored in this namespace"), err
 	}
-	return blockedBy("source", FactSourceMissing, src.String()+" is not stored in this namespace: a worker that lacks the program cannot get it",
+	return blockedBy("source", FactSourceMissing,
+		src.String()+" is not stored in this namespace: a worker that lacks the program cannot get it",
 		fix("store the program, and change the source of the task to the stored program", StepChangeSource)), nil
 }
 
@@ -94,7 +98,8 @@ func httpCheck(ctx context.Context, src tdf.Source) Check {
 	switch code := response.StatusCode; {
 	case code == http.StatusNotFound || code == http.StatusGone:
 		check.State, check.Code = Blocked, FactSourceMissing
-		check.Fix = fix("put the program at this address; workers that already have the program do not need the address")
+		check.Fix = fix("put the program at this address; workers that already have the program do not need the " +
+			"address")
 	case code < 300:
 		check.State = Passed
 	}

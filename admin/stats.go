@@ -18,14 +18,17 @@ type Stats struct {
 	At        time.Time  `json:"time" as:"unix"` // when Stats read the metrics, by Redis's clock
 	Counts    tdf.Counts `json:"tasks"`
 
-	Rate   float64       `json:"done_per_second"`          // tasks that finished per second, over the last minute
-	Waited time.Duration `json:"oldest_open_wait_seconds"` // time since the oldest open task became claimable; 0 if unknown, or if no task is open
-	DueLag time.Duration `json:"due_lag_seconds"`          // how long the longest waiting due task has been due; 0 if no task is due
+	Rate float64 `json:"done_per_second"` // tasks that finished per second, over the last minute
+	// time since the oldest open task became claimable; 0 if unknown, or if no task is open
+	Waited time.Duration `json:"oldest_open_wait_seconds"`
+	// how long the longest waiting due task has been due; 0 if no task is due
+	DueLag time.Duration `json:"due_lag_seconds"`
 
-	Server  time.Time      `json:"server_seen" as:"unix"` // when a server was seen last; zero if never
-	Workers map[string]int `json:"workers"`               // number of workers by state: starting, working, draining, silent
-	Slots   int            `json:"slots"`                 // slots of the workers that claim tasks
-	Busy    int            `json:"busy"`                  // slots in which a task runs
+	Server time.Time `json:"server_seen" as:"unix"` // when a server was seen last; zero if never
+	// number of workers by state: starting, working, draining, silent
+	Workers map[string]int `json:"workers"`
+	Slots   int            `json:"slots"` // slots of the workers that claim tasks
+	Busy    int            `json:"busy"`  // slots in which a task runs
 
 	Queues  []Queue `json:"queues"`            // the queues with tasks, and those that are paused, ordered by name
 	Waiting int64   `json:"waiting_for_tasks"` // number of open tasks that wait for other tasks
@@ -78,8 +81,8 @@ func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	return stats, err
 }
 
-// StatsAgain does the same as Stats, for a caller that reads the metrics again and again with the same QueueCounter. If there are thousands of
-// queues, it costs less, and the numbers of queues with few tasks may be some calls old.
+// StatsAgain does the same as Stats, for a caller that reads the metrics again and again with the same QueueCounter. If
+// there are thousands of queues, it costs less, and the numbers of queues with few tasks may be some calls old.
 func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) {
 	s := a.redis()
 	stats := Stats{Namespace: a.parts.Config.Namespace}
@@ -144,15 +147,16 @@ func (n *numbers) fill(s *Stats) {
 
 // Limits of the function longestWait.
 const (
-	openAtFirst  = 5                       // how many open tasks are read at first, because one of them is almost always enough
+	// how many open tasks are read at first, because one of them is almost always enough
+	openAtFirst  = 5
 	openPerPage  = 50                      // how many are read at once afterwards
 	mostOpenRead = 2000                    // how many open tasks are read at most; the first tasks may be held
 	longAgo      = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
-// longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores are
-// not times: a user or a component of the original TDF may have written these scores. If it must skip too many tasks, it
-// returns 0.
+// longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores
+// are not times: a user or a component of the original TDF may have written these scores. If it must skip too many
+// tasks, it returns 0.
 func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
 	open, size := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}, openAtFirst
 	for read := 0; read < mostOpenRead && longest == 0; read += size {
@@ -173,13 +177,18 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 }
 
 // nextTasks reads the next tasks that a query selects, without texts.
-func nextTasks(ctx context.Context, s store, of *redisstate.ListQuery, most int) (tasks []*tdf.Task, last bool, err error) {
+func nextTasks(ctx context.Context, s store, of *redisstate.ListQuery, most int) (tasks []*tdf.Task, last bool,
+	err error,
+) {
 	places, last, err := s.Find(ctx, *of, most)
 	if err != nil || len(places) == 0 {
 		return nil, true, err
 	}
 	of.Behind = &places[len(places)-1]
-	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{
+		Fields: redisstate.Facts,
+		Rounds: redisstate.LastRounds(1),
+	})
 	for _, x := range stored {
 		if x.Task != nil {
 			tasks = append(tasks, x.Task)
@@ -203,7 +212,8 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 	if err != nil || archived == 0 {
 		return float64(waiting), err
 	}
-	tasks, _, err := nextTasks(ctx, s, &redisstate.ListQuery{States: []tdf.State{tdf.Archived}, After: from}, sampledArchived)
+	tasks, _, err := nextTasks(ctx, s, &redisstate.ListQuery{States: []tdf.State{tdf.Archived}, After: from},
+		sampledArchived)
 	lately := 0
 	for _, t := range tasks {
 		if t.Current().Entered[listing.EndState(t)] >= from {
@@ -213,13 +223,15 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 	return float64(waiting) + float64(archived)*float64(lately)/float64(max(1, len(tasks))), err
 }
 
-// Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other queues together
-// (docs/metrics.md). A counter that an earlier call had makes it cheaper, and then some counts of the others may be up to three calls old.
+// Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other
+// queues together (docs/metrics.md). A counter that an earlier call had makes it cheaper, and then some counts of the
+// others may be up to three calls old.
 func (a *Admin) Activity(ctx context.Context, c *redisstate.ActivityCounter, most int) ([]redisstate.Activity, error) {
 	return a.redis().Activity(ctx, c, most)
 }
 
-// Connection returns how many outages of Redis this process has noticed, and how long its calls have waited for answers.
+// Connection returns how many outages of Redis this process has noticed, and how long its calls have waited for
+// answers.
 func (a *Admin) Connection() (outages int64, calls conn.Latency) {
 	return a.redis().Outages(), a.redis().Latency()
 }
@@ -237,9 +249,9 @@ func memoryOf(info conn.Info) Memory {
 	return Memory{info.Number("used_memory"), info.Number("maxmemory"), info.Number("total_system_memory")}
 }
 
-// Outcomes counts the finished tasks of a group by their outcomes. An empty group means all tasks. Each task counts once,
-// even if managers archive tasks meanwhile. Outcomes reads every archived and every expired task, which takes about 10 s
-// for 1,000,000 tasks.
+// Outcomes counts the finished tasks of a group by their outcomes. An empty group means all tasks. Each task counts
+// once, even if managers archive tasks meanwhile. Outcomes reads every archived and every expired task, which takes
+// about 10 s for 1,000,000 tasks.
 func (a *Admin) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
 	s := a.redis()
 	outcomes, err := outcomesOf(ctx, s, group)

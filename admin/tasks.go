@@ -30,8 +30,8 @@ func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[Meta, error] 
 // recentTexts is the number of rounds whose texts Recent reads.
 const recentTexts = 5
 
-// Recent reads a whole task, but of its texts only those of the last five rounds, which bounds their size. If the owner is not "", the tasks of others do
-// not exist. The error wraps [tdf.ErrNoTask].
+// Recent reads a whole task, but of its texts only those of the last five rounds, which bounds their size. If the owner
+// is not "", the tasks of others do not exist. The error wraps [tdf.ErrNoTask].
 func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Task, error) {
 	head, err := a.redis().ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Head})
 	if err != nil {
@@ -40,7 +40,10 @@ func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Ta
 	if owner != "" && head.Task.Owner != owner {
 		return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
 	}
-	stored, err := a.redis().ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole, TextsFrom: head.Task.Round - recentTexts + 1})
+	stored, err := a.redis().ReadOne(ctx, id, redisstate.Want{
+		Fields:    redisstate.Whole,
+		TextsFrom: head.Task.Round - recentTexts + 1,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -50,11 +53,13 @@ func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Ta
 // ErrNoRound is the error if a task has no round of this number.
 var ErrNoRound = tdf.NewError(tdf.CodeNotFound, "there is no such round")
 
-// Round returns a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or [ErrNoRound].
+// Round returns a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or
+// [ErrNoRound].
 func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
 	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
 		if round < 0 || round > t.Round {
-			return 0, fmt.Errorf("read round %d of task %d: %w: the task is in round %d", round, id, ErrNoRound, t.Round)
+			return 0, fmt.Errorf("read round %d of task %d: %w: the task is in round %d", round, id, ErrNoRound,
+				t.Round)
 		}
 		return round, nil
 	})
@@ -76,9 +81,14 @@ func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *man
 	})
 }
 
-func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int, error)) (*manager.Task, *manager.Round, error) {
+func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int, error)) (*manager.Task,
+	*manager.Round, error,
+) {
 	s := a.redis()
-	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(listing.SummaryRounds)})
+	stored, err := s.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Facts,
+		Rounds: redisstate.LastRounds(listing.SummaryRounds),
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -89,7 +99,10 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 	}
 	stored, err = s.ReadOne(ctx, id, redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.OneRound(n),
-		Texts: redisstate.SameTexts(redisstate.TextsOf{Round: n, Texts: tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail}),
+		Texts: redisstate.SameTexts(redisstate.TextsOf{
+			Round: n,
+			Texts: tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail,
+		}),
 	})
 	if err != nil {
 		return nil, nil, err

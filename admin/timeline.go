@@ -20,8 +20,8 @@ const BarRunning = redisstate.BarRunning
 // MaxBarSlot is the highest slot of a worker that has bars.
 const MaxBarSlot = redisstate.MaxBarSlot
 
-// Timelines returns what workers ran since a time, in the order of their names. Workers over HTTP have no bars. Bars are best effort:
-// Redis keeps about 1,000 of a worker, for at most a day.
+// Timelines returns what workers ran since a time, in the order of their names. Workers over HTTP have no bars. Bars
+// are best effort: Redis keeps about 1,000 of a worker, for at most a day.
 func (a *Admin) Timelines(ctx context.Context, workers []string, since time.Time) ([]Timeline, error) {
 	return a.redis().Timelines(ctx, workers, tdf.At(since))
 }

@@ -9,11 +9,11 @@ import (
 	"github.com/tdf-framework/tdf/access"
 )
 
-// AddToken adds a token, and returns its secret text. Redis holds only a digest of the text, so nobody can read the text again. AddToken sets
-// Created. If Expires is the zero time, the token never expires.
+// AddToken adds a token, and returns its secret text. Redis holds only a digest of the text, so nobody can read the
+// text again. AddToken sets Created. If Expires is the zero time, the token never expires.
 //
-// The error is an *[access.InvalidError] if the token is invalid. It wraps [access.ErrTaken] if another token has the name, and [access.ErrTooMany]
-// if the namespace has too many tokens.
+// The error is an *[access.InvalidError] if the token is invalid. It wraps [access.ErrTaken] if another token has the
+// name, and [access.ErrTooMany] if the namespace has too many tokens.
 func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err error) {
 	now, err := a.redis().Now(ctx)
 	if err != nil {
@@ -33,24 +33,28 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 // Tokens returns all tokens, ordered by name. Expired tokens stay until they are removed.
 func (a *Admin) Tokens(ctx context.Context) ([]access.Token, error) { return a.redis().Tokens(ctx) }
 
-// RemoveToken revokes a token. From then on, Authenticate refuses it. If there is no such token, the error wraps [access.ErrNoToken].
+// RemoveToken revokes a token. From then on, Authenticate refuses it. If there is no such token, the error wraps
+// [access.ErrNoToken].
 func (a *Admin) RemoveToken(ctx context.Context, name string) error {
 	return a.redis().RemoveToken(ctx, name)
 }
 
-// Authenticate returns the token with a secret text. It asks Redis each time, so that a revoked token is refused at once. If no valid token has the
-// text, the error is [access.ErrDenied].
+// Authenticate returns the token with a secret text. It asks Redis each time, so that a revoked token is refused at
+// once. If no valid token has the text, the error is [access.ErrDenied].
 func (a *Admin) Authenticate(ctx context.Context, text string) (access.Token, error) {
 	return a.login(ctx, access.NameIn(text), func(t *access.Token, now time.Time) bool { return t.Accepts(text, now) })
 }
 
-// AuthenticateName returns the token with a name. The caller must have checked by other means that the client may use it, for example by the client's
-// certificate. If there is no such token, or it has expired, the error is [access.ErrDenied].
+// AuthenticateName returns the token with a name. The caller must have checked by other means that the client may use
+// it, for example by the client's certificate. If there is no such token, or it has expired, the error is
+// [access.ErrDenied].
 func (a *Admin) AuthenticateName(ctx context.Context, name string) (access.Token, error) {
 	return a.login(ctx, name, (*access.Token).Holds)
 }
 
-func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Token, time.Time) bool) (access.Token, error) {
+func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Token, time.Time) bool) (access.Token,
+	error,
+) {
 	if name == "" {
 		return access.Token{}, access.ErrDenied
 	}

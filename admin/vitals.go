@@ -114,7 +114,8 @@ const sampledOpened = 50
 // tasks that are open again.
 func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	since := v.at.Add(-idle)
-	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived)
+	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut,
+		tdf.Archived)
 	if err != nil || moved > 0 {
 		v.moved = v.at
 		return err
@@ -122,7 +123,8 @@ func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	page, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
 	for _, t := range page.Tasks {
 		last := t.Rounds.At(t.LastRun())
-		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt, last.LostAt)
+		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt,
+			last.LostAt)
 	}
 	return err
 }

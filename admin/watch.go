@@ -58,10 +58,10 @@ type Status struct {
 	// workers, the highest first. Look reads the programs of only a sample of the open tasks.
 	Pauses []Pause
 
-	// Obstacles says why unfinished tasks do not finish: no server is alive, or no worker claims tasks. For open tasks, it also
-	// says that no live worker may claim them, that they are paused, that their limit is 0, that they wait for a group that is
-	// not closed, or that Redis is full. And it says that the first rounds of the group all failed in the same way. Look
-	// searches a sample of the open tasks every 10 s.
+	// Obstacles says why unfinished tasks do not finish: no server is alive, or no worker claims tasks. For open tasks,
+	// it also says that no live worker may claim them, that they are paused, that their limit is 0, that they wait for
+	// a group that is not closed, or that Redis is full. And it says that the first rounds of the group all failed in
+	// the same way. Look searches a sample of the open tasks every 10 s.
 	Obstacles []Fact
 
 	Estimate Estimate
@@ -105,7 +105,10 @@ func (s Status) MarshalJSON() ([]byte, error) {
 		o.Set("eta", nil)
 		o.Set("eta_unknown", s.Estimate.Unknown)
 	} else {
-		o.Set("eta", jsonview.Object{{Name: "low", Value: s.Estimate.Low.Seconds()}, {Name: "high", Value: s.Estimate.High.Seconds()}})
+		o.Set("eta", jsonview.Object{
+			{Name: "low", Value: s.Estimate.Low.Seconds()},
+			{Name: "high", Value: s.Estimate.High.Seconds()},
+		})
 	}
 	return o.MarshalJSON()
 }
@@ -127,7 +130,8 @@ const (
 	sampledRuns  = 200
 	sampledOpen  = 200             // the number of tasks with the lowest ids, and also of tasks with the highest ids
 	samplePauses = tdf.Seconds(10) // the time between two reads of the samples
-	soon         = tdf.Seconds(1)  // a task that starts within this time counts as waiting, because it may have been opened just now
+	// a task that starts within this time counts as waiting, because it may have been opened just now
+	soon = tdf.Seconds(1)
 )
 
 // A look is the data that one call of Look reads.
@@ -166,8 +170,8 @@ func (w *Watch) look(ctx context.Context) (l look, err error) {
 	return l, w.sampleOpen(ctx, &l)
 }
 
-// sampleOpen looks for obstacles, for those of the open tasks from time to time. It removes the pauses of programs that no watched open
-// task uses.
+// sampleOpen looks for obstacles, for those of the open tasks from time to time. It removes the pauses of programs that
+// no watched open task uses.
 func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
 	if l.counts.Unfinished() == 0 {
 		return nil
@@ -214,7 +218,8 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 		return l, err
 	}
 	l.counts = counts
-	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil { // counts tasks of all groups
+	// counts tasks of all groups
+	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil {
 		return l, err
 	}
 	if len(w.groups) > 0 {
@@ -247,7 +252,8 @@ func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 func (w *Watch) status(l *look) Status {
 	c := l.fleet.count()
 	s := Status{
-		At: l.at.Std(), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]), Pauses: l.pauses, Obstacles: l.obstacles,
+		At: l.at.Std(), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]),
+		Pauses: l.pauses, Obstacles: l.obstacles,
 		Closed: l.mark != tdf.GroupOpen, Complete: l.mark.IsComplete(l.counts),
 		Server: l.fleet.server.Std(), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}
@@ -267,8 +273,8 @@ func (w *Watch) status(l *look) Status {
 	return s
 }
 
-// estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers pause
-// a program of the tasks, or if an obstacle stops tasks until a user removes it.
+// estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers
+// pause a program of the tasks, or if an obstacle stops tasks until a user removes it.
 func (w *Watch) estimate(left *work, l *look) Estimate {
 	if l.unsettled() {
 		return Estimate{Unknown: "no server settles executed tasks"}
@@ -288,7 +294,8 @@ func (w *Watch) estimate(left *work, l *look) Estimate {
 
 // blocks reports whether tasks cannot start because of an obstacle.
 func blocks(f Fact) bool {
-	return slices.Contains([]FactCode{FactPaused, FactLimitZero, FactUnserved, FactCampaignOpen, FactClaimsWait}, f.Code)
+	return slices.Contains([]FactCode{FactPaused, FactLimitZero, FactUnserved, FactCampaignOpen, FactClaimsWait},
+		f.Code)
 }
 
 // paused reports whether all watched tasks are paused.
@@ -297,7 +304,9 @@ func (w *Watch) paused(l *look) bool {
 	if w.query.Group != "" {
 		all = append(all, tdf.Pausable{Group: w.query.Group}.Text())
 	}
-	return slices.ContainsFunc(l.obstacles, func(f Fact) bool { return f.Code == FactPaused && slices.Contains(all, f.About) })
+	return slices.ContainsFunc(l.obstacles, func(f Fact) bool {
+		return f.Code == FactPaused && slices.Contains(all, f.About)
+	})
 }
 
 // unsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
@@ -309,12 +318,13 @@ func (l *look) unsettled() bool {
 }
 
 // note records how many tasks have finished, and sets the fields done, period and still of the remaining work. If fewer
-// tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0. A pause does not count as
-// time in which tasks could have finished.
+// tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0. A pause does
+// not count as time in which tasks could have finished.
 func (w *Watch) note(now tdf.Time, done int64, paused bool, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
-	} else if idle := left.waiting+left.running == 0 || left.slots == 0 || paused; idle || done > w.seen[len(w.seen)-1].done {
+	} else if idle := left.waiting+left.running == 0 || left.slots == 0 || paused; idle ||
+		done > w.seen[len(w.seen)-1].done {
 		w.moved = now
 	}
 	if paused && left.running == 0 {
@@ -332,7 +342,8 @@ func (w *Watch) note(now tdf.Time, done int64, paused bool, left *work) {
 func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (float64, error) {
 	later, looked := 0, 0
 	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
-		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "", sampledOpen)
+		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "",
+			sampledOpen)
 		if err != nil {
 			return 0, err
 		}

@@ -22,8 +22,8 @@ type Worker struct {
 	Seen    time.Time     `json:"seen"`  // when the last heartbeat arrived
 	Lease   time.Duration `json:"lease"` // the worker sends a heartbeat after each third of the lease
 
-	// Queues, Tags and Handlers say which tasks the worker claims. Without queues, it serves the queue default. Handlers are
-	// the programs for which the worker has handlers. A queue may have a weight: crawl:3.
+	// Queues, Tags and Handlers say which tasks the worker claims. Without queues, it serves the queue default.
+	// Handlers are the programs for which the worker has handlers. A queue may have a weight: crawl:3.
 	Queues   []string `json:"queues,omitempty"`
 	Tags     []string `json:"tags,omitempty"`
 	Handlers []string `json:"handlers,omitempty"`
@@ -67,8 +67,8 @@ func (p *WorkerPause) Text() string {
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
 func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
 
-// Workers returns the workers that Redis remembers, ordered by name: those that sent a heartbeat within the time of their key
-// `remember`.
+// Workers returns the workers that Redis remembers, ordered by name: those that sent a heartbeat within the time of
+// their key `remember`.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	s := a.redis()
 	f := fleet{}
@@ -108,8 +108,8 @@ func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
 // ErrNoWorker is the error if Redis remembers no worker of the given name.
 var ErrNoWorker = tdf.NewError(tdf.CodeNotFound, "no worker of this name was seen lately")
 
-// Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks, and
-// does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap
+// Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks,
+// and does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap
 // [ErrNoWorker].
 func (a *Admin) Drain(ctx context.Context, worker string) error {
 	s := a.redis()
@@ -117,7 +117,8 @@ func (a *Admin) Drain(ctx context.Context, worker string) error {
 	if err != nil {
 		return err
 	}
-	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.parts.Name, now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
+	return drain(ctx, s, worker, fmt.Sprintf("%s at %s", a.parts.Name,
+		now.Std().UTC().Format("2006-01-02 15:04:05 MST")))
 }
 
 // Resume withdraws the order of [Admin.Drain]. The worker then claims tasks again. The error may wrap [ErrNoWorker].

@@ -41,9 +41,11 @@ type Worker struct {
 	// ([Worker.KeepsOutput]).
 	OutputFilenameSet, ErrorFilenameSet bool
 
-	Queues []tdf.QueueShare // the queues that the worker serves, in order; none means the queue of the tasks without a queue
-	Tags   []string         // the tags that the worker offers
-	Group  string           // the group of the tasks that the worker claims; "" means those of all groups, and tasks without a group
+	// the queues that the worker serves, in order; none means the queue of the tasks without a queue
+	Queues []tdf.QueueShare
+	Tags   []string // the tags that the worker offers
+	// the group of the tasks that the worker claims; "" means those of all groups, and tasks without a group
+	Group string
 
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 
@@ -51,21 +53,28 @@ type Worker struct {
 	SleepAfterFailure          time.Duration // pause of a slot after a failed round; default: 0.5 s
 	SleepAfterNoProcessClaimed time.Duration // maximum time between two claims of an idle worker; default: 2 s
 
-	Lease         time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
-	Remember      time.Duration // how long Redis remembers the worker after its last heartbeat; above 0; default: a week
-	MetricsListen string        // the address that serves /metrics; "" for none
+	Lease time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
+	// how long Redis remembers the worker after its last heartbeat; above 0; default: a week
+	Remember      time.Duration
+	MetricsListen string // the address that serves /metrics; "" for none
 
-	OnLeaseLost  string        // "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"
-	Grace        time.Duration // how long programs may continue after the worker received the signal to stop; default: 10 s
+	// "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"
+	OnLeaseLost string
+	// how long programs may continue after the worker received the signal to stop; default: 10 s
+	Grace        time.Duration
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s
 	FetchTimeout time.Duration // maximum time to fetch a program; above 0; default: 600 s
-	MaxOutput    int64         // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
-	Limits       Limits
+
+	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD
+
+	MaxOutput int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
+	Limits    Limits
 
 	MaxCopyBytes   int64    // maximum size in bytes of a program that is copied for each slot; default: 1 GiB
 	SharedPrograms []string // programs whose rounds share the program's directory; "*" means all
 
-	MaxCheckpoint, MaxResult, MaxUpdates int64 // maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
+	// maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
+	MaxCheckpoint, MaxResult, MaxUpdates int64
 
 	Env      []string // names of environment variables that programs inherit in addition to the usual ones
 	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file
@@ -73,12 +82,16 @@ type Worker struct {
 	Programs Programs
 	Require  []string // kinds of isolation without which the worker does not start
 
-	Collect       string        // rsync target to which files/ is copied; "" means that files/ is not copied
-	KeepScratch   string        // "failed" keeps scratch/ after failed rounds, and "never" always removes it; default: "never"
-	KeepFiles     time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
-	MaxFilesBytes int64         // maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
+	Collect string // rsync target to which files/ is copied; "" means that files/ is not copied
+	// "failed" keeps scratch/ after failed rounds, and "never" always removes it; default: "never"
+	KeepScratch string
+	KeepFiles   time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
+	// maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
+	MaxFilesBytes int64
 
-	MaxFailuresInRow int // number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; default: 20
+	// number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; default:
+	// 20
+	MaxFailuresInRow int
 
 	Log Log
 }
@@ -136,7 +149,8 @@ func LoadWorker(path string) (Worker, error) {
 	return s.forWorker()
 }
 
-// LoadManager reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
+// LoadManager reads the configuration file at path. Environment variables override the file. Every error is an
+// [*Error].
 func LoadManager(path string) (Manager, error) {
 	s, err := loadFile(path)
 	if err != nil {

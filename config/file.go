@@ -38,12 +38,14 @@ var iniOptions = ini.LoadOptions{
 }
 
 func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // without O_NONBLOCK, opening a named pipe would wait for a writer
+	// without O_NONBLOCK, opening a named pipe would wait for a writer
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, unreadable(path, err)
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() && !info.IsDir() { // reading a directory fails anyway
+	// reading a directory fails anyway
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() && !info.IsDir() {
 		return nil, unreadable(path, cmp.Or(err, errNotRegular))
 	}
 	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
@@ -51,7 +53,10 @@ func readFile(path string) ([]byte, error) {
 		return nil, unreadable(path, err)
 	}
 	if len(data) > maxFile {
-		return nil, &Error{Source: path, Problem: fmt.Sprintf("the file has more than %d bytes; expected a configuration file", maxFile)}
+		return nil, &Error{
+			Source:  path,
+			Problem: fmt.Sprintf("the file has more than %d bytes; expected a configuration file", maxFile),
+		}
 	}
 	return bytes.TrimPrefix(data, []byte("\ufeff")), nil // an editor may begin the file with a byte order mark
 }
@@ -63,7 +68,8 @@ func unreadable(path string, err error) error {
 	if pe, ok := errors.AsType[*fs.PathError](err); ok {
 		reason = pe.Err // without the path, because Source contains it
 	}
-	return &Error{Source: path, Err: err, Problem: "cannot be read: " + reason.Error() + "; expected a configuration file"}
+	return &Error{Source: path, Err: err, Problem: "cannot be read: " + reason.Error() +
+		"; expected a configuration file"}
 }
 
 // parse returns the entries of a file. It refuses unknown and duplicate sections and keys. Its errors do not quote

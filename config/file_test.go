@@ -73,7 +73,7 @@ func TestMalformedFiles(t *testing.T) {
 		"[redis]\nhost=a\rport=3\n":       "line 2: the line contains a control character; expected plain text",
 		"[redis]\nport=6379  ; the port":  `[redis] port: "6379  ; the port"` + isComment + "a whole number from 1 to 65535",
 		"[worker]\nlease=30\t# seconds":   `[worker] lease: "30\t# seconds"` + isComment + "a number of seconds from 0.1 up, at most 1000000000",
-		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + "a path",
+		"[worker]\ndirectory=. ; here":    `[worker] directory: ". ; here"` + isComment + aPath,
 		"[tdf]\nnamespace=; required":     `[tdf] namespace: "; required"` + isComment + "a name of 1 to 200 bytes without spaces or parts like :task",
 		"[tdf]\nnamespace=P:group\n":      `[tdf] namespace: "P:group" is not a name of 1 to 200 bytes without spaces or parts like :task`,
 		"[redis]\npassword=None  ; none":  "[redis] password: the value is not a password, or None for none (a comment needs its own line)",

@@ -24,7 +24,9 @@ type HTTP struct {
 
 	Users string // the file of the users who may log in to the dashboard with a password; "" means none
 
-	Public string // the origin at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of Listen or of the first name in Hosts
+	// the origin at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of Listen or of
+	// the first name in Hosts
+	Public string
 
 	CORSOrigins []string // origins such as https://lab.example.org whose pages may call the API
 
@@ -32,9 +34,11 @@ type HTTP struct {
 	CallsAtOnce, Connections       int           // defaults: 1,000 and 25,000
 	Timeout                        time.Duration // how long a call may take; above 0; default: 5 s
 
-	Taskmaster, TaskStore, Skuld string // prefixes of the paths of other systems' interfaces, such as / or /ts; "" means that the API does not serve it
+	// prefixes of the paths of other systems' interfaces, such as / or /ts; "" means that the API does not serve it
+	Taskmaster, TaskStore, Skuld string
 
-	// A worker of the Taskmaster interface that has been silent for TaskmasterStale is stale. After TaskmasterDead, it is dead, and its tasks are lost.
+	// A worker of the Taskmaster interface that has been silent for TaskmasterStale is stale. After TaskmasterDead, it
+	// is dead, and its tasks are lost.
 	TaskmasterStale, TaskmasterDead time.Duration // defaults: 30 and 120 s
 }
 
@@ -49,15 +53,16 @@ const UsualListen = "127.0.0.1:7379"
 // HasTLS reports whether the API has TLS.
 func (h HTTP) HasTLS() bool { return h.TLSCert != "" }
 
-// OnLoopback reports whether only this machine can reach the address in Listen. The only name that it accepts is localhost, because other names may lead
-// to another machine.
+// OnLoopback reports whether only this machine can reach the address in Listen. The only name that it accepts is
+// localhost, because other names may lead to another machine.
 func (h HTTP) OnLoopback() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
 
-// checkHTTP returns an error if keys of [http] contradict each other, or if tokens would travel over a network without TLS.
+// checkHTTP returns an error if keys of [http] contradict each other, or if tokens would travel over a network without
+// TLS.
 func (s *settings) checkHTTP() error {
 	switch h := s.http; {
 	case h.TLSCert != "" && h.TLSKey == "":
@@ -65,18 +70,22 @@ func (s *settings) checkHTTP() error {
 	case h.TLSKey != "" && h.TLSCert == "":
 		return s.fault("http", "tls_key", "is set but tls_cert is not; expected both, or none")
 	case h.ClientCA != "" && !h.HasTLS():
-		return s.fault("http", "client_ca", "is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca")
+		return s.fault("http", "client_ca",
+			"is set but tls_cert is not; expected tls_cert and tls_key, or no client_ca")
 	case h.Listen != "" && !h.OnLoopback() && !h.HasTLS() && !h.Insecure:
-		return s.fault("http", "listen", quote(h.Listen)+" is not a loopback address; expected tls_cert and tls_key, or insecure=True behind a proxy that has TLS")
+		return s.fault("http", "listen", quote(h.Listen)+" is not a loopback address; expected tls_cert and "+
+			"tls_key, or insecure=True behind a proxy that has TLS")
 	case h.TaskmasterDead <= h.TaskmasterStale || h.TaskmasterDead < time.Second || h.TaskmasterDead > longestDead:
-		return s.fault("http", "taskmaster_dead", "is not above taskmaster_stale; expected a longer time, from 1 to 300 s")
+		return s.fault("http", "taskmaster_dead",
+			"is not above taskmaster_stale; expected a longer time, from 1 to 300 s")
 	}
 	prefixes := s.http.interfaces()
 	names := slices.Sorted(maps.Keys(prefixes))
 	for i, name := range names {
 		for _, other := range names[:i] {
 			if meet(prefixes[name], prefixes[other]) {
-				return s.fault("http", name, quote(prefixes[name])+" meets "+other+"="+prefixes[other]+"; expected paths of its own")
+				return s.fault("http", name, quote(prefixes[name])+" meets "+other+"="+prefixes[other]+
+					"; expected paths of its own")
 			}
 		}
 	}
@@ -86,8 +95,8 @@ func (s *settings) checkHTTP() error {
 // longestDead is the longest lease that a worker over HTTP may have.
 const longestDead = 300 * time.Second
 
-// meet reports whether paths of two interfaces may be the same. An interface whose prefix is / has only paths that begin with one of reservedPaths, so that
-// it meets no other prefix.
+// meet reports whether paths of two interfaces may be the same. An interface whose prefix is / has only paths that
+// begin with one of reservedPaths, so that it meets no other prefix.
 func meet(a, b string) bool {
 	switch {
 	case a == "" || b == "":
@@ -103,7 +112,9 @@ var reservedPaths = []string{
 	"api", "docs", "errors", "healthz", "metrics", "openapi.json", "openapi.yaml", "readyz", // the API
 	"actuator", "queues", "tasks", "workers", // Taskmaster
 	"claim", "group", "groups", "task", "update", // TaskStore; also tasks
-	"claim_task", "clock", "complete", "count_queue", "count_tasks", "enqueue", "get_task", "list_tasks", "renew", "wipe", // Skuld
+	// Skuld
+	"claim_task", "clock", "complete", "count_queue", "count_tasks", "enqueue", "get_task", "list_tasks", "renew",
+	"wipe",
 }
 
 var prefixForm = lazy.Regexp(`^(/[A-Za-z0-9_-]+)+$`)
@@ -114,7 +125,8 @@ func prefix(at func(*settings) *string) kind {
 		return s == "" || s == "/" ||
 			prefixForm().MatchString(s) && len(s) <= 100 && !slices.Contains(reservedPaths, strings.Split(s, "/")[1])
 	}
-	return matching("/, nothing, or a path such as /ts of letters, digits, hyphens and underscores that is no path of the API", valid, at)
+	return matching("/, nothing, or a path such as /ts of letters, digits, hyphens and underscores that is no path "+
+		"of the API", valid, at)
 }
 
 // address returns the kind of an address to listen on. Empty means none.
@@ -140,7 +152,9 @@ func origins(at func(*settings) *[]string) kind {
 
 // origin returns the kind of the origin of the dashboard. Empty means none.
 func origin(at func(*settings) *string) kind {
-	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool { return s == "" || IsOrigin(s) }, at))
+	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool {
+		return s == "" || IsOrigin(s)
+	}, at))
 }
 
 var hostAndPort = lazy.Regexp(`^[A-Za-z0-9.:_\[\]-]+$`)
@@ -160,15 +174,19 @@ func lower(k kind) kind {
 var httpKeys = []key{
 	{
 		"http", "listen", "", address(func(s *settings) *string { return &s.http.Listen }),
-		"The address of the API. Port 0 is a free port. Empty means that `tdf-server` and `tdf up` serve no API. `tdf serve` then uses " + UsualListen + ". On an address that is not a loopback address, the API needs TLS or `insecure=True`, and at least one token, `client_ca` or `users`.",
+		"The address of the API. Port 0 is a free port. Empty means that `tdf-server` and `tdf up` serve no API. " +
+			"`tdf serve` then uses " + UsualListen + ". On an address that is not a loopback address, the API needs " +
+			"TLS or `insecure=True`, and at least one token, `client_ca` or `users`.",
 	},
 	{
 		"http", "hosts", "", hostnames(func(s *settings) *[]string { return &s.http.Hosts }),
-		"The names by which clients call the API. `localhost` and all IP addresses are always possible. The API refuses calls with other names, so that no web page can reach it by DNS rebinding.",
+		"The names by which clients call the API. `localhost` and all IP addresses are always possible. The API " +
+			"refuses calls with other names, so that no web page can reach it by DNS rebinding.",
 	},
 	{
 		"http", "tls_cert", "", text(func(s *settings) *string { return &s.http.TLSCert }),
-		"A PEM file with the certificate of the API, and with the certificates of its issuers. Empty means no TLS. Requires `tls_key`.",
+		"A PEM file with the certificate of the API, and with the certificates of its issuers. Empty means no TLS. " +
+			"Requires `tls_key`.",
 	},
 	{
 		"http", "tls_key", "", text(func(s *settings) *string { return &s.http.TLSKey }),
@@ -176,39 +194,52 @@ var httpKeys = []key{
 	},
 	{
 		"http", "client_ca", "", text(func(s *settings) *string { return &s.http.ClientCA }),
-		"A PEM file with certificate authorities. A client with a certificate of one of them needs no token: the name of a token is the common name (CN) of the certificate, and the client may do what that token may. Requires `tls_cert`.",
+		"A PEM file with certificate authorities. A client with a certificate of one of them needs no token: the " +
+			"name of a token is the common name (CN) of the certificate, and the client may do what that token may. " +
+			"Requires `tls_cert`.",
 	},
 	{
 		"http", "users", "", text(func(s *settings) *string { return &s.http.Users }),
-		"The file of the users who may log in to the dashboard with a password. `tdf user add` writes it. Only its owner may be able to read it. Empty means that people log in with tokens.",
+		"The file of the users who may log in to the dashboard with a password. `tdf user add` writes it. Only its " +
+			"owner may be able to read it. Empty means that people log in with tokens.",
 	},
 	{
 		"http", "insecure", "False", truth(func(s *settings) *bool { return &s.http.Insecure }),
-		"Allow an address that is not a loopback address without TLS, for example behind a proxy that has TLS. Everyone between the client and the API can then read and use the tokens.",
+		"Allow an address that is not a loopback address without TLS, for example behind a proxy that has TLS. " +
+			"Everyone between the client and the API can then read and use the tokens.",
 	},
 	{
 		"http", "public", "", origin(func(s *settings) *string { return &s.http.Public }),
-		"The address at which browsers reach the dashboard, such as that of a proxy. `tdf open` and `tdf watch --web` print it; the proxy must pass a name in `hosts`. Empty means the address of `listen`, with the first name in `hosts`.",
+		"The address at which browsers reach the dashboard, such as that of a proxy. `tdf open` and `tdf watch " +
+			"--web` print it; the proxy must pass a name in `hosts`. Empty means the address of `listen`, with the " +
+			"first name in `hosts`.",
 	},
 	{
 		"http", "cors_origins", "", origins(func(s *settings) *[]string { return &s.http.CORSOrigins }),
-		"The origins of web pages of other servers that may call the API. Empty means that only pages of the API's own address may.",
+		"The origins of web pages of other servers that may call the API. Empty means that only pages of the API's " +
+			"own address may.",
 	},
 	{
 		"http", "calls_per_token", "5000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsPerToken }),
-		"How many calls a token may make in a second, on average. Twice as many are possible at once. Further calls have the status 429.",
+		"How many calls a token may make in a second, on average. Twice as many are possible at once. Further calls " +
+			"have the status 429.",
 	},
 	{
-		"http", "calls_per_address", "10000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsPerAddress }),
-		"How many calls an address of a client, or an IPv6 network of 64 bits, may make in a second. Behind a proxy, all clients have the proxy's address.",
+		"http", "calls_per_address", "10000", whole(1, maxCount, func(s *settings) *int {
+			return &s.http.CallsPerAddress
+		}),
+		"How many calls an address of a client, or an IPv6 network of 64 bits, may make in a second. Behind a " +
+			"proxy, all clients have the proxy's address.",
 	},
 	{
 		"http", "calls_at_once", "1000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsAtOnce }),
-		"The largest number of calls that run at the same time. Further calls have the status 503. An address, and a token, may have as many as they leave for others.",
+		"The largest number of calls that run at the same time. Further calls have the status 503. An address, and " +
+			"a token, may have as many as they leave for others.",
 	},
 	{
 		"http", "connections", "25000", whole(1, maxCount, func(s *settings) *int { return &s.http.Connections }),
-		"The largest number of connections. An address may have as many as it leaves for others, and further clients wait.",
+		"The largest number of connections. An address may have as many as it leaves for others, and further " +
+			"clients wait.",
 	},
 	{
 		"http", "timeout", "5", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.Timeout }),
@@ -216,7 +247,8 @@ var httpKeys = []key{
 	},
 	{
 		"http", "taskmaster", "", prefix(func(s *settings) *string { return &s.http.Taskmaster }),
-		"Where the paths of the [Taskmaster interface](taskmaster.md) begin. With `/`, they are those of Taskmaster itself. Empty means that the API does not serve it.",
+		"Where the paths of the [Taskmaster interface](taskmaster.md) begin. With `/`, they are those of Taskmaster " +
+			"itself. Empty means that the API does not serve it.",
 	},
 	{
 		"http", "taskstore", "", prefix(func(s *settings) *string { return &s.http.TaskStore }),
@@ -227,11 +259,17 @@ var httpKeys = []key{
 		"Where the paths of the Skuld interface begin. Empty means that the API does not serve it.",
 	},
 	{
-		"http", "taskmaster_stale", "30", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.TaskmasterStale }),
+		"http", "taskmaster_stale", "30", duration(aboveZero, func(s *settings) *time.Duration {
+			return &s.http.TaskmasterStale
+		}),
 		"The time without a heartbeat after which a worker of the Taskmaster interface is stale.",
 	},
 	{
-		"http", "taskmaster_dead", "120", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.TaskmasterDead }),
-		"The time without a heartbeat after which a worker of the Taskmaster interface is dead, and its running tasks are lost: from 1 to 300. It is the lease of these workers, so a grace period after an outage is at least as long.",
+		"http", "taskmaster_dead", "120", duration(aboveZero, func(s *settings) *time.Duration {
+			return &s.http.TaskmasterDead
+		}),
+		"The time without a heartbeat after which a worker of the Taskmaster interface is dead, and its running " +
+			"tasks are lost: from 1 to 300. It is the lease of these workers, so a grace period after an outage is " +
+			"at least as long.",
 	},
 }

@@ -43,12 +43,14 @@ var (
 )
 
 // keys is the table of all keys, in the order of the documentation.
-var keys = slices.Concat(redisKeys, serverKeys, httpKeys, notifyKeys, workerKeys, programKeys, managerKeys, taskKeys, logKeys)
+var keys = slices.Concat(redisKeys, serverKeys, httpKeys, notifyKeys, workerKeys, programKeys, managerKeys, taskKeys,
+	logKeys)
 
 var redisKeys = []key{
 	{
 		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server. This Redis listens on 127.0.0.1. It keeps its data in memory, and loses them when the server stops.",
+		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server. This Redis " +
+			"listens on 127.0.0.1. It keeps its data in memory, and loses them when the server stops.",
 	},
 	{
 		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),
@@ -72,7 +74,8 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
-		"A PEM file with the certificate authorities that TDF trusts. Empty means the system's authorities. Requires `tls=True`.",
+		"A PEM file with the certificate authorities that TDF trusts. Empty means the system's authorities. " +
+			"Requires `tls=True`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
@@ -81,29 +84,43 @@ var redisKeys = []key{
 
 	{
 		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
-		"The project's name. All keys of the project in Redis begin with this name. The server, workers and managers of a project have the same namespace.",
+		"The project's name. All keys of the project in Redis begin with this name. The server, workers and " +
+			"managers of a project have the same namespace.",
 	},
 }
 
 var serverKeys = []key{
 	{
-		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.server.RoundDuration }),
-		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the longest time between the starts of two rounds. When a result arrives, the server starts a round at once. Values below 0.01 count as 0.01.",
+		"server", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.server.RoundDuration
+		}),
+		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the " +
+			"longest time between the starts of two rounds. When a result arrives, the server starts a round at " +
+			"once. Values below 0.01 count as 0.01.",
 	},
 	{
-		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration { return &s.server.OutageGrace }),
-		"The length of the grace period after an outage. In this period, workers renew their leases, and the server declares no running task lost, timed out or expired.",
+		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.server.OutageGrace
+		}),
+		"The length of the grace period after an outage. In this period, workers renew their leases, and the server " +
+			"declares no running task lost, timed out or expired.",
 	},
 	{
-		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration { return &s.server.AuditGrace }),
+		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.server.AuditGrace
+		}),
 		"How long an inconsistent task must stay unchanged before the audit repairs it.",
 	},
 }
 
 var managerKeys = []key{
 	{
-		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration { return &s.manager.RoundDuration }),
-		"The manager works in rounds: in each round it calls the callbacks of finished tasks. This key is the longest time between the starts of two rounds. When a task finishes, the manager starts a round at once. Values below 0.01 count as 0.01.",
+		"manager", "round_duration", "1.0", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.manager.RoundDuration
+		}),
+		"The manager works in rounds: in each round it calls the callbacks of finished tasks. This key is the " +
+			"longest time between the starts of two rounds. When a task finishes, the manager starts a round at " +
+			"once. Values below 0.01 count as 0.01.",
 	},
 }
 
@@ -118,7 +135,9 @@ var taskKeys = func() (all []key) {
 		all = append(all, key{"task_defaults", p.Name, p.Preset(), kind{p.Want, set}, p.Meaning})
 	}
 	return append(all, key{
-		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool { return &s.manager.AddRandomStartOffset }),
+		"task_defaults", "add_random_start_offset", "False", truth(func(s *settings) *bool {
+			return &s.manager.AddRandomStartOffset
+		}),
 		"Add a random part of a second to `start_after`, so that tasks opened together start in random order.",
 	})
 }()

@@ -86,6 +86,11 @@ var samples = []sample{
 	{"WORKER_MAX_PROGRAM_DEPTH", "2", 2, func(s *settings) any { return s.worker.Limits.Depth }},
 	{"WORKER_MAX_PROGRAM_RATIO", "3", 3, func(s *settings) any { return s.worker.Limits.Ratio }},
 	{"WORKER_MAX_COPY_BYTES", "0", int64(0), func(s *settings) any { return s.worker.MaxCopyBytes }},
+	{
+		"WORKER_RSYNC_PASSWORD_HOSTS", "A.example, b",
+		[]string{"a.example", "b"},
+		func(s *settings) any { return s.worker.RsyncPasswordHosts },
+	},
 	{"WORKER_SHARED_PROGRAMS", "* sum-2", []string{"*", "sum-2"}, func(s *settings) any { return s.worker.SharedPrograms }},
 	{"WORKER_ENV", "API_URL, _x2  CUDA_HOME", []string{"API_URL", "_x2", "CUDA_HOME"}, func(s *settings) any { return s.worker.Env }},
 	{"WORKER_ENV_FILE", "/etc/t d f/$program.env", "/etc/t d f/$program.env", func(s *settings) any { return s.worker.EnvFile }},

@@ -41,7 +41,21 @@ func text(at func(*settings) *string) kind {
 }
 
 func path(at func(*settings) *string) kind {
-	return matching("a path", func(s string) bool { return s != "" && plain(s) }, at)
+	return matching(aPath, func(s string) bool { return s != "" && fits(s) }, at)
+}
+
+// The longest path, and the longest part of a path, that the systems of workers know, in bytes.
+const (
+	maxPath = 4095
+	maxPart = 255
+)
+
+const aPath = "a path of up to 4095 bytes, and up to 255 in each part"
+
+// fits reports whether a text can be a path.
+func fits(s string) bool {
+	long := func(part string) bool { return len(part) > maxPart }
+	return plain(s) && len(s) <= maxPath && !slices.ContainsFunc(strings.Split(s, "/"), long)
 }
 
 func plain(s string) bool { return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl) }
@@ -82,15 +96,15 @@ var placeholder = lazy.Regexp(`\$(program|worker|taskId|round)`)
 
 func filename(at func(*settings) *string) kind {
 	valid := func(s string) bool {
-		return s != "" && plain(s) && !strings.Contains(placeholder().ReplaceAllString(s, ""), "$")
+		return s != "" && fits(s) && !strings.Contains(placeholder().ReplaceAllString(s, ""), "$")
 	}
-	return matching("a path with no $ except in $program, $worker, $taskId and $round", valid, at)
+	return matching(aPath+", with no $ except in $program, $worker, $taskId and $round", valid, at)
 }
 
 // programFile returns the kind of a path that may contain $program.
 func programFile(at func(*settings) *string) kind {
-	valid := func(s string) bool { return plain(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
-	return matching("a path with no $ except in $program", valid, at)
+	valid := func(s string) bool { return fits(s) && !strings.Contains(strings.ReplaceAll(s, "$program", ""), "$") }
+	return matching(aPath+", with no $ except in $program", valid, at)
 }
 
 // userName returns the kind of a user's name. The name may contain %n, the number of the slot, so that each slot has
@@ -101,7 +115,9 @@ func userName(at func(*settings) *string) kind {
 }
 
 func group(at func(*settings) *string) kind {
-	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool { return len(s) <= tdf.MaxName && plain(s) }, at)
+	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool {
+		return len(s) <= tdf.MaxName && plain(s)
+	}, at)
 }
 
 // target returns the kind of an rsync target, to which workers copy the files of rounds.
@@ -139,7 +155,9 @@ func names(at func(*settings) *[]string) kind {
 
 // programs returns the kind of a list of programs. The value * means all programs.
 func programs(at func(*settings) *[]string) kind {
-	return listOf("names of programs, or *", func(s string) bool { return !strings.ContainsAny(s, "/\\") && plain(s) }, at)
+	return listOf("names of programs, or *", func(s string) bool {
+		return !strings.ContainsAny(s, "/\\") && plain(s)
+	}, at)
 }
 
 // queues returns the kind of a list of queues with weights. Each queue may occur once.
@@ -147,20 +165,25 @@ func queues(at func(*settings) *[]tdf.QueueShare) kind {
 	parse := func(s string) (all []tdf.QueueShare, ok bool) {
 		for _, word := range words(s) {
 			q, err := tdf.ParseQueueShare(word)
-			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool { return other.Queue == q.Queue }) {
+			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool {
+				return other.Queue == q.Queue
+			}) {
 				return nil, false
 			}
 			all = append(all, q)
 		}
 		return all, true
 	}
-	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d", tdf.MaxWeight), parse, at)
+	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d",
+		tdf.MaxWeight), parse, at)
 }
 
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
 		all := tdf.SplitTags(s)
-		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool { return tdf.CheckTag("", tag) != nil })
+		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool {
+			return tdf.CheckTag("", tag) != nil
+		})
 	}
 	return bind(fmt.Sprintf("up to %d tags, separated by commas", most), parse, at)
 }

@@ -13,7 +13,8 @@ func TestInvalidValues(t *testing.T) {
 		aboveZero = "a number of seconds above 0, at most 1000000000"
 		fromZero  = "a number of seconds from 0 up, at most 1000000000"
 		span      = "a number of seconds above 0, or inf"
-		file      = "a path with no $ except in $program, $worker, $taskId and $round"
+		path      = "a path of up to 4095 bytes, and up to 255 in each part"
+		file      = path + ", with no $ except in $program, $worker, $taskId and $round"
 		name      = "a name of 1 to 200 bytes without spaces or parts like :task"
 		hostName  = "a host's name or address (its port has a key of its own)"
 	)
@@ -36,8 +37,9 @@ func TestInvalidValues(t *testing.T) {
 		{"worker", "lease", "a number of seconds from 0.1 up, at most 1000000000", []string{"thirty", "0", "-0", "1e-9", "0.099", "-30", "nan", "inf"}},
 		{"worker", "fetch_timeout", aboveZero, []string{"thirty", "0", "-0", "1e-12", "-30", "nan", "inf"}},
 		{"worker", "grace", fromZero + ", or inf", []string{"-1", "-inf", "infinite", "NaN"}},
-		{"worker", "directory", "a path", []string{""}},
+		{"worker", "directory", path, []string{"", "a/" + strings.Repeat("n", 256), strings.Repeat("n/", 2500)}},
 		{"worker", "task_output_filename", file, []string{"", "$", "$task/x", "$programs/$taskid", "${worker}"}},
+		{"worker", "task_error_filename", file, []string{strings.Repeat("n", 5000)}},
 		{"worker", "concurrency", "a whole number from 1 to 1000, or auto", []string{"0", "-1", "1001", "Auto", "two"}},
 		{"worker", "shared_programs", "names of programs, or *, separated by blanks or commas", []string{"a/b", "../x"}},
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},

@@ -21,7 +21,8 @@ type Notify struct {
 func (s *settings) checkNotify() error {
 	switch n := s.notify; {
 	case n.WebhookSecretFile != "" && n.Webhook == "":
-		return s.fault("notify", "webhook_secret_file", "is set but webhook is not; expected both, or no webhook_secret_file")
+		return s.fault("notify", "webhook_secret_file",
+			"is set but webhook is not; expected both, or no webhook_secret_file")
 	case len(n.MailTo) > 0 && n.MailServer == "":
 		return s.fault("notify", "mail_server", "is missing but mail_to is set; expected HOST:PORT, or no mail_to")
 	case len(n.MailTo) > 0 && n.MailFrom == "":
@@ -40,7 +41,8 @@ func isMail(s string) bool {
 func webAddress(at func(*settings) *string) kind {
 	valid := func(s string) bool {
 		u, err := url.Parse(s)
-		return s == "" || err == nil && plain(s) && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && !strings.Contains(s, "#")
+		return s == "" || err == nil && plain(s) && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" &&
+			!strings.Contains(s, "#")
 	}
 	return matching("nothing, or an address that begins with http:// or https://", valid, at)
 }
@@ -52,23 +54,30 @@ var notifyKeys = []key{
 	},
 	{
 		"notify", "webhook_secret_file", "", text(func(s *settings) *string { return &s.notify.WebhookSecretFile }),
-		"A file with a secret, as text, or in the form `whsec_BASE64`. With it, the calls of the webhook are signed. Requires `webhook`.",
+		"A file with a secret, as text, or in the form `whsec_BASE64`. With it, the calls of the webhook are " +
+			"signed. Requires `webhook`.",
 	},
 	{
 		"notify", "private_addresses", "False", truth(func(s *settings) *bool { return &s.notify.PrivateAddresses }),
-		"Allow a webhook at an address that is not public, such as 10.0.0.1 or localhost. Otherwise, who may write the configuration could use the server to reach services that trust it.",
+		"Allow a webhook at an address that is not public, such as 10.0.0.1 or localhost. Otherwise, who may write " +
+			"the configuration could use the server to reach services that trust it.",
 	},
 	{
-		"notify", "mail_to", "", listOf("mail addresses", isMail, func(s *settings) *[]string { return &s.notify.MailTo }),
+		"notify", "mail_to", "", listOf("mail addresses", isMail, func(s *settings) *[]string {
+			return &s.notify.MailTo
+		}),
 		"The addresses that get each notice by mail. Empty means none. Requires `mail_from` and `mail_server`.",
 	},
 	{
-		"notify", "mail_from", "", matching("nothing, or a mail address", func(s string) bool { return s == "" || isMail(s) }, func(s *settings) *string { return &s.notify.MailFrom }),
+		"notify", "mail_from", "", matching("nothing, or a mail address", func(s string) bool {
+			return s == "" || isMail(s)
+		}, func(s *settings) *string { return &s.notify.MailFrom }),
 		"The sender of the mails.",
 	},
 	{
 		"notify", "mail_server", "", address(func(s *settings) *string { return &s.notify.MailServer }),
-		"The mail server (SMTP), such as `mail.example.org:587`. It must have TLS, by STARTTLS or at port 465, unless it is on the same machine.",
+		"The mail server (SMTP), such as `mail.example.org:587`. It must have TLS, by STARTTLS or at port 465, " +
+			"unless it is on the same machine.",
 	},
 	{
 		"notify", "mail_user", "", text(func(s *settings) *string { return &s.notify.MailUser }),
@@ -80,6 +89,7 @@ var notifyKeys = []key{
 	},
 	{
 		"notify", "failure_percent", "20", whole(0, 100, func(s *settings) *int { return &s.notify.FailurePercent }),
-		"Servers write a notice when this part of a campaign's finished tasks has failed, timed out or expired, and at least 20 tasks have finished. 0 means never.",
+		"Servers write a notice when this part of a campaign's finished tasks has failed, timed out or expired, and " +
+			"at least 20 tasks have finished. 0 means never.",
 	},
 }

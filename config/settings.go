@@ -123,8 +123,8 @@ func (s *settings) finish(environ []string, overrides ...Override) error {
 	return s.check()
 }
 
-// merge applies the environment variables and then the overrides. It does not check whether keys contradict each other: without a file, a
-// key of the environment may belong to a key that a Go program sets in other ways.
+// merge applies the environment variables and then the overrides. It does not check whether keys contradict each other:
+// without a file, a key of the environment may belong to a key that a Go program sets in other ways.
 func (s *settings) merge(environ []string, overrides ...Override) error {
 	if err := s.setFromEnvironment(environ); err != nil {
 		return err
@@ -134,7 +134,8 @@ func (s *settings) merge(environ []string, overrides ...Override) error {
 			return err
 		}
 	}
-	s.worker.OutputFilenameSet, s.worker.ErrorFilenameSet = s.isSet("worker", "task_output_filename"), s.isSet("worker", "task_error_filename")
+	s.worker.OutputFilenameSet, s.worker.ErrorFilenameSet = s.isSet("worker", "task_output_filename"),
+		s.isSet("worker", "task_error_filename")
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
@@ -153,7 +154,8 @@ func (s *settings) check() error {
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
-		return s.fault("task_defaults", "end_before", "not after start_after, so that no task could run; expected a later time, or inf")
+		return s.fault("task_defaults", "end_before",
+			"not after start_after, so that no task could run; expected a later time, or inf")
 	}
 	if err := s.checkHTTP(); err != nil {
 		return err
@@ -181,7 +183,8 @@ func (s *settings) needRealRedis() error {
 	if !s.redis.Embedded() {
 		return nil
 	}
-	return s.fault("redis", "host", `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`)
+	return s.fault("redis", "host",
+		`"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`)
 }
 
 const envPrefix = "TDF_CFG_"
@@ -196,7 +199,8 @@ func (s *settings) setFromEnvironment(environ []string) error {
 		}
 		i := slices.IndexFunc(keys, func(k key) bool { return k.env() == name })
 		if i < 0 {
-			return &Error{Source: name, Problem: "unknown key; expected " + envPrefix + "$SECTION_$KEY in upper case, such as " + keys[0].env()}
+			return &Error{Source: name, Problem: "unknown key; expected " + envPrefix +
+				"$SECTION_$KEY in upper case, such as " + keys[0].env()}
 		}
 		if err := s.set(&keys[i], name, value); err != nil {
 			return err

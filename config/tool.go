@@ -30,8 +30,8 @@ func (t Tool) IsSet(section, name string) bool {
 	return ok
 }
 
-// Locate sets the Source of an [*Error] that a caller creates after it has loaded the configuration: it is the source of the key's value. Locate returns
-// all other errors unchanged.
+// Locate sets the Source of an [*Error] that a caller creates after it has loaded the configuration: it is the source
+// of the key's value. Locate returns all other errors unchanged.
 func (t Tool) Locate(err error) error {
 	if e := (*Error)(nil); errors.As(err, &e) && e.Source == "" {
 		e.Source = cmp.Or(t.from[envPrefix+strings.ToUpper(e.Section+"_"+e.Key)], t.File, noFile)
@@ -49,9 +49,10 @@ type Override struct {
 const DefaultNamespace = "tdf"
 
 // LoadTool reads the file at path. If path is "", LoadTool reads no file. The environment variables in environ
-// ("NAME=value") override the file, and overrides override both. If the host is "embedded", the tool's manager and worker
-// connect to the loopback address. Unless a key says otherwise, tasks have fail_on=exit: only the tasks of a manager's own program keep
-// the original's rule (docs/lifecycle.md, "What makes a round fail"). Every error is an [*Error].
+// ("NAME=value") override the file, and overrides override both. If the host is "embedded", the tool's manager and
+// worker connect to the loopback address. Unless a key says otherwise, tasks have fail_on=exit: only the tasks of a
+// manager's own program keep the original's rule (docs/lifecycle.md, "What makes a round fail"). Every error is an
+// [*Error].
 func LoadTool(path string, environ []string, overrides ...Override) (Tool, error) {
 	s := defaults(noFile)
 	s.namespace = DefaultNamespace
@@ -68,7 +69,10 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 	if err := s.finish(environ, overrides...); err != nil {
 		return Tool{}, err
 	}
-	t := Tool{File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify, from: s.from}
+	t := Tool{
+		File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify,
+		from: s.from,
+	}
 	if !t.IsSet("task_defaults", "fail_on") {
 		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit
 	}

@@ -44,7 +44,8 @@ func (c *Cache) get(q question) (Program, bool) {
 		return Program{}, false
 	}
 	now := answer{program: a.program}
-	return a.program, now.look() && now.hasRecord == a.hasRecord && isSameFile(now.script, a.script) && isSameFile(now.record, a.record)
+	return a.program, now.look() && now.hasRecord == a.hasRecord && isSameFile(now.script, a.script) &&
+		isSameFile(now.record, a.record)
 }
 
 // prepare returns an answer with the present state of the files. Call it before the files are checked.
@@ -75,5 +76,6 @@ func (a *answer) look() bool {
 
 // isSameFile reports whether a file has not changed.
 func isSameFile(a, b unix.Stat_t) bool {
-	return a.Dev == b.Dev && a.Ino == b.Ino && a.Mode == b.Mode && a.Size == b.Size && a.Mtim == b.Mtim && a.Ctim == b.Ctim
+	return a.Dev == b.Dev && a.Ino == b.Ino && a.Mode == b.Mode && a.Size == b.Size && a.Mtim == b.Mtim &&
+		a.Ctim == b.Ctim
 }

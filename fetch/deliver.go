@@ -79,10 +79,11 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 	defer os.RemoveAll(stage)
 	args := append(rsyncArgs(location, DefaultIdleTimeout),
 		"--recursive", "--links", "--times",
-		"--omit-dir-times",   // rsync must not set the times of directories, because deliveries share the directories above sub
+		// rsync must not set the times of directories, because deliveries share the directories above sub
+		"--omit-dir-times",
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
-	out, err := runRsync(ctx, stage, args)
+	out, err := runRsync(ctx, stage, args, true) // the configuration names the target
 	if err != nil {
 		return deliverError(err, out)
 	}

@@ -53,7 +53,8 @@ func (e *Error) Local() bool {
 	case e.Step == StepWait, e.Step == StepSetup:
 		return true
 	}
-	return errors.As(e.Err, &number) || errors.As(e.Err, new(localError)) || errors.As(e.Err, new(damagedError)) || errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
+	return errors.As(e.Err, &number) || errors.As(e.Err, new(localError)) || errors.As(e.Err, new(damagedError)) ||
+		errors.As(e.Err, new(temporary)) || errors.As(e.Err, new(timeoutError))
 }
 
 // localError marks an error that this host caused, and not the source.

@@ -24,8 +24,9 @@ const (
 // directory. A Fetcher is safe for concurrent use. Do not change its fields after its first use. The zero value of a
 // field means its default.
 type Fetcher struct {
-	Dir     string        // the working directory; "" means the current directory of the process
-	Timeout time.Duration // maximum time of a call of Fetch, including setup.sh and waiting for other calls (fetch_timeout); default 600 s
+	Dir string // the working directory; "" means the current directory of the process
+	// maximum time of a call of Fetch, including setup.sh and waiting for other calls (fetch_timeout); default 600 s
+	Timeout time.Duration
 	Limits  Limits
 
 	// Blob opens the content of a source redis:SHA256. If the content is not stored, Blob returns an error that wraps
@@ -35,8 +36,8 @@ type Fetcher struct {
 	// Setup runs ./setup.sh in a program's directory until the script ends or ctx is done. The environment of the
 	// script consists of env alone. Setup ends all processes of the script, and returns the last part of the script's
 	// output. If Setup is nil, setup.sh runs in a separate process group, and Fetch ends only the processes of this
-	// group. The processes of the script keep the file lock open. So if this process is killed, no other process changes the program
-	// while they still run.
+	// group. The processes of the script keep the file lock open. So if this process is killed, no other process
+	// changes the program while they still run.
 	Setup func(ctx context.Context, dir string, env []string, lock *os.File) (printed []byte, err error)
 
 	// OtherUser means that programs run as another user than this process. A Fetcher then lets everyone who can read
@@ -51,10 +52,13 @@ type Fetcher struct {
 
 	Cache *Cache // remembers the answers of Ready; nil means that each call of Ready checks everything
 
-	IdleTimeout time.Duration     // maximum time for which an http server or rsync may send no data; default 30 s
-	RetryPause  time.Duration     // pause before the first retry of a download; each later pause is twice as long as the one before; default 0.5 s
-	Transport   http.RoundTripper // for http and https; the default respects HTTP_PROXY, HTTPS_PROXY and NO_PROXY
-	Log         *slog.Logger      // nil means no log
+	PasswordHosts []string // the hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD, in lower case
+
+	IdleTimeout time.Duration // maximum time for which an http server or rsync may send no data; default 30 s
+	// pause before the first retry of a download; each later pause is twice as long as the one before; default 0.5 s
+	RetryPause time.Duration
+	Transport  http.RoundTripper // for http and https; the default respects HTTP_PROXY, HTTPS_PROXY and NO_PROXY
+	Log        *slog.Logger      // nil means no log
 }
 
 // A Program is a program whose directory is complete.
@@ -185,7 +189,8 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 	if err := j.install(ctx, sum); err != nil {
 		return Program{}, failed(ctx, j.src, StepInstall, err)
 	}
-	j.Log.Info("program fetched", "program", j.program, "source", j.src.String(), "sha256", sum, "took", time.Since(began))
+	j.Log.Info("program fetched", "program", j.program, "source", j.src.String(), "sha256", sum, "took",
+		time.Since(began))
 	return Program{Dir: j.dir, SHA256: sum, Fetched: true}, nil
 }
 

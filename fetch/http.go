@@ -18,7 +18,8 @@ import (
 func (j *job) download(ctx context.Context) (string, error) {
 	transport := j.Transport
 	if transport == nil {
-		t := origin.NewTransport(15 * time.Second) // without decompression, because the SHA-256 and the limits apply to the bytes that were sent
+		// without decompression, because the SHA-256 and the limits apply to the bytes that were sent
+		t := origin.NewTransport(15 * time.Second)
 		defer t.CloseIdleConnections()
 		transport = t
 	}

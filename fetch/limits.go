@@ -8,10 +8,12 @@ import (
 // Limits holds the limits for a source and its unpacked files (docs/programs.md, "Limits"). 0 means the default. The
 // comment of each field ends with the key in the worker's configuration and the default.
 type Limits struct {
-	Bytes   int64   // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
-	Entries int     // maximum number of files, directories and links; max_program_entries, 100,000
-	Depth   int     // maximum depth of nested directories; max_program_depth, 32
-	Ratio   float64 // maximum ratio of the unpacked size to the archive's size; checked only if more than 1 MiB is unpacked; max_program_ratio, 200
+	Bytes   int64 // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
+	Entries int   // maximum number of files, directories and links; max_program_entries, 100,000
+	Depth   int   // maximum depth of nested directories; max_program_depth, 32
+	// maximum ratio of the unpacked size to the archive's size; checked only if more than 1 MiB is unpacked;
+	// max_program_ratio, 200
+	Ratio float64
 }
 
 // The defaults of [Limits].
@@ -53,8 +55,8 @@ func (l Limits) tooManyNames() error {
 	return limitError(fmt.Sprintf("more than %d bytes of names", maxNames))
 }
 
-// maxNames is the maximum total size in bytes of the names and link targets in an archive. Names and link targets are kept
-// in memory. Names are also kept in the journal.
+// maxNames is the maximum total size in bytes of the names and link targets in an archive. Names and link targets are
+// kept in memory. Names are also kept in the journal.
 const maxNames = 32 << 20
 
 // budget counts the unpacked bytes and entries of an archive.
@@ -99,7 +101,8 @@ func (b *budget) check(n, limit int64) error {
 	case n > limit:
 		return b.limits.tooManyBytes()
 	case n > ratioFrom && float64(n) > b.limits.Ratio*float64(b.packed):
-		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size (max_program_ratio)", b.limits.Ratio))
+		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size (max_program_ratio)",
+			b.limits.Ratio))
 	}
 	return nil
 }

@@ -16,8 +16,8 @@ const (
 	maxLockPause   = 200 * time.Millisecond
 )
 
-// lock waits for the program's lock until ctx ends. If the process dies, the kernel releases the lock, but not before setup.sh and
-// all processes that it started have ended, because they keep the file open.
+// lock waits for the program's lock until ctx ends. If the process dies, the kernel releases the lock, but not before
+// setup.sh and all processes that it started have ended, because they keep the file open.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
 	if err := makePrivate(j.Dir, locksDir); err != nil {
 		return nil, err

@@ -41,7 +41,8 @@ func (j *job) checkPlanted() error {
 	if err != nil || j.trusted(info) {
 		return err
 	}
-	return fmt.Errorf("./%s belongs to user %d, and everyone can write to the working directory; remove ./%[1]s or give it to the worker's user (chown), and close the working directory (chmod o-w)",
+	return fmt.Errorf("./%s belongs to user %d, and everyone can write to the working directory; remove ./%[1]s or "+
+		"give it to the worker's user (chown), and close the working directory (chmod o-w)",
 		j.program, owner(info))
 }
 
@@ -57,7 +58,8 @@ func (j *job) checkTarget() error {
 	case !info.IsDir():
 		return fmt.Errorf("./%s is not a directory; remove it", j.program)
 	case !j.trusted(info):
-		return fmt.Errorf("./%s belongs to user %d; remove it, or give it to the worker's user (chown)", j.program, owner(info))
+		return fmt.Errorf("./%s belongs to user %d; remove it, or give it to the worker's user (chown)", j.program,
+			owner(info))
 	}
 	return nil
 }

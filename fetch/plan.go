@@ -63,11 +63,12 @@ func (j *job) place(p *plan, name string, d fs.DirEntry) error {
 	case existing.IsDir() && d.IsDir():
 		return nil
 	}
-	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program another name", j.program, name)
+	return fmt.Errorf("./%s/%s exists already, and the source contains it, too; move it away, or give the program "+
+		"another name", j.program, name)
 }
 
-// addMade extends Files by the files that setup.sh created. It skips unreadable directories, and directories that existed
-// before the fetch.
+// addMade extends Files by the files that setup.sh created. It skips unreadable directories, and directories that
+// existed before the fetch.
 func (p *plan) addMade(dir string) {
 	known := make(map[string]bool, len(p.Files))
 	for _, name := range p.Files {

@@ -68,7 +68,8 @@ func (j *job) otherSource(rec *record) error {
 	if asked == rec.Source {
 		asked += " with other credentials"
 	}
-	return fmt.Errorf("./%s %w: the program was fetched from %s, and the task names %s; give the program another name, or remove the directory",
+	return fmt.Errorf("./%s %w: the program was fetched from %s, and the task names %s; give the program another "+
+		"name, or remove the directory",
 		j.program, ErrOtherSource, rec.Source, asked)
 }
 
@@ -138,7 +139,8 @@ func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
 	}
 	err := j.makeExecutable(path)
 	if mode&0o111 != 0 {
-		return nil // the programs' user may be able to execute run.sh nevertheless; if not, the start of the program fails
+		// the programs' user may be able to execute run.sh nevertheless; if not, the start of the program fails
+		return nil
 	}
 	return err
 }
@@ -157,7 +159,8 @@ func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	return now
 }
 
-var errLinkNotExecutable = errors.New("run.sh is a symbolic or hard link to a file that is not executable; make that file executable (chmod +x)")
+var errLinkNotExecutable = errors.New(
+	"run.sh is a symbolic or hard link to a file that is not executable; make that file executable (chmod +x)")
 
 // makeExecutable changes the mode of run.sh. If run.sh is a symbolic link or has other hard links, makeExecutable
 // returns an error, because the file may not belong to the program.

@@ -59,8 +59,8 @@ func readRecord(dir string) (*record, error) {
 	return &r, nil
 }
 
-// A damagedError says that a program has written to a file that belongs to this package. Another host may be able to run the
-// task.
+// A damagedError says that a program has written to a file that belongs to this package. Another host may be able to
+// run the task.
 type damagedError struct{ error }
 
 // damaged returns a damagedError, or another error if the file could not be read.

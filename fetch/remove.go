@@ -63,7 +63,8 @@ func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
 	}
 	removed, bytes, err := removeFrom(root, olderThan)
 	if removed && prune(root, ".", 0) {
-		_ = unix.Rmdir(filepath.Join(dir, program)) // fails if a link has replaced the directory, or if it contains new files
+		// fails if a link has replaced the directory, or if it contains new files
+		_ = unix.Rmdir(filepath.Join(dir, program))
 	}
 	return removed, bytes, err
 }

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -16,7 +18,11 @@ import (
 
 // rsyncEnv lists the environment variables that rsync and ssh inherit. Variables whose values are programs to run, such
 // as RSYNC_RSH, are not in the list.
-var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK", "RSYNC_PASSWORD"}
+var rsyncEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "SSH_AUTH_SOCK"}
+
+// passwordEnv is the variable with the password for daemons. A daemon gets an answer made from it, from which it can
+// guess the password.
+const passwordEnv = "RSYNC_PASSWORD"
 
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
@@ -35,11 +41,24 @@ func (j *job) rsync(ctx context.Context) (string, error) {
 		"--copy-links", // without --recursive, rsync copies only one file
 		"--chmod=F600", // so that this process can read the copy
 		"--", j.src.Location, into+"/")
-	out, err := runRsync(ctx, j.Dir, args)
+	trusted := slices.Contains(j.PasswordHosts, hostOf(j.src.Host))
+	out, err := runRsync(ctx, j.Dir, args, trusted)
 	if err != nil {
+		if !trusted && os.Getenv(passwordEnv) != "" && strings.Contains(out, "auth failed") {
+			out += "; " + passwordEnv + " is only for the hosts in [worker] rsync_password_hosts"
+		}
 		return "", rsyncError(err, out)
 	}
 	return j.takeOne(ctx, into, out)
+}
+
+// hostOf returns the host in USER@HOST:PORT, in lower case.
+func hostOf(address string) string {
+	address = address[strings.LastIndexByte(address, '@')+1:]
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	return strings.ToLower(address)
 }
 
 // rsyncArgs returns the arguments that rsync needs for a location, to read from it or to write to it.
@@ -51,13 +70,14 @@ func rsyncArgs(location string, idle time.Duration) []string {
 	if strings.HasPrefix(location, "rsync://") {
 		return append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
 	}
-	// With BatchMode, ssh does not ask for a password or for the confirmation of a host key.
-	return append(args, "-e", fmt.Sprintf("ssh -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
+	// With BatchMode, ssh does not ask for a password or for the confirmation of a host key. Whatever the user's
+	// configuration says, the other host gets neither the agent (-a) nor credentials of Kerberos (-k).
+	return append(args, "-e", fmt.Sprintf("ssh -a -k -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
 }
 
-// runRsync runs rsync and returns its last lines of output. If rsync has failed, the error is an [exec.ExitError].
-// rsyncFailed explains this error.
-func runRsync(ctx context.Context, dir string, args []string) (string, error) {
+// runRsync runs rsync, with the password for daemons or without it, and returns its last lines of output. If rsync has
+// failed, the error is an [exec.ExitError]. rsyncFailed explains this error.
+func runRsync(ctx context.Context, dir string, args []string, password bool) (string, error) {
 	program, err := exec.LookPath("rsync")
 	if err != nil {
 		return "", localError{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
@@ -65,6 +85,9 @@ func runRsync(ctx context.Context, dir string, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(environment(rsyncEnv), "LC_ALL=C")
+	if password {
+		cmd.Env = append(cmd.Env, environment([]string{passwordEnv})...)
+	}
 	out, err := runGroup(cmd)
 	switch {
 	case err == nil:

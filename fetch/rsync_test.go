@@ -107,7 +107,12 @@ func TestRsyncDaemon(t *testing.T) {
 
 	write(t, dir+"/run.sh", []byte(goodScript))
 	t.Setenv("RSYNC_PASSWORD", "hush")
-	fetchWorks(t, newFetcher(t), strings.Replace(base, "//127", "//bob@127", 1)+"/locked/run.sh")
+	locked := strings.Replace(base, "//127", "//bob@127", 1) + "/locked/run.sh"
+	f.PasswordHosts = []string{"far.example"}
+	fetchFails(t, f, locked, "auth failed on module locked", "only for the hosts in [worker] rsync_password_hosts")
+	f = newFetcher(t)
+	f.PasswordHosts = []string{"127.0.0.1"}
+	fetchWorks(t, f, locked)
 }
 
 // fakeSSH replaces ssh by a script. The script runs the command in a shell on this machine, as sshd does on another
@@ -136,7 +141,7 @@ func TestRsyncShell(t *testing.T) {
 	write(t, odd, []byte(goodScript))
 	fetchWorks(t, newFetcher(t), "rsync:bob@far.example:"+odd)
 	got := expect.Result(os.ReadFile(log)).Value(t)
-	for _, want := range []string{"-oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
+	for _, want := range []string{"-a -k -oBatchMode=yes", "-oConnectTimeout=15", "-l bob far.example rsync --server"} {
 		expect.Contains(t, string(got), want, "ssh was called as … without")
 	}
 	expect.NotContains(t, string(got), "hush")

@@ -61,7 +61,8 @@ func (j *job) runSetup(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOEXEC), errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w (is the interpreter of its first line installed, and does that line end without CR?)", err)
+		return fmt.Errorf("%w (is the interpreter of its first line installed, and does that line end without CR?)",
+			err)
 	case out == "":
 		return fmt.Errorf("%w, without output", err)
 	}

@@ -101,7 +101,8 @@ func depth(name string) int {
 // A check before a round costs at most a few percent of a round: a stat takes about a microsecond.
 // docs/decisions/copies.md has the figures.
 const (
-	wholePause   = time.Second // all files are checked when this time has passed, or wholeShare times as long as that took
+	// all files are checked when this time has passed, or wholeShare times as long as that took
+	wholePause   = time.Second
 	wholeShare   = 300
 	fewOfCopy    = 64                     // so many files of a copy are checked before each round
 	fewOfOrigin  = 16                     // and so many of a directory made by hand

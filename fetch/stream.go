@@ -25,7 +25,9 @@ type stream struct {
 
 // openStream returns a stream that decompresses f. If comp is nil, f is not compressed.
 func (u *unpacker) openStream(comp archives.Compression, f *os.File) (*stream, error) {
-	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error { return nil }}
+	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error {
+		return nil
+	}}
 	if comp == nil {
 		return s, nil
 	}

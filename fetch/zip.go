@@ -22,7 +22,8 @@ const (
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{
-		r: contextReaderAt{u.ctx, f}, left: int64(limits.Entries)*zipEntryBytes + zipSearchBytes, err: limits.tooManyEntries(),
+		r: contextReaderAt{u.ctx, f}, left: int64(limits.Entries)*zipEntryBytes + zipSearchBytes,
+		err: limits.tooManyEntries(),
 	}
 	r, err := zip.NewReader(directory, size)
 	if directory.left <= 0 {

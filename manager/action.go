@@ -10,21 +10,24 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call Do.
+// An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call
+// Do.
 type Action struct {
-	Verb      tdf.Verb    // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
-	From      []tdf.State // the state of a task must be one of these; if empty, each state that the verb allows is possible
+	Verb tdf.Verb // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
+	// the state of a task must be one of these; if empty, each state that the verb allows is possible
+	From      []tdf.State
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
 	Elsewhere bool        // for VerbRelease: the current worker of a task cannot claim the task again
 
-	// Each returns the new properties of a task instead of Changes, for example from its Input and Meta. If it fails, the action
-	// skips the task. Nil means that all tasks get the Changes.
+	// Each returns the new properties of a task instead of Changes, for example from its Input and Meta. If it fails, the
+	// action skips the task. Nil means that all tasks get the Changes.
 	Each func(*tdf.Task) (tdf.Changes, error)
 }
 
 const (
 	tasksAtOnce = 500
-	tries       = 5 // how often Do tries an action: after a conflict with another Move, the action may still be possible
+	// how often Do tries an action: after a conflict with another Move, the action may still be possible
+	tries = 5
 )
 
 // Do applies an action to each task separately. If Do fails, the result covers the tasks that were handled before the
@@ -116,7 +119,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 			}
 			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
 		}
-		outcomes, err := h.m.acts.Carry(ctx, units)
+		outcomes, err := h.m.acts.Do(ctx, units)
 		ids = nil
 		for i, o := range outcomes {
 			switch {
@@ -198,8 +201,8 @@ type Result struct {
 	Done int // the number of changed tasks
 	// Skipped contains an error for each task that was skipped. If the task's state or round does not allow the action,
 	// the error wraps a *[tdf.StateError]. If the task cannot have the new properties, the error wraps a
-	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it is a
-	// *[tdf.UniqueError].
+	// *[tdf.PropertyError], [tdf.ErrUnchanged] or [ErrPast]. If another task holds the unique key of a retried task, it
+	// is a *[tdf.UniqueError].
 	Skipped []error
 }
 
@@ -207,7 +210,8 @@ type Result struct {
 // clock. To retry the task, set a later time in Changes.
 var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before or claim_before is past, so the task would expire at once")
 
-// Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot change.
+// Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot
+// change.
 type Changes = tdf.Changes
 
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its

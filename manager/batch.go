@@ -143,7 +143,8 @@ func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome)
 	}
 	delete(b.backoff, t.ID)
 	if moved {
-		b.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started", "task", t.ID, "program", t.Program, "error", o.Err)
+		b.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
+			"task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}
 	b.summary.Archived++

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields are
-// optional. Run calls one callback at a time.
+// Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields
+// are optional. Run calls one callback at a time.
 //
 // If a callback returns nil, Run archives the callback's task. If a callback returns an error or panics, Run keeps the
 // task and calls the callback again after a pause. The pauses are 1 s, 2 s, 4 s and so on, up to 5 min. Meanwhile, Run
@@ -28,13 +28,14 @@ type Callbacks struct {
 	Succeeded func(ctx context.Context, t *Finished) error
 	Failed    func(ctx context.Context, t *Finished) error
 	TimedOut  func(ctx context.Context, t *Finished) error
-	Expired   func(ctx context.Context, t *Finished) error // also called for cancelled tasks, which have the Outcome "cancelled"
+	// also called for cancelled tasks, which have the Outcome "cancelled"
+	Expired func(ctx context.Context, t *Finished) error
 
 	// EndOfRound is called after each round. If it returns an error, Run ends with that error.
 	EndOfRound func(ctx context.Context, s Summary) error
 
-	// Stop is called after EndOfRound. If it returns true, Run ends. If Stop is nil, Run ends when all tasks of Groups are
-	// archived.
+	// Stop is called after EndOfRound. If it returns true, Run ends. If Stop is nil, Run ends when all tasks of Groups
+	// are archived.
 	Stop func(ctx context.Context, s Summary) bool
 }
 
@@ -46,9 +47,9 @@ var ErrNotYet = tdf.NewError(tdf.CodeUnavailable, "not yet")
 // A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").
 type Finished struct {
 	*Task
-	// Step is the step in which Run archives the task. The callback can add to it: for example, t.Open opens tasks when t
-	// is archived. If the callback returns an error, or if Redis refuses the step, nothing of it happens. A refused step
-	// counts as an error of the callback.
+	// Step is the step in which Run archives the task. The callback can add to it: for example, t.Open opens tasks when
+	// t is archived. If the callback returns an error, or if Redis refuses the step, nothing of it happens. A refused
+	// step counts as an error of the callback.
 	Step
 
 	unit redisstate.Unit // the step, after the callback has returned nil

@@ -7,10 +7,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Dependents returns the tasks that have failed because the given tasks did not succeed (docs/lifecycle.md, "Dependencies").
-// These are the tasks that waited for the given tasks or for their groups, the tasks that waited for those, and so on. To
-// run a failed branch again, retry the given tasks together with their dependents. The method reads the lists of all failed
-// and archived tasks.
+// Dependents returns the tasks that have failed because the given tasks did not succeed (docs/lifecycle.md,
+// "Dependencies"). These are the tasks that waited for the given tasks or for their groups, the tasks that waited for
+// those, and so on. To run a failed branch again, retry the given tasks together with their dependents. The method
+// reads the lists of all failed and archived tasks.
 func (m *Manager) Dependents(ctx context.Context, refs ...Ref) ([]Ref, error) {
 	failed := map[int64]redisstate.Dependent{}
 	ofTask, ofGroup := map[int64][]int64{}, map[string][]int64{}

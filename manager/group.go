@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,13 +37,15 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 
 func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
 	return GroupStatus{
-		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided, Since: mark.Since.Std(),
+		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided,
+		Since: mark.Since.Std(),
 	}
 }
 
-// CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until [Manager.ExtendGroup]
-// opens the group again. Retries stay possible. If the group is already closed, nothing changes. If it has no tasks, the
-// error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group is no longer closed.
+// CloseGroup closes a group (docs/lifecycle.md, "Closed groups"): no task can be opened in it, until
+// [Manager.ExtendGroup] opens the group again. Retries stay possible. If the group is already closed, nothing changes.
+// If it has no tasks, the error wraps [tdf.ErrGroupEmpty]. When the last task of a closed group is removed, the group
+// is no longer closed.
 func (m *Manager) CloseGroup(ctx context.Context, group string) error {
 	if err := m.store.CloseGroup(ctx, group); err != nil {
 		return fmt.Errorf("close group: %w", err)
@@ -50,8 +53,42 @@ func (m *Manager) CloseGroup(ctx context.Context, group string) error {
 	return nil
 }
 
-// ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing changes.
-// If a step has decided its completion, the error wraps [tdf.ErrGroupDecided].
+// BeginExtension ends openings with [Manager.OpenRest] in a group. Call it before you read which tasks the group has,
+// to open the missing ones. If the group is closed, nothing changes. If it has no tasks, the error wraps
+// [tdf.ErrGroupEmpty].
+func (m *Manager) BeginExtension(ctx context.Context, group string) error {
+	if err := m.store.BeginExtension(ctx, group); err != nil {
+		return fmt.Errorf("extend group: %w", err)
+	}
+	return nil
+}
+
+// OpenExtending opens tasks like Open, in a group that the caller extends. If the group is closed, as at first or when
+// another extension of the group has ended, OpenExtending opens it again. Several definitions need unique keys, because
+// it may send a definition twice. If a step has decided the group's completion, the error wraps [tdf.ErrGroupDecided].
+func (m *Manager) OpenExtending(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	var all []*Task
+	known := map[int64]bool{}
+	for {
+		tasks, err := m.Open(ctx, definitions...)
+		for _, t := range tasks {
+			if !known[t.ID] {
+				known[t.ID] = true
+				all = append(all, t)
+			}
+		}
+		closed := &tdf.GroupError{}
+		if !errors.As(err, &closed) || !errors.Is(err, tdf.ErrGroupClosed) {
+			return all, err
+		}
+		if err := m.ExtendGroup(ctx, closed.Group); err != nil {
+			return all, err
+		}
+	}
+}
+
+// ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing
+// changes. If a step has decided its completion, the error wraps [tdf.ErrGroupDecided].
 func (m *Manager) ExtendGroup(ctx context.Context, group string) error {
 	if err := m.store.ExtendGroup(ctx, group); err != nil {
 		return fmt.Errorf("extend group: %w", err)

@@ -25,9 +25,9 @@ type GroupList struct {
 // groupsPerPage is the number of groups that AllGroups reads at once.
 const groupsPerPage = 100
 
-// AllGroups returns all groups that have tasks and whose names begin with a prefix, ordered by the bytes of their names. The
-// states of different groups are of different moments. A group that gets its first task meanwhile may be missing. After an
-// error, AllGroups returns no more groups.
+// AllGroups returns all groups that have tasks and whose names begin with a prefix, ordered by the bytes of their
+// names. The states of different groups are of different moments. A group that gets its first task meanwhile may be
+// missing. After an error, AllGroups returns no more groups.
 func (m *Manager) AllGroups(ctx context.Context, prefix string) iter.Seq2[Group, error] {
 	return func(yield func(Group, error) bool) {
 		var list GroupList
@@ -46,12 +46,14 @@ func (m *Manager) AllGroups(ctx context.Context, prefix string) iter.Seq2[Group,
 	}
 }
 
-// GroupPage returns a part of the list that [Manager.AllGroups] returns: at most the given number of groups, and at most 1,000.
-// The first part has the cursor "". If the cursor is invalid, the error is a *[QueryError].
+// GroupPage returns a part of the list that [Manager.AllGroups] returns: at most the given number of groups, and at
+// most 1,000. The first part has the cursor "". If the cursor is invalid, the error is a *[QueryError].
 func (m *Manager) GroupPage(ctx context.Context, prefix, cursor string, most int) (GroupList, error) {
 	after, err := base64.RawURLEncoding.DecodeString(cursor)
 	if err != nil {
-		return GroupList{}, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q is none that a list of groups has returned", cursor)}
+		return GroupList{}, &tdf.QueryError{
+			Problem: fmt.Sprintf("the cursor %.80q is none that a list of groups has returned", cursor),
+		}
 	}
 	groups, next, err := m.store.Groups(ctx, prefix, string(after), most)
 	list := GroupList{Next: base64.RawURLEncoding.EncodeToString([]byte(next))}

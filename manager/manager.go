@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/convoy"
+	"github.com/tdf-framework/tdf/internal/batcher"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -17,8 +17,8 @@ import (
 type Manager struct {
 	settings
 	store   *redisstate.Store
-	opens   convoy.Convoy[tdf.Properties, redisstate.Opened]           // tasks that Open opens in one call
-	acts    convoy.Convoy[redisstate.Unit, redisstate.Outcome]         // changes that Do makes
+	opens   batcher.Batcher[tdf.Properties, redisstate.Opened]         // tasks that Open opens in one call
+	acts    batcher.Batcher[redisstate.Unit, redisstate.Outcome]       // changes that Do makes
 	wait    func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
 	running sync.Mutex                                                 // held by Run
 }
@@ -60,7 +60,8 @@ func Load(path string) (*Manager, error) {
 	return New(o)
 }
 
-// As returns a manager that shares the connection of m, and writes another name into the logs of tasks. Close one of the two only if nobody uses the other.
+// As returns a manager that shares the connection of m, and writes another name into the logs of tasks. Close one of
+// the two only if nobody uses the other.
 func (m *Manager) As(name string) *Manager {
 	s := m.settings
 	s.name = name
@@ -77,8 +78,8 @@ func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx)
 // Close ends the connection to Redis. Calls after Close return an error.
 func (m *Manager) Close() error { return m.store.Close() }
 
-// Internals returns the parts of the manager that other packages of TDF use. Programs must not use them: they can change in
-// any version.
+// Internals returns the parts of the manager that other packages of TDF use. Programs must not use them: they can
+// change in any version.
 func (m *Manager) Internals() friend.Parts {
 	return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}
 }

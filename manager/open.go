@@ -16,30 +16,32 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// Open opens tasks and returns them in the order of the definitions. New tasks have ascending ids. They contain no times,
-// because Redis sets the times.
+// Open opens tasks and returns them in the order of the definitions. New tasks have ascending ids. They contain no
+// times, because Redis sets the times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
-// *[tdf.PropertyError]. If a stored program does not exist, the error wraps [ErrNoProgram]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After any other error,
-// Open returns the tasks that it has opened.
+// *[tdf.PropertyError]. If a stored program does not exist, the error wraps [ErrNoProgram]. Open opens up to 250 tasks
+// in one atomic step, and more tasks in several steps. After any other error, Open returns the tasks that it has
+// opened.
 //
 // If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
-// instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own, unless tasks
-// wait for each other.
+// instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own,
+// unless tasks wait for each other.
 //
-// If tasks wait for others of the same call (Places in [Dependencies]), Open opens each task after the tasks that it waits for. The
-// ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each other in a cycle, Open opens no
-// task.
+// If tasks wait for others of the same call (Places in [Dependencies]), Open opens each task after the tasks that it
+// waits for. The ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each
+// other in a cycle, Open opens no task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, false)
+	return m.open(ctx, definitions, nil)
 }
 
 // ErrOtherRequest is the error of OpenOnce if an earlier call with the same key had other definitions.
 var ErrOtherRequest = redisstate.ErrOtherRequest
 
-// OpenOnce opens tasks like Open, but at most once for each key. A second call with the same key and the same definitions opens no task that the first
-// call has opened, also in another process. It returns the same tasks, with the properties of the definitions. The correlation ids may differ. Use it if an answer can be lost between
-// you and your own caller. Redis keeps the key for a day after the last call.
+// OpenOnce opens tasks like Open, but at most once for each key. A second call with the same key and the same
+// definitions opens no task that the first call has opened, also in another process. It returns the same tasks, with
+// the properties of the definitions. The correlation ids may differ. Use it if an answer can be lost between you and
+// your own caller. Redis keeps the key for a day after the last call.
 //
 // The error wraps [ErrOtherRequest] if an earlier call with the key had other definitions.
 func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Definition) ([]*Task, error) {
@@ -52,11 +54,13 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
 	name := "once-" + digest(key)
-	within, err := m.store.Once(ctx, name, digest(string(content)), func() error { return m.checkNew(ctx, definitions) })
+	within, err := m.store.Once(ctx, name, digest(string(content)), func() error {
+		return m.checkNew(ctx, definitions)
+	})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := m.open(within, definitions, false)
+	tasks, err := m.open(within, definitions, nil)
 	if err != nil && len(tasks) == 0 && isRefusal(err) {
 		err = errors.Join(err, m.store.Unrequest(ctx, name))
 	}
@@ -93,21 +97,41 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ErrNoProgram means that a new task names a stored program (redis:SHA256) that does not exist. It was never pushed, or it was
-// removed. No task was opened.
+// ErrNoProgram means that a new task names a stored program (redis:SHA256) that does not exist. It was never pushed, or
+// it was removed. No task was opened.
 var ErrNoProgram = redisstate.ErrNoProgram
 
 // ErrGroupTaken is the error of OpenGroup if the group already has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken
 
-// OpenGroup opens tasks like Open, in a new group. If the group of the first definition already has a task in any state,
-// OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same time, only
-// one of them succeeds.
+// OpenGroup opens tasks like Open, in a new group. If the group of the first definition already has a task in any
+// state, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same
+// time, only one of them succeeds. If the tasks need several calls, and the group is extended between them, the error
+// wraps [ErrGroupExtended]. Open more tasks of the group with [Manager.OpenRest].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, true)
+	return m.open(ctx, definitions, redisstate.NewGroup)
 }
 
-func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup bool) ([]*Task, error) {
+// ErrGroupExtended is the error of OpenRest if another call has extended the group.
+var ErrGroupExtended = redisstate.ErrGroupExtended
+
+// MustExtend reports whether an error of OpenGroup or OpenRest means that another call extends the group, or has done
+// so.
+func MustExtend(err error) bool {
+	return errors.Is(err, ErrGroupExtended) || errors.Is(err, tdf.ErrGroupClosed)
+}
+
+// OpenRest opens further tasks like Open, in a group whose first tasks [Manager.OpenGroup] has opened. If another call
+// has begun to extend the group meanwhile ([Manager.BeginExtension], [Manager.ExtendGroup]), OpenRest opens no task,
+// and the error wraps [ErrGroupExtended]: the other call may have opened the same tasks.
+func (m *Manager) OpenRest(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	return m.open(ctx, definitions, redisstate.Unextended)
+}
+
+// open opens tasks. on returns the condition about the group of the first task; nil is none.
+func (m *Manager) open(
+	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
+) ([]*Task, error) {
 	all, err := m.scatter(ctx, m.properties(definitions))
 	if err == nil {
 		err = m.store.CheckDependencies(ctx, all)
@@ -115,9 +139,9 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	newGroup := ""
-	if inNewGroup && len(all) > 0 {
-		newGroup = all[0].Group
+	var condition redisstate.Condition
+	if on != nil && len(all) > 0 {
+		condition = on(all[0].Group)
 	}
 	var tasks []*Task
 	var making sync.WaitGroup
@@ -126,7 +150,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	} else {
 		making.Go(func() { tasks = openedTasks(all) }) // while Redis opens the tasks
 	}
-	opened, err := m.openAll(ctx, newGroup, all)
+	opened, err := m.openAll(ctx, condition, all)
 	making.Wait()
 	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
@@ -145,11 +169,14 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	return made, err
 }
 
-func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Properties) ([]redisstate.Opened, error) {
-	if newGroup == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) { // a request keeps its answers apart from those of other callers
-		return m.opens.Carry(ctx, all)
+func (m *Manager) openAll(
+	ctx context.Context, on redisstate.Condition, all []tdf.Properties,
+) ([]redisstate.Opened, error) {
+	// a request keeps its answers apart from those of other callers
+	if on == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) {
+		return m.opens.Do(ctx, all)
 	}
-	return m.store.OpenAll(ctx, m.name, newGroup, all...)
+	return m.store.OpenAll(ctx, m.name, on, all...)
 }
 
 // manyTasks is the smallest number of tasks for which another goroutine is worth its cost.
@@ -164,10 +191,14 @@ type newTask struct {
 
 // stored returns the task as it stands in Redis after its opening.
 func (n *newTask) stored() *tdf.Task {
-	return &tdf.Task{ID: n.task.ID, Properties: n.properties, State: tdf.Open, PlacedIn: n.properties.FirstPlace(), Rounds: tdf.Rounds{0: {}}}
+	return &tdf.Task{
+		ID: n.task.ID, Properties: n.properties, State: tdf.Open, PlacedIn: n.properties.FirstPlace(),
+		Rounds: tdf.Rounds{0: {}},
+	}
 }
 
-// newTasksAtOnce is the number of new tasks that share an allocation. As long as a manager keeps one of them, it keeps all.
+// newTasksAtOnce is the number of new tasks that share an allocation. As long as a manager keeps one of them, it keeps
+// all.
 const newTasksAtOnce = 16
 
 // openedTasks returns tasks with these properties, as they are after their opening, but without ids.
@@ -212,8 +243,8 @@ func withIDs(d *Dependencies, idOf func(place int) int64) *Dependencies {
 	return &Dependencies{Tasks: ids, Group: d.Group}
 }
 
-// readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed in
-// the meantime, the returned task has its id, and the properties of the definition.
+// readExisting replaces the tasks that already existed by summaries of the tasks in Redis. If such a task was removed
+// in the meantime, the returned task has its id, and the properties of the definition.
 func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 	var ids []int64
 	for _, t := range tasks {

@@ -20,8 +20,8 @@ type Options struct {
 	// Namespace is the name of the project. All keys of the project in Redis begin with this name.
 	Namespace string
 
-	// RoundDuration is the maximum time between the starts of two rounds of Run. If a task finishes, a round starts at once.
-	// Default: 1 s.
+	// RoundDuration is the maximum time between the starts of two rounds of Run. If a task finishes, a round starts at
+	// once. Default: 1 s.
 	RoundDuration time.Duration
 
 	// TaskDefaults sets the properties that a [Definition] does not set.
@@ -37,8 +37,8 @@ type Options struct {
 	// Name is the manager's name in the logs of tasks. Default: "manager".
 	Name string
 
-	// Progress is where Run writes its progress. On a terminal, Run rewrites one line. Elsewhere it writes plain lines, at
-	// most one every 5 s. Default: no progress.
+	// Progress is where Run writes its progress. On a terminal, Run rewrites one line. Elsewhere it writes plain lines,
+	// at most one every 5 s. Default: no progress.
 	Progress io.Writer
 }
 
@@ -78,7 +78,8 @@ func (o Options) settings() (settings, error) {
 	if err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
 	}
-	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis // Options override the environment variables that DefaultManager reads
+	// Options override the environment variables that DefaultManager reads
+	cfg.Namespace, cfg.Redis = o.Namespace, o.Redis
 	cfg.Redis.Host = cmp.Or(o.Redis.Host, "localhost")
 	cfg.Redis.Port = cmp.Or(o.Redis.Port, 6379)
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
@@ -94,8 +95,8 @@ func (o Options) settings() (settings, error) {
 	return s, nil
 }
 
-// Dependencies name what must end before a task runs: Tasks has the ids of tasks, Places name definitions of the same call by
-// their places in it, from 0, and Group is a group that must be complete. All of them together are at most
+// Dependencies name what must end before a task runs: Tasks has the ids of tasks, Places name definitions of the same
+// call by their places in it, from 0, and Group is a group that must be complete. All of them together are at most
 // [tdf.MaxDependencies].
 type Dependencies = tdf.Dependencies
 
@@ -108,6 +109,6 @@ const KeepForever = tdf.Longest
 // NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
 func NoEnd() time.Time { return tdf.Never.Std() }
 
-// A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the value of
-// [Options].TaskDefaults.
+// A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the
+// value of [Options].TaskDefaults.
 type Definition = tdf.Definition

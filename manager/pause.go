@@ -16,12 +16,12 @@ type Pause struct {
 	Since time.Time
 }
 
-// Pause makes workers claim no tasks of queues, groups, or the whole namespace. When Pause returns, no worker claims such
-// a task any more. Running tasks go on. [Manager.Paused] shows the manager's name. Pausing something that is already paused
-// changes nothing (docs/lifecycle.md, "Pausing").
+// Pause makes workers claim no tasks of queues, groups, or the whole namespace. When Pause returns, no worker claims
+// such a task any more. Running tasks go on. [Manager.Paused] shows the manager's name. Pausing something that is
+// already paused changes nothing (docs/lifecycle.md, "Pausing").
 //
-// If the field Failures of a Pausable is above 0, a server pauses the group when this number of its tasks have failed or timed
-// out. [Manager.Halts] shows the group until then.
+// If the field Failures of a Pausable is above 0, a server pauses the group when this number of its tasks have failed
+// or timed out. [Manager.Halts] shows the group until then.
 //
 // The error is a *[tdf.PropertyError] if the name of a queue or group is invalid.
 func (m *Manager) Pause(ctx context.Context, what ...tdf.Pausable) error {
@@ -29,7 +29,8 @@ func (m *Manager) Pause(ctx context.Context, what ...tdf.Pausable) error {
 	return err
 }
 
-// Resume ends pauses. The tasks have kept their order. A server then does not pause these groups after failures any more.
+// Resume ends pauses. The tasks have kept their order. A server then does not pause these groups after failures any
+// more.
 func (m *Manager) Resume(ctx context.Context, what ...tdf.Pausable) error {
 	halts, err := m.store.Halts(ctx)
 	if err != nil {

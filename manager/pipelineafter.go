@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +28,7 @@ type collector struct {
 	name    string           // of the stored definitions; "" if none are stored
 	chunks  int              // the number of stored chunks
 	stored  int              // the number of definitions in these chunks
+	sums    map[string]bool  // the stored programs that these definitions name
 	err     error            // the first error
 	ended   bool             // whether the function has returned
 }
@@ -59,7 +63,7 @@ func (c *collector) add(ctx context.Context, definition []Definition) error {
 // store stores all pending definitions.
 func (c *collector) store(ctx context.Context) error {
 	if c.name == "" {
-		c.name = rand.Text()
+		c.name, c.sums = rand.Text(), map[string]bool{}
 	}
 	for len(c.pending) > 0 {
 		n := redisstate.OpenBatch(c.pending)
@@ -74,14 +78,19 @@ func (c *collector) store(ctx context.Context) error {
 			return err
 		}
 		c.chunks, c.stored = c.chunks+1, c.stored+n
+		for _, d := range c.pending[:n] {
+			if sum := tdf.StoredProgram(d.Source); sum != "" {
+				c.sums[sum] = true
+			}
+		}
 		c.pending = c.pending[n:]
 	}
 	c.pending, c.bytes = nil, 0
 	return nil
 }
 
-// openNext calls the function after a stage. One step decides that the stage is complete, and opens the tasks of the next
-// stage, or keeps their stored definitions.
+// openNext calls the function after a stage. One step decides that the stage is complete, and opens the tasks of the
+// next stage, or keeps their stored definitions.
 func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) error {
 	c := &collector{Manager: x.Manager}
 	if s.next != nil {
@@ -97,9 +106,11 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	return err
 }
 
-// hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done so.
+// hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done
+// so.
 func hasNoEffect(err error) bool {
-	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) || errors.Is(err, redisstate.ErrNoRoom)
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) ||
+		errors.Is(err, redisstate.ErrNoRoom)
 }
 
 // collect calls the function after a stage. Afterwards, the collector has all definitions, or has stored all of them.
@@ -123,7 +134,7 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, empty bool) error {
 	u := redisstate.Unit{Open: c.pending, Stage: &redisstate.StageChange{}}
 	if empty {
-		u.NewGroup = s.group // a group without tasks cannot be closed
+		u.If = redisstate.NewGroup(s.group) // a group without tasks cannot be closed
 	} else {
 		u.Decide = s.group
 	}
@@ -133,6 +144,7 @@ func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, emp
 	to := tdf.StageRecord{Phase: tdf.StageOpened}
 	if c.name != "" {
 		to = tdf.StageRecord{Phase: tdf.StageStored, Chunks: c.chunks, Stored: c.name}
+		to.Programs = strings.Join(slices.Sorted(maps.Keys(c.sums)), ",")
 		u.Stage.Definitions, u.Stage.Chunks = c.name, c.chunks
 	}
 	return x.openChunk(ctx, s.next, u, to)
@@ -157,7 +169,10 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	if err != nil {
 		return stageError{err}
 	}
-	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{Definitions: record.Stored, Opened: record.Done}}
+	u := redisstate.Unit{Open: definitions, Stage: &redisstate.StageChange{
+		Definitions: record.Stored,
+		Opened:      record.Done,
+	}}
 	next := record
 	if next.Done++; next.Done == next.Chunks {
 		next = tdf.StageRecord{Phase: tdf.StageOpened}

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A pipelineRun holds the data of one call of Pipeline.Run. Another call can read all of these data from Redis, except the
-// pauses after errors.
+// A pipelineRun holds the data of one call of Pipeline.Run. Another call can read all of these data from Redis, except
+// the pauses after errors.
 type pipelineRun struct {
 	*run
 	pipeline *Pipeline
@@ -35,9 +35,10 @@ type stageRun struct {
 	each         bool
 	next         *stageRun // the stage that the function after opens; nil if it opens none
 	opening      *starter  // nil while no function of Start runs
-	premature    bool      // whether Redis has refused the last step because a task is not finished, or the group is not closed
-	done         bool
-	doneWith     [2]tdf.StageRecord // the records of the stage and of the next stage when it was done
+	// whether Redis has refused the last step because a task is not finished, or the group is not closed
+	premature bool
+	done      bool
+	doneWith  [2]tdf.StageRecord // the records of the stage and of the next stage when it was done
 }
 
 // A stageError is an error of one stage. After a pause, Run tries the stage again. Meanwhile, it handles other stages.
@@ -54,7 +55,8 @@ func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
 	var each []string
 	for i, name := range names {
 		s := &stageRun{
-			index: i, name: name, group: tdf.StageGroup(p.plan.Pipeline, name), start: p.start[name], after: p.after[name], each: p.each[name] != nil,
+			index: i, name: name, group: tdf.StageGroup(p.plan.Pipeline, name), start: p.start[name],
+			after: p.after[name], each: p.each[name] != nil,
 		}
 		byName[name] = s
 		x.stages, x.groups = append(x.stages, s), append(x.groups, s.group)
@@ -67,7 +69,10 @@ func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
 	}
 	callback := func(ctx context.Context, t *Finished) error { return x.callEach(ctx, t) }
 	var err error
-	x.run, err = p.manager.newRun(Callbacks{Groups: x.groups, Succeeded: callback, Failed: callback, TimedOut: callback, Expired: callback})
+	x.run, err = p.manager.newRun(Callbacks{
+		Groups: x.groups, Succeeded: callback, Failed: callback, TimedOut: callback,
+		Expired: callback,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +93,12 @@ func (x *pipelineRun) callEach(ctx context.Context, t *Finished) error {
 			return x.pipeline.each[s.name](ctx, t)
 		}
 	}
-	return fmt.Errorf("the group %q belongs to no stage", t.Group) // never happens, because scope has only the groups of stages
+	// never happens, because scope has only the groups of stages
+	return fmt.Errorf("the group %q belongs to no stage", t.Group)
 }
 
-// advance does the next action of each stage that does not wait for another attempt. It reports whether all stages are done.
+// advance does the next action of each stage that does not wait for another attempt. It reports whether all stages are
+// done.
 func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 	if x.records, x.invalid, err = x.store.StageRecords(ctx, x.groups); err != nil {
 		return false, err
@@ -115,7 +122,8 @@ func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 	return x.confirm(done), nil
 }
 
-// confirm reports whether all stages are done, even after another check. A user may have retried tasks of a stage that was done.
+// confirm reports whether all stages are done, even after another check. A user may have retried tasks of a stage that
+// was done.
 func (x *pipelineRun) confirm(done bool) bool {
 	if !done || x.allDone {
 		x.allDone = false
@@ -210,10 +218,13 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 	return nil
 }
 
-// status reads the status of a stage. It reads the mark before the counts: if the group is closed, no task can be opened
-// between the two reads.
+// status reads the status of a stage. It reads the mark before the counts: if the group is closed, no task can be
+// opened between the two reads.
 func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus, error) {
-	status := tdf.StageStatus{Record: x.records[s.index], First: s.start != nil, HasAfter: s.after != nil, HasEach: s.each}
+	status := tdf.StageStatus{
+		Record: x.records[s.index], First: s.start != nil, HasAfter: s.after != nil,
+		HasEach: s.each,
+	}
 	invalid := x.invalid[s.index]
 	if s.next != nil {
 		status.Next = &x.records[s.next.index]
@@ -222,7 +233,8 @@ func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus,
 	switch status.Record.Phase {
 	case tdf.StageOpening:
 		if s.start == nil && invalid == nil {
-			invalid = errors.New("its record says that it is the first stage; run the pipeline that began it, or use another name")
+			invalid = errors.New(
+				"its record says that it is the first stage; run the pipeline that began it, or use another name")
 		}
 	case tdf.StageOpened, tdf.StageDecided:
 		group, err := x.GroupStatus(ctx, s.group)
@@ -256,8 +268,8 @@ func (x *pipelineRun) closeStage(ctx context.Context, s *stageRun) error {
 	return nil
 }
 
-// archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds. If another
-// manager archives the tasks, this one does nothing more until its next round.
+// archiveStage archives up to 1,000 finished tasks of each state. Other tasks are archived in the next rounds. If
+// another manager archives the tasks, this one does nothing more until its next round.
 func (x *pipelineRun) archiveStage(ctx context.Context, s *stageRun) error {
 	for _, state := range listing.Settled {
 		ids, err := x.store.List(ctx, state, s.group, 0, idsPerPage)

@@ -70,7 +70,8 @@ func (s *stageRun) stopOpening() {
 	}
 }
 
-// fill waits until pending holds more than the largest chunk, until the function has returned, or until the time is over.
+// fill waits until pending holds more than the largest chunk, until the function has returned, or until the time is
+// over.
 func (x *starter) fill(ctx context.Context, m *Manager, group string, until time.Time) error {
 	over := time.NewTimer(time.Until(until))
 	defer over.Stop()
@@ -122,8 +123,8 @@ func sizeOf(tasks []tdf.Properties) int {
 	return u.Size()
 }
 
-// skipTo drops the definitions whose tasks Run has opened before. If the time is over, it returns before it has dropped all
-// of them.
+// skipTo drops the definitions whose tasks Run has opened before. If the time is over, it returns before it has dropped
+// all of them.
 func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.StageRecord, until time.Time) error {
 	for x.done < r.Done {
 		if len(x.pending) == 0 {
@@ -135,12 +136,14 @@ func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.St
 			return nil
 		}
 		if len(x.pending) == 0 {
-			return stageError{fmt.Errorf("the function opens %d tasks, but %d are already open; open the same tasks at each start", x.done, r.Done)}
+			return stageError{fmt.Errorf("the function opens %d tasks, but %d are already open; open the same tasks "+
+				"at each start", x.done, r.Done)}
 		}
 		x.drop(min(len(x.pending), r.Done-x.done))
 	}
 	if x.done > r.Done || x.digest != r.Digest {
-		return stageError{fmt.Errorf("the first %d definitions differ from those of an earlier start; open the same tasks in the same order at each start, or use another name for the pipeline", r.Done)}
+		return stageError{fmt.Errorf("the first %d definitions differ from those of an earlier start; open the same "+
+			"tasks in the same order at each start, or use another name for the pipeline", r.Done)}
 	}
 	return nil
 }
@@ -177,7 +180,7 @@ func (x *pipelineRun) openFirstChunk(ctx context.Context, s *stageRun) (last boo
 	after.drop(n)
 	u := redisstate.Unit{Open: o.pending[:n:n], Stage: &redisstate.StageChange{}}
 	if x.records[s.index].Phase == tdf.StageUnopened {
-		u.NewGroup = s.group
+		u.If = redisstate.NewGroup(s.group)
 	}
 	to := tdf.StageRecord{Phase: tdf.StageOpening, Done: after.done, Digest: after.digest}
 	if last {

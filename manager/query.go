@@ -72,7 +72,8 @@ func summary(t *tdf.Task, read Read) *Task {
 	return v
 }
 
-// Get reads a whole task with all its rounds and their texts. If the task does not exist, the error wraps [tdf.ErrNoTask].
+// Get reads a whole task with all its rounds and their texts. If the task does not exist, the error wraps
+// [tdf.ErrNoTask].
 func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {

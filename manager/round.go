@@ -12,9 +12,10 @@ import (
 // Limits for the tasks in memory, and for the work in one round.
 const (
 	idsPerPage    = 1000
-	tasksPerBatch = 64                 // at most these tasks are read together
-	bytesPerBatch = 32 << 20           // a larger task is read alone
-	tasksPerList  = 16 * tasksPerBatch // tasks that wait since an earlier round do not count, so they cannot keep out later tasks
+	tasksPerBatch = 64       // at most these tasks are read together
+	bytesPerBatch = 32 << 20 // a larger task is read alone
+	// tasks that wait since an earlier round do not count, so they cannot keep out later tasks
+	tasksPerList = 16 * tasksPerBatch
 )
 
 // A round holds the data of one round of Run.
@@ -62,7 +63,9 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			return err
 		}
 		before := o.left
-		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.backoff.mustWait(id, o.rounds, o.now) })
+		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+			return o.backoff.mustWait(id, o.rounds, o.now)
+		})
 		o.summary.Waiting += len(ids) - len(due)
 		for len(due) > 0 {
 			next := o.backoff.upTo(due, tasksPerBatch, tasksPerList-taken)

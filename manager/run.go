@@ -15,8 +15,8 @@ import (
 // to Redis.
 const leastRound = 10 * time.Millisecond
 
-// shortestRound is the shortest time between the starts of two rounds without more work. If many tasks finish, one round
-// then handles several of them, and needs less of Redis's time.
+// shortestRound is the shortest time between the starts of two rounds without more work. If many tasks finish, one
+// round then handles several of them, and needs less of Redis's time.
 const shortestRound = 5 * time.Millisecond
 
 // errRunning is the error of a Run that starts while another Run of the same manager is running.
@@ -130,7 +130,8 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 	switch {
 	case r.again || held <= 0:
 	case r.Manager.wait != nil:
-		err = r.Manager.wait(ctx, r.pause(), held) // the parameter most has no effect here, because a test's clock stands still during a round
+		// the parameter most has no effect here, because a test's clock stands still during a round
+		err = r.Manager.wait(ctx, r.pause(), held)
 	case most > 0:
 		err = r.attend(ctx, min(most, held))
 		conn.Sleep(ctx, min(shortestRound-time.Since(begun), held))

@@ -34,7 +34,8 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	case missing && !w.missing && last == 0:
 		w.log.Warn("no server was ever seen in this namespace; no task finishes until a server runs: start a server")
 	case missing && !w.missing:
-		w.log.Warn("no server has been seen for a while; no task finishes until a server runs: start a server", "seconds", float64(now.Sub(last)))
+		w.log.Warn("no server has been seen for a while; no task finishes until a server runs: start a server",
+			"seconds", float64(now.Sub(last)))
 	case !missing && w.missing:
 		w.log.Info("a server runs again")
 	}

@@ -14,8 +14,8 @@ import (
 // Commit. The step of a [Finished] is carried out by Run, when it archives the task.
 //
 // All tasks that you pass to a Step must be unchanged since you read them, until the step is carried out: each must
-// still have the state, the round and the revision that you saw. You can pass each task only once, and at most [MaxStep]
-// tasks and definitions in total.
+// still have the state, the round and the revision that you saw. You can pass each task only once, and at most
+// [MaxStep] tasks and definitions in total.
 type Step struct {
 	definitions []Definition
 	actions     []stepAction
@@ -34,7 +34,8 @@ const MaxStep = 1000
 
 const maxStepBytes = 4 << 20
 
-// Open opens tasks. Places in [Dependencies] count the definitions of the whole step. If another task holds the Unique key of a definition, no task is opened for this definition.
+// Open opens tasks. Places in [Dependencies] count the definitions of the whole step. If another task holds the Unique
+// key of a definition, no task is opened for this definition.
 func (s *Step) Open(definitions ...Definition) { s.definitions = append(s.definitions, definitions...) }
 
 // Archive archives finished tasks.
@@ -63,8 +64,8 @@ func (s *Step) Do(action Action, tasks ...*Task) { s.add(action, tasks) }
 // progress of a running task are no changes.
 func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRequire}, tasks) }
 
-// Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the same
-// group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
+// Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the
+// same group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
 // [Manager.CloseGroup].
 func (s *Step) Decide(group string) { s.decide = group }
 
@@ -74,11 +75,12 @@ func (s *Step) add(action Action, tasks []*Task) {
 	}
 }
 
-// unit returns the step as a unit for Redis. It refuses a step that is too large, that names a task twice, or whose tasks
-// have changed. If own is not nil, the step also archives this task.
+// unit returns the step as a unit for Redis. It refuses a step that is too large, that names a task twice, or whose
+// tasks have changed. If own is not nil, the step also archives this task.
 func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit, error) {
 	if n := len(s.definitions) + len(s.actions); n > MaxStep {
-		return redisstate.Unit{}, invalidStep("%d tasks are too many for one step, at most %d are possible; use several steps, or let some tasks open the others", n, MaxStep)
+		return redisstate.Unit{}, invalidStep("%d tasks are too many for one step, at most %d are possible; use "+
+			"several steps, or let some tasks open the others", n, MaxStep)
 	}
 	if err := s.checkTwice(own); err != nil {
 		return redisstate.Unit{}, err
@@ -90,7 +92,8 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	if _, err := tdf.InOrder(open); err != nil {
 		return redisstate.Unit{}, err
 	}
-	if own == nil { // a follow-up with a dependency that is not met fails later, so that it does not keep its callback from ending
+	// a follow-up with a dependency that is not met fails later, so that it does not keep its callback from ending
+	if own == nil {
 		if err := m.store.CheckDependencies(ctx, open); err != nil {
 			return redisstate.Unit{}, err
 		}
@@ -113,7 +116,8 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	}
 	u.Moves = append(u.Moves, moves...)
 	if n := u.Size(); n > maxStepBytes {
-		return u, invalidStep("its sources, inputs, metas and changes have %d bytes in total, at most %d are possible; use several steps", n, maxStepBytes)
+		return u, invalidStep("its sources, inputs, metas and changes have %d bytes in total, at most %d are "+
+			"possible; use several steps", n, maxStepBytes)
 	}
 	return u, nil
 }

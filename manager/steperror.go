@@ -11,9 +11,9 @@ import (
 type StepError struct {
 	// Changed are the tasks that have changed since the caller read them. Read these tasks again, and make a new step.
 	Changed []ChangedTask
-	// Causes are the other reasons. A *[tdf.StateError] means that an action is not possible in the state of its task, and
-	// a *[tdf.UniqueError] means that another task holds the unique key of a retried task. A *[tdf.GroupError] means that a
-	// group is closed, or that its completion cannot be decided.
+	// Causes are the other reasons. A *[tdf.StateError] means that an action is not possible in the state of its task,
+	// and a *[tdf.UniqueError] means that another task holds the unique key of a retried task. A *[tdf.GroupError]
+	// means that a group is closed, or that its completion cannot be decided.
 	Causes []error
 }
 
@@ -76,7 +76,8 @@ func (e *StepError) Error() string {
 	return strings.Join(reasons, "; ")
 }
 
-// Code returns the error's code (docs/manager.md, "Codes of errors"). Without changed tasks, it is the code of the first cause.
+// Code returns the error's code (docs/manager.md, "Codes of errors"). Without changed tasks, it is the code of the
+// first cause.
 func (e *StepError) Code() tdf.Code {
 	if len(e.Changed) > 0 || len(e.Causes) == 0 {
 		return tdf.CodeConflict

@@ -9,28 +9,31 @@ import (
 // A Task is a task at the time when it was read. All fields of its Definition are set, so that you can change the
 // Definition and open a new task with it.
 //
-// [Manager.List] and [Manager.Page] read summaries. A summary lacks After, AfterAny, Log and Checkpoint, and contains only the
-// last two rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
+// [Manager.List] and [Manager.Page] read summaries. A summary lacks After, AfterAny, Log and Checkpoint, and contains
+// only the last two rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
 type Task struct {
 	ID         int64 `json:"id"`
 	Definition `json:"-"`
 
-	State   tdf.State `json:"state"`
-	Outcome string    `json:"outcome,omitempty"` // succeeded, failed, timed_out, expired or cancelled; "" if the task is not finished. Archived tasks keep their outcome.
-	Waits   bool      `json:"waits,omitempty"`   // the task is open and waits for its dependencies
-	Round   int       `json:"round"`             // the number of the current round; the first is 0
+	State tdf.State `json:"state"`
+	// succeeded, failed, timed_out, expired or cancelled; "" if the task is not finished. Archived tasks keep their
+	// outcome.
+	Outcome string `json:"outcome,omitempty"`
+	Waits   bool   `json:"waits,omitempty"` // the task is open and waits for its dependencies
+	Round   int    `json:"round"`           // the number of the current round; the first is 0
 
 	// WaitsForLimit is true if the task is open and waits because of the limit of its LimitKey.
 	WaitsForLimit bool `json:"waits_for_limit,omitempty"`
-	// ClaimableFrom is the time from which workers may claim an open task: the later one of its StartAfter, the end of its
-	// back-off, and the time when it became open. It is zero if the task is not open, or waits for its dependencies.
+	// ClaimableFrom is the time from which workers may claim an open task: the later one of its StartAfter, the end of
+	// its back-off, and the time when it became open. It is zero if the task is not open, or waits for its
+	// dependencies.
 	ClaimableFrom time.Time `json:"claimable_from,omitzero"`
 
 	Entered time.Time `json:"entered,omitzero"` // when the task entered its state
 	Opened  time.Time `json:"opened,omitzero"`
 
-	// Fails, Timeouts, Losses and Releases count rounds that failed, timed out, were lost or were released. Reopens counts
-	// retries. Revision counts changes.
+	// Fails, Timeouts, Losses and Releases count rounds that failed, timed out, were lost or were released. Reopens
+	// counts retries. Revision counts changes.
 	Fails    int `json:"fails" only:"whole"`
 	Timeouts int `json:"timeouts" only:"whole"`
 	Losses   int `json:"losses" only:"whole"`
@@ -38,8 +41,8 @@ type Task struct {
 	Reopens  int `json:"reopens" only:"whole"`
 	Revision int `json:"revision" only:"whole"`
 
-	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of the
-	// input.
+	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of
+	// the input.
 	InputReplaced bool `json:"input_replaced,omitempty"`
 
 	NotOn      []string `json:"not_on,omitempty" only:"whole"`     // workers that must not run the task
@@ -50,8 +53,9 @@ type Task struct {
 	Deadline   time.Time `json:"deadline,omitzero" only:"running"`
 	LeaseUntil time.Time `json:"lease_until,omitzero" only:"running"`
 
-	Rounds []Round  `json:"rounds" only:"whole"` // in ascending order, without rounds that have no data in Redis
-	Log    []string `json:"log" only:"whole"`    // a line for each transition, with its time, its author and its description
+	Rounds []Round `json:"rounds" only:"whole"` // in ascending order, without rounds that have no data in Redis
+	// a line for each transition, with its time, its author and its description
+	Log []string `json:"log" only:"whole"`
 
 	// Existing is set by Open: the task already existed, and holds the Unique key of the definition.
 	Existing bool `json:"-"`
@@ -73,10 +77,12 @@ type Round struct {
 	Failed   time.Time               `json:"-"`
 	Lost     time.Time               `json:"-"`
 
-	Worker        string        `json:"worker,omitempty"` // "" if no worker claimed the round
-	Started       time.Time     `json:"started,omitzero"` // when the program started; if unknown, when the worker claimed the task
-	Ended         time.Time     `json:"ended,omitzero"`   // zero if the round has not ended
-	Exit          string        `json:"exit,omitempty"`   // "0" to "255", or a text such as "signal: killed"; "" if unknown
+	Worker string `json:"worker,omitempty"` // "" if no worker claimed the round
+	// when the program started; if unknown, when the worker claimed the task
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"` // zero if the round has not ended
+	// "0" to "255", or a text such as "signal: killed"; "" if unknown
+	Exit          string        `json:"exit,omitempty"`
 	RunTime       time.Duration `json:"seconds,omitempty"`
 	CPUTime       time.Duration `json:"cpu_seconds,omitempty"` // CPU time of the program and its children
 	MaxRSS        int64         `json:"max_rss,omitempty"`     // maximum memory in use, in bytes
@@ -91,15 +97,18 @@ type Round struct {
 	Result string `json:"-"`                // the content of result.json, which is a JSON value
 	Output string `json:"output,omitempty"` // stdout
 	Error  string `json:"error,omitempty"`  // stderr, or why the program could not run
-	Tail   string `json:"tail,omitempty"`   // while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
+	// while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
+	Tail string `json:"tail,omitempty"`
 
 	TailEnd tdf.TailEnd `json:"-"` // where Tail ends
 
-	// OutputsRemoved is when the server removed Output, Error, Result and Tail, because of KeepOutputs. If it has removed
-	// outputs of several rounds, this is the last time. It is zero if it has not removed the outputs of this round.
+	// OutputsRemoved is when the server removed Output, Error, Result and Tail, because of KeepOutputs. If it has
+	// removed outputs of several rounds, this is the last time. It is zero if it has not removed the outputs of this
+	// round.
 	OutputsRemoved time.Time `json:"outputs_removed,omitzero"`
 
-	// The numbers of bytes that the program printed. Output and Error may be shorter, because the worker cuts long texts.
+	// The numbers of bytes that the program printed. Output and Error may be shorter, because the worker cuts long
+	// texts.
 	OutputBytes int64 `json:"-"`
 	ErrorBytes  int64 `json:"-"`
 
@@ -150,8 +159,8 @@ func (t *Task) Error() string { return t.Stored().LastError() }
 // Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
 func (t *Task) Result() string { return t.Stored().LastResult() }
 
-// Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary. Of a task that was just opened,
-// each call returns a new copy.
+// Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary. Of a task
+// that was just opened, each call returns a new copy.
 func (t *Task) Stored() *tdf.Task {
 	if t.stored == nil {
 		return t.opened.stored()
@@ -164,8 +173,10 @@ func TaskOf(t *tdf.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
-		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens, Revision: t.Revision,
-		InputReplaced: t.InputReplaced, NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), stored: t, whole: whole,
+		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens,
+		Revision:      t.Revision,
+		InputReplaced: t.InputReplaced, NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log),
+		stored: t, whole: whole,
 	}
 	t.Properties.Define(&v.Definition)
 	if v.WaitsForLimit = t.WaitsForLimit(); t.State == tdf.Open && !v.Waits {
@@ -185,7 +196,8 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		Number: n, TimedOut: r.TimedOutAt.Std(), Failed: r.FailedAt.Std(), Lost: r.LostAt.Std(),
 		Worker: r.Worker, Started: max(r.Started, r.Entered[tdf.Running]).Std(), Ended: endOf(t, n).Std(), Exit: r.Exit,
 		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
-		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: tdf.ParseTailEnd(r.TailEnd, r.Tail), OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
+		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: tdf.ParseTailEnd(r.TailEnd, r.Tail),
+		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
 		PID: r.PID, LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
 	}
 	if n < t.OutputsFrom {

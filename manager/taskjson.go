@@ -13,8 +13,8 @@ import (
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
 func (t Task) MarshalJSON() ([]byte, error) { return t.Object(nil).MarshalJSON() }
 
-// UnmarshalJSON returns an error, because a Task can only be read from Redis. To read the JSON of a task, use a type with the
-// fields that you need.
+// UnmarshalJSON returns an error, because a Task can only be read from Redis. To read the JSON of a task, use a type
+// with the fields that you need.
 func (*Task) UnmarshalJSON([]byte) error {
 	return errors.New("a manager.Task cannot be read from JSON; use a type of your own with the fields that you need")
 }
@@ -22,16 +22,18 @@ func (*Task) UnmarshalJSON([]byte) error {
 // memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
 // adds.
 var memberOrder = strings.Fields(`
-	id campaign program queue priority tags limit_key by_group state outcome waits waits_for_limit round entered claimable_from opened input input_encoding input_replaced parameters meta run
+	id campaign program queue priority tags limit_key by_group state outcome waits waits_for_limit round entered
+	claimable_from opened input input_encoding input_replaced parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress follow_ups
 	outputs_removed result output output_whole error error_whole tail
 	after after_any
-	source start_after end_before claim_before timeout fail_on max_fails max_timeouts max_losses max_attempts backoff backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until
+	source start_after end_before claim_before timeout fail_on max_fails max_timeouts max_losses max_attempts backoff
+	backoff_factor backoff_max keep_finished keep_archived keep_outputs unique unique_until
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-// Object returns the members of the task's JSON and those of others, in the order of docs/tdf.md. Only packages of TDF can
-// use the result.
+// Object returns the members of the task's JSON and those of others, in the order of docs/tdf.md. Only packages of TDF
+// can use the result.
 func (t *Task) Object(others jsonview.Object) jsonview.Object {
 	o := t.members()
 	o.Merge(others)

@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Transaction is a [Step] that [Transaction.Commit] carries out (docs/manager.md, "Transactions"). Only one goroutine at
-// a time may use it.
+// A Transaction is a [Step] that [Transaction.Commit] carries out (docs/manager.md, "Transactions"). Only one goroutine
+// at a time may use it.
 type Transaction struct {
 	Step
 	manager   *Manager
@@ -26,8 +26,8 @@ var ErrCommitted = tdf.NewError(tdf.CodeInvalid, "the transaction was already co
 //
 // If tasks have changed since you read them, or if an action is not possible, the error wraps a *[StepError]. If a
 // definition is invalid, the error wraps a *[tdf.PropertyError]. If a stored program does not exist, the error wraps
-// [ErrNoProgram]. After any of these errors, nothing has happened. If ctx ends during the call, it is unknown whether the step
-// was carried out. A second Commit returns [ErrCommitted].
+// [ErrNoProgram]. After any of these errors, nothing has happened. If ctx ends during the call, it is unknown whether
+// the step was carried out. A second Commit returns [ErrCommitted].
 func (x *Transaction) Commit(ctx context.Context) ([]*Task, error) {
 	if x.committed {
 		return nil, fmt.Errorf("commit transaction: %w", ErrCommitted)

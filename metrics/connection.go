@@ -12,7 +12,8 @@ type connection struct{ admin *admin.Admin }
 
 var (
 	outages = prometheus.NewDesc("tdf_redis_outages_total", "Outages of Redis that this process has noticed.", nil, nil)
-	latency = prometheus.NewDesc("tdf_redis_latency_seconds", "Time for which calls of this process waited for Redis's answer.", nil, nil)
+	latency = prometheus.NewDesc("tdf_redis_latency_seconds",
+		"Time for which calls of this process waited for Redis's answer.", nil, nil)
 )
 
 // Describe sends the descriptions of the metrics.

@@ -19,15 +19,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are those of
-// the queue "other".
+// mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are
+// those of the queue "other".
 const mostQueues = 200
 
 // readTime is how long a scrape may wait for Redis.
 const readTime = 5 * time.Second
 
-// Of returns the metrics of the administrator's namespace. Each reading of the metrics reads Redis. While Redis does not answer, the only
-// metric is tdf_up, which is 0.
+// Of returns the metrics of the administrator's namespace. Each reading of the metrics reads Redis. While Redis does
+// not answer, the only metric is tdf_up, which is 0.
 func Of(a *admin.Admin) prometheus.Gatherer { return &namespace{admin: a, wait: readTime} }
 
 // Text returns metrics in Prometheus's text format.
@@ -45,15 +45,16 @@ func Text(g prometheus.Gatherer) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Handler serves the metrics of the administrator's namespace, and those of this process. It answers at most two calls at the
-// same time, so that many readers do not keep Redis busy.
+// Handler serves the metrics of the administrator's namespace, and those of this process. It answers at most two calls
+// at the same time, so that many readers do not keep Redis busy.
 func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
 	return handler(&namespace{admin: a, wait: readTime}, log)
 }
 
 func handler(own *namespace, log *slog.Logger) http.Handler {
 	process := prometheus.NewRegistry()
-	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), &connection{own.admin})
+	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		&connection{own.admin})
 	both := func() ([]*dto.MetricFamily, error) {
 		families, _ := own.Gather()
 		others, err := process.Gather()
@@ -87,7 +88,8 @@ func (n *namespace) Gather() ([]*dto.MetricFamily, error) {
 	s, err := n.admin.StatsAgain(ctx, &n.queues)
 	err = cmp.Or(<-counted, err)
 	w.namespace = s.Namespace
-	up := w.family(dto.MetricType_GAUGE, "tdf_up", "1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.")
+	up := w.family(dto.MetricType_GAUGE, "tdf_up",
+		"1 if Redis has answered, and otherwise 0. Then all other metrics of the namespace are missing.")
 	if err != nil {
 		up.add(0)
 		return w.families, nil

@@ -30,8 +30,9 @@ func listen(ctx context.Context, address string, h http.Handler, log *slog.Logge
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", h)
 	return &Server{listener, &http.Server{
-		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Handler: mux, ReadTimeout: 10 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute,
+		MaxHeaderBytes: 16 << 10,
+		ErrorLog:       slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}}, nil
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A writer writes the metrics of a namespace. It makes them as the library of Prometheus sends them, because the registry of this library takes
-// longer to make and check the thousands of metrics than Redis to count the tasks.
+// A writer writes the metrics of a namespace. It makes them as the library of Prometheus sends them, because the
+// registry of this library takes longer to make and check the thousands of metrics than Redis to count the tasks.
 type writer struct {
 	families   []*dto.MetricFamily
 	namespace  string
@@ -29,7 +29,10 @@ type family struct {
 
 // family begins the metrics of a name.
 func (w *writer) family(kind dto.MetricType, name, help string, labels ...string) *family {
-	f := &family{&dto.MetricFamily{Name: &name, Help: &help, Type: &kind}, append([]string{"namespace"}, labels...), w.namespace}
+	f := &family{
+		&dto.MetricFamily{Name: &name, Help: &help, Type: &kind}, append([]string{"namespace"}, labels...),
+		w.namespace,
+	}
 	w.families = append(w.families, f.MetricFamily)
 	return f
 }
@@ -66,16 +69,19 @@ func (w *writer) stats(s *admin.Stats) {
 	for _, state := range tdf.States {
 		tasks.add(float64(s.Counts[state]), string(state))
 	}
-	workers := w.family(dto.MetricType_GAUGE, "tdf_workers", "Workers by state. A silent worker has sent no heartbeat for the length of its lease.", "state")
+	workers := w.family(dto.MetricType_GAUGE, "tdf_workers",
+		"Workers by state. A silent worker has sent no heartbeat for the length of its lease.", "state")
 	for _, state := range admin.WorkerStates() {
 		workers.add(float64(s.Workers[state]), state)
 	}
 	w.queues(s)
 	w.gauge("tdf_waiting_tasks", "Open tasks that wait for other tasks.", float64(s.Waiting))
 	w.gauge("tdf_done_per_second", "Tasks finished per second, over the last minute.", s.Rate)
-	w.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task could first be claimed.", s.Waited.Seconds())
+	w.gauge("tdf_oldest_open_wait_seconds", "Time since the oldest open task could first be claimed.",
+		s.Waited.Seconds())
 	w.gauge("tdf_due_lag_seconds", "Time since the oldest due task became due.", s.DueLag.Seconds())
-	w.gauge("tdf_server_seen_timestamp_seconds", "Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(tdf.At(s.Server)))
+	w.gauge("tdf_server_seen_timestamp_seconds",
+		"Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(tdf.At(s.Server)))
 	w.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(tdf.At(s.At)))
 	w.gauge("tdf_slots", "Slots of the workers that claim tasks.", float64(s.Slots))
 	w.gauge("tdf_slots_busy", "Busy slots of the workers that claim tasks.", float64(s.Busy))
@@ -89,8 +95,10 @@ func (w *writer) stats(s *admin.Stats) {
 
 // queues writes the numbers of tasks of the queues with the most open tasks, and of all other queues together.
 func (w *writer) queues(s *admin.Stats) {
-	open := w.family(dto.MetricType_GAUGE, "tdf_queue_open_tasks", "Open tasks by queue, also those that are not due yet.", "queue")
-	oldest := w.family(dto.MetricType_GAUGE, "tdf_queue_oldest_wait_seconds", "Time for which the oldest open task of a queue could be claimed.", "queue")
+	open := w.family(dto.MetricType_GAUGE, "tdf_queue_open_tasks",
+		"Open tasks by queue, also those that are not due yet.", "queue")
+	oldest := w.family(dto.MetricType_GAUGE, "tdf_queue_oldest_wait_seconds",
+		"Time for which the oldest open task of a queue could be claimed.", "queue")
 	tasks := w.family(dto.MetricType_GAUGE, "tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
 	own, others := redisstate.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 {
 		if q.Queue == redisstate.OtherQueues {
@@ -120,11 +128,15 @@ func (w *writer) queues(s *admin.Stats) {
 
 // counts writes what the namespace has counted.
 func (w *writer) counts() {
-	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total", "Transitions of tasks, by the state to which they led.", "queue", "to", "transition")
+	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total",
+		"Transitions of tasks, by the state to which they led.", "queue", "to", "transition")
 	spans := map[string]*family{
-		redisstate.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds", "Time from the moment when a task could first be claimed to its first claim.", "queue"),
-		redisstate.CountRun:  w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds", "Run time of programs and handlers.", "queue"),
-		redisstate.CountLife: w.family(dto.MetricType_HISTOGRAM, "tdf_life_seconds", "Time from the opening of a task to its end.", "queue"),
+		redisstate.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds",
+			"Time from the moment when a task could first be claimed to its first claim.", "queue"),
+		redisstate.CountRun: w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds",
+			"Run time of programs and handlers.", "queue"),
+		redisstate.CountLife: w.family(dto.MetricType_HISTOGRAM, "tdf_life_seconds",
+			"Time from the opening of a task to its end.", "queue"),
 	}
 	finds := map[string]int64{}
 	for _, kind := range redisstate.FindKinds { // Prometheus sees the first find only if it has seen a 0 before
@@ -144,7 +156,8 @@ func (w *writer) counts() {
 			of.histogram(a, kind)
 		}
 	}
-	found := w.family(dto.MetricType_COUNTER, "tdf_audit_finds_total", "Inconsistent tasks that were found and repaired, by the kind of inconsistency.", "kind")
+	found := w.family(dto.MetricType_COUNTER, "tdf_audit_finds_total",
+		"Inconsistent tasks that were found and repaired, by the kind of inconsistency.", "kind")
 	for kind, n := range finds {
 		found.add(float64(n), kind)
 	}

@@ -32,7 +32,10 @@ func newMail(cfg config.Notify, namespace string) (*mailer, error) {
 		return nil, err
 	}
 	m := &mailer{from: cfg.MailFrom, to: cfg.MailTo, namespace: namespace, host: host}
-	m.options = []mail.Option{mail.WithPort(number), mail.WithTimeout(15 * time.Second), mail.WithTLSPolicy(policy(host))}
+	m.options = []mail.Option{
+		mail.WithPort(number), mail.WithTimeout(15 * time.Second),
+		mail.WithTLSPolicy(policy(host)),
+	}
 	if number == 465 {
 		m.options = append(m.options, mail.WithSSL())
 	}
@@ -41,7 +44,8 @@ func newMail(cfg config.Notify, namespace string) (*mailer, error) {
 		if err != nil {
 			return nil, err
 		}
-		m.options = append(m.options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(cfg.MailUser), mail.WithPassword(string(password)))
+		m.options = append(m.options, mail.WithSMTPAuth(mail.SMTPAuthAutoDiscover), mail.WithUsername(cfg.MailUser),
+			mail.WithPassword(string(password)))
 	}
 	return m, nil
 }

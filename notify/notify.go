@@ -40,8 +40,8 @@ type Notifier struct {
 	log      *slog.Logger
 }
 
-// New returns a Notifier. Without a webhook and mail addresses, it does nothing. New fails if a file with a secret cannot be read; the error is then a
-// *[config.Error] without a Source.
+// New returns a Notifier. Without a webhook and mail addresses, it does nothing. New fails if a file with a secret
+// cannot be read; the error is then a *[config.Error] without a Source.
 func New(cfg config.Notify, namespace string, s *redisstate.Store, log *slog.Logger) (*Notifier, error) {
 	n := &Notifier{watch: watch{store: s, failures: float64(cfg.FailurePercent) / 100}, turn: turnTime, log: log}
 	if cfg.Webhook != "" {
@@ -83,8 +83,8 @@ func (n *Notifier) Run(ctx context.Context) error {
 	return nil
 }
 
-// deliver delivers some of the notices that are due. It ends soon after the time of a turn, so that receivers that do not answer do not keep the Notifier
-// from its walk.
+// deliver delivers some of the notices that are due. It ends soon after the time of a turn, so that receivers that do
+// not answer do not keep the Notifier from its walk.
 func (n *Notifier) deliver(ctx context.Context) error {
 	begun := time.Now()
 	var tried *redisstate.StoredNotice
@@ -100,8 +100,11 @@ func (n *Notifier) deliver(ctx context.Context) error {
 	return err
 }
 
-// try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which time it is due again.
-func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tried *redisstate.StoredNotice, again tdf.Seconds) {
+// try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which
+// time it is due again.
+func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tried *redisstate.StoredNotice,
+	again tdf.Seconds,
+) {
 	x, err := notice.Read(*stored)
 	if err != nil { // written by another program
 		n.log.Error("a notice cannot be read", "error", err)

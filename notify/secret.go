@@ -13,8 +13,8 @@ import (
 
 const maxSecret = 64 << 10 // bytes
 
-// readSecret reads the file that a key of the configuration names. Without a name, there is no secret. The file must belong to its owner alone, as other files
-// with secrets.
+// readSecret reads the file that a key of the configuration names. Without a name, there is no secret. The file must
+// belong to its owner alone, as other files with secrets.
 func readSecret(key, path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Marks remember the events that have a notice. Each begins with the kind of event, a space, and the name of the campaign or worker. The mark markBegun
-// remembers that a first walk has seen all earlier events, which get no notices.
+// Marks remember the events that have a notice. Each begins with the kind of event, a space, and the name of the
+// campaign or worker. The mark markBegun remembers that a first walk has seen all earlier events, which get no notices.
 const (
 	markBegun     = "begun"
 	leastFinished = 20  // finished tasks before a share of failures means anything
@@ -29,7 +29,8 @@ type store interface {
 	See(ctx context.Context, all ...redisstate.Sighting) (int, error)
 	Marks(ctx context.Context, names ...string) ([]string, error)
 	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
-	NextNotice(ctx context.Context, tried *redisstate.StoredNotice, again, lease tdf.Seconds) (*redisstate.StoredNotice, error)
+	NextNotice(ctx context.Context, tried *redisstate.StoredNotice, again, lease tdf.Seconds) (*redisstate.StoredNotice,
+		error)
 }
 
 // A watch walks through all campaigns, again and again, and looks at all workers.
@@ -98,7 +99,10 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 			if x := (redisstate.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
 				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
 				if grown(x.Before, after) {
-					x.Notice = notice.Notice{Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts, Text: sentence(kind, g)}.Stored()
+					x.Notice = notice.Notice{
+						Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts,
+						Text: sentence(kind, g),
+					}.Stored()
 				}
 				seen = append(seen, x)
 			}
@@ -109,8 +113,9 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 
 func markOf(kind notice.Kind, name string) string { return string(kind) + " " + name }
 
-// ended returns the value of the mark of a campaign: how many of its tasks have finished if all have, and otherwise none. A campaign that is not closed may
-// get further tasks, so it has ended when a second look finds the same number; the first look leaves the number with a tilde.
+// ended returns the value of the mark of a campaign: how many of its tasks have finished if all have, and otherwise
+// none. A campaign that is not closed may get further tasks, so it has ended when a second look finds the same number;
+// the first look leaves the number with a tilde.
 func ended(g redisstate.GroupCount, before string) string {
 	if g.Counts.Unfinished() > 0 || g.Counts.Total() == 0 {
 		return ""
@@ -124,16 +129,19 @@ func ended(g redisstate.GroupCount, before string) string {
 	return "~" + number
 }
 
-// failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is half of that.
+// failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is
+// half of that.
 func (w *watch) failing(c tdf.Counts, before string) string {
 	share := float64(c.Failures()) / float64(max(c.Finished(), 1))
-	if w.failures > 0 && c.Finished() >= leastFinished && (share >= w.failures || before != "" && share >= w.failures/2) {
+	if w.failures > 0 && c.Finished() >= leastFinished && (share >= w.failures || before != "" &&
+		share >= w.failures/2) {
 		return "1"
 	}
 	return ""
 }
 
-// grown reports whether the change of a mark is an event. If the number of finished tasks has fallen, tasks were only removed.
+// grown reports whether the change of a mark is an event. If the number of finished tasks has fallen, tasks were only
+// removed.
 func grown(before, after string) bool {
 	old, _ := strconv.ParseInt(before, 10, 64)
 	now, _ := strconv.ParseInt(after, 10, 64)
@@ -144,7 +152,8 @@ func sentence(kind notice.Kind, g redisstate.GroupCount) string {
 	if kind == notice.CampaignEnded {
 		return fmt.Sprintf("The campaign %s has ended: %s.", g.Name, g.Counts)
 	}
-	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", g.Counts.Failures(), g.Counts.Finished(), g.Name)
+	return fmt.Sprintf("%d of %d finished tasks of the campaign %s have failed.", g.Counts.Failures(),
+		g.Counts.Finished(), g.Name)
 }
 
 // workers returns the events of workers. The value of a mark is the start of the worker that is lost.
@@ -187,7 +196,10 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	}
 	maps.DeleteFunc(w.told, func(_ string, at tdf.Time) bool { return now.Sub(at) >= quietTime })
 	for _, l := range lost {
-		seen[l.first].Notice = notice.Notice{Kind: notice.WorkerLost, At: now.Std(), Worker: l.Name, Text: l.sentence()}.Stored()
+		seen[l.first].Notice = notice.Notice{
+			Kind: notice.WorkerLost, At: now.Std(), Worker: l.Name,
+			Text: l.sentence(),
+		}.Stored()
 		if token := tokenOf(l.Name); token != "" {
 			w.told[token] = now
 		}
@@ -195,7 +207,8 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	return seen, nil
 }
 
-// quietTime is how long no further notice tells of lost workers of a token. A client names its workers itself, so it could cause any number of notices.
+// quietTime is how long no further notice tells of lost workers of a token. A client names its workers itself, so it
+// could cause any number of notices.
 const quietTime = tdf.Seconds(600)
 
 // tokenOf returns the name of the token of a worker that works over HTTP, and "" for other workers.
@@ -227,7 +240,8 @@ func (l *loss) sentence() string {
 	if l.n == 1 {
 		return fmt.Sprintf("The worker %s is lost: its last heartbeat was at %s.", l.Name, at)
 	}
-	return fmt.Sprintf("%d workers of the token %s are lost. The last heartbeat of %s was at %s.", l.n, tokenOf(l.Name), l.Name, at)
+	return fmt.Sprintf("%d workers of the token %s are lost. The last heartbeat of %s was at %s.", l.n, tokenOf(l.Name),
+		l.Name, at)
 }
 
 // forget removes some of the marks of campaigns that have no tasks any more, and of workers that are forgotten.

@@ -22,7 +22,8 @@ import (
 	"github.com/tdf-framework/tdf/notify/notice"
 )
 
-// A webhook sends each notice as JSON to an address. The headers are those of standardwebhooks.com, so that receivers can check them with its libraries.
+// A webhook sends each notice as JSON to an address. The headers are those of standardwebhooks.com, so that receivers
+// can check them with its libraries.
 type webhook struct {
 	url, namespace string
 	secret         []byte // nil means that calls are not signed
@@ -36,14 +37,18 @@ func newWebhook(cfg config.Notify, namespace string) (*webhook, error) {
 		return nil, err
 	}
 	if w.secret, err = keyOf(secret); err != nil {
-		return nil, &config.Error{Section: "notify", Key: "webhook_secret_file", Problem: cfg.WebhookSecretFile + ": after whsec_, the secret must be base64"}
+		return nil, &config.Error{Section: "notify", Key: "webhook_secret_file", Problem: cfg.WebhookSecretFile +
+			": after whsec_, the secret must be base64"}
 	}
 	dialer := &net.Dialer{Timeout: 10 * time.Second}
 	if !cfg.PrivateAddresses {
 		dialer.Control = refusePrivate
 	}
 	w.client = &http.Client{
-		Transport:     &http.Transport{DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second, ForceAttemptHTTP2: true, DisableKeepAlives: true},
+		Transport: &http.Transport{
+			DialContext: dialer.DialContext, TLSHandshakeTimeout: 10 * time.Second,
+			ForceAttemptHTTP2: true, DisableKeepAlives: true,
+		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Timeout:       15 * time.Second,
 	}
@@ -112,8 +117,9 @@ func sign(secret []byte, id, at string, body []byte) string {
 	return base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// isPublic reports whether an address is that of a host on the internet. An IPv6 address that contains an IPv4 address leads to
-// this address, so it is not public either: NAT64, 6to4, and the old form ::a.b.c.d. The other networks are reserved by IANA.
+// isPublic reports whether an address is that of a host on the internet. An IPv6 address that contains an IPv4 address
+// leads to this address, so it is not public either: NAT64, 6to4, and the old form ::a.b.c.d. The other networks are
+// reserved by IANA.
 func isPublic(ip netip.Addr) bool {
 	if !ip.IsGlobalUnicast() || ip.IsPrivate() {
 		return false
@@ -129,8 +135,8 @@ func isPublic(ip netip.Addr) bool {
 	return true
 }
 
-// refusePrivate refuses a connection to an address that is not public. It gets the address to which the name of the host was resolved, so that no name
-// can hide it.
+// refusePrivate refuses a connection to an address that is not public. It gets the address to which the name of the
+// host was resolved, so that no name can hide it.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -26,11 +26,12 @@ func (e *ArchiveError) Error() string { return "check archive: " + e.Reason }
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*ArchiveError) Code() tdf.Code { return tdf.CodeInvalid }
 
-// Check checks an archive of a program from another system: a tar, plain or compressed with gzip or zstd. It returns the archive for
-// [PushPacked], with a name that begins with the given name. It unpacks nothing to disk, and keeps no file in memory.
+// Check checks an archive of a program from another system: a tar, plain or compressed with gzip or zstd. It returns
+// the archive for [PushPacked], with a name that begins with the given name. It unpacks nothing to disk, and keeps no
+// file in memory.
 //
-// The error is an *[ArchiveError] if run.sh is missing, or if workers would refuse the archive with their default limits: because of a
-// name, a link, the number of files, their depth, or their unpacked size.
+// The error is an *[ArchiveError] if run.sh is missing, or if workers would refuse the archive with their default
+// limits: because of a name, a link, the number of files, their depth, or their unpacked size.
 func Check(name string, archive []byte) (Packed, error) {
 	t := &packTree{entries: map[string]packEntry{}}
 	r, err := opened(archive)
@@ -65,7 +66,8 @@ func opened(archive []byte) (io.ReadCloser, error) {
 	case bytes.HasPrefix(archive, gzipMagic):
 		return gzip.NewReader(r)
 	case bytes.HasPrefix(archive, zstdMagic):
-		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow), zstd.WithDecoderLowmem(true))
+		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow),
+			zstd.WithDecoderLowmem(true))
 		if err != nil {
 			return nil, err
 		}

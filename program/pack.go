@@ -22,7 +22,8 @@ import (
 
 // A Packed is an archive of a program's directory.
 type Packed struct {
-	Name    string // the directory's name and the first digits of the archive's SHA-256; if files change, the name changes
+	// the directory's name and the first digits of the archive's SHA-256; if files change, the name changes
+	Name    string
 	Source  string // the program's source after it is stored: redis:SHA256
 	Archive []byte
 	Files   int      // number of files and links in the archive
@@ -33,9 +34,9 @@ type Packed struct {
 // Pack makes an archive of a program's directory (docs/tdf.md, "Programs"). The directory must contain run.sh.
 //
 // The same content gives the same archive. Pack stores no times, owners and permissions, except whether a file is
-// executable. It keeps symbolic links that stay inside the directory. It omits .git, .venv, __pycache__, the files that match .tdfignore,
-// and the names that workers reserve. If the directory contains a file that workers could not unpack, the error names
-// this file. The archive can have at most 64 MiB.
+// executable. It keeps symbolic links that stay inside the directory. It omits .git, .venv, __pycache__, the files that
+// match .tdfignore, and the names that workers reserve. If the directory contains a file that workers could not unpack,
+// the error names this file. The archive can have at most 64 MiB.
 func Pack(dir string) (Packed, error) {
 	p, err := pack(dir)
 	if err != nil {
@@ -111,7 +112,8 @@ func (t *packTree) archive(root *os.Root) ([]byte, error) {
 		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })
 	}
 	if errors.Is(err, errTooLarge) {
-		err = fmt.Errorf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are %s; "+
+		err = fmt.Errorf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest "+
+			"files are %s; "+
 			"list files that the program does not need in a .tdfignore, or use an http or rsync source",
 			redisstate.MaxProgram, t.bytes, t.largest())
 	}

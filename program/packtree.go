@@ -30,6 +30,8 @@ const (
 	mostEntries  = 100_000 // files, directories and links
 	mostDepth    = 32      // nested directories
 	mostUnpacked = 1 << 30 // bytes
+	mostPath     = 4095    // bytes of a name with its directories, or of the target of a link
+	mostName     = 255     // bytes of a name
 )
 
 // A packTree holds the entries of a program's archive by name.
@@ -85,13 +87,14 @@ func readPackTree(root *os.Root) (*packTree, error) {
 		return nil, err
 	}
 	if t.bytes > mostUnpacked {
-		return nil, fmt.Errorf("the directory has %d bytes, but workers unpack at most %d; list files that the program does not need in a .tdfignore", t.bytes, mostUnpacked)
+		return nil, fmt.Errorf("the directory has %d bytes, but workers unpack at most %d; list files that the "+
+			"program does not need in a .tdfignore", t.bytes, mostUnpacked)
 	}
 	return t, t.checkLinks()
 }
 
-// isUsuallyLeftOut reports whether a directory is made by tools in each copy of a program: an environment of Python has absolute paths, and a cache of
-// Python would change the program's name with each run.
+// isUsuallyLeftOut reports whether a directory is made by tools in each copy of a program: an environment of Python has
+// absolute paths, and a cache of Python would change the program's name with each run.
 func isUsuallyLeftOut(name string) bool {
 	base := path.Base(name)
 	return base == ".venv" || base == "__pycache__"
@@ -137,7 +140,8 @@ func (t *packTree) add(root *os.Root, name string, d fs.DirEntry) error {
 			}
 		}
 	default:
-		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a .tdfignore")
+		return errors.New("is a socket, a pipe or a device, which cannot be packed; remove it, or list it in a " +
+			".tdfignore")
 	}
 	t.files++
 	t.entries[name] = e
@@ -155,11 +159,18 @@ func (t *packTree) readHead(root *os.Root) error {
 	return err
 }
 
-var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack", mostEntries)
+var errTooManyEntries = fmt.Errorf("the program has more than the %d files and directories that workers unpack",
+	mostEntries)
 
 func checkPackName(name string) error {
+	long := func(part string) bool { return len(part) > mostName }
+	if len(name) > mostPath || slices.ContainsFunc(strings.Split(name, "/"), long) {
+		return fmt.Errorf("workers unpack no name of more than %d bytes, or %d with its directories", mostName,
+			mostPath)
+	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
-		return fmt.Errorf("the name %q cannot be packed: a name must be UTF-8 without control characters and backslashes", path.Base(name))
+		return fmt.Errorf("the name %.100q cannot be packed: a name must be UTF-8 without control characters and "+
+			"backslashes", path.Base(name))
 	}
 	if n := strings.Count(name, "/"); n > mostDepth {
 		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
@@ -202,8 +213,11 @@ func (t *packTree) checkLinks() error {
 		if err == nil && !filepath.IsLocal(path.Join(path.Dir(name), e.link)) {
 			err = errLeadsOut // workers refuse a link whose text leads out of the directory
 		}
+		if len(e.link) > mostPath {
+			err = fmt.Errorf("has more than %d bytes", mostPath)
+		}
 		if err != nil {
-			return fmt.Errorf("%s is a symbolic link to %q, which %w", name, e.link, err)
+			return fmt.Errorf("%.100s is a symbolic link to %.100q, which %w", name, e.link, err)
 		}
 	}
 	return nil
@@ -244,7 +258,8 @@ func (t *packTree) follow(name string) error {
 				return errors.New("leads in a circle")
 			}
 			if filepath.IsAbs(e.link) && at != name {
-				return fmt.Errorf("leads to %s, a link to the absolute path %q; list it in a .tdfignore, or use a relative path", at, e.link)
+				return fmt.Errorf("leads to %s, a link to the absolute path %q; list it in a .tdfignore, or use a "+
+					"relative path", at, e.link)
 			}
 			if filepath.IsAbs(e.link) {
 				return errors.New("is an absolute path; list the link in a .tdfignore, or use a relative path")

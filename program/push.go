@@ -35,13 +35,13 @@ func PushPacked(ctx context.Context, m *manager.Manager, p Packed) (Pushed, erro
 	return Pushed{Program: p.Name, Source: source, Files: p.Files, Bytes: int64(len(p.Archive))}, nil
 }
 
-// MaxOfSubmitters is the number of bytes of stored programs up to which submitters may store one more. It bounds the memory of Redis
-// that a token of a submitter can take.
+// MaxOfSubmitters is the number of bytes of stored programs up to which submitters may store one more. It bounds the
+// memory of Redis that a token of a submitter can take.
 const MaxOfSubmitters = 1 << 30
 
-// PushFor does the same as PushPacked for the owner of tasks, who is a submitter, or "" for an operator. If the stored programs of the namespace
-// would have more than MaxOfSubmitters bytes, or those of a submitter more than half of what others leave of them, the error has the
-// code [tdf.CodeFull].
+// PushFor does the same as PushPacked for the owner of tasks, who is a submitter, or "" for an operator. If the stored
+// programs of the namespace would have more than MaxOfSubmitters bytes, or those of a submitter more than half of what
+// others leave of them, the error has the code [tdf.CodeFull].
 func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (Pushed, error) {
 	if owner == "" {
 		return PushPacked(ctx, m, p)
@@ -68,9 +68,11 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 	}
 	switch others := total - own; {
 	case total > MaxOfSubmitters:
-		return Pushed{}, tdf.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 GiB; an operator can remove some (tdf programs rm), or store this one")
+		return Pushed{}, tdf.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 "+
+			"GiB; an operator can remove some (tdf programs rm), or store this one")
 	case own > (MaxOfSubmitters-others)/2:
-		return Pushed{}, tdf.NewError(tdf.CodeFull, "the submitter would have more than half of the room for programs that others leave; an operator can remove some (tdf programs rm), or store this one")
+		return Pushed{}, tdf.NewError(tdf.CodeFull, "the submitter would have more than half of the room for "+
+			"programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
 	pushed, err := PushPacked(ctx, m, p)
 	if err == nil {
@@ -79,8 +81,8 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 	return pushed, err
 }
 
-// Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources"). The
-// archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
+// Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources").
+// The archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
 func Put(ctx context.Context, m *manager.Manager, archive []byte) (source string, err error) {
 	s := m.Internals().Store
 	return s.PutProgram(ctx, archive)

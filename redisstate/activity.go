@@ -16,15 +16,17 @@ import (
 
 // An Activity has what a namespace has counted of one queue. docs/metrics.md lists the names of the counts.
 type Activity struct {
-	Queue  string // [tdf.DefaultQueue] for the tasks without a queue, and [OtherQueues] for the queues without counts of their own
+	// [tdf.DefaultQueue] for the tasks without a queue, and [OtherQueues] for the queues without counts of their own
+	Queue  string
 	Counts map[string]int64
 }
 
 // OtherQueues has the counts of the queues that have none of their own.
 const OtherQueues = "other"
 
-// The beginnings of the names of counts. A transition's name goes on with its verb, a colon and its new state, and a span's name
-// with the upper bound of its length, or with spanSum. The name of a find of the audit goes on with the kind of inconsistency.
+// The beginnings of the names of counts. A transition's name goes on with its verb, a colon and its new state, and a
+// span's name with the upper bound of its length, or with spanSum. The name of a find of the audit goes on with the
+// kind of inconsistency.
 const (
 	CountTransition = "made:"
 	CountWait       = "wait:" // from the time at which a task could first be claimed to its first claim
@@ -46,9 +48,12 @@ var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43
 // SpanBounds returns the upper bounds of the counts of spans. The last one is [tdf.Forever].
 func SpanBounds() []tdf.Seconds { return slices.Clone(spanBounds) }
 
-// spanNames are the names of the counts of each kind of span. They are made only once, because workers count several spans of each
-// task.
-var spanNames = map[string]spanCounts{CountWait: spanCountsOf(CountWait), CountRun: spanCountsOf(CountRun), CountLife: spanCountsOf(CountLife)}
+// spanNames are the names of the counts of each kind of span. They are made only once, because workers count several
+// spans of each task.
+var spanNames = map[string]spanCounts{
+	CountWait: spanCountsOf(CountWait), CountRun: spanCountsOf(CountRun),
+	CountLife: spanCountsOf(CountLife),
+}
 
 type spanCounts struct {
 	upTo []string // in the order of spanBounds
@@ -74,8 +79,8 @@ func (a *Activity) Spans(kind string) (upTo []uint64, sum tdf.Seconds) {
 	return upTo, tdf.Seconds(a.Counts[names.sum]) / 1e6
 }
 
-// Transitions calls a function for each counted transition: its verb, and the state to which it led, or [tdf.None] if it removed
-// the task.
+// Transitions calls a function for each counted transition: its verb, and the state to which it led, or [tdf.None] if
+// it removed the task.
 func (a *Activity) Transitions(each func(verb tdf.Verb, to tdf.State, n int64)) {
 	for name, n := range a.Counts {
 		if made, ok := strings.CutPrefix(name, CountTransition); ok {
@@ -109,18 +114,19 @@ const (
 	keepCounts  = 30 * 24 * 3600 // seconds after which counts expire that did not grow
 )
 
-// An ActivityCounter remembers the counts of queues, for a caller that reads them again and again, such as the metrics. The zero value
-// remembers none.
+// An ActivityCounter remembers the counts of queues, for a caller that reads them again and again, such as the metrics.
+// The zero value remembers none.
 type ActivityCounter struct{ rotation[map[string]int64] }
 
 const readActivity = "read the counts of queues"
 
-// Activity returns the counts of the queues with the most transitions, at most the given number, ordered by name. The counts of all
-// other queues are those of [OtherQueues]. Activity includes what this client has counted and not added to Redis yet. The caller must not change
-// the counts.
+// Activity returns the counts of the queues with the most transitions, at most the given number, ordered by name. The
+// counts of all other queues are those of [OtherQueues]. Activity includes what this client has counted and not added
+// to Redis yet. The caller must not change the counts.
 //
-// The first call with a counter reads all counts. A further call reads those of the queues with the most transitions, and of 350 others, so
-// that each of the thousand queues has its turn at the latest at every third call. The counts of [OtherQueues] do not fall because of this.
+// The first call with a counter reads all counts. A further call reads those of the queues with the most transitions,
+// and of 350 others, so that each of the thousand queues has its turn at the latest at every third call. The counts of
+// [OtherQueues] do not fall because of this.
 func (s *Store) Activity(ctx context.Context, c *ActivityCounter, most int) ([]Activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,13 +144,19 @@ func (s *Store) Activity(ctx context.Context, c *ActivityCounter, most int) ([]A
 	busiest := slices.Clone(names[:min(len(names), most)])
 	slices.Sort(names)
 	all := s.tally.unsent()
-	// Counts that the client has not sent yet move to those of their queue, or to those of OtherQueues. So both are always read.
+	// Counts that the client has not sent yet move to those of their queue, or to those of OtherQueues. So both are
+	// always read.
 	always := slices.AppendSeq(append(busiest, tdf.DefaultQueue, OtherQueues), maps.Keys(all))
-	always = slices.DeleteFunc(always, func(name string) bool { _, stored := slices.BinarySearch(names, name); return !stored })
-	turn, next := c.turn(always, names, func(string) int { return 1 })
-	stored, err := conn.AskEach(ctx, s.Conn, readActivity, turn, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.Keys.ActivityOf(name))
+	always = slices.DeleteFunc(always, func(name string) bool {
+		_, stored := slices.BinarySearch(names,
+			name)
+		return !stored
 	})
+	turn, next := c.turn(always, names, func(string) int { return 1 })
+	stored, err := conn.AskEach(ctx, s.Conn, readActivity, turn,
+		func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+			return p.HGetAll(ctx, s.Keys.ActivityOf(name))
+		})
 	if err != nil {
 		return nil, err
 	}

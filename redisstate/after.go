@@ -17,16 +17,17 @@ const (
 	dependencyBytesAtOnce = 8 << 20
 )
 
-// EachDependency calls a function for each task that the given task waited for. The tasks of after and after_any come first,
-// and then the tasks of the groups. EachDependency reads the last outputs and the last results of these tasks, page by page.
-// When the function returns false, EachDependency calls it no more. It returns the number of tasks for which it has not
-// called the function.
+// EachDependency calls a function for each task that the given task waited for. The tasks of after and after_any come
+// first, and then the tasks of the groups. EachDependency reads the last outputs and the last results of these tasks,
+// page by page. When the function returns false, EachDependency calls it no more. It returns the number of tasks for
+// which it has not called the function.
 //
 // If a task does not exist any more, its Stored.Task is nil.
 func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) bool) (left int, err error) {
-	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
-	})
+	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
+		func(r redis.Cmdable) *redis.SliceCmd {
+			return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
+		})
 	if err != nil {
 		return 0, err
 	}
@@ -34,7 +35,8 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	page := func(ids []int64) error {
 		for len(ids) > 0 && reading {
 			stored, err := s.Read(ctx, ids[:min(len(ids), dependenciesPerPage)], Want{
-				Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce, Texts: func(t *tdf.Task) []TextsOf {
+				Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce,
+				Texts: func(t *tdf.Task) []TextsOf {
 					return []TextsOf{{t.LastRun(), tdf.TextOutput | tdf.TextResult}}
 				},
 			})
@@ -66,8 +68,8 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	return left, nil
 }
 
-// eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once, even if
-// a manager archives the tasks meanwhile.
+// eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once,
+// even if a manager archives the tasks meanwhile.
 func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
 	of := ListQuery{Group: group, OldestFirst: true}
 	for _, state := range tdf.States {
@@ -90,13 +92,17 @@ const groupIDsPerPage = 1000
 
 // groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
 // there may be more ids.
-func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool, err error) {
+func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool,
+	err error,
+) {
 	_, last := groupRange(state)
-	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group), func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last, Count: groupIDsPerPage,
+	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group),
+		func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
+				Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last,
+				Count: groupIDsPerPage,
+			})
 		})
-	})
 	if err != nil {
 		return nil, false, err
 	}

@@ -83,7 +83,9 @@ func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding,
 		return nil, err
 	}
 	now, err := s.Now(ctx)
-	return slices.DeleteFunc(findings, func(f Finding) bool { return !f.Repair.Repair && now < grace.Holds(&f.Repair) }), err
+	return slices.DeleteFunc(findings, func(f Finding) bool {
+		return !f.Repair.Repair && now < grace.Holds(&f.Repair)
+	}), err
 }
 
 // examineTwice examines tasks twice, and returns only the findings that are the same both times. A task that moves
@@ -113,7 +115,8 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Read the scores before the tasks. If a lease is renewed in between, the repair's fence no longer fits, and the repair does nothing.
+	// Read the scores before the tasks. If a lease is renewed in between, the repair's fence no longer fits, and the
+	// repair does nothing.
 	due, err := s.scores(ctx, s.Keys.Due(), ids)
 	if err != nil {
 		return nil, err
@@ -185,7 +188,10 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
-		return Finding{Problem: m.Note, Repair: m, Certain: sound || s.LeftByOriginalServer(), Harmless: sound, Snapshot: snapshot(s, m)}, true
+		return Finding{
+			Problem: m.Note, Repair: m, Certain: sound || s.LeftByOriginalServer(), Harmless: sound,
+			Snapshot: snapshot(s, m),
+		}, true
 	}
 	t := s.Task
 	if t == nil {
@@ -195,17 +201,24 @@ func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 		return Finding{Problem: "the server has not settled it: " + m.Note, Repair: m, Certain: true}, true
 	}
 	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
-		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true}, true
+		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true},
+			true
 	}
 	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now); ok {
-		return Finding{Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m, Certain: true}, true
+		return Finding{
+			Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m,
+			Certain: true,
+		}, true
 	}
 	if x.uncounted { // until the repair, too many tasks of the key may run
 		why := "the limit of its key does not count it"
 		return Finding{Problem: why, Repair: s.Reindex(why), Certain: true}, true
 	}
 	if x.late(t, now) {
-		return Finding{Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)), Certain: true}, true
+		return Finding{
+			Problem: "its entry in due is missing or too late", Repair: t.Reschedule(t.NextDue(now)),
+			Certain: true,
+		}, true
 	}
 	if x.misplaced(t) {
 		why := "the index of its group or queue does not list it as " + string(t.State)

@@ -19,11 +19,14 @@ type AwaitedGroup struct {
 	Dependents []int64 // some of the tasks that wait for the group
 }
 
-// MostAwaited returns the groups that the most tasks wait for, but at most the given number of groups. It returns at most the
-// given number of dependents of each group.
+// MostAwaited returns the groups that the most tasks wait for, but at most the given number of groups. It returns at
+// most the given number of dependents of each group.
 func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]AwaitedGroup, error) {
 	var names *redis.StringSliceCmd
-	err := s.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) { names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0, groups-1) })
+	err := s.Pipeline(ctx, readAwaited, func(p redis.Pipeliner) {
+		names = p.ZRevRange(ctx, s.Keys.AwaitedGroups(), 0,
+			groups-1)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -31,9 +34,10 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 	if err != nil {
 		return nil, err
 	}
-	lists, err := conn.AskEach(ctx, s.Conn, readAwaited, names.Val(), func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
-		return p.LRange(ctx, s.Keys.GroupDependents(name), 0, dependents-1)
-	})
+	lists, err := conn.AskEach(ctx, s.Conn, readAwaited, names.Val(),
+		func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
+			return p.LRange(ctx, s.Keys.GroupDependents(name), 0, dependents-1)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +57,8 @@ func (s *Store) MostAwaited(ctx context.Context, groups, dependents int64) ([]Aw
 	return awaited, nil
 }
 
-// OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in alphabetical
-// order.
+// OpenGroupsOf returns those groups that are not closed, and that the given tasks depend on. The names are in
+// alphabetical order.
 func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error) {
 	names, err := s.groupsOf(ctx, ids)
 	if err != nil {
@@ -108,9 +112,12 @@ type Awaiting struct {
 	Group bool // it waits for the group
 }
 
-// Awaiting returns the first tasks that wait for a task, and then those that wait for its group, but at most the given number of each. It also returns how many there
-// are. The group "" stands for none. When a task or a group is complete, nothing waits for it any more.
-func (s *Store) Awaiting(ctx context.Context, id int64, group string, most int64) (all []Awaiting, total int64, err error) {
+// Awaiting returns the first tasks that wait for a task, and then those that wait for its group, but at most the given
+// number of each. It also returns how many there are. The group "" stands for none. When a task or a group is complete,
+// nothing waits for it any more.
+func (s *Store) Awaiting(ctx context.Context, id int64, group string, most int64) (all []Awaiting, total int64,
+	err error,
+) {
 	keys := []string{s.Keys.DependentsPrefix() + strconv.FormatInt(id, 10)}
 	if group != "" {
 		keys = append(keys, s.Keys.GroupDependents(group))
@@ -122,7 +129,9 @@ func (s *Store) Awaiting(ctx context.Context, id int64, group string, most int64
 	if err != nil {
 		return nil, 0, err
 	}
-	lengths, err := conn.AskEach(ctx, s.Conn, reading, keys, func(p redis.Pipeliner, key string) *redis.IntCmd { return p.LLen(ctx, key) })
+	lengths, err := conn.AskEach(ctx, s.Conn, reading, keys, func(p redis.Pipeliner, key string) *redis.IntCmd {
+		return p.LLen(ctx, key)
+	})
 	for i, list := range lists {
 		total += lengths[i].Val()
 		for _, entry := range list.Val() { // id:round, or id:round?
@@ -161,18 +170,21 @@ func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err 
 	return ids, err
 }
 
-// WaitingOf returns those of the given tasks that wait for others. If they have more dependencies than the given number, it
-// leaves out the last tasks.
+// WaitingOf returns those of the given tasks that wait for others. If they have more dependencies than the given
+// number, it leaves out the last tasks.
 func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting, error) {
 	stored, err := s.Read(ctx, ids, Want{Fields: Facts})
 	if err != nil {
 		return nil, err
 	}
 	stored = slices.DeleteFunc(stored, func(x Stored) bool { return x.Task == nil || !x.Task.Waits() })
-	stored = stored[:conn.Batch(len(stored), conn.Bound{Limit: most, Amount: func(i int) int { return stored[i].Task.Links }})]
-	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored, func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
-	})
+	stored = stored[:conn.Batch(len(stored), conn.Bound{Limit: most, Amount: func(i int) int {
+		return stored[i].Task.Links
+	}})]
+	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored,
+		func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
+		})
 	var waiting []Waiting
 	for i, v := range values {
 		w := Waiting{ID: stored[i].ID, Group: stored[i].Task.Group}
@@ -188,7 +200,9 @@ func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting
 
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
-	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Place(tdf.WaitingPlace)) })
+	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZCard(ctx, s.Keys.Place(tdf.WaitingPlace))
+	})
 	if conn.IsWrongType(err) {
 		return 0, nil
 	}

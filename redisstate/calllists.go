@@ -47,8 +47,8 @@ func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 }
 
 // listsOf returns the lists of tasks that a call may change. If a worker reports a result, the task may already be in
-// the executed list (see transact.lua). A finished task may be in the list archived, whatever its state says. If a move is a
-// repair, the task may be in any list.
+// the executed list (see transact.lua). A finished task may be in the list archived, whatever its state says. If a move
+// is a repair, the task may be in any list.
 func listsOf(units []Unit) []tdf.State {
 	used := map[tdf.State]bool{}
 	for i := range units {
@@ -76,7 +76,10 @@ func listsOf(units []Unit) []tdf.State {
 }
 
 func (s *Store) transactKeys(v callLists) []string {
-	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(), s.Keys.Pipelines()}
+	keys := []string{
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(),
+		s.Keys.Pipelines(),
+	}
 	for _, list := range v.lists {
 		keys = append(keys, s.Keys.List(list))
 	}

@@ -32,16 +32,17 @@ type ClaimRequest struct {
 	// in this way, even without Resume.
 	Resume bool
 
-	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the claim ids. Nil and "" mean that only
-	// this client repeats the claim.
+	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the
+	// claim ids. Nil and "" mean that only this client repeats the claim.
 	Call *ClaimCall
 	IDs  string
 
-	// Require are tasks that must not have changed. Otherwise, the claim gets nothing, and the error is a *[RequireError].
+	// Require are tasks that must not have changed. Otherwise, the claim gets nothing, and the error is a
+	// *[RequireError].
 	Require []Required
 
-	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a queue, tags
-	// and a handler.
+	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a
+	// queue, tags and a handler.
 	Offer *tdf.Offer
 }
 
@@ -79,7 +80,8 @@ type Claimed struct {
 	Claims []Claim
 	Now    tdf.Time  // time of the claim by Redis's clock
 	Sent   time.Time // time by this machine's clock just before the call was first sent; the leases begin later
-	Next   tdf.Time  // when the next open task becomes due; Never if no task will, or if the claim got as many tasks as it asked for
+	// when the next open task becomes due; Never if no task will, or if the claim got as many tasks as it asked for
+	Next tdf.Time
 
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
@@ -89,8 +91,8 @@ type Claimed struct {
 	// the new token itself.
 	Unwanted int
 
-	// MustWait means that Redis has too little memory for claims, so that the call claimed nothing. This worker must pause for
-	// [RoomPause].
+	// MustWait means that Redis has too little memory for claims, so that the call claimed nothing. This worker must
+	// pause for [RoomPause].
 	MustWait bool
 
 	// Queues are the queues that the claim has served, in order. Taken has the number of claims from each of them.
@@ -180,12 +182,14 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
 	unwanted := unwantedName(avoid, paused, r.Resume)
-	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" && len(queues) == 1 && queues[0] == tdf.DefaultQueue
+	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" &&
+		len(queues) == 1 && queues[0] == tdf.DefaultQueue
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), groupCode(tdf.Running),
 			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
-			bytes, unwanted, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(), known.version,
+			bytes, unwanted, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(),
+			known.version,
 		}}
 		e.Flag(offer.Programs)
 		e.Flag(offer.Anything)
@@ -208,8 +212,8 @@ func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any
 	}, queues
 }
 
-// unwantedName returns a name for a set of programs to avoid and of paused groups. All workers compute the same name for
-// the same set. The name "" makes a claim start at the head of the list.
+// unwantedName returns a name for a set of programs to avoid and of paused groups. All workers compute the same name
+// for the same set. The name "" makes a claim start at the head of the list.
 func unwantedName(avoid, paused []string, resume bool) string {
 	if len(avoid)+len(paused) == 0 && !resume {
 		return ""
@@ -304,7 +308,9 @@ func readClaim(worker string, parts []any, now tdf.Time, h tdf.Hash) Claim {
 }
 
 // expireOverdue reads the tasks, and expires each task that must not be open any more.
-func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move, err error) {
+func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move,
+	err error,
+) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err
@@ -336,14 +342,17 @@ const requestLife = 24 * 60 * 60
 // requestContent is the field that holds the digest of a request. The other fields are call slots.
 const requestContent = "content"
 
-// Once returns a context for calls that open tasks. If these calls were made before, with the same name and content and within a day, Redis repeats its
-// answers, also if another client made them. It carries out the calls that it has refused, or that were not made. The name must be unknown to others,
-// or contain who asks. If the content differs, the error is [ErrOtherRequest]. Before Redis stores a new request, Once calls check, and returns its error.
-// A full Redis stores none. The caller must call [Store.Unrequest] for a request that Redis has refused.
+// Once returns a context for calls that open tasks. If these calls were made before, with the same name and content and
+// within a day, Redis repeats its answers, also if another client made them. It carries out the calls that it has
+// refused, or that were not made. The name must be unknown to others, or contain who asks. If the content differs, the
+// error is [ErrOtherRequest]. Before Redis stores a new request, Once calls check, and returns its error. A full Redis
+// stores none. The caller must call [Store.Unrequest] for a request that Redis has refused.
 func (s *Store) Once(ctx context.Context, name, content string, check func() error) (context.Context, error) {
 	key := s.Keys.Calls(name)
 	read := func() (map[string]string, error) {
-		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, key) })
+		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd {
+			return r.HGetAll(ctx, key)
+		})
 	}
 	fields, err := read()
 	if err == nil && fields[requestContent] == "" {
@@ -383,5 +392,7 @@ func (s *Store) Unrequest(ctx context.Context, name string) error {
 
 // hasSucceeded reports whether the answer of a script says that it has carried out a unit.
 func hasSucceeded(answer string) bool {
-	return slices.ContainsFunc(strings.Split(answer, "\n"), func(line string) bool { return strings.HasPrefix(line, "+") })
+	return slices.ContainsFunc(strings.Split(answer, "\n"), func(line string) bool {
+		return strings.HasPrefix(line, "+")
+	})
 }

@@ -12,11 +12,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A ClaimCall identifies a claim among those of a worker that is no client of Redis. Any client may repeat the claim for the worker: Redis then returns the
-// same tasks, as far as they still run with this claim.
+// A ClaimCall identifies a claim among those of a worker that is no client of Redis. Any client may repeat the claim
+// for the worker: Redis then returns the same tasks, as far as they still run with this claim.
 //
-// One such claim may need several calls of the script, because the worker waits for tasks. Each of them is an attempt with a number of its own. An attempt
-// that finds tasks is the last one, so the claim gets tasks only once.
+// One such claim may need several calls of the script, because the worker waits for tasks. Each of them is an attempt
+// with a number of its own. An attempt that finds tasks is the last one, so the claim gets tasks only once.
 type ClaimCall struct {
 	session         string
 	number, attempt int64
@@ -24,20 +24,22 @@ type ClaimCall struct {
 	Repeated bool // the claim has got tasks before
 }
 
-// Bounds of the numbers of claims and attempts. Together they give the sequence number of a call slot, which Lua must be able to compute with.
+// Bounds of the numbers of claims and attempts. Together they give the sequence number of a call slot, which Lua must
+// be able to compute with.
 const (
 	MaxClaimNumber = 800_000_000
 	maxAttempts    = 100_000
 )
 
 // ErrOldClaim means that the worker has already made a claim with a higher number.
-var ErrOldClaim = tdf.NewError(tdf.CodeConflict, "a claim with a higher number was made; each claim needs a higher number than the one before")
+var ErrOldClaim = tdf.NewError(tdf.CodeConflict,
+	"a claim with a higher number was made; each claim needs a higher number than the one before")
 
 // claimSlot is the call slot of the claims of a session.
 const claimSlot = 0
 
-// ClaimCall returns the claim with this number, from 1 to [MaxClaimNumber], of a worker's session. The error is [ErrOldClaim] if the session has made a
-// claim with a higher number.
+// ClaimCall returns the claim with this number, from 1 to [MaxClaimNumber], of a worker's session. The error is
+// [ErrOldClaim] if the session has made a claim with a higher number.
 func (s *Store) ClaimCall(ctx context.Context, session string, number int64) (*ClaimCall, error) {
 	last, err := conn.Ask(ctx, s.Conn, "read the last claim", func(r redis.Cmdable) *redis.StringCmd {
 		return r.HGet(ctx, s.Keys.Calls(session), strconv.Itoa(claimSlot))
@@ -68,7 +70,9 @@ func (c *ClaimCall) sequence() uint64 { return uint64((c.number*maxAttempts + c.
 func (c *ClaimCall) next() { c.attempt = min(c.attempt+1, maxAttempts-1) }
 
 // callClaim runs claim.lua.
-func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, uint64) []any, form conn.ReplyForm) (any, error) {
+func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, uint64) []any, form conn.ReplyForm) (any,
+	error,
+) {
 	keys := s.claimKeys()
 	if r.Call == nil {
 		return s.Call(ctx, claimTasks, lua.Claim, keys, args, form)
@@ -79,7 +83,8 @@ func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, u
 		switch {
 		case err == nil && len(conn.List(conn.List(reply)[3])) == 0:
 			r.Call.next()
-		case err != nil && strings.Contains(err.Error(), "TDFSTALE"): // another client has made a later attempt, or a later claim
+		// Another client has made a later attempt, or a later claim.
+		case err != nil && strings.Contains(err.Error(), "TDFSTALE"):
 			last, err := s.ClaimCall(ctx, r.Call.session, r.Call.number)
 			if err != nil {
 				return nil, err

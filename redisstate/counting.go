@@ -70,8 +70,8 @@ func (s *Store) countMove(m *tdf.Move) {
 // FindKinds are the kinds of inconsistencies that are counted when they are repaired (docs/metrics.md).
 var FindKinds = []string{"lists", "state", "unowned", "unfinished", "no_task"}
 
-// repaired returns the kind of inconsistency that a Move repairs, or "" if it repairs none. A task that a manager of the original TDF
-// has archived was consistent.
+// repaired returns the kind of inconsistency that a Move repairs, or "" if it repairs none. A task that a manager of
+// the original TDF has archived was consistent.
 func repaired(m *tdf.Move) string {
 	switch {
 	case !m.Repair || m.Verb == tdf.VerbArchive:

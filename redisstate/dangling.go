@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// An IndexPage is the place where a walk through the indexes of all groups and queues continues. The walk begins with the
-// zero IndexPage.
+// An IndexPage is the place where a walk through the indexes of all groups and queues continues. The walk begins with
+// the zero IndexPage.
 type IndexPage struct {
 	keys    uint64          // the cursor of SCAN over the keys of Redis; 0 at the beginning and at the end
 	begun   bool            // the walk through the keys has begun
@@ -30,9 +30,11 @@ const (
 )
 
 // DanglingIDs examines the next page of ids in the indexes of groups and queues. The page has about the given number of
-// ids. DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by hand. If
-// the page was the last one, done is true.
-func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (dangling []Finding, next IndexPage, done bool, err error) {
+// ids. DanglingIDs returns findings about ids that have no task, for example because the task's hash was deleted by
+// hand. If the page was the last one, done is true.
+func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (dangling []Finding, next IndexPage,
+	done bool, err error,
+) {
 	from.found = nil
 	if len(from.indexes) == 0 && (!from.begun || from.keys > 0) {
 		from.begun = true
@@ -91,7 +93,9 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskInd
 // scanIndex returns the next ids in an index. It skips ids with an invalid score. If a score is invalid,
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
 // begins with the name of this namespace, and ":group" or ":queue".
-func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most int64) (ids []int64, next uint64, err error) {
+func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most int64) (ids []int64, next uint64,
+	err error,
+) {
 	key := of.key(s.Keys)
 	scanned, next, err := s.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ZScan(ctx, key, from, "", most)
@@ -143,8 +147,9 @@ func (s *Store) danglingOf(ctx context.Context, of taskIndex, ids []int64) ([]Fi
 // namesChecked is the number of names that one call of KeepIndexNames checks in each set.
 const namesChecked = 500
 
-// KeepIndexNames adds the groups and queues that a page of [Store.DanglingIDs] has found to the sets of their names. It also
-// checks some names of the sets, and removes those without tasks. It returns the page with which the walk continues.
+// KeepIndexNames adds the groups and queues that a page of [Store.DanglingIDs] has found to the sets of their names. It
+// also checks some names of the sets, and removes those without tasks. It returns the page with which the walk
+// continues.
 func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, error) {
 	named := map[bool]string{}
 	for ofQueue, set := range map[bool]string{false: s.Keys.GroupNames(), true: s.Keys.QueueNames()} {
@@ -158,7 +163,8 @@ func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, 
 		e.Add(taskIndex{ofQueue, ""}.key(s.Keys), page.named[ofQueue])
 		e.Count(namesChecked)
 		e.Strings(found)
-		reply, err := s.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All, conn.IsText)
+		reply, err := s.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All,
+			conn.IsText)
 		if err != nil {
 			return page, err
 		}

@@ -12,8 +12,9 @@ import (
 // deathsKept is how long a counted death is remembered.
 const deathsKept = 7 * day
 
-// CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It counts each death once, whichever clients
-// count, and only those of workers that count reports. Workers that have died more than a week ago are forgotten, which it counts, too.
+// CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It
+// counts each death once, whichever clients count, and only those of workers that count reports. Workers that have died
+// more than a week ago are forgotten, which it counts, too.
 func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*WorkerStatus) bool) error {
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
@@ -26,12 +27,15 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 	end, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCount(ctx, s.Keys.Workers(), "("+after.String(), upTo.String())
 	})
-	// A worker that registers again moves all later ones forward. So the pages are read from the end to the beginning: then a name is
-	// read twice, instead of never.
+	// A worker that registers again moves all later ones forward. So the pages are read from the end to the beginning:
+	// then a name is read twice, instead of never.
 	for ; err == nil && end > 0; end -= mostWorkers {
 		from := max(0, end-mostWorkers)
 		names, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{Min: "(" + after.String(), Max: upTo.String(), Offset: from, Count: end - from})
+			return r.ZRangeByScore(ctx, s.Keys.Workers(), &redis.ZRangeBy{
+				Min: "(" + after.String(), Max: upTo.String(),
+				Offset: from, Count: end - from,
+			})
 		})
 		if err != nil {
 			return err
@@ -46,7 +50,10 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 				continue
 			}
 			added, err := conn.Ask(ctx, s.Conn, "note that a worker is dead", func(r redis.Cmdable) *redis.IntCmd {
-				return r.ZAddArgs(ctx, s.Keys.DeadWorkers(), redis.ZAddArgs{GT: true, Ch: true, Members: []redis.Z{{Score: float64(w.Seen), Member: w.Name}}})
+				return r.ZAddArgs(ctx, s.Keys.DeadWorkers(), redis.ZAddArgs{
+					GT: true, Ch: true,
+					Members: []redis.Z{{Score: float64(w.Seen), Member: w.Name}},
+				})
 			})
 			if err != nil {
 				return err

@@ -22,9 +22,10 @@ type Dependency struct {
 
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
 func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Dependency, err error) {
-	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id), func(r redis.Cmdable) *redis.SliceCmd {
-		return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
-	})
+	values, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the dependencies of task %d", id),
+		func(r redis.Cmdable) *redis.SliceCmd {
+			return r.HMGet(ctx, s.Keys.Task(id), dependencyNames...)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -41,12 +42,13 @@ func (s *Store) Pending(ctx context.Context, id int64, most int) (pending []Depe
 }
 
 func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Dependency, err error) {
-	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all, func(p redis.Pipeliner, d dependency) *redis.StringCmd {
-		if d.isGroup() {
-			return nil
-		}
-		return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
-	})
+	states, err := conn.AskEach(ctx, s.Conn, "read dependencies", all,
+		func(p redis.Pipeliner, d dependency) *redis.StringCmd {
+			if d.isGroup() {
+				return nil
+			}
+			return p.HGet(ctx, s.Keys.TaskPrefix()+d.name, "state")
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -84,8 +86,9 @@ type Dependent struct {
 // dependentsPage is the number of failed tasks that one page of EachDependent reads.
 const dependentsPage = 500
 
-// EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It reads
-// the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get it twice.
+// EachDependent calls a function for each failed or archived task that has failed because a dependency was not met. It
+// reads the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get
+// it twice.
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 	of := ListQuery{States: []tdf.State{tdf.Failed, tdf.Archived}, OldestFirst: true}
 	for entries, err := range of.Pages(ctx, s, dependentsPage) {
@@ -100,9 +103,10 @@ func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 }
 
 func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Dependent)) error {
-	links, err := conn.AskEach(ctx, s.Conn, "read failed tasks", ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(id), "links", "round")
-	})
+	links, err := conn.AskEach(ctx, s.Conn, "read failed tasks", ids,
+		func(p redis.Pipeliner, id int64) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(id), "links", "round")
+		})
 	if err != nil {
 		return err
 	}
@@ -113,9 +117,11 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": conn.Text(v[1])}.Round()})
 		}
 	}
-	values, err := conn.AskEach(ctx, s.Conn, "read failed tasks", found, func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter, tdf.FieldAfterGroup)
-	})
+	values, err := conn.AskEach(ctx, s.Conn, "read failed tasks", found,
+		func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter,
+				tdf.FieldAfterGroup)
+		})
 	for i, value := range values {
 		d := found[i]
 		if v := value.Val(); len(v) == 3 && conn.Text(v[0]) != "" {
@@ -126,9 +132,9 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 	return err
 }
 
-// markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports for
-// each task whether its list of dependents has entries although the task is finished or does not exist. This happens if a
-// component of an older release has finished the task, or another program has deleted the task.
+// markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports
+// for each task whether its list of dependents has entries although the task is finished or does not exist. This
+// happens if a component of an older release has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
 	err = s.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {

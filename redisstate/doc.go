@@ -1,8 +1,10 @@
 // Package redisstate keeps tasks in Redis (docs/redis.md).
 //
-// A [Store] carries out the decisions of package tdf. Each change of tasks is a call of a script. A script is atomic, and checks
-// everything before its first write. A call may be sent twice: the second time, it returns the first answer and changes nothing.
+// A [Store] carries out the decisions of package tdf. Each change of tasks is a call of a script. A script is atomic,
+// and checks everything before its first write. A call may be sent twice: the second time, it returns the first answer
+// and changes nothing.
 //
-// Three packages stand below this one. Package keys names the keys, package lua has the scripts, and package conn sends calls, and
-// repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a warning.
+// Three packages stand below this one. Package keys names the keys, package lua has the scripts, and package conn sends
+// calls, and repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a
+// warning.
 package redisstate

@@ -26,8 +26,8 @@ func (s *Store) appendDue(ctx context.Context, due []Due, member string, score f
 	return due, err
 }
 
-// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now. A task
-// that must be linked is due, unless a dump is being loaded.
+// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now.
+// A task that must be linked is due, unless a dump is being loaded.
 func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
 	var first, check, link *redis.ZSliceCmd
 	var loading *redis.IntCmd
@@ -77,11 +77,13 @@ func (s *Store) Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, e
 	return conn.Unique(overlooked), nil
 }
 
-// newest returns the newest tasks of a list, and the tasks that have entered it since a time. Most lists have few of them, so
-// that one command reads all.
+// newest returns the newest tasks of a list, and the tasks that have entered it since a time. Most lists have few of
+// them, so that one command reads all.
 func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]int64, error) {
 	doing, key := fmt.Sprintf("read the newest %s tasks", list), s.Keys.List(list)
-	newest, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRevRangeWithScores(ctx, key, 0, newestRead-1) })
+	newest, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRevRangeWithScores(ctx, key, 0, newestRead-1)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +93,10 @@ func (s *Store) newest(ctx context.Context, list tdf.State, since tdf.Time) ([]i
 	}
 	if len(newest) == newestRead && tdf.Time(newest[newestRead-1].Score) >= since {
 		members, err = conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRangeArgs(ctx, redis.ZRangeArgs{Key: key, ByScore: true, Rev: true, Start: "+inf", Stop: since.String(), Count: sinceRead})
+			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
+				Key: key, ByScore: true, Rev: true, Start: "+inf",
+				Stop: since.String(), Count: sinceRead,
+			})
 		})
 	}
 	return conn.Unique(conn.IDsOf(members)), err
@@ -121,9 +126,10 @@ func (s *Store) notYetDue(ctx context.Context, list tdf.State, ids []int64, now 
 
 // withoutLease returns the tasks that have no valid lease.
 func (s *Store) withoutLease(ctx context.Context, ids []int64, now tdf.Time) ([]int64, error) {
-	leases, err := conn.AskEach(ctx, s.Conn, "read the leases of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
-		return p.HGet(ctx, s.Keys.Task(id), "lease_until")
-	})
+	leases, err := conn.AskEach(ctx, s.Conn, "read the leases of tasks", ids,
+		func(p redis.Pipeliner, id int64) *redis.StringCmd {
+			return p.HGet(ctx, s.Keys.Task(id), "lease_until")
+		})
 	var without []int64
 	for i, lease := range leases {
 		if until, err := tdf.ParseTime(lease.Val()); err != nil || until < now {

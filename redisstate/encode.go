@@ -35,8 +35,8 @@ func addHoldingStates(e *conn.Args, needed bool) {
 	}
 }
 
-// archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it adds
-// an empty list.
+// archivingStates adds the states in which a task in the list archived counts as archived. If the call needs none, it
+// adds an empty list.
 func addArchivingStates(e *conn.Args, needed bool) {
 	var states []string
 	for _, s := range tdf.States {
@@ -94,7 +94,7 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 		u := &units[i]
 		e.Count(len(u.Moves))
 		e.Count(len(u.Open))
-		e.Add(u.NewGroup, u.Decide)
+		e.Add(string(u.If), u.Decide)
 		e.Add(u.flags())
 		addStageChange(e, u.Stage, k)
 		for j := range u.Moves {

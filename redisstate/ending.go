@@ -15,8 +15,8 @@ import (
 // endingsPerRead is the number of endings that HandleEndings handles at once.
 const endingsPerRead = 200
 
-// HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of these
-// tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
+// HandleEndings handles the endings of tasks. It tells the dependents of these tasks, and releases the dependencies of
+// these tasks, so that they can be removed. It works on the oldest endings, up to a limit, and returns their number.
 func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 	members, err := conn.Ask(ctx, s.Conn, "read "+s.Keys.Ended(), func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.Ended(), 0, endingsPerRead-1)
@@ -30,7 +30,8 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 			endings = append(endings, &e)
 			continue
 		}
-		if err := s.BestEffort(ctx, readEnded, func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.Ended(), member) }); err != nil {
+		if err := s.BestEffort(ctx, readEnded,
+			func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.Ended(), member) }); err != nil {
 			return 0, err
 		}
 	}
@@ -44,8 +45,8 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 	return len(members), s.runLinkJobs(ctx, jobs)
 }
 
-// An ending says that a task was finished: in which round, and in which state. After a repair, the state may be archived. If
-// the task does not exist, the state is archived, and there is no outcome.
+// An ending says that a task was finished: in which round, and in which state. After a repair, the state may be
+// archived. If the task does not exist, the state is archived, and there is no outcome.
 type ending struct {
 	id    int64
 	round int
@@ -85,7 +86,8 @@ func (e *ending) unmet() string {
 func (e *ending) job() *linkJob {
 	return &linkJob{e.all, min(e.released, len(e.all)), func(done int, last bool) []any {
 		args := &conn.Args{}
-		args.Add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), e.unmet(), strconv.Itoa(max(e.waited, 0)), strconv.Itoa(done))
+		args.Add("end", strconv.FormatInt(e.id, 10), strconv.Itoa(e.round), string(e.state), e.unmet(),
+			strconv.Itoa(max(e.waited, 0)), strconv.Itoa(done))
 		args.Flag(last)
 		return args.All
 	}}
@@ -127,8 +129,8 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 // roundsPerRead is the number of rounds that one command of lastWait reads.
 const roundsPerRead = 100
 
-// lastWait returns the last round before the given one in which the task waited for dependencies. It also returns how many
-// of them were linked in that round.
+// lastWait returns the last round before the given one in which the task waited for dependencies. It also returns how
+// many of them were linked in that round.
 func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, linked int, err error) {
 	for to := round; to > 0; to -= roundsPerRead {
 		from := max(0, to-roundsPerRead)
@@ -136,7 +138,9 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 		for n := to - 1; n >= from; n-- {
 			names = append(names, tdf.RoundField(n, tdf.RoundLinked))
 		}
-		values, err := conn.Ask(ctx, s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Keys.Task(id), names...) })
+		values, err := conn.Ask(ctx, s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd {
+			return r.HMGet(ctx, s.Keys.Task(id), names...)
+		})
 		if err != nil {
 			return -1, 0, err
 		}
@@ -149,14 +153,18 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 	return -1, 0, nil
 }
 
-// readReleased reads the dependencies of tasks, and how many of them were released. Before the call, the field released of
-// each ending has the number of its linked dependencies.
+// readReleased reads the dependencies of tasks, and how many of them were released. Before the call, the field released
+// of each ending has the number of its linked dependencies.
 func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 	for len(endings) > 0 {
-		n := conn.Batch(len(endings), conn.Bound{Limit: linksPerRead, Amount: func(i int) int { return endings[i].released }})
-		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n], func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)}, dependencyNames...)...)
-		})
+		n := conn.Batch(len(endings), conn.Bound{Limit: linksPerRead, Amount: func(i int) int {
+			return endings[i].released
+		}})
+		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n],
+			func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
+				return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)},
+					dependencyNames...)...)
+			})
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,9 @@ type question struct {
 // readFields reads properties of tasks into their hashes. The function names returns the names of the properties to
 // read of task i. Properties that are too long are left out. For a task with a property that is too long, tooLong gets
 // a *[tdf.PropertyError].
-func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error, names func(i int) []string) error {
+func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error,
+	names func(i int) []string,
+) error {
 	var asked []question
 	var of []int // for each question, the index of its task
 	for i, id := range ids {
@@ -87,7 +89,9 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 		return true
 	})
 	for err == nil && len(long) > 0 {
-		some := long[:conn.Batch(len(long), conn.Bound{Limit: readAtOnce, Amount: func(i int) int { return long[i].length }})]
+		some := long[:conn.Batch(len(long), conn.Bound{Limit: readAtOnce, Amount: func(i int) int {
+			return long[i].length
+		}})]
 		var values []*redis.StringCmd
 		values, err = conn.AskEach(ctx, s.Conn, readTasks, some, func(p redis.Pipeliner, v longValue) *redis.StringCmd {
 			return p.HGet(ctx, s.Keys.Task(asked[v.of].id), v.name)
@@ -112,9 +116,11 @@ type longValue struct {
 // readAtOnce is the largest number of bytes in one reply, unless a single property is longer.
 const readAtOnce = 4 << 20
 
-// eachAnswer passes the answers to questions to a function, in order, until it returns false. The values in an answer are as
-// fields.lua describes them. If long values are usual, the script reads no value without its length.
-func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool, take func(i int, values []any) bool) error {
+// eachAnswer passes the answers to questions to a function, in order, until it returns false. The values in an answer
+// are as fields.lua describes them. If long values are usual, the script reads no value without its length.
+func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool,
+	take func(i int, values []any) bool,
+) error {
 	for done := 0; done < len(asked); {
 		rest := asked[done:]
 		answers, err := s.askFields(ctx, rest[:questionsPerCall(rest)], long)
@@ -133,7 +139,9 @@ func (s *Store) eachAnswer(ctx context.Context, asked []question, long bool, tak
 
 // questionsPerCall returns how many of the questions fit into the next call. It returns at least 1.
 func questionsPerCall(asked []question) int {
-	return conn.Batch(len(asked), conn.Bound{Limit: namesPerCall, Amount: func(i int) int { return len(asked[i].names) }})
+	return conn.Batch(len(asked), conn.Bound{Limit: namesPerCall, Amount: func(i int) int {
+		return len(asked[i].names)
+	}})
 }
 
 // askFields sends questions, and returns the answers to the first of them. Redis may leave out the last questions, but
@@ -203,5 +211,6 @@ func firstError(first, second error) error {
 }
 
 func tooLongError(name string, length int64) error {
-	return &tdf.PropertyError{Property: name, Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", length, validLength(name))}
+	return &tdf.PropertyError{Property: name, Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", length,
+		validLength(name))}
 }

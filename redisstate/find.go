@@ -91,7 +91,8 @@ func (s *Store) Find(ctx context.Context, of ListQuery, most int) (places []List
 	return places, last, nil
 }
 
-// Pages yields all entries that the query selects, in pages of at most the given number. After an error, the sequence ends.
+// Pages yields all entries that the query selects, in pages of at most the given number. After an error, the sequence
+// ends.
 func (of ListQuery) Pages(ctx context.Context, s interface {
 	Find(ctx context.Context, of ListQuery, most int) (places []ListEntry, last bool, err error)
 }, most int,

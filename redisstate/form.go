@@ -67,8 +67,8 @@ func (f *form) compare(m *tdf.Move) {
 // of transact.lua with units of other forms, because each call has a fixed cost.
 const longRun = 32
 
-// nextCall returns how many of the units go into the next call, and whether move.lua can carry them out. The calls keep the
-// order of the units, so that after an error the first outcomes are known.
+// nextCall returns how many of the units go into the next call, and whether move.lua can carry them out. The calls keep
+// the order of the units, so that after an error the first outcomes are known.
 func nextCall(units []Unit) (n int, oneForm bool) {
 	for n < len(units) {
 		run := runOf(units[n:])
@@ -83,7 +83,8 @@ func nextCall(units []Unit) (n int, oneForm bool) {
 	return n, false
 }
 
-// runOf returns how many of the first units have the same form. It returns 0 if move.lua cannot carry out the first unit.
+// runOf returns how many of the first units have the same form. It returns 0 if move.lua cannot carry out the first
+// unit.
 func runOf(units []Unit) int {
 	var first, key []byte
 	for i := range units {
@@ -101,7 +102,7 @@ func runOf(units []Unit) int {
 
 // isOneMove reports whether the unit is a single move from one state to another.
 func (u *Unit) isOneMove() bool {
-	if len(u.Moves) != 1 || len(u.Open) > 0 || u.NewGroup != "" || u.Decide != "" || u.Stage != nil {
+	if len(u.Moves) != 1 || len(u.Open) > 0 || u.If != "" || u.Decide != "" || u.Stage != nil {
 		return false
 	}
 	m := &u.Moves[0]
@@ -118,7 +119,10 @@ func appendFormKey(key []byte, m *tdf.Move) []byte {
 	for _, name := range []string{string(m.From), m.Revision, destination(m), linkKind(m)} {
 		key = append(append(key, name...), ' ')
 	}
-	for _, on := range []bool{m.Repair, m.Updates, m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "", hasOwnMoment(m)} {
+	for _, on := range []bool{
+		m.Repair, m.Updates, m.Claim != "", m.Due != "", m.Limit != "", m.Unique != "",
+		hasOwnMoment(m),
+	} {
 		key = strconv.AppendBool(key, on)
 	}
 	key = strconv.AppendInt(key, int64(m.Round), 10)
@@ -175,9 +179,10 @@ func destination(m *tdf.Move) string {
 
 // move makes one call of move.lua. It returns the same as transact.
 func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
-	reply, err := s.CallOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)), func(e *conn.Args) {
-		s.encodeMove(e, who, units)
-	})
+	reply, err := s.CallOnce(ctx, lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), once, outcomesOf(len(units)),
+		func(e *conn.Args) {
+			s.encodeMove(e, who, units)
+		})
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +231,8 @@ func arePlain(units []Unit) bool {
 	})
 }
 
-// hasUsualLength reports whether the time has as many digits as the present time. Scripts compare the texts of such times.
+// hasUsualLength reports whether the time has as many digits as the present time. Scripts compare the texts of such
+// times.
 func hasUsualLength(t tdf.Time) bool { return t >= 1e9 && t < 1e10 }
 
 // addForm adds a form in the notation of moving.lua.
@@ -262,8 +268,8 @@ func addForm(e *conn.Args, f *form) {
 	e.Strings(m.Clear)
 }
 
-// A formRead says which properties a move needs. The first of its names stands for the key of the task. The other fields are
-// the indexes of properties among the values, counted from 1, or "".
+// A formRead says which properties a move needs. The first of its names stands for the key of the task. The other
+// fields are the indexes of properties among the values, counted from 1, or "".
 type formRead struct {
 	names                 []string
 	place, revision, link string
@@ -299,8 +305,8 @@ func (f *form) read() formRead {
 	return r
 }
 
-// addPositions adds the number of arguments of a move, and the position of each argument that a move may have after the first
-// n arguments. Only the last of them is a pair.
+// addPositions adds the number of arguments of a move, and the position of each argument that a move may have after the
+// first n arguments. Only the last of them is a pair.
 func addPositions(e *conn.Args, n int, has ...bool) {
 	number := len(e.All)
 	e.Count(0)

@@ -20,10 +20,12 @@ const MaxGroups = 1000
 
 const readGroups = "list groups"
 
-// Groups returns the first groups after a name, in the order of the bytes of their names: at most the given number of groups,
-// and only those whose names begin with the prefix. It returns fewer groups if some of them were just removed. The name
-// next, if it is not empty, continues the list. The counts of different groups are of different moments.
-func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (groups []GroupCount, next string, err error) {
+// Groups returns the first groups after a name, in the order of the bytes of their names: at most the given number of
+// groups, and only those whose names begin with the prefix. It returns fewer groups if some of them were just removed.
+// The name next, if it is not empty, continues the list. The counts of different groups are of different moments.
+func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (groups []GroupCount, next string,
+	err error,
+) {
 	most = min(max(most, 1), MaxGroups)
 	names, err := s.namesAfter(ctx, readGroups, s.Keys.GroupNames(), prefix, after, most)
 	if err != nil || len(names) == 0 {

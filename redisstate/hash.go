@@ -16,16 +16,20 @@ import (
 // Limits for reading whole tasks. The limit readAtOnce applies as well.
 const (
 	hashesAtOnce = 500
-	hashesUnseen = 16             // number of tasks read at once if Redis does not report their sizes
-	smallHash    = 1000           // number of properties that one command can return without delaying other clients
-	smallBytes   = 50 * smallHash // a smaller task needs no count of its properties: each takes more than 50 bytes in a hash table
-	fewNames     = 5000           // number of properties whose names one command can return without delaying other clients
+	hashesUnseen = 16   // number of tasks read at once if Redis does not report their sizes
+	smallHash    = 1000 // number of properties that one command can return without delaying other clients
+	// a smaller task needs no count of its properties: each takes more than 50 bytes in a hash table
+	smallBytes = 50 * smallHash
+	// number of properties whose names one command can return without delaying other clients
+	fewNames = 5000
 )
 
-// wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of at
-// least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties with
-// unknown names. It always leaves out the texts of the rounds before the round from.
-func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []tdf.Hash, tooLong []error, err error) {
+// wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of
+// at least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties
+// with unknown names. It always leaves out the texts of the rounds before the round from.
+func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []tdf.Hash, tooLong []error,
+	err error,
+) {
 	tooLong = make([]error, len(ids))
 	limit := func(name string) int {
 		if isTextBefore(from, name) {
@@ -126,7 +130,9 @@ func hashSize(h tdf.Hash) int {
 
 // fieldCounts returns how many properties each task has.
 func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
-	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd { return p.HLen(ctx, s.Keys.Task(id)) })
+	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
+		return p.HLen(ctx, s.Keys.Task(id))
+	})
 	counts := make([]int64, len(ids))
 	for i, r := range replies {
 		counts[i] = r.Val()
@@ -135,14 +141,17 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
 }
 
 // hashes reads several small tasks, or one large task. It gets the size of each task from hashSizes.
-func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash, []map[string]int, error) {
+func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash,
+	[]map[string]int, error,
+) {
 	if sizes[0] > readAtOnce {
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
 		return []tdf.Hash{h}, []map[string]int{tooLong}, err
 	}
-	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.Keys.Task(id))
-	})
+	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids,
+		func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
+			return p.HGetAll(ctx, s.Keys.Task(id))
+		})
 	hashes, tooLong := make([]tdf.Hash, len(ids)), make([]map[string]int, len(ids))
 	for i, r := range replies {
 		hashes[i], tooLong[i] = r.Val(), map[string]int{}
@@ -161,9 +170,11 @@ func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func
 const readTries = 3
 
 // largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, up to readTries times in
-// all. If the task moved each time, the hash has newer properties with the state, the round and the revision from before these
-// moves. So Redis refuses a Move that is based on this hash.
-func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
+// all. If the task moved each time, the hash has newer properties with the state, the round and the revision from
+// before these moves. So Redis refuses a Move that is based on this hash.
+func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int,
+	err error,
+) {
 	before, err := s.head(ctx, id)
 	for try := 1; err == nil; try++ {
 		if h, tooLong, err = s.readInPieces(ctx, id, limit); err != nil {
@@ -187,11 +198,13 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 	return nil, nil, err
 }
 
-// head reads the state and the other Head properties of a task, and its revision. At least one of these properties changes
-// whenever the task moves.
+// head reads the state and the other Head properties of a task, and its revision. At least one of these properties
+// changes whenever the task moves.
 func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
 	h := tdf.Hash{}
-	err := s.readFields(ctx, []int64{id}, []tdf.Hash{h}, make([]error, 1), func(int) []string { return slices.Concat(headFields, []string{"revision"}) })
+	err := s.readFields(ctx, []int64{id}, []tdf.Hash{h}, make([]error, 1), func(int) []string {
+		return slices.Concat(headFields, []string{"revision"})
+	})
 	return h, err
 }
 
@@ -212,11 +225,14 @@ func withFence(h, head tdf.Hash) tdf.Hash {
 // namesPerScan is the approximate number of names that one call reads if a task has very many properties.
 const namesPerScan = 100
 
-func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int, err error) {
+func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int,
+	err error,
+) {
 	h, tooLong = tdf.Hash{}, map[string]int{}
 	for cursor := "0"; ; {
 		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
-		reply, err := s.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args, conn.Tuple(conn.IsText, conn.ManyTexts))
+		reply, err := s.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args,
+			conn.Tuple(conn.IsText, conn.ManyTexts))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -39,11 +39,13 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 // memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
 // the size is an estimate, because an exact measurement would delay other clients of Redis.
 func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
-	replies, err := conn.AskEach(ctx, s.Conn, "measure the memory of tasks", ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
-		return p.MemoryUsage(ctx, s.Keys.Task(id), smallHash) // measures this number of properties, or all
-	})
+	replies, err := conn.AskEach(ctx, s.Conn, "measure the memory of tasks", ids,
+		func(p redis.Pipeliner, id int64) *redis.IntCmd {
+			return p.MemoryUsage(ctx, s.Keys.Task(id), smallHash) // measures this number of properties, or all
+		})
 	known = err == nil
-	if err != nil && !conn.LacksRights(err) && !strings.Contains(err.Error(), "unknown command") && !strings.Contains(err.Error(), "syntax error") {
+	if err != nil && !conn.LacksRights(err) && !strings.Contains(err.Error(), "unknown command") &&
+		!strings.Contains(err.Error(), "syntax error") {
 		return nil, false, err
 	}
 	bytes = make([]int64, len(ids))
@@ -55,7 +57,9 @@ func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known b
 
 // SchemaOf returns the layout version of the namespace.
 func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
-	return conn.Ask(ctx, s.Conn, "read the layout version", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.Schema()) })
+	return conn.Ask(ctx, s.Conn, "read the layout version", func(r redis.Cmdable) *redis.StringCmd {
+		return r.Get(ctx, s.Keys.Schema())
+	})
 }
 
 // Now returns the time by Redis's clock.

@@ -29,28 +29,30 @@ type WorkerInfo struct {
 	PID                 int
 	Process             string // identifies the process among the processes of all machines
 	Lease               tdf.Seconds
-	Remember            tdf.Seconds // how long Redis remembers the worker after its last heartbeat, at least three leases; 0 means [UsuallyRemembered]
-	State               string      // starting, working, draining or gone
-	Slots               int
-	Runs                []int64 // the ids of the tasks that the worker runs
-	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
-	Offer               tdf.Offer
-	OverHTTP            bool // a client of the HTTP API; a full Redis refuses its registration
-	InProcess           bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	// how long Redis remembers the worker after its last heartbeat, at least three leases; 0 means [UsuallyRemembered]
+	Remember  tdf.Seconds
+	State     string // starting, working, draining or gone
+	Slots     int
+	Runs      []int64 // the ids of the tasks that the worker runs
+	Pauses    []Pause // the programs that the worker pauses; at most [MaxPauses]
+	Offer     tdf.Offer
+	OverHTTP  bool // a client of the HTTP API; a full Redis refuses its registration
+	InProcess bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 
-	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this client.
+	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
+	// client.
 	Boot string
 }
 
-// A Pause means that failures of a program keep a worker from running it at full speed (docs/operations.md, "Programs that
-// a worker pauses").
+// A Pause means that failures of a program keep a worker from running it at full speed (docs/operations.md, "Programs
+// that a worker pauses").
 type Pause struct {
 	Program string
 	For     tdf.Seconds // time from the worker's last heartbeat until the worker tries one round of the program
 	Why     string      // one line
 
-	// Slots means that the worker claims tasks of the program, but a slot pauses after each failed round. For is the length of
-	// this pause.
+	// Slots means that the worker claims tasks of the program, but a slot pauses after each failed round. For is the
+	// length of this pause.
 	Slots bool
 }
 
@@ -86,7 +88,8 @@ func parsePauses(lines string) []Pause {
 	return pauses
 }
 
-// inProcess is the value of a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own process.
+// inProcess is the value of a worker's property `runner` in Redis if a Runner runs the rounds in the worker's own
+// process.
 const inProcess = "in process"
 
 // inProcessNoSource is the value if such a worker has handlers for all programs, but runs only tasks without a source.
@@ -117,9 +120,11 @@ func (w *WorkerInfo) fields() []any {
 	}
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs), "avoids", avoids,
+		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs), "avoids",
+		avoids,
 		"pauses", pauses, "runner", runner,
-		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers", strings.Join(w.Offer.Handlers, "\n"),
+		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers",
+		strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group,
 	}
 }
@@ -138,9 +143,11 @@ func (e *NameTakenError) Error() string {
 		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
 	switch silent := e.Now.Sub(e.Seen); {
 	case silent > e.Lease && e.GraceUntil > e.Now:
-		return fmt.Sprintf("%s; Redis was away, so that worker may be alive; try again in %.0f s", text, float64(e.GraceUntil.Sub(e.Now)))
+		return fmt.Sprintf("%s; Redis was away, so that worker may be alive; try again in %.0f s", text,
+			float64(e.GraceUntil.Sub(e.Now)))
 	case silent >= 0:
-		return fmt.Sprintf("%s; stop that worker, choose another name, or wait until the lease of %.0f s has ended", text, float64(e.Lease))
+		return fmt.Sprintf("%s; stop that worker, choose another name, or wait until the lease of %.0f s has ended",
+			text, float64(e.Lease))
 	}
 	return text
 }
@@ -160,22 +167,25 @@ func (e *NameTakenError) Silent() bool {
 type PriorOwner struct {
 	Gone string // boot id of the prior owner if it is known to be gone; otherwise ""
 
-	// Seen is the time of the prior owner's last heartbeat. From the time Since until now, Redis was available and received
-	// no later heartbeat. Both times are 0 if they are unknown.
+	// Seen is the time of the prior owner's last heartbeat. From the time Since until now, Redis was available and
+	// received no later heartbeat. Both times are 0 if they are unknown.
 	Seen, Since tdf.Time
 }
 
 // TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. If a
 // user has drained the worker, drained is the user's name, and otherwise it is "". TakeName also returns the time by
 // Redis's clock since which the worker has the name. Older claims under this name belong to earlier workers.
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time, err error) {
+func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time,
+	err error,
+) {
 	a, err := s.heartbeat(ctx, w, "1", before)
 	return a.drained, a.at, err
 }
 
-// Register registers a worker whose calls come from another process, and may be repeated. It takes the name as TakeName does,
-// or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before this time must be
-// given up; the [Beat] GaveUp then says that this is done. Until then, each repeated call returns the same time.
+// Register registers a worker whose calls come from another process, and may be repeated. It takes the name as TakeName
+// does, or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before
+// this time must be given up; the [Beat] GaveUp then says that this is done. Until then, each repeated call returns the
+// same time.
 func (s *Store) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
 	a, err := s.heartbeat(ctx, w, "2", PriorOwner{})
 	return a.drained, a.giveUp, err
@@ -227,7 +237,9 @@ type heartbeatAnswer struct {
 	at, giveUp tdf.Time
 }
 
-func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer, error) {
+func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer,
+	error,
+) {
 	return s.callHeartbeat(ctx, w, taking, before, w.fields())
 }
 
@@ -238,7 +250,10 @@ func (s *Store) callHeartbeat(
 		s.Keys.Worker(w.Name), s.Keys.Workers(), s.Keys.WorkerNames(),
 		s.Keys.WorkerCount(), s.Keys.WorkerNumber(w.Name), s.Keys.GraceUntil(), s.Keys.Servers(),
 	}
-	args := []any{w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "", int64(math.Ceil(float64(w.remembered())))}
+	args := []any{
+		w.Name, cmp.Or(w.Boot, s.Boot()), taking, before.Gone, "", "",
+		int64(math.Ceil(float64(w.remembered()))),
+	}
 	if before.Since > 0 {
 		args[4], args[5] = before.Seen.String(), before.Since.String()
 	}
@@ -261,7 +276,10 @@ func (s *Store) callHeartbeat(
 		a.at, err = tdf.ParseTime(conn.Text(parts[2]))
 		return a, err
 	}
-	e := &NameTakenError{Name: w.Name, Host: conn.Text(parts[3]), PID: conn.Text(parts[4]), Process: conn.Text(parts[5]), Boot: conn.Text(parts[6])}
+	e := &NameTakenError{
+		Name: w.Name, Host: conn.Text(parts[3]), PID: conn.Text(parts[4]),
+		Process: conn.Text(parts[5]), Boot: conn.Text(parts[6]),
+	}
 	e.Now, _ = tdf.ParseTime(conn.Text(parts[1]))
 	e.GraceUntil, _ = tdf.ParseTime(conn.Text(parts[2]))
 	e.Seen, _ = tdf.ParseTime(conn.Text(parts[7]))
@@ -292,9 +310,11 @@ func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, 
 	return len(given), err
 }
 
-// giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's id
-// to the map given.
-func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64, given map[int64]bool) error {
+// giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's
+// id to the map given.
+func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64,
+	given map[int64]bool,
+) error {
 	running, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return err

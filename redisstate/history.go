@@ -61,13 +61,14 @@ func (s *Store) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry,
 	return e, err
 }
 
-// KeepHistory stores the entries of the present steps, if no server has stored them. Only the first entry of a step counts, so the call
-// may be repeated. Each entry expires by itself when its span is over.
+// KeepHistory stores the entries of the present steps, if no server has stored them. Only the first entry of a step
+// counts, so the call may be repeated. Each entry expires by itself when its span is over.
 func (s *Store) KeepHistory(ctx context.Context, now tdf.Time) error {
 	spans := []HistorySpan{HistoryHour, HistoryDay}
-	exist, err := conn.AskEach(ctx, s.Conn, "look for the history", spans, func(p redis.Pipeliner, h HistorySpan) *redis.IntCmd {
-		return p.Exists(ctx, s.historyKey(h, h.step(now)))
-	})
+	exist, err := conn.AskEach(ctx, s.Conn, "look for the history", spans,
+		func(p redis.Pipeliner, h HistorySpan) *redis.IntCmd {
+			return p.Exists(ctx, s.historyKey(h, h.step(now)))
+		})
 	if err != nil || exist[0].Val() > 0 && exist[1].Val() > 0 {
 		return err
 	}
@@ -91,15 +92,17 @@ func (s *Store) historyKey(h HistorySpan, step int64) string {
 	return s.Keys.History(int64(h.Step), step)
 }
 
-// History returns the entries of a span that ends now, the oldest first. A step in which no server ran has no entry. It skips values
-// that are no entries of their steps, because another program has written them.
+// History returns the entries of a span that ends now, the oldest first. A step in which no server ran has no entry. It
+// skips values that are no entries of their steps, because another program has written them.
 func (s *Store) History(ctx context.Context, h HistorySpan, now tdf.Time) (entries []HistoryEntry, err error) {
 	var names []string
 	first := h.step(now) - int64(h.Steps)
 	for i := range h.Steps + 1 {
 		names = append(names, s.historyKey(h, first+int64(i)))
 	}
-	values, err := conn.Ask(ctx, s.Conn, "read the history", func(r redis.Cmdable) *redis.SliceCmd { return r.MGet(ctx, names...) })
+	values, err := conn.Ask(ctx, s.Conn, "read the history", func(r redis.Cmdable) *redis.SliceCmd {
+		return r.MGet(ctx, names...)
+	})
 	for i, value := range values {
 		var e HistoryEntry
 		text := conn.Text(value)
@@ -110,8 +113,8 @@ func (s *Store) History(ctx context.Context, h HistorySpan, now tdf.Time) (entri
 	return entries, err
 }
 
-// Since returns what was counted between an earlier entry and this one. If counts became smaller, because those of a queue have
-// expired, it returns 0 for them.
+// Since returns what was counted between an earlier entry and this one. If counts became smaller, because those of a
+// queue have expired, it returns 0 for them.
 func (e HistoryEntry) Since(earlier HistoryEntry) Activity {
 	a := Activity{Queue: OtherQueues, Counts: map[string]int64{}}
 	for _, name := range historyNames {

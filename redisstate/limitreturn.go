@@ -19,8 +19,8 @@ const MostReturned = 500
 const (
 	levelsAtOnce = 100 // priorities of a key that WaitingForLimits reads
 
-	// If the next check of a key is later than this, the clock was set back. The second is a reserve for small corrections of the
-	// clock.
+	// If the next check of a key is later than this, the clock was set back. The second is a reserve for small
+	// corrections of the clock.
 	implausibleNext = tdf.LimitRecheck + 1
 )
 
@@ -30,8 +30,8 @@ type LimitDue struct {
 	Score string // the key's score in `limits_due`, which fences the next check
 }
 
-// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock was set
-// back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
+// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock
+// was set back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
 func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
@@ -57,12 +57,15 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 
 const readWaiting = "read waiting tasks"
 
-// WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given number of
-// ids for each key. The tasks with the highest priority come first, and among them the oldest.
-func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error) {
-	levels, err := conn.AskEach(ctx, s.Conn, readWaiting, keys, func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
-		return p.ZRevRange(ctx, s.Keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
-	})
+// WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given
+// number of ids for each key. The tasks with the highest priority come first, and among them the oldest.
+func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string,
+	err error,
+) {
+	levels, err := conn.AskEach(ctx, s.Conn, readWaiting, keys,
+		func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
+			return p.ZRevRange(ctx, s.Keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
+		})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -75,7 +78,8 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 				for _, level := range all[min(first, len(all)):min(next, len(all))] {
 					if left := most[i] - len(ids[i]); left > 0 {
 						priority, _ := strconv.Atoi(level)
-						pages[i] = append(pages[i], p.ZRange(ctx, s.Keys.Place(tdf.LimitPlace(key, priority)), 0, int64(left-1)))
+						pages[i] = append(pages[i], p.ZRange(ctx, s.Keys.Place(tdf.LimitPlace(key, priority)), 0,
+							int64(left-1)))
 					}
 				}
 			}
@@ -95,8 +99,8 @@ func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int)
 	return ids, stale, nil
 }
 
-// appendWaiting appends the members of a place to the ids of waiting tasks, up to the given number of ids. If a member is no
-// id, it is stale.
+// appendWaiting appends the members of a place to the ids of waiting tasks, up to the given number of ids. If a member
+// is no id, it is stale.
 func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []string) {
 	for _, member := range members {
 		id := conn.IDsOf([]string{member})
@@ -118,9 +122,9 @@ type LimitReturn struct {
 	Stale []string // members of the places of the key that are no waiting tasks
 }
 
-// ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has changed
-// since it was read stays where it is. If only some tasks cannot return, because another program has damaged their place,
-// ReturnTasks returns the others, and an error.
+// ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has
+// changed since it was read stays where it is. If only some tasks cannot return, because another program has damaged
+// their place, ReturnTasks returns the others, and an error.
 func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
 	e := &conn.Args{}
 	e.Add(s.Keys.TaskPrefix(), s.Keys.ReturnedPrefix(), s.Keys.PassedPrefix())
@@ -133,7 +137,8 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 		e.Strings(r.Stale)
 	}
 	const doing = "return waiting tasks"
-	reply, err := s.Run(ctx, doing, lua.LimitReturn, []string{s.Keys.LimitsDue(), s.Keys.List(tdf.Open)}, e.All, conn.Tuple(conn.IsNumber, conn.IsText))
+	reply, err := s.Run(ctx, doing, lua.LimitReturn, []string{s.Keys.LimitsDue(), s.Keys.List(tdf.Open)}, e.All,
+		conn.Tuple(conn.IsNumber, conn.IsText))
 	if err != nil {
 		return 0, err
 	}
@@ -144,8 +149,8 @@ func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err 
 	return conn.Number(answer[0]), err
 }
 
-// returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age is "",
-// they do not count.
+// returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age
+// is "", they do not count.
 func addReturned(e *conn.Args, tasks []*tdf.Task, age string) {
 	for _, t := range tasks {
 		e.All = append(e.All, t.ID, t.Revision, t.Place(), age)

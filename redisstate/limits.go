@@ -13,7 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run already.
+// SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run
+// already.
 func (s *Store) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
 	if err := limit.Check(); err != nil {
 		return fmt.Errorf("set the limit of %q: %w", key, err)
@@ -31,19 +32,23 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 		return fmt.Errorf("set a limit: %w", err)
 	}
 	keys := []string{s.Keys.Limits(), s.Keys.LimitsDue(), s.Keys.Starts(key), s.Keys.WakeServer()}
-	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys, []any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
+	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
+		[]any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
 	if err != nil {
 		return err
 	}
 	if conn.Number(reply) < 0 {
-		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key, tdf.MaxLimits)
+		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key,
+			tdf.MaxLimits)
 	}
 	return nil
 }
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
 func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
-	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd { return r.HKeys(ctx, s.Keys.Limits()) })
+	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.HKeys(ctx, s.Keys.Limits())
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -61,15 +66,15 @@ const (
 	runningChecked = 32 // running tasks of a key whose state a call checks
 )
 
-// LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes tasks that
-// no longer run from the key's set of running tasks.
+// LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes
+// tasks that no longer run from the key's set of running tasks.
 func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
 	return s.limitUses(ctx, false, keys)
 }
 
-// CheckLimited checks some tasks that are counted by limits, and removes those that no longer run. It checks the tasks of 50
-// keys: those whose last check was the longest time ago, and those whose last check lies in the future because the clock was
-// set back.
+// CheckLimited checks some tasks that are counted by limits, and removes those that no longer run. It checks the tasks
+// of 50 keys: those whose last check was the longest time ago, and those whose last check lies in the future because
+// the clock was set back.
 func (s *Store) CheckLimited(ctx context.Context) error {
 	const ofFuture = 10
 	var first, last *redis.StringSliceCmd
@@ -107,11 +112,15 @@ func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (a
 	e.All = append(e.All, s.Keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.Flag(check)
 	e.Add(keys...)
-	reply, err := s.Run(ctx, "read how limits are used", lua.LimitUse, []string{s.Keys.Limits(), s.Keys.Due(), s.Keys.List(tdf.Open)}, e.All, conn.ListOf(1, len(keys), limitUseForm))
+	reply, err := s.Run(ctx, "read how limits are used", lua.LimitUse, []string{
+		s.Keys.Limits(), s.Keys.Due(),
+		s.Keys.List(tdf.Open),
+	}, e.All, conn.ListOf(1, len(keys), limitUseForm))
 	return conn.List(reply), err
 }
 
-var limitUseForm = conn.Tuple(conn.IsText, conn.IsText, conn.IsNumber, conn.IsNumber, conn.IsNumber, conn.IsText, conn.IsNumber, conn.IsNumber, conn.ManyTexts, conn.IsNumber, conn.IsNumber, conn.IsText)
+var limitUseForm = conn.Tuple(conn.IsText, conn.IsText, conn.IsNumber, conn.IsNumber, conn.IsNumber, conn.IsText,
+	conn.IsNumber, conn.IsNumber, conn.ManyTexts, conn.IsNumber, conn.IsNumber, conn.IsText)
 
 func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u := tdf.LimitUse{Key: key}
@@ -124,7 +133,8 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 		per, _ := tdf.ParseTime(conn.Text(parts[11]))
 		u.Limit.Per = tdf.Seconds(per)
 	}
-	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = conn.Number(parts[2]), conn.Number(parts[3]), conn.Number(parts[4]), conn.Number(parts[6]), conn.Number(parts[7])
+	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = conn.Number(parts[2]), conn.Number(parts[3]),
+		conn.Number(parts[4]), conn.Number(parts[6]), conn.Number(parts[7])
 	u.NextStart, _ = tdf.ParseTime(conn.Text(parts[5]))
 	for _, partition := range conn.List(parts[8]) {
 		u.Unserved = append(u.Unserved, conn.Text(partition))
@@ -132,15 +142,16 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 	return u
 }
 
-// countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key, and for a
-// task that does not run.
+// countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
+// and for a task that does not run.
 func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
-	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all, func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
-		if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
-			return nil
-		}
-		return p.ZScore(ctx, s.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
-	})
+	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all,
+		func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
+			if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
+				return nil
+			}
+			return p.ZScore(ctx, s.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))
+		})
 	counted := make([]bool, len(all))
 	for i, score := range scores {
 		counted[i] = score == nil || score.Err() == nil

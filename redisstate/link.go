@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	linksPerCall  = 500  // dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
+	// dependencies that one call links or releases, and dependents that it tells; the limit keeps the call short
+	linksPerCall  = 500
 	linksPerRead  = 5000 // dependencies that are read at once
 	callsPerTurn  = 10   // calls after which the server does other work
 	probesPerCall = 100  // groups
@@ -52,9 +53,10 @@ type linkJob struct {
 	head func(done int, last bool) []any
 }
 
-// runLinkJobs carries out operations. After callsPerTurn, it leaves the rest to a later turn. The answer of an operation is '+'
-// if all given dependencies are handled, '~' and their number if a part of the operation remains, and '-' if it is no longer
-// possible. The last operations of a call may have no answer, because there was no time for them.
+// runLinkJobs carries out operations. After callsPerTurn, it leaves the rest to a later turn. The answer of an
+// operation is '+' if all given dependencies are handled, '~' and their number if a part of the operation remains, and
+// '-' if it is no longer possible. The last operations of a call may have no answer, because there was no time for
+// them.
 func (s *Store) runLinkJobs(ctx context.Context, jobs []*linkJob) error {
 	for calls := 0; len(jobs) > 0 && calls < callsPerTurn; calls++ {
 		e := s.linkArgs()
@@ -101,7 +103,8 @@ var unsuccessful = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}
 
 func (s *Store) linkArgs() *conn.Args {
 	e := &conn.Args{}
-	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.DependentsPrefix(), s.Keys.GroupDependentsPrefix(), string(tdf.Succeeded))
+	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.DependentsPrefix(), s.Keys.GroupDependentsPrefix(),
+		string(tdf.Succeeded))
 	e.Count(linksPerCall)
 	var states []string
 	for _, state := range tdf.States {
@@ -128,9 +131,9 @@ func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]s
 	return strings.Split(conn.Text(reply), "\n"), nil
 }
 
-// LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that need not
-// wait are due. It works on the tasks that have waited for the longest time, up to a limit, and returns their number. While a dump
-// is being loaded, it links no task, because other tasks of the dump may be missing.
+// LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that
+// need not wait are due. It works on the tasks that have waited for the longest time, up to a limit, and returns their
+// number. While a dump is being loaded, it links no task, because other tasks of the dump may be missing.
 func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	var members *redis.StringSliceCmd
 	var loading *redis.IntCmd
@@ -169,10 +172,13 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 			stored[i].Task = &tdf.Task{ID: stored[i].ID} // the script finds that the task does not wait
 		}
 	}
-	n := conn.Batch(len(stored), conn.Bound{Limit: linksPerRead, Amount: func(i int) int { return stored[i].Task.Links }})
-	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored[:n], func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
-	})
+	n := conn.Batch(len(stored), conn.Bound{Limit: linksPerRead, Amount: func(i int) int {
+		return stored[i].Task.Links
+	}})
+	values, err := conn.AskEach(ctx, s.Conn, "read dependencies", stored[:n],
+		func(p redis.Pipeliner, x Stored) *redis.SliceCmd {
+			return p.HMGet(ctx, s.Keys.Task(x.ID), dependencyNames...)
+		})
 	for i, v := range values {
 		jobs = append(jobs, linkJobOf(stored[i].Task, dependenciesOf(v.Val())))
 	}
@@ -190,9 +196,11 @@ func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
 	}}
 }
 
-// AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these groups
-// that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
-func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error) {
+// AwaitedGroups returns a page of the groups that tasks wait for, from the given rank on. Complete has those of these
+// groups that are complete, if some of their dependents do not know it yet. If the page is the last one, next is 0.
+func (s *Store) AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64,
+	err error,
+) {
 	groups, err = conn.Ask(ctx, s.Conn, "read "+s.Keys.AwaitedGroups(), func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.AwaitedGroups(), from, from+most-1)
 	})
@@ -234,9 +242,10 @@ func (s *Store) completeOf(ctx context.Context, groups []string) (complete []str
 
 // withDependents returns the groups whose lists of dependents still have entries.
 func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []string, err error) {
-	exist, err := conn.AskEach(ctx, s.Conn, "read the tasks that wait for groups", groups, func(p redis.Pipeliner, group string) *redis.IntCmd {
-		return p.Exists(ctx, s.Keys.GroupDependents(group))
-	})
+	exist, err := conn.AskEach(ctx, s.Conn, "read the tasks that wait for groups", groups,
+		func(p redis.Pipeliner, group string) *redis.IntCmd {
+			return p.Exists(ctx, s.Keys.GroupDependents(group))
+		})
 	for i, exists := range exist {
 		if exists.Val() > 0 {
 			waiting = append(waiting, groups[i])
@@ -245,8 +254,9 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 	return waiting, err
 }
 
-// CompleteGroup updates the dependents of a complete group, up to a limit. It reports whether there are more. The arguments are the
-// results of Unsuccessful. If the group is not complete, or if its tasks have moved since Unsuccessful, CompleteGroup does nothing.
+// CompleteGroup updates the dependents of a complete group, up to a limit. It reports whether there are more. The
+// arguments are the results of Unsuccessful. If the group is not complete, or if its tasks have moved since
+// Unsuccessful, CompleteGroup does nothing.
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
 	for range callsPerTurn {
 		e := s.linkArgs()
@@ -259,9 +269,9 @@ func (s *Store) CompleteGroup(ctx context.Context, group string, archived, other
 	return true, nil
 }
 
-// Unsuccessful counts the tasks of a complete group that did not succeed. The result archived is their number in one page of
-// archived tasks. The result others is their number among all tasks that are not archived. The first page has after = 0. If
-// the page is the last one, next is 0.
+// Unsuccessful counts the tasks of a complete group that did not succeed. The result archived is their number in one
+// page of archived tasks. The result others is their number among all tasks that are not archived. The first page has
+// after = 0. If the page is the last one, next is 0.
 func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error) {
 	counts, err := s.Counts(ctx, group)
 	if err != nil {

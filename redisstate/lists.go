@@ -49,14 +49,15 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 // List returns a page of the ids of the tasks in one list, in the order of their scores in the list. If a group is
 // named, it returns only tasks of this group, ordered by id.
 func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error) {
-	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list %s tasks", of), func(r redis.Cmdable) *redis.StringSliceCmd {
-		if group == "" {
-			return r.ZRange(ctx, s.Keys.List(of), offset, offset+most-1)
-		}
-		first, last := groupRange(of)
-		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-			Key: s.Keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
+	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list %s tasks", of),
+		func(r redis.Cmdable) *redis.StringSliceCmd {
+			if group == "" {
+				return r.ZRange(ctx, s.Keys.List(of), offset, offset+most-1)
+			}
+			first, last := groupRange(of)
+			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
+				Key: s.Keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
+			})
 		})
-	})
 	return conn.IDsOf(members), err
 }

@@ -65,7 +65,10 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 // waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers
 // with later heartbeats. A crashed manager takes no tokens. So after its first token, it comes after the live managers.
 func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
-	boots, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.Keys.Managers(), Start: 0, Stop: managersRead - 1, Rev: true}).Result()
+	boots, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{
+		Key: s.Keys.Managers(), Start: 0, Stop: managersRead - 1,
+		Rev: true,
+	}).Result()
 	if err != nil || len(boots) <= mostManagers {
 		return boots, err
 	}

@@ -15,7 +15,8 @@ import (
 // MaxNotices is the number of notices that Redis keeps. A new one replaces the oldest.
 const MaxNotices = 1000
 
-// A Sighting is something that a server has seen, and perhaps tells people about. Its mark remembers it, so that several servers tell it once.
+// A Sighting is something that a server has seen, and perhaps tells people about. Its mark remembers it, so that
+// several servers tell it once.
 type Sighting struct {
 	Mark          string // not "last", which counts the notices
 	Before, After string // the value that the mark must have, and its new value; "" for none
@@ -28,7 +29,8 @@ type StoredNotice struct {
 	Text string
 }
 
-// See stores sightings and adds their notices, and returns how many it has added. It ignores a sighting whose mark has another value than Before.
+// See stores sightings and adds their notices, and returns how many it has added. It ignores a sighting whose mark has
+// another value than Before.
 func (s *Store) See(ctx context.Context, all ...Sighting) (added int, err error) {
 	for some := range slices.Chunk(all, 100) {
 		e := &conn.Args{}
@@ -53,7 +55,9 @@ func (s *Store) Marks(ctx context.Context, names ...string) ([]string, error) {
 	if len(names) == 0 {
 		return values, nil
 	}
-	found, err := conn.Ask(ctx, s.Conn, "read the marks of notices", func(r redis.Cmdable) *redis.SliceCmd { return r.HMGet(ctx, s.Keys.Noticed(), names...) })
+	found, err := conn.Ask(ctx, s.Conn, "read the marks of notices", func(r redis.Cmdable) *redis.SliceCmd {
+		return r.HMGet(ctx, s.Keys.Noticed(), names...)
+	})
 	for i, v := range found {
 		values[i] = conn.Text(v)
 	}
@@ -63,7 +67,10 @@ func (s *Store) Marks(ctx context.Context, names ...string) ([]string, error) {
 // MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
 func (s *Store) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
 	var page *redis.ScanCmd
-	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) { page = p.HScan(ctx, s.Keys.Noticed(), cursor, "", 200) })
+	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) {
+		page = p.HScan(ctx, s.Keys.Noticed(),
+			cursor, "", 200)
+	})
 	if err != nil {
 		return nil, 0, err
 	}
@@ -77,9 +84,9 @@ func (s *Store) MarksPage(ctx context.Context, cursor uint64) (marks map[string]
 	return marks, next, nil
 }
 
-// NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that is due, or nil. The tried notice is due
-// again after a time; with [tdf.Never], it is not. The next notice is due again after the lease, unless a later call says how its attempt has ended. Without
-// a lease, there is no next notice.
+// NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that
+// is due, or nil. The tried notice is due again after a time; with [tdf.Never], it is not. The next notice is due again
+// after the lease, unless a later call says how its attempt has ended. Without a lease, there is no next notice.
 func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, lease tdf.Seconds) (*StoredNotice, error) {
 	id, text, after := "", "", ""
 	if tried != nil {
@@ -89,7 +96,8 @@ func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, leas
 		}
 	}
 	keys := []string{s.Keys.Notices(), s.Keys.NoticesDue()}
-	reply, err := s.Run(ctx, "deliver notices", lua.NoticeTurn, keys, []any{id, text, after, lease.String()}, conn.ManyTexts)
+	reply, err := s.Run(ctx, "deliver notices", lua.NoticeTurn, keys, []any{id, text, after, lease.String()},
+		conn.ManyTexts)
 	next := conn.List(reply)
 	if err != nil || len(next) != 2 {
 		return nil, err
@@ -101,11 +109,13 @@ func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, leas
 // longestNotice is the largest number of bytes of a notice that Notices reads. Only other programs write longer ones.
 const longestNotice = 16 << 10
 
-// Notices returns the notices that Redis keeps, the newest ones first, and at most the given number. The text of a notice is empty if another program has made
-// it longer than any notice of a server.
+// Notices returns the notices that Redis keeps, the newest ones first, and at most the given number. The text of a
+// notice is empty if another program has made it longer than any notice of a server.
 func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
 	const doing = "read notices"
-	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd { return r.HGet(ctx, s.Keys.Noticed(), "last") })
+	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Noticed(), "last")
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +124,9 @@ func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
 	for ; id > 0 && len(ids) < min(most, MaxNotices); id-- {
 		ids = append(ids, strconv.FormatInt(id, 10))
 	}
-	lengths, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.Cmd { return p.Do(ctx, "HSTRLEN", s.Keys.Notices(), id) })
+	lengths, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.Cmd {
+		return p.Do(ctx, "HSTRLEN", s.Keys.Notices(), id)
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -17,16 +17,17 @@ type Opened struct {
 	Existing bool  // whether the task already existed: it holds the unique key of the definition
 }
 
-// OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no task.
-// If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no task.
-// If newGroup is not empty and the group of this name has tasks, OpenAll opens nothing, and the error is [ErrGroupTaken].
-// If two clients open the same new group at the same time, one of them gets this error.
+// OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no
+// task. If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no
+// task. If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or [ErrGroupExtended].
 //
 // One atomic call opens up to 250 tasks or 4 MiB, and more tasks need several calls. If any definition has a unique key
 // (docs/lifecycle.md, "Unique tasks"), each task is opened on its own, unless tasks wait for others of the same call
-// (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a task
-// or a call fails, OpenAll returns the error, and the answers that Redis has given.
-func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
+// (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a
+// task or a call fails, OpenAll returns the error, and the answers that Redis has given.
+func (s *Store) OpenAll(
+	ctx context.Context, who string, on Condition, definitions ...tdf.Properties,
+) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
@@ -34,12 +35,12 @@ func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions .
 		return nil, err
 	}
 	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.HasPlaces() }) {
-		return s.openGraph(ctx, who, newGroup, definitions)
+		return s.openGraph(ctx, who, on, definitions)
 	}
 	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.Unique != "" }) {
-		return s.openUnique(ctx, who, newGroup, definitions)
+		return s.openUnique(ctx, who, on, definitions)
 	}
-	ids, err := s.openPlain(ctx, who, newGroup, definitions)
+	ids, err := s.openPlain(ctx, who, on, definitions)
 	opened := make([]Opened, len(ids))
 	for i, id := range ids {
 		opened[i].ID = id
@@ -47,7 +48,8 @@ func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions .
 	return opened, err
 }
 
-// Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another task.
+// Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another
+// task.
 func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
 	opened, err := s.OpenAll(ctx, who, "", definitions...)
 	var ids []int64
@@ -58,19 +60,21 @@ func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Propert
 }
 
 // openPlain opens tasks without unique keys that do not wait for each other. It returns their ids, which ascend.
-func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
+func (s *Store) openPlain(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]int64, error) {
 	definitions, err := s.keepApart(ctx, definitions)
 	if err != nil {
 		return nil, err
 	}
 	var ids []int64
-	for call := s.openCall(who, newGroup, definitions); len(call.definitions) > 0; {
+	for call := s.openCall(who, on, definitions); len(call.definitions) > 0; {
 		definitions = definitions[len(call.definitions):]
 		var next openCall
 		var encoding sync.WaitGroup
 		if len(definitions) > 0 {
 			encoding.Go(func() { // while Redis runs this call
-				next = s.openCall(who, "", definitions)
+				next = s.openCall(who, on.later(), definitions)
 				var args conn.Args
 				next.encode(&args)
 				next.encode = func(e *conn.Args) { e.All = append(e.All, args.All...) }
@@ -89,21 +93,22 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 
 // An openCall is one call that opens tasks.
 type openCall struct {
+	on          Condition
 	definitions []tdf.Properties
 	encode      func(e *conn.Args) // adds the arguments after the largest number of tasks
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
-func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) openCall {
+func (s *Store) openCall(who string, on Condition, definitions []tdf.Properties) openCall {
 	if len(definitions) == 0 {
 		return openCall{}
 	}
 	definitions = definitions[:OpenBatch(definitions)]
-	return openCall{definitions: definitions, encode: func(e *conn.Args) {
+	return openCall{on: on, definitions: definitions, encode: func(e *conn.Args) {
 		e.All = slices.Grow(e.All, 50+8*len(definitions))
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
 		e.Count(groupCode(tdf.Open))
-		e.Add(who, newGroup)
+		e.Add(who, string(on))
 		addOpenings(e, s.Keys.Namespace(), definitions)
 	}}
 }
@@ -120,7 +125,8 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Groups(),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(),
+		s.Keys.Groups(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
@@ -129,7 +135,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err != nil {
 		return nil, err
 	}
-	unit := Unit{Open: call.definitions}
+	unit := Unit{If: call.on, Open: call.definitions}
 	o := outcome(&unit, conn.Text(reply))
 	if o.Err == nil && !conn.CallIsRepeated(ctx) {
 		s.countOpened(unit.Open, o)
@@ -197,8 +203,8 @@ func (n *names) add(name string) int {
 	return len(n.all)
 }
 
-// A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of its place, from
-// 1, or 0; its score; and its due time.
+// A placement says where open.lua puts a new task: the number of the names of its indexes, from 1, or 0; the number of
+// its place, from 1, or 0; its score; and its due time.
 type placement struct {
 	indexes, place int
 	score, look    string
@@ -214,8 +220,8 @@ func allEqual(placements []placement) bool {
 	return !slices.ContainsFunc(placements, func(p placement) bool { return p != placements[0] })
 }
 
-// commonNames returns the names of the fields if all tasks have fields with the same names in the same order. Otherwise,
-// it returns nil.
+// commonNames returns the names of the fields if all tasks have fields with the same names in the same order.
+// Otherwise, it returns nil.
 func commonNames(fields [][]tdf.Field) []string {
 	for _, of := range fields {
 		if !slices.EqualFunc(of, fields[0], func(a, b tdf.Field) bool { return a.Name == b.Name }) {
@@ -233,39 +239,48 @@ func commonNames(fields [][]tdf.Field) []string {
 // Redis serves no other client meanwhile.
 const maxOpenedAtOnce = 250
 
-// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a definition,
-// it returns at least 1.
+// OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a
+// definition, it returns at least 1.
 func OpenBatch(definitions []tdf.Properties) int {
 	return openBatch(len(definitions), func(i int) *tdf.Properties { return &definitions[i] })
 }
 
 // OneOpen reports whether one atomic call of OpenAll opens all these tasks, or none of them.
 func OneOpen(all []tdf.Properties) bool {
-	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.HasPlaces() || d.Unique != "" })
+	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool {
+		return d.HasPlaces() || d.Unique != ""
+	})
 }
 
 func openBatch(n int, definition func(i int) *tdf.Properties) int {
-	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return bytesOf(definition(i)) }})
+	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int {
+		return bytesOf(definition(i))
+	}})
 }
 
-// openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns the
-// id of that task.
-func (s *Store) openUnique(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
+// openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns
+// the id of that task.
+func (s *Store) openUnique(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]Opened, error) {
 	units := make([]Unit, len(definitions))
 	for i := range definitions {
 		units[i].Open = definitions[i : i+1]
 	}
 	var opened []Opened
-	for newGroup != "" && len(units) > 0 { // one call per definition, until one opens the first task of the group
-		units[0].NewGroup = newGroup
+	for on.isNew() && len(units) > 0 { // one call per definition, until one opens the first task of the group
+		units[0].If = on
 		outcomes, err := s.Apply(ctx, who, units[0])
 		if opened, err = appendOpened(opened, outcomes, err); err != nil {
 			return opened, err
 		}
 		if !opened[len(opened)-1].Existing {
-			newGroup = ""
+			on = on.later()
 		}
 		units = units[1:]
+	}
+	for i := range units {
+		units[i].If = on
 	}
 	outcomes, err := s.Apply(ctx, who, units...)
 	return appendOpened(opened, outcomes, err)

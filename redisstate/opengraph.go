@@ -11,9 +11,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it makes
-// several calls. After an error, the ids of the tasks that were not opened are 0.
-func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
+// openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it
+// makes several calls. After an error, the ids of the tasks that were not opened are 0.
+func (s *Store) openGraph(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]Opened, error) {
 	order, err := tdf.InOrder(definitions)
 	if err != nil {
 		return nil, err
@@ -21,7 +23,7 @@ func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions
 	opened, opens := make([]Opened, len(definitions)), tdf.Openers(definitions)
 	for len(order) > 0 {
 		n := openBatch(len(order), func(i int) *tdf.Properties { return &definitions[order[i]] })
-		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), NewGroup: newGroup})
+		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), If: on})
 		if err != nil {
 			return opened, err
 		}
@@ -32,14 +34,14 @@ func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions
 		for i, at := range order[:n] {
 			opened[at] = Opened{o.IDs[i], o.Existing != nil && o.Existing[i]}
 		}
-		order, newGroup = order[n:], ""
+		order, on = order[n:], on.later()
 	}
 	return opened, nil
 }
 
-// resolved returns the definitions at the given places, for one call to Redis. It replaces a dependency on a task that an
-// earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call. The argument
-// opens is the result of [tdf.Openers].
+// resolved returns the definitions at the given places, for one call to Redis. It replaces a dependency on a task that
+// an earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call.
+// The argument opens is the result of [tdf.Openers].
 func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened) []tdf.Properties {
 	inCall := map[int]int{}
 	for i, at := range places {
@@ -67,8 +69,9 @@ func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened
 	return all
 }
 
-// CheckDependencies checks the dependencies of new tasks. The error wraps a *[tdf.PropertyError] if a task or a group does
-// not exist, or if a task that must succeed is already finished without success. For a request that was carried out before, it checks nothing.
+// CheckDependencies checks the dependencies of new tasks. The error wraps a *[tdf.PropertyError] if a task or a group
+// does not exist, or if a task that must succeed is already finished without success. For a request that was carried
+// out before, it checks nothing.
 func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Properties) error {
 	var all []requirement
 	seen := map[requirement]bool{}
@@ -144,7 +147,8 @@ func (s *Store) checkRequirements(ctx context.Context, all []requirement) error 
 			continue
 		}
 		values := append(tasks[i].Val(), nil, nil) // the key of the task may be no hash
-		if err := tdf.CheckDependency(r.property, r.id, tdf.State(conn.Text(values[0])), conn.Text(values[1])); err != nil {
+		if err := tdf.CheckDependency(r.property, r.id, tdf.State(conn.Text(values[0])),
+			conn.Text(values[1])); err != nil {
 			return err
 		}
 	}

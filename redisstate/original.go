@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// keepApart returns the definitions of new tasks. If workers of the original TDF work in the namespace, it returns a copy that
-// keeps tasks from them.
+// keepApart returns the definitions of new tasks. If workers of the original TDF work in the namespace, it returns a
+// copy that keeps tasks from them.
 func (s *Store) keepApart(ctx context.Context, definitions []tdf.Properties) ([]tdf.Properties, error) {
 	if !slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return !tdf.OriginalFetches(d.Source) }) {
 		return definitions, nil
@@ -65,8 +65,8 @@ func (s *Store) readArchived(ctx context.Context, ids []int64, hashes []tdf.Hash
 	return err
 }
 
-// archivedAt returns when tasks were archived: the scores of the ids in the list archived. It leaves out the ids that are
-// not in this list.
+// archivedAt returns when tasks were archived: the scores of the ids in the list archived. It leaves out the ids that
+// are not in this list.
 func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -76,7 +76,8 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 		args = append(args, id)
 	}
 	var scores *redis.Cmd
-	if err := s.Pipeline(ctx, "look up tasks in the list archived", func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
+	if err := s.Pipeline(ctx, "look up tasks in the list archived",
+		func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
 		return nil, err
 	}
 	at := map[int64]tdf.Time{}
@@ -88,10 +89,12 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 	return at, nil
 }
 
-// ArchivedElsewhere returns ids of the list archived whose tasks have another state. It reads at most the given number of
-// entries: those after the entry behind, with scores before the given time. It also returns the last entry that it has
-// read. If no more entries follow, last is true.
-func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before tdf.Time, most int) (ids []int64, next ListEntry, last bool, err error) {
+// ArchivedElsewhere returns ids of the list archived whose tasks have another state. It reads at most the given number
+// of entries: those after the entry behind, with scores before the given time. It also returns the last entry that it
+// has read. If no more entries follow, last is true.
+func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before tdf.Time, most int) (ids []int64,
+	next ListEntry, last bool, err error,
+) {
 	entries, last, err := s.Find(ctx, ListQuery{
 		States: []tdf.State{tdf.Archived}, OldestFirst: true, Behind: &behind, Before: before,
 	}, most)
@@ -110,7 +113,8 @@ func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before 
 
 // states reads the states of tasks.
 func (s *Store) states(ctx context.Context, ids []int64) ([]*redis.StringCmd, error) {
-	return conn.AskEach(ctx, s.Conn, "read the states of tasks", ids, func(p redis.Pipeliner, id int64) *redis.StringCmd {
-		return p.HGet(ctx, s.Keys.Task(id), "state")
-	})
+	return conn.AskEach(ctx, s.Conn, "read the states of tasks", ids,
+		func(p redis.Pipeliner, id int64) *redis.StringCmd {
+			return p.HGet(ctx, s.Keys.Task(id), "state")
+		})
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// knownPauses says what is paused, as a claim last read it. A claim sends the version. If Redis has another version, the claim
-// gets the pauses again.
+// knownPauses says what is paused, as a claim last read it. A claim sends the version. If Redis has another version,
+// the claim gets the pauses again.
 type knownPauses struct {
 	mu sync.Mutex
 	pauses
@@ -50,13 +50,14 @@ func (r *ClaimRequest) offer() *tdf.Offer {
 	return r.Offer
 }
 
-// positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all workers
-// that offer the same.
+// positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all
+// workers that offer the same.
 func positionName(k keys.Names, queue string, o *tdf.Offer) string {
 	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 && o.Group == "" {
 		return k.List(tdf.Open)
 	}
-	offer := fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs, o.Anything)
+	offer := fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs,
+		o.Anything)
 	if o.Group != "" {
 		offer += fmt.Sprintf(" %q", o.Group)
 	}
@@ -64,8 +65,8 @@ func positionName(k keys.Names, queue string, o *tdf.Offer) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// readPauses keeps the pauses in the answer of claim.lua. It returns false if the answer has none, because the client knows
-// them already.
+// readPauses keeps the pauses in the answer of claim.lua. It returns false if the answer has none, because the client
+// knows them already.
 func (s *Store) readPauses(answer []any) bool {
 	if len(answer) != 2 {
 		return false
@@ -80,14 +81,16 @@ func (s *Store) readPauses(answer []any) bool {
 	return true
 }
 
-// placeEntries are the entries by which claims and the server find a task in its place. A held task has only the first one, and
-// the entry of its limit key if it waits because of a limit, or the entry in unlinked if the server must link it.
+// placeEntries are the entries by which claims and the server find a task in its place. A held task has only the first
+// one, and the entry of its limit key if it waits because of a limit, or the entry in unlinked if the server must link
+// it.
 type placeEntries struct {
 	place, level, later, coming, limit, limitLevel, listed, unlinked *redis.FloatCmd
 	head                                                             *redis.StringCmd
 }
 
-// isListed reports whether claims find the place itself. The first task of the partition comes before the task, or is the task.
+// isListed reports whether claims find the place itself. The first task of the partition comes before the task, or is
+// the task.
 func (e placeEntries) isListed(priority int) bool {
 	switch {
 	case e.head.Err() != nil:
@@ -105,12 +108,14 @@ func headIsAfter(member string, priority int, score float64) bool {
 	}
 	inverted, err1 := strconv.Atoi(member[:10])
 	first, err2 := strconv.ParseFloat(member[11:28], 64)
-	return err1 != nil || err2 != nil || math.MaxInt32-inverted < priority || math.MaxInt32-inverted == priority && first > score+1e-5
+	return err1 != nil || err2 != nil || math.MaxInt32-inverted < priority || math.MaxInt32-inverted == priority &&
+		first > score+1e-5
 }
 
 const readPlaces = "read the places of open tasks"
 
-// inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a place.
+// inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a
+// place.
 func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
 	found := map[int]*placeEntries{}
 	err := s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
@@ -125,10 +130,13 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			case t.MustLink():
 				e.unlinked = p.ZScore(ctx, s.Keys.Unlinked(), strconv.FormatInt(t.ID, 10))
 			case t.WaitsForLimit():
-				e.limit, e.limitLevel = p.ZScore(ctx, s.Keys.LimitsDue(), t.LimitKey), p.ZScore(ctx, s.Keys.Levels(t.OpenPart()), priority)
+				e.limit, e.limitLevel = p.ZScore(ctx, s.Keys.LimitsDue(), t.LimitKey),
+					p.ZScore(ctx, s.Keys.Levels(t.OpenPart()), priority)
 			case !tdf.IsHeld(t.OpenPlace()):
-				e.head, e.coming = p.HGet(ctx, s.Keys.Partitions(), partition), p.ZScore(ctx, s.Keys.Coming(t.Partition().Queue), partition)
-				e.level, e.later = p.ZScore(ctx, s.Keys.Levels(partition), priority), p.ZScore(ctx, s.Keys.Later(partition), priority)
+				e.head, e.coming = p.HGet(ctx, s.Keys.Partitions(), partition),
+					p.ZScore(ctx, s.Keys.Coming(t.Partition().Queue), partition)
+				e.level, e.later = p.ZScore(ctx, s.Keys.Levels(partition), priority),
+					p.ZScore(ctx, s.Keys.Later(partition), priority)
 			}
 		}
 	})
@@ -146,7 +154,8 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	for i := range in {
 		e := found[i]
 		in[i] = e == nil || e.place.Err() == nil && (e.head == nil || e.isListed(all[i].Task.Priority)) &&
-			(e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil) && (e.unlinked == nil || e.unlinked.Err() == nil)
+			(e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil) &&
+			(e.unlinked == nil || e.unlinked.Err() == nil)
 	}
 	return in, err
 }
@@ -186,8 +195,8 @@ func (s *Store) Partitions(ctx context.Context) ([]string, error) {
 	return used, nil
 }
 
-// partitionNames returns the names of the partitions that Redis knows, and the default partition. Some of them may have no
-// tasks.
+// partitionNames returns the names of the partitions that Redis knows, and the default partition. Some of them may have
+// no tasks.
 func (s *Store) partitionNames(ctx context.Context) (names []string, err error) {
 	names = []string{tdf.DefaultPartition}
 	err = s.eachPartition(ctx, func(name string, _ tdf.Partition) bool {
@@ -198,8 +207,8 @@ func (s *Store) partitionNames(ctx context.Context) (names []string, err error) 
 	return slices.Compact(names), err
 }
 
-// eachPartition passes the names of partitions to a function, until it returns false. The hash may be one that another program has
-// written, so eachPartition reads a limited number of its fields.
+// eachPartition passes the names of partitions to a function, until it returns false. The hash may be one that another
+// program has written, so eachPartition reads a limited number of its fields.
 func (s *Store) eachPartition(ctx context.Context, f func(name string, p tdf.Partition) bool) error {
 	left := 2 * partitionsListed
 	return s.EachField(ctx, "read partitions", s.Keys.Partitions(), func(name, _ string) bool {

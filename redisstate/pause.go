@@ -20,8 +20,8 @@ type Pausing struct {
 	Since tdf.Time
 }
 
-// Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any more. It
-// returns the number of new pauses.
+// Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any
+// more. It returns the number of new pauses.
 func (s *Store) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "1", who, what)
 }
@@ -45,7 +45,8 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 		return 0, err
 	}
 	if n = conn.Number(reply); n < 0 {
-		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them", tdf.MaxPaused)
+		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them",
+			tdf.MaxPaused)
 	}
 	return n, nil
 }
@@ -63,7 +64,9 @@ func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
 }
 
 func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
-	all, err := conn.Ask(ctx, s.Conn, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Paused()) })
+	all, err := conn.Ask(ctx, s.Conn, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd {
+		return r.HGetAll(ctx, s.Keys.Paused())
+	})
 	if err != nil {
 		return nil, err
 	}

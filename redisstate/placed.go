@@ -12,8 +12,8 @@ import (
 
 const readPlace = "read the open tasks of a place"
 
-// Placed returns the ids of the first open tasks in a place (see [tdf.Properties.Place]) at one moment, in the order of the times from
-// which they can be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
+// Placed returns the ids of the first open tasks in a place (see [tdf.Properties.Place]) at one moment, in the order of
+// the times from which they can be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
 func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeByScore(ctx, s.Keys.Place(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Count: most})
@@ -21,8 +21,8 @@ func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int
 	return conn.IDsOf(members), err
 }
 
-// AnyPlaced returns the id of a random task among those of a place that can be claimed now, or 0 if there is none. The cost does not depend
-// on their number.
+// AnyPlaced returns the id of a random task among those of a place that can be claimed now, or 0 if there is none. The
+// cost does not depend on their number.
 func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCount(ctx, s.Keys.Place(place), "-inf", until(now))
@@ -31,7 +31,9 @@ func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int6
 		return 0, err
 	}
 	rank := rand.Int64N(n)
-	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.Keys.Place(place), rank, rank) })
+	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.Keys.Place(place), rank, rank)
+	})
 	if ids := conn.IDsOf(members); err == nil && len(ids) > 0 {
 		return ids[0], nil
 	}

@@ -17,10 +17,11 @@ import (
 
 // A StoredProgram describes an archive that [Store.PutProgram] stored.
 type StoredProgram struct {
-	SHA256  string
-	Bytes   int64
-	LastUse tdf.Time // 0 if unknown: a client of an older release stored the program, and the server has not seen it yet
-	Pinned  bool     // the server keeps the program, even if no task names it
+	SHA256 string
+	Bytes  int64
+	// 0 if unknown: a client of an older release stored the program, and the server has not seen it yet
+	LastUse tdf.Time
+	Pinned  bool // the server keeps the program, even if no task names it
 }
 
 // Programs returns the stored archives, ordered by size.
@@ -39,7 +40,10 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	}
 	programs := make([]StoredProgram, len(stored))
 	for i, z := range stored {
-		programs[i] = StoredProgram{SHA256: conn.Text(z.Member), Bytes: int64(z.Score), Pinned: uses[z.Member] == pinned}
+		programs[i] = StoredProgram{
+			SHA256: conn.Text(z.Member), Bytes: int64(z.Score),
+			Pinned: uses[z.Member] == pinned,
+		}
 		if !programs[i].Pinned {
 			programs[i].LastUse = tdf.Time(uses[z.Member])
 		}
@@ -49,29 +53,40 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 
 // scored returns the members of a set of stored programs, with their scores.
 func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
-	return conn.Ask(ctx, s.Conn, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd { return r.ZRangeWithScores(ctx, key, 0, -1) })
+	return conn.Ask(ctx, s.Conn, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRangeWithScores(ctx, key, 0, -1)
+	})
 }
 
 // ProgramOwners returns the tokens of submitters that have stored programs first, by the SHA-256 sums of the programs.
 func (s *Store) ProgramOwners(ctx context.Context) (map[string]string, error) {
-	return conn.Ask(ctx, s.Conn, "read the owners of programs", func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.ProgramOwners()) })
+	return conn.Ask(ctx, s.Conn, "read the owners of programs", func(r redis.Cmdable) *redis.MapStringStringCmd {
+		return r.HGetAll(ctx, s.Keys.ProgramOwners())
+	})
 }
 
 // OwnProgram makes a stored program count as one of a submitter's token.
 func (s *Store) OwnProgram(ctx context.Context, sha256, token string) error {
-	return s.Pipeline(ctx, "store the owner of a program", func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sha256, token) })
+	return s.Pipeline(ctx, "store the owner of a program",
+		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sha256, token) })
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
 //
-// The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up to last. If
-// a client has used the program after that time, or has opened a task that names it after that id, the program stays, and removed is false. The
-// caller must then look again.
-func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error) {
-	keys := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID(), s.Keys.ProgramOwners()}
+// The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up
+// to last. If a client has used the program after that time, or has opened a task that names it after that id, the
+// program stays, and removed is false. The caller must then look again.
+func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool,
+	err error,
+) {
+	keys := []string{
+		s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID(),
+		s.Keys.ProgramOwners(),
+	}
 	doing := "remove program " + sha256
 	for {
-		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.Keys.TaskPrefix()}, conn.IsText)
+		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.Keys.TaskPrefix()},
+			conn.IsText)
 		if err != nil {
 			return false, err
 		}
@@ -125,7 +140,8 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
 func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive *redis.StringCmd
-	err := s.Pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sha256)) })
+	err := s.Pipeline(ctx, "read program "+sha256,
+		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sha256)) })
 	if err != nil || archive.Err() != nil { // it does not exist, or is no string
 		return nil, err
 	}

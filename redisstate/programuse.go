@@ -16,8 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A stored program has a last use: the time when a client last stored it, opened tasks with it, or found it in a task. The
-// server removes programs whose last use is long ago. A pinned program has the last use pinned, so that it stays.
+// A stored program has a last use: the time when a client last stored it, opened tasks with it, or found it in a task.
+// The server removes programs whose last use is long ago. A pinned program has the last use pinned, so that it stays.
 var pinned = math.Inf(1)
 
 // usedPrograms holds the times at which this client last renewed the last use of stored programs. A client renews it
@@ -70,9 +70,9 @@ func programsOf(definitions []tdf.Properties) map[string]bool {
 	return sums
 }
 
-// CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one of them is
-// not. Without such programs, CheckPrograms sends no command. It overlooks a removal by a user that begins before and ends
-// after the check. For a request that was carried out before, it checks nothing.
+// CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one
+// of them is not. Without such programs, CheckPrograms sends no command. It overlooks a removal by a user that begins
+// before and ends after the check. For a request that was carried out before, it checks nothing.
 func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
 	if conn.IsRepeated(ctx) {
 		return nil
@@ -82,9 +82,10 @@ func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties)
 		return err
 	}
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
-		found, err := conn.AskEach(ctx, s.Conn, "find stored programs", page, func(p redis.Pipeliner, sum string) *redis.IntCmd {
-			return p.Exists(ctx, s.Keys.Program(sum))
-		})
+		found, err := conn.AskEach(ctx, s.Conn, "find stored programs", page,
+			func(p redis.Pipeliner, sum string) *redis.IntCmd {
+				return p.Exists(ctx, s.Keys.Program(sum))
+			})
 		if err != nil {
 			return err
 		}
@@ -138,10 +139,27 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 	return err
 }
 
+// StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
+// these stages.
+func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
+	groups := map[string]string{}
+	for v, err := range s.Values(ctx, ValueStage) {
+		if err != nil {
+			return nil, err
+		}
+		record, _ := tdf.ParseStageRecord(v.Text) // an invalid record opens no tasks
+		for _, sum := range record.StoredPrograms() {
+			groups[sum] = v.Name
+		}
+	}
+	return groups, nil
+}
+
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
 func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
 	for page := range slices.Chunk(sums, programsAtOnce) {
-		if err := s.setUse(ctx, "renew the last use of programs", float64(now), redis.ZAddArgs{XX: true, GT: true}, page); err != nil {
+		if err := s.setUse(ctx, "renew the last use of programs", float64(now), redis.ZAddArgs{XX: true, GT: true},
+			page); err != nil {
 			return err
 		}
 	}

@@ -260,6 +260,11 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		"a task that got it": {func(sum string) {
 			mustChange(t, s, open, tdf.Changes{Source: new("redis:" + sum)})
 		}, false},
+		"a stage that opens tasks of it": {func(sum string) {
+			to := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X", Programs: strings.Repeat("1", 64) + "," + sum}
+			outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, to)})).Value(t)
+			expect.NoError(t, outcomes[0].Err)
+		}, false},
 		"used": {func(sum string) {
 			now := expect.Result(s.Now(t.Context())).Value(t)
 			must(t, s.UsePrograms(t.Context(), now.Add(1), sum))

@@ -30,9 +30,9 @@ const (
 	Whole
 
 	// Rules has these parts. Every decision needs rulesAlways. Every decision needs rulesMore, except the decision
-	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff, and if
-	// it may have failed and failures are tolerated, the decision needs tolerant. If a task may start again, the decision
-	// also needs its definition. Only decisions about running tasks need rulesRunning.
+	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff, and
+	// if it may have failed and failures are tolerated, the decision needs tolerant. If a task may start again, the
+	// decision also needs its definition. Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
 	backoff
@@ -115,8 +115,8 @@ var taskProperties = withOthers([]property{
 	{"namespace", unread},
 })
 
-// withOthers adds the properties of [tdf.PropertyTable] that the list does not name. They are facts, and most decisions need
-// them; a property that fewer or more readers need has a row above.
+// withOthers adds the properties of [tdf.PropertyTable] that the list does not name. They are facts, and most decisions
+// need them; a property that fewer or more readers need has a row above.
 func withOthers(named []property) []property {
 	for _, p := range tdf.PropertyTable {
 		if !slices.ContainsFunc(named, func(n property) bool { return n.name == p.Name }) {
@@ -189,7 +189,8 @@ var (
 	headFields  = namesOf(taskProperties, Head)
 	factFields  = namesOf(taskProperties, Head|Source|Facts)
 	roundFacts  = namesOf(roundProperties, Facts)
-	firstFields = slices.Concat(namesOf(taskProperties, rulesAlways), roundFields(0, namesOf(roundProperties, rulesAlways)),
+	firstFields = slices.Concat(namesOf(taskProperties, rulesAlways),
+		roundFields(0, namesOf(roundProperties, rulesAlways)),
 		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
 	roundResult = namesOf(roundProperties, Result)
 	moreFields  = namesOf(taskProperties, rulesMore)
@@ -215,7 +216,8 @@ const unknownProperty = -1
 func isTextBefore(from int, name string) bool {
 	number, ofRound, _ := strings.Cut(name, ":")
 	n, err := strconv.Atoi(number)
-	return err == nil && n < from && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError, "result", tdf.RoundTail}, ofRound)
+	return err == nil && n < from && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError, "result", tdf.RoundTail},
+		ofRound)
 }
 
 // validLength returns the maximum length of the property with this name, or unknownProperty.

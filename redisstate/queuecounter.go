@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A QueueCounter remembers the counts of queues, for a caller that counts them again and again, such as the metrics. The zero value
-// remembers none.
+// A QueueCounter remembers the counts of queues, for a caller that counts them again and again, such as the metrics.
+// The zero value remembers none.
 type QueueCounter struct {
 	rotation[QueueCount]
 	listed     []QueueCount        // what the last call returned
@@ -31,12 +31,13 @@ const (
 	namesReused    = 10     // the number of calls for which many names are good, unless their number changes
 )
 
-// CountQueues counts the open tasks of each queue, as [Store.QueueCounts] does, and its tasks by state. It returns the queues that have any,
-// ordered by name, in a list that the caller must not change. It leaves out all but about 20,000 queues, in the order of the bytes of their names.
+// CountQueues counts the open tasks of each queue, as [Store.QueueCounts] does, and its tasks by state. It returns the
+// queues that have any, ordered by name, in a list that the caller must not change. It leaves out all but about 20,000
+// queues, in the order of the bytes of their names.
 //
-// Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open tasks, and 350 others, or
-// those that have 350 partitions. So each queue has its turn: with 10,000 queues of one partition, at the latest at every 28th call. The counts of
-// different queues are of different moments.
+// Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open
+// tasks, and 350 others, or those that have 350 partitions. So each queue has its turn: with 10,000 queues of one
+// partition, at the latest at every 28th call. The counts of different queues are of different moments.
 func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +45,9 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 		return nil, err
 	}
 	queues := []string{tdf.DefaultQueue}
-	busiest, _ := Busiest(c.listed, busiestAtOnce, func(q *QueueCount) [2]int64 { return [2]int64{q.Open, q.Tasks.Unfinished()} })
+	busiest, _ := Busiest(c.listed, busiestAtOnce, func(q *QueueCount) [2]int64 {
+		return [2]int64{q.Open, q.Tasks.Unfinished()}
+	})
 	for _, of := range busiest {
 		queues = append(queues, of.Queue)
 	}
@@ -69,8 +72,8 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 	return c.listed, nil
 }
 
-// readNames reads the names of the queues and of their partitions. It does not read many names at each call, because their number says whether
-// they have changed, except if one has replaced another.
+// readNames reads the names of the queues and of their partitions. It does not read many names at each call, because
+// their number says whether they have changed, except if one has replaced another.
 func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 	var partitions, queues *redis.IntCmd
 	err := s.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
@@ -99,7 +102,8 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 		}
 		after = ""
 		for i, name := range page {
-			if all[name] == nil && tdf.CheckLabel(tdf.FieldQueue, name) == nil { // another program may have written the name
+			// another program may have written the name
+			if all[name] == nil && tdf.CheckLabel(tdf.FieldQueue, name) == nil {
 				all[name] = nil
 			}
 			if i == namesPerPage-1 {
@@ -113,7 +117,9 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 }
 
 // countQueues counts the tasks of queues with these partitions. It leaves out queues without tasks.
-func (s *Store) countQueues(ctx context.Context, queues []string, partitions map[string][]string) (map[string]QueueCount, error) {
+func (s *Store) countQueues(ctx context.Context, queues []string,
+	partitions map[string][]string,
+) (map[string]QueueCount, error) {
 	var tasks map[string]tdf.Counts
 	counted := make(chan error, 1)
 	go func() { // at the same time, because each of both takes many round trips
@@ -143,7 +149,8 @@ func (s *Store) countQueues(ctx context.Context, queues []string, partitions map
 	return all, nil
 }
 
-// countTasks counts the tasks in each state of those queues that have tasks. It leaves out the default queue, which has no index.
+// countTasks counts the tasks in each state of those queues that have tasks. It leaves out the default queue, which has
+// no index.
 func (s *Store) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
 	all := map[string]tdf.Counts{}
 	for page := range slices.Chunk(queues, countedPerPage) {

@@ -16,10 +16,12 @@ import (
 type QueueCount struct {
 	Queue   string // [tdf.DefaultQueue] for the tasks without a queue
 	Open    int64
-	AtLeast bool     // the queue has more priorities than were counted
-	First   tdf.Time // the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
+	AtLeast bool // the queue has more priorities than were counted
+	// the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
+	First tdf.Time
 
-	Tasks tdf.Counts // all tasks of the queue by state, only from [Store.CountQueues]; nil for the default queue, which has no index
+	// all tasks of the queue by state, only from [Store.CountQueues]; nil for the default queue, which has no index
+	Tasks tdf.Counts
 }
 
 // These constants bound the work of QueueCounts.
@@ -29,9 +31,9 @@ const (
 	placesPerCount    = 1000   // in one round trip
 )
 
-// QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with the
-// number of partitions and priorities, not with the number of tasks. The counts of different queues may be of different
-// moments.
+// QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with
+// the number of partitions and priorities, not with the number of tasks. The counts of different queues may be of
+// different moments.
 func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
 	names, err := s.partitionNames(ctx)
 	if err != nil {
@@ -40,7 +42,8 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 	return s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
 }
 
-// PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the number is too low.
+// PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the
+// number is too low.
 func (s *Store) PartitionCount(ctx context.Context, p tdf.Partition) (int64, error) {
 	counts, err := s.countPlaces(ctx, []string{p.String()})
 	if err != nil || len(counts) == 0 {
@@ -50,7 +53,9 @@ func (s *Store) PartitionCount(ctx context.Context, p tdf.Partition) (int64, err
 }
 
 // countPlaces counts the tasks of partitions and of other places.
-func (s *Store) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount, err error) {
+func (s *Store) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount,
+	err error,
+) {
 	places, partial, err := s.usedPlaces(ctx, names)
 	if err != nil {
 		return nil, err
@@ -91,13 +96,18 @@ func (s *Store) countPlaces(ctx context.Context, names []string, others ...queue
 // A queuePlace is a place of open tasks, and the queue of these tasks.
 type queuePlace struct{ queue, place string }
 
-// usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than usedPlaces returns.
-func (s *Store) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool, err error) {
+// usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than
+// usedPlaces returns.
+func (s *Store) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool,
+	err error,
+) {
 	sets := make([]string, 0, 2*len(names)) // two for each partition
 	for _, name := range names {
 		sets = append(sets, s.Keys.Levels(name), s.Keys.Later(name))
 	}
-	sizes, err := conn.AskEach(ctx, s.Conn, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd { return p.ZCard(ctx, set) })
+	sizes, err := conn.AskEach(ctx, s.Conn, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd {
+		return p.ZCard(ctx, set)
+	})
 	if err != nil {
 		return nil, nil, err
 	}

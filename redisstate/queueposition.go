@@ -67,6 +67,8 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
 func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
-	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, s.Keys.Program(sha256)) })
+	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd {
+		return r.Exists(ctx, s.Keys.Program(sha256))
+	})
 	return n > 0, err
 }

@@ -28,8 +28,8 @@ type Want struct {
 	// Texts returns the texts to read of a selected task. If Texts is nil, Read reads texts only if Fields includes
 	// Whole.
 	Texts func(*tdf.Task) []TextsOf
-	// MaxBytes limits the bytes of the texts of all tasks together, or with Whole, of the tasks; 0 means no limit. If they
-	// exceed the limit, Read returns only the first tasks, but at least one.
+	// MaxBytes limits the bytes of the texts of all tasks together, or with Whole, of the tasks; 0 means no limit. If
+	// they exceed the limit, Read returns only the first tasks, but at least one.
 	MaxBytes int
 }
 
@@ -71,7 +71,8 @@ type Stored struct {
 	// [tdf.Task.IsSummary].
 	Task *tdf.Task
 	// Invalid is the reason why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, Read checks only
-	// open and finished tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and Read skips it.
+	// open and finished tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and
+	// Read skips it.
 	Invalid error
 
 	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are set only if
@@ -95,8 +96,8 @@ func (x *Stored) Placement() tdf.Placement {
 //   - If a large task moves between two pieces, Read reads it again, but only a few times. If it moves each time, Redis
 //     refuses a Move that is based on the values.
 //   - Without Whole, it reads a task in up to three steps, and texts after that. The task may move in between.
-//   - A finished task in the list archived is archived, also if its state says otherwise. But with Lists, Read returns the
-//     state that the task has.
+//   - A finished task in the list archived is archived, also if its state says otherwise. But with Lists, Read returns
+//     the state that the task has.
 //
 // With Rules alone, the first step reads the state, the round and the revision. So if the task moves before a later
 // step, Redis refuses a Move that is based on these values.
@@ -147,7 +148,9 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 const readTasks = "read tasks"
 
 // readHashes reads the properties of each task that want.Fields includes.
-func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error, err error) {
+func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error,
+	err error,
+) {
 	if want.Fields&Whole != 0 {
 		return s.wholeHashes(ctx, ids, cmp.Or(want.MaxBytes, math.MaxInt), want.TextsFrom)
 	}
@@ -156,7 +159,9 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 		hashes[i] = tdf.Hash{}
 	}
 	for _, names := range want.steps() {
-		if err := s.readFields(ctx, ids, hashes, tooLong, func(i int) []string { return names(hashes[i]) }); err != nil {
+		if err := s.readFields(ctx, ids, hashes, tooLong, func(i int) []string {
+			return names(hashes[i])
+		}); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -174,12 +179,13 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 	case w.Fields&Rules != 0:
 		steps = append(steps, always(firstFields), w.rules)
 	case w.Fields&Result != 0:
-		return append(steps, always(slices.Concat(namesOf(taskProperties, Result), roundFields(0, roundResult))), func(h tdf.Hash) []string {
-			if h.Round() == 0 {
-				return nil
-			}
-			return roundFields(h.Round(), roundResult)
-		})
+		return append(steps, always(slices.Concat(namesOf(taskProperties, Result), roundFields(0, roundResult))),
+			func(h tdf.Hash) []string {
+				if h.Round() == 0 {
+					return nil
+				}
+				return roundFields(h.Round(), roundResult)
+			})
 	case w.Fields&Facts != 0:
 		steps = append(steps, always(headFields))
 	case w.Fields&(Head|Source) != 0:
@@ -209,8 +215,8 @@ const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
 // properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
-// executed in its first round, the server settles it without these properties, except those that decide whether and when it runs again. A repair
-// always needs all of them. Only a repair also reads Lists.
+// executed in its first round, the server settles it without these properties, except those that decide whether and
+// when it runs again. A repair always needs all of them. Only a repair also reads Lists.
 func (w *Want) rules(h tdf.Hash) []string {
 	state := tdf.State(h["state"])
 	switch {
@@ -228,7 +234,8 @@ func (w *Want) rules(h tdf.Hash) []string {
 		return names
 	}
 	round := h.Round()
-	names := slices.Concat(moreFields, roundFields(round, roundRules), []string{lengthOf + tdf.RoundField(round, tdf.RoundError)})
+	names := slices.Concat(moreFields, roundFields(round, roundRules),
+		[]string{lengthOf + tdf.RoundField(round, tdf.RoundError)})
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
 		names = append(names, tdf.RoundField(i, tdf.RoundWorker), tdf.RoundField(i, "lost"))
 	}
@@ -300,7 +307,8 @@ func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
 	case w.Fields&(Facts|Whole) == 0:
 		x.Invalid = nil // the definition was not read
 	}
-	x.Invalid = cmp.Or(tooLong, x.Invalid) // ParseTask replaces a missing property by its default, so it cannot notice one that is too long
+	// ParseTask replaces a missing property by its default, so it cannot notice one that is too long
+	x.Invalid = cmp.Or(tooLong, x.Invalid)
 	if w.Keep != nil && !w.Keep(x.Task) {
 		x.Task = nil
 	}
@@ -358,7 +366,9 @@ func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]S
 			of.each(func(name string, _ textField) { asked[i].names = append(asked[i].names, name) })
 		}
 	}
-	n, err := s.readLong(ctx, asked, cmp.Or(want.MaxBytes, math.MaxInt), validLength, func(i int, name, value string, length int) {
+	n, err := s.readLong(ctx, asked, cmp.Or(want.MaxBytes, math.MaxInt), validLength, func(i int, name, value string,
+		length int,
+	) {
 		if len(value) < length {
 			value = fmt.Sprintf("(%d bytes, too long to be valid)", length)
 		}

@@ -34,7 +34,8 @@ func (r *Record) Validate() error {
 	last := Update{}
 	for _, u := range r.Updates {
 		if u.Round < last.Round || u.Number < 0 || u.Round == last.Round && u.Number <= last.Number {
-			return fmt.Errorf("task %d: update %d-%d cannot follow update %d-%d", r.ID, u.Round, u.Number, last.Round, last.Number)
+			return fmt.Errorf("task %d: update %d-%d cannot follow update %d-%d", r.ID, u.Round, u.Number, last.Round,
+				last.Number)
 		}
 		last = u
 	}
@@ -44,9 +45,10 @@ func (r *Record) Validate() error {
 // linkNames are the names of the properties of a round that count links.
 var linkNames = []string{tdf.RoundLinked, tdf.RoundReleased, tdf.RoundWaits, tdf.RoundUnmet}
 
-// withoutLinks returns the properties without those that link the task to other tasks. These links belong to keys that a dump does
-// not have. Without them, the server links a waiting task again. If the task has waited in its present round, and waits no
-// longer, the number of links stays: it says that the round was not put off (see [tdf.Task.Rescore]).
+// withoutLinks returns the properties without those that link the task to other tasks. These links belong to keys that
+// a dump does not have. Without them, the server links a waiting task again. If the task has waited in its present
+// round, and waits no longer, the number of links stays: it says that the round was not put off (see
+// [tdf.Task.Rescore]).
 func (r *Record) withoutLinks() tdf.Hash {
 	h := maps.Clone(r.Hash)
 	maps.DeleteFunc(h, func(name, _ string) bool {
@@ -145,7 +147,9 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 
 // RestoreUnderWay returns the mark of a restore that is under way, or "".
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
-	return conn.Ask(ctx, s.Conn, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.Loading()) })
+	return conn.Ask(ctx, s.Conn, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd {
+		return r.Get(ctx, s.Keys.Loading())
+	})
 }
 
 // EndRestore removes the mark of BeginRestore.

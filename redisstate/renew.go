@@ -23,9 +23,9 @@ type Renewal struct {
 	Begun bool
 	// Limit is the time from now to the new deadline of the claim. The deadline is never later than Until, the task's
 	// end_before. If Limit is 0, the deadline stays unchanged. After the program has begun, Limit has an effect only if
-	// Ended is true. Ended means that the program has ended, and that the worker collects its output for at most Limit. An
-	// earlier deadline then moves to the end of this time, even if that is after Until. The task does not expire before this
-	// deadline.
+	// Ended is true. Ended means that the program has ended, and that the worker collects its output for at most Limit.
+	// An earlier deadline then moves to the end of this time, even if that is after Until. The task does not expire
+	// before this deadline.
 	Limit tdf.Seconds
 	Ended bool
 	Until tdf.Time
@@ -58,10 +58,13 @@ type Renewed struct {
 	Sent []time.Time
 }
 
-// Renew extends the leases of claims, and stores the workers' reports. A lease that ends later stays as it is. If the lease is
-// 0, Renew ends the leases, so that the server settles the tasks as lost.
+// Renew extends the leases of claims, and stores the workers' reports. A lease that ends later stays as it is. If the
+// lease is 0, Renew ends the leases, so that the server settles the tasks as lost.
 func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
-	all := Renewed{Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)), Sent: make([]time.Time, len(renewals))}
+	all := Renewed{
+		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),
+		Sent: make([]time.Time, len(renewals)),
+	}
 	pieces, owners := renewalPieces(renewals)
 	for len(pieces) > 0 {
 		answers, now, sent, err := s.renew(ctx, lease, pieces[:renewalBatch(pieces)])
@@ -125,13 +128,17 @@ func (r *LiveReport) size() int {
 
 // Renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
 // out the last renewals. It answers at least one.
-func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time, sent time.Time, err error) {
+func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time,
+	sent time.Time, err error,
+) {
 	e := &conn.Args{}
-	e.Add(s.Keys.TaskPrefix(), s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), lease.String(), tdf.TimeoutMargin.String())
+	e.Add(s.Keys.TaskPrefix(), s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), lease.String(),
+		tdf.TimeoutMargin.String())
 	for i := range renewals {
 		addRenewal(e, &renewals[i])
 	}
-	reply, sent, err := s.RunAt(ctx, lua.Renew, []string{s.Keys.Due()}, e.All, conn.ListOf(2, len(renewals)+1, conn.IsText))
+	reply, sent, err := s.RunAt(ctx, lua.Renew, []string{s.Keys.Due()}, e.All, conn.ListOf(2, len(renewals)+1,
+		conn.IsText))
 	if err != nil {
 		return nil, 0, sent, err
 	}

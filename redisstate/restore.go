@@ -70,7 +70,9 @@ func (s *Store) restore(ctx context.Context, last int64, records []Record) (writ
 // restoreBatch returns how many of the records fit into the next call. It returns at least 1.
 func restoreBatch(records []Record) int {
 	return conn.Batch(len(records), conn.AtMost(maxTasksPerRestore),
-		conn.Bound{Limit: maxFieldsPerRestore, Amount: func(i int) int { return len(records[i].Hash) + len(records[i].Updates) }},
+		conn.Bound{Limit: maxFieldsPerRestore, Amount: func(i int) int {
+			return len(records[i].Hash) + len(records[i].Updates)
+		}},
 		conn.Bound{Limit: maxBytesPerRestore, Amount: func(i int) int { return records[i].size() }})
 }
 

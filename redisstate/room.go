@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A room holds what this client last read about the room for more tasks: the settings of the namespace, and the memory of
-// Redis. Calls that open or claim tasks use these values, so that they need no command of their own.
+// A room holds what this client last read about the room for more tasks: the settings of the namespace, and the memory
+// of Redis. Calls that open or claim tasks use these values, so that they need no command of their own.
 type room struct {
 	reading chan struct{} // holds an element while a goroutine reads
 
@@ -34,9 +34,9 @@ const (
 	claimsWait
 )
 
-// The values in a room are at most this old when tasks are opened or claimed. A claim may use older values, because many
-// workers claim at the same time. While claims wait, their values are as fresh as those of opens. If Redis has no maxmemory,
-// claims never wait, whatever the settings are.
+// The values in a room are at most this old when tasks are opened or claimed. A claim may use older values, because
+// many workers claim at the same time. While claims wait, their values are as fresh as those of opens. If Redis has no
+// maxmemory, claims never wait, whatever the settings are.
 const (
 	roomForOpens     = time.Second
 	roomForClaims    = 5 * time.Second
@@ -46,8 +46,9 @@ const (
 // RoomPause is how long a client that waits for memory waits before it reads Redis's memory again.
 const RoomPause = time.Second
 
-// Room reads the settings of the namespace and the memory of Redis. A setting with an invalid value has its default, and
-// invalid then says why. If Redis does not report its memory, the Memory is zero. The embedded Redis does not report it.
+// Room reads the settings of the namespace and the memory of Redis. A setting with an invalid value has its default,
+// and invalid then says why. If Redis does not report its memory, the Memory is zero. The embedded Redis does not
+// report it.
 func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
 	var values []any
 	var info conn.Info
@@ -79,7 +80,8 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 }
 
 // ErrRoundsOpenNothing means that the rounds of the namespace may open no tasks.
-var ErrRoundsOpenNothing = tdf.NewError(tdf.CodeForbidden, "the setting "+tdf.SettingRoundsOpen+" of the namespace is no")
+var ErrRoundsOpenNothing = tdf.NewError(tdf.CodeForbidden, "the setting "+tdf.SettingRoundsOpen+
+	" of the namespace is no")
 
 // RoundsOpen returns [ErrRoundsOpenNothing] if rounds may open no tasks.
 func (s *Store) RoundsOpen(ctx context.Context) error {
@@ -90,13 +92,17 @@ func (s *Store) RoundsOpen(ctx context.Context) error {
 	return err
 }
 
-// ChangeSetting changes a setting of the namespace. This client obeys the new value at once, and all others within some seconds.
+// ChangeSetting changes a setting of the namespace. This client obeys the new value at once, and all others within some
+// seconds.
 func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	settings := tdf.DefaultSettings()
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	err := s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) { p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name)) })
+	err := s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) {
+		p.HSet(ctx, s.Keys.Settings(), name,
+			settings.Value(name))
+	})
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
 	s.room.read = time.Time{}
@@ -160,8 +166,10 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		waits := settings.OpensWait(m)
 		if s.room.changed(opensWait, waits) {
 			s.logRoom(waits, m, func() {
-				s.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory", m.Max,
-					"high_water", settings.HighWater, "remedy", "remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
+				s.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory",
+					m.Max,
+					"high_water", settings.HighWater, "remedy",
+					"remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
 			})
 		}
 		if !waits {
@@ -184,8 +192,8 @@ func limitText(settings tdf.Settings) string {
 	return settings.Value(tdf.SettingMaxTasks)
 }
 
-// claimsMustWait reports whether claims must wait until Redis uses less memory. If Redis's memory cannot be read, they need not
-// wait: Redis refuses them if it is full.
+// claimsMustWait reports whether claims must wait until Redis uses less memory. If Redis's memory cannot be read, they
+// need not wait: Redis refuses them if it is full.
 func (s *Store) claimsMustWait(ctx context.Context) bool {
 	settings, m, err := s.known(ctx, roomForClaims)
 	if err != nil {
@@ -194,7 +202,8 @@ func (s *Store) claimsMustWait(ctx context.Context) bool {
 	waits := settings.ClaimsWait(m)
 	if s.room.changed(claimsWait, waits) {
 		s.logRoom(waits, m, func() {
-			s.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory", m.Max,
+			s.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory",
+				m.Max,
 				"remedy", "remove finished tasks, or raise maxmemory")
 		})
 	}

@@ -7,7 +7,8 @@ import (
 	"sync"
 )
 
-// A rotation remembers what was counted of each queue, for a caller that counts again and again. The zero value remembers nothing.
+// A rotation remembers what was counted of each queue, for a caller that counts again and again. The zero value
+// remembers nothing.
 type rotation[T any] struct {
 	mu   sync.Mutex
 	last map[string]T // by the name of the queue; nil before the first count
@@ -17,8 +18,9 @@ type rotation[T any] struct {
 // othersAtOnce is the size of the part of a turn that has not the busiest queues.
 const othersAtOnce = 350
 
-// turn returns the names to count now, and the name with which the next part begins. These names are the busiest ones, and a part of the
-// others among all names, which are in the order of their bytes. So each name has its turn. Before the first count, turn returns all names.
+// turn returns the names to count now, and the name with which the next part begins. These names are the busiest ones,
+// and a part of the others among all names, which are in the order of their bytes. So each name has its turn. Before
+// the first count, turn returns all names.
 func (r *rotation[T]) turn(busiest, all []string, sizeOf func(name string) int) (turn []string, next string) {
 	if r.last == nil {
 		return all, ""
@@ -43,8 +45,8 @@ func (r *rotation[T]) turn(busiest, all []string, sizeOf func(name string) int) 
 	return turn, ""
 }
 
-// Busiest divides queues into those with the highest loads, at most the given number, the highest first, and all others. Of equal loads, those of the
-// first queues count as higher.
+// Busiest divides queues into those with the highest loads, at most the given number, the highest first, and all
+// others. Of equal loads, those of the first queues count as higher.
 func Busiest[Q any](queues []Q, most int, loadOf func(*Q) [2]int64) (busiest, others []Q) {
 	type load struct {
 		of [2]int64

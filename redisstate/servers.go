@@ -73,5 +73,6 @@ func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
 func (s *Store) FutureChecked(ctx context.Context) error {
-	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Leap(), leapAhead) })
+	return s.BestEffort(ctx, "store the grace period",
+		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Leap(), leapAhead) })
 }

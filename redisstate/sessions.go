@@ -13,11 +13,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// AddSession stores a session of a holder. It removes the expired ones, and the oldest one if there are too many. Two calls at the same time may leave one more.
-// A full Redis stores it, too, because the user must be able to see that Redis is full.
+// AddSession stores a session of a holder. It removes the expired ones, and the oldest one if there are too many. Two
+// calls at the same time may leave one more. A full Redis stores it, too, because the user must be able to see that
+// Redis is full.
 func (s *Store) AddSession(ctx context.Context, holder, digest string, add access.Session, now tdf.Time) error {
 	const doing = "store a session"
-	all, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Sessions(holder)) })
+	all, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.MapStringStringCmd {
+		return r.HGetAll(ctx, s.Keys.Sessions(holder))
+	})
 	if err != nil {
 		return err
 	}
@@ -46,7 +49,8 @@ func surplusSessions(all map[string]string, now tdf.Time) []string {
 	return append(gone, rest[:max(0, len(rest)-access.MaxSessions+1)]...)
 }
 
-// Session returns a session, and the time of Redis's clock. It returns [access.ErrLoggedOut] if there is no such session.
+// Session returns a session, and the time of Redis's clock. It returns [access.ErrLoggedOut] if there is no such
+// session.
 func (s *Store) Session(ctx context.Context, holder, digest string) (read access.Session, now tdf.Time, err error) {
 	var text *redis.StringCmd
 	var clock *redis.TimeCmd
@@ -64,19 +68,26 @@ func (s *Store) Session(ctx context.Context, holder, digest string) (read access
 
 // RemoveSession removes a session.
 func (s *Store) RemoveSession(ctx context.Context, holder, digest string) error {
-	_, err := conn.Ask(ctx, s.Conn, "remove a session", func(r redis.Cmdable) *redis.IntCmd { return r.HDel(ctx, s.Keys.Sessions(holder), digest) })
+	_, err := conn.Ask(ctx, s.Conn, "remove a session", func(r redis.Cmdable) *redis.IntCmd {
+		return r.HDel(ctx, s.Keys.Sessions(holder), digest)
+	})
 	return err
 }
 
 // AddLogin stores a login, which is a session that nobody has begun yet.
 func (s *Store) AddLogin(ctx context.Context, digest string, add access.Session, life time.Duration) error {
-	return s.BestEffort(ctx, "store a login", func(p redis.Pipeliner) { p.Set(ctx, s.Keys.Login(digest), add.Text(), life) })
+	return s.BestEffort(ctx, "store a login", func(p redis.Pipeliner) {
+		p.Set(ctx, s.Keys.Login(digest), add.Text(),
+			life)
+	})
 }
 
-// TakeLogin returns a login, and removes it. It returns [access.ErrLoggedOut] if there is no such login, or if an earlier call has taken it. If the answer to
-// the call was lost, the login is lost, too.
+// TakeLogin returns a login, and removes it. It returns [access.ErrLoggedOut] if there is no such login, or if an
+// earlier call has taken it. If the answer to the call was lost, the login is lost, too.
 func (s *Store) TakeLogin(ctx context.Context, digest string) (access.Session, error) {
-	text, err := conn.Ask(ctx, s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd { return r.GetDel(ctx, s.Keys.Login(digest)) })
+	text, err := conn.Ask(ctx, s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd {
+		return r.GetDel(ctx, s.Keys.Login(digest))
+	})
 	if err != nil {
 		return access.Session{}, err
 	}

@@ -12,9 +12,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// SettleUsual examines the tasks that are due at the time now, but at most the given number. It moves each task that fits
-// the usual case u. It returns how many tasks it has moved, and the others of these tasks, in the order of their due times.
-func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int, others []Due, err error) {
+// SettleUsual examines the tasks that are due at the time now, but at most the given number. It moves each task that
+// fits the usual case u. It returns how many tasks it has moved, and the others of these tasks, in the order of their
+// due times.
+func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int,
+	others []Due, err error,
+) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, nil, err
 	}
@@ -73,7 +76,10 @@ func addUsual(e *conn.Args, u *tdf.Usual) {
 		write = append(write, stamp.Name, "")
 	}
 	e.All = append(e.All, groupCode(m.To), m.Note)
-	for _, n := range []int{len(read), len(write), len(m.Stamp), len(values), len(u.Missing), len(u.Filled), len(u.Variants)} {
+	for _, n := range []int{
+		len(read), len(write), len(m.Stamp), len(values), len(u.Missing), len(u.Filled),
+		len(u.Variants),
+	} {
 		e.Count(n)
 	}
 	e.Add(read...)

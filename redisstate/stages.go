@@ -13,21 +13,23 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit fails
-// with [ErrStageChanged].
+// A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit
+// fails with [ErrStageChanged].
 type StageChange struct {
 	Stage    string // the name of its group
 	From, To tdf.StageRecord
 
-	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number of
-	// chunks, and the change makes them permanent. Otherwise, it removes the chunk Opened.
+	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number
+	// of chunks, and the change makes them permanent. Otherwise, it removes the chunk Opened.
 	Definitions    string
 	Chunks, Opened int
 }
 
-// StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is invalid, the
-// result invalid has an error at the same index. A stage that no manager has opened has the zero record.
-func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error, err error) {
+// StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is
+// invalid, the result invalid has an error at the same index. A stage that no manager has opened has the zero record.
+func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error,
+	err error,
+) {
 	values, err := conn.Ask(ctx, s.Conn, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
 		return r.HMGet(ctx, s.Keys.Pipelines(), groups...)
 	})
@@ -57,14 +59,16 @@ func (s *Store) RemoveStageRecords(ctx context.Context, groups []string) error {
 			return err
 		}
 	}
-	return s.BestEffort(ctx, "remove the records of stages", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Pipelines(), groups...) })
+	return s.BestEffort(ctx, "remove the records of stages",
+		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Pipelines(), groups...) })
 }
 
 // keepDefinitions is the time in seconds after which stored definitions expire, if no stage needs them.
 const keepDefinitions = 86400
 
-// StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a [StageChange]
-// keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error is [ErrNoRoom].
+// StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a
+// [StageChange] keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error is
+// [ErrNoRoom].
 func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
@@ -82,7 +86,10 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 		return fmt.Errorf("store definitions: %w", err)
 	}
 	key := s.Keys.Definitions(name)
-	_, err := s.Run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{"HSET", 2, chunk, encoded.String(), "EXPIRE", 1, keepDefinitions}, conn.Anything)
+	_, err := s.Run(ctx, "store definitions", lua.Storing, []string{key, key}, []any{
+		"HSET", 2, chunk, encoded.String(),
+		"EXPIRE", 1, keepDefinitions,
+	}, conn.Anything)
 	return err
 }
 
@@ -100,5 +107,6 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
-	return s.BestEffort(ctx, "remove stored definitions", func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
+	return s.BestEffort(ctx, "remove stored definitions",
+		func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
 }

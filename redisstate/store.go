@@ -36,7 +36,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Conn: c, room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}}}, nil
+	return &Store{Conn: c, room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}}},
+		nil
 }
 
 // Connect returns a Store as soon as Redis answers and passes the checks of Ready. It waits for Redis until ctx ends.
@@ -55,17 +56,23 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 // ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
 
+// ErrGroupExtended is the error if another call has extended the group that is being opened.
+var ErrGroupExtended = tdf.NewError(tdf.CodeConflict, "another call has extended the group meanwhile")
+
 // ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
 var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
 
-// ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be removed.
+// ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be
+// removed.
 var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
 
 // ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
 var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
 
-// ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a day.
-var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired, "the stored definitions of the stage do not exist; they may have expired")
+// ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a
+// day.
+var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired,
+	"the stored definitions of the stage do not exist; they may have expired")
 
 // ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
 var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")

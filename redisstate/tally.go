@@ -37,8 +37,8 @@ func (a activities) transitions(queue string) (n int64) {
 	return n
 }
 
-// busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by name. It changes a, but not the
-// counts of its queues.
+// busiest returns the counts of the queues with the most transitions, and those of all others together, ordered by
+// name. It changes a, but not the counts of its queues.
 func (a activities) busiest(most int) (all []Activity) {
 	queues := slices.DeleteFunc(slices.Sorted(maps.Keys(a)), func(queue string) bool { return queue == OtherQueues })
 	transitions := map[string]int64{}
@@ -68,8 +68,8 @@ const (
 	lastTally   = time.Second // the time for the last call, when the Store closes
 )
 
-// A tally has what this client has counted, and not yet added to the counts in Redis. If the process is killed before that, these
-// counts are lost. The zero tally counts nothing.
+// A tally has what this client has counted, and not yet added to the counts in Redis. If the process is killed before
+// that, these counts are lost. The zero tally counts nothing.
 type tally struct {
 	mu     sync.Mutex
 	ctx    context.Context // of the calls; nil if the client does not count
@@ -79,14 +79,15 @@ type tally struct {
 	next   *time.Timer // of the next call; nil if none is due
 	closed bool
 
-	seen    tdf.Time      // a time by Redis's clock,
-	seenAt  time.Time     // and by this machine's clock
-	sending chan struct{} // has an element while counts are sent, or counts in Redis are read; nil if the client does not count
+	seen   tdf.Time  // a time by Redis's clock,
+	seenAt time.Time // and by this machine's clock
+	// has an element while counts are sent, or counts in Redis are read; nil if the client does not count
+	sending chan struct{}
 	calls   uint64
 }
 
-// KeepCounts makes the Store count what its calls do to tasks, and add the counts to those in Redis (docs/metrics.md): a second
-// after the first of them, and when it closes.
+// KeepCounts makes the Store count what its calls do to tasks, and add the counts to those in Redis (docs/metrics.md):
+// a second after the first of them, and when it closes.
 func (s *Store) KeepCounts() {
 	t := &s.tally
 	t.mu.Lock()
@@ -143,8 +144,8 @@ func (t *tally) take() activities {
 	return counts
 }
 
-// hold keeps the client from sending counts until release is called, so that none of them moves to Redis while a caller adds up both. It waits while
-// counts are sent, until ctx ends.
+// hold keeps the client from sending counts until release is called, so that none of them moves to Redis while a caller
+// adds up both. It waits while counts are sent, until ctx ends.
 func (t *tally) hold(ctx context.Context) (release func(), err error) {
 	t.mu.Lock()
 	sending := t.sending
@@ -171,7 +172,8 @@ func (t *tally) unsent() activities {
 	return counts
 }
 
-// sendTally adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are lost.
+// sendTally adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are
+// lost.
 func (s *Store) sendTally() {
 	t := &s.tally
 	t.sending <- struct{}{}

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// The index of a group is a sorted set of its tasks, and so is the index of a queue. The score of a task is the code of its
-// state times groupIDs, plus its id, so that the tasks are ordered by state, and then by id.
+// The index of a group is a sorted set of its tasks, and so is the index of a queue. The score of a task is the code of
+// its state times groupIDs, plus its id, so that the tasks are ordered by state, and then by id.
 
 // groupIDs is the number of scores that each state has in an index, one for each id.
 const groupIDs = 1 << 40
@@ -36,7 +36,8 @@ func groupRange(s tdf.State) (first, last string) {
 	return strconv.FormatInt(from, 10), strconv.FormatInt(from+MaxID, 10)
 }
 
-// stateRanges has the range of each state of tdf.States. It exists because a scrape of the metrics needs each of them for hundreds of queues.
+// stateRanges has the range of each state of tdf.States. It exists because a scrape of the metrics needs each of them
+// for hundreds of queues.
 var stateRanges = func() (all [][2]string) {
 	for _, state := range tdf.States {
 		first, last := groupRange(state)
@@ -47,7 +48,9 @@ var stateRanges = func() (all [][2]string) {
 
 // isGroupScore reports whether a task with this id can have this score in an index.
 func isGroupScore(score float64, id int64) bool {
-	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool { return groupScore(s, id) == score })
+	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool {
+		return groupScore(s, id) == score
+	})
 }
 
 // A taskIndex names the index of a group or of a queue.
@@ -63,8 +66,8 @@ func (x taskIndex) key(k keys.Names) string {
 	return k.Group(x.name)
 }
 
-// indexNames returns the names of a task's indexes, in the notation of the scripts: its group, and behind a line feed its
-// queue, if it has one.
+// indexNames returns the names of a task's indexes, in the notation of the scripts: its group, and behind a line feed
+// its queue, if it has one.
 func indexNames(group, queue string) string {
 	if queue = cmp.Or(queue, tdf.DefaultQueue); queue == tdf.DefaultQueue {
 		return group
@@ -121,10 +124,10 @@ func (r readCounts) counts() tdf.Counts {
 	return counts
 }
 
-// namesAfter returns the first names of a set of names after a name, in the order of their bytes: at most the given number
-// of names, and only those that begin with the prefix. The set has the names of all groups or of all queues. Its scores are
-// all 0, so that Redis orders it by name. The scripts that open the first task of a group or queue, or remove the last one,
-// change the set, too.
+// namesAfter returns the first names of a set of names after a name, in the order of their bytes: at most the given
+// number of names, and only those that begin with the prefix. The set has the names of all groups or of all queues. Its
+// scores are all 0, so that Redis orders it by name. The scripts that open the first task of a group or queue, or
+// remove the last one, change the set, too.
 func (s *Store) namesAfter(ctx context.Context, what, set, prefix, after string, most int) ([]string, error) {
 	from, to := "["+prefix, afterAll(prefix)
 	if after >= prefix && after != "" {

@@ -48,7 +48,8 @@ const (
 
 func (b *Bar) text() string {
 	group := strings.ToValidUTF8(b.Group[:min(len(b.Group), barGroup)], "")
-	return fmt.Sprintf("%d %v %v %v %d %s %d %d %s", b.Slot, b.Start, b.End, b.Busy, b.Rounds, b.Outcome, b.Task, b.Round, group)
+	return fmt.Sprintf("%d %v %v %v %d %s %d %d %s", b.Slot, b.Start, b.End, b.Busy, b.Rounds, b.Outcome, b.Task,
+		b.Round, group)
 }
 
 // parseBar returns false for a text that no worker has written.
@@ -72,12 +73,13 @@ func parseBar(text string) (b Bar, ok bool) {
 		}
 	}
 	b.Busy = min(b.Busy, b.End.Sub(b.Start))
-	return b, b.Slot > 0 && b.Slot <= MaxBarSlot && b.Start <= b.End && b.End < latestBar && b.Rounds > 0 && b.Worse() >= 0 && b.Task > 0 && b.Round >= 0
+	return b, b.Slot > 0 && b.Slot <= MaxBarSlot && b.Start <= b.End && b.End < latestBar && b.Rounds > 0 &&
+		b.Worse() >= 0 && b.Task > 0 && b.Round >= 0
 }
 
-// AddBars adds bars to the timeline of a worker. The present bars may still change: they replace those of the last call. The
-// timeline keeps the latest [MaxBars] bars. It expires a day after the last call. AddBars is best effort: a repeated call changes
-// nothing, and a lost one leaves a gap.
+// AddBars adds bars to the timeline of a worker. The present bars may still change: they replace those of the last
+// call. The timeline keeps the latest [MaxBars] bars. It expires a day after the last call. AddBars is best effort: a
+// repeated call changes nothing, and a lost one leaves a gap.
 func (s *Store) AddBars(ctx context.Context, worker string, ended, present []Bar) error {
 	key := s.Keys.Timeline(worker)
 	members := make([]redis.Z, 0, len(ended)+len(present))
@@ -105,9 +107,13 @@ type Timeline struct {
 
 // Timelines returns the timelines of workers since a time, in the order of the names. It ignores invalid entries.
 func (s *Store) Timelines(ctx context.Context, workers []string, since tdf.Time) ([]Timeline, error) {
-	replies, err := conn.AskEach(ctx, s.Conn, "read the timelines of workers", workers, func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
-		return p.ZRangeArgs(ctx, redis.ZRangeArgs{Key: s.Keys.Timeline(name), ByScore: true, Start: since.String(), Stop: "+inf", Count: MaxBars})
-	})
+	replies, err := conn.AskEach(ctx, s.Conn, "read the timelines of workers", workers,
+		func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
+			return p.ZRangeArgs(ctx, redis.ZRangeArgs{
+				Key: s.Keys.Timeline(name), ByScore: true, Start: since.String(),
+				Stop: "+inf", Count: MaxBars,
+			})
+		})
 	if err != nil {
 		return nil, err
 	}

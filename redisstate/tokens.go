@@ -20,7 +20,8 @@ func (s *Store) AddToken(ctx context.Context, t access.Token) error {
 	return s.setToken(ctx, "add token "+t.Name, t.Name, t.Text())
 }
 
-// RemoveToken removes a token. From then on, Token does not return it. If there is no such token, the error wraps [access.ErrNoToken].
+// RemoveToken removes a token. From then on, Token does not return it. If there is no such token, the error wraps
+// [access.ErrNoToken].
 func (s *Store) RemoveToken(ctx context.Context, name string) error {
 	return s.setToken(ctx, fmt.Sprintf("remove token %.100q", name), name, "")
 }
@@ -33,13 +34,17 @@ func (s *Store) setToken(ctx context.Context, doing, name, text string) error {
 	if err != nil {
 		return conn.Failed(doing, err)
 	}
-	if refused := map[string]error{"=": access.ErrTaken, "-": access.ErrNoToken, "^": access.ErrTooMany}[conn.Text(reply)]; refused != nil {
+	if refused := map[string]error{
+		"=": access.ErrTaken, "-": access.ErrNoToken,
+		"^": access.ErrTooMany,
+	}[conn.Text(reply)]; refused != nil {
 		return fmt.Errorf("%s: %w", doing, refused)
 	}
 	return nil
 }
 
-// Token returns a token, and the time of Redis's clock. It returns [access.ErrNoToken] if there is no such token, or if its text in Redis is invalid.
+// Token returns a token, and the time of Redis's clock. It returns [access.ErrNoToken] if there is no such token, or if
+// its text in Redis is invalid.
 func (s *Store) Token(ctx context.Context, name string) (t access.Token, now tdf.Time, err error) {
 	var text *redis.StringCmd
 	var used *redis.FloatCmd
@@ -65,7 +70,8 @@ func (s *Store) NoteTokenUse(ctx context.Context, name string, now tdf.Time) err
 	})
 }
 
-// Tokens returns all tokens, ordered by name. It logs and leaves out a token whose text in Redis is invalid, because nobody can use it.
+// Tokens returns all tokens, ordered by name. It logs and leaves out a token whose text in Redis is invalid, because
+// nobody can use it.
 func (s *Store) Tokens(ctx context.Context) ([]access.Token, error) {
 	var texts *redis.MapStringStringCmd
 	var used *redis.ZSliceCmd

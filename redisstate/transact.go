@@ -23,23 +23,27 @@ const (
 
 // A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
-	Moves    []tdf.Move
-	Open     []tdf.Properties
-	NewGroup string       // a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
-	Decide   string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
-	Stage    *StageChange // a change of the record of a pipeline's stage; nil for none
+	Moves  []tdf.Move
+	Open   []tdf.Properties
+	If     Condition    // without it, the unit fails with [ErrGroupTaken] or [ErrGroupExtended]
+	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
+	Stage  *StageChange // a change of the record of a pipeline's stage; nil for none
 
-	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be opened in
-	// the group of its task, even if the group is closed.
+	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be
+	// opened in the group of its task, even if the group is closed.
 	ByRound bool
 }
 
 // An Outcome is the result of a unit.
 type Outcome struct {
-	IDs      []int64 // the ids of the new tasks
-	Existing []bool  // whether the task with the id already existed, and held the unique key; nil if there is no such task
-	Err      error   // the first of Refused; nil if the unit succeeded
-	Refused  []error // *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken], [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the unit
+	IDs []int64 // the ids of the new tasks
+	// whether the task with the id already existed, and held the unique key; nil if there is no such task
+	Existing []bool
+	Err      error // the first of Refused; nil if the unit succeeded
+	// *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken],
+	// [ErrGroupExtended], [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
+	// unit
+	Refused []error
 }
 
 // Held returns the number of new tasks that were not opened, because other tasks hold their unique keys.
@@ -124,11 +128,14 @@ func (p *pace) recordUnits(done, of int) {
 
 // unitBatch returns how many of the units fit into the next call. It returns at least 1.
 func unitBatch(units []Unit) int {
-	return conn.Batch(len(units), conn.Bound{Limit: maxTasksPerCall, Amount: func(i int) int { return len(units[i].Moves) + len(units[i].Open) }},
+	return conn.Batch(len(units), conn.Bound{Limit: maxTasksPerCall, Amount: func(i int) int {
+		return len(units[i].Moves) + len(units[i].Open)
+	}},
 		conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return units[i].Size() }})
 }
 
-// OneApply reports whether one call of Apply can carry out these units: no task occurs twice, and they are not too large.
+// OneApply reports whether one call of Apply can carry out these units: no task occurs twice, and they are not too
+// large.
 func OneApply(units []Unit) bool {
 	seen := map[int64]bool{}
 	for i := range units {
@@ -143,11 +150,11 @@ func OneApply(units []Unit) bool {
 	return unitBatch(units) == len(units)
 }
 
-// onlyOpens reports whether the unit opens tasks that are not follow-ups. Follow-ups are opened together with a move or a
-// decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for max_tasks:
-// the manager could not archive their task or group.
+// onlyOpens reports whether the unit opens tasks that are not follow-ups. Follow-ups are opened together with a move or
+// a decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for
+// max_tasks: the manager could not archive their task or group.
 func (u Unit) onlyOpens() bool {
-	decidesEmpty := u.Stage != nil && u.NewGroup != "" && u.NewGroup != u.Stage.Stage
+	decidesEmpty := u.Stage != nil && u.If != "" && u.If != NewGroup(u.Stage.Stage)
 	return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" && !decidesEmpty
 }
 
@@ -195,8 +202,8 @@ func bytesOf(d *tdf.Properties) int {
 	return len(d.Input) + len(d.Meta) + len(d.Source) + d.DependencyBytes()
 }
 
-// transact makes one call, and returns the outcomes of the units that were carried out: at least one. If the call takes too
-// long, the script leaves out the last units. If once is true, Redis recognizes a repeated call by its call slot.
+// transact makes one call, and returns the outcomes of the units that were carried out: at least one. If the call takes
+// too long, the script leaves out the last units. If once is true, Redis recognizes a repeated call by its call slot.
 // Otherwise, it recognizes repeated moves by their claims.
 func (s *Store) transact(ctx context.Context, who string, units []Unit, once bool) ([]Outcome, error) {
 	script := lua.Transact
@@ -212,7 +219,8 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesStage)); err != nil {
 			return nil, err
 		}
-	case slices.ContainsFunc(units, func(u Unit) bool { return u.ByRound }): // they do not wait for memory, because a result must not wait
+	// They do not wait for memory, because a result must not wait.
+	case slices.ContainsFunc(units, func(u Unit) bool { return u.ByRound }):
 		settings, _, err := s.known(ctx, roomForOpens)
 		if err != nil {
 			return nil, err
@@ -278,7 +286,7 @@ func parseRefusal(u *Unit, reason string) error {
 		return parseTooMany(reason)
 	}
 	if reason == "=" {
-		return ErrGroupTaken
+		return u.If.unmet()
 	}
 	if mark, ok := strings.CutPrefix(reason, "#"); ok {
 		mark, group, _ := strings.Cut(mark, " ")
@@ -334,7 +342,8 @@ func opened(n int, line string) Outcome {
 	return o
 }
 
-// parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the expected state.
+// parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the
+// expected state.
 func parseFound(line string) *tdf.StateError {
 	e := &tdf.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)

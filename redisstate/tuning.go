@@ -22,10 +22,10 @@ type Tuning struct {
 
 // Tunings returns all tunings.
 //
-//   - With the first, Redis keeps a task with a short input in its compact encoding, although the log of the task is longer than
-//     64 bytes, the default of the setting.
-//   - With the second, the lists of running and due tasks leave the compact encoding early. In this encoding, Redis parses the
-//     scores of all members to insert one.
+//   - With the first, Redis keeps a task with a short input in its compact encoding, although the log of the task is
+//     longer than 64 bytes, the default of the setting.
+//   - With the second, the lists of running and due tasks leave the compact encoding early. In this encoding, Redis
+//     parses the scores of all members to insert one.
 func Tunings() []Tuning {
 	return []Tuning{
 		{Name: "hash-max-listpack-value", Value: 1024, larger: true, Costs: "about twice as much memory for each task"},
@@ -33,14 +33,15 @@ func Tunings() []Tuning {
 	}
 }
 
-// fits reports whether value is as good as the shipped one. A text that is no number fits, because the setting is unknown then.
+// fits reports whether value is as good as the shipped one. A text that is no number fits, because the setting is
+// unknown then.
 func (t Tuning) fits(value string) bool {
 	n, err := strconv.ParseInt(value, 10, 64)
 	return err != nil || n == t.Value || n > t.Value == t.larger
 }
 
-// Untuned returns the tunings that Redis lacks. If Redis does not know a setting, or refuses to show it, the tuning is not among
-// them.
+// Untuned returns the tunings that Redis lacks. If Redis does not know a setting, or refuses to show it, the tuning is
+// not among them.
 func (s *Store) Untuned(ctx context.Context) ([]Tuning, error) {
 	var lacks []Tuning
 	for _, t := range Tunings() {
@@ -56,12 +57,13 @@ func (s *Store) Untuned(ctx context.Context) ([]Tuning, error) {
 	return lacks, nil
 }
 
-// setting returns the value of a setting of Redis. It returns "" if Redis has no such setting, or refuses to tell its value:
-// the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
+// setting returns the value of a setting of Redis. It returns "" if Redis has no such setting, or refuses to tell its
+// value: the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
 func (s *Store) setting(ctx context.Context, name string) (string, error) {
 	var reply *redis.MapStringStringCmd
 	err := s.Pipeline(ctx, "read the setting "+name, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
-	if err != nil && (conn.LacksRights(err) || strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "unknown subcommand")) {
+	if err != nil && (conn.LacksRights(err) || strings.Contains(err.Error(), "unknown command") ||
+		strings.Contains(err.Error(), "unknown subcommand")) {
 		return "", nil
 	}
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as [Store.Claim]
-// does. Without results, it only claims. If r.Most is 0, it only reports.
+// Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as
+// [Store.Claim] does. Without results, it only claims. If r.Most is 0, it only reports.
 //
-// If the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis once,
-// not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results: the error claimErr is
-// the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended, Turn no longer sends
-// the claim, but still sends the results.
+// If the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis
+// once, not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results: the error
+// claimErr is the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended,
+// Turn no longer sends the claim, but still sends the results.
 func (s *Store) Turn(
 	ctx, claiming context.Context, r ClaimRequest, results ...tdf.Move,
 ) (outcomes []Outcome, c Claimed, err, claimErr error) {
@@ -34,7 +34,8 @@ func (s *Store) Turn(
 	}
 	units := unitsOf(results)
 	n, oneForm := nextCall(units)
-	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) || min(n, unitBatch(units), s.pace.next()) < len(units) {
+	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) ||
+		min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err == nil {
 			c, _, claimErr = s.claim(claiming, r)
@@ -45,7 +46,9 @@ func (s *Store) Turn(
 }
 
 // turn sends a call of move.lua and a call of claim.lua together. It returns the answers to both calls.
-func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit) (done []Outcome, c Claimed, err, claimErr error) {
+func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit) (done []Outcome, c Claimed, err,
+	claimErr error,
+) {
 	e := &conn.Args{All: make([]any, 0, 64+16*len(units))}
 	e.Add("", "0")
 	s.encodeMove(e, r.Worker, units)

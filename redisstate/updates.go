@@ -20,7 +20,8 @@ const followLife = 15 * time.Second
 // Follow asks the worker of a running task to report every second, because a user watches the task. The request holds
 // for 15 s.
 func (s *Store) Follow(ctx context.Context, id int64) error {
-	return s.BestEffort(ctx, "follow the task", func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
+	return s.BestEffort(ctx, "follow the task",
+		func(p redis.Pipeliner) { p.Set(ctx, s.Keys.FollowPrefix()+strconv.FormatInt(id, 10), "1", followLife) })
 }
 
 // An Update is a line that a program reported while it ran.
@@ -41,10 +42,12 @@ func (s *Store) Updates(ctx context.Context, id int64, after Update, most int) (
 	return parseUpdates(found), err
 }
 
-// LastUpdates returns the newest updates of a task from a round on, in order. It returns at most the given number of updates.
+// LastUpdates returns the newest updates of a task from a round on, in order. It returns at most the given number of
+// updates.
 func (s *Store) LastUpdates(ctx context.Context, id int64, round, most int) ([]Update, error) {
 	found, err := conn.Ask(ctx, s.Conn, "read updates", func(r redis.Cmdable) *redis.XMessageSliceCmd {
-		return r.XRevRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round), int64(most))
+		return r.XRevRangeN(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10), "+", strconv.Itoa(round),
+			int64(most))
 	})
 	slices.Reverse(found)
 	return parseUpdates(found), err

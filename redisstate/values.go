@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -39,7 +40,8 @@ type Value struct {
 // Since returns the time in the mark of a group, or 0.
 func (v Value) Since() tdf.Time { return parseMark(v.Text).Since }
 
-// maxValueText is the largest length of the text of a value. It is far above the length of the longest text that TDF writes.
+// maxValueText is the largest length of the text of a value. It is far above the length of the longest text that TDF
+// writes.
 const maxValueText = 2000
 
 // Validate returns an error if no call of this package writes such a value.
@@ -73,7 +75,8 @@ func (v Value) check() error {
 		return tdf.CheckLimitKey(v.Name)
 	case ValueMark:
 		mark, since, _ := strings.Cut(v.Text, " ")
-		if closed := mark == string(tdf.GroupClosed) || mark == string(tdf.GroupDecided); !closed || !isTime(since) {
+		known := slices.Contains([]tdf.GroupMark{tdf.GroupOpen, tdf.GroupClosed, tdf.GroupDecided}, tdf.GroupMark(mark))
+		if !known || !isTime(since) {
 			return invalid
 		}
 		return checkGroup(v.Name)
@@ -101,7 +104,8 @@ func checkGroup(name string) error {
 // key returns the hash that holds the values of a kind.
 func (kind ValueKind) key(k keys.Names) string {
 	return map[ValueKind]string{
-		ValueSetting: k.Settings(), ValuePause: k.Paused(), ValueLimit: k.Limits(), ValueMark: k.Groups(), ValueStage: k.Pipelines(),
+		ValueSetting: k.Settings(), ValuePause: k.Paused(), ValueLimit: k.Limits(), ValueMark: k.Groups(),
+		ValueStage: k.Pipelines(),
 	}[kind]
 }
 
@@ -113,13 +117,14 @@ func (kind ValueKind) most() int {
 // valuesPerCall is the number of values in one call.
 const valuesPerCall = 500
 
-// Values returns the values of a kind, in no order. It reads them page by page. Values that change during the call may be
-// missing, or may come twice. After an error, the sequence ends.
+// Values returns the values of a kind, in no order. It reads them page by page. Values that change during the call may
+// be missing, or may come twice. After an error, the sequence ends.
 func (s *Store) Values(ctx context.Context, kind ValueKind) iter.Seq2[Value, error] {
 	return func(yield func(Value, error) bool) {
-		err := s.EachField(ctx, "read values of the kind "+string(kind), kind.key(s.Keys), func(name, text string) bool {
-			return yield(Value{kind, name, text}, nil)
-		})
+		err := s.EachField(ctx, "read values of the kind "+string(kind), kind.key(s.Keys),
+			func(name, text string) bool {
+				return yield(Value{kind, name, text}, nil)
+			})
 		if err != nil {
 			yield(Value{}, err)
 		}
@@ -136,9 +141,10 @@ const (
 	ValueNoGroup                      // the group has no tasks, so it gets no mark
 )
 
-// RestoreValues writes values of a dump, all of one kind. It changes no existing value, so it may be repeated after an error.
-// The outcomes have the order of the values. If a value is invalid, or if there would be too many values of the kind,
-// RestoreValues writes nothing more, and returns an error. If Redis has reached its maxmemory, the error wraps [ErrFull].
+// RestoreValues writes values of a dump, all of one kind. It changes no existing value, so it may be repeated after an
+// error. The outcomes have the order of the values. If a value is invalid, or if there would be too many values of the
+// kind, RestoreValues writes nothing more, and returns an error. If Redis has reached its maxmemory, the error wraps
+// [ErrFull].
 func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutcome, error) {
 	for _, v := range values {
 		if err := v.Validate(); err != nil {
@@ -159,6 +165,18 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 
 func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
 	keys := []string{kind.key(s.Keys), s.Keys.Partitions()}
+	sums := map[string]bool{}
+	for _, v := range values {
+		if kind == ValueStage {
+			record, _ := tdf.ParseStageRecord(v.Text)
+			for _, sum := range record.StoredPrograms() {
+				sums[sum] = true
+			}
+		}
+	}
+	if err := s.namePrograms(ctx, sums); err != nil {
+		return nil, err
+	}
 	e := &conn.Args{}
 	e.Count(kind.most())
 	e.Flag(kind == ValuePause)
@@ -199,7 +217,8 @@ func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) 
 	return int(chunks.Val()), nil
 }
 
-// EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too large.
+// EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too
+// large.
 func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
 	encoded, err := s.definitions(ctx, name, chunk)
 	switch {
@@ -234,5 +253,6 @@ func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
 
 // KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
 func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
-	return s.BestEffort(ctx, "keep stored definitions", func(p redis.Pipeliner) { p.Persist(ctx, s.Keys.Definitions(name)) })
+	return s.BestEffort(ctx, "keep stored definitions",
+		func(p redis.Pipeliner) { p.Persist(ctx, s.Keys.Definitions(name)) })
 }

@@ -34,12 +34,12 @@ type wakeLists struct {
 }
 
 const (
-	// mostWakeLists bounds the cost of waiting for tokens. If more partitions suit a worker, it notices tasks of the others when it
-	// next claims.
+	// mostWakeLists bounds the cost of waiting for tokens. If more partitions suit a worker, it notices tasks of the
+	// others when it next claims.
 	mostWakeLists = 128
 
-	// wakeListsKept is the time for which the lists are kept for each 1,000 partitions of the namespace. So the number of partitions
-	// does not change what an idle worker costs.
+	// wakeListsKept is the time for which the lists are kept for each 1,000 partitions of the namespace. So the number
+	// of partitions does not change what an idle worker costs.
 	wakeListsKept = time.Second
 )
 

@@ -38,7 +38,9 @@ const (
 // Walk returns the next page of a walk through the ids of all tasks. Some of the ids may belong to no task, because the
 // task was removed. An id may come more than once. If the page was the last one, done is true. If Redis's user lacks
 // the right to SCAN, Walk may leave out tasks that are in no list, and logs this once.
-func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool, err error) {
+func (s *Store) Walk(ctx context.Context, from WalkPage, most int64) (ids []int64, next WalkPage, done bool,
+	err error,
+) {
 	if from.phase == beginning {
 		if from, err = s.walkFrom(ctx); err != nil {
 			return nil, WalkPage{}, false, err
@@ -115,8 +117,8 @@ func (s *Store) mayNotScan(err error) bool {
 	return true
 }
 
-// idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys as they
-// are.
+// idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys
+// as they are.
 func (s *Store) idInKey(key string) string {
 	if waiting, is := strings.CutPrefix(key, s.Keys.DependentsPrefix()); is {
 		id, _, _ := strings.Cut(waiting, ":")
@@ -157,7 +159,9 @@ func (s *Store) listKeys() []string {
 // LastID returns the last id that was given out, or 0 if no task was ever opened.
 func (s *Store) LastID(ctx context.Context) (int64, error) {
 	const doing = "read the last id"
-	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd { return r.Get(ctx, s.Keys.TaskID()) })
+	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
+		return r.Get(ctx, s.Keys.TaskID())
+	})
 	if err != nil || last == "" {
 		return 0, err
 	}
@@ -168,8 +172,8 @@ func (s *Store) LastID(ctx context.Context) (int64, error) {
 // IDs yields the ids of all tasks in ascending order, each id once, in pages of at most the given number of ids. Some
 // of the ids may belong to no task, because the task was removed. A task that is opened meanwhile may come at the end.
 //
-// A walk first counts through the numbers up to the last id, unless nearly all of these tasks were removed. Later it may
-// find more ids in the keys or the lists. Each of these ids takes 8 bytes of memory until the walk ends.
+// A walk first counts through the numbers up to the last id, unless nearly all of these tasks were removed. Later it
+// may find more ids in the keys or the lists. Each of these ids takes 8 bytes of memory until the walk ends.
 func (s *Store) IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error] {
 	return func(yield func([]int64, error) bool) {
 		var rest []int64
@@ -210,14 +214,17 @@ type FuturePage struct {
 // walk follows the order of these times, first in the open lists and then in `due`. A page has at most the given number
 // of ids. If the page was the last one, done is true. If the clock was set back, some of these times are wrong.
 // [Store.Examine] finds the tasks with a wrong time.
-func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage, done bool, err error) {
+func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage,
+	done bool, err error,
+) {
 	keys := []string{s.Keys.List(tdf.Open), s.Keys.List(tdf.Placed), s.Keys.Due()}
 	key, behind := keys[from.phase], ListEntry{Order: float64(now)}
 	if from.behind != nil && from.behind.Order > behind.Order {
 		behind = *from.behind
 	}
 	args := []any{"oldest", most, score(behind.Order), behind.Member, ""}
-	reply, err := s.Run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args, conn.Tuple(conn.ManyTexts))
+	reply, err := s.Run(ctx, "read tasks with a time in the future", lua.Find, []string{key}, args,
+		conn.Tuple(conn.ManyTexts))
 	if err != nil {
 		return nil, from, false, err
 	}

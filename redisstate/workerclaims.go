@@ -22,8 +22,8 @@ func (r Run) String() string {
 	return strconv.FormatInt(r.ID, 10) + " " + strconv.Itoa(r.Round) + " " + r.Claim
 }
 
-// Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Store.Held] can. The note is kept for the given time after
-// the last call, which also may note no runs.
+// Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Store.Held] can. The
+// note is kept for the given time after the last call, which also may note no runs.
 func (s *Store) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...Run) error {
 	return s.Pipeline(ctx, "note the runs of worker "+worker, func(p redis.Pipeliner) {
 		if len(runs) > 0 {
@@ -38,7 +38,8 @@ func (s *Store) LetGo(ctx context.Context, worker string, runs ...Run) error {
 	if len(runs) == 0 {
 		return nil
 	}
-	return s.Pipeline(ctx, "note the runs of worker "+worker, func(p redis.Pipeliner) { p.SRem(ctx, s.Keys.Claims(worker), members(runs)...) })
+	return s.Pipeline(ctx, "note the runs of worker "+worker,
+		func(p redis.Pipeliner) { p.SRem(ctx, s.Keys.Claims(worker), members(runs)...) })
 }
 
 // Held returns the runs that Hold has noted. Some of them may have ended.

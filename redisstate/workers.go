@@ -41,7 +41,9 @@ const mostWorkers = 1000
 
 // Workers returns the workers that Redis remembers, ordered by name.
 func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
-	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd { return r.ZRange(ctx, s.Keys.Workers(), 0, -1) })
+	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.ZRange(ctx, s.Keys.Workers(), 0, -1)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -58,9 +60,10 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 }
 
 func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
-	replies, err := conn.AskEach(ctx, s.Conn, "read workers", names, func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
-		return p.HGetAll(ctx, s.Keys.Worker(name))
-	})
+	replies, err := conn.AskEach(ctx, s.Conn, "read workers", names,
+		func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
+			return p.HGetAll(ctx, s.Keys.Worker(name))
+		})
 	var all []WorkerStatus
 	for i, reply := range replies {
 		if h := reply.Val(); len(h) > 0 {
@@ -87,17 +90,22 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
 	var h *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) { h, clock = p.HGetAll(ctx, s.Keys.Worker(name)), p.Time(ctx) })
+	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) {
+		h, clock = p.HGetAll(ctx, s.Keys.Worker(name)),
+			p.Time(ctx)
+	})
 	if err != nil {
 		return w, false, 0, err
 	}
 	return parseWorker(name, h.Val()), h.Val()["boot"] != "", tdf.At(clock.Val()), nil
 }
 
-// NamesUnder returns how many of the workers that Redis remembers have names with this prefix. If the namespace has at most as many workers
-// as the given number, it counts all of them, because counting them is faster.
+// NamesUnder returns how many of the workers that Redis remembers have names with this prefix. If the namespace has at
+// most as many workers as the given number, it counts all of them, because counting them is faster.
 func (s *Store) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
-	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, s.Keys.Workers()) })
+	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZCard(ctx, s.Keys.Workers())
+	})
 	if err != nil || all <= int64(enough) {
 		return int(all), err
 	}
@@ -151,9 +159,9 @@ func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
 // namesForgotten is the number of names that one call of ForgetWorkers looks at.
 const namesForgotten = 500
 
-// ForgetWorkers removes names of workers that need not be remembered any more, from the list of workers and from the set of all
-// names. It looks at some of them, from a place on, and returns the place where the next call continues; the first call has the
-// place 0.
+// ForgetWorkers removes names of workers that need not be remembered any more, from the list of workers and from the
+// set of all names. It looks at some of them, from a place on, and returns the place where the next call continues; the
+// first call has the place 0.
 func (s *Store) ForgetWorkers(ctx context.Context, from int) (next int, err error) {
 	keys := []string{s.Keys.Workers(), s.Keys.WorkerNames()}
 	args := []any{s.Keys.Worker(""), s.Keys.WorkerNumber(""), from, namesForgotten, UsuallyRemembered.String()}

@@ -9,7 +9,8 @@ import (
 )
 
 type aheadStore interface {
-	FutureTasks(ctx context.Context, from redisstate.FuturePage, now tdf.Time, limit int) ([]int64, redisstate.FuturePage, bool, error)
+	FutureTasks(ctx context.Context, from redisstate.FuturePage, now tdf.Time, limit int) ([]int64,
+		redisstate.FuturePage, bool, error)
 	FutureChecked(ctx context.Context) error
 }
 
@@ -74,7 +75,9 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 }
 
 // repairAll makes the repairs of findings that the grace period allows. It returns Redis's time and the grace period.
-func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now tdf.Time, g tdf.Grace, err error) {
+func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now tdf.Time, g tdf.Grace,
+	err error,
+) {
 	if now, g, err = s.watch.look(ctx); err != nil {
 		return now, g, err
 	}

@@ -13,12 +13,12 @@ const (
 	archivedSize  = 1000
 )
 
-// adoptArchived completes tasks that managers of the original TDF have archived. Such a manager moves the id of a task to the
-// list archived, and leaves its state. So the server reads each new entry of this list.
+// adoptArchived completes tasks that managers of the original TDF have archived. Such a manager moves the id of a task
+// to the list archived, and leaves its state. So the server reads each new entry of this list.
 //
-// The server reads each entry twice, with two positions in the list: at once, and after clockSkew. A manager whose clock is slow
-// adds entries behind the first position. If a manager's clock is fast, its entries do not move the first position past the
-// present.
+// The server reads each entry twice, with two positions in the list: at once, and after clockSkew. A manager whose
+// clock is slow adds entries behind the first position. If a manager's clock is fast, its entries do not move the first
+// position past the present.
 func (s *Server) adoptArchived(ctx context.Context, now tdf.Time, done Done) error {
 	if s.audit.archived == nil {
 		since := redisstate.ListEntry{Order: float64(s.watch.earlier.Add(-clockSkew))}

@@ -14,8 +14,10 @@ type auditStore interface {
 	List(ctx context.Context, state tdf.State, group string, offset, limit int64) ([]int64, error)
 	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
-	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64, redisstate.ListEntry, bool, error)
-	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding, redisstate.IndexPage, bool, error)
+	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64,
+		redisstate.ListEntry, bool, error)
+	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding,
+		redisstate.IndexPage, bool, error)
 	ForgetWorkers(ctx context.Context, from int) (int, error)
 	KeepIndexNames(ctx context.Context, page redisstate.IndexPage) (redisstate.IndexPage, error)
 }
@@ -26,8 +28,8 @@ const (
 	maxSuspects  = 1000 // suspects
 )
 
-// Every walkPause, the audit examines pagesPerWalk pages of the walk through all tasks and of the indexes of groups. If it
-// examined one page in each round, an idle server would mainly wait for the answers to these small calls.
+// Every walkPause, the audit examines pagesPerWalk pages of the walk through all tasks and of the indexes of groups. If
+// it examined one page in each round, an idle server would mainly wait for the answers to these small calls.
 const (
 	walkPause    = tdf.Seconds(10)
 	pagesPerWalk = 10
@@ -104,9 +106,9 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 	return done, s.keepPrograms(ctx, now, grace)
 }
 
-// removeGhosts removes ids of tasks without a hash from one page of the indexes of groups and queues. An id without a hash
-// would keep its group unfinished, and the Run of the group's manager would never end. It also keeps the sets of the names of
-// all groups and queues. It reports whether the page was the last one.
+// removeGhosts removes ids of tasks without a hash from one page of the indexes of groups and queues. An id without a
+// hash would keep its group unfinished, and the Run of the group's manager would never end. It also keeps the sets of
+// the names of all groups and queues. It reports whether the page was the last one.
 func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err error) {
 	ghosts, next, last, err := s.store.DanglingIDs(ctx, s.audit.indexes, groupWalked)
 	if err != nil {

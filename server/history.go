@@ -10,8 +10,8 @@ type historyStore interface {
 	KeepHistory(ctx context.Context, now tdf.Time) error
 }
 
-// historyPause is the time after which a server looks whether entries of the history are missing. It is shorter than a step of the
-// history, so that each step has an entry.
+// historyPause is the time after which a server looks whether entries of the history are missing. It is shorter than a
+// step of the history, so that each step has an entry.
 const historyPause = tdf.Seconds(10)
 
 // history remembers when the server last looked at the history of the namespace.
@@ -19,8 +19,8 @@ type history struct {
 	looked tdf.Time
 }
 
-// keepHistory stores what the namespace has counted, if a new step of the history has begun (docs/metrics.md, "History"). The server's
-// other work does not depend on it, so an error is only logged.
+// keepHistory stores what the namespace has counted, if a new step of the history has begun (docs/metrics.md,
+// "History"). The server's other work does not depend on it, so an error is only logged.
 func (s *Server) keepHistory(ctx context.Context, now tdf.Time) {
 	if since := now.Sub(s.history.looked); 0 <= since && since < historyPause {
 		return

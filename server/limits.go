@@ -21,11 +21,12 @@ type limitStore interface {
 // pausedRecheck is the time after which the server checks a key again while the namespace is paused.
 const pausedRecheck = tdf.Seconds(1)
 
-// firstRead is the least number of waiting tasks of a key that the server reads while a queue or group is paused. If these
-// tasks are paused, it reads more.
+// firstRead is the least number of waiting tasks of a key that the server reads while a queue or group is paused. If
+// these tasks are paused, it reads more.
 const firstRead = 20
 
-// maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles again.
+// maxReturnBatches is the largest number of batches of keys that the server checks in one round, before it settles
+// again.
 const maxReturnBatches = 10
 
 // returnWaiting returns waiting tasks to their queues, as far as the limits of their keys have room (docs/lifecycle.md,
@@ -49,9 +50,11 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether only paused tasks kept
-// it from returning more, and whether more work may already be due.
-func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time, least int) (n int, held, more bool, err error) {
+// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether only paused
+// tasks kept it from returning more, and whether more work may already be due.
+func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time, least int) (n int, held,
+	more bool, err error,
+) {
 	keys := make([]string, len(due))
 	for i := range due {
 		keys[i] = due[i].Key
@@ -102,8 +105,8 @@ func fitting(most []int) int {
 }
 
 // toRead returns how many waiting tasks of a key the server reads. If a queue or group is paused, some of the tasks may
-// return without using the limit. So the server then reads at least the given number of tasks, even if it wants fewer. While
-// the whole namespace is paused, no task returns.
+// return without using the limit. So the server then reads at least the given number of tasks, even if it wants fewer.
+// While the whole namespace is paused, no task returns.
 func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	n := u.ToRead(wanted)
 	switch {
@@ -115,8 +118,8 @@ func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	return min(n, redisstate.MostReturned)
 }
 
-// paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no task
-// can return then.
+// paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no
+// task can return then.
 func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Paused, err error) {
 	if !slices.ContainsFunc(uses, func(u tdf.LimitUse) bool { return u.Waiting > 0 && u.Room() > 0 }) {
 		return nil, nil

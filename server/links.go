@@ -18,9 +18,9 @@ type linkStore interface {
 	CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error)
 }
 
-// The server looks for endings and for complete groups every linkPause. If its own moves may have made a group complete, it
-// looks at once. Each time, it looks at one page of groupsPerLook groups, and handles at most groupsPerTurn complete ones. For each
-// complete group, it counts at most pagesPerCount pages of archived tasks.
+// The server looks for endings and for complete groups every linkPause. If its own moves may have made a group
+// complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and handles at most
+// groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of archived tasks.
 const (
 	linkPause     = time.Second
 	groupsPerLook = 500
@@ -38,14 +38,14 @@ type links struct {
 	counting map[string]count // the complete groups whose tasks the server still counts
 }
 
-// A count is how far the server has counted the tasks of a complete group that did not succeed: the number of archived tasks
-// so far, the number of all others, and the last id that was read. If the number of others changes, tasks were archived
-// meanwhile, and the count begins again.
+// A count is how far the server has counted the tasks of a complete group that did not succeed: the number of archived
+// tasks so far, the number of all others, and the last id that was read. If the number of others changes, tasks were
+// archived meanwhile, and the count begins again.
 type count struct{ archived, others, after int64 }
 
-// link links some of the waiting tasks, those that have waited for the longest time. It reports whether there were any: some of them
-// may have become due. The server links tasks before it removes others, because Redis refuses to remove a task while tasks that may
-// need it are not linked.
+// link links some of the waiting tasks, those that have waited for the longest time. It reports whether there were any:
+// some of them may have become due. The server links tasks before it removes others, because Redis refuses to remove a
+// task while tasks that may need it are not linked.
 func (s *Server) link(ctx context.Context) (bool, error) {
 	n, err := s.store.LinkWaiting(ctx)
 	if n > 0 {
@@ -54,14 +54,15 @@ func (s *Server) link(ctx context.Context) (bool, error) {
 	return n > 0, err
 }
 
-// putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs, or may need
-// them. These tasks are due again later.
+// putOffRefused puts off the removals that Redis has refused because unfinished tasks need the tasks or their outputs,
+// or may need them. These tasks are due again later.
 func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes []redisstate.Outcome) error {
 	var later []redisstate.Unit
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil && m.Spoils() && !errors.As(o.Err, new(*tdf.StateError)) {
-			later = append(later, redisstate.Unit{Moves: []tdf.Move{m.PutOff(!errors.Is(o.Err, redisstate.ErrUnlinked))}})
+			later = append(later,
+				redisstate.Unit{Moves: []tdf.Move{m.PutOff(!errors.Is(o.Err, redisstate.ErrUnlinked))}})
 		}
 	}
 	if len(later) == 0 {
@@ -71,8 +72,8 @@ func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes [
 	return err
 }
 
-// handleEndings handles some of the endings in $ns:ended, if the moves may have added any. It reports whether there were any: the
-// dependents of the finished tasks may have become due.
+// handleEndings handles some of the endings in $ns:ended, if the moves may have added any. It reports whether there
+// were any: the dependents of the finished tasks may have become due.
 func (s *Server) handleEndings(ctx context.Context, moves []tdf.Move) (bool, error) {
 	if !s.links.behind && !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Ends() }) {
 		return false, nil

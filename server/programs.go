@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -11,14 +13,16 @@ type programStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
 	MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error)
+	StagePrograms(ctx context.Context) (map[string]string, error)
 	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
 }
 
 // removedAtOnce is the largest number of stored programs that the server removes after a part of the walk.
 const removedAtOnce = 10
 
-// programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews the
-// last use of the programs that tasks name. Only a complete walk proves that an older program has no task.
+// programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
+// the last use of the programs that tasks name, and its end that of programs that stages of pipelines need. Only a
+// complete walk proves that an older program has no task.
 type programs struct {
 	ids    []int64  // the tasks of the present part of the walk
 	began  tdf.Time // when the present walk began; 0 if a part of it is missing, because of an error
@@ -55,6 +59,15 @@ func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace
 	}
 	if stored {
 		if err := s.useNamed(ctx, now, p.ids); err != nil {
+			return err
+		}
+	}
+	if stored && p.ended {
+		staged, err := s.store.StagePrograms(ctx)
+		if err == nil {
+			err = s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(staged))...)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -49,8 +49,8 @@ type Server struct {
 // An Option changes a Server that [New] creates.
 type Option func(*Server)
 
-// WithClock replaces the clock of this process. The server compares this clock with Redis's clock to notice leaps. Tests
-// use WithClock together with a Redis whose clock they set.
+// WithClock replaces the clock of this process. The server compares this clock with Redis's clock to notice leaps.
+// Tests use WithClock together with a Redis whose clock they set.
 func WithClock(now func() time.Time) Option { return func(s *Server) { s.watch.clock = now } }
 
 // New returns a server. Its name identifies it in logs and in $ns:servers.
@@ -103,9 +103,9 @@ func (s *Server) heartbeat(ctx context.Context) error {
 	return s.store.ServerHeartbeat(ctx, s.name, s.watch.last.clock.at)
 }
 
-// beating returns a context for the server's work. With it, the server sends a heartbeat after any call to Redis if one is due. So
-// no loop, in the server or in its store, keeps the server from its heartbeats, however many pages it has. If a heartbeat fails,
-// the one at the end of the work reports the error.
+// beating returns a context for the server's work. With it, the server sends a heartbeat after any call to Redis if one
+// is due. So no loop, in the server or in its store, keeps the server from its heartbeats, however many pages it has.
+// If a heartbeat fails, the one at the end of the work reports the error.
 func (s *Server) beating(ctx context.Context) context.Context {
 	return conn.Between(ctx, func() {
 		if s.clock().Sub(s.seen) < heartbeatPause {
@@ -152,7 +152,8 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 	return woken
 }
 
-// RunOnce settles due tasks, sends a heartbeat, pauses groups with too many failures, and audits once. It returns how many tasks it moved.
+// RunOnce settles due tasks, sends a heartbeat, pauses groups with too many failures, and audits once. It returns how
+// many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	ctx = s.beating(ctx)
 	done, failed, err := s.settleAndReport(ctx)
@@ -176,8 +177,8 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 	return done, cmp.Or(err, failed)
 }
 
-// settleAndReport settles tasks, and then sends a heartbeat. If only the return of waiting tasks has failed, because a key has
-// a wrong type, the server goes on with its other work, and failed is the error.
+// settleAndReport settles tasks, and then sends a heartbeat. If only the return of waiting tasks has failed, because a
+// key has a wrong type, the server goes on with its other work, and failed is the error.
 func (s *Server) settleAndReport(ctx context.Context) (done Done, failed, err error) {
 	if done, failed, err = s.settle(ctx); err == nil {
 		err = s.heartbeat(ctx)
@@ -185,8 +186,8 @@ func (s *Server) settleAndReport(ctx context.Context) (done Done, failed, err er
 	return done, failed, err
 }
 
-// settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also corrects
-// tasks with times in the future.
+// settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also
+// corrects tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 	s.settled = time.Now()
 	done, err = s.settleDue(ctx)

@@ -10,7 +10,8 @@ import (
 )
 
 type settleStore interface {
-	SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int, others []redisstate.Due, err error)
+	SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int,
+		others []redisstate.Due, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 }
 
@@ -20,8 +21,8 @@ const (
 	maxBatches = 40
 )
 
-// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed, outputs_removed,
-// returned, repaired, rescored or unblocked.
+// Done is how many Moves a server's round made, by kind. A kind is a new state, or reopened, lost, removed,
+// outputs_removed, returned, repaired, rescored or unblocked.
 type Done map[string]int
 
 // Total returns the number of all moves.
@@ -54,7 +55,8 @@ func (d Done) attrs() []any {
 	return attrs
 }
 
-// settleDue links waiting tasks and settles due tasks in batches, until there are none, or until it has settled maxBatches batches.
+// settleDue links waiting tasks and settles due tasks in batches, until there are none, or until it has settled
+// maxBatches batches.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -87,8 +89,8 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is applied, the
-// Move has no effect.
+// decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is
+// applied, the Move has no effect.
 func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace tdf.Grace) ([]tdf.Move, error) {
 	if len(due) == 0 {
 		return nil, nil

@@ -20,9 +20,9 @@ type watchStore interface {
 	Dials() int64
 }
 
-// watch begins grace periods after three kinds of events: Redis was away or restarted, Redis's clock leapt, or no server
-// ran for a while. In a grace period, workers can renew their leases before a task is declared lost (docs/guarantees.md,
-// "After an outage").
+// watch begins grace periods after three kinds of events: Redis was away or restarted, Redis's clock leapt, or no
+// server ran for a while. In a grace period, workers can renew their leases before a task is declared lost
+// (docs/guarantees.md, "After an outage").
 type watch struct {
 	store watchStore
 	grace tdf.Seconds
@@ -125,7 +125,10 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 	if !w.last.started {
 		return w.start(ctx, clock)
 	}
-	seen := observation{started: true, runID: w.last.runID, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
+	seen := observation{
+		started: true, runID: w.last.runID, clock: clock, outages: w.store.Outages(),
+		dials: w.store.Dials(),
+	}
 	leapt, back := clock.leapt(w.last.clock)
 	waited, dialed := seen.outages != w.last.outages, seen.dials != w.last.dials
 	if !waited && !dialed && !leapt {
@@ -150,8 +153,8 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 }
 
 // start makes the first look of a server. The first server of a namespace needs no grace period. A later server needs a
-// grace period if the last heartbeat of any server is old or lies in the future. A heartbeat in the future means that the
-// clock was set back. If the clock leapt forward while no server ran, the heartbeat is old.
+// grace period if the last heartbeat of any server is old or lies in the future. A heartbeat in the future means that
+// the clock was set back. If the clock leapt forward while no server ran, the heartbeat is old.
 func (w *watch) start(ctx context.Context, clock reading) (observation, event, error) {
 	seen := observation{started: true, clock: clock, outages: w.store.Outages(), dials: w.store.Dials()}
 	info, err := w.store.Info(ctx)
@@ -164,7 +167,8 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 		return seen, event{}, err
 	}
 	w.earlier = last
-	now, err := w.store.Now(ctx) // read the clock again, because another server's heartbeat may be later than the first reading
+	// read the clock again, because another server's heartbeat may be later than the first reading
+	now, err := w.store.Now(ctx)
 	if err != nil {
 		return seen, event{}, err
 	}

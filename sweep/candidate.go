@@ -16,14 +16,15 @@ type Candidate struct {
 	Row   Row // for errors
 }
 
-// Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its meta. If the template
-// is nil, the input has all parameters in their order. The error is a *[RowError].
+// Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its
+// meta. If the template is nil, the input has all parameters in their order. The error is a *[RowError].
 func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
 	var err error
 	d.Meta = r.JSON()
 	switch {
 	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
-		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and use the names of the files as values",
+		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and "+
+			"use the names of the files as values",
 			len(d.Meta), tdf.MaxMeta)
 	case input != nil:
 		d.Input, err = input.Fill(r)
@@ -84,8 +85,8 @@ func (w *Walk) Admits(point Point) bool {
 	return true
 }
 
-// Key makes the task of the row that [Walk.Admits] has just admitted unique in its group: of several extensions of the group at
-// the same time, only one opens it. Rows with the same point have different keys.
+// Key makes the task of the row that [Walk.Admits] has just admitted unique in its group: of several extensions of the
+// group at the same time, only one opens it. Rows with the same point have different keys.
 func (w *Walk) Key(d *tdf.Properties, point Point) {
 	t := w.Points[point]
 	number := t.first

@@ -10,9 +10,9 @@ import (
 // ParseParams reads parameters from a JSON object.
 func ParseParams(text []byte) ([]Param, error) { return parseObject(text) }
 
-// Changing returns a function that returns the changes of a task, with new values of some of its parameters. It makes the input
-// of the task again. If the template is nil, the present input must be the task's parameters in their order, as [Row.Words]
-// makes it.
+// Changing returns a function that returns the changes of a task, with new values of some of its parameters. It makes
+// the input of the task again. If the template is nil, the present input must be the task's parameters in their order,
+// as [Row.Words] makes it.
 func Changing(c tdf.Changes, values []Param, template *Template) func(*tdf.Task) (tdf.Changes, error) {
 	return func(t *tdf.Task) (tdf.Changes, error) {
 		row, err := withValues(t, values, template == nil)
@@ -28,7 +28,11 @@ func Changing(c tdf.Changes, values []Param, template *Template) func(*tdf.Task)
 	}
 }
 
-// withValues returns the parameters of a task with new values. If asWords is true, the input of the task must consist of them.
+var errNoTemplate = errors.New("its input is not its parameters in their order, " +
+	"so a template of the new input is needed, such as --rate {rate}")
+
+// withValues returns the parameters of a task with new values. If asWords is true, the input of the task must consist
+// of them.
 func withValues(t *tdf.Task, values []Param, asWords bool) (row Row, err error) {
 	row.Params, err = parseObject([]byte(t.Meta))
 	if err != nil {
@@ -36,7 +40,7 @@ func withValues(t *tdf.Task, values []Param, asWords bool) (row Row, err error) 
 	}
 	if asWords {
 		if words, err := row.Words(); err != nil || words != t.Input {
-			return row, errors.New("its input is not its parameters in their order, so a template of the new input is needed, such as --rate {rate}")
+			return row, errNoTemplate
 		}
 	}
 	for _, v := range values {

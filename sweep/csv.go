@@ -73,7 +73,8 @@ func (c *csvReader) record() ([]string, error) {
 		return nil, c.at(errTooLong)
 	case errors.Is(err, csv.ErrFieldCount):
 		c.line = int64(err.(*csv.ParseError).StartLine)
-		return nil, c.at(fmt.Errorf("the row has %s, but the header has %d", counted(len(fields), "value"), c.FieldsPerRecord))
+		return nil, c.at(fmt.Errorf("the row has %s, but the header has %d", counted(len(fields), "value"),
+			c.FieldsPerRecord))
 	case errors.As(err, &syntax):
 		c.line = int64(syntax.StartLine)
 		return nil, c.at(fmt.Errorf("column %d: %w", syntax.Column, syntax.Err))
@@ -103,7 +104,8 @@ func (c *csvReader) header() ([]string, error) {
 		return nil, err
 	}
 	if len(fields) == 1 && strings.ContainsAny(fields[0], ";\t") {
-		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values with commas, not with semicolons or tabs", fields[0]))
+		return nil, c.at(fmt.Errorf("the header is the single name %q; separate values with commas, not with "+
+			"semicolons or tabs", fields[0]))
 	}
 	names, taken := make([]string, len(fields)), nameSet{}
 	for i, f := range fields {
@@ -166,8 +168,8 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// lineEnds writes each CRLF within quotes as CR CR LF, because the package csv drops one CR before each LF. Values then keep
-// their line ends.
+// lineEnds writes each CRLF within quotes as CR CR LF, because the package csv drops one CR before each LF. Values then
+// keep their line ends.
 type lineEnds struct {
 	r       io.Reader
 	quoted  bool
@@ -203,7 +205,8 @@ func (l *lineEnds) change(chunk []byte) {
 	}
 }
 
-// withoutBOM returns a reader of r that skips the byte order mark, because spreadsheets begin a CSV file with this mark.
+// withoutBOM returns a reader of r that skips the byte order mark, because spreadsheets begin a CSV file with this
+// mark.
 func withoutBOM(r io.Reader) io.Reader { return &bomReader{r: r} }
 
 type bomReader struct {

@@ -104,7 +104,8 @@ func (g *Grid) add(w gridWord) error {
 	}
 	for _, item := range w.items {
 		if suggested := item.suggestion(); suggested != "" {
-			return fmt.Errorf("%s=%s: did you mean %s=%s? Quote it if it is text: %s='%s'", a.name, item.text, a.name, suggested, a.name, item.text)
+			return fmt.Errorf("%s=%s: did you mean %s=%s? Quote it if it is text: %s='%s'", a.name, item.text, a.name,
+				suggested, a.name, item.text)
 		}
 		s, err := parseSpan(item)
 		if err != nil {

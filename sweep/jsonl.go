@@ -79,7 +79,7 @@ func parseObject(text []byte) ([]Param, error) {
 		return nil, errNotUTF8
 	}
 	if half := tdf.LoneSurrogate(text); half != "" {
-		return nil, fmt.Errorf("%s is half of a character; write both halves, as in \\ud83d\\ude00, or the character itself", half)
+		return nil, fmt.Errorf("%s is half of a character; write both halves, as in \\ud83d\\ude00", half)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {

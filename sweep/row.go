@@ -149,7 +149,8 @@ func (r *Row) Point() Point {
 	return Point(sum[:])
 }
 
-// PointOf returns the Point of the parameters in a task's meta. If the meta is not a JSON object, PointOf returns false.
+// PointOf returns the Point of the parameters in a task's meta. If the meta is not a JSON object, PointOf returns
+// false.
 func PointOf(meta string) (Point, bool) {
 	params, err := parseObject([]byte(meta))
 	if err != nil {

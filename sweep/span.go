@@ -30,7 +30,8 @@ var (
 	foreignRange = lazy.Regexp(`^(` + numberPattern + `)(?:-|–|…|:)(` + numberPattern + `)` +
 		`(?:[:/](` + numberPattern + `))?$`)
 
-	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is text")
+	errRange = errors.New("is not a range such as 1..10, 10..1, 0.1..0.5/0.1 or 1e-3..5e-3/1e-3; quote it if it is " +
+		"text")
 )
 
 func parseSpan(item gridItem) (span, error) {
@@ -44,8 +45,8 @@ func parseSpan(item gridItem) (span, error) {
 	return s, nil
 }
 
-// suggestion returns the range that the user most likely meant by an unquoted value. It returns "" if the value does not
-// look like a range.
+// suggestion returns the range that the user most likely meant by an unquoted value. It returns "" if the value does
+// not look like a range.
 func (item gridItem) suggestion() string {
 	match := foreignRange().FindStringSubmatch(item.text)
 	switch {
@@ -56,7 +57,8 @@ func (item gridItem) suggestion() string {
 	case strings.Contains(item.text, "/"):
 		return match[1] + ".." + match[2] + "/" + match[3]
 	}
-	return "FIRST..LAST/STEP" // no exact suggestion, because some languages write first:step:last and others first:last:step
+	// no exact suggestion, because some languages write first:step:last and others first:last:step
+	return "FIRST..LAST/STEP"
 }
 
 // betweenNumbers reports whether a text looks like a range of numbers that rangeSyntax does not match, such as .5..1 or

@@ -8,8 +8,8 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". A template quotes each value, so that
-// the value stays within one word. {a|raw} inserts the value without quotes. {{ and }} stand for braces.
+// A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". A template quotes each value, so
+// that the value stays within one word. {a|raw} inserts the value without quotes. {{ and }} stand for braces.
 type Template struct{ parts []part }
 
 // A part of a template is a text, followed by the place of a parameter.
@@ -39,7 +39,8 @@ func ParseTemplate(text string) (*Template, error) {
 	return t, nil
 }
 
-// A parser parses a template. It follows quotes in the same way as tdf.SplitInput, to know the quotes around each place.
+// A parser parses a template. It follows quotes in the same way as tdf.SplitInput, to know the quotes around each
+// place.
 type parser struct {
 	rest   string
 	parts  []part
@@ -50,7 +51,8 @@ type parser struct {
 var (
 	errOpenBrace  = errors.New("a { is not closed; a brace itself is written {{")
 	errCloseBrace = errors.New("a } closes nothing; a brace itself is written }}")
-	errEscaped    = errors.New(`a backslash right before a parameter would escape its quotes; a backslash itself is written \\`)
+	errEscaped    = errors.New(
+		`a backslash right before a parameter would escape its quotes; a backslash itself is written \\`)
 )
 
 func (p *parser) step() error {

@@ -24,8 +24,14 @@ var verbs = map[string]tdf.Verb{
 const maxSkipped = 100
 
 func (a *api) addActions() {
-	add(a, route{http.MethodPost, "/tasks/actions", "act-on-tasks", "Cancel, retry, requeue, archive, change or remove tasks", toChange, true}, a.actOnTasks)
-	add(a, route{http.MethodPost, "/tasks/{id}/{action}", "act-on-task", "Cancel, retry, requeue, archive, change or remove a task", toChange, false}, a.actOnTask)
+	add(a, route{
+		http.MethodPost, "/tasks/actions", "act-on-tasks",
+		"Cancel, retry, requeue, archive, change or remove tasks", toChange, true,
+	}, a.actOnTasks)
+	add(a, route{
+		http.MethodPost, "/tasks/{id}/{action}", "act-on-task",
+		"Cancel, retry, requeue, archive, change or remove a task", toChange, false,
+	}, a.actOnTask)
 }
 
 // options say how an action changes tasks.
@@ -145,7 +151,9 @@ func (a *api) actOnTask(ctx context.Context, c *call, in *actInput) (*out[done],
 }
 
 // actIfMatch acts on a task if it still has the version of an ETag.
-func (a *api) actIfMatch(ctx context.Context, c *call, match string, action manager.Action, t *manager.Task) (*out[done], error) {
+func (a *api) actIfMatch(ctx context.Context, c *call, match string, action manager.Action,
+	t *manager.Task,
+) (*out[done], error) {
 	changed := refuse(precondition, fmt.Sprintf("task %d has the ETag %s", t.ID, etag(t)))
 	if match != etag(t) {
 		return nil, changed
@@ -160,7 +168,8 @@ func (a *api) actIfMatch(ctx context.Context, c *call, match string, action mana
 
 type bulkInput struct{ Body bulk }
 
-// bulk names the tasks of an action: by their ids, or by a filter and the number of tasks that the caller expects it to select.
+// bulk names the tasks of an action: by their ids, or by a filter and the number of tasks that the caller expects it to
+// select.
 type bulk struct {
 	Action string         `json:"action" enum:"cancel,retry,requeue,archive,change,remove"`
 	IDs    []int64        `json:"ids,omitempty" doc:"the ids of the tasks"`
@@ -202,7 +211,8 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 	case (b.Filter != nil) != (b.Expect != nil):
 		return nil, nil, refuse(string(tdf.CodeInvalid), "want expect together with a filter, and only then")
 	case len(b.IDs) > maxTasks:
-		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(b.IDs), maxTasks))
+		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(b.IDs),
+			maxTasks))
 	}
 	q := manager.Query{IDs: b.IDs}
 	if b.Filter != nil {
@@ -215,7 +225,8 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 		return nil, nil, err
 	}
 	if b.Expect != nil && *b.Expect != len(refs) {
-		return nil, nil, refuse(string(tdf.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d", len(refs), *b.Expect))
+		return nil, nil, refuse(string(tdf.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d",
+			len(refs), *b.Expect))
 	}
 	found := map[int64]bool{}
 	for _, r := range refs {

@@ -21,8 +21,9 @@ const (
 // maxBodies is how many bytes the bodies of all calls may have together.
 const maxBodies = 256 << 20
 
-// checkShape returns a problem if the JSON in a body is not UTF-8, is too deep, or has too many values. It reads no values, so the text may be invalid JSON.
-// The parser would accept other bytes, and replace them or keep them for a program that cannot read them.
+// checkShape returns a problem if the JSON in a body is not UTF-8, is too deep, or has too many values. It reads no
+// values, so the text may be invalid JSON. The parser would accept other bytes, and replace them or keep them for a
+// program that cannot read them.
 func checkShape(body []byte) error {
 	if !utf8.Valid(body) {
 		return refuse(string(tdf.CodeInvalid), "the JSON of the body is not UTF-8")
@@ -37,7 +38,8 @@ func checkShape(body []byte) error {
 		case quoted:
 		case c == '{' || c == '[':
 			if depth++; depth > maxDepth {
-				return refuse(string(tdf.CodeInvalid), fmt.Sprintf("the JSON of the body is deeper than %d levels", maxDepth))
+				return refuse(string(tdf.CodeInvalid), fmt.Sprintf("the JSON of the body is deeper than %d levels",
+					maxDepth))
 			}
 		case c == '}' || c == ']':
 			depth = max(0, depth-1)
@@ -60,8 +62,11 @@ type share struct {
 // read reads a body into memory. The error is a problem if there is no memory for it, or if the token has its share.
 func (s *share) read(body io.Reader) ([]byte, error) { return io.ReadAll(&shareReader{body, s}) }
 
-// readBody reads the body of a call. The error is a problem, and the connection then ends, because the rest of the body is not worth reading.
-func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, longest time.Duration, kinds []string) (body []byte, err error) {
+// readBody reads the body of a call. The error is a problem, and the connection then ends, because the rest of the body
+// is not worth reading.
+func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, longest time.Duration,
+	kinds []string,
+) (body []byte, err error) {
 	callOf(r.Context()).body.mustEndIn(2 * longest)
 	if err = checkType(r, kinds); err == nil {
 		body, err = s.read(http.MaxBytesReader(w, r.Body, limit))

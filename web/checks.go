@@ -8,8 +8,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// checks finds out when streams must end because their session or token is no longer valid. All streams of a session share a check, so that many open pages
-// cost Redis no more than one. The zero value is ready.
+// checks finds out when streams must end because their session or token is no longer valid. All streams of a session
+// share a check, so that many open pages cost Redis no more than one. The zero value is ready.
 type checks struct {
 	mu  sync.Mutex
 	all map[any]*check
@@ -23,8 +23,9 @@ type check struct {
 	loop    sync.WaitGroup
 }
 
-// enter calls end as soon as holds has returned false. holds is called at each pause until the last stream with this key has left, with a context that does not
-// belong to any stream. leave waits for the call of holds that it interrupts.
+// enter calls end as soon as holds has returned false. holds is called at each pause until the last stream with this
+// key has left, with a context that does not belong to any stream. leave waits for the call of holds that it
+// interrupts.
 func (c *checks) enter(key any, pause time.Duration, holds func(context.Context) bool, end func()) (leave func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,17 +14,19 @@ import (
 // A panel is the host of the dashboard.
 type panel struct{ *api }
 
-// addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as calls.
+// addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as
+// calls.
 func (a *api) addDashboard() {
-	pages := dashboard.New(a.manager, panel{a}, dashboard.Options{Users: a.Users, Timeout: a.Timeout})
+	pages := dashboard.New(a.manager, panel{a}, dashboard.Options{Users: a.Users, Public: a.Public, Timeout: a.Timeout})
 	a.mux.Handle(dashboard.Base, pages)
 	a.mux.Handle(dashboard.Base+"/", pages)
 	a.mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther))
 }
 
-// Act makes a request a call of the holder of a token.
-func (p panel) Act(r *http.Request, t access.Token) (*manager.Manager, error) {
+// Act makes a request a call of the holder of a token, in a session.
+func (p panel) Act(r *http.Request, t access.Token, s dashboard.Session) (*manager.Manager, error) {
 	c := callOf(r.Context())
+	c.session = &s
 	err := p.actAs(c, t)
 	return c.manager, err
 }
@@ -45,22 +47,14 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 }
 
 // Stream makes the answer to a request a stream.
-func (p panel) Stream(r *http.Request, kind, text string, holds func(context.Context) bool, write func(dashboard.Stream) error) error {
-	c := callOf(r.Context())
-	c.session = &session{text, holds}
-	return p.stream(c, kind, func(s *stream) error {
+func (p panel) Stream(r *http.Request, kind string, write func(dashboard.Stream) error) error {
+	return p.stream(callOf(r.Context()), kind, func(s *stream) error {
 		err := write(part{s})
 		if err == nil && s.ctx.Err() != nil {
 			err = context.Cause(s.ctx)
 		}
 		return err
 	})
-}
-
-// A session is a login of a browser.
-type session struct {
-	text  string                     // its secret
-	holds func(context.Context) bool // reports whether it is still valid
 }
 
 // A part is a stream as the dashboard sees it.
@@ -75,10 +69,14 @@ func (p panel) Watch(ctx context.Context, about dashboard.Subject, signal chan<-
 	if len(about.IDs) > 0 {
 		kinds = append(kinds, progressEvents)
 	}
-	return p.events.join(ctx, &subscriber{ids: setOf(about.IDs), group: about.Group, owner: about.Owner, kinds: setOf(kinds), signal: signal})
+	return p.events.join(ctx, &subscriber{
+		ids: setOf(about.IDs), group: about.Group, owner: about.Owner,
+		kinds: setOf(kinds), signal: signal,
+	})
 }
 
-// ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to check.
+// ServeAPI serves a call of the API by a user of the dashboard. It has passed the gate, and only its right is left to
+// check.
 func (p panel) ServeAPI(w http.ResponseWriter, r *http.Request) { p.mux.ServeHTTP(w, r) }
 
 // OpenSweep opens the tasks of a sweep as the API does. If the browser goes away meanwhile, it goes on.

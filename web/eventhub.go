@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// An eventHub reads what happens in the namespace, and passes it on to all clients. It asks Redis as often for a thousand clients as for one, and never
-// without clients.
+// An eventHub reads what happens in the namespace, and passes it on to all clients. It asks Redis as often for a
+// thousand clients as for one, and never without clients.
 type eventHub struct {
 	*api
 	pause, heartbeat time.Duration
@@ -39,7 +39,8 @@ type follow struct {
 
 func newEventHub(a *api) *eventHub {
 	return &eventHub{
-		api: a, pause: eventsPause, heartbeat: eventsHeartbeat, catching: make(chan struct{}, catchingUp), followed: pool.New(maxFollowed),
+		api: a, pause: eventsPause, heartbeat: eventsHeartbeat, catching: make(chan struct{}, catchingUp),
+		followed:    pool.New(maxFollowed),
 		subscribers: map[*subscriber]bool{}, follows: map[int64]*follow{},
 	}
 }
@@ -252,7 +253,8 @@ func (r *eventReader) publishChanges(ctx context.Context) error {
 
 // publishProgress reads the progress of some running tasks.
 func (r *eventReader) publishProgress(ctx context.Context) error {
-	page, err := r.manager.Page(ctx, manager.Query{States: []tdf.State{tdf.Running}, Order: manager.OldestFirst}, r.cursor, progressAtOnce)
+	page, err := r.manager.Page(ctx, manager.Query{States: []tdf.State{tdf.Running}, Order: manager.OldestFirst},
+		r.cursor, progressAtOnce)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,10 @@ const (
 
 // addEvents adds the route of events.
 func (a *api) addEvents() {
-	add(a, route{http.MethodGet, "/events", "stream-events", "Stream state changes, progress and output of tasks (server-sent events)", toSee, false}, a.streamEvents)
+	add(a, route{
+		http.MethodGet, "/events", "stream-events",
+		"Stream state changes, progress and output of tasks (server-sent events)", toSee, false,
+	}, a.streamEvents)
 	a.alsoAnswers("stream-events", eventStream)
 }
 
@@ -76,7 +79,10 @@ type stateData struct {
 }
 
 func stateEvent(c *admin.Change, position string) *event {
-	return newEvent(stateEvents, c.ID, c.Group, c.Owner, position, stateData{c.ID, c.State, c.Outcome, c.Round, c.Program, c.Group, c.Time})
+	return newEvent(stateEvents, c.ID, c.Group, c.Owner, position, stateData{
+		c.ID, c.State, c.Outcome, c.Round,
+		c.Program, c.Group, c.Time,
+	})
 }
 
 // progressData are the data of an event about the progress of a running task.
@@ -122,7 +128,8 @@ type subscriber struct {
 	queue chan *event
 	cut   chan struct{} // closed when the queue was full
 
-	signal chan<- struct{} // instead of queue and cut, for a client that only needs to know that something has happened; or nil
+	// instead of queue and cut, for a client that only needs to know that something has happened; or nil
+	signal chan<- struct{}
 }
 
 // wants reports whether the client gets an event.
@@ -150,7 +157,8 @@ func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscr
 		in.Types = []string{stateEvents, progressEvents}
 	}
 	s := &subscriber{
-		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), who: c.token.Holder(), kinds: setOf(in.Types), queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
+		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), who: c.token.Holder(), kinds: setOf(in.Types),
+		queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
 	}
 	if in.Group != "" {
 		if err := checkGroup(c, in.Group); err != nil {
@@ -221,7 +229,8 @@ func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
 		case e := <-s.queue:
 			err = to.send(s.queue, string(e.frame))
 		case <-beat.C:
-			at := a.events.at() // before the look at the queue: all events up to this position are in the queue, or were sent
+			// before the look at the queue: all events up to this position are in the queue, or were sent
+			at := a.events.at()
 			if len(s.queue) == 0 {
 				err = to.send(nil, "id: "+at+"\n\n")
 			}
@@ -248,7 +257,8 @@ func (s *stream) send(queue chan *event, text string) error {
 	return err
 }
 
-// catchUp sends the changes that a client has missed since its last event. The client has joined the hub before, so nothing is missing in between.
+// catchUp sends the changes that a client has missed since its last event. The client has joined the hub before, so
+// nothing is missing in between.
 func (a *api) catchUp(to *stream, s *subscriber, since tdf.Time) error {
 	ctx, cancel := context.WithTimeout(to.ctx, 10*a.Timeout)
 	defer cancel()

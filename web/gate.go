@@ -35,12 +35,13 @@ type call struct {
 	status int // 0 before the answer
 	bytes  int64
 
-	session *session // of a stream of the dashboard; nil for a call with a token
+	session *dashboard.Session // of a request of the dashboard; nil for a call with a token
 
 	undo func() // takes back what the call has done, if the client cannot get the answer; or nil
 
-	// later answers a call that must wait. It runs when the route's function has returned, and what that function answers is dropped: the functions
-	// around a route would otherwise keep 8 KB of stack for each of thousands of calls that wait.
+	// later answers a call that must wait. It runs when the route's function has returned, and what that function
+	// answers is dropped: the functions around a route would otherwise keep 8 KB of stack for each of thousands of
+	// calls that wait.
 	later func()
 }
 
@@ -89,7 +90,8 @@ const (
 // maxProbes is how many calls of /readyz run at the same time, in places of their own.
 const maxProbes = 100
 
-// A clientBody is the body of a call. The client must send it before a deadline, which ends with the body: it would otherwise end the call.
+// A clientBody is the body of a call. The client must send it before a deadline, which ends with the body: it would
+// otherwise end the call.
 type clientBody struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -102,7 +104,8 @@ func newClientBody(w http.ResponseWriter, r *http.Request) *clientBody {
 	return b
 }
 
-// mustEndIn sets the deadline for what is left of the body. The rest of a body that nobody reads delays the answer of HTTP/1.1, so it gets lingerTime.
+// mustEndIn sets the deadline for what is left of the body. The rest of a body that nobody reads delays the answer of
+// HTTP/1.1, so it gets lingerTime.
 func (b *clientBody) mustEndIn(d time.Duration) {
 	if !b.free {
 		_ = b.control.SetReadDeadline(time.Now().Add(d)) // an error means that there is no connection, as in tests
@@ -125,7 +128,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header(), c.id)
 	preflight := a.allowOrigin(w.Header(), r)
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
-		w.Header().Set("Connection", "close") // the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
+		// the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
+		w.Header().Set("Connection", "close")
 	}
 	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
 	r.Body = c.body
@@ -135,9 +139,11 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			a.fault(c, fault)
 		}
 		a.Log.Info("call", "method", short(r.Method), "path", short(r.URL.Path), "status", c.status, "bytes", c.bytes,
-			"seconds", time.Since(begun).Seconds(), "token", c.token.Name, "address", r.RemoteAddr, "correlation_id", c.id)
+			"seconds", time.Since(begun).Seconds(), "token", c.token.Name, "address", r.RemoteAddr, "correlation_id",
+			c.id)
 	}()
-	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime)) // an error means that there is no connection, as in tests
+	// an error means that there is no connection, as in tests
+	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime))
 	if err := a.check(r); err != nil {
 		a.problemOf(r.Context(), err).write(c)
 		return
@@ -155,8 +161,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.admit(c, r)
 }
 
-// enter takes a place for a call. The calls by which others see whether the process works need none of the places that clients can fill, and a client
-// without a token sends its body before it gets a place.
+// enter takes a place for a call. The calls by which others see whether the process works need none of the places that
+// clients can fill, and a client without a token sends its body before it gets a place.
 func (a *api) enter(c *call, r *http.Request) (err error) {
 	places := a.places
 	switch r.URL.Path {
@@ -242,8 +248,9 @@ func (a *api) actAs(c *call, t access.Token) error {
 	return a.enterAs(c)
 }
 
-// tokenOf returns the token that the header Authorization has. Without this header, it returns the token whose name is the common name in the client's
-// certificate. The server has checked that certificate (docs/http.md, "Certificates of clients").
+// tokenOf returns the token that the header Authorization has. Without this header, it returns the token whose name is
+// the common name in the client's certificate. The server has checked that certificate (docs/http.md, "Certificates of
+// clients").
 func (a *api) tokenOf(ctx context.Context, r *http.Request) (access.Token, error) {
 	given := r.Header.Values("Authorization")
 	if len(given) == 0 && r.TLS != nil && len(r.TLS.VerifiedChains) > 0 {
@@ -257,7 +264,8 @@ func (a *api) tokenOf(ctx context.Context, r *http.Request) (access.Token, error
 	return access.Token{}, refuse(unauthorized, kindOf(unauthorized).Text)
 }
 
-// managerOf returns the manager that writes the name of a holder of a token into the logs of tasks. The calls of a holder share it, because it joins what they send.
+// managerOf returns the manager that writes the name of a holder of a token into the logs of tasks. The calls of a
+// holder share it, because it joins what they send.
 func (a *api) managerOf(holder string) *manager.Manager {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -297,7 +305,8 @@ func (a *api) check(r *http.Request) error {
 	return nil
 }
 
-// hasHost reports whether the header Host names this server. A web page that has rebound its own name to the server's address cannot send such a header.
+// hasHost reports whether the header Host names this server. A web page that has rebound its own name to the server's
+// address cannot send such a header.
 func (a *api) hasHost(host string) bool {
 	name := host
 	if h, _, err := net.SplitHostPort(host); err == nil {
@@ -328,7 +337,8 @@ func correlationID(r *http.Request) string {
 	return rand.Text()
 }
 
-// setHeaders sets the headers of every answer. No browser shows an answer as a page with scripts, keeps it, or lets another page read it.
+// setHeaders sets the headers of every answer. No browser shows an answer as a page with scripts, keeps it, or lets
+// another page read it.
 func setHeaders(h http.Header, id string) {
 	h.Set("X-Correlation-Id", id)
 	h.Set("X-Content-Type-Options", "nosniff")

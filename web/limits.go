@@ -25,7 +25,10 @@ const (
 )
 
 func newLimiter(perSecond int) *limiter {
-	return &limiter{gap: time.Second / time.Duration(max(1, perSecond)), burst: 2 * time.Second, free: map[string]time.Time{}}
+	return &limiter{
+		gap: time.Second / time.Duration(max(1, perSecond)), burst: 2 * time.Second,
+		free: map[string]time.Time{},
+	}
 }
 
 // take counts a call. If there were too many, it returns how long the client must wait.
@@ -46,8 +49,8 @@ func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
 	return 0
 }
 
-// forget removes the keys whose calls no longer count. If there are still too many keys, it removes all of them, because a large map would cost more
-// than it protects.
+// forget removes the keys whose calls no longer count. If there are still too many keys, it removes all of them,
+// because a large map would cost more than it protects.
 func (l *limiter) forget(now time.Time) {
 	maps.DeleteFunc(l.free, func(_ string, free time.Time) bool { return free.Before(now) })
 	if len(l.free) >= mostKeys {
@@ -55,7 +58,8 @@ func (l *limiter) forget(now time.Time) {
 	}
 }
 
-// AddressOf returns the key of a client's address. The addresses of one IPv6 network share a key, because one client may have all of them.
+// AddressOf returns the key of a client's address. The addresses of one IPv6 network share a key, because one client
+// may have all of them.
 func AddressOf(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -29,11 +29,17 @@ const (
 // addLines adds the route that opens tasks line by line.
 func (a *api) addLines() {
 	const path = "/tasks/stream"
-	add(a, route{http.MethodPost, path, "open-stream", "Open any number of tasks, from JSON Lines that may still grow", toOpen, false}, a.openLines)
+	add(a, route{
+		http.MethodPost, path, "open-stream", "Open any number of tasks, from JSON Lines that may still grow",
+		toOpen, false,
+	}, a.openLines)
 	a.alsoAnswers("open-stream", jsonLines)
 	o := a.huma.OpenAPI().Paths[base+path].Post
 	o.Metadata = map[string]any{readsItself: true}
-	o.RequestBody = &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{jsonLines: {Schema: &huma.Schema{Type: huma.TypeString}}}}
+	o.RequestBody = &huma.RequestBody{
+		Required: true,
+		Content:  map[string]*huma.MediaType{jsonLines: {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}
 }
 
 type linesInput struct {
@@ -72,7 +78,8 @@ func (a *api) openLines(_ context.Context, c *call, in *linesInput) (*streamed, 
 	c.body.free = true             // each line has its own deadline
 	_ = control.EnableFullDuplex() // an error means HTTP/2, which is always so, or a test
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
-		o := &lineOpener{api: a, stream: s, key: in.Key, control: control, in: bufio.NewReaderSize(c.request.Body, linesBytes)}
+		o := &lineOpener{api: a, stream: s, key: in.Key, control: control, in: bufio.NewReaderSize(c.request.Body,
+			linesBytes)}
 		err := o.openAll()
 		if err != nil {
 			o.done.Error = a.problemOf(c.request.Context(), bodyOrOther(err))
@@ -96,11 +103,12 @@ func bodyOrOther(err error) error {
 // A bodyError is an error of reading a body.
 type bodyError struct{ error }
 
-// openAll opens the tasks of all lines. It opens what has arrived before it waits for more, unless the call may be repeated: then each step must have the
-// same lines as in the first call.
+// openAll opens the tasks of all lines. It opens what has arrived before it waits for more, unless the call may be
+// repeated: then each step must have the same lines as in the first call.
 func (o *lineOpener) openAll() error {
 	for {
-		_ = o.control.SetReadDeadline(time.Now().Add(lineTime)) // an error means that there is no connection, as in tests
+		// an error means that there is no connection, as in tests
+		_ = o.control.SetReadDeadline(time.Now().Add(lineTime))
 		line, err := o.in.ReadSlice('\n')
 		if len(line) > 0 || err == nil {
 			o.done.Line++
@@ -109,7 +117,8 @@ func (o *lineOpener) openAll() error {
 		case err == bufio.ErrBufferFull:
 			return o.openThen(refuse(tooLarge, fmt.Sprintf("line %d has more than %d bytes", o.done.Line, linesBytes)))
 		case err != nil && err != io.EOF:
-			o.stream.ctx = context.WithoutCancel(o.ctx) // ended because of the same error, but the client may still read
+			// ended because of the same error, but the client may still read
+			o.stream.ctx = context.WithoutCancel(o.ctx)
 			return o.openThen(&bodyError{err})
 		}
 		if wrong := o.add(line); wrong != nil {
@@ -186,7 +195,8 @@ func invalid(err error) error {
 	return err
 }
 
-var errPlaces = tdf.NewError(tdf.CodeInvalid, "places are not possible, because lines are opened step by step; name tasks by their ids")
+var errPlaces = tdf.NewError(tdf.CodeInvalid,
+	"places are not possible, because lines are opened step by step; name tasks by their ids")
 
 func hasPlaces(d *manager.Dependencies) bool { return d != nil && len(d.Places) > 0 }
 
@@ -198,7 +208,8 @@ func (o *lineOpener) open() error {
 	if err := o.api.claim(o.ctx, o.call, o.batch); err != nil {
 		return err
 	}
-	for wait := o.perToken.take(o.token.Holder(), o.clock()); wait > 0; wait = o.perToken.take(o.token.Holder(), o.clock()) {
+	for wait := o.perToken.take(o.token.Holder(), o.clock()); wait > 0; wait = o.perToken.take(o.token.Holder(),
+		o.clock()) {
 		if !conn.Sleep(o.ctx, wait) {
 			return context.Cause(o.ctx)
 		}
@@ -219,7 +230,7 @@ func (o *lineOpener) openStep(ctx context.Context) ([]*manager.Task, error) {
 	if o.key == "" {
 		return o.call.manager.Open(ctx, o.batch...)
 	}
-	return o.call.manager.OpenOnce(ctx, o.token.Name+" "+strconv.Itoa(o.steps)+" "+o.key, o.batch...)
+	return o.call.manager.OpenOnce(ctx, o.onceKey(strconv.Itoa(o.steps)+" "+o.key), o.batch...)
 }
 
 // answer writes a line of the answer.

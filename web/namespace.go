@@ -14,24 +14,60 @@ import (
 
 // addNamespace adds the routes about everything but single tasks.
 func (a *api) addNamespace() {
-	add(a, route{http.MethodGet, "/stats", "get-stats", "Read the metrics of the namespace, with its queues", toInspect, false}, a.getStats)
-	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false}, listOf(a.admin.Diagnose))
+	add(a, route{
+		http.MethodGet, "/stats", "get-stats", "Read the metrics of the namespace, with its queues", toInspect,
+		false,
+	}, a.getStats)
+	add(a, route{http.MethodGet, "/doctor", "diagnose", "Diagnose problems", toInspect, false},
+		listOf(a.admin.Diagnose))
 	add(a, route{http.MethodGet, "/failures", "list-failures", "Group failed rounds", toInspect, false}, a.listFailures)
-	add(a, route{http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish", toInspect, false}, a.explain)
-	add(a, route{http.MethodGet, "/groups", "list-groups", "List the campaigns that have tasks", toSee, false}, a.listGroups)
-	add(a, route{http.MethodGet, "/groups/{name}", "get-group", "Count the tasks of a campaign, and read whether it is closed", toSee, false}, a.getGroup)
-	add(a, route{http.MethodPost, "/groups/{name}/close", "close-group", "Close a campaign: no task can be opened in it", toOpen, false}, changeGroup((*manager.Manager).CloseGroup))
-	add(a, route{http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen, false}, changeGroup((*manager.Manager).ExtendGroup))
-	add(a, route{http.MethodGet, "/workers", "list-workers", "List the workers", toInspect, false}, listOf(a.admin.Workers))
-	add(a, route{http.MethodPost, "/workers/{name}/drain", "drain-worker", "Stop a worker from claiming tasks", toOperate, false}, changeWorker((*admin.Admin).Drain))
-	add(a, route{http.MethodPost, "/workers/{name}/resume", "resume-worker", "Let a drained worker claim tasks again", toOperate, false}, changeWorker((*admin.Admin).Resume))
-	add(a, route{http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect, false}, a.listLimits)
-	add(a, route{http.MethodPut, "/limits/{key}", "set-limit", "Limit how many tasks of a key run at once, and how often one starts", toOperate, false}, a.setLimit)
-	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false}, a.removeLimit)
-	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their tasks by state, and whether they are paused", toInspect, false}, listOf(a.admin.Queues))
+	add(a, route{
+		http.MethodGet, "/tasks/{id}/explain", "explain-task", "Explain why a task does not run or finish",
+		toInspect, false,
+	}, a.explain)
+	add(a, route{http.MethodGet, "/groups", "list-groups", "List the campaigns that have tasks", toSee, false},
+		a.listGroups)
+	add(a, route{
+		http.MethodGet, "/groups/{name}", "get-group",
+		"Count the tasks of a campaign, and read whether it is closed", toSee, false,
+	}, a.getGroup)
+	add(a, route{
+		http.MethodPost, "/groups/{name}/close", "close-group",
+		"Close a campaign: no task can be opened in it", toOpen, false,
+	}, changeGroup((*manager.Manager).CloseGroup))
+	add(a, route{
+		http.MethodPost, "/groups/{name}/extend", "extend-group", "Open a closed campaign again", toOpen,
+		false,
+	}, changeGroup((*manager.Manager).ExtendGroup))
+	add(a, route{http.MethodGet, "/workers", "list-workers", "List the workers", toInspect, false},
+		listOf(a.admin.Workers))
+	add(a, route{
+		http.MethodPost, "/workers/{name}/drain", "drain-worker", "Stop a worker from claiming tasks",
+		toOperate, false,
+	}, changeWorker((*admin.Admin).Drain))
+	add(a, route{
+		http.MethodPost, "/workers/{name}/resume", "resume-worker", "Let a drained worker claim tasks again",
+		toOperate, false,
+	}, changeWorker((*admin.Admin).Resume))
+	add(a, route{
+		http.MethodGet, "/limits", "list-limits", "List the limits of keys, and how they are used", toInspect,
+		false,
+	}, a.listLimits)
+	add(a, route{
+		http.MethodPut, "/limits/{key}", "set-limit",
+		"Limit how many tasks of a key run at once, and how often one starts", toOperate, false,
+	}, a.setLimit)
+	add(a, route{http.MethodDelete, "/limits/{key}", "remove-limit", "Remove the limit of a key", toOperate, false},
+		a.removeLimit)
+	add(a, route{http.MethodGet, "/queues", "list-queues", "List the queues with their tasks by state, and whether " +
+		"they are paused", toInspect, false}, listOf(a.admin.Queues))
 	add(a, route{http.MethodGet, "/pauses", "list-pauses", "List what is paused", toInspect, false}, a.listPauses)
-	add(a, route{http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate, false}, changePause((*manager.Manager).Pause))
-	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false}, changePause((*manager.Manager).Resume))
+	add(a, route{
+		http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate,
+		false,
+	}, changePause((*manager.Manager).Pause))
+	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false},
+		changePause((*manager.Manager).Resume))
 }
 
 // An out is an answer whose body is a value of package admin, or a list of them.
@@ -43,7 +79,8 @@ func (a *api) getStats(ctx context.Context, _ *call, _ *none) (*out[view[admin.S
 }
 
 // listOf returns the function of a route whose answer is a list of package admin.
-func listOf[T any](read func(context.Context) ([]T, error)) func(context.Context, *call, *none) (*out[[]view[T]], error) {
+func listOf[T any](read func(context.Context) ([]T, error)) func(context.Context, *call, *none) (*out[[]view[T]],
+	error) {
 	return func(ctx context.Context, _ *call, _ *none) (*out[[]view[T]], error) {
 		all, err := read(ctx)
 		return &out[[]view[T]]{viewsOf(all)}, err
@@ -137,7 +174,8 @@ func (a *api) listGroups(ctx context.Context, c *call, in *groupsInput) (*out[gr
 	return &out[groups]{list}, err
 }
 
-func changeGroup(change func(*manager.Manager, context.Context, string) error) func(context.Context, *call, *groupInput) (*none, error) {
+func changeGroup(change func(*manager.Manager, context.Context, string) error) func(context.Context, *call,
+	*groupInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *groupInput) (*none, error) {
 		if err := checkGroup(c, in.Name); err != nil {
 			return nil, err
@@ -158,7 +196,8 @@ type workerInput struct {
 	Name string `path:"name" maxLength:"200" doc:"the name of the worker"`
 }
 
-func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *call, *workerInput) (*none, error) {
+func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *call,
+	*workerInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *workerInput) (*none, error) {
 		return nil, change(admin.New(c.manager), ctx, in.Name)
 	}
@@ -250,12 +289,17 @@ func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused],
 	all, err := c.manager.Paused(ctx)
 	pauses := make([]paused, len(all))
 	for i, p := range all {
-		pauses[i] = paused{pausable{Queue: p.Queue, Group: p.Group, Namespace: p.Pausable == tdf.Pausable{}}, p.By, p.Since}
+		pauses[i] = paused{
+			pausable{Queue: p.Queue, Group: p.Group, Namespace: p.Pausable == tdf.Pausable{}},
+			p.By,
+			p.Since,
+		}
 	}
 	return &out[[]paused]{pauses}, err
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *call, *pauseInput) (*none, error) {
+func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *call,
+	*pauseInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *pauseInput) (*none, error) {
 		what, err := in.Body.value()
 		if err != nil {

@@ -25,10 +25,16 @@ func (a *api) config() huma.Config {
 	return huma.Config{
 		OpenAPI: &huma.OpenAPI{
 			OpenAPI: "3.1.0",
-			Info:    &huma.Info{Title: "TDF", Version: a.Version, Description: "Open, watch and steer the tasks of a namespace. docs/http.md explains the API."},
+			Info: &huma.Info{
+				Title: "TDF", Version: a.Version,
+				Description: "Open, watch and steer the tasks of a namespace. docs/http.md explains the API.",
+			},
 			Components: &huma.Components{
-				Schemas:         huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
-				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "a token from tdf token add"}},
+				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {
+					Type: "http", Scheme: "bearer",
+					Description: "a token from tdf token add",
+				}},
 			},
 		},
 		Formats: map[string]huma.Format{
@@ -59,7 +65,9 @@ func readJSON(data []byte, v any) error {
 
 // readLines reads a value on each line, as a list.
 func readLines(data []byte, v any) error {
-	lines := slices.DeleteFunc(bytes.Split(data, []byte("\n")), func(line []byte) bool { return len(bytes.TrimSpace(line)) == 0 })
+	lines := slices.DeleteFunc(bytes.Split(data, []byte("\n")), func(line []byte) bool {
+		return len(bytes.TrimSpace(line)) == 0
+	})
 	return readJSON(slices.Concat([]byte("["), bytes.Join(lines, []byte(",")), []byte("]")), v)
 }
 
@@ -80,7 +88,8 @@ func (a *api) addPages() {
 
 const htmlType = "text/html; charset=utf-8"
 
-// page serves a document that always stays the same. It is made for the first call, because most processes never serve it.
+// page serves a document that always stays the same. It is made for the first call, because most processes never serve
+// it.
 func (a *api) page(path, kind string, make func() ([]byte, error)) {
 	content := sync.OnceValue(func() []byte {
 		made, err := make()
@@ -140,18 +149,20 @@ const style = `body{font:16px/1.5 sans-serif;max-width:60rem;margin:2rem auto;pa
 // contentPolicy lets a browser use the style of the pages, and nothing else.
 var contentPolicy = sync.OnceValue(func() string {
 	digest := sha256.Sum256([]byte(style))
-	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+	return "default-src 'none'; style-src 'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) +
+		"'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 })
 
 const errorsPage = `<!doctype html><html lang="en"><title>Errors of the TDF API</title><style>` + style + `</style>
-<h1>Errors</h1><p>An answer with one of these status codes has the type application/problem+json (RFC 9457). Its member <code>type</code> links to this page.</p>
+<h1>Errors</h1><p>An answer with one of these status codes has the type application/problem+json (RFC 9457).
+Its member <code>type</code> links to this page.</p>
 <dl>{{range .}}<dt id="{{.Code}}">{{.Status}} {{.Title}} <code>{{.Code}}</code></dt><dd>{{.Text}}</dd>
 {{end}}</dl></html>
 `
 
 const docsPage = `<!doctype html><html lang="en"><title>TDF API</title><style>` + style + `</style>
-<h1>TDF API</h1><p>Every call below /api needs a token, in the header <code>Authorization: Bearer TOKEN</code>. Schema: <a href="/openapi.json">/openapi.json</a>,
-<a href="/openapi.yaml">/openapi.yaml</a>. <a href="/errors">Errors</a></p>
+<h1>TDF API</h1><p>Every call below /api needs a token, in the header <code>Authorization: Bearer TOKEN</code>. Schema:
+<a href="/openapi.json">/openapi.json</a>, <a href="/openapi.yaml">/openapi.yaml</a>. <a href="/errors">Errors</a></p>
 {{range .}}<h2 id="{{.OperationID}}"><code>{{.Method}} {{.Path}}</code></h2><p>{{.Summary}}. {{.Description}}</p>
 {{if .Parameters}}<ul>{{range .Parameters}}<li><code>{{.Name}}</code> ({{.In}}) {{.Description}}</li>{{end}}</ul>{{end}}
 {{end}}</html>
@@ -161,7 +172,10 @@ const docsPage = `<!doctype html><html lang="en"><title>TDF API</title><style>` 
 func (a *api) operations() (all []*huma.Operation) {
 	for _, r := range a.routes {
 		item := a.huma.OpenAPI().Paths[base+r.path]
-		all = append(all, map[string]*huma.Operation{http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put, http.MethodDelete: item.Delete}[r.method])
+		all = append(all, map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPost: item.Post,
+			http.MethodPut: item.Put, http.MethodDelete: item.Delete,
+		}[r.method])
 	}
 	return all
 }

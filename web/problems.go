@@ -38,28 +38,78 @@ const (
 )
 
 var kinds = []kind{
-	{Code: malformed, Status: 400, Title: "Malformed call", Text: "The call is no valid HTTP, or its body ends too early."},
-	{Code: unauthorized, Status: 401, Title: "No valid token", Text: "The call has no token, or its token is unknown, revoked or expired. Send the header Authorization: Bearer TOKEN."},
-	{Code: string(tdf.CodeForbidden), Status: 403, Title: "Not allowed", Text: "The role of the token does not allow this."},
+	{
+		Code: malformed, Status: 400, Title: "Malformed call",
+		Text: "The call is no valid HTTP, or its body ends too early.",
+	},
+	{Code: unauthorized, Status: 401, Title: "No valid token", Text: "The call has no token, or its token is " +
+		"unknown, revoked or expired. Send the header Authorization: Bearer TOKEN."},
+	{
+		Code: string(tdf.CodeForbidden), Status: 403, Title: "Not allowed",
+		Text: "The role of the token does not allow this.",
+	},
 	{Code: otherOrigin, Status: 403, Title: "Another origin", Text: "A web page of another origin has made the call."},
-	{Code: string(tdf.CodeNotFound), Status: 404, Title: "Not found", Text: "The object or the path does not exist, or the token may not see it."},
-	{Code: noMethod, Status: 405, Title: "Method not allowed", Text: "The path exists, but not with this method. The header Allow lists the methods."},
+	{
+		Code: string(tdf.CodeNotFound), Status: 404, Title: "Not found",
+		Text: "The object or the path does not exist, or the token may not see it.",
+	},
+	{
+		Code: noMethod, Status: 405, Title: "Method not allowed",
+		Text: "The path exists, but not with this method. The header Allow lists the methods.",
+	},
 	{Code: tooSlow, Status: 408, Title: "Too slow", Text: "The body of the call took too long."},
-	{Code: string(tdf.CodeConflict), Status: 409, Title: "Conflict", Text: "The present state of the object forbids the action."},
+	{
+		Code: string(tdf.CodeConflict), Status: 409, Title: "Conflict",
+		Text: "The present state of the object forbids the action.",
+	},
 	{Code: string(tdf.CodeTaken), Status: 409, Title: "Taken", Text: "Another object has the name, the id or the key."},
-	{Code: string(tdf.CodeExpired), Status: 410, Title: "Gone", Text: "The object existed, and was removed because it was old."},
-	{Code: precondition, Status: 412, Title: "The task has changed", Text: "A task has not the version that the call names, in If-Match or in its body. Read it again."},
+	{
+		Code: string(tdf.CodeExpired), Status: 410, Title: "Gone",
+		Text: "The object existed, and was removed because it was old.",
+	},
+	{
+		Code: precondition, Status: 412, Title: "The task has changed",
+		Text: "A task has not the version that the call names, in If-Match or in its body. Read it again.",
+	},
 	{Code: tooLarge, Status: 413, Title: "Too large", Text: "The body is too large, or has too many elements."},
 	{Code: notRead, Status: 415, Title: "Unsupported type", Text: "The route reads no body of this Content-Type."},
-	{Code: misdirected, Status: 421, Title: "Another host", Text: "The header Host names a host that this server does not have. The configuration lists its names."},
-	{Code: string(tdf.CodeInvalid), Status: 422, Title: "Invalid", Text: "The call is wrong, whatever the namespace contains. Nothing was done."},
-	{Code: tooMany, Status: 429, Title: "Too many calls", Text: "The token or the address has made too many calls. The header Retry-After says how long to wait."},
-	{Code: string(tdf.CodeFailed), Status: 500, Title: "Internal error", Text: "The log of the server has the error, with the correlation id of the call.", hidden: true},
-	{Code: string(tdf.CodeDamaged), Status: 500, Title: "Damaged data", Text: "Data in Redis are not as TDF writes them. The log of the server says more.", hidden: true},
-	{Code: string(tdf.CodeRefused), Status: 503, Title: "Redis refuses", Text: "Redis refuses the server, for example because its password is wrong. The log of the server says more.", hidden: true},
-	{Code: string(tdf.CodeUnavailable), Status: 503, Title: "Unavailable", Text: "Redis does not answer, or the server is busy. The same call may succeed later.", hidden: true},
-	{Code: string(tdf.CodeCancelled), Status: 503, Title: "Cancelled", Text: "The client has gone, or the server stops.", hidden: true},
-	{Code: string(tdf.CodeFull), Status: 507, Title: "Full", Text: "There is no space for more. Remove something, or raise the limit."},
+	{
+		Code: misdirected, Status: 421, Title: "Another host",
+		Text: "The header Host names a host that this server does not have. The configuration lists its names.",
+	},
+	{
+		Code: string(tdf.CodeInvalid), Status: 422, Title: "Invalid",
+		Text: "The call is wrong, whatever the namespace contains. Nothing was done.",
+	},
+	{
+		Code: tooMany, Status: 429, Title: "Too many calls",
+		Text: "The token or the address has made too many calls. The header Retry-After says how long to wait.",
+	},
+	{
+		Code: string(tdf.CodeFailed), Status: 500, Title: "Internal error",
+		Text: "The log of the server has the error, with the correlation id of the call.", hidden: true,
+	},
+	{
+		Code: string(tdf.CodeDamaged), Status: 500, Title: "Damaged data",
+		Text: "Data in Redis are not as TDF writes them. The log of the server says more.", hidden: true,
+	},
+	{
+		Code: string(tdf.CodeRefused), Status: 503, Title: "Redis refuses",
+		Text:   "Redis refuses the server, for example because its password is wrong. The log of the server says more.",
+		hidden: true,
+	},
+	{
+		Code: string(tdf.CodeUnavailable), Status: 503, Title: "Unavailable",
+		Text: "Redis does not answer, or the server is busy. The same call may succeed later.", hidden: true,
+	},
+	{
+		Code: string(tdf.CodeCancelled), Status: 503, Title: "Cancelled",
+		Text: "The client has gone, or the server stops.", hidden: true,
+	},
+	{
+		Code: string(tdf.CodeFull), Status: 507, Title: "Full",
+		Text: "There is no space for more. Remove something, or raise the limit.",
+	},
 }
 
 func kindOf(code string) kind {

@@ -15,11 +15,24 @@ import (
 // addPrograms adds the routes about stored programs.
 func (a *api) addPrograms() {
 	archives := []string{"application/octet-stream", "application/x-tar", "application/gzip", "application/zstd"}
-	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false}, a.listPrograms)
-	addReading(a, route{http.MethodPost, "/programs", "store-program", "Store a program: a tar, plain or compressed with gzip or zstd", toOpen, true}, archives, a.storeProgram)
-	add(a, route{http.MethodPost, "/programs/{sha256}/pin", "pin-program", "Keep a program, even if no task names it", toOperate, false}, changeProgram(program.Pin))
-	add(a, route{http.MethodPost, "/programs/{sha256}/unpin", "unpin-program", "End the effect of a pin", toOperate, false}, changeProgram(program.Unpin))
-	add(a, route{http.MethodDelete, "/programs/{sha256}", "remove-program", "Remove a program that no unfinished task needs", toOperate, true}, changeProgram(program.Remove))
+	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false},
+		a.listPrograms)
+	addReading(a, route{
+		http.MethodPost, "/programs", "store-program",
+		"Store a program: a tar, plain or compressed with gzip or zstd", toOpen, true,
+	}, archives, a.storeProgram)
+	add(a, route{
+		http.MethodPost, "/programs/{sha256}/pin", "pin-program", "Keep a program, even if no task names it",
+		toOperate, false,
+	}, changeProgram(program.Pin))
+	add(a, route{
+		http.MethodPost, "/programs/{sha256}/unpin", "unpin-program", "End the effect of a pin", toOperate,
+		false,
+	}, changeProgram(program.Unpin))
+	add(a, route{
+		http.MethodDelete, "/programs/{sha256}", "remove-program",
+		"Remove a program that no unfinished task needs", toOperate, true,
+	}, changeProgram(program.Remove))
 }
 
 // storedProgram is a program that Redis stores.
@@ -68,7 +81,8 @@ type programInput struct {
 	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"the SHA-256 of the archive; the source of the program ends with it"`
 }
 
-func changeProgram(change func(context.Context, *manager.Manager, ...string) error) func(context.Context, *call, *programInput) (*none, error) {
+func changeProgram(change func(context.Context, *manager.Manager, ...string) error) func(context.Context, *call,
+	*programInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *programInput) (*none, error) {
 		stored, err := program.List(ctx, c.manager)
 		if err == nil && !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {

@@ -15,7 +15,10 @@ const csvType = "text/csv"
 
 // addResults adds the routes about results.
 func (a *api) addResults() {
-	add(a, route{http.MethodGet, "/results", "get-results", "Read the results of tasks as CSV or JSON Lines", toSee, false}, a.getResults)
+	add(a, route{
+		http.MethodGet, "/results", "get-results", "Read the results of tasks as CSV or JSON Lines", toSee,
+		false,
+	}, a.getResults)
 	a.alsoAnswers("get-results", csvType, jsonLines)
 }
 

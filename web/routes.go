@@ -85,7 +85,9 @@ func addWaiting[I, O any](a *api, r route, wait time.Duration, do func(context.C
 	addLong(a, r, jsonKinds, a.Timeout, wait+10*a.Timeout, do)
 }
 
-func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Duration, do func(context.Context, *call, *I) (*O, error)) {
+func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Duration, do func(context.Context, *call,
+	*I) (*O, error),
+) {
 	a.routes = append(a.routes, r)
 	_, limit := a.bounds(r.bulk)
 	huma.Register(a.huma, huma.Operation{
@@ -110,7 +112,8 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 // readsItself marks a route that reads its body line by line.
 const readsItself = "reads itself"
 
-// statusOf returns the status of the answers of a type, or 0 for the usual one: 200, or 204 for an answer without a body.
+// statusOf returns the status of the answers of a type, or 0 for the usual one: 200, or 204 for an answer without a
+// body.
 func statusOf[O any]() int {
 	if of, ok := any(new(O)).(interface{ status() int }); ok {
 		return of.status()
@@ -141,7 +144,8 @@ func (c *call) lacks(n wire.Need) error {
 	if n.Met(c.rights()) {
 		return nil
 	}
-	return refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name, c.token.Role, n.Name))
+	return refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name,
+		c.token.Role, n.Name))
 }
 
 // readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.

@@ -14,7 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A view is a value of package manager or admin in an answer. It has the JSON of docs/tdf.md, "JSON", and the schema that describes this JSON.
+// A view is a value of package manager or admin in an answer. It has the JSON of docs/tdf.md, "JSON", and the schema
+// that describes this JSON.
 type view[T any] struct{ value T }
 
 // taskView is a task in an answer.
@@ -50,18 +51,24 @@ func (taskView) Schema(huma.Registry) *huma.Schema {
 
 // Schema describes a definition, a list of definitions, and JSON Lines.
 func (definitions) Schema(huma.Registry) *huma.Schema {
-	one := &huma.Schema{Type: huma.TypeObject, Properties: propertySchemas(func(*tdf.Property) bool { return true }), Required: []string{"program"}}
+	one := &huma.Schema{Type: huma.TypeObject, Properties: propertySchemas(func(*tdf.Property) bool {
+		return true
+	}), Required: []string{"program"}}
 	for _, name := range []string{tdf.FieldAfter, tdf.FieldAfterAny} {
 		one.Properties[name] = schemaOf(reflect.TypeFor[manager.Dependencies](), false)
 	}
-	one.Properties["fail_on"].Description += "; without it, the one of the server's [task_defaults], which is exit unless its configuration says otherwise"
+	one.Properties["fail_on"].Description += "; without it, the one of the server's [task_defaults], which is exit " +
+		"unless its configuration says otherwise"
 	one.AdditionalProperties = false
 	return &huma.Schema{OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one}}}
 }
 
 // Schema describes the properties that can change.
 func (changes) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{Type: huma.TypeObject, Properties: propertySchemas((*tdf.Property).CanChange), AdditionalProperties: false}
+	return &huma.Schema{
+		Type: huma.TypeObject, Properties: propertySchemas((*tdf.Property).CanChange),
+		AdditionalProperties: false,
+	}
 }
 
 // propertySchemas returns the schemas of properties by their names in JSON.
@@ -76,7 +83,10 @@ func propertySchemas(which func(*tdf.Property) bool) map[string]*huma.Schema {
 		s := &huma.Schema{Type: huma.TypeString, Description: p.Want}
 		switch value := p.Value(&usual); {
 		case p.Unit == tdf.UnitSpan:
-			s = &huma.Schema{Description: p.Want, OneOf: []*huma.Schema{{Type: huma.TypeNumber}, {Type: huma.TypeString, Enum: []any{"inf"}}}}
+			s = &huma.Schema{Description: p.Want, OneOf: []*huma.Schema{
+				{Type: huma.TypeNumber},
+				{Type: huma.TypeString, Enum: []any{"inf"}},
+			}}
 		case p.Unit == tdf.UnitTime || value == nil:
 		default:
 			s = schemaOf(reflect.TypeOf(value), false)

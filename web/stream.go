@@ -15,21 +15,24 @@ import (
 	"github.com/tdf-framework/tdf/internal/pool"
 )
 
-// streamWriteTime is how long the client may take to read a part of a stream, which is an answer that may go on for ever.
+// streamWriteTime is how long the client may take to read a part of a stream, which is an answer that may go on for
+// ever.
 const streamWriteTime = 30 * time.Second
 
 // checkPause is how often the token or the session of a stream is checked.
 const checkPause = 5 * time.Second
 
-// A stream is the answer to a call, written part by part. Streams have places of their own, so that they do not take the places of other calls.
+// A stream is the answer to a call, written part by part. Streams have places of their own, so that they do not take
+// the places of other calls.
 type stream struct {
 	*call
 	ctx     context.Context // ends when the client goes away, when the server stops, and when the token is revoked
 	control *http.ResponseController
 }
 
-// stream makes the answer to a call a stream, and calls write to write it. If there are too many streams, it returns an error. If write returns an error, and
-// has written something before, the connection breaks off, so that the client notices that the answer is not whole.
+// stream makes the answer to a call a stream, and calls write to write it. If there are too many streams, it returns an
+// error. If write returns an error, and has written something before, the connection breaks off, so that the client
+// notices that the answer is not whole.
 func (a *api) stream(c *call, kind string, write func(*stream) error) error {
 	release, err := a.streams.Enter(c.token.Holder())
 	if err != nil {
@@ -65,7 +68,8 @@ func (s *stream) Write(b []byte) (int, error) {
 	if err := s.ctx.Err(); err != nil {
 		return 0, context.Cause(s.ctx)
 	}
-	_ = s.control.SetWriteDeadline(time.Now().Add(streamWriteTime)) // an error means that there is no connection, as in tests
+	// an error means that there is no connection, as in tests
+	_ = s.control.SetWriteDeadline(time.Now().Add(streamWriteTime))
 	return s.call.Write(b)
 }
 
@@ -91,19 +95,21 @@ func poolProblem(err error) error {
 // Reasons why streams end.
 var (
 	errStopping = tdf.NewError(tdf.CodeUnavailable, "the server stops")
-	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token was revoked or has expired")
+	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token or the session does not hold any more")
 )
 
-// guard returns a context that ends when the client goes away, when the server stops, and when the token of the call is revoked.
+// guard returns a context that ends when the client goes away, when the server stops, and when the token of the call is
+// revoked.
 func (a *api) guard(c *call) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	stopping := context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })
-	key, holds := any(c), func(ctx context.Context) bool { return a.roster.has(ctx, a, &c.token) } // the streams of all tokens share the roster
+	// the streams of all tokens share the roster
+	key, holds := any(c), func(ctx context.Context) bool { return a.roster.has(ctx, a, &c.token) }
 	if c.session != nil {
-		key, holds = c.session.text, func(ctx context.Context) bool {
+		key, holds = c.session.Key, func(ctx context.Context) bool {
 			ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 			defer cancel()
-			return c.session.holds(ctx)
+			return c.session.Holds(ctx)
 		}
 	}
 	leave := a.checks.enter(key, a.checkPause, holds, func() { cancel(errRevoked) })
@@ -114,7 +120,8 @@ func (a *api) guard(c *call) (context.Context, func()) {
 	}
 }
 
-// stopping returns a context that ends when the server of a call begins to shut down. The server would otherwise wait for the streams.
+// stopping returns a context that ends when the server of a call begins to shut down. The server would otherwise wait
+// for the streams.
 func (a *api) stopping(r *http.Request) context.Context {
 	server, ok := r.Context().Value(http.ServerContextKey).(*http.Server)
 	if !ok {
@@ -138,7 +145,8 @@ type roster struct {
 	tokens map[string]access.Token
 }
 
-// has reports whether a token is still valid. While Redis does not answer, it returns true, because a stream then has nothing new to say.
+// has reports whether a token is still valid. While Redis does not answer, it returns true, because a stream then has
+// nothing new to say.
 func (r *roster) has(ctx context.Context, a *api, token *access.Token) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

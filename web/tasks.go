@@ -33,9 +33,12 @@ func (a *api) addTasks() {
 	add(a, route{http.MethodGet, "/tasks", "list-tasks", "List tasks", toSee, false}, a.listTasks)
 	a.alsoAnswers("list-tasks", jsonLines)
 	schema := a.huma.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[taskList](), true, "")
-	a.huma.OpenAPI().Paths[base+"/tasks"].Get.Responses["200"].Content["application/json"] = &huma.MediaType{Schema: schema}
-	add(a, route{http.MethodGet, "/tasks/{id}", "get-task", "Read a task with all of its rounds", toSee, false}, a.getTask)
-	add(a, route{http.MethodGet, "/tasks/{id}/output", "get-output", "Read what a round has printed", toSee, false}, a.getOutput)
+	get := a.huma.OpenAPI().Paths[base+"/tasks"].Get
+	get.Responses["200"].Content["application/json"] = &huma.MediaType{Schema: schema}
+	add(a, route{http.MethodGet, "/tasks/{id}", "get-task", "Read a task with all of its rounds", toSee, false},
+		a.getTask)
+	add(a, route{http.MethodGet, "/tasks/{id}/output", "get-output", "Read what a round has printed", toSee, false},
+		a.getOutput)
 }
 
 // definitions are the body of a call that opens tasks: an object, a list of objects, or JSON Lines.
@@ -45,8 +48,8 @@ func (d *definitions) UnmarshalJSON(data []byte) error {
 	return readMany(data, (*[]manager.Definition)(d))
 }
 
-// readMany reads an object, or a list of objects. It reads at most one object more than a call may have, because an object may need far more memory than its
-// text.
+// readMany reads an object, or a list of objects. It reads at most one object more than a call may have, because an
+// object may need far more memory than its text.
 func readMany[T any](data []byte, all *[]T) error {
 	if data = bytes.TrimSpace(data); len(data) > 0 && data[0] == '{' {
 		*all = make([]T, 1)
@@ -95,7 +98,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	}
 	open := c.manager.Open
 	if in.Key != "" {
-		key := c.token.Name + " " + in.Key
+		key := c.onceKey(in.Key)
 		open = func(ctx context.Context, d ...manager.Definition) ([]*manager.Task, error) {
 			return c.manager.OpenOnce(ctx, key, d...)
 		}
@@ -106,6 +109,10 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	}
 	return &openOutput{openedBy(c, tasks)}, nil
 }
+
+// onceKey returns the key of [manager.Manager.OpenOnce] for an Idempotency-Key. The keys of other tokens and routes
+// differ.
+func (c *call) onceKey(key string) string { return c.token.Name + " " + c.request.URL.Path + " " + key }
 
 // openedBy returns the answer for tasks that were opened.
 func openedBy(c *call, tasks []*manager.Task) opened {
@@ -179,7 +186,8 @@ func tasksOf(after *manager.Dependencies) []int64 {
 	return after.Tasks
 }
 
-// A Filter has the conditions of a [tdf.Query] as parameters of a path. It is exported only because the library that reads parameters needs it.
+// A Filter has the conditions of a [tdf.Query] as parameters of a path. It is exported only because the library that
+// reads parameters needs it.
 type Filter struct {
 	IDs      []int64   `query:"ids" doc:"tasks with one of these ids"`
 	States   []string  `query:"states" doc:"tasks in one of these states"`
@@ -203,8 +211,9 @@ type Filter struct {
 // query returns the query for a call. If the caller may only see its own tasks, the query selects no others.
 func (f *Filter) query(c *call) manager.Query {
 	q := manager.Query{
-		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
-		Params: f.Params, Input: f.Input, Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.By,
+		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program,
+		Worker: f.Worker, Exit: f.Exit, Params: f.Params, Input: f.Input,
+		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.By,
 	}
 	for _, s := range f.States {
 		q.States = append(q.States, tdf.State(s))
@@ -253,7 +262,8 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 	if err := a.hold(c, page.Tasks...); err != nil {
 		return nil, err
 	}
-	return &listOutput{"application/json", func(ctx huma.Context) { _ = writeList(ctx.BodyWriter(), page) }}, nil // fails only if the client has gone
+	// fails only if the client has gone
+	return &listOutput{"application/json", func(ctx huma.Context) { _ = writeList(ctx.BodyWriter(), page) }}, nil
 }
 
 // maxAnswers is how many bytes the texts of all answers may have together, while clients read them.
@@ -415,7 +425,8 @@ const missingOutput = http.TrailerPrefix + "X-Output-Incomplete"
 // followOutput writes the output of a round as it arrives.
 func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error {
 	if in.Stream != "stdout" {
-		return refuse(string(tdf.CodeInvalid), "a followed output is stdout and stderr together, so stream must be stdout")
+		return refuse(string(tdf.CodeInvalid),
+			"a followed output is stdout and stderr together, so stream must be stdout")
 	}
 	if _, err := a.summary(ctx, c, in.ID); err != nil {
 		return err

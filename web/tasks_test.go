@@ -85,6 +85,9 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	s.as(access.Operator, 422, "POST", "/api/v1/tasks", plain, "Idempotency-Key: "+strings.Repeat("k", 201))
 	s.as(access.Operator, 409, "POST", "/api/v1/tasks", "["+plain+","+plain+"]", "Idempotency-Key: k")
+	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: 0 k")
+	other := s.opening(access.Operator, plain, "Idempotency-Key: k")[0]
+	expect.Equal(t, other.IDs, []int64{4}, "the same key of another route")
 }
 
 // A submitter sees and changes only the tasks that its token has opened.

@@ -13,7 +13,10 @@ import (
 
 // addTransactions adds the route of transactions.
 func (a *api) addTransactions() {
-	add(a, route{http.MethodPost, "/transactions", "commit-transaction", "Open and change tasks, all or nothing", toOpen, true}, a.commitTransaction)
+	add(a, route{
+		http.MethodPost, "/transactions", "commit-transaction", "Open and change tasks, all or nothing",
+		toOpen, true,
+	}, a.commitTransaction)
 }
 
 type commitInput struct{ Body transaction }
@@ -42,7 +45,8 @@ type stepAction struct {
 func (a *api) commitTransaction(ctx context.Context, c *call, in *commitInput) (*out[opened], error) {
 	t := &in.Body
 	if n := len(t.Open) + len(t.Actions) + len(t.Require); n > manager.MaxStep {
-		return nil, refuse(tooLarge, fmt.Sprintf("%d tasks; at most %d are possible in one transaction", n, manager.MaxStep))
+		return nil, refuse(tooLarge, fmt.Sprintf("%d tasks; at most %d are possible in one transaction", n,
+			manager.MaxStep))
 	}
 	if err := a.claim(ctx, c, t.Open); err != nil {
 		return nil, err
@@ -76,7 +80,8 @@ func commit(ctx context.Context, x *manager.Transaction) ([]*manager.Task, error
 	return tasks, err
 }
 
-// addActionsTo adds the actions and the preconditions of a call to a transaction. It reads their tasks, and compares their versions.
+// addActionsTo adds the actions and the preconditions of a call to a transaction. It reads their tasks, and compares
+// their versions.
 func (a *api) addActionsTo(ctx context.Context, c *call, x *manager.Transaction, t *transaction) error {
 	ids := make([]int64, 0, len(t.Actions)+len(t.Require))
 	for _, s := range t.Actions {

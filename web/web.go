@@ -20,38 +20,48 @@ import (
 
 // Options configure the handler of the HTTP API. Every field may be zero.
 type Options struct {
-	// Hosts are the names under which clients may call the API, without ports. The name localhost and all IP addresses are always possible. A call with
-	// another name in its header Host is refused, so that no web page can reach the API under a name of its own.
+	// Hosts are the names under which clients may call the API, without ports. The name localhost and all IP addresses
+	// are always possible. A call with another name in its header Host is refused, so that no web page can reach the
+	// API under a name of its own.
 	Hosts []string
 
-	// Origins are the origins, such as https://lab.example.org, whose web pages may call the API (CORS). Without them, only pages of the API's own origin may.
+	// Origins are the origins, such as https://lab.example.org, whose web pages may call the API (CORS). Without them,
+	// only pages of the API's own origin may.
 	Origins []string
 
-	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults: 5,000, and 10,000.
+	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults:
+	// 5,000, and 10,000.
 	PerToken, PerAddress int
 
-	// AtOnce is how many calls the handler works on at the same time. An address and a token may have as many as they leave for others. Default: 1,000.
+	// AtOnce is how many calls the handler works on at the same time. An address and a token may have as many as they
+	// leave for others. Default: 1,000.
 	AtOnce int
 
-	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A token may have as many as
-	// it leaves for others. Default: 1,000.
+	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A
+	// token may have as many as it leaves for others. Default: 1,000.
 	Streams int
 
-	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have as many as it leaves for others. Default: 20,000.
+	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have as many as it
+	// leaves for others. Default: 20,000.
 	Waiting int
 
-	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in this time, the status is 503.
-	// Default: 5 s.
+	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in
+	// this time, the status is 503. Default: 5 s.
 	Timeout time.Duration
 
-	// Interfaces are those of other task systems, which the handler serves beside the API (docs/http.md, "Interfaces of other systems"). Default: none.
+	// Interfaces are those of other task systems, which the handler serves beside the API (docs/http.md, "Interfaces of
+	// other systems"). Default: none.
 	Interfaces []wire.Interface
 
 	// Log receives a line for each call. Default: no log.
 	Log *slog.Logger
 
-	// Users is the path of the file of the users who may log in to the dashboard with a password (docs/dashboard.md). Without it, they need tokens.
+	// Users is the path of the file of the users who may log in to the dashboard with a password (docs/dashboard.md).
+	// Without it, they need tokens.
 	Users string
+
+	// Public is the origin at which browsers reach the dashboard, such as https://tdf.example.org, if it is known.
+	Public string
 
 	// Version is the release that the OpenAPI document names.
 	Version string
@@ -91,8 +101,8 @@ type api struct {
 	servers  map[*http.Server]context.Context // end when the servers shut down
 }
 
-// New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every call below /api/ needs a token
-// (docs/tdf.md, "Tokens").
+// New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every
+// call below /api/ needs a token (docs/tdf.md, "Tokens").
 func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
 
 func newAPI(m *manager.Manager, o Options) *api {
@@ -104,10 +114,17 @@ func newAPI(m *manager.Manager, o Options) *api {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	a := &api{
-		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true}, origins: map[string]bool{},
-		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress), logins: &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}}, places: pool.New(int64(o.AtOnce)),
-		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies), answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
-		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{Answer: o.Timeout, Log: o.Log}), waiting: pool.New(int64(o.Waiting)),
+		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
+		origins:  map[string]bool{},
+		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress),
+		logins:  &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}},
+		places:  pool.New(int64(o.AtOnce)),
+		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies),
+		answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
+		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{
+			Answer: o.Timeout,
+			Log:    o.Log,
+		}), waiting: pool.New(int64(o.Waiting)),
 		servers: map[*http.Server]context.Context{},
 	}
 	a.events = newEventHub(a)

@@ -20,13 +20,32 @@ const longestWait = time.Minute
 
 // addWork adds the routes for workers (docs/http.md, "Workers").
 func (a *api) addWork() {
-	add(a, route{http.MethodPost, "/work", "register-worker", "Register a worker, and begin its session", toWork, false}, a.registerWorker)
-	add(a, route{http.MethodDelete, "/work/{session}", "sign-off-worker", "End the session of a worker", toWork, false}, a.signOff)
-	add(a, route{http.MethodPost, "/work/{session}/heartbeat", "send-heartbeat", "Say that a worker is alive", toWork, false}, a.heartbeat)
-	addWaiting(a, route{http.MethodPost, "/work/{session}/claims", "claim-tasks", "Claim tasks, and wait for them if there are none", toWork, false}, longestWait, a.claimTasks)
-	add(a, route{http.MethodPost, "/work/{session}/renewals", "renew-claims", "Renew claims, and report progress, updates and checkpoints", toWork, true}, a.renewClaims)
-	add(a, route{http.MethodPost, "/work/{session}/reports", "report-rounds", "Complete, fail or release tasks, and open the tasks that follow", toWork, true}, a.reportRounds)
-	add(a, route{http.MethodGet, "/work/{session}/after", "get-dependencies", "Read what a claimed task has waited for, as JSON Lines", toWork, true}, a.getDependencies)
+	add(a, route{
+		http.MethodPost, "/work", "register-worker", "Register a worker, and begin its session", toWork,
+		false,
+	}, a.registerWorker)
+	add(a, route{http.MethodDelete, "/work/{session}", "sign-off-worker", "End the session of a worker", toWork, false},
+		a.signOff)
+	add(a, route{
+		http.MethodPost, "/work/{session}/heartbeat", "send-heartbeat", "Say that a worker is alive", toWork,
+		false,
+	}, a.heartbeat)
+	addWaiting(a, route{
+		http.MethodPost, "/work/{session}/claims", "claim-tasks",
+		"Claim tasks, and wait for them if there are none", toWork, false,
+	}, longestWait, a.claimTasks)
+	add(a, route{
+		http.MethodPost, "/work/{session}/renewals", "renew-claims",
+		"Renew claims, and report progress, updates and checkpoints", toWork, true,
+	}, a.renewClaims)
+	add(a, route{
+		http.MethodPost, "/work/{session}/reports", "report-rounds",
+		"Complete, fail or release tasks, and open the tasks that follow", toWork, true,
+	}, a.reportRounds)
+	add(a, route{
+		http.MethodGet, "/work/{session}/after", "get-dependencies",
+		"Read what a claimed task has waited for, as JSON Lines", toWork, true,
+	}, a.getDependencies)
 }
 
 // oneOrMany is a body with one object, a list of objects, or JSON Lines.
@@ -115,7 +134,8 @@ func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
 	defer context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })()
 	err := claim.Wait(ctx, a.waitingOf(c))
 	c.undo = claim.Undo
-	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime)) // an error means that there is no connection, as in tests
+	// an error means that there is no connection, as in tests
+	_ = http.NewResponseController(c.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTime))
 	if err != nil {
 		a.problemOf(ctx, err).write(c)
 		return
@@ -124,7 +144,8 @@ func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
 	_ = writeJSON(c, claim.Claimed) // fails only if the worker has gone
 }
 
-// waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its token is valid.
+// waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its
+// token is valid.
 func (a *api) waitingOf(c *call) remote.Waiting {
 	begin := sync.OnceValue(func() error {
 		release, err := a.waiting.Enter(c.token.Holder())
@@ -181,12 +202,15 @@ type dependenciesInput struct {
 
 func (a *api) getDependencies(_ context.Context, c *call, in *dependenciesInput) (*streamed, error) {
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
-		return a.desk.WriteDependencies(s.ctx, &c.token, in.Session, remote.Run{ID: in.ID, Round: in.Round, Claim: in.Claim}, s)
+		return a.desk.WriteDependencies(s.ctx, &c.token, in.Session, remote.Run{
+			ID: in.ID, Round: in.Round,
+			Claim: in.Claim,
+		}, s)
 	})
 }
 
-// settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once. The answer is not whole before
-// settle returns, so a worker that has got all of it is still there.
+// settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once.
+// The answer is not whole before settle returns, so a worker that has got all of it is still there.
 func (c *call) settle(ctx context.Context) {
 	if c.undo == nil {
 		return

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A program finds what its task waited for in the file after (docs/programs.md, "after").
@@ -83,7 +83,7 @@ func TestManyDependencies(t *testing.T) {
 	must(t, f.Close())
 	written := expect.Result(os.ReadFile(path)).Value(t)
 	lines := strings.Split(strings.TrimSpace(string(written)), "\n")
-	expect.MustTrue(t, len(written) <= outcome.MaxAfter+100, len(written), len(lines), lines[len(lines)-1])
+	expect.MustTrue(t, len(written) <= broker.MaxAfter+100, len(written), len(lines), lines[len(lines)-1])
 	expect.MustLen(t, lines, 8)
 	expect.MustEqual(t, lines[7], `{"left_out":3}`)
 	for _, line := range lines {

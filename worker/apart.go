@@ -17,9 +17,9 @@ var (
 	errGoexit = errors.New("the handler ended its goroutine by runtime.Goexit, as t.FailNow does")
 )
 
-// callApart calls f in a new goroutine, and returns its results. The error is errLeft if the call has not returned when leave is
-// closed, and errGoexit if the call ends its goroutine. The goroutine is not used again, because a handler may have changed its
-// thread: Go ends a locked thread with its goroutine.
+// callApart calls f in a new goroutine, and returns its results. The error is errLeft if the call has not returned when
+// leave is closed, and errGoexit if the call ends its goroutine. The goroutine is not used again, because a handler may
+// have changed its thread: Go ends a locked thread with its goroutine.
 func callApart[T any](leave <-chan struct{}, f func() (T, error)) (T, error) {
 	type results struct {
 		v   T
@@ -114,5 +114,6 @@ func (s *session) leftError() error {
 		return nil
 	}
 	slices.Sort(s.left)
-	return fmt.Errorf("stop worker %s: handlers ignore the end of their context and still run: %s", s.name, strings.Join(s.left, ", "))
+	return fmt.Errorf("stop worker %s: handlers ignore the end of their context and still run: %s", s.name,
+		strings.Join(s.left, ", "))
 }

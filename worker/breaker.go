@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
@@ -58,7 +58,8 @@ const (
 func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
 	return breakers{
 		Mutex: &sync.Mutex{}, maxFailures: maxFailures, slotPause: slotPause, log: log, clock: time.Now,
-		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1), changed: make(signal, 1),
+		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1),
+		changed: make(signal, 1),
 	}
 }
 
@@ -67,7 +68,8 @@ func (b *breaker) isOpen() bool { return b.unfits > 0 || b.tooMany }
 
 // slows reports whether rounds of the program keep failing, so that the slots of the worker pause again and again.
 func (bs *breakers) slows(b *breaker) bool {
-	return bs.slotPause > 0 && b.failures >= slowedAfter && !b.isOpen() && bs.clock().Sub(b.failed) <= max(bs.slotPause, probePause)
+	return bs.slotPause > 0 && b.failures >= slowedAfter && !b.isOpen() && bs.clock().Sub(b.failed) <= max(bs.slotPause,
+		probePause)
 }
 
 // avoided returns the programs that a claim must avoid now, sorted by name. probing reports whether another breaker is
@@ -137,8 +139,8 @@ func (bs *breakers) roundEnded(program string) {
 	}
 }
 
-// succeeded records that a round of the program succeeded, and closes the program's breaker. If it is a corrected program, the
-// worker no longer reports the failures of the earlier one, unless it fails again.
+// succeeded records that a round of the program succeeded, and closes the program's breaker. If it is a corrected
+// program, the worker no longer reports the failures of the earlier one, unless it fails again.
 func (bs *breakers) succeeded(program string) {
 	bs.Lock()
 	defer bs.Unlock()
@@ -204,7 +206,8 @@ func (bs *breakers) decide(program string, succeedsElsewhere bool) {
 		return // the program has succeeded on this worker in the meantime
 	}
 	if b.tooMany = succeedsElsewhere; b.tooMany {
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with the program; the last failure: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with "+
+			"the program; the last failure: %s", b.failures, b.lastReason))
 	}
 }
 
@@ -214,13 +217,14 @@ func (bs *breakers) couldNotStart(program, reason string) {
 	defer bs.Unlock()
 	if b := bs.countFailure(program, reason); bs.maxFailures > 0 && b.failures >= bs.maxFailures {
 		b.tooMany = true
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
+		bs.open(program, b, probePause,
+			fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
 	}
 }
 
 func (bs *breakers) countFailure(program, reason string) *breaker {
 	b := bs.of(program)
-	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, outcome.Short(reason)
+	b.failures, b.failed, b.probing, b.lastReason = b.failures+1, bs.clock(), false, broker.Short(reason)
 	if b.failures == slowedAfter {
 		bs.changed.give()
 	}
@@ -234,7 +238,7 @@ func (bs *breakers) unfit(program, reason string) {
 	b := bs.of(program)
 	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
 	b.unfits, b.failed, b.probing = b.unfits+1, bs.clock(), false
-	bs.open(program, b, length, "this host cannot run the program: "+outcome.Short(reason))
+	bs.open(program, b, length, "this host cannot run the program: "+broker.Short(reason))
 }
 
 func (bs *breakers) open(program string, b *breaker, length time.Duration, reason string) {
@@ -267,15 +271,18 @@ func (bs *breakers) removeOldest() {
 	delete(bs.programs, oldest)
 }
 
-// pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the worker tries
-// next comes first.
+// pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the
+// worker tries next comes first.
 func (bs *breakers) pauses() []redisstate.Pause {
 	bs.Lock()
 	defer bs.Unlock()
 	var all []redisstate.Pause
 	for name, b := range bs.programs {
 		if b.isOpen() {
-			all = append(all, redisstate.Pause{Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))), Why: b.reason})
+			all = append(all, redisstate.Pause{
+				Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))),
+				Why: b.reason,
+			})
 		} else if bs.slows(b) {
 			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", b.failures, b.lastReason)
 			all = append(all, redisstate.Pause{Program: name, For: tdf.For(bs.slotPause), Why: why, Slots: true})

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // The worker keeps the rules of docs/operations.md, "Programs that a worker pauses".
@@ -112,7 +112,7 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	a.failed("p", strings.Repeat("x y ", 1e6))
 	a.decide("p", true)
 	text := a.pauses()[0].Why
-	expect.True(t, len(text) <= outcome.MaxShort+100, "the reason has", len(text), "bytes")
+	expect.True(t, len(text) <= broker.MaxShort+100, "the reason has", len(text), "bytes")
 	at = at.Add(2 * probePause)
 	if _, probing := a.avoided(); !probing || a.nextProbe(time.Hour) != time.Hour {
 		t.Errorf("probing %v, next in %v", probing, a.nextProbe(time.Hour))

@@ -30,8 +30,9 @@ func (w *Worker) maxOutputBytes() int64 {
 // the round fail, or says why the round was cut short.
 func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
 	result := tdf.Result{
-		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(), ProgramSHA256: r.ProgramSHA256,
-		Seconds: tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
+		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(),
+		ProgramSHA256: r.ProgramSHA256,
+		Seconds:       tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
 	full := x.dir != nil && e.s.freeDisk() == 0
 	x.keepTail = isReleased(ran) || isLater(ran) || full && ran == nil
@@ -172,17 +173,19 @@ func (e *execution) sendFiles(x *roundIO) error {
 	}
 	sub := filepath.Join(strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
 	defer e.s.holdChildren()()
-	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout, errors.New("the copy took longer than fetch_timeout"))
+	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
+		errors.New("the copy took longer than fetch_timeout"))
 	defer cancel()
 	sealed, err := x.dir.Seal(ctx)
 	if err == nil {
 		err = fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
 	}
 	if err != nil {
-		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name, e.keptPath("files"))
+		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name,
+			e.keptPath("files"))
 	}
 	if sealed.LeftOut > 0 {
-		e.log.Warn("collected files/ without some entries: links that lead out of it, and entries that are neither files nor directories",
+		e.log.Warn("collected files/ without links that lead out of it, and without devices, pipes and sockets",
 			"left_out", sealed.LeftOut, "first", x.secrets.Mask(sealed.Example))
 	}
 	return nil

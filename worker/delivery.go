@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/broker"
 )
 
 // A delivery is the report of an execution that has ended.
@@ -25,44 +25,92 @@ type delivery struct {
 
 // delivery returns the report of an execution that has ended with the result r.
 func (e *execution) delivery(r tdf.Result) delivery {
-	d := delivery{e: e}
-	r.ClearLive = e.reportedLive
+	end := broker.Ending{Claim: e.claim, Result: r}
+	if e.cause != nil {
+		var known bool
+		if end.Way, known = e.way(); !known {
+			return delivery{e: e, move: tdf.Move{Claim: e.claim}} // there is nothing to report
+		}
+		end.Reason, end.Delay = e.cause.Error(), delayOf(e.cause)
+	}
+	return e.report(end)
+}
+
+// way returns how a round ended that was cut short. It returns false if the task no longer belongs to this worker.
+func (e *execution) way() (broker.Way, bool) {
 	var lack *shortageError
 	switch {
-	case e.cause == nil:
-		return e.executed(r)
 	case errors.Is(e.cause, errTimedOut):
-		d.stored = e.read
-		d.move, _ = e.decidesOn.TimeOut()
-		if r.Error == "" {
-			r.Error = "timed out: it ran for longer than " + e.task.Timeout.String() + " s, and printed nothing to stderr"
-		}
-		d.move = d.move.WithResult(r)
-		d.accepted = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
+		return broker.TimedOut, true
 	case isReleased(e.cause):
-		return e.released(r)
+		return broker.Released, true
 	case isLater(e.cause):
-		return e.releasedForLater(r)
-	case errors.As(e.cause, &lack):
-		return e.short(r, lack)
-	case isUnfit(e.cause):
-		return e.unfit(r)
+		return broker.Later, true
+	case errors.As(e.cause, &lack) && !lack.started:
+		return broker.Released, true
+	case lack != nil, isUnfit(e.cause):
+		return broker.Unfit, true
 	}
-	d.move.Claim = e.claim
+	return 0, false
+}
+
+// delayOf returns the delay of a handler that puts its task off.
+func delayOf(err error) tdf.Seconds {
+	if later := new(LaterError); errors.As(err, &later) {
+		return tdf.For(later.After)
+	}
+	return 0
+}
+
+// report returns the report of an ending.
+func (e *execution) report(end broker.Ending) delivery {
+	d := delivery{e: e}
+	end.Result.ClearLive = e.reportedLive
+	way := end.Way
+	d.move = end.Move(e.decidesOn)
+	switch {
+	case end.Way == broker.Done:
+		if way != broker.Done { // the task cannot be given back
+			e.reason = end.Result.Reason
+		}
+		return e.executed(d, &end)
+	case end.Way == broker.TimedOut:
+		d.stored = e.read
+		d.accepted = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
+	default:
+		e.reason = end.Reason
+		d.accepted = func(context.Context) { e.givenBack(way) }
+	}
 	return d
 }
 
-func (e *execution) executed(r tdf.Result) delivery {
-	d := delivery{e: e, stored: e.read}
-	d.move, _ = e.task.Execute(e.claim, r)
+// givenBack logs that the task was given back.
+func (e *execution) givenBack(way broker.Way) {
+	reason := broker.Short(e.cause.Error())
+	switch {
+	case isShortage(e.cause):
+		e.log.Warn("released: the worker lacks what the round needs", "reason", reason)
+	case way == broker.Unfit:
+		e.s.breakers.unfit(e.task.Program, e.reason)
+		e.log.Warn("released: this host cannot run it", "reason", reason)
+	case way == broker.Later:
+		e.log.Info("released for later", "delay", delayOf(e.cause).Std(), "reason", reason)
+	default:
+		e.log.Info("released", "reason", e.cause)
+	}
+}
+
+// executed completes the report of a round with a result.
+func (e *execution) executed(d delivery, end *broker.Ending) delivery {
+	d.stored = e.read
+	r := &end.Result
+	exit, seconds, failure := r.Exit, r.Seconds, "" // without r, so that the function keeps less memory
 	if r.Refused {
-		exit := r.Exit
 		d.accepted = func(ctx context.Context) { e.logRefused(ctx, exit) }
 		return d
 	}
 	d.success = !r.HasFailed(e.task.FailOn)
-	d.opens = len(e.following) > 0 && outcome.Opens(e.task, &r)
-	exit, seconds, failure := r.Exit, r.Seconds, "" // without r, so that the function keeps less memory
+	d.opens = len(e.following) > 0 && end.Opens(e.task)
 	if !d.success {
 		failure = r.Subject() + " ended with " + r.Exit + lastError(r.Error)
 	}
@@ -88,7 +136,7 @@ func (e *execution) directoryAttr() []any {
 
 // lastError returns the last line of stderr, or an empty text if stderr is empty.
 func lastError(stderr string) string {
-	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-outcome.MaxShort):])
+	stderr = strings.TrimSpace(stderr[max(0, len(stderr)-broker.MaxShort):])
 	if stderr == "" {
 		return ""
 	}
@@ -104,70 +152,27 @@ func (e *execution) logRefused(ctx context.Context, exit string) {
 		e.s.breakers.unfit(e.task.Program, e.reason)
 	case exit != "":
 		e.countFailure(ctx, e.reason)
-		e.log.Info("executed, but its result is refused", "exit", exit, "error", outcome.Short(e.reason))
+		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(e.reason))
 		return
 	case e.sound:
 		e.s.breakers.couldNotStart(e.task.Program, e.reason)
 	}
-	e.log.Info("could not be run", "error", outcome.Short(e.reason))
+	e.log.Info("could not be run", "error", broker.Short(e.reason))
 }
 
-// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says why.
+// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says
+// why.
 func (e *execution) withoutResult(err error) delivery {
 	r := e.result
 	e.reason = fmt.Sprintf("the round's result is lost: %v", err)
 	d := e.delivery(tdf.Result{
-		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256,
-		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds, MaxRSS: r.MaxRSS,
+		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started,
+		ProgramSHA256: r.ProgramSHA256,
+		OutputBytes:   r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
+		MaxRSS: r.MaxRSS,
 	})
 	d.stored = false
 	return d
-}
-
-// released returns a report that releases the task. In its last round, a task cannot be released, so the round fails.
-func (e *execution) released(r tdf.Result) delivery {
-	m, err := e.task.Release(e.cause.Error())
-	if errors.Is(err, tdf.ErrLastRound) {
-		return e.notReleased(r, err)
-	}
-	m.Claim = e.claim
-	return delivery{e: e, move: m, accepted: func(context.Context) { e.log.Info("released", "reason", e.cause) }}
-}
-
-// releasedForLater returns a report that releases the task with the delay that its handler asked for.
-func (e *execution) releasedForLater(r tdf.Result) delivery {
-	var later *LaterError
-	errors.As(e.cause, &later)
-	m, err := e.task.ReleaseLater(tdf.For(later.After), outcome.Short(e.cause.Error()))
-	if errors.Is(err, tdf.ErrLastRound) {
-		return e.notReleased(r, err)
-	}
-	m.Claim = e.claim
-	return delivery{e: e, move: m, accepted: func(context.Context) {
-		e.log.Info("released for later", "delay", later.After, "reason", outcome.Short(e.cause.Error()))
-	}}
-}
-
-func (e *execution) notReleased(r tdf.Result, err error) delivery {
-	r = outcome.NotReleased(r, e.cause.Error(), err)
-	e.reason = r.Reason
-	return e.executed(r)
-}
-
-// unfit returns a report that releases the task because this host cannot run it. After too many such releases, the
-// round fails instead.
-func (e *execution) unfit(r tdf.Result) delivery {
-	e.reason = e.cause.Error()
-	m, ok := e.task.ReleaseUnfit(outcome.Short(e.reason))
-	if !ok {
-		r.Refused, r.Reason = true, e.reason
-		return e.executed(r)
-	}
-	m.Claim = e.claim
-	return delivery{e: e, move: m, accepted: func(context.Context) {
-		e.s.breakers.unfit(e.task.Program, e.reason)
-		e.log.Warn("released: this host cannot run it", "reason", outcome.Short(e.reason))
-	}}
 }
 
 func movesOf(all []delivery) []tdf.Move {

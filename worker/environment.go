@@ -20,8 +20,8 @@ var inherited = []string{
 // also marks the processes of the round.
 const dirVariable = "TDF_DIR="
 
-// unbuffered makes Python write each line at once. Otherwise, its output appears only at the end of the round, because it goes to a
-// file. Variables of the configuration take precedence.
+// unbuffered makes Python write each line at once. Otherwise, its output appears only at the end of the round, because
+// it goes to a file. Variables of the configuration take precedence.
 const unbuffered = "PYTHONUNBUFFERED=1"
 
 // environment returns the environment for a process of the round, whose directory is dir.

@@ -21,8 +21,8 @@ func Permanent(err error) error {
 }
 
 // Later returns an error with which a [Handler] or [Runner] puts its task off. The worker releases the task. After d,
-// any worker may claim the task again; after the first round, d is at least a second. The round counts as a release, not
-// as a failure. The task's log shows the text of err. err may be nil.
+// any worker may claim the task again; after the first round, d is at least a second. The round counts as a release,
+// not as a failure. The task's log shows the text of err. err may be nil.
 //
 // Each delay starts a new round, and a task has at most 100,000 rounds. Only the last 4 KiB of the round's output are
 // kept. The checkpoint, the progress and the updates are kept (docs/lifecycle.md, "Put off").
@@ -86,8 +86,8 @@ func (e *UnfitError) Unwrap() error { return e.Err }
 // maxWrapped is the largest number of errors that an error of a handler may wrap.
 const maxWrapped = 1000
 
-// bounded returns err. If err wraps too many errors, perhaps without an end, bounded returns an error with the same text that
-// wraps none, because errors.Is and errors.As would search it for ever.
+// bounded returns err. If err wraps too many errors, perhaps without an end, bounded returns an error with the same
+// text that wraps none, because errors.Is and errors.As would search it for ever.
 func bounded(err error) error {
 	left := maxWrapped
 	countWrapped(err, &left)

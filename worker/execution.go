@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
@@ -28,20 +28,22 @@ type execution struct {
 	invalid error  // why the task is invalid; nil if it is valid
 	data    []byte // the input, if it has any bytes; otherwise nil
 
-	decidesOn *tdf.Task // the task with the properties that a time-out is decided on; until they are read, the claimed task
-	slot      int       // at least 1; unique among the executions that the session holds
+	// the task with the properties that a time-out is decided on; until they are read, the claimed task
+	decidesOn *tdf.Task
+	slot      int // at least 1; unique among the executions that the session holds
 	log       *slog.Logger
 
-	clock      atomic.Pointer[reading]
-	renewed    atomic.Pointer[time.Time] // when the worker sent the claim or the last accepted renewal; the lease counts from then
-	ctx        context.Context           // ends when the program must end
-	end        context.CancelCauseFunc   // ends ctx
-	began      time.Time                 // when the program began
-	secrets    *secrets.Secrets          // the program's secrets; nil if there are none
-	held       bool                      // HoldTimeout has stopped the task's timeout
-	handedOver bool                      // a claim that is under way has reserved its slot
-	shares     bool                      // the round shares its program's directory, because the program is too large
-	dropped    bool                      // Redis has not accepted a report of the round
+	clock atomic.Pointer[reading]
+	// when the worker sent the claim or the last accepted renewal; the lease counts from then
+	renewed    atomic.Pointer[time.Time]
+	ctx        context.Context         // ends when the program must end
+	end        context.CancelCauseFunc // ends ctx
+	began      time.Time               // when the program began
+	secrets    *secrets.Secrets        // the program's secrets; nil if there are none
+	held       bool                    // HoldTimeout has stopped the task's timeout
+	handedOver bool                    // a claim that is under way has reserved its slot
+	shares     bool                    // the round shares its program's directory, because the program is too large
+	dropped    bool                    // Redis has not accepted a report of the round
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
 
@@ -49,17 +51,19 @@ type execution struct {
 	roundIO      *roundIO // nil unless the round runs
 	reportedLive bool     // Redis stores properties of the round that are valid only while the round runs
 
-	number    atomic.Int64        // the number in the names of the output files; above 1 if earlier executions of this round left files (docs/programs.md); 0 while no file has a name
-	followed  atomic.Bool         // whether a user watches the round
-	record    *record.Record      // the output files; nil if the round did not get that far
-	dir       *rounddir.Dir       // the round's directory, if it must be removed after the report
-	following []outcome.Following // the tasks that the round opens, if it succeeds
-	read      bool                // the result has the round's output
-	stored    bool                // Redis has accepted a report with the round's output
-	result    tdf.Result          // the round's result, once the round has ended
-	cause     error               // why the round was cut short; nil if it was not
-	sound     bool                // the task is valid, so the program is at fault if the round fails
-	reason    string              // why the round counts as failed; "" if only the program itself reports a failure
+	// the number in the names of the output files; above 1 if earlier executions of this round left files
+	// (docs/programs.md); 0 while no file has a name
+	number    atomic.Int64
+	followed  atomic.Bool        // whether a user watches the round
+	record    *record.Record     // the output files; nil if the round did not get that far
+	dir       *rounddir.Dir      // the round's directory, if it must be removed after the report
+	following []broker.Following // the tasks that the round opens, if it succeeds
+	read      bool               // the result has the round's output
+	stored    bool               // Redis has accepted a report with the round's output
+	result    tdf.Result         // the round's result, once the round has ended
+	cause     error              // why the round was cut short; nil if it was not
+	sound     bool               // the task is valid, so the program is at fault if the round fails
+	reason    string             // why the round counts as failed; "" if only the program itself reports a failure
 }
 
 // A reading is the time at which the task's timeout began to count, by Redis's clock and by this machine's clock.
@@ -68,7 +72,8 @@ type reading struct {
 	local time.Time
 }
 
-// newExecution returns the execution of a claim. The executions of one answer share the clock and the time from which the leases count.
+// newExecution returns the execution of a claim. The executions of one answer share the clock and the time from which
+// the leases count.
 func (s *session) newExecution(c redisstate.Claim, clock *reading, leased *time.Time) *execution {
 	e := &execution{
 		s: s, task: c.Task, decidesOn: c.Task, claim: c.ID, invalid: c.Invalid,
@@ -81,7 +86,8 @@ func (s *session) newExecution(c redisstate.Claim, clock *reading, leased *time.
 	return e
 }
 
-// run runs the round until it ends, and sets the execution's result. If the round was cut short, run also sets the cause.
+// run runs the round until it ends, and sets the execution's result. If the round was cut short, run also sets the
+// cause.
 func (e *execution) run(ctx context.Context) {
 	result, err := e.attempt(ctx)
 	e.cause = cutShort(ctx, asShortage(err))
@@ -195,8 +201,8 @@ func cutShort(ctx context.Context, err error) error {
 	return nil
 }
 
-// A lostError says that an execution's task, or the worker's name, no longer belongs to this worker. It has a type of its
-// own because a handler's error may contain a *[tdf.StateError] about another task.
+// A lostError says that an execution's task, or the worker's name, no longer belongs to this worker. It has a type of
+// its own because a handler's error may contain a *[tdf.StateError] about another task.
 type lostError struct{ err error }
 
 func (e *lostError) Error() string { return e.err.Error() }

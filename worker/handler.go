@@ -17,8 +17,8 @@ import (
 //     handler's error, up to 32 KiB, is added at the end of the round's error. The exit status of the round is 1.
 //
 // A panic also makes the round fail. The panic's message and the stack are added at the end of the round's error. The
-// exit status of the round is 2. A handler that ends its goroutine by [runtime.Goexit] makes the round fail with the same
-// exit status.
+// exit status of the round is 2. A handler that ends its goroutine by [runtime.Goexit] makes the round fail with the
+// same exit status.
 //
 // ctx ends when the task's timeout is over, when the worker stops, and when the task no longer belongs to this worker.
 // The handler must then return ctx's error soon, because its slot stays busy until the handler returns. A worker that
@@ -37,5 +37,6 @@ func (h handlers) Prepare(_ context.Context, r *Round) (Runner, error) {
 	if handler := h[r.Program]; handler != nil {
 		return handler, nil
 	}
-	return nil, Unfit(fmt.Errorf("worker %s has no handler for program %q: it handles %q", r.Worker, r.Program, slices.Sorted(maps.Keys(h))))
+	return nil, Unfit(fmt.Errorf("worker %s has no handler for program %q: it handles %q", r.Worker, r.Program,
+		slices.Sorted(maps.Keys(h))))
 }

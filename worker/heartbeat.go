@@ -15,7 +15,8 @@ import (
 // A registry has the calls to Redis with which a worker takes and keeps its name (docs/operations.md, "Names of
 // workers").
 type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string, since tdf.Time, err error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string,
+		since tdf.Time, err error)
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// identity identifies this process among all processes of all machines: by the boot of the machine, the PID namespace, the PID, and the time when the
-// process began. It is "" if one of these values is unknown.
+// identity identifies this process among all processes of all machines: by the boot of the machine, the PID namespace,
+// the PID, and the time when the process began. It is "" if one of these values is unknown.
 var identity = sync.OnceValue(func() string { return identityOf(os.Getpid()) })
 
 func identityOf(pid int) string {
@@ -51,7 +51,8 @@ func startTime(pid int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // skip the process's name, which may contain blanks and parentheses
+	// skip the process's name, which may contain blanks and parentheses
+	words := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	switch {
 	case len(words) < 20:
 		return "", fmt.Errorf("the status of process %d: %q", pid, stat)

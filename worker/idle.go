@@ -10,11 +10,14 @@ import (
 )
 
 const (
-	shortestIdle  = 10 * time.Millisecond  // so that an idle worker does not keep Redis busy, even if its configured sleep is 0
-	errorPause    = 500 * time.Millisecond // the shortest pause after an error
-	unwantedPause = 2 * time.Second        // the longest pause while this worker avoids all due tasks; it leaves the wake tokens to other workers
-	claimGap      = 2 * time.Millisecond   // between claims of a woken worker, so that a claim gets several tasks while they are opened one by one
-	dueJitter     = 20 * time.Millisecond  // so that not all workers claim at once when one task becomes due
+	// so that an idle worker does not keep Redis busy, even if its configured sleep is 0
+	shortestIdle = 10 * time.Millisecond
+	errorPause   = 500 * time.Millisecond // the shortest pause after an error
+	// the longest pause while this worker avoids all due tasks; it leaves the wake tokens to other workers
+	unwantedPause = 2 * time.Second
+	// between claims of a woken worker, so that a claim gets several tasks while they are opened one by one
+	claimGap  = 2 * time.Millisecond
+	dueJitter = 20 * time.Millisecond // so that not all workers claim at once when one task becomes due
 )
 
 // idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task

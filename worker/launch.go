@@ -67,9 +67,12 @@ func explain(path string, err error) error {
 	case errors.Is(err, syscall.ENOENT):
 		return Unfit(errors.New("run.sh is a binary whose loader or libraries this worker does not have"))
 	case errors.Is(err, syscall.ENOEXEC):
-		return Unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another kind of machine"))
+		return Unfit(errors.New("run.sh is a binary that this machine cannot execute: it was built for another kind " +
+			"of machine"))
 	case errors.Is(err, syscall.EACCES) && script:
-		return Unfit(fmt.Errorf("run.sh may not be executed: %w; check its mode, its interpreter %q, whether its file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES, interpreter))
+		return Unfit(fmt.Errorf("run.sh may not be executed: %w; check its mode, its interpreter %q, whether its "+
+			"file system is mounted noexec, and whether all directories above it may be entered", syscall.EACCES,
+			interpreter))
 	case errors.Is(err, syscall.E2BIG):
 		return fmt.Errorf("the input is too long for this machine: %w", syscall.E2BIG)
 	}

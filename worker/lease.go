@@ -17,9 +17,9 @@ const (
 	expirySlack = 20 * time.Millisecond
 )
 
-// keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until
-// Redis has accepted their results. The renewals contain no reports, since a large report on a slow link may take longer
-// than a lease.
+// keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until Redis
+// has accepted their results. The renewals contain no reports, since a large report on a slow link may take longer than
+// a lease.
 func (s *session) keepLeases(ctx context.Context) {
 	last := time.Now()
 	for {
@@ -80,8 +80,8 @@ type renewal struct {
 	more     bool   // the round wrote more than the report contains
 }
 
-// renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused renewal
-// costs no other execution its lease.
+// renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused
+// renewal costs no other execution its lease.
 func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	sent := make([]redisstate.Renewal, len(all))
 	for i := range all {

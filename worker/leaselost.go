@@ -19,15 +19,16 @@ const onLeaseLostEnd = "end"
 // shortestLeasePause is the shortest time between two checks of the leases.
 const shortestLeasePause = time.Millisecond
 
-// endWhenLeasesEnd ends programs whose leases run out, until ctx ends. It does not wait for Redis, since the usual cause is that
-// Redis cannot be reached (docs/guarantees.md, "Leases").
+// endWhenLeasesEnd ends programs whose leases run out, until ctx ends. It does not wait for Redis, since the usual
+// cause is that Redis cannot be reached (docs/guarantees.md, "Leases").
 func (s *session) endWhenLeasesEnd(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.claimed:
-			// Check again at once: there is a new lease, which may have begun before the last check, so it may end before the next one.
+			// Check again at once: there is a new lease, which may have begun before the last check, so it may end
+			// before the next one.
 		case <-s.after(s.endWithoutLease(time.Now())):
 		}
 	}

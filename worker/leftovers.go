@@ -16,8 +16,9 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A worker locks the directory of its rounds while it runs. The kernel releases the lock when the process ends. So the other
-// workers of the working directory know that a worker is gone, and can remove what it left: its name may never return.
+// A worker locks the directory of its rounds while it runs. The kernel releases the lock when the process ends. So the
+// other workers of the working directory know that a worker is gone, and can remove what it left: its name may never
+// return.
 
 const lockFile = "lock" // in the directory of a process's rounds
 
@@ -27,8 +28,8 @@ type roundsLock struct {
 	file *os.File
 }
 
-// lockRounds makes and locks the directory of the rounds. Without a lock, other workers leave the directory alone, so errors do
-// no harm.
+// lockRounds makes and locks the directory of the rounds. Without a lock, other workers leave the directory alone, so
+// errors do no harm.
 func (w *Worker) lockRounds() {
 	w.own.mu.Lock()
 	defer w.own.mu.Unlock()
@@ -48,7 +49,8 @@ func (w *Worker) lockRounds() {
 		return
 	}
 	// The file gets its name after the lock, so that no one finds it unlocked.
-	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil || os.Rename(f.Name(), filepath.Join(dir, lockFile)) != nil {
+	if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil ||
+		os.Rename(f.Name(), filepath.Join(dir, lockFile)) != nil {
 		_ = os.Remove(f.Name())
 		f.Close()
 		return
@@ -66,10 +68,10 @@ func (w *Worker) unlockRounds() {
 	}
 }
 
-// removeLeftovers removes what killed workers of this namespace have left in the working directory, and keeps the output that
-// they have not delivered. A worker is gone if Redis has no live worker of its name, and if the kernel says that no process holds its
-// lock. The second condition protects workers that do not reach Redis, and the first protects workers on file systems that do
-// not share locks between machines.
+// removeLeftovers removes what killed workers of this namespace have left in the working directory, and keeps the
+// output that they have not delivered. A worker is gone if Redis has no live worker of its name, and if the kernel says
+// that no process holds its lock. The second condition protects workers that do not reach Redis, and the first protects
+// workers on file systems that do not share locks between machines.
 func (w *Worker) removeLeftovers(ctx context.Context) error {
 	names := w.namesWithRounds()
 	if len(names) == 0 {
@@ -84,7 +86,9 @@ func (w *Worker) removeLeftovers(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		alive := slices.ContainsFunc(workers, func(s redisstate.WorkerStatus) bool { return s.Name == name && s.Alive(now) })
+		alive := slices.ContainsFunc(workers, func(s redisstate.WorkerStatus) bool {
+			return s.Name == name && s.Alive(now)
+		})
 		for _, process := range subdirectories(w.roundsOf(name)) {
 			if !alive && ctx.Err() == nil {
 				err = errors.Join(err, w.removeLeftover(ctx, name, filepath.Join(w.roundsOf(name), process)))
@@ -131,8 +135,8 @@ func (w *Worker) removeLeftover(ctx context.Context, name, dir string) error {
 	return nil
 }
 
-// lockOfGone takes the lock of a process that is gone. It returns nil if the process may still run: if it holds the lock, or
-// if there is no lock of this user.
+// lockOfGone takes the lock of a process that is gone. It returns nil if the process may still run: if it holds the
+// lock, or if there is no lock of this user.
 func lockOfGone(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {

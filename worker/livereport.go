@@ -34,7 +34,8 @@ func (s *session) reportRunning(ctx context.Context) {
 	}
 }
 
-// nextReport returns how long to wait before the next report: as long as between two renewals, or shorter if a user watches a task.
+// nextReport returns how long to wait before the next report: as long as between two renewals, or shorter if a user
+// watches a task.
 func (s *session) nextReport(last, at time.Time) time.Duration {
 	pause := s.heartbeatPause()
 	for _, e := range s.executions() {
@@ -45,9 +46,11 @@ func (s *session) nextReport(last, at time.Time) time.Duration {
 	return last.Add(pause).Sub(at)
 }
 
-// reportRounds sends the reports of executions, which also renews their leases. It ends executions whose tasks are lost, and returns
-// executions that have more to report. After an error, the programs keep running.
-func (s *session) reportRounds(ctx context.Context, executions []*execution, final bool) (more []*execution, err error) {
+// reportRounds sends the reports of executions, which also renews their leases. It ends executions whose tasks are
+// lost, and returns executions that have more to report. After an error, the programs keep running.
+func (s *session) reportRounds(ctx context.Context, executions []*execution, final bool) (more []*execution,
+	err error,
+) {
 	select {
 	case s.reporting <- struct{}{}:
 	case <-ctx.Done():

@@ -12,8 +12,8 @@ import (
 
 const maxName = 200 // bytes
 
-// CheckName returns an error if a worker cannot have the name. A name has 1 to 200 bytes of UTF-8, no slash, no control character, and no dot at its
-// beginning. It is used in Redis, in logs and in file names.
+// CheckName returns an error if a worker cannot have the name. A name has 1 to 200 bytes of UTF-8, no slash, no control
+// character, and no dot at its beginning. It is used in Redis, in logs and in file names.
 func CheckName(name string) error {
 	problem := ""
 	switch {
@@ -42,6 +42,7 @@ func checkFilenames(cfg config.Worker) error {
 	}
 	return &config.Error{
 		Source: "configuration", Section: "worker", Key: "task_error_filename",
-		Problem: fmt.Sprintf("%q is the same file as task_output_filename; expected another file name", cfg.TaskErrorFilename),
+		Problem: fmt.Sprintf("%q is the same file as task_output_filename; expected another file name",
+			cfg.TaskErrorFilename),
 	}
 }

@@ -72,8 +72,8 @@ func WithRunner(r Runner) Option {
 	}
 }
 
-// Handle makes h run the rounds of all tasks of a program in this process. The worker then fetches no programs and starts
-// no run.sh (docs/programs.md, "Rounds without a process").
+// Handle makes h run the rounds of all tasks of a program in this process. The worker then fetches no programs and
+// starts no run.sh (docs/programs.md, "Rounds without a process").
 //
 // Handle may be given several times, once for each program. The worker then claims only tasks of these programs, and of
 // them only tasks without a source. Workers without handlers run the tasks that have a source.

@@ -11,14 +11,14 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
-// openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes that
-// file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
+// openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes
+// that file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
 	slot, round := e.s.outputSlot(e.slot), record.Round{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
 	if e.s.inProcess() && !e.s.cfg.KeepsOutput() && !e.s.cfg.KeepsError() {
@@ -33,7 +33,10 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 		}
 		dir, err := e.openOutputDir(patterns[i])
 		if err != nil {
-			return nil, fmt.Errorf("the directory for %s: %w", [2]string{"stdout ([worker] task_output_filename)", "stderr ([worker] task_error_filename)"}[i], err)
+			return nil, fmt.Errorf("the directory for %s: %w", [2]string{
+				"stdout ([worker] task_output_filename)",
+				"stderr ([worker] task_error_filename)",
+			}[i], err)
 		}
 		defer dir.Close()
 		places[i].Dir = dir
@@ -62,7 +65,8 @@ func (e *execution) enter(pattern string, dir *os.File, name string) {
 	round := fmt.Sprintf("%s/%s/%d/%d~%d", e.task.Program, e.worker(), e.task.ID, e.task.Round, e.number.Load())
 	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file", filepath.Join(dir.Name(), name), "error", err)
+		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file",
+			filepath.Join(dir.Name(), name), "error", err)
 	}
 }
 
@@ -170,7 +174,9 @@ func (e *execution) keep(what string, move func(to *os.File, name string) error)
 // keepOutputs keeps the output files that have more than limit bytes. It logs where they are.
 func (e *execution) keepOutputs(limit int64) {
 	for _, stream := range e.record.Unkept(limit) {
-		path, err := e.keepOutput(stream, func(dir *os.File, name string) error { return e.record.Keep(stream, dir, name) })
+		path, err := e.keepOutput(stream, func(dir *os.File, name string) error {
+			return e.record.Keep(stream, dir, name)
+		})
 		if err != nil {
 			e.log.Warn("output that Redis does not hold could not be kept", "error", err)
 			continue
@@ -182,8 +188,8 @@ func (e *execution) keepOutputs(limit int64) {
 // renumberings bounds how often keepOutput chooses another number.
 const renumberings = 3
 
-// keepOutput moves the file for a stream to the path that the configuration names. It returns the path. If another process
-// has taken the name in the meantime, the round gets another number.
+// keepOutput moves the file for a stream to the path that the configuration names. It returns the path. If another
+// process has taken the name in the meantime, the round gets another number.
 func (e *execution) keepOutput(stream int, move func(to *os.File, name string) error) (path string, err error) {
 	if err := e.chooseNumber(); err != nil {
 		return "", err
@@ -228,14 +234,17 @@ func (w *Worker) salvageOutputs(name, path string) {
 		log := log.With("task", left.Task, "round", left.Round.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
-			log.Warn("output of a killed worker could not be kept", "program", outcome.Short(left.Program), "error", "a program has changed the file that says whose output it is")
+			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
+				"a program has changed the file that says whose output it is")
 			return
 		}
 		e := &execution{s: &session{Worker: w}, writer: name, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
 		e.task.Round = left.Round.Round
 		e.number.Store(int64(left.Number))
 		for _, stream := range left.Streams() {
-			path, err := e.keepOutput(stream, func(dir *os.File, name string) error { return left.Keep(stream, dir, name) })
+			path, err := e.keepOutput(stream, func(dir *os.File, name string) error {
+				return left.Keep(stream, dir, name)
+			})
 			if err != nil {
 				log.Warn("output of a killed worker could not be kept", "error", err)
 				continue

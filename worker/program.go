@@ -16,7 +16,8 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	return &fetch.Fetcher{
 		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
 		Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
-		Limits: fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
+		PasswordHosts: w.cfg.RsyncPasswordHosts,
+		Limits:        fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
 }
 

@@ -31,8 +31,8 @@ type backlog struct {
 	logged  time.Time        // when the error was last logged
 }
 
-// maxReports is how many calls with reports are under way at the same time. While Redis carries out one of them, the worker
-// runs the tasks that came with the answer to another one.
+// maxReports is how many calls with reports are under way at the same time. While Redis carries out one of them, the
+// worker runs the tasks that came with the answer to another one.
 const maxReports = 2
 
 // An answer is the outcome of one call with reports.
@@ -74,9 +74,7 @@ func (s *session) report(ctx, bound context.Context) {
 		}
 		for _, part := range parts {
 			under++
-			s.loops.Add(1)
-			s.crew.do(func() {
-				defer s.loops.Done()
+			s.loops.Go(func() {
 				refused, err := s.reportAll(bound, part)
 				done <- answer{refused, err, due}
 			})
@@ -298,9 +296,9 @@ func (s *session) drop(d delivery, reason error) {
 
 func (e *execution) logDropped(reason error) { e.log.Info("dropped", "reason", reason) }
 
-// logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only its
-// output files have the output now. settleOutput then keeps the files of the slot, and logs where they are. The other files
-// are where the configuration says.
+// logUndelivered logs that the worker stops before Redis has accepted a report. If the round printed something, only
+// its output files have the output now. settleOutput then keeps the files of the slot, and logs where they are. The
+// other files are where the configuration says.
 func (e *execution) logUndelivered(reason error) {
 	if e.cause != nil || e.record == nil {
 		e.logDropped(reason)

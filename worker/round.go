@@ -19,9 +19,9 @@ import (
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
-// Its methods write files in the round's directory, like a program that runs in a process of its own (docs/programs.md, "The
-// round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended. The
-// methods may be called from several goroutines.
+// Its methods write files in the round's directory, like a program that runs in a process of its own (docs/programs.md,
+// "The round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended.
+// The methods may be called from several goroutines.
 type Round struct {
 	ID      int64    // the task's id
 	Number  int      // the number of the round; the first round of a task is 0
@@ -53,8 +53,8 @@ type Round struct {
 	opened []tdf.Definition // the tasks of Open
 }
 
-// Dir returns the round's directory. The first call of Dir, or of a method that writes a file, makes the directory, because
-// most rounds need none. If that fails, the error is [Unfit].
+// Dir returns the round's directory. The first call of Dir, or of a method that writes a file, makes the directory,
+// because most rounds need none. If that fails, the error is [Unfit].
 func (r *Round) Dir() (string, error) {
 	if r.directory == nil {
 		return "", errors.New("the round has no directory yet")
@@ -62,8 +62,8 @@ func (r *Round) Dir() (string, error) {
 	return r.directory()
 }
 
-// Env returns the environment for a process of this round (docs/programs.md, "The environment"). It includes TDF_DIR, the
-// round's directory. The errors are those of [Round.Dir].
+// Env returns the environment for a process of this round (docs/programs.md, "The environment"). It includes TDF_DIR,
+// the round's directory. The errors are those of [Round.Dir].
 func (r *Round) Env() ([]string, error) {
 	dir, err := r.Dir()
 	if err != nil || r.execution == nil {
@@ -79,7 +79,8 @@ func (e *execution) newRound(args []string, data []byte) *Round {
 		e.data, input = data, string(data)
 	}
 	return &Round{
-		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: input, Args: args, Group: t.Group, Meta: t.Meta,
+		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: input, Args: args, Group: t.Group,
+		Meta:   t.Meta,
 		Worker: e.s.name, Slot: e.slot, Log: e.log, execution: e,
 	}
 }
@@ -94,8 +95,8 @@ func (e *execution) deadline() time.Time {
 	return c.local.Add(left.Std())
 }
 
-// Bind parses the input as JSON into v, as [json.Unmarshal] does. Its error is [Permanent]: each round of the task has the
-// same input.
+// Bind parses the input as JSON into v, as [json.Unmarshal] does. Its error is [Permanent]: each round of the task has
+// the same input.
 func (r *Round) Bind(v any) error {
 	if err := json.Unmarshal([]byte(r.Input), v); err != nil {
 		return Permanent(fmt.Errorf("parse the input of task %d as JSON: %w", r.ID, err))
@@ -103,8 +104,8 @@ func (r *Round) Bind(v any) error {
 	return nil
 }
 
-// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than the worker's max_result makes
-// the round fail.
+// SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than
+// the worker's max_result makes the round fail.
 func (r *Round) SetResult(v any) error {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -177,9 +178,9 @@ func (r *Round) replace(name string, data []byte) error {
 	return err
 }
 
-// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It is
-// for a [Preparer] whose work may take long. If HoldTimeout returns an error, Prepare must return that error, because the
-// round must not run.
+// HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It
+// is for a [Preparer] whose work may take long. If HoldTimeout returns an error, Prepare must return that error,
+// because the round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {

@@ -33,8 +33,8 @@ func (w *Worker) roundsOf(name string) string {
 	return filepath.Join(w.cfg.Directory, roundsDir, name+w.hashOfNamespace())
 }
 
-// hashOfNamespace is a part of the name of the rounds' directory, since a worker of another namespace may have the same name
-// and the same working directory.
+// hashOfNamespace is a part of the name of the rounds' directory, since a worker of another namespace may have the same
+// name and the same working directory.
 func (w *Worker) hashOfNamespace() string {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
@@ -67,8 +67,8 @@ func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secr
 	return rounddir.Create(path, before, s.owner(slot), limits, secret)
 }
 
-// fewEntries is the largest number of entries that a worker removes before it reports the round. One call of Redis can then
-// report the round and claim the slot's next task.
+// fewEntries is the largest number of entries that a worker removes before it reports the round. One call of Redis can
+// then report the round and claim the slot's next task.
 const fewEntries = 100
 
 // putDir keeps an untouched directory for a later round, and removes any other. A round in this process may have left a
@@ -98,8 +98,8 @@ func (s *session) removeDirs() {
 	s.tidy()
 }
 
-// sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends because another worker has taken
-// the name, the directories stay, because they may belong to that worker.
+// sweep ends the processes and removes the directories that a killed worker of this name left behind. If ctx ends
+// because another worker has taken the name, the directories stay, because they may belong to that worker.
 func (w *Worker) sweep(ctx context.Context) {
 	dir := w.roundsOf(w.name)
 	if n := w.endLeftovers(ctx, dir+string(filepath.Separator), w.log); n > 0 {

@@ -9,8 +9,8 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -57,8 +57,8 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	return x, before, nil
 }
 
-// directory returns the path of the round's directory. The first call makes the directory. Its errors are [Unfit], except those of
-// reading the dependencies.
+// directory returns the path of the round's directory. The first call makes the directory. Its errors are [Unfit],
+// except those of reading the dependencies.
 func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error) {
 	x.making.Lock()
 	defer x.making.Unlock()
@@ -85,7 +85,7 @@ func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error
 type unreadError struct{ error }
 
 func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
-	unread, err := outcome.WriteDependencies(ctx, e.s.store, e.task.ID, to)
+	unread, err := broker.WriteDependencies(ctx, e.s.store, e.task.ID, to)
 	if unread != nil {
 		return unreadError{unread}
 	}
@@ -114,8 +114,8 @@ func (e *execution) endDir(x *roundIO) {
 	x.ended = true
 }
 
-// readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file the worker reads, so
-// readEnvFile follows no link of that user (docs/programs.md, "Secrets").
+// readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file
+// the worker reads, so readEnvFile follows no link of that user (docs/programs.md, "Secrets").
 func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 	if e.s.cfg.EnvFile == "" {
 		return nil, nil
@@ -150,7 +150,10 @@ func (e *execution) earlier(ctx context.Context) (before rounddir.Before, err er
 	}
 	last := e.task.Round - 1
 	stored, err := e.s.store.ReadOne(ctx, e.task.ID, redisstate.Want{Texts: redisstate.SameTexts(
-		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{Round: last, Texts: tdf.TextError},
+		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{
+			Round: last,
+			Texts: tdf.TextError,
+		},
 	)})
 	if err != nil {
 		return before, err

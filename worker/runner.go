@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tdf-framework/tdf/worker/outcome"
+	"github.com/tdf-framework/tdf/broker"
 )
 
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
@@ -69,7 +69,8 @@ func (o *options) inProcessPreparer() Preparer {
 func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string) string) (ended Ended, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			ended, err = failed(Ended{Exit: exitPanic}, panicText(mask(fmt.Sprint(p)), debug.Stack())), context.Cause(ctx)
+			ended, err = failed(Ended{Exit: exitPanic}, panicText(mask(fmt.Sprint(p)), debug.Stack())),
+				context.Cause(ctx)
 		}
 	}()
 	ended, err = runner.Run(ctx, r)
@@ -89,18 +90,19 @@ func runInProcess(ctx context.Context, runner Runner, r *Round, mask func(string
 const exitPanic = "2"
 
 func failed(ended Ended, reason string) Ended {
-	ended.Exit, ended.Reason = outcome.Failure(ended.Exit, reason, "the handler returned an error without a text")
+	ended.Exit, ended.Reason = broker.Failure(ended.Exit, reason, "the handler returned an error without a text")
 	return ended
 }
 
 // panicText returns the round's error after a panic. The message comes first, as in a Go program, because it is the
 // fingerprint of the failure.
 func panicText(message string, stack []byte) string {
-	return "panic: " + outcome.Cut(message, outcome.MaxReason/2) + "\n\n" + outcome.Cut(string(stack), outcome.MaxReason/2-100)
+	return "panic: " + broker.Cut(message, broker.MaxReason/2) + "\n\n" + broker.Cut(string(stack),
+		broker.MaxReason/2-100)
 }
 
-// RunInProcess runs one round in the directory dir, as a worker with this Runner does in its own process. It is for tests of
-// Runners without a worker and Redis, such as those of package workertest.
+// RunInProcess runs one round in the directory dir, as a worker with this Runner does in its own process. It is for
+// tests of Runners without a worker and Redis, such as those of package workertest.
 func RunInProcess(ctx context.Context, runner Runner, r *Round, dir string) (Ended, error) {
 	r.directory = func() (string, error) { return dir, nil }
 	return runInProcess(ctx, runner, r, func(text string) string { return text })

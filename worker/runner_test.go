@@ -15,12 +15,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A goRunner is a Runner that calls a function.
@@ -89,7 +89,7 @@ func TestEqualPanicsHaveOneFingerprint(t *testing.T) {
 	for _, input := range []string{"panic 1", "panic 2", "error 3", "error 4"} {
 		id := w.open(input)
 		w.runOnce(worker)
-		expect.Compare(t, len(w.finished(id).Rounds[0].Error), "<=", outcome.MaxReason+10, input)
+		expect.Compare(t, len(w.finished(id).Rounds[0].Error), "<=", broker.MaxReason+10, input)
 	}
 	failures := expect.Result(admin.New(w.manager()).Failures(t.Context(), manager.Query{}, "")).Value(t)
 	var got []string

@@ -32,7 +32,8 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	switch {
 	case !w.inProcess():
 	case len(w.cfg.Require) > 0:
-		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected an empty value", nil)
+		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected an empty value",
+			nil)
 	default:
 		w.preparer = w.inProcessPreparer()
 		return func() {}, nil
@@ -42,8 +43,9 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	}
 	closeOnExec()
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require, Sole: w.sole,
-		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
+		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require,
+		Sole: w.sole,
+		Log:  w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if err != nil {
 		return nil, isolationError(w.cfg, err)
@@ -83,7 +85,10 @@ func (w *Worker) guardDirectory() error {
 	if err == nil {
 		rounds.Close()
 	}
-	for _, dir := range []string{w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name), w.rounds()} {
+	for _, dir := range []string{
+		w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name),
+		w.rounds(),
+	} {
 		if wrong := safepath.Check(dir); err == nil && !errors.Is(wrong, fs.ErrNotExist) {
 			err = wrong
 		}
@@ -157,7 +162,8 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 }
 
 // await returns when the program and all processes that it started have ended. The error says why the worker ended the
-// program. It is nil if the program ended by itself: its result then counts, even if ctx ends before its other processes do.
+// program. It is nil if the program ended by itself: its result then counts, even if ctx ends before its other
+// processes do.
 func (l launch) await(ctx context.Context, r *Round, p *process.Process) error {
 	select {
 	case <-p.Exited():

@@ -31,14 +31,15 @@ type session struct {
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
-	mu       sync.Mutex
-	held     map[*execution]bool // executions that are not yet reported
-	busy     int                 // slots that have an execution or pause after an execution, and are not handed over
-	reserved int                 // slots for the tasks of claims that are under way, with those that executions hand over
-	taken    []bool              // taken[n-1] says whether slot n is busy
-	ended    []*execution        // executions that have ended and are not in a report yet
-	left     []string            // rounds whose handlers were left behind
-	dirs     []*rounddir.Dir     // directories that no round uses at present
+	mu   sync.Mutex
+	held map[*execution]bool // executions that are not yet reported
+	busy int                 // slots that have an execution or pause after an execution, and are not handed over
+	// slots for the tasks of claims that are under way, with those that executions hand over
+	reserved int
+	taken    []bool          // taken[n-1] says whether slot n is busy
+	ended    []*execution    // executions that have ended and are not in a report yet
+	left     []string        // rounds whose handlers were left behind
+	dirs     []*rounddir.Dir // directories that no round uses at present
 
 	outputs  []*record.Slot // outputs[n-1] has the output files of slot n
 	timeline timeline
@@ -46,7 +47,6 @@ type session struct {
 	freed, renewed, claimed, reported signal
 	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
 	work, loops, pauses               sync.WaitGroup
-	crew                              crew // runs the executions and the reports
 
 	once     atomic.Bool // no report claims tasks, because the worker runs one task only
 	resuming atomic.Bool // the next claim must resume after unwanted tasks
@@ -65,8 +65,9 @@ func (s signal) give() {
 // open starts a session with its loops. close waits until all executions are reported, and ends the session.
 func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 	s = &session{
-		Worker: w, held: map[*execution]bool{}, crew: newCrew(),
-		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1), reported: make(signal, 1),
+		Worker: w, held: map[*execution]bool{},
+		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1),
+		reported: make(signal, 1),
 	}
 	s.timeline.longest = mergedPerSlot * tdf.Seconds(w.slots())
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
@@ -97,7 +98,6 @@ func (w *Worker) open(stopping context.Context) (s *session, close func()) {
 		s.endClaims(nil)
 		s.pauses.Wait()
 		endDelivering(nil)
-		s.crew.end()
 		s.removeDirs()
 	}
 }
@@ -121,7 +121,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 		noSlot := e.slot > s.slots()
 		s.mu.Unlock()
 		s.work.Add(1) // until the execution is reported
-		s.crew.do(func() {
+		go func() {
 			switch {
 			case s.stopping.Err() != nil:
 				e.cause = errStopping
@@ -132,7 +132,7 @@ func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
 			}
 			end(nil)
 			s.queueReport(e)
-		})
+		}()
 	}
 	if len(c.Claims) > 0 {
 		s.renewed.give()
@@ -153,8 +153,8 @@ func (s *session) freeDropped(e *execution) {
 	s.freeAfterPause(e, false)
 }
 
-// freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has been
-// removed. So there are never more directories than slots, however long their removal takes.
+// freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has
+// been removed. So there are never more directories than slots, however long their removal takes.
 func (s *session) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.timeline.end(e.bar(success))
@@ -174,7 +174,8 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 	}
 	s.pauses.Go(func() {
 		if e.dir != nil {
-			_ = e.dir.RemoveUntil(func() bool { return s.delivering.Err() != nil }) // best effort: the next start of the worker removes the rest
+			// best effort: the next start of the worker removes the rest
+			_ = e.dir.RemoveUntil(func() bool { return s.delivering.Err() != nil })
 		}
 		s.sleep(s.stopping, pause)
 		s.freeSlot(e)

@@ -16,7 +16,8 @@ const (
 	setupRest = time.Second // how long to wait for output after setup.sh has ended
 )
 
-var errSetupUser = errors.New("it would run as root, but programs run as another user ([worker] user); prepare the program by hand")
+var errSetupUser = errors.New(
+	"it would run as root, but programs run as another user ([worker] user); prepare the program by hand")
 
 // setup runs a fetched program's ./setup.sh with the isolation of programs, and returns its last output
 // (docs/programs.md, "setup.sh").

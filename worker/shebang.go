@@ -27,9 +27,9 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 	return string(rest), "", ok
 }
 
-// checkFirstLine checks what the kernel and env would make of a script's first line, such as #!/usr/bin/env python3. The command env itself
-// starts on every host. Without this check, a missing interpreter would count as a failure of the program. The caller
-// passes the program's environment as env.
+// checkFirstLine checks what the kernel and env would make of a script's first line, such as #!/usr/bin/env python3.
+// The command env itself starts on every host. Without this check, a missing interpreter would count as a failure of
+// the program. The caller passes the program's environment as env.
 func (s *script) checkFirstLine(path, dir string, env []string) error {
 	head, err := readHead(path)
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *script) checkFirstLine(path, dir string, env []string) error {
 	case name == "", !known, s.inPath(name, search, dir):
 		return nil
 	}
-	return Unfit(fmt.Errorf("run.sh asks env for the interpreter %q, which this worker does not have in its PATH (%s)", name, search))
+	return Unfit(fmt.Errorf("run.sh asks env for the interpreter %q, which this worker does not have in its PATH (%s)",
+		name, search))
 }
 
 // envFinds returns the command that env must find. An option -S may precede the command. envFinds returns "" if env has
@@ -99,7 +100,8 @@ func (s *script) mayRun(path string) bool {
 	case err == nil:
 		return !info.IsDir() && info.Mode()&0o111 != 0
 	case errors.Is(err, fs.ErrPermission):
-		return s.host.OtherUser() // on a file system of another machine, another user may have rights that root does not have
+		// on a file system of another machine, another user may have rights that root does not have
+		return s.host.OtherUser()
 	}
 	return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 }

@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,8 +9,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors,
@@ -88,7 +87,7 @@ func (s *shortages) ended(slot int, cause error, now time.Time) time.Duration {
 		return 0
 	}
 	pause := min(max(2*s.slots[slot].pause, firstShortPause), longestShortPause)
-	s.slots[slot] = shortage{pause, now.Add(pause), outcome.Short(cause.Error()) + "; " + s.remedy(cause)}
+	s.slots[slot] = shortage{pause, now.Add(pause), broker.Short(cause.Error()) + "; " + s.remedy(cause)}
 	s.changed.give()
 	return pause
 }
@@ -117,26 +116,6 @@ func (s *shortages) remarks(now time.Time, of int) []redisstate.Pause {
 	}
 	why := strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
 	return []redisstate.Pause{{Slots: true, For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
-}
-
-// short returns a report that releases the task because of a shortage.
-func (e *execution) short(r tdf.Result, lack *shortageError) delivery {
-	e.reason = e.cause.Error()
-	m, err := e.task.Release(outcome.Short(e.reason))
-	if lack.started {
-		var ok bool
-		if m, ok = e.task.ReleaseUnfit(outcome.Short(e.reason)); !ok {
-			err = tdf.ErrLastRound
-		}
-	}
-	if err != nil {
-		r.Refused, r.Reason = true, e.reason
-		return e.executed(r)
-	}
-	m.Claim = e.claim
-	return delivery{e: e, move: m, accepted: func(_ context.Context) {
-		e.log.Warn("released: the worker lacks what the round needs", "reason", outcome.Short(e.reason))
-	}}
 }
 
 // Descriptors that a worker needs, for each slot that runs a program and for the rest.

@@ -219,7 +219,8 @@ func (d *slotDirs) warnOfChange(r *Round, file string) {
 	d.changing[r.Program] = true
 	d.mu.Unlock()
 	if !known {
-		r.Log.Warn("a round has changed a file of its program: the next round gets the original file again", "file", file)
+		r.Log.Warn("a round has changed a file of its program: the next round gets the original file again", "file",
+			file)
 	}
 }
 

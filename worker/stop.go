@@ -21,8 +21,8 @@ const (
 // It is shorter than answerBound, so that after StopNow there is time to report.
 const leaveBound = time.Second
 
-// StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs, releases their tasks, and waits
-// at most two more seconds for Redis.
+// StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs,
+// releases their tasks, and waits at most two more seconds for Redis.
 func (w *Worker) StopNow() {
 	w.log.Info("stopping at once: programs are killed")
 	w.endGrace()
@@ -44,7 +44,9 @@ func (w *Worker) afterGraces(d time.Duration) time.Duration {
 // outlive returns a context that ends with errStopping when the context stopping has ended and the time grace has
 // passed since then. StopNow shortens the rest of that time to withoutGrace. The caller must call the returned
 // function, which ends the context at once.
-func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context, context.CancelCauseFunc) {
+func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context,
+	context.CancelCauseFunc,
+) {
 	ctx, end := context.WithCancelCause(context.WithoutCancel(stopping))
 	go func() {
 		if wait(ctx, stopping.Done()) && w.graceOver(ctx, grace, withoutGrace) {

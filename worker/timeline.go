@@ -19,12 +19,12 @@ type timelineStore interface {
 // timelinePause is the time between two calls that store bars, so that not every round needs a call.
 const timelinePause = time.Second
 
-// mergedPerSlot bounds a bar of several rounds: for a worker with n slots, the bar is at most n times as long. So even if rounds are
-// short, the bars that Redis keeps of a worker show its last hour.
+// mergedPerSlot bounds a bar of several rounds: for a worker with n slots, the bar is at most n times as long. So even
+// if rounds are short, the bars that Redis keeps of a worker show its last hour.
 const mergedPerSlot tdf.Seconds = 10
 
-// A timeline has the bars of a worker that are not in Redis, or may still change (docs/dashboard.md, "Timeline"). The zero
-// timeline merges no rounds.
+// A timeline has the bars of a worker that are not in Redis, or may still change (docs/dashboard.md, "Timeline"). The
+// zero timeline merges no rounds.
 type timeline struct {
 	longest tdf.Seconds // the length of the longest bar of several rounds
 
@@ -105,8 +105,8 @@ func merge(bar, next *redisstate.Bar, longest tdf.Seconds) bool {
 	return true
 }
 
-// take returns the bars for the next call to Redis. If nothing has changed, ok is false. A running round becomes a bar when it is
-// taken for the second time, because most rounds of short programs end before.
+// take returns the bars for the next call to Redis. If nothing has changed, ok is false. A running round becomes a bar
+// when it is taken for the second time, because most rounds of short programs end before.
 func (t *timeline) take() (ended, present []redisstate.Bar, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 // errNoSlot ends an execution for which no slot became free: Redis has refused the report of the slot's last round.
 var errNoSlot = errors.New("its worker has no free slot")
 
-// reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that become
-// free. So a worker with short rounds does not wait for Redis twice.
+// reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
+// become free. So a worker with short rounds does not wait for Redis twice.
 func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refused []delivery, err error) {
 	most := 0
 	if s.mayClaimWith(results) {
@@ -48,14 +48,15 @@ func (s *session) request(most int) redisstate.ClaimRequest {
 	return redisstate.ClaimRequest{Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Offer: s.queues.inTurn()}
 }
 
-// reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in the same
-// call. It returns their number.
+// reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
+// the same call. It returns their number.
 func (s *session) reserve(results []delivery) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := max(0, s.slots()-s.busy-s.reserved+len(results))
 	s.reserved += most
-	for _, d := range results[:min(most, len(results))] { // each of the other slots is already reserved by another claim
+	// each of the other slots is already reserved by another claim
+	for _, d := range results[:min(most, len(results))] {
 		d.e.handedOver = true
 		s.busy--
 	}
@@ -78,14 +79,16 @@ func (s *session) endReservation(n int, results []delivery) {
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
 func (s *session) mayClaimWith(results []delivery) bool {
-	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.cfg.SleepAfterSuccess > 0 {
+	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() ||
+		s.cfg.SleepAfterSuccess > 0 {
 		return false
 	}
 	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
 		return false
 	}
 	for _, d := range results {
-		// A failure may pause its program or its slot, Redis may refuse a report again, and a directory is removed after the report.
+		// A failure may pause its program or its slot, Redis may refuse a report again, and a directory is removed
+		// after the report.
 		if !d.success || d.refused || d.e.dir != nil {
 			return false
 		}

@@ -11,8 +11,8 @@ import (
 // upkeepPause is the time between two removals of old files.
 const upkeepPause = 10 * time.Minute
 
-// upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"), until ctx
-// ends.
+// upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"),
+// until ctx ends.
 func (s *session) upkeep(ctx context.Context) {
 	s.warnOfSharedNames()
 	for {
@@ -21,7 +21,8 @@ func (s *session) upkeep(ctx context.Context) {
 		}
 		removed, err := s.retention().Apply(ctx)
 		if removed.Files+removed.Programs > 0 {
-			s.log.Info("removed old files and programs", "files", removed.Files, "programs", removed.Programs, "bytes", removed.Bytes)
+			s.log.Info("removed old files and programs", "files", removed.Files, "programs", removed.Programs, "bytes",
+				removed.Bytes)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.log.Warn("some old files could not be removed", "error", err)
@@ -34,9 +35,13 @@ func (s *session) upkeep(ctx context.Context) {
 
 // warnOfSharedNames warns if the configuration keeps output in files that rounds share.
 func (s *session) warnOfSharedNames() {
-	for pattern, kept := range map[string]bool{s.cfg.TaskOutputFilename: s.cfg.KeepsOutput(), s.cfg.TaskErrorFilename: s.cfg.KeepsError()} {
+	for pattern, kept := range map[string]bool{
+		s.cfg.TaskOutputFilename: s.cfg.KeepsOutput(),
+		s.cfg.TaskErrorFilename:  s.cfg.KeepsError(),
+	} {
 		if kept && retention.IsShared(pattern) {
-			s.log.Warn("a configured file name lacks $taskId: rounds share the file, and it is never removed", "name", pattern)
+			s.log.Warn("a configured file name lacks $taskId: rounds share the file, and it is never removed", "name",
+				pattern)
 		}
 	}
 }

@@ -65,11 +65,12 @@ type Worker struct {
 	leaveBound time.Duration // leaveBound, or longer in tests
 	claimGap   time.Duration // claimGap, or longer in tests
 
-	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int) // process.Sweep, unless a test replaces it
+	// process.Sweep, unless a test replaces it
+	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int)
 }
 
-// Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a *[config.Error]
-// also names the file.
+// Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a
+// *[config.Error] also names the file.
 func Load(name, file string, with ...Option) (*Worker, error) {
 	cfg, err := config.LoadWorker(file)
 	if err != nil {
@@ -110,8 +111,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	w := &Worker{
-		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(), journal: retention.NewJournal(cfg.Directory),
-		after: time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
+		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
+		journal: retention.NewJournal(cfg.Directory),
+		after:   time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
 	}
 	if !w.inProcess() {
 		w.limitSlots(openFiles())

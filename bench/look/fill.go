@@ -30,10 +30,11 @@ var places = []struct {
 // tasksPerCall is the number of tasks that one call stores.
 const tasksPerCall = 5000
 
-// fill stores tasks in all states, with typical results. If queues is above 0, the tasks have that many queues. If campaigns is above 0, half of the
-// tasks have that many campaigns.
+// fill stores tasks in all states, with typical results. If queues is above 0, the tasks have that many queues. If
+// campaigns is above 0, half of the tasks have that many campaigns.
 func fill(ctx context.Context, server *redisserver.Server, tasks, queues, campaigns int) error {
-	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: server.Port}, namespace, slog.New(slog.DiscardHandler))
+	store, err := redisstate.Connect(ctx, config.Redis{Host: "127.0.0.1", Port: server.Port}, namespace,
+		slog.New(slog.DiscardHandler))
 	if err != nil {
 		return err
 	}
@@ -47,7 +48,8 @@ func fill(ctx context.Context, server *redisserver.Server, tasks, queues, campai
 		var records []redisstate.Record
 		for ; id <= tasks && len(records) < tasksPerCall; id++ {
 			at := now.Add(-tdf.Seconds(tasks-id) / 1000)
-			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, queues, campaigns, random)})
+			records = append(records, redisstate.Record{ID: int64(id), Hash: task(int64(id), at, queues, campaigns,
+				random)})
 		}
 		if _, err := store.Restore(ctx, records...); err != nil {
 			return err
@@ -66,7 +68,8 @@ func task(id int64, at tdf.Time, queues, campaigns int, random *rand.Rand) tdf.H
 			break
 		}
 	}
-	d := tdf.Defaults(fmt.Sprintf("simulate-%d", id%7), "redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
+	d := tdf.Defaults(fmt.Sprintf("simulate-%d", id%7),
+		"redis:4355a46b19d348dc2f57c046f8ef63d4538ebb936000f3c9ee954a27460dd865", fmt.Sprintf("--seed %d", id))
 	d.Group, d.Meta, d.FailOn = "big", fmt.Sprintf(`{"seed":%d}`, id), tdf.FailOnExit
 	if campaigns > 0 && id/100%2 == 1 {
 		d.Group = fmt.Sprintf("campaign-%05d", id/200%int64(campaigns))
@@ -85,14 +88,17 @@ func task(id int64, at tdf.Time, queues, campaigns int, random *rand.Rand) tdf.H
 	seconds := 1 + random.Float64()*20
 	for name, value := range map[string]string{
 		"worker": fmt.Sprintf("node-%d", random.IntN(40)), "claim": "6LUDPZJJ6YGOPMFICHNV3TF7SD.1",
-		"running": at.Add(1).String(), "executed": at.Add(1 + tdf.Seconds(seconds)).String(), string(place.state): at.Add(2 + tdf.Seconds(seconds)).String(),
-		"seconds": strconv.FormatFloat(seconds, 'f', 6, 64), "output": fmt.Sprintf("energy %f\nsteps %d\n", random.Float64(), random.IntN(1e6)), "error": "", "exit": "0",
+		"running": at.Add(1).String(), "executed": at.Add(1 + tdf.Seconds(seconds)).String(),
+		string(place.state): at.Add(2 + tdf.Seconds(seconds)).String(),
+		"seconds":           strconv.FormatFloat(seconds, 'f', 6, 64), "output": fmt.Sprintf("energy %f\nsteps %d\n",
+			random.Float64(), random.IntN(1e6)), "error": "", "exit": "0",
 	} {
 		h["0:"+name] = value
 	}
 	if place.outcome == tdf.Failed {
 		h["0:exit"], h["fails"] = strconv.Itoa(1+random.IntN(4)), "1"
-		h["0:error"] = fmt.Sprintf("step %d\nValueError: no convergence of kind %d after %d steps\n", id, random.IntN(12), random.IntN(1000))
+		h["0:error"] = fmt.Sprintf("step %d\nValueError: no convergence of kind %d after %d steps\n", id,
+			random.IntN(12), random.IntN(1000))
 	}
 	return h
 }

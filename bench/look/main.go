@@ -131,7 +131,8 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 	defer w.Flush()
 	fmt.Fprintln(w, "command\tresponse time, ms\tslowest command in Redis, ms")
 	yardstick := func() *exec.Cmd {
-		return exec.CommandContext(ctx, "redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed", "0", "49")
+		return exec.CommandContext(ctx, "redis-cli", "-p", strconv.Itoa(l.server.Port), "zrange", namespace+":failed",
+			"0", "49")
 	}
 	if err := l.measure(ctx, w, "redis-cli zrange, 50 ids", repeats, yardstick); err != nil {
 		return err
@@ -140,7 +141,8 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 		args := strings.Fields(strings.ReplaceAll(text, "%s", l.id))
 		start := func() *exec.Cmd {
 			cmd := exec.CommandContext(ctx, l.tdf, args...)
-			cmd.Env = append(os.Environ(), "TDF_CFG_REDIS_PORT="+strconv.Itoa(l.server.Port), "TDF_CFG_TDF_NAMESPACE="+namespace)
+			cmd.Env = append(os.Environ(), "TDF_CFG_REDIS_PORT="+strconv.Itoa(l.server.Port), "TDF_CFG_TDF_NAMESPACE="+
+				namespace)
 			return cmd
 		}
 		if err := l.measure(ctx, w, "tdf "+strings.Join(args, " "), repeats, start); err != nil {
@@ -150,8 +152,8 @@ func (l *look) all(ctx context.Context, repeats int, out io.Writer) error {
 	return nil
 }
 
-// measure runs a command several times, and measures the time until it ends. For tdf watch, it measures the time until the first
-// line.
+// measure runs a command several times, and measures the time until it ends. For tdf watch, it measures the time until
+// the first line.
 func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats int, start func() *exec.Cmd) error {
 	var took []time.Duration
 	if err := l.client.Do(ctx, "slowlog", "reset").Err(); err != nil {
@@ -170,8 +172,9 @@ func (l *look) measure(ctx context.Context, out io.Writer, name string, repeats 
 	return err
 }
 
-// slowest returns the time of the slowest command in the slow log, in milliseconds, and the command. If the machine is busy, the time of a command may contain
-// that of other processes, so a page and a scrape have the median of several visits.
+// slowest returns the time of the slowest command in the slow log, in milliseconds, and the command. If the machine is
+// busy, the time of a command may contain that of other processes, so a page and a scrape have the median of several
+// visits.
 func (l *look) slowest(ctx context.Context) (took float64, command string) {
 	slow, _ := l.client.SlowLogGet(ctx, -1).Result()
 	for _, s := range slow {

@@ -90,7 +90,10 @@ type visitor struct {
 
 // visit measures the pages of the dashboard in this process, and what they cost Redis.
 func (l *look) visit(ctx context.Context, repeats int, out io.Writer) error {
-	m, err := manager.New(manager.Options{Namespace: namespace, Redis: config.Redis{Host: "127.0.0.1", Port: l.server.Port}, Log: slog.New(slog.DiscardHandler)})
+	m, err := manager.New(manager.Options{Namespace: namespace, Redis: config.Redis{
+		Host: "127.0.0.1",
+		Port: l.server.Port,
+	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -102,7 +105,10 @@ func (l *look) visit(ctx context.Context, repeats int, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	server := httptest.NewServer(web.New(m, web.Options{Log: slog.New(slog.DiscardHandler), PerToken: 1e6, PerAddress: 1e6, AtOnce: 1000}))
+	server := httptest.NewServer(web.New(m, web.Options{
+		Log: slog.New(slog.DiscardHandler), PerToken: 1e6,
+		PerAddress: 1e6, AtOnce: 1000,
+	}))
 	defer server.Close()
 	defer server.CloseClientConnections()
 	jar, _ := cookiejar.New(nil)
@@ -126,7 +132,8 @@ func (l *look) visit(ctx context.Context, repeats int, out io.Writer) error {
 	return nil
 }
 
-// page loads a page several times, prints the slowest time, and returns its line. The first time, nothing is in the memory of the process.
+// page loads a page several times, prints the slowest time, and returns its line. The first time, nothing is in the
+// memory of the process.
 func (v *visitor) page(ctx context.Context, w io.Writer, p visitedPage, repeats int) string {
 	path := strings.TrimSuffix(v.base+strings.ReplaceAll(p.path, "FAILED", v.id), "/")
 	seconds := bars.Part{Unit: "s", AtMost: true, Limit: 1}
@@ -152,7 +159,8 @@ func (v *visitor) page(ctx context.Context, w io.Writer, p visitedPage, repeats 
 		}
 	}
 	seconds.Samples = []float64{last.Seconds()}
-	fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%d\t%.1f %.60s\n", p.name, ms(first), ms(last), size, bars.Median(blocked.Samples), command)
+	fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%d\t%.1f %.60s\n", p.name, ms(first), ms(last), size, bars.Median(blocked.Samples),
+		command)
 	return bars.Bar{Name: "page-" + p.name, Parts: []bars.Part{seconds, blocked}}.Line()
 }
 
@@ -256,9 +264,15 @@ func fillWorkers(ctx context.Context, m *manager.Manager) error {
 		var all []redisstate.Bar
 		for n := range redisstate.MaxBars {
 			end := now.Add(-tdf.Seconds(80 * n / 8))
-			all = append(all, redisstate.Bar{Slot: 1 + n%8, Start: end.Add(-70), End: end, Busy: 60, Rounds: 9, Outcome: redisstate.BarOutcomes[1+n%4], Task: int64(1 + n), Group: "campaign-00007"})
+			all = append(all, redisstate.Bar{
+				Slot: 1 + n%8, Start: end.Add(-70), End: end, Busy: 60, Rounds: 9,
+				Outcome: redisstate.BarOutcomes[1+n%4], Task: int64(1 + n), Group: "campaign-00007",
+			})
 		}
-		_, err := store.WorkerHeartbeat(ctx, redisstate.WorkerInfo{Name: name, Boot: name, Host: "rack", Lease: 3600, State: "working", Slots: 8})
+		_, err := store.WorkerHeartbeat(ctx, redisstate.WorkerInfo{
+			Name: name, Boot: name, Host: "rack", Lease: 3600,
+			State: "working", Slots: 8,
+		})
 		if err := errors.Join(err, store.AddBars(ctx, name, all, nil)); err != nil {
 			return err
 		}

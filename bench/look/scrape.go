@@ -23,11 +23,17 @@ import (
 
 // countNames are the names of the counts of a busy queue.
 func countNames() (names []string) {
-	for _, of := range []string{"open:open", "claim:running", "execute:executed", "succeed:succeeded", "fail:failed", "fail:open", "lose:open", "archive:archived"} {
+	for _, of := range []string{
+		"open:open", "claim:running", "execute:executed", "succeed:succeeded", "fail:failed",
+		"fail:open", "lose:open", "archive:archived",
+	} {
 		names = append(names, "made:"+of)
 	}
 	for _, kind := range []string{"wait:", "run:", "life:"} {
-		for _, bound := range []string{"0.010000", "0.100000", "0.500000", "1.000000", "5.000000", "15.000000", "60.000000", "300.000000", "1800.000000", "inf", "sum"} {
+		for _, bound := range []string{
+			"0.010000", "0.100000", "0.500000", "1.000000", "5.000000", "15.000000",
+			"60.000000", "300.000000", "1800.000000", "inf", "sum",
+		} {
 			names = append(names, kind+bound)
 		}
 	}
@@ -52,13 +58,19 @@ func queueOf(i int) string { return fmt.Sprintf("queue-%d", i) }
 
 // scrape measures scrapes of /metrics in this process, and prints what they cost Redis.
 func (l *look) scrape(ctx context.Context, repeats int, out io.Writer) error {
-	m, err := manager.New(manager.Options{Namespace: namespace, Redis: config.Redis{Host: "127.0.0.1", Port: l.server.Port}, Log: slog.New(slog.DiscardHandler)})
+	m, err := manager.New(manager.Options{Namespace: namespace, Redis: config.Redis{
+		Host: "127.0.0.1",
+		Port: l.server.Port,
+	}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
 	defer m.Close()
 	handler := metrics.Handler(admin.New(m), slog.New(slog.DiscardHandler))
-	took, blocked := bars.Part{Unit: "ms", AtMost: true, Limit: 100}, bars.Part{Unit: "ms in Redis", AtMost: true, Limit: 5}
+	took, blocked := bars.Part{Unit: "ms", AtMost: true, Limit: 100}, bars.Part{
+		Unit: "ms in Redis", AtMost: true,
+		Limit: 5,
+	}
 	var size int
 	var redisCPU redisserver.Usage
 	var cpu time.Duration
@@ -91,12 +103,14 @@ func (l *look) scrape(ctx context.Context, repeats int, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "%s\n%d bytes; CPU time of a scrape: %.0f ms of this process, %.0f ms of Redis\n", bars.Bar{Name: "scrape", Parts: []bars.Part{took, blocked}}.Line(),
+	fmt.Fprintf(out, "%s\n%d bytes; CPU time of a scrape: %.0f ms of this process, %.0f ms of Redis\n",
+		bars.Bar{Name: "scrape", Parts: []bars.Part{took, blocked}}.Line(),
 		size, ms(cpu)/float64(repeats), 1000*after.Minus(redisCPU).CPU/float64(repeats))
 	stats, err := l.client.Info(ctx, "commandstats").Result()
 	fmt.Fprintf(out, "commands of %d scrapes:\n", repeats)
 	for line := range strings.Lines(stats) {
-		if strings.HasPrefix(line, "cmdstat_") && !strings.Contains(line, "config") && !strings.Contains(line, "slowlog") {
+		if strings.HasPrefix(line, "cmdstat_") && !strings.Contains(line, "config") &&
+			!strings.Contains(line, "slowlog") {
 			fmt.Fprint(out, "  ", line)
 		}
 	}

@@ -31,9 +31,9 @@ type side struct {
 	measure  func(t *trial) (figure, error)
 }
 
-// A figure is the result of one measurement. CPU, Commands and Scripts are the usage of Redis per task. ToolCPU is the CPU
-// time per task of the measured tool and of the programs that it ran. These four fields are 0 if the side does not measure
-// them.
+// A figure is the result of one measurement. CPU, Commands and Scripts are the usage of Redis per task. ToolCPU is the
+// CPU time per task of the measured tool and of the programs that it ran. These four fields are 0 if the side does not
+// measure them.
 type figure struct {
 	Value    float64
 	CPU      float64 // µs
@@ -64,7 +64,8 @@ func measureAll(ctx context.Context, all []*bar, rounds int, s size, out io.Writ
 			}
 		}
 	}
-	fmt.Fprintf(out, "medians of %d; %d tasks of 100 bytes, or %d runs of a program; redis-server without persistence on loopback\n\n",
+	fmt.Fprintf(out, "medians of %d; %d tasks of 100 bytes, or %d runs of a program; redis-server without "+
+		"persistence on loopback\n\n",
 		rounds, s.tasks, s.runs)
 	if err := printTable(out, all); err != nil {
 		return err
@@ -143,13 +144,15 @@ func (b *bar) unlessFailed(figures map[string]figure) map[string]figure {
 
 func printTable(out io.Writer, all []*bar) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "name\tside\tmedian\tmin-max\t\tRedis CPU, µs per task\tcommands per task\tCPU of the tool, µs per task")
+	fmt.Fprintln(w, "name\tside\tmedian\tmin-max\t\tRedis CPU, µs per task\tcommands per task\tCPU of the tool, "+
+		"µs per task")
 	for _, b := range all {
 		for _, side := range b.sides {
 			var values, cpu, commands, tool []float64
 			for _, figures := range b.figures {
 				if f, ok := figures[side.name]; ok {
-					values, cpu, commands, tool = append(values, f.Value), append(cpu, f.CPU), append(commands, f.Commands), append(tool, f.ToolCPU)
+					values, cpu, commands, tool = append(values, f.Value), append(cpu, f.CPU),
+						append(commands, f.Commands), append(tool, f.ToolCPU)
 				}
 			}
 			if len(values) == 0 {
@@ -157,7 +160,8 @@ func printTable(out io.Writer, all []*bar) error {
 				continue
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s-%s\t%s\t%s\t%s\t%s\n", b.name, side.name, bars.Format(bars.Median(values)),
-				bars.Format(slices.Min(values)), bars.Format(slices.Max(values)), b.unit, unlessZero(bars.Median(cpu)), unlessZero(bars.Median(commands)), unlessZero(bars.Median(tool)))
+				bars.Format(slices.Min(values)), bars.Format(slices.Max(values)), b.unit, unlessZero(bars.Median(cpu)),
+				unlessZero(bars.Median(commands)), unlessZero(bars.Median(tool)))
 		}
 	}
 	return w.Flush()

@@ -58,7 +58,8 @@ func install(ctx context.Context, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(temporary)
-	npm := exec.CommandContext(ctx, "npm", "install", "--prefix", temporary, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error",
+	npm := exec.CommandContext(ctx, "npm", "install", "--prefix", temporary, "--no-audit", "--no-fund",
+		"--ignore-scripts", "--loglevel=error",
 		"bullmq@"+bullmqVersion, "ioredis@"+ioredisVersion)
 	npm.Stdout, npm.Stderr = os.Stderr, os.Stderr
 	if err := npm.Run(); err != nil {

@@ -75,7 +75,8 @@ func (t *trial) process(s system, opening job, open, n int) (figure, error) {
 	if err != nil {
 		return f, err
 	}
-	more := float64(processed) / float64(n) // Redis was also busy with the tasks that the worker processed before it stopped
+	// Redis was also busy with the tasks that the worker processed before it stopped
+	more := float64(processed) / float64(n)
 	f.CPU, f.Commands, f.Scripts = f.CPU/more, f.Commands/more, f.Scripts/more
 	return f, s.checkProcessed(t, n)
 }

@@ -16,7 +16,8 @@ func redisCPUBar() *bar {
 		sides: []side{
 			{tdfSide, redisserver.Shipped, redisCPU(phases(tdfSystem{whole: true}))},
 			{bullmqSide, nil, redisCPU(phases(bullmqSystem{}))},
-			{tdfSide + running, redisserver.Shipped, redisCPU(measureLives(tdfSystem{whole: true}, job{Batch: 1}, idleFirst))},
+			{tdfSide + running, redisserver.Shipped, redisCPU(measureLives(tdfSystem{whole: true}, job{Batch: 1},
+				idleFirst))},
 			{bullmqSide + running, nil, redisCPU(measureLives(bullmqSystem{}, job{Batch: 1}, idleFirst))},
 		},
 		wants: []want{atMost(1, "× BullMQ", ratio(tdfSide, bullmqSide))},

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// runBar compares a worker that runs a trivial run.sh with other tools that run two programs at a time. The worker stores
-// the output of each run in Redis, and a server settles the tasks. The other tools discard the output.
+// runBar compares a worker that runs a trivial run.sh with other tools that run two programs at a time. The worker
+// stores the output of each run in Redis, and a server settles the tasks. The other tools discard the output.
 func runBar() *bar {
 	const bareSide, parallelSide = "Go os/exec", "GNU parallel"
 	return &bar{

@@ -84,7 +84,8 @@ func checkTDF(t *trial, n int, state tdf.State) error {
 		}
 		number, err := numberOf(task.Input) // several callers open tasks in any order
 		if err != nil || number >= int64(n) {
-			return fmt.Errorf("task %d: read back: %w", task.ID, cmp.Or(err, fmt.Errorf("input %q is none of %d", task.Input, n)))
+			return fmt.Errorf("task %d: read back: %w", task.ID,
+				cmp.Or(err, fmt.Errorf("input %q is none of %d", task.Input, n)))
 		}
 		if err := checkTask(task, number, state); err != nil {
 			return fmt.Errorf("task %d: %w", task.ID, err)
@@ -149,7 +150,10 @@ func redisConfig(port int) config.Redis { return config.Redis{Host: "127.0.0.1",
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 func newManager(port int) (*manager.Manager, error) {
-	return manager.New(manager.Options{Redis: redisConfig(port), Namespace: namespace, Log: discard(), Progress: io.Discard})
+	return manager.New(manager.Options{
+		Redis: redisConfig(port), Namespace: namespace, Log: discard(),
+		Progress: io.Discard,
+	})
 }
 
 func definition(number int64) manager.Definition {

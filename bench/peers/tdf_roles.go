@@ -131,10 +131,11 @@ func newWorker(j job, n int, c *counter) (*worker.Worker, error) {
 	if j.Programs {
 		return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.WithSole())
 	}
-	return worker.New(workerName(n), cfg, worker.WithLog(discard()), worker.WithRunner(worker.Handler(func(_ context.Context, r *worker.Round) error {
-		c.add(r.Input)
-		return nil
-	})))
+	return worker.New(workerName(n), cfg, worker.WithLog(discard()),
+		worker.WithRunner(worker.Handler(func(_ context.Context, r *worker.Round) error {
+			c.add(r.Input)
+			return nil
+		})))
 }
 
 // waitForWorkers waits until all workers have reported the state working in a heartbeat.

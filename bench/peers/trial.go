@@ -205,6 +205,7 @@ func (t *trial) costOf(n int, work func() (time.Duration, error)) (figure, error
 	}
 	used, tasks := after.Minus(before), float64(n)
 	return figure{
-		Value: tasks / took.Seconds(), CPU: used.CPU / tasks * 1e6, Commands: used.Commands / tasks, Scripts: used.Scripts / tasks * 1e6,
+		Value: tasks / took.Seconds(), CPU: used.CPU / tasks * 1e6, Commands: used.Commands / tasks,
+		Scripts: used.Scripts / tasks * 1e6,
 	}, nil
 }

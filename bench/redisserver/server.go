@@ -28,8 +28,8 @@ func shipped() (settings []string) {
 	return settings
 }
 
-// A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if this
-// process is killed.
+// A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if
+// this process is killed.
 type Server struct {
 	Port   int
 	dir    string
@@ -82,8 +82,8 @@ func (r *Server) Memory(ctx context.Context) (float64, error) {
 	return 0, errors.New("INFO of Redis has no used_memory")
 }
 
-// Usage holds the CPU time in seconds that Redis used, the number of commands that it ran, and the time in seconds in which
-// scripts ran. The number and the time include the commands that scripts call.
+// Usage holds the CPU time in seconds that Redis used, the number of commands that it ran, and the time in seconds in
+// which scripts ran. The number and the time include the commands that scripts call.
 type Usage struct{ CPU, Commands, Scripts float64 }
 
 // Minus returns u minus v.

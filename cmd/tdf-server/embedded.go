@@ -16,9 +16,11 @@ import (
 )
 
 func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) {
-	r, err := embedded.Start(cfg.Addr(), embedded.Password(cfg.Password), embedded.Scripts(command.Version(), lua.Sums()...))
+	r, err := embedded.Start(cfg.Addr(), embedded.Password(cfg.Password), embedded.Scripts(command.Version(),
+		lua.Sums()...))
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("start embedded Redis: the address %s is in use; choose another [redis] port, or use the Redis there with [redis] host=127.0.0.1", cfg.Addr())
+		return nil, fmt.Errorf("start embedded Redis: the address %s is in use; choose another [redis] port, or use "+
+			"the Redis there with [redis] host=127.0.0.1", cfg.Addr())
 	}
 	if err != nil {
 		return nil, err
@@ -34,7 +36,8 @@ func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) 
 // (docs/operations.md, "Redis").
 func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []redisstate.Tuning) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
-		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy", policy)
+		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy",
+			policy)
 	}
 	if info["aof_enabled"] == "0" {
 		log.Warn("redis without append-only file, set appendonly to yes")
@@ -43,12 +46,13 @@ func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []redissta
 		log.Warn("redis on a network without a password", "redis", cfg.Addr())
 	}
 	for _, t := range untuned {
-		log.Warn("a setting of redis costs memory or time", "setting", t.Name, "value", t.Found, "better", t.Value, "costs", t.Costs)
+		log.Warn("a setting of redis costs memory or time", "setting", t.Name, "value", t.Found, "better", t.Value,
+			"costs", t.Costs)
 	}
 }
 
-// loopback reports whether a host is this machine. The only name that it accepts is localhost, because other names may lead
-// to another machine.
+// loopback reports whether a host is this machine. The only name that it accepts is localhost, because other names may
+// lead to another machine.
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()

@@ -20,7 +20,8 @@ import (
 
 const (
 	name        = "tdf-server"
-	description = "Decides whether due tasks succeeded, failed, timed out or expired. One server is enough;\nseveral may run at once. With [http] listen, it also serves the HTTP API."
+	description = "Decides whether due tasks succeeded, failed, timed out or expired. One server is " +
+		"enough;\nseveral may run at once. With [http] listen, it also serves the HTTP API."
 )
 
 func main() {
@@ -69,7 +70,9 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return tool.Locate(err)
 	}
 	return both(ctx, api.run, func(ctx context.Context) error {
-		return both(ctx, notifier.Run, func(ctx context.Context) error { return serveWith(ctx, arguments.Name, cfg, store, log) })
+		return both(ctx, notifier.Run, func(ctx context.Context) error {
+			return serveWith(ctx, arguments.Name, cfg, store, log)
+		})
 	})
 }
 

@@ -55,7 +55,8 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	}
 	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
-	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
+	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()),
+		worker.WithSole())
 	if err == nil {
 		defer context.AfterFunc(stopNow, w.StopNow)()
 		err = runWith(stop, w, cfg, log)

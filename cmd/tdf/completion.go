@@ -14,7 +14,8 @@ var shells = []string{"bash", "zsh", "fish", "powershell"}
 func newCompletion(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "completion SHELL", Short: "Generate a shell completion script",
-		Long: "Generates a completion script for bash, zsh, fish or powershell. To load it into the current bash: source <(tdf completion bash).\n" +
+		Long: "Generates a completion script for bash, zsh, fish or powershell. To load it into the current bash: " +
+			"source <(tdf completion bash).\n" +
 			"To load it into every new shell, write it to this file:\n" +
 			"  bash        /etc/bash_completion.d/tdf (needs the package bash-completion)\n" +
 			"  zsh         _tdf in a directory of $fpath\n" +

@@ -2,8 +2,8 @@
 //
 //	tdf COMMAND [ARGUMENT…] [FLAG…]
 //
-// docs/tdf.md describes the commands, and docs/configuration.md the configuration. The folders below internal/ have the commands of each
-// section of tdf --help.
+// docs/tdf.md describes the commands, and docs/configuration.md the configuration. The folders below internal/ have the
+// commands of each section of tdf --help.
 package main
 
 import (

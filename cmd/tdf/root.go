@@ -28,7 +28,8 @@ func newRoot(a *cli.App) *cobra.Command {
 	root.SetFlagErrorFunc(cli.FlagError)
 	cli.SetUsageTemplate(root)
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.File, "config", "", "`FILE` configuration file (default: $TDF_CONFIG, else ./tdf.cfg if it exists)")
+	flags.StringVar(&a.File, "config", "",
+		"`FILE` configuration file (default: $TDF_CONFIG, else ./tdf.cfg if it exists)")
 	flags.StringVar(&a.Namespace, "namespace", "", "`NAME` namespace of the project (instead of [tdf] namespace)")
 	flags.StringVar(&a.Redis, "redis", "", "`HOST[:PORT]` address of Redis (instead of [redis] host and port)")
 	flags.StringArrayVar(&a.Set, "set", nil, "`SECTION.KEY=VALUE` value for any other configuration key")
@@ -53,7 +54,16 @@ type group struct {
 
 var groups = []group{
 	{"open", "Open tasks:", []func(*cli.App) *cobra.Command{open.Open, open.Push}},
-	{"look", "Inspect:", []func(*cli.App) *cobra.Command{look.Watch, look.Ls, look.Show, look.Output, look.Updates, look.Campaigns, look.Queues, look.Failures, look.Explain, look.Results, look.Workers, look.Notices}},
-	{"steer", "Steer:", []func(*cli.App) *cobra.Command{steer.Retry, steer.Cancel, steer.Archive, steer.Rm, steer.Requeue, steer.Set, steer.Pause, steer.Resume, steer.Close, steer.Limit, steer.Drain, steer.Programs}},
-	{"operate", "Operate:", []func(*cli.App) *cobra.Command{operate.Up, operate.Serve, operate.Stats, operate.Settings, operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion}},
+	{"look", "Inspect:", []func(*cli.App) *cobra.Command{
+		look.Watch, look.Ls, look.Show, look.Output, look.Updates,
+		look.Campaigns, look.Queues, look.Failures, look.Explain, look.Results, look.Workers, look.Notices,
+	}},
+	{"steer", "Steer:", []func(*cli.App) *cobra.Command{
+		steer.Retry, steer.Cancel, steer.Archive, steer.Rm,
+		steer.Requeue, steer.Set, steer.Pause, steer.Resume, steer.Close, steer.Limit, steer.Drain, steer.Programs,
+	}},
+	{"operate", "Operate:", []func(*cli.App) *cobra.Command{
+		operate.Up, operate.Serve, operate.Stats, operate.Settings,
+		operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion,
+	}},
 }

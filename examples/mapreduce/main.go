@@ -41,13 +41,16 @@ func main() {
 	os.Exit(status)
 }
 
-// run runs the command. It returns the exit status: 0 after success, 1 if the count failed, and 2 for invalid arguments.
+// run runs the command. It returns the exit status: 0 after success, 1 if the count failed, and 2 for invalid
+// arguments.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("mapreduce", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.Usage = func() { fmt.Fprint(stderr, usage); flags.PrintDefaults() }
-	file := flags.String("config", "", "the manager's `FILE.cfg`; a server and workers must use the same Redis and namespace")
-	name := flags.String("run", rand.Text(), "`NAME` of the run; use the name of an interrupted run to continue that run")
+	file := flags.String("config", "",
+		"the manager's `FILE.cfg`; a server and workers must use the same Redis and namespace")
+	name := flags.String("run", rand.Text(),
+		"`NAME` of the run; use the name of an interrupted run to continue that run")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0
 	} else if err != nil {
@@ -85,8 +88,8 @@ func absolute(files []string) ([]string, error) {
 	return files, nil
 }
 
-// count counts the words. With a configuration, it uses the Redis of the configuration. Without one, it runs all components
-// in its own process.
+// count counts the words. With a configuration, it uses the Redis of the configuration. Without one, it runs all
+// components in its own process.
 func count(ctx context.Context, file, name string, files []string, stderr io.Writer) (string, error) {
 	if file == "" {
 		trial, err := local.Try(ctx, 2, stderr)

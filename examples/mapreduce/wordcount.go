@@ -14,8 +14,8 @@ import (
 
 const programName = "wordcount"
 
-// A wordCount is one run of the example. Its tasks are a group. The meta of each task is the number of files that the task
-// covers: 1 for a map task. All state is in Redis, so another manager can continue the run at any time.
+// A wordCount is one run of the example. Its tasks are a group. The meta of each task is the number of files that the
+// task covers: 1 for a map task. All state is in Redis, so another manager can continue the run at any time.
 type wordCount struct {
 	m       *manager.Manager
 	source  string
@@ -79,7 +79,10 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 		return nil
 	}
 	input, others, full := "reduce"+words(t.Task), 0, false
-	for other, err := range w.m.List(ctx, manager.Query{Group: w.group, States: []tdf.State{tdf.Succeeded}, Read: manager.ReadOutput}) {
+	for other, err := range w.m.List(ctx, manager.Query{
+		Group: w.group, States: []tdf.State{tdf.Succeeded},
+		Read: manager.ReadOutput,
+	}) {
 		if err != nil {
 			return err
 		}
@@ -99,7 +102,8 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 		t.Open(w.task(input, others+covered(t.Task)))
 		return nil
 	case full:
-		w.failure = fmt.Errorf("merge the counts of task %d: more than %d bytes, the longest input of a task; count fewer files", t.ID, tdf.MaxInput)
+		w.failure = fmt.Errorf("merge the counts of task %d: more than %d bytes, the longest input of a task; count "+
+			"fewer files", t.ID, tdf.MaxInput)
 		return w.failure
 	}
 	return manager.ErrNotYet
@@ -115,7 +119,10 @@ func (w *wordCount) failed(_ context.Context, t *manager.Finished) error {
 
 // readResult reads the counts, if the task that covers all files is archived.
 func (w *wordCount) readResult(ctx context.Context) error {
-	for t, err := range w.m.List(ctx, manager.Query{Group: w.group, States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
+	for t, err := range w.m.List(ctx, manager.Query{
+		Group: w.group, States: []tdf.State{tdf.Archived},
+		Read: manager.ReadOutput,
+	}) {
 		if err != nil {
 			return err
 		}

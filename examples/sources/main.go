@@ -62,7 +62,10 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		{"from-redis", stored.Source}, // redis:SHA256
 		{"missing", url + "/missing.zip"},
 	} {
-		if _, err := m.Open(ctx, manager.Definition{Program: d.program, Source: d.source, Input: "one 'and two'"}); err != nil {
+		if _, err := m.Open(ctx, manager.Definition{
+			Program: d.program, Source: d.source,
+			Input: "one 'and two'",
+		}); err != nil {
 			return err
 		}
 	}

@@ -31,9 +31,12 @@ func parse(args []string, stderr io.Writer) (*command, error) {
 	var c command
 	flags := flag.NewFlagSet("sum", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&c.config, "config", "", "the manager's `FILE.cfg`; a server and workers must use the same Redis and namespace")
-	flags.StringVar(&c.program, "program", "", "path of `RUN.SH` on the workers' machines (default: the file beside the source code)")
-	flags.StringVar(&c.run, "run", "", "`NAME` of the run; use the name of an interrupted run to continue that run (default: a new name)")
+	flags.StringVar(&c.config, "config", "",
+		"the manager's `FILE.cfg`; a server and workers must use the same Redis and namespace")
+	flags.StringVar(&c.program, "program", "",
+		"path of `RUN.SH` on the workers' machines (default: the file beside the source code)")
+	flags.StringVar(&c.run, "run", "",
+		"`NAME` of the run; use the name of an interrupted run to continue that run (default: a new name)")
 	split := max(0, len(args)-3)
 	err := flags.Parse(args[:split])
 	if errors.Is(err, flag.ErrHelp) || len(args) > 0 && strings.Trim(args[len(args)-1], "-") == "h" {

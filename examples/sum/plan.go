@@ -14,8 +14,8 @@ const (
 	maxTasks  = 1_000_000
 )
 
-// A plan divides the sum of from..to into tasks. A task of level 0 sums a bucket of numbers. A task of a higher level sums
-// a bucket of results of the level below. The last level has one task.
+// A plan divides the sum of from..to into tasks. A task of level 0 sums a bucket of numbers. A task of a higher level
+// sums a bucket of results of the level below. The last level has one task.
 type plan struct {
 	from, to int64
 	bucket   int64

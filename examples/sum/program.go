@@ -27,8 +27,8 @@ func archive() ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-// scriptSource returns the source of run.sh for workers on this machine. If path is "", the file beside this source code
-// is used.
+// scriptSource returns the source of run.sh for workers on this machine. If path is "", the file beside this source
+// code is used.
 func scriptSource(path string) (string, error) {
 	if path == "" {
 		_, file, _, _ := runtime.Caller(0)

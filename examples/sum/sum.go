@@ -55,13 +55,14 @@ func (s *sum) compute(ctx context.Context) (int64, error) {
 	}
 	total, ok := s.results[s.root()]
 	if !ok {
-		return 0, fmt.Errorf("group %s has no result: its last task is not in Redis; start again with another -run", s.group)
+		return 0, fmt.Errorf("group %s has no result: its last task is not in Redis; start again with another -run",
+			s.group)
 	}
 	return total, nil
 }
 
-// begin opens the missing tasks of level 0. If two managers begin at the same time, they may open a task twice. That costs
-// time, but does not change the sum.
+// begin opens the missing tasks of level 0. If two managers begin at the same time, they may open a task twice. That
+// costs time, but does not change the sum.
 func (s *sum) begin(ctx context.Context) error {
 	present := map[place]bool{}
 	for t, err := range s.m.List(ctx, manager.Query{Group: s.group}) {
@@ -128,7 +129,8 @@ func (s *sum) record(t *manager.Task) {
 	result, err := strconv.ParseInt(strings.TrimSpace(t.Output()), 10, 64)
 	switch {
 	case !s.holds(at):
-		err = fmt.Errorf("the meta %q is not a place of this sum; use another -run, because other tasks use the group", t.Meta)
+		err = fmt.Errorf("the meta %q is not a place of this sum; use another -run, because other tasks use the group",
+			t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
 		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Error()))
 	case err != nil:
@@ -162,7 +164,10 @@ func (s *sum) endOfRound(ctx context.Context, round manager.Summary) error {
 // readArchived reads the results of all archived tasks.
 func (s *sum) readArchived(ctx context.Context) error {
 	s.archived = 0
-	for t, err := range s.m.List(ctx, manager.Query{Group: s.group, States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
+	for t, err := range s.m.List(ctx, manager.Query{
+		Group: s.group, States: []tdf.State{tdf.Archived},
+		Read: manager.ReadOutput,
+	}) {
 		if err != nil {
 			return err
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// origin returns the origin at which browsers reach the dashboard. If only the browsers of this machine reach it, local is true. The address at is where the
-// API listens.
+// origin returns the origin at which browsers reach the dashboard. If only the browsers of this machine reach it, local
+// is true. The address at is where the API listens.
 func origin(cfg config.HTTP, at string) (origin string, local bool) {
 	if cfg.Public != "" {
 		return cfg.Public, false

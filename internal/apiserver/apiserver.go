@@ -43,9 +43,9 @@ type Server struct {
 	announce func(ctx context.Context)
 }
 
-// Open opens the address of cfg.Listen for the API of a manager's namespace. The caller must call Run or Close. Open refuses an address that other machines
-// can reach if no client could log in, because then the configuration is not finished. The error is a *[config.Error] without a Source if the
-// configuration is wrong.
+// Open opens the address of cfg.Listen for the API of a manager's namespace. The caller must call Run or Close. Open
+// refuses an address that other machines can reach if no client could log in, because then the configuration is not
+// finished. The error is a *[config.Error] without a Source if the configuration is wrong.
 func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Logger) (*Server, error) {
 	security, err := tlsOf(cfg)
 	if err != nil {
@@ -63,21 +63,29 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{URL: "http://" + listener.Addr().String(), listener: &sharing{netutil.LimitListener(listener, cfg.Connections), pool.New(int64(cfg.Connections))}}
+	s := &Server{
+		URL:      "http://" + listener.Addr().String(),
+		listener: &sharing{netutil.LimitListener(listener, cfg.Connections), pool.New(int64(cfg.Connections))},
+	}
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}
 	s.announce = func(ctx context.Context) { announce(ctx, admin.New(m), cfg, s.URL) }
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
-			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress, AtOnce: cfg.CallsAtOnce,
+			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
+			AtOnce:  cfg.CallsAtOnce,
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
-			Users: cfg.Users,
+			Users: cfg.Users, Public: cfg.Public,
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		HTTP2:    &http.HTTP2Config{MaxConcurrentStreams: maxStreams, SendPingTimeout: pingTime, PingTimeout: answerTime, WriteByteTimeout: time.Minute},
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // such as connections that break off; clients cause these lines
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams, SendPingTimeout: pingTime,
+			PingTimeout: answerTime, WriteByteTimeout: time.Minute,
+		},
+		// such as connections that break off; clients cause these lines
+		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
 }
@@ -93,7 +101,8 @@ func checkLogins(ctx context.Context, cfg config.HTTP, m *manager.Manager) error
 	}
 	return &config.Error{
 		Section: "http", Key: "listen",
-		Problem: fmt.Sprintf("%s is not a loopback address, and the namespace has no token; add one with tdf token add, or set client_ca", cfg.Listen),
+		Problem: fmt.Sprintf("%s is not a loopback address, and the namespace has no token; add one with tdf token "+
+			"add, or set client_ca", cfg.Listen),
 	}
 }
 
@@ -103,8 +112,10 @@ func listen(ctx context.Context, cfg config.HTTP) (net.Listener, error) {
 		return nil, fmt.Errorf("serve the HTTP API: %w", err)
 	}
 	at, err := netip.ParseAddrPort(listener.Addr().String())
-	if cfg.OnLoopback() && (err != nil || !at.Addr().IsLoopback()) { // the name localhost may have another address on this machine
-		return nil, errors.Join(&config.Error{Section: "http", Key: "listen", Problem: listener.Addr().String() + " is not a loopback address"}, listener.Close())
+	// the name localhost may have another address on this machine
+	if cfg.OnLoopback() && (err != nil || !at.Addr().IsLoopback()) {
+		return nil, errors.Join(&config.Error{Section: "http", Key: "listen", Problem: listener.Addr().String() +
+			" is not a loopback address"}, listener.Close())
 	}
 	return listener, nil
 }

@@ -15,7 +15,8 @@ import (
 func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wire.Interface) {
 	if cfg.Taskmaster != "" {
 		all = append(all, taskmaster.New(m, taskmaster.Options{
-			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: cfg.Timeout, Log: log,
+			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: cfg.Timeout,
+			Log: log,
 		}))
 	}
 	if cfg.TaskStore != "" {

@@ -7,7 +7,8 @@ import (
 	"github.com/tdf-framework/tdf/web"
 )
 
-// A sharing is a listener that closes connections of an address with more than its share, so that other clients need not wait for this address.
+// A sharing is a listener that closes connections of an address with more than its share, so that other clients need
+// not wait for this address.
 type sharing struct {
 	net.Listener
 	connections *pool.Pool

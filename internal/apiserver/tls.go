@@ -8,7 +8,8 @@ import (
 	"github.com/tdf-framework/tdf/config"
 )
 
-// tlsOf returns the TLS settings of a configuration, or nil if the API has no TLS. Every error is a *[config.Error] without a Source.
+// tlsOf returns the TLS settings of a configuration, or nil if the API has no TLS. Every error is a *[config.Error]
+// without a Source.
 func tlsOf(cfg config.HTTP) (*tls.Config, error) {
 	if !cfg.HasTLS() {
 		return nil, nil
@@ -25,7 +26,8 @@ func tlsOf(cfg config.HTTP) (*tls.Config, error) {
 	if err != nil {
 		return nil, &config.Error{Section: "http", Key: "client_ca", Problem: err.Error(), Err: err}
 	}
-	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven // a client without a certificate may have a token
+	// a client without a certificate may have a token
+	t.ClientCAs, t.ClientAuth = x509.NewCertPool(), tls.VerifyClientCertIfGiven
 	if !t.ClientCAs.AppendCertsFromPEM(authorities) {
 		return nil, &config.Error{Section: "http", Key: "client_ca", Problem: "the file has no certificate"}
 	}

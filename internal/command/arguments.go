@@ -30,8 +30,8 @@ func (e *UsageError) Error() string { return e.Problem }
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*UsageError) Code() tdf.Code { return tdf.CodeInvalid }
 
-// Parse parses the arguments of a command. The parameter description is a text for the command's help. Parse
-// prints the help or the version if an argument asks for it. If Parse returns an error, the command ends with its [Status].
+// Parse parses the arguments of a command. The parameter description is a text for the command's help. Parse prints the
+// help or the version if an argument asks for it. If Parse returns an error, the command ends with its [Status].
 func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -15,11 +15,12 @@ import (
 	"time"
 )
 
-// longestPause is the longest time between two calls of a condition. It limits the work of tests that wait long, because many
-// conditions ask Redis.
+// longestPause is the longest time between two calls of a condition. It limits the work of tests that wait long,
+// because many conditions ask Redis.
 const longestPause = 20 * time.Millisecond
 
-// atLast is the time between the end of a wait and the end of go test -timeout, so that the failure can still be printed.
+// atLast is the time between the end of a wait and the end of go test -timeout, so that the failure can still be
+// printed.
 const atLast = 10 * time.Second
 
 // started is when this process began.
@@ -35,9 +36,9 @@ func deadline() (time.Time, bool) {
 	return started.Add(timeout - atLast), timeout > 0
 }
 
-// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. It has no limit of its
-// own, because any process may pause for long on a busy machine. Shortly before go test -timeout would end all tests, it ends
-// this one with an error that contains the text state, and what the functions in seen return.
+// Eventually waits until ok returns true. It calls ok after a millisecond, and then less and less often. It has no
+// limit of its own, because any process may pause for long on a busy machine. Shortly before go test -timeout would end
+// all tests, it ends this one with an error that contains the text state, and what the functions in seen return.
 func Eventually(t testing.TB, state string, ok func() bool, seen ...func() any) {
 	t.Helper()
 	limit, limited := deadline()

@@ -75,8 +75,8 @@ func Size(bytes int64) string {
 
 func Tasks[N int | int64](n N) string { return Counted(n, "task") }
 
-// StateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too. It marks
-// tasks that wait for others or for a limit.
+// StateText returns the state of a task. If the outcome differs from the state, the text contains the outcome, too. It
+// marks tasks that wait for others or for a limit.
 func StateText(t *manager.Task) string {
 	switch {
 	case t.Waits:

@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unprintable reports whether a character controls the terminal, or changes how a terminal shows other characters: control
-// characters, characters that reverse the direction of a text, line separators, and invisible characters.
+// Unprintable reports whether a character controls the terminal, or changes how a terminal shows other characters:
+// control characters, characters that reverse the direction of a text, line separators, and invisible characters.
 func Unprintable(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) }
 
 // Printable escapes unprintable characters and invalid UTF-8, as a Go string literal does. It keeps newlines and tabs.

@@ -1,7 +1,9 @@
-// Package jsonview writes the types of packages manager and admin as the JSON that the command tdf prints (docs/tdf.md, "JSON").
+// Package jsonview writes the types of packages manager and admin as the JSON that the command tdf prints (docs/tdf.md,
+// "JSON").
 //
 // It writes these values in another way than encoding/json does:
-//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix", it is a number of seconds since 1970.
+//   - A time.Time is an RFC 3339 time in UTC with six decimals. With the tag as:"unix", it is a number of seconds since
+//     1970.
 //   - A time.Duration is a number of seconds.
 //   - A string that is not UTF-8 is {"base64": "…"}.
 package jsonview
@@ -135,8 +137,8 @@ func text(s string) any {
 	}{[]byte(s)}
 }
 
-// Set sets the value of a member. If the object has no member of this name, Set appends it. If the value is a string that is not
-// UTF-8, Set stores an object with the member base64 instead.
+// Set sets the value of a member. If the object has no member of this name, Set appends it. If the value is a string
+// that is not UTF-8, Set stores an object with the member base64 instead.
 func (o *Object) Set(name string, value any) {
 	if s, ok := value.(string); ok {
 		value = text(s)

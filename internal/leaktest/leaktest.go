@@ -10,8 +10,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// timeout is the maximum time for goroutines to end after the tests. It is long, because goroutines need much more than goleak's
-// half second on a busy machine. It is a limit of its own, because go test -timeout ends with the tests.
+// timeout is the maximum time for goroutines to end after the tests. It is long, because goroutines need much more than
+// goleak's half second on a busy machine. It is a limit of its own, because go test -timeout ends with the tests.
 const timeout = 5 * time.Minute
 
 // M runs a package's tests like [testing.M], and fails if a goroutine still runs afterwards. It ignores the goroutines

@@ -51,7 +51,8 @@ func positionOf(q *tdf.Query, text string) (position, error) {
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.SplitN(string(plain), " ", 3)
 	if err != nil || parts[0] != p.kind || len(parts) == 2 {
-		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q does not belong to this query; use the cursor that the query's last page returned, or no cursor to begin again", text)}
+		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q does not belong to this query; use the "+
+			"cursor that the query's last page returned, or no cursor to begin again", text)}
 	}
 	if len(parts) == 1 {
 		return p, nil

@@ -11,8 +11,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
-// A Fingerprint identifies a kind of failure. Two failed rounds have the same Fingerprint if they most likely failed for
-// the same reason.
+// A Fingerprint identifies a kind of failure. Two failed rounds have the same Fingerprint if they most likely failed
+// for the same reason.
 type Fingerprint struct {
 	How  string
 	Line string // the most informative line of stderr, with placeholders for the parts that differ between rounds
@@ -33,11 +33,12 @@ type Failure struct {
 // Fingerprint returns the fingerprint by the line that the rule chooses (see [tdf.Query].FailureBy).
 func (f *Failure) Fingerprint(rule string) Fingerprint { return f.FingerprintOf(f.Line(rule)) }
 
-// FingerprintOf returns the fingerprint of the failure. Its parameter is the result of Line, which the caller already has.
+// FingerprintOf returns the fingerprint of the failure. Its parameter is the result of Line, which the caller already
+// has.
 func (f *Failure) FingerprintOf(line string) Fingerprint { return Fingerprint{f.How, normalise(line)} }
 
-// Line returns the line of the round's stderr that a rule chooses: the most informative one if the rule is "". For a lost round it returns "", because TDF itself wrote
-// this stderr, with the names of workers.
+// Line returns the line of the round's stderr that a rule chooses: the most informative one if the rule is "". For a
+// lost round it returns "", because TDF itself wrote this stderr, with the names of workers.
 func (f *Failure) Line(rule string) string {
 	if f.How == HowLost {
 		return ""
@@ -48,16 +49,18 @@ func (f *Failure) Line(rule string) string {
 // At returns when the round failed.
 func (f *Failure) At() tdf.Time {
 	r := f.Task.Rounds.At(f.Round)
-	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed], r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
+	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed],
+		r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
 }
 
 // The values of Failure.How, besides exit statuses and signals.
 const (
-	HowTimedOut   = "timed out"
-	HowLost       = "lost with its worker"
-	HowNotRun     = "could not be run"
-	HowRefused    = "ran, and what it left was refused" // a worker refused its result.json or files, or Redis could not store them
-	HowNoExit     = "no exit status"                    // workers of the original TDF report no exit status
+	HowTimedOut = "timed out"
+	HowLost     = "lost with its worker"
+	HowNotRun   = "could not be run"
+	// a worker refused its result.json or files, or Redis could not store them
+	HowRefused    = "ran, and what it left was refused"
+	HowNoExit     = "no exit status" // workers of the original TDF report no exit status
 	HowNeverRan   = "expired before it ran"
 	HowRanTooLong = "expired while it ran"
 	HowLate       = "executed after end_before"
@@ -129,8 +132,8 @@ func howExpired(r *tdf.Round) string {
 
 var escapes = lazy.Regexp("\x1b(?:\\[[0-?]*[ -/]*[@-~]|\\][^\x07\x1b]*(?:\x07|\x1b\\\\)?|.)")
 
-// clean returns a line as plain text. It removes colour codes. It also removes text that a carriage return overwrote, such
-// as progress bars. It replaces unprintable characters with blanks.
+// clean returns a line as plain text. It removes colour codes. It also removes text that a carriage return overwrote,
+// such as progress bars. It replaces unprintable characters with blanks.
 func clean(line string) string {
 	line = strings.TrimRight(line, "\r\n")
 	line = line[strings.LastIndexByte(line, '\r')+1:]
@@ -155,7 +158,10 @@ var placeholders = []struct {
 	{lazy.Regexp(`"[^"]*"|` + "`[^`']*[`']" + `|\B'[^']*'\B|[“„«‹][^“”„«»‹›]*[“”»›]|[‘‚][^‘’‚]*[‘’]`), `"…"`},
 	{lazy.Regexp(`(?i)\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "<uuid>"},
 	{lazy.Regexp(`(?:/private)?(?:/tmp|/var/tmp|/var/folders|/dev/shm)/[^\s:,;)\]}>]*`), "<path>"},
-	{lazy.Regexp(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`), "<n>"},
+	{
+		lazy.Regexp(`(?:\B[-+])?\d+(?:\.\d+)+(?:[eE][+-]?\d+)?|(?:\B[-+])?\b\d+[eE][+-]?\d+\b|\b0[xX][0-9a-fA-F]+\b`),
+		"<n>",
+	},
 	{lazy.Regexp(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // checksums, addresses
 	{lazy.Regexp(`(?:\B[-+])?\d+`), "<n>"},
 	{lazy.Regexp(`\s+`), " "},

@@ -12,8 +12,8 @@ import (
 // idsPerPage is the largest number of ids that ByID handles at once.
 const idsPerPage = 1000
 
-// Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor is
-// "".
+// Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor
+// is "".
 func Find(ctx context.Context, s Store, q tdf.Query, after string, limit int) (Page, error) {
 	if limit < 1 {
 		return Page{}, &tdf.QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
@@ -27,7 +27,9 @@ func Find(ctx context.Context, s Store, q tdf.Query, after string, limit int) (P
 
 // ByID calls the function take with each task that a query selects, by ascending id, until take returns false. It reads
 // the texts that the query searches, and the texts that the function texts names.
-func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
+func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
+	take func(*tdf.Task) bool,
+) error {
 	q.Order = tdf.OldestFirst
 	if _, err := prepare(q); err != nil {
 		return err
@@ -51,13 +53,17 @@ func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 
 // Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
 // reads the texts that the query searches, and the texts that the function texts names.
-func Each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) error {
+func Each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
+	take func(*tdf.Task) bool,
+) error {
 	_, err := each(ctx, s, q, texts, take)
 	return err
 }
 
 // each does the work of Each. It returns false if take has returned false.
-func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf, take func(*tdf.Task) bool) (more bool, err error) {
+func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
+	take func(*tdf.Task) bool,
+) (more bool, err error) {
 	more = true
 	for after := ""; more; {
 		w, err := New(ctx, s, q, after)
@@ -76,7 +82,8 @@ func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 	return false, nil
 }
 
-// Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a *[tdf.QueryError].
+// Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a
+// *[tdf.QueryError].
 func Validate(q tdf.Query, cursor string) error {
 	prepared, err := prepare(q)
 	if err == nil {
@@ -90,8 +97,8 @@ type Page struct {
 	// Tasks are summaries. They contain the input, the meta, and the texts that the query searches. Task.Unread and
 	// Round.Unread name the other texts.
 	Tasks []*tdf.Task
-	// Looked is the number of tasks that were read for this page. The lists in Redis contain only the state, the group and
-	// the time. To check any other condition, the walk reads each task.
+	// Looked is the number of tasks that were read for this page. The lists in Redis contain only the state, the group
+	// and the time. To check any other condition, the walk reads each task.
 	Looked int
 	Next   string // the cursor of the next page; "" on the last page
 }

@@ -39,7 +39,9 @@ func Metas(ctx context.Context, s Store, group string) iter.Seq2[Meta, error] {
 	}
 }
 
-func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta, error) bool) (more bool, err error) {
+func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta, error) bool) (more bool,
+	err error,
+) {
 	ids := redisstate.IDsOf(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {

@@ -21,8 +21,8 @@ func Outcome(t *tdf.Task) string {
 	return t.Outcome
 }
 
-// LastOutcome returns the same as Outcome. It also finds the outcome of an archived task that a component of the original
-// TDF settled.
+// LastOutcome returns the same as Outcome. It also finds the outcome of an archived task that a component of the
+// original TDF settled.
 func LastOutcome(t *tdf.Task) string {
 	for _, state := range Settled {
 		if Outcome(t) == "" && t.Current().Entered[state] > 0 {

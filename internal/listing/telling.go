@@ -13,10 +13,11 @@ import (
 
 // Limits for the search for the most informative line.
 const (
-	endsLooked  = 64 << 10 // bytes that are searched at each end of a text
-	linesLooked = 100      // lines that are searched; blank lines do not count, nor those below a line with less indentation
-	lineLooked  = 1000     // bytes that are read of a line
-	lineKept    = 200      // characters of a line in a fingerprint
+	endsLooked = 64 << 10 // bytes that are searched at each end of a text
+	// lines that are searched; blank lines do not count, nor those below a line with less indentation
+	linesLooked = 100
+	lineLooked  = 1000 // bytes that are read of a line
+	lineKept    = 200  // characters of a line in a fingerprint
 )
 
 // chosenLine returns the line of a program's stderr that a rule chooses (see [tdf.Query].FailureBy).
@@ -62,9 +63,9 @@ func compiled(rule string) *regexp.Regexp {
 // lazyNone matches nothing.
 var lazyNone = lazy.Regexp(`a^`)
 
-// tellingLine returns the line of a program's stderr that best explains the failure (docs/tdf.md, "Watching and reading tasks"). This is the last line
-// without indentation that is no boilerplate, with its next line if it leads to that. For a Go program, it is the line of the panic,
-// because Go prints its traces below that line.
+// tellingLine returns the line of a program's stderr that best explains the failure (docs/tdf.md, "Watching and reading
+// tasks"). This is the last line without indentation that is no boilerplate, with its next line if it leads to that.
+// For a Go program, it is the line of the panic, because Go prints its traces below that line.
 func tellingLine(text string) string {
 	if line := panicLine(text); line != "" {
 		return clean(line)
@@ -96,8 +97,8 @@ func tellingLine(text string) string {
 	return ""
 }
 
-// lastLines returns the last lines of a text that are not blank, as plain text. Of lines with indentation that follow each other, it
-// returns the first two and the last one, so that a long trace hides nothing.
+// lastLines returns the last lines of a text that are not blank, as plain text. Of lines with indentation that follow
+// each other, it returns the first two and the last one, so that a long trace hides nothing.
 func lastLines(text string) []string {
 	var all []string
 	tail := text[max(0, len(text)-endsLooked):]
@@ -147,8 +148,8 @@ func isWord(r rune) bool {
 // isRule matches the line above and below a banner.
 var isRule = lazy.Regexp(`^[-=*#]{20,}$`)
 
-// bannerOfMPI returns the index of the line with which a banner of MPI begins, or -1 if the last line ends none. The banner says that it has killed
-// the processes of the program, and the error is above it.
+// bannerOfMPI returns the index of the line with which a banner of MPI begins, or -1 if the last line ends none. The
+// banner says that it has killed the processes of the program, and the error is above it.
 func bannerOfMPI(lines []string) int {
 	last := len(lines) - 1
 	if !isRule().MatchString(lines[last]) {
@@ -178,8 +179,8 @@ func message(lines []string, i, most int) string {
 	return line[:min(len(line), lineLooked)]
 }
 
-// pythonError returns the index of the line after the last traceback of a Python program, if that begins a message of several
-// lines, as those of pydantic are: it goes on to the end, or with indentation. Otherwise it returns -1.
+// pythonError returns the index of the line after the last traceback of a Python program, if that begins a message of
+// several lines, as those of pydantic are: it goes on to the end, or with indentation. Otherwise it returns -1.
 func pythonError(lines []string) int {
 	i := len(lines) - 1
 	for i >= 0 && lines[i] != "Traceback (most recent call last):" {

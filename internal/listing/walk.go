@@ -49,8 +49,8 @@ type Walk struct {
 	Looked int                                  // the number of tasks that the walk has read
 	Sample func(id int64) bool                  // whether a task is read at all; nil reads all
 
-	// ByTime makes a query for a group find the tasks by the times at which they entered their states, as queries without a group do. Then Since is cheap, but
-	// each task of another group costs a look.
+	// ByTime makes a query for a group find the tasks by the times at which they entered their states, as queries
+	// without a group do. Then Since is cheap, but each task of another group costs a look.
 	ByTime bool
 
 	ctx    context.Context
@@ -62,8 +62,8 @@ type Walk struct {
 	bytes  int64
 }
 
-// New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is "".
-// If the query or the cursor is invalid, the error is a *[tdf.QueryError].
+// New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is
+// "". If the query or the cursor is invalid, the error is a *[tdf.QueryError].
 func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error) {
 	q, err := prepare(q)
 	if err != nil {
@@ -75,7 +75,8 @@ func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error)
 		rounds = FailureRounds
 	}
 	return &Walk{
-		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds, Texts: func(t *tdf.Task) []redisstate.TextsOf { return texts(&q, t) },
+		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds,
+		Texts:  func(t *tdf.Task) []redisstate.TextsOf { return texts(&q, t) },
 		atOnce: mostAtOnce, begun: time.Now(), at: at,
 	}, err
 }
@@ -150,8 +151,8 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 	}, f.atOnce)
 }
 
-// look reads the tasks at the given places. If a task is not selected, its element is nil. If the texts exceed the bound,
-// look returns fewer tasks than places.
+// look reads the tasks at the given places. If a task is not selected, its element is nil. If the texts exceed the
+// bound, look returns fewer tasks than places.
 func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	var ids []int64
 	var at []int // the place of each id

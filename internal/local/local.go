@@ -25,8 +25,9 @@ type Config struct {
 	Name    string   // the server's name
 	Workers []string // the workers' names
 	Version string   // version of the release
-	Shared  bool     // this process has other children, which workers must not mistake for processes that a program left behind
-	Log     *slog.Logger
+	// this process has other children, which workers must not mistake for processes that a program left behind
+	Shared bool
+	Log    *slog.Logger
 }
 
 // A TDF is a server and workers that run in this process.

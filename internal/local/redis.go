@@ -31,10 +31,13 @@ type Redis struct {
 
 // Errors of [Embedded] and [Serve].
 var (
-	ErrTaken     = tdf.NewError(tdf.CodeTaken, "the address is in use")
-	ErrInUse     = tdf.NewError(tdf.CodeTaken, "another redis-server uses the directory")
-	ErrSnapshot  = tdf.NewError(tdf.CodeConflict, "the directory contains a snapshot (dump.rdb) but no append-only file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET appendonly yes, and stop it")
-	ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "no redis-server in PATH; install it (apt install redis-server, dnf install redis, brew install redis), or leave out --data")
+	ErrTaken    = tdf.NewError(tdf.CodeTaken, "the address is in use")
+	ErrInUse    = tdf.NewError(tdf.CodeTaken, "another redis-server uses the directory")
+	ErrSnapshot = tdf.NewError(tdf.CodeConflict, "the directory contains a snapshot (dump.rdb) but no append-only "+
+		"file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET "+
+		"appendonly yes, and stop it")
+	ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "no redis-server in PATH; install it (apt install redis-server, "+
+		"dnf install redis, brew install redis), or leave out --data")
 )
 
 // Embedded starts the embedded Redis. When it ends, its data are lost. The error may be [ErrTaken].
@@ -118,8 +121,8 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 // readyText is in the line that redis-server writes to its log when it accepts connections.
 const readyText = "Ready to accept connections"
 
-// awaitListening returns when Redis accepts connections or has ended. It asks the log, since a process of another user may
-// have taken the port before Redis did. That process would get the password.
+// awaitListening returns when Redis accepts connections or has ended. It asks the log, since a process of another user
+// may have taken the port before Redis did. That process would get the password.
 func (r *Redis) awaitListening(log io.ReaderAt, began int64) {
 	for {
 		text, _ := io.ReadAll(io.NewSectionReader(log, began, 1<<20)) // an error means that Redis has ended
@@ -167,8 +170,8 @@ func checkBefore(at config.Redis, dir string) error {
 	return l.Close()
 }
 
-// serverConfig returns the configuration of a redis-server. It sets every key whose default in a Linux distribution could lose
-// tasks, and the keys that docs/operations.md recommends.
+// serverConfig returns the configuration of a redis-server. It sets every key whose default in a Linux distribution
+// could lose tasks, and the keys that docs/operations.md recommends.
 func serverConfig(at config.Redis, dir string) string {
 	lines := [][]string{
 		{"bind", at.Host},

@@ -4,6 +4,8 @@ package localpass
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +33,11 @@ var ErrHeld = tdf.NewError(tdf.CodeTaken, "another process of this user has a pa
 // Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
 func Create(host string, port int) (*File, error) { return keep(nameOf(host, port), rand.Text()) }
 
-// KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this token, because curl -H @FILE reads
-// headers from a file, so that other users do not see the token among the arguments of curl. The error may be [ErrHeld].
+// KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this
+// token, because curl -H @FILE reads headers from a file, so that other users do not see the token among the arguments
+// of curl. The name of the file has the host name, so that people can write it in a shell. The error may be [ErrHeld].
 func KeepToken(addr, token string) (*File, error) {
-	return keep("api-"+machine()+"-"+addr, "Authorization: Bearer "+token)
+	return keep("api-"+hostName()+"-"+addr, "Authorization: Bearer "+token)
 }
 
 func keep(name, secret string) (*File, error) {
@@ -75,7 +78,8 @@ func (f *File) Close() error {
 }
 
 const (
-	lockTries = 50                    // number of tries; one is not enough, because a reader may lock the file for a moment
+	// number of tries; one is not enough, because a reader may lock the file for a moment
+	lockTries = 50
 	lockPause = 10 * time.Millisecond // time between two tries
 )
 
@@ -139,7 +143,8 @@ func read(path string) string {
 		return ""
 	}
 	defer f.Close()
-	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil { // if Flock succeeds, no running tdf up holds the lock
+	// if Flock succeeds, no running tdf up holds the lock
+	if checkOwnFile(f) != nil || syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) == nil {
 		return ""
 	}
 	text, err := io.ReadAll(io.LimitReader(f, maxFile))
@@ -154,7 +159,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// nameOf returns the name of the password file for an address. The name contains the machine's name, because machines may share a home directory.
+// nameOf returns the name of the password file for an address on this machine.
 func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -162,7 +167,20 @@ func nameOf(host string, port int) string {
 	return fmt.Sprintf("redis-%s-%s", machine(), net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
+// machine returns a text that differs on machines and containers that may share a home directory. It does not depend on
+// the host name, because that may change while tdf up runs. A loopback address belongs to a network namespace of a
+// running kernel. On systems other than Linux, machine returns the host name.
 func machine() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	network, err2 := os.Readlink("/proc/self/ns/net")
+	if err != nil || err2 != nil {
+		return hostName()
+	}
+	sum := sha256.Sum256(append(boot, network...))
+	return hex.EncodeToString(sum[:8])
+}
+
+func hostName() string {
 	name, _ := os.Hostname()
 	return name
 }

@@ -32,7 +32,8 @@ type Interpreter struct {
 	Counted func(sha1 string, c *Counts)
 }
 
-// New returns an Interpreter for the scripts with the given sources. Their commands run in the database db of the Redis at addr.
+// New returns an Interpreter for the scripts with the given sources. Their commands run in the database db of the Redis
+// at addr.
 func New(addr string, db int, sources ...string) (*Interpreter, error) {
 	x := &Interpreter{
 		// Scripts see the replies of protocol 2.

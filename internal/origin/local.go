@@ -10,14 +10,15 @@ import (
 	"time"
 )
 
-// NewTransport returns a transport for [Client]. After a redirect from another machine, it connects to no loopback or link-local
-// address: otherwise, the other machine could use this machine to reach services that trust this machine. If the environment
-// names a proxy, the proxy connects instead, and nothing is refused. The transport neither asks for compression nor removes it.
-// The timeout applies to the connection, and again to its TLS handshake.
+// NewTransport returns a transport for [Client]. After a redirect from another machine, it connects to no loopback or
+// link-local address: otherwise, the other machine could use this machine to reach services that trust this machine. If
+// the environment names a proxy, the proxy connects instead, and nothing is refused. The transport neither asks for
+// compression nor removes it. The timeout applies to the connection, and again to its TLS handshake.
 func NewTransport(timeout time.Duration) *http.Transport {
 	dialer := &net.Dialer{Timeout: timeout, ControlContext: refuseLocal}
 	return &http.Transport{
-		Proxy: proxyFor, DialContext: dialer.DialContext, TLSHandshakeTimeout: timeout, DisableCompression: true, ForceAttemptHTTP2: true,
+		Proxy: proxyFor, DialContext: dialer.DialContext, TLSHandshakeTimeout: timeout, DisableCompression: true,
+		ForceAttemptHTTP2: true,
 	}
 }
 
@@ -32,7 +33,8 @@ func guarded(req *http.Request) *http.Request {
 		return req
 	}
 	from := req.Response.Request.URL.Hostname()
-	if ip, err := netip.ParseAddr(from); from == req.URL.Hostname() || from == "localhost" || err == nil && isLocal(ip) {
+	if ip, err := netip.ParseAddr(from); from == req.URL.Hostname() || from == "localhost" || err == nil &&
+		isLocal(ip) {
 		return req
 	}
 	return req.WithContext(context.WithValue(req.Context(), guardKey{}, new(guard)))
@@ -51,7 +53,8 @@ func proxyFor(req *http.Request) (*url.URL, error) {
 	return proxy, err
 }
 
-// refuseLocal refuses a connection that [NewTransport] must not make. It gets the address to which the name of the host was resolved.
+// refuseLocal refuses a connection that [NewTransport] must not make. It gets the address to which the name of the host
+// was resolved.
 func refuseLocal(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	g, redirected := ctx.Value(guardKey{}).(*guard)
 	if !redirected || g.proxied {

@@ -57,8 +57,9 @@ func (r redacted) Unwrap() error { return r.err }
 
 const maxRedirects = 10
 
-// Client returns a client that follows at most 10 redirects, to http and https only. After a redirect, the client sends no Referer
-// header, and it sends credentials only to the first origin. A transport of [NewTransport] refuses some addresses. Pass the errors of the client to [Reason].
+// Client returns a client that follows at most 10 redirects, to http and https only. After a redirect, the client sends
+// no Referer header, and it sends credentials only to the first origin. A transport of [NewTransport] refuses some
+// addresses. Pass the errors of the client to [Reason].
 func Client(transport http.RoundTripper) *http.Client {
 	return &http.Client{Transport: locations{transport}, CheckRedirect: checkRedirect}
 }

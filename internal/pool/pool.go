@@ -10,11 +10,13 @@ import (
 // Errors of a Pool.
 var (
 	ErrFull  = tdf.NewError(tdf.CodeUnavailable, "nothing is left for the call; the same call may succeed later")
-	ErrShare = tdf.NewError(tdf.CodeUnavailable, "the client has its share; its calls may succeed when others of its own have ended")
+	ErrShare = tdf.NewError(tdf.CodeUnavailable,
+		"the client has its share; its calls may succeed when others of its own have ended")
 )
 
-// A Pool has a number of units. A client, which a key names, may have as many as are left for others after it, and at least one. So the first client gets up
-// to half, the next one up to half of the rest, and a few clients together cannot take all. Several goroutines may use it at once.
+// A Pool has a number of units. A client, which a key names, may have as many as are left for others after it, and at
+// least one. So the first client gets up to half, the next one up to half of the rest, and a few clients together
+// cannot take all. Several goroutines may use it at once.
 type Pool struct {
 	mu   sync.Mutex
 	most int64

@@ -59,7 +59,8 @@ func (l *link) passCommands() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		l.push(l.proxy.claimDrop(command.words)) // before the command is passed, because the reply can arrive immediately after that
+		// before the command is passed, because the reply can arrive immediately after that
+		l.push(l.proxy.claimDrop(command.words))
 		if !l.pass(toRedis, l.redis, command.raw) {
 			return
 		}

@@ -98,8 +98,8 @@ func (p *Proxy) Limit(bytesPerSecond int) {
 	p.fault.rate = bytesPerSecond
 }
 
-// Alter lets a function change each reply until Resume. The function returns the bytes that the client gets instead. It is
-// called once at a time.
+// Alter lets a function change each reply until Resume. The function returns the bytes that the client gets instead. It
+// is called once at a time.
 func (p *Proxy) Alter(alter func(reply []byte) []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

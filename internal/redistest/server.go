@@ -71,7 +71,10 @@ func start(dir string, opts []Option) (*Server, error) {
 
 func arguments(addr string, opts []Option) []string {
 	host, port, _ := net.SplitHostPort(addr)
-	args := []string{"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--databases", strconv.Itoa(databases)}
+	args := []string{
+		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--databases",
+		strconv.Itoa(databases),
+	}
 	for _, add := range opts {
 		args = add(args)
 	}

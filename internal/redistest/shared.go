@@ -44,8 +44,8 @@ var (
 	numbers   = map[string]int{}
 )
 
-// Database returns the number of a database that belongs to the test and its subtests alone. So a command that looks at all
-// keys of a database, as KEYS and SCAN do, does not meet the keys of tests that run at the same time.
+// Database returns the number of a database that belongs to the test and its subtests alone. So a command that looks at
+// all keys of a database, as KEYS and SCAN do, does not meet the keys of tests that run at the same time.
 func Database(t testing.TB) int {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")

@@ -25,7 +25,8 @@ type Column struct {
 	Texts   []string
 	known   map[string]int32
 
-	// spelled has numbers such as 007, 1e5 or NaN as they stand in the results, by row. If a later row has a text, all values of the column are texts.
+	// spelled has numbers such as 007, 1e5 or NaN as they stand in the results, by row. If a later row has a text, all
+	// values of the column are texts.
 	spelled map[int]string
 }
 
@@ -56,7 +57,8 @@ func (c *Column) set(row int, value string) {
 // spell keeps the spelling of a number, if it is not the usual one.
 func (c *Column) spell(row int, value string) {
 	delete(c.spelled, row)
-	if value == "" || value == strconv.FormatFloat(c.Numbers[row], 'g', -1, 64) && value != "NaN" || len(c.spelled) >= maxSpelled {
+	if value == "" || value == strconv.FormatFloat(c.Numbers[row], 'g', -1, 64) && value != "NaN" ||
+		len(c.spelled) >= maxSpelled {
 		return
 	}
 	if c.spelled == nil {

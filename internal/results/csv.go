@@ -37,19 +37,17 @@ type Written struct {
 	LeftOut []string // names of fields of last lines that have no column, because they are no numbers; at most 10
 }
 
-// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns, then for
-// the rows.
+// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns,
+// then for the rows.
 func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (done Written, err error) {
 	c := newColumns(o.Fields)
 	defer func() { done.Late, done.LeftOut = c.late, c.leftOut }()
 	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
-		if err == nil {
-			err = c.collect(t)
-		}
 		if err != nil {
 			return done, err
 		}
+		c.collect(t)
 	}
 	w := csv.NewWriter(out)
 	names := c.names(o.Output)
@@ -82,7 +80,10 @@ type columns struct {
 }
 
 func newColumns(source string) *columns {
-	c := &columns{source: source, parameters: map[string]string{}, results: map[string]string{}, taken: map[string]bool{}}
+	c := &columns{
+		source: source, parameters: map[string]string{}, results: map[string]string{},
+		taken: map[string]bool{},
+	}
 	for _, name := range slices.Concat(firstColumns, []string{replacedColumn}, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
@@ -95,35 +96,49 @@ const (
 	maxNames   = 4 << 20 // bytes of the names of all columns
 )
 
-// ErrTooManyColumns means that the tasks have too many different parameters and results for CSV.
-var ErrTooManyColumns = tdf.NewError(tdf.CodeInvalid, "write CSV: the tasks need more than 10000 columns, or names of columns with more than 4 MiB; use JSON lines, which have no limit")
-
-// wholeKey is the key of a meta or result that is not a JSON object. No key in valid JSON is equal to wholeKey.
+// wholeKey is the key of a meta or result that is not a JSON object, or whose fields would need too many columns. No
+// key in valid JSON is equal to wholeKey.
 const wholeKey = "\xff"
 
+// whole returns a meta or result as one field.
+func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text)}} }
+
 // collect adds columns for a task's parameters and results.
-func (c *columns) collect(t *manager.Task) error {
+func (c *columns) collect(t *manager.Task) {
 	c.replaced = c.replaced || t.InputReplaced
-	for _, f := range fieldsOf(t.Meta) {
+	for _, f := range c.fitting(c.parameters, t.Meta, fieldsOf(t.Meta)) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
-	for _, f := range c.resultFields(t) {
+	text, fields := c.resultFields(t)
+	for _, f := range c.fitting(c.results, text, fields) {
 		c.add(c.results, &c.resultOrder, f.key, resultName(f.key), "result.")
 	}
-	if len(c.taken) > maxColumns || c.bytes > maxNames {
-		return ErrTooManyColumns
-	}
-	return nil
 }
 
-// resultFields returns the fields of a task's result.
-func (c *columns) resultFields(t *manager.Task) []field {
-	if c.source != FromLastLine {
-		if result := t.Result(); result != "" || c.source == FromResult {
-			return fieldsOf(result)
+// fitting returns the fields of a text that get columns. A text may take half of what is left of the bounds, so that
+// one odd result leaves columns for others. A text that needs more is one field.
+func (c *columns) fitting(known map[string]string, text string, fields []field) []field {
+	n, bytes := 0, 0
+	for _, f := range fields {
+		if known[f.key] == "" {
+			n, bytes = n+1, bytes+len("result.")+len(f.key)
 		}
 	}
-	return c.numbersOf(lastLine(t.Output()))
+	if 2*n > maxColumns-len(c.taken)+1 || 2*bytes > maxNames-c.bytes+1 {
+		return whole(text)
+	}
+	return fields
+}
+
+// resultFields returns a task's result, or the last line in its place, and the fields of this text.
+func (c *columns) resultFields(t *manager.Task) (text string, fields []field) {
+	if c.source != FromLastLine {
+		if result := t.Result(); result != "" || c.source == FromResult {
+			return result, fieldsOf(result)
+		}
+	}
+	line := lastLine(t.Output())
+	return line, c.numbersOf(line)
 }
 
 func parameterName(key string) string {
@@ -175,8 +190,7 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	if slices.Contains(names, "output") {
 		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
 	}
-	c.put(cells, c.parameters, fieldsOf(t.Meta))
-	c.put(cells, c.results, c.resultFields(t))
+	c.putAll(cells, t)
 	row := make([]string, len(names))
 	var encoded []string
 	for i, name := range names {
@@ -190,8 +204,19 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 	return row
 }
 
-// put sets the cells of the given fields.
-func (c *columns) put(cells, of map[string]string, fields []field) {
+// putAll sets the cells of a task's parameters and results.
+func (c *columns) putAll(cells map[string]string, t *manager.Task) {
+	c.put(cells, c.parameters, t.Meta, fieldsOf(t.Meta))
+	text, fields := c.resultFields(t)
+	c.put(cells, c.results, text, fields)
+}
+
+// put sets the cells of the fields of a text. If fields have no columns, the column of whole texts has the text.
+func (c *columns) put(cells, of map[string]string, text string, fields []field) {
+	unknown := func(f field) bool { return of[f.key] == "" }
+	if of[wholeKey] != "" && slices.ContainsFunc(fields, unknown) {
+		fields = whole(text)
+	}
 	for _, f := range fields {
 		name, known := of[f.key]
 		if !known {
@@ -252,7 +277,7 @@ func fieldsOf(text string) []field {
 	}
 	object, ok := jsonview.ParseObject(text)
 	if !ok {
-		return []field{{wholeKey, json.RawMessage(text)}}
+		return whole(text)
 	}
 	d := json.NewDecoder(bytes.NewReader(object))
 	d.Token() // {
@@ -268,10 +293,12 @@ func fieldsOf(text string) []field {
 	return all
 }
 
-// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the run.
+// maxLastLine is the maximum length of a last line with fields, in bytes. A longer line is data, not a summary of the
+// run.
 const maxLastLine = 64 << 10
 
-// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns "".
+// lastLine returns the last line of an output that is not blank. If this line is longer than maxLastLine, it returns
+// "".
 func lastLine(output string) string {
 	output = strings.TrimRight(output, " \t\r\n")
 	line := output[max(0, len(output)-maxLastLine-1):]
@@ -284,8 +311,8 @@ func lastLine(output string) string {
 // maxLeftOut is how many names of fields without a column are kept.
 const maxLeftOut = 10
 
-// numbersOf returns the fields of a JSON object whose values are numbers, and keeps the names of the others. Any other text has no
-// fields.
+// numbersOf returns the fields of a JSON object whose values are numbers, and keeps the names of the others. Any other
+// text has no fields.
 func (c *columns) numbersOf(text string) []field {
 	if _, ok := jsonview.ParseObject(text); !ok {
 		return nil
@@ -294,15 +321,16 @@ func (c *columns) numbersOf(text string) []field {
 		if strings.ContainsRune("-0123456789", rune(f.value[0])) {
 			return false
 		}
-		if f.value[0] != 'n' && len(c.leftOut) < maxLeftOut && !slices.Contains(c.leftOut, f.key) { // the cell of null is empty anyway
+		isNull := f.value[0] == 'n' // its cell is empty anyway
+		if !isNull && len(c.leftOut) < maxLeftOut && !slices.Contains(c.leftOut, f.key) {
 			c.leftOut = append(c.leftOut, f.key)
 		}
 		return true
 	})
 }
 
-// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact JSON for an
-// array or object.
+// text returns the value for a cell: a string without quotes, a number with the same digits, "" for null, or compact
+// JSON for an array or object.
 func (f *field) text() string {
 	var s string
 	var compact bytes.Buffer

@@ -8,14 +8,16 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// maxPattern is the largest number of instructions of a pattern. It limits the time for an output of outputSearched bytes to about half a second.
+// maxPattern is the largest number of instructions of a pattern. It limits the time for an output of outputSearched
+// bytes to about half a second.
 const (
 	maxPattern     = 300
 	outputSearched = 64 << 10
 )
 
-// ParsePattern parses a regular expression, which gives values of the last line that it matches, in the last 64 KiB of an
-// output: each group with a name has a column "match.NAME". Without named groups, the column "match" has the first group, or the whole match. For "", it returns nil.
+// ParsePattern parses a regular expression, which gives values of the last line that it matches, in the last 64 KiB of
+// an output: each group with a name has a column "match.NAME". Without named groups, the column "match" has the first
+// group, or the whole match. For "", it returns nil.
 func ParsePattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
@@ -27,7 +29,8 @@ func ParsePattern(text string) (*regexp.Regexp, error) {
 	if err == nil {
 		var program *syntax.Prog
 		if program, err = syntax.Compile(parsed.Simplify()); err == nil && len(program.Inst) > maxPattern {
-			return nil, tdf.NewError(tdf.CodeInvalid, "the pattern repeats too much; write fewer or smaller repetitions")
+			return nil, tdf.NewError(tdf.CodeInvalid,
+				"the pattern repeats too much; write fewer or smaller repetitions")
 		}
 	}
 	if err != nil {
@@ -40,7 +43,8 @@ func ParsePattern(text string) (*regexp.Regexp, error) {
 func matches(pattern *regexp.Regexp, output string) map[string]string {
 	output = output[max(0, len(output)-outputSearched):]
 	var found []string
-	for more := true; more && found == nil; { // each line is searched once, so that the time does not depend on the number of matches
+	// each line is searched once, so that the time does not depend on the number of matches
+	for more := true; more && found == nil; {
 		end := strings.LastIndexAny(output, "\r\n")
 		found = pattern.FindStringSubmatch(output[end+1:])
 		output, more = output[:max(0, end)], end >= 0

@@ -1,5 +1,5 @@
-// Package results writes the results of tasks: as CSV, with a column for each parameter and each field of the results, or as JSON
-// lines. tdf results and the HTTP API share it. A [Table] keeps them in memory, for plots.
+// Package results writes the results of tasks: as CSV, with a column for each parameter and each field of the results,
+// or as JSON lines. tdf results and the HTTP API share it. A [Table] keeps them in memory, for plots.
 package results
 
 import (
@@ -42,8 +42,11 @@ func (o *Options) change(row []string) []string {
 	return row
 }
 
-// Lines writes the JSON of each task that a query selects, sorted by id. If withOutput is true, it includes stdout and stderr.
-func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.Encoder, withOutput bool) (n int, err error) {
+// Lines writes the JSON of each task that a query selects, sorted by id. If withOutput is true, it includes stdout and
+// stderr.
+func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.Encoder, withOutput bool) (n int,
+	err error,
+) {
 	for t, err := range m.List(ctx, reading(q, withOutput)) {
 		if err == nil {
 			err = out.Encode(t)
@@ -56,8 +59,8 @@ func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.E
 	return n, nil
 }
 
-// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the query
-// also reads stdout and stderr.
+// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the
+// query also reads stdout and stderr.
 func reading(q manager.Query, withOutput bool) manager.Query {
 	q.Order, q.Read = manager.ByID, manager.ReadResult
 	if withOutput {

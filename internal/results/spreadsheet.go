@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	formulaSigns = "=+-@＝＋－＠" // first characters of formulas, in half and full width. The list is from OWASP, "CSV Injection"
-	cellEnds     = ";\t\r\n"  // characters at which a spreadsheet may split a line into cells, besides the comma
+	// first characters of formulas, in half and full width. The list is from OWASP, "CSV Injection"
+	formulaSigns = "=+-@＝＋－＠"
+	cellEnds     = ";\t\r\n" // characters at which a spreadsheet may split a line into cells, besides the comma
 )
 
 // plainNumber matches negative numbers. They begin like formulas, but are not formulas.
 var plainNumber = lazy.Regexp(`^-[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?$`)
 
-// escapeFormulas puts an apostrophe before each text that a spreadsheet would run as a formula: before cells, and before
-// parts of cells, because a spreadsheet may split a line at other characters than commas.
+// escapeFormulas puts an apostrophe before each text that a spreadsheet would run as a formula: before cells, and
+// before parts of cells, because a spreadsheet may split a line at other characters than commas.
 func escapeFormulas(row []string) {
 	for i, cell := range row {
 		if strings.ContainsAny(cell, formulaSigns+cellEnds) {
@@ -45,7 +46,8 @@ func escapeFormula(cell string) string {
 	return b.String()
 }
 
-// isFormula reports whether a spreadsheet may run a text as a formula. Spreadsheets skip quotes and blanks before the formula.
+// isFormula reports whether a spreadsheet may run a text as a formula. Spreadsheets skip quotes and blanks before the
+// formula.
 func isFormula(text string) bool {
 	text = strings.TrimFunc(text, func(r rune) bool {
 		return strings.ContainsRune(`";`, r) || unicode.In(r, unicode.C, unicode.Z)

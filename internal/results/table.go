@@ -36,12 +36,12 @@ type Choice struct {
 	Pattern string // "" or a pattern; see [ParsePattern]
 }
 
-// A Table holds parameters and results of the finished tasks of a campaign as columns. It stays in memory, so that a plot that is drawn again and again reads
-// only tasks that have finished since: Redis finds them by time. Of a large campaign, the table has a sample of at most 100,000 tasks, which depends only on
-// their ids.
+// A Table holds parameters and results of the finished tasks of a campaign as columns. It stays in memory, so that a
+// plot that is drawn again and again reads only tasks that have finished since: Redis finds them by time. Of a large
+// campaign, the table has a sample of at most 100,000 tasks, which depends only on their ids.
 //
-// The row of a task that was retried or removed stays for up to a minute, or for up to ten if the table cannot notice the change. A table has at most 100
-// columns, and none with a name of more than 100 bytes.
+// The row of a task that was retried or removed stays for up to a minute, or for up to ten if the table cannot notice
+// the change. A table has at most 100 columns, and none with a name of more than 100 bytes.
 type Table struct {
 	choice  Choice
 	pattern *regexp.Regexp
@@ -101,8 +101,8 @@ func (t *Table) clear() {
 	}
 }
 
-// Refresh reads tasks that have finished since the last call, for at most the given time, and a call of Redis more. If that is too short, the next call goes
-// on from there.
+// Refresh reads tasks that have finished since the last call, for at most the given time, and a call of Redis more. If
+// that is too short, the next call goes on from there.
 func (t *Table) Refresh(ctx context.Context, m *manager.Manager, longest time.Duration) error {
 	if !t.reading.TryLock() {
 		return nil // another call reads
@@ -123,7 +123,9 @@ func (t *Table) refresh(ctx context.Context, s *redisstate.Store, now time.Time,
 }
 
 // finishedStates are the states of tasks in a table.
-var finishedStates = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Finished() && s != tdf.Archived })
+var finishedStates = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool {
+	return !s.Finished() && s != tdf.Archived
+})
 
 // begin begins a pass: through all finished tasks, or those that have finished since the last pass.
 func (t *Table) begin(ctx context.Context, s *redisstate.Store, now time.Time) error {
@@ -215,13 +217,15 @@ func (t *Table) put(x *manager.Task) {
 	}
 	t.pass[row] = t.passN
 	if len(t.names.taken) < 2*maxTableColumns {
-		_ = t.names.collect(x) // the table has fewer columns than collect allows
+		t.names.collect(x)
 	}
 	values := map[string]string{}
-	if !x.InputReplaced { // a plot would show its result at the parameters of another input
-		t.names.put(values, t.names.parameters, fieldsOf(x.Meta))
+	t.names.putAll(values, x)
+	if x.InputReplaced { // a plot would show its result at the parameters of another input
+		for _, name := range t.names.order {
+			delete(values, name)
+		}
 	}
-	t.names.put(values, t.names.results, t.names.resultFields(x))
 	for _, name := range slices.Concat(t.names.order, t.names.resultOrder) {
 		t.set(row, name, values[name])
 	}
@@ -259,7 +263,8 @@ func (t *Table) thin() {
 	t.keep(func(row int) bool { return t.has(t.ids[row]) })
 }
 
-// sweep removes the rows that a pass through all tasks has not seen, and clears the table if no rows are left, so that it forgets columns.
+// sweep removes the rows that a pass through all tasks has not seen, and clears the table if no rows are left, so that
+// it forgets columns.
 func (t *Table) sweep() {
 	t.keep(func(row int) bool { return t.pass[row] == t.passN })
 	if len(t.ids) == 0 {
@@ -318,7 +323,8 @@ func (t *Table) Status() TableStatus {
 	}
 	slices.SortStableFunc(s.Names, func(a, b string) int { return order[a] - order[b] })
 	for _, name := range s.Names {
-		if !slices.Contains(t.names.order, name) && !slices.Contains(fixedNumbers, name) && !slices.Contains(fixedTexts, name) {
+		if !slices.Contains(t.names.order, name) && !slices.Contains(fixedNumbers, name) &&
+			!slices.Contains(fixedTexts, name) {
 			s.Results = append(s.Results, name)
 		}
 	}
@@ -337,7 +343,10 @@ func (t *Table) Columns(names ...string) []*Column {
 			continue
 		}
 		c.pad(len(t.ids))
-		all = append(all, &Column{Name: c.Name, Numbers: slices.Clone(c.Numbers), Codes: slices.Clone(c.Codes), Texts: slices.Clone(c.Texts)})
+		all = append(all, &Column{
+			Name: c.Name, Numbers: slices.Clone(c.Numbers), Codes: slices.Clone(c.Codes),
+			Texts: slices.Clone(c.Texts),
+		})
 	}
 	return all
 }

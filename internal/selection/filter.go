@@ -31,8 +31,9 @@ func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 // [tdf.Query.Validate].
 func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	q := tdf.Query{
-		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker, Exit: f.Exit,
-		Params: f.Params, Input: f.Input, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
+		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker,
+		Exit: f.Exit, Params: f.Params, Input: f.Input,
+		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
 	}
 	var err error
 	if q.IDs, err = IDs(f.IDs); err != nil {

@@ -16,7 +16,8 @@ const MostRefs = 100_000
 // ErrMany means that a query selects more than [MostRefs] tasks.
 var ErrMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("the filter selects more than %d tasks", MostRefs))
 
-// Refs returns the tasks that a query selects, in the rounds in which they are. The error is [ErrMany] if there are too many.
+// Refs returns the tasks that a query selects, in the rounds in which they are. The error is [ErrMany] if there are too
+// many.
 func Refs(ctx context.Context, m *manager.Manager, q manager.Query) (refs []manager.Ref, err error) {
 	q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
 	for t, err := range m.List(ctx, q) {
@@ -30,8 +31,8 @@ func Refs(ctx context.Context, m *manager.Manager, q manager.Query) (refs []mana
 	return refs, nil
 }
 
-// Count returns the number of tasks that [Refs] returns for a query, and the ids of the newest of them, at most the given number. If the query has only states and
-// a group, Count does not read the tasks: Redis has their numbers.
+// Count returns the number of tasks that [Refs] returns for a query, and the ids of the newest of them, at most the
+// given number. If the query has only states and a group, Count does not read the tasks: Redis has their numbers.
 func Count(ctx context.Context, m *manager.Manager, q manager.Query, newest int) (n int, ids []int64, err error) {
 	if !reflect.DeepEqual(q, manager.Query{States: q.States, Group: q.Group, Order: q.Order, Read: q.Read}) {
 		refs, err := Refs(ctx, m, q)

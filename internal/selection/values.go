@@ -48,7 +48,8 @@ func oneOf(of string, texts, valid []string) error {
 	return nil
 }
 
-// maxIDs is the largest number of ids that ranges such as 1-500 may have together. A short text could need all memory otherwise.
+// maxIDs is the largest number of ids that ranges such as 1-500 may have together. A short text could need all memory
+// otherwise.
 const maxIDs = 1_000_000
 
 // IDs reads ids and ranges of ids, such as 7 and 12-40. Together, they must be at most a million ids.

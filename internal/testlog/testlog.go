@@ -1,5 +1,5 @@
-// Package testlog provides logs for tests: one that a test can read while other goroutines write to it, and one that appears in the
-// output of a failed test.
+// Package testlog provides logs for tests: one that a test can read while other goroutines write to it, and one that
+// appears in the output of a failed test.
 package testlog
 
 import (
@@ -33,11 +33,12 @@ func (b *Buffer) String() string {
 // Count returns how often text occurs in the log.
 func (b *Buffer) Count(text string) int { return strings.Count(b.String(), text) }
 
-// most is how often a message appears in the output of a test. A loop that waits for Redis, for example, repeats its message.
+// most is how often a message appears in the output of a test. A loop that waits for Redis, for example, repeats its
+// message.
 const most = 5
 
-// Of returns a log that appears in the output of the test if the test fails. It leaves out further lines with a message that has
-// appeared five times.
+// Of returns a log that appears in the output of the test if the test fails. It leaves out further lines with a message
+// that has appeared five times.
 func Of(t testing.TB) *slog.Logger {
 	return slog.New(brief{slog.NewTextHandler(t.Output(), nil), &counts{seen: map[string]int{}}})
 }

@@ -44,13 +44,15 @@ func parseHash(text string) (hash, error) {
 	if len(parts) != 6 || parts[0] != "" || parts[1] != "argon2id" || parts[2] != "v=19" {
 		return h, errHash
 	}
-	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.threads); err != nil || parts[3] != h.parameters() {
+	if _, err := fmt.Sscanf(parts[3], "m=%d,t=%d,p=%d", &h.memory, &h.time, &h.threads); err != nil ||
+		parts[3] != h.parameters() {
 		return h, errHash
 	}
 	var err, err2 error
 	h.salt, err = base64.RawStdEncoding.DecodeString(parts[4])
 	h.key, err2 = base64.RawStdEncoding.DecodeString(parts[5])
-	ok := err == nil && err2 == nil && h.memory >= 8 && h.memory <= mostMemory && h.time >= 1 && h.time <= mostTime && h.threads >= 1 && h.threads <= mostThreads &&
+	ok := err == nil && err2 == nil && h.memory >= 8 && h.memory <= mostMemory && h.time >= 1 && h.time <= mostTime &&
+		h.threads >= 1 && h.threads <= mostThreads &&
 		len(h.salt) >= 8 && len(h.salt) <= 64 && len(h.key) >= 16 && len(h.key) <= 64
 	if !ok {
 		return h, errHash
@@ -68,7 +70,8 @@ func (h hash) accepts(password string) bool {
 // Hash returns the hash of a password, for a line of the file.
 func Hash(password string) (string, error) {
 	if len(password) < minPassword || len(password) > maxPassword {
-		return "", tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("invalid password: want %d to %d bytes", minPassword, maxPassword))
+		return "", tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("invalid password: want %d to %d bytes", minPassword,
+			maxPassword))
 	}
 	h := usual
 	h.salt = make([]byte, 16)

@@ -1,5 +1,6 @@
-// Package userfile reads and writes the file of the people who log in to the dashboard with a password (docs/dashboard.md, "Users"). Each line has the name of a
-// user, its role, and the argon2id hash of its password, in the form of the PHC.
+// Package userfile reads and writes the file of the people who log in to the dashboard with a password
+// (docs/dashboard.md, "Users"). Each line has the name of a user, its role, and the argon2id hash of its password, in
+// the form of the PHC.
 package userfile
 
 import (
@@ -40,7 +41,8 @@ var (
 	ErrNoUser = tdf.NewError(tdf.CodeNotFound, "the file has no user of this name")
 )
 
-// Read returns the users in a file. The file must belong to its owner alone, as other files with secrets. No error shows a hash.
+// Read returns the users in a file. The file must belong to its owner alone, as other files with secrets. No error
+// shows a hash.
 func Read(path string) ([]User, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a FIFO would otherwise wait for a writer
 	if err != nil {

@@ -25,7 +25,8 @@ type Users struct {
 // Open returns the users of a file. It does not read the file yet.
 func Open(path string) *Users { return &Users{path: path, places: make(chan struct{}, atOnce)} }
 
-// Find returns the token that stands for a user. It returns false if there is no such user, or if the file cannot be read.
+// Find returns the token that stands for a user. It returns false if there is no such user, or if the file cannot be
+// read.
 func (u *Users) Find(name string) (access.Token, bool) {
 	user, ok := u.users()[name]
 	return user.Token(), ok
@@ -40,7 +41,8 @@ func (u *Users) users() map[string]User {
 		u.all = nil
 		return nil
 	}
-	if u.all != nil && os.SameFile(info, u.info) && info.Size() == u.info.Size() && info.ModTime().Equal(u.info.ModTime()) {
+	if u.all != nil && os.SameFile(info, u.info) && info.Size() == u.info.Size() &&
+		info.ModTime().Equal(u.info.ModTime()) {
 		return u.all
 	}
 	all, _ := Read(u.path) // without a valid file, there are no users; the server checks the file when it starts
@@ -55,9 +57,13 @@ func (u *Users) users() map[string]User {
 var ErrDenied = tdf.NewError(tdf.CodeForbidden, "the user or the password is wrong")
 
 // none is checked in place of the hash of an unknown user, so that the time of the answer does not tell who is a user.
-var none = hash{memory: usual.memory, time: usual.time, threads: usual.threads, salt: make([]byte, 16), key: make([]byte, 32)}
+var none = hash{
+	memory: usual.memory, time: usual.time, threads: usual.threads, salt: make([]byte, 16),
+	key: make([]byte, 32),
+}
 
-// Authenticate returns the token that stands for a user with a password. It waits while too many others are checked, until ctx ends.
+// Authenticate returns the token that stands for a user with a password. It waits while too many others are checked,
+// until ctx ends.
 func (u *Users) Authenticate(ctx context.Context, name, password string) (access.Token, error) {
 	user, ok := u.users()[name]
 	h, err := parseHash(user.Hash)

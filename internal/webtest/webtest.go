@@ -1,4 +1,5 @@
-// Package webtest has what the tests of the HTTP API, of its interfaces and of the dashboard share: tokens, calls and a server.
+// Package webtest has what the tests of the HTTP API, of its interfaces and of the dashboard share: tokens, calls and a
+// server.
 package webtest
 
 import (
@@ -63,7 +64,8 @@ func Decode[T any](t testing.TB, text string) (v T) {
 	return v
 }
 
-// Deadlines serves with a handler. The deadlines that the handler sets for its connections do not pass before the test lets them.
+// Deadlines serves with a handler. The deadlines that the handler sets for its connections do not pass before the test
+// lets them.
 type Deadlines struct {
 	http.Handler
 	Reads, Writes Passing

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -133,7 +134,8 @@ func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 func (w *world) resultOf(t *tdf.Task) Result {
 	program, ok := w.programs.Load(t.Program)
 	if !ok {
-		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID, t.Program)
+		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID,
+			t.Program)
 		return Result{Error: "no such program"}
 	}
 	args, _, err := t.Arguments()
@@ -142,7 +144,8 @@ func (w *world) resultOf(t *tdf.Task) Result {
 	}
 	r := program.(func(Run) Result)(Run{Task: view(t), Args: args, Round: t.Round})
 	if r.JSON != "" && !json.Valid([]byte(r.JSON)) {
-		w.t.Errorf("managertest: the result.json of task %d is not JSON, so a worker would refuse the result: %q", t.ID, r.JSON)
+		w.t.Errorf("managertest: the result.json of task %d is not JSON, so a worker would refuse the result: %q", t.ID,
+			r.JSON)
 	}
 	return r
 }
@@ -209,24 +212,16 @@ func (w *world) execute(r *run) error {
 		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
 		Started: r.began, Seconds: r.ends.Sub(r.began),
 	}
-	if !r.timesOut {
-		m, err := r.Task.Execute(r.ID, result)
-		if err == nil {
-			_, err = w.store.Execute(w.ctx, worker, m)
+	end := broker.Ending{Claim: r.ID, Result: result}
+	task := r.Task
+	if r.timesOut {
+		// a claim leaves out what only a time-out needs
+		stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
+		if err != nil {
+			return err
 		}
-		return err
+		task, end.Way, end.Result.Exit = stored.Task, broker.TimedOut, "signal: terminated"
 	}
-	stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules}) // a claim leaves out what only a time-out needs
-	if err != nil {
-		return err
-	}
-	m, err := stored.Task.TimeOut()
-	if err != nil {
-		return err
-	}
-	result.Exit = "signal: terminated"
-	m = m.WithResult(result)
-	m.Claim = r.ID
-	_, err = w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}})
+	_, err := w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{end.Move(task)}})
 	return err
 }

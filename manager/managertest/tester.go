@@ -34,8 +34,8 @@ func New(t T) *Tester {
 	return NewWith(t, manager.Options{})
 }
 
-// NewWith returns a tester whose manager has the given options. Options.Redis is replaced by an embedded Redis that ends
-// with the test. The default namespace is "managertest".
+// NewWith returns a tester whose manager has the given options. Options.Redis is replaced by an embedded Redis that
+// ends with the test. The default namespace is "managertest".
 func NewWith(t T, o manager.Options) *Tester {
 	t.Helper()
 	if o.Namespace == "" {
@@ -69,7 +69,8 @@ type Run struct {
 	Round int      // the number of the round; the first is 0
 }
 
-// A Result is the end of a run. The zero Result means that the program ends at once, prints nothing and has exit status 0.
+// A Result is the end of a run. The zero Result means that the program ends at once, prints nothing and has exit status
+// 0.
 type Result struct {
 	Output string // stdout
 	Error  string // stderr
@@ -100,7 +101,8 @@ func (x *Tester) In(s tdf.State) []*manager.Task {
 	return slices.DeleteFunc(x.Tasks(), func(t *manager.Task) bool { return t.State != s })
 }
 
-// Outputs returns the outputs of the tasks of a group, ordered by id. The group of a pipeline's stage is "PIPELINE/STAGE".
+// Outputs returns the outputs of the tasks of a group, ordered by id. The group of a pipeline's stage is
+// "PIPELINE/STAGE".
 func (x *Tester) Outputs(group string) []string {
 	var outputs []string
 	for _, t := range x.Tasks() {

@@ -26,9 +26,9 @@ const stuckAfter = tdf.Seconds(60 * 60)
 const heartbeat = tdf.Seconds(4)
 
 // newWait returns the function with which one manager's Run waits. The function advances the clock until another task
-// has finished, or until the manager's next round. Without finished tasks and without pauses after errors, the next round
-// would have nothing to do. In this case, the function also advances the clock beyond this round, from event to event,
-// until a task has finished or no event can follow.
+// has finished, or until the manager's next round. Without finished tasks and without pauses after errors, the next
+// round would have nothing to do. In this case, the function also advances the clock beyond this round, from event to
+// event, until a task has finished or no event can follow.
 func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
 	var known []redisstate.ListEntry // the tasks that were finished when the last wait ended
 	return func(ctx context.Context, round, held time.Duration) error {
@@ -127,7 +127,8 @@ func (w *world) stuck() error {
 		}
 	}
 	if len(lines) == 1 {
-		lines = append(lines, "all tasks are archived, but Stop does not return true, or a function of a pipeline fails")
+		lines = append(lines, "all tasks are archived, but Stop does not return true, or a function of a pipeline "+
+			"fails")
 	}
 	err := errors.New(strings.Join(lines, "\n  "))
 	w.t.Errorf("%v", err)
@@ -141,5 +142,6 @@ func why(t *tdf.Task) string {
 	case tdf.Open:
 		return "the task's start_after is too late"
 	}
-	return "the task's callback does not return nil, the function after its stage does not return nil, or Run does not handle the task's group"
+	return "the task's callback does not return nil, the function after its stage does not return nil, or Run does " +
+		"not handle the task's group"
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/tdf-framework/tdf/server"
 )
 
-// The beginning and the end of the test's time. The first renewal of each run lasts until this end, so that the clock need not
-// stop for renewals. Only workers that never report have shorter leases.
+// The beginning and the end of the test's time. The first renewal of each run lasts until this end, so that the clock
+// need not stop for renewals. Only workers that never report have shorter leases.
 var (
 	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
 	end   = begin.Add(1e10)

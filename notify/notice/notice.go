@@ -1,5 +1,5 @@
-// Package notice has the notices that servers write (docs/notifications.md). It is apart from package notify, so that programs that only read notices do not
-// contain a client for mail.
+// Package notice has the notices that servers write (docs/notifications.md). It is apart from package notify, so that
+// programs that only read notices do not contain a client for mail.
 package notice
 
 import (
@@ -79,8 +79,8 @@ func Read(stored redisstate.StoredNotice) (n Notice, err error) {
 	return n, nil
 }
 
-// List returns the notices that Redis keeps, the newest ones first, and at most the given number. It leaves out those that it cannot read; the error names them,
-// and wraps [ErrUnreadable].
+// List returns the notices that Redis keeps, the newest ones first, and at most the given number. It leaves out those
+// that it cannot read; the error names them, and wraps [ErrUnreadable].
 func List(ctx context.Context, s *redisstate.Store, most int) ([]Notice, error) {
 	stored, err := s.Notices(ctx, most)
 	if err != nil {

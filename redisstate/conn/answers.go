@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// answers checks the answers of Redis on a connection before the library go-redis reads them. This library trusts Redis: it
-// allocates memory for the length that the header of an answer names, and accepts a number instead of a text. A connection
-// with a wrong answer is given up.
+// answers checks the answers of Redis on a connection before the library go-redis reads them. This library trusts
+// Redis: it allocates memory for the length that the header of an answer names, and accepts a number instead of a text.
+// A connection with a wrong answer is given up.
 type answers struct {
 	mu     sync.Mutex
 	calls  []sentCall // without an answer yet
@@ -26,7 +26,8 @@ type sentCall struct {
 
 // answerKinds are the types of the answers to those commands for which go-redis also accepts other types.
 var answerKinds = map[string]byte{
-	"auth": '+', "ping": '+', "select": '+', "type": '+', "get": '$', "hget": '$', "info": '$', "hmget": '*', "blpop": '*',
+	"auth": '+', "ping": '+', "select": '+', "type": '+', "get": '$', "hget": '$', "info": '$', "hmget": '*',
+	"blpop": '*',
 }
 
 // answerLimits are the maximum lengths of answers. The longest string that Redis stores by default has 512 MiB.
@@ -78,7 +79,8 @@ func (a *answers) check(kind byte, length int) error {
 		kind == '*' && length < 0 && call.name != "blpop", // only BLPOP may find nothing
 		call.name == "blpop" && length != -1 && length != 2,
 		call.name == "hmget" && length != call.words-2:
-		return &answerError{reason: fmt.Sprintf("unexpected answer to %s: the type %q and the length %d", call.name, kind, length)}
+		return &answerError{reason: fmt.Sprintf("unexpected answer to %s: the type %q and the length %d", call.name,
+			kind, length)}
 	}
 	return nil
 }

@@ -4,7 +4,8 @@ package conn
 type Args struct {
 	All []any
 
-	texts []string // the last texts; All has pointers to them, because each string in an interface would be an allocation
+	// the last texts; All has pointers to them, because each string in an interface would be an allocation
+	texts []string
 }
 
 func (e *Args) Add(values ...string) {

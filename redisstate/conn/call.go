@@ -58,20 +58,27 @@ func (c *callSlots) GiveBack(slot int) {
 }
 
 // Call runs a script in a free call slot, and repeats the call until Redis has answered.
-func (s *Conn) Call(ctx context.Context, doing string, script *lua.Script, keys []string, args func(slot int, sequence uint64) []any, want ReplyForm) (any, error) {
+func (s *Conn) Call(ctx context.Context, doing string, script *lua.Script, keys []string,
+	args func(slot int, sequence uint64) []any, want ReplyForm,
+) (any, error) {
 	slot, sequence := s.Calls.Take()
 	defer s.Calls.GiveBack(slot)
 	return s.Run(ctx, doing, script, keys, args(slot, sequence), want)
 }
 
-// Run runs a script, and repeats the call until Redis has answered in the form want. The error says what the call was doing.
-func (s *Conn) Run(ctx context.Context, doing string, script *lua.Script, keys []string, args []any, want ReplyForm) (any, error) {
+// Run runs a script, and repeats the call until Redis has answered in the form want. The error says what the call was
+// doing.
+func (s *Conn) Run(ctx context.Context, doing string, script *lua.Script, keys []string, args []any,
+	want ReplyForm,
+) (any, error) {
 	reply, _, err := s.RunAt(ctx, script, keys, args, want)
 	return reply, Failed(doing, err)
 }
 
 // RunAt is like Run, but also returns the time just before the call was last sent.
-func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, args []any, want ReplyForm) (reply any, sent time.Time, err error) {
+func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, args []any, want ReplyForm) (reply any,
+	sent time.Time, err error,
+) {
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
@@ -104,7 +111,9 @@ func (s *Conn) RecordRun(script *lua.Script, err error) {
 
 // CallOnce runs a script whose first arguments are a call slot and a sequence number. If once is false, the script gets
 // no call slot, and recognizes a repeated call by its claims. The error does not say what the call was doing.
-func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, once bool, want ReplyForm, encode func(e *Args)) (any, error) {
+func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, once bool, want ReplyForm,
+	encode func(e *Args),
+) (any, error) {
 	args := func(slot string, sequence uint64) []any {
 		e := &Args{All: make([]any, 0, 80)}
 		e.Add(slot, strconv.FormatUint(sequence, 10))
@@ -116,15 +125,18 @@ func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, 
 		return s.Run(ctx, "", script, all, args(slot, sequence), want)
 	}
 	if once {
-		return s.Call(ctx, "", script, keys, func(slot int, sequence uint64) []any { return args(strconv.Itoa(slot), sequence) }, want)
+		return s.Call(ctx, "", script, keys, func(slot int, sequence uint64) []any {
+			return args(strconv.Itoa(slot), sequence)
+		}, want)
 	}
 	return s.Run(ctx, "", script, keys, args("", 0), want)
 }
 
 type betweenKey struct{}
 
-// Between returns a context. After each call to Redis with this context, a Conn calls the function. So a server can send heartbeats
-// while it works through many pages. The function makes its own calls with another context. If it is nil, the Conn calls nothing.
+// Between returns a context. After each call to Redis with this context, a Conn calls the function. So a server can
+// send heartbeats while it works through many pages. The function makes its own calls with another context. If it is
+// nil, the Conn calls nothing.
 func Between(ctx context.Context, do func()) context.Context {
 	return context.WithValue(ctx, betweenKey{}, do)
 }
@@ -135,8 +147,8 @@ func between(ctx context.Context) {
 	}
 }
 
-// A Request has call slots of its own, which any client can use again: if a client makes the same calls in the same order, Redis repeats the answers.
-// Its calls must not run at the same time.
+// A Request has call slots of its own, which any client can use again: if a client makes the same calls in the same
+// order, Redis repeats the answers. Its calls must not run at the same time.
 type Request struct {
 	Name     string         // part of the name of the key in Redis
 	Sequence map[string]int // the sequence number of the next call in each call slot, if it is not 1
@@ -167,8 +179,8 @@ func IsRepeated(ctx context.Context) bool {
 	return ok && r.Repeated
 }
 
-// CallIsRepeated reports whether the last call with the context belongs to a request, and was carried out before, so that its effects
-// have been counted.
+// CallIsRepeated reports whether the last call with the context belongs to a request, and was carried out before, so
+// that its effects have been counted.
 func CallIsRepeated(ctx context.Context) bool {
 	r, ok := ctx.Value(requestKey{}).(*Request)
 	return ok && r.slot > 0 && r.Answered[strconv.Itoa(r.slot-1)]

@@ -16,7 +16,8 @@ type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // dialer returns a dial function whose connections report why Redis closed them. If a value is too large, Redis refuses
 // it as soon as it has read the value's length, and closes the connection. At that time, the client is still sending
 // the value. A plain connection would report only that it is broken. The client would treat this as an outage, and
-// would send the value again for ever. Redis also closes a new connection when it has too many. The connections also check the answers of Redis (see answers).
+// would send the value again for ever. Redis also closes a new connection when it has too many. The connections also
+// check the answers of Redis (see answers).
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
@@ -36,7 +37,8 @@ func dialer(dial dial) dial {
 type closeReasonConn struct {
 	net.Conn
 	answers *answers
-	full    atomic.Bool // Redis has refused the connection, because it has too many; go-redis may ignore this answer to its first command
+	// Redis has refused the connection, because it has too many; go-redis may ignore this answer to its first command
+	full atomic.Bool
 }
 
 // A rawCloseReasonConn is a closeReasonConn with the method SyscallConn. The library go-redis uses this method to check

@@ -18,8 +18,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
-// A Conn is one client of a namespace: its connections to Redis, and what it knows about this Redis. Many goroutines may use it
-// at the same time.
+// A Conn is one client of a namespace: its connections to Redis, and what it knows about this Redis. Many goroutines
+// may use it at the same time.
 type Conn struct {
 	Keys    keys.Names
 	Redis   *redis.Client
@@ -40,8 +40,8 @@ type Conn struct {
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
 }
 
-// New returns a Conn for a namespace. It checks the configuration, but does not connect. The first method call connects and
-// does the checks of [Conn.Ready].
+// New returns a Conn for a namespace. It checks the configuration, but does not connect. The first method call connects
+// and does the checks of [Conn.Ready].
 func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 	options, err := clientOptions(cfg)
 	if err != nil {
@@ -49,7 +49,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 	}
 	silenceDriver()
 	s := &Conn{
-		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options, checking: make(chan struct{}, 1),
+		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options,
+		checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)

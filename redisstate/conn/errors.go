@@ -49,7 +49,8 @@ func (e *WaitingError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
-var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and remove finished tasks, or raise maxmemory")
+var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and "+
+	"remove finished tasks, or raise maxmemory")
 
 // passing contains the first words of error replies that count as an outage, with a description of the outage. Such an
 // outage passes by itself, or after an operator has repaired Redis.
@@ -89,7 +90,8 @@ func outage(err error) (why string, passes bool) {
 		return why, passes
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there (connection refused)", true
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE):
 		return "it closed the connection", true
 	case errors.As(err, &opErr) && opErr.Timeout(), errors.Is(err, redis.ErrPoolTimeout):
 		return "it does not answer in time", true
@@ -97,7 +99,8 @@ func outage(err error) (why string, passes bool) {
 		return opErr.Error(), true
 	case errors.As(err, &answer):
 		return answer.reason, !answer.notRedis
-	case strings.HasPrefix(err.Error(), "redis: "), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange): // go-redis cannot read the answer
+	// go-redis cannot read the answer.
+	case strings.HasPrefix(err.Error(), "redis: "), errors.Is(err, strconv.ErrSyntax), errors.Is(err, strconv.ErrRange):
 		return "it gave an unexpected answer", true
 	}
 	return "", false
@@ -113,7 +116,11 @@ func refusal(addr string, err error) error {
 	say := func(reason string) error { return &RefusedError{Addr: addr, Reason: reason, Err: err} }
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		if reason := refusedBy(reply.Error()); reason != "" {
+		reason := refusedBy(reply.Error())
+		if reason == noPassword && isLoopback(addr) {
+			reason += passwordOfUp
+		}
+		if reason != "" {
 			return say(reason)
 		}
 		return nil
@@ -128,8 +135,20 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
+const (
+	noPassword   = "it requires a password: see [redis] password"
+	passwordOfUp = ". If tdf up runs it, run this command as its user, with the same HOME, XDG_CONFIG_HOME and TMPDIR: " +
+		"tdf up keeps the password in a file there"
+)
+
+func isLoopback(addr string) bool {
+	host, _, _ := net.SplitHostPort(addr)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
 // inCluster refuses a Redis in cluster mode, because a script of TDF needs keys that a cluster has on different nodes.
-const inCluster = "it runs in cluster mode, and TDF needs all keys of a namespace in one place: use a Redis without cluster-enabled"
+const inCluster = "it runs in cluster mode, and TDF needs all keys of a namespace in one place: use a Redis without " +
+	"cluster-enabled"
 
 // refusedBy returns the reason for a reply with which Redis refuses every call of this client. The reason also says how
 // to fix the cause. For any other reply, refusedBy returns "".
@@ -139,7 +158,7 @@ func refusedBy(reply string) string {
 	case word == "WRONGPASS", has("invalid password"):
 		return "the password (or the username) is wrong: see [redis] password"
 	case word == "NOAUTH", has("unauthenticated bulk length"), has("unauthenticated multibulk length"):
-		return "it requires a password: see [redis] password"
+		return noPassword
 	case has("without any password configured"), has("no password is set"):
 		return "it has no password, but the configuration has one: see [redis] password"
 	case noRights(reply):
@@ -203,7 +222,8 @@ func Unstorable(err error) error {
 	if !errors.As(err, &reply) {
 		return err
 	}
-	if text := reply.Error(); strings.Contains(text, "invalid bulk length") || strings.Contains(text, "string exceeds maximum allowed size") {
+	if text := reply.Error(); strings.Contains(text, "invalid bulk length") ||
+		strings.Contains(text, "string exceeds maximum allowed size") {
 		return &UnstorableError{"a value is larger than Redis allows (proto-max-bulk-len)", err}
 	}
 	return err
@@ -217,7 +237,8 @@ type ForbiddenError struct {
 }
 
 func (e *ForbiddenError) Error() string {
-	return fmt.Sprintf("redis at %s: the user's ACL forbids a command: %v; grant the right to use it (docs/operations.md)", e.Addr, e.Err)
+	return fmt.Sprintf("redis at %s: the user's ACL forbids a command: %v; grant the right to use it "+
+		"(docs/operations.md)", e.Addr, e.Err)
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").

@@ -6,8 +6,8 @@ import (
 	"math"
 )
 
-// frames reads the data of a connection in one direction, piece by piece, and finds the frames in it: calls, or answers of
-// Redis. It passes over the contents of strings.
+// frames reads the data of a connection in one direction, piece by piece, and finds the frames in it: calls, or answers
+// of Redis. It passes over the contents of strings.
 type frames struct {
 	limits frameLimits
 	begin  func(kind byte, length int) error // gets the type of each frame, and the length of its string or list

@@ -49,7 +49,8 @@ type idleTimeoutConn struct {
 }
 
 // idleTimeoutDialer returns a function that connects as go-redis does, but returns an idleTimeoutConn.
-func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string, string) (net.Conn, error) {
+func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string,
+	string) (net.Conn, error) {
 	plain := *options
 	plain.TLSConfig = nil
 	dial := redis.NewDialer(&plain)

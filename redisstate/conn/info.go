@@ -39,7 +39,8 @@ func (s *Conn) info(ctx context.Context, sections ...string) (Info, error) {
 
 // NoSections reports whether the embedded Redis has refused INFO, because it does not know the section.
 func NoSections(err error) bool {
-	return strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(), "wrong number of arguments")
+	return strings.Contains(err.Error(), "is not supported") || strings.Contains(err.Error(),
+		"wrong number of arguments")
 }
 
 func ParseInfo(text string) Info {

@@ -14,7 +14,8 @@ var LatencyBounds = []time.Duration{
 
 // A Latency says how long calls have waited for Redis's answer.
 type Latency struct {
-	Counts []int64 // of the calls up to each of LatencyBounds and above the one before; the last element counts the longer calls
+	// of the calls up to each of LatencyBounds and above the one before; the last element counts the longer calls
+	Counts []int64
 	Sum    time.Duration
 }
 
@@ -37,7 +38,8 @@ func (l *latencies) add(took time.Duration) {
 	l.Sum += took
 }
 
-// Latency returns how long the calls of this client have waited for Redis's answers. Waits for wake tokens do not count.
+// Latency returns how long the calls of this client have waited for Redis's answers. Waits for wake tokens do not
+// count.
 func (s *Conn) Latency() Latency {
 	s.latencies.mu.Lock()
 	defer s.latencies.mu.Unlock()

@@ -25,8 +25,8 @@ func (s *Conn) BestEffort(ctx context.Context, doing string, fill func(redis.Pip
 	return err
 }
 
-// Ask sends one command, which must only read, or be safe to repeat. It returns the result of the command, or the zero value if
-// the key does not exist. The error says what the call was doing.
+// Ask sends one command, which must only read, or be safe to repeat. It returns the result of the command, or the zero
+// value if the key does not exist. The error says what the call was doing.
 func Ask[T any, C interface{ Result() (T, error) }](
 	ctx context.Context, s *Conn, doing string, command func(redis.Cmdable) C,
 ) (result T, err error) {
@@ -39,8 +39,8 @@ func Ask[T any, C interface{ Result() (T, error) }](
 	return result, Failed(doing, err)
 }
 
-// AskEach sends a command for each element, all of them together, and returns the commands with their results. It is for the
-// same commands as Pipeline. If command returns nil, the element needs none.
+// AskEach sends a command for each element, all of them together, and returns the commands with their results. It is
+// for the same commands as Pipeline. If command returns nil, the element needs none.
 func AskEach[E any, C redis.Cmder](
 	ctx context.Context, s *Conn, doing string, of []E, command func(p redis.Pipeliner, e E) C,
 ) ([]C, error) {
@@ -57,7 +57,9 @@ func AskEach[E any, C redis.Cmder](
 }
 
 // Scan reads a page of SCAN, HSCAN or ZSCAN. It returns the cursor of the next page, or 0 at the end.
-func (s *Conn) Scan(ctx context.Context, doing string, command func(redis.Cmdable) *redis.ScanCmd) (page []string, next uint64, err error) {
+func (s *Conn) Scan(ctx context.Context, doing string, command func(redis.Cmdable) *redis.ScanCmd) (page []string,
+	next uint64, err error,
+) {
 	err = s.UntilAnswered(ctx, func(context.Context) (err error) {
 		page, next, err = command(s.Redis).Result()
 		return err
@@ -65,11 +67,13 @@ func (s *Conn) Scan(ctx context.Context, doing string, command func(redis.Cmdabl
 	return page, next, Failed(doing, err)
 }
 
-// EachField passes the fields of a hash to a function, until it returns false. It reads a page at a time, so that a long hash cannot
-// make a reply long. A hash that changes meanwhile may lack fields, or have them twice.
+// EachField passes the fields of a hash to a function, until it returns false. It reads a page at a time, so that a
+// long hash cannot make a reply long. A hash that changes meanwhile may lack fields, or have them twice.
 func (s *Conn) EachField(ctx context.Context, doing, key string, f func(name, value string) bool) error {
 	for cursor, first := uint64(0), true; first || cursor > 0; first = false {
-		page, next, err := s.Scan(ctx, doing, func(r redis.Cmdable) *redis.ScanCmd { return r.HScan(ctx, key, cursor, "", fieldsPerPage) })
+		page, next, err := s.Scan(ctx, doing, func(r redis.Cmdable) *redis.ScanCmd {
+			return r.HScan(ctx, key, cursor, "", fieldsPerPage)
+		})
 		if err != nil && !IsWrongType(err) {
 			return err
 		}
@@ -93,8 +97,8 @@ func EverySecond(page []string) (members []string) {
 	return members
 }
 
-// Pipeline sends several commands together. Each command must only read, or must be safe to repeat. A key that does not exist,
-// or that has a wrong type, is no error of the call, but of its command.
+// Pipeline sends several commands together. Each command must only read, or must be safe to repeat. A key that does not
+// exist, or that has a wrong type, is no error of the call, but of its command.
 func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	return Failed(doing, s.UntilAnswered(ctx, func(ctx context.Context) error {
 		p := s.Redis.Pipeline()
@@ -111,7 +115,8 @@ func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipel
 	}))
 }
 
-// Failed adds to an error of Redis what the call was doing; "" if the caller adds it. It returns nil if there is no error.
+// Failed adds to an error of Redis what the call was doing; "" if the caller adds it. It returns nil if there is no
+// error.
 func Failed(doing string, err error) error {
 	switch {
 	case err == nil:

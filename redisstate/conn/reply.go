@@ -11,12 +11,12 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// A ReplyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on this
-// form, because a call is repeated until its reply has it.
+// A ReplyForm reports whether a reply of Redis has the form that the reader of the reply expects. Readers may rely on
+// this form, because a call is repeated until its reply has it.
 type ReplyForm func(reply any) bool
 
-// An answerError means that an answer of Redis does not have the expected form. It counts as an outage of Redis: a repeated
-// call gets the true answer, unless Redis or a proxy always answers wrongly.
+// An answerError means that an answer of Redis does not have the expected form. It counts as an outage of Redis: a
+// repeated call gets the true answer, unless Redis or a proxy always answers wrongly.
 type answerError struct {
 	reason   string
 	notRedis bool // the answer is in no version of Redis's protocol
@@ -118,7 +118,8 @@ func IDsOf(members []string) []int64 {
 	return ids
 }
 
-// SoundIDs returns the ids among the members of a sorted set, and removes the other members, which another program has written.
+// SoundIDs returns the ids among the members of a sorted set, and removes the other members, which another program has
+// written.
 func (s *Conn) SoundIDs(ctx context.Context, key string, members ...string) ([]int64, error) {
 	ids := IDsOf(members)
 	if len(ids) == len(members) {

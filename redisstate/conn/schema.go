@@ -97,7 +97,8 @@ func (s *Conn) checkKinds(ctx context.Context) error {
 	for key, kind := range kinds {
 		if is := found[key].Val(); is != "none" && is != kind {
 			return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf(
-				"the key %s is a %s and not a %s: another program uses the namespace %q; choose another in [tdf] namespace",
+				"the key %s is a %s and not a %s: another program uses the namespace %q; choose another in [tdf] "+
+					"namespace",
 				key, is, kind, s.Keys.Namespace())}
 		}
 	}
@@ -110,7 +111,8 @@ func (s *Conn) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		if found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result(); err != redis.Nil { // GET comes before SETNX, because a full Redis refuses SETNX
+		// GET comes before SETNX, because a full Redis refuses SETNX
+		if found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result(); err != redis.Nil {
 			return err
 		}
 		if err := s.Redis.SetNX(ctx, s.Keys.Schema(), Schema, 0).Err(); err != nil {
@@ -124,7 +126,8 @@ func (s *Conn) checkSchema(ctx context.Context) error {
 	}
 	if v, err := strconv.Atoi(found); err != nil || v > Schema || v < Schema-1 {
 		return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf(
-			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows both, or another namespace",
+			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows "+
+				"both, or another namespace",
 			s.Keys.Namespace(), found, Schema)}
 	}
 	return nil

@@ -130,8 +130,8 @@ func (w *Waker) goOn(err error) bool {
 	return w.blocking
 }
 
-// hand passes a token to a call of Wait. It returns false if no call of Wait is under way. After it, no call is: a component
-// that got a token first uses it, and should take no token from others meanwhile.
+// hand passes a token to a call of Wait. It returns false if no call of Wait is under way. After it, no call is: a
+// component that got a token first uses it, and should take no token from others meanwhile.
 func (w *Waker) hand() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

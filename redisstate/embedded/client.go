@@ -42,8 +42,8 @@ func newClient(r *Redis, conn net.Conn) *client {
 	return c
 }
 
-// Read reads from the connection. It first writes the replies to earlier requests, because the client may wait for them before
-// it sends more. If requests arrive together, their replies are written together.
+// Read reads from the connection. It first writes the replies to earlier requests, because the client may wait for them
+// before it sends more. If requests arrive together, their replies are written together.
 func (c *client) Read(p []byte) (int, error) {
 	if err := c.flush(); err != nil {
 		return 0, err
@@ -74,8 +74,8 @@ func (c *client) serve() {
 	c.hangUp()
 }
 
-// hangUp sends the last reply, and then reads and discards requests for a moment. If the connection were closed with unread
-// bytes, it would be reset, and the client might lose the reply.
+// hangUp sends the last reply, and then reads and discards requests for a moment. If the connection were closed with
+// unread bytes, it would be reset, and the client might lose the reply.
 func (c *client) hangUp() {
 	const most, moment = 64 << 10, time.Second
 	half, ok := c.conn.(interface{ CloseWrite() error })
@@ -118,7 +118,8 @@ func (c *client) answer(name string, request []string) bool {
 	case !c.known && name != "QUIT":
 		c.fail("NOAUTH Authentication required.")
 	case !c.mayRun(name, request):
-		c.fail(fmt.Sprintf("FOREIGNSCRIPT this Redis is embedded in TDF %s and runs only its scripts; restart it with the same version, or set [redis] password", c.redis.release))
+		c.fail(fmt.Sprintf("FOREIGNSCRIPT this Redis is embedded in TDF %s and runs only its scripts; restart it "+
+			"with the same version, or set [redis] password", c.redis.release))
 	case problem != "":
 		c.fail(problem)
 	case name == "SELECT" && c.inMulti:
@@ -131,9 +132,10 @@ func (c *client) answer(name string, request []string) bool {
 	return true
 }
 
-// mayRun reports whether the client may send this request, which may run a script. If there is a password, a client that has
-// logged in may run any script. So several versions of TDF can use the Redis at the same time. Without a password, every user of
-// the machine can connect, and an endless script would block all clients. So only the scripts given to [Scripts] may run.
+// mayRun reports whether the client may send this request, which may run a script. If there is a password, a client
+// that has logged in may run any script. So several versions of TDF can use the Redis at the same time. Without a
+// password, every user of the machine can connect, and an endless script would block all clients. So only the scripts
+// given to [Scripts] may run.
 func (c *client) mayRun(name string, request []string) bool {
 	switch {
 	case c.redis.scripts == nil, c.redis.password != "", len(request) < 2:
@@ -163,8 +165,8 @@ func (c *client) execute(name string, request []string) bool {
 	return !c.peer.Closed()
 }
 
-// dispatch calls miniredis. The caller must hold the lock of the Redis. If miniredis panics, dispatch replies with an error and
-// returns false, because the connection must end.
+// dispatch calls miniredis. The caller must hold the lock of the Redis. If miniredis panics, dispatch replies with an
+// error and returns false, because the connection must end.
 func (c *client) dispatch(request []string) (ok bool) {
 	start := c.out.Len()
 	defer func() {
@@ -172,8 +174,8 @@ func (c *client) dispatch(request []string) (ok bool) {
 		if why == nil {
 			return
 		}
-		// A panic may leave miniredis locked. Only the holder of the front's lock calls miniredis, so no other goroutine holds
-		// miniredis's lock.
+		// A panic may leave miniredis locked. Only the holder of the front's lock calls miniredis, so no other
+		// goroutine holds miniredis's lock.
 		c.redis.mini.TryLock()
 		c.redis.mini.Unlock()
 		c.out.Truncate(start)
@@ -186,7 +188,8 @@ func (c *client) dispatch(request []string) (ok bool) {
 	return true
 }
 
-// note remembers which database the client has chosen, and whether it has begun a transaction. Later requests depend on both.
+// note remembers which database the client has chosen, and whether it has begun a transaction. Later requests depend on
+// both.
 func (c *client) note(name string, request []string, reply []byte) {
 	done := len(reply) > 0 && reply[0] != '-'
 	switch name {
@@ -197,7 +200,8 @@ func (c *client) note(name string, request []string, reply []byte) {
 	case "MULTI":
 		c.inMulti = c.inMulti || done
 	case "EXEC", "DISCARD":
-		c.inMulti = c.inMulti && len(request) > 1 // with arguments, EXEC and DISCARD are errors that do not end the transaction
+		// with arguments, EXEC and DISCARD are errors that do not end the transaction
+		c.inMulti = c.inMulti && len(request) > 1
 	}
 }
 

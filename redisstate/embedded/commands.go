@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// allowed lists the commands that clients may send. TDF uses some of them. Users use the other commands to read keys or to change
-// a task by hand (docs/redis.md). The front refuses the commands of miniredis that are not in the list. Some of the
-// refused commands panic. Some allocate as much memory as the client asks for. Some run in goroutines, where the front
-// cannot recover from a panic.
+// allowed lists the commands that clients may send. TDF uses some of them. Users use the other commands to read keys or
+// to change a task by hand (docs/redis.md). The front refuses the commands of miniredis that are not in the list. Some
+// of the refused commands panic. Some allocate as much memory as the client asks for. Some run in goroutines, where the
+// front cannot recover from a panic.
 var allowed = setOf(`
 	PING ECHO AUTH HELLO QUIT SELECT CLIENT INFO TIME DBSIZE MEMORY FLUSHDB FLUSHALL
 	MULTI EXEC DISCARD EVAL EVALSHA SCRIPT
@@ -32,8 +32,8 @@ func setOf(words string) map[string]bool {
 	return set
 }
 
-// objection returns an error for the client if miniredis would panic at the arguments of an allowed command. Otherwise it returns
-// "".
+// objection returns an error for the client if miniredis would panic at the arguments of an allowed command. Otherwise
+// it returns "".
 func objection(name string, request []string) string {
 	patterns := request[1:]
 	switch name {
@@ -75,8 +75,9 @@ func isCursor(text string) bool {
 	return err == nil
 }
 
-// isPattern reports whether miniredis can convert a pattern to a regular expression. Miniredis panics if the pattern contains an
-// invalid class such as [z-a]. It puts other text between \Q and \E, so a backslash before an E would end the quoted text.
+// isPattern reports whether miniredis can convert a pattern to a regular expression. Miniredis panics if the pattern
+// contains an invalid class such as [z-a]. It puts other text between \Q and \E, so a backslash before an E would end
+// the quoted text.
 func isPattern(text string) bool {
 	if !utf8.ValidString(text) {
 		return false

@@ -1,9 +1,10 @@
-// Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. All data are lost when this Redis
-// stops. Only commands, examples and tests import the package, because it makes a binary larger.
+// Package embedded runs a Redis (miniredis) inside the process, for first steps and for tests. All data are lost when
+// this Redis stops. Only commands, examples and tests import the package, because it makes a binary larger.
 //
-// Miniredis does not defend itself against bad requests: a negative count would crash the process. So this package puts a front
-// between the clients and miniredis. The front limits the size of requests, checks the password, and allows only known commands.
-// It calls miniredis in its own goroutines. If miniredis panics there, only one client gets an error.
+// Miniredis does not defend itself against bad requests: a negative count would crash the process. So this package puts
+// a front between the clients and miniredis. The front limits the size of requests, checks the password, and allows
+// only known commands. It calls miniredis in its own goroutines. If miniredis panics there, only one client gets an
+// error.
 package embedded
 
 import (
@@ -42,7 +43,8 @@ const tick = time.Second
 // An Option configures [Start].
 type Option func(*Redis)
 
-// Password sets the password of Redis's user default. Without a password, every client that can connect may use the Redis.
+// Password sets the password of Redis's user default. Without a password, every client that can connect may use the
+// Redis.
 func Password(password string) Option { return func(r *Redis) { r.password = password } }
 
 // Scripts allows only the Lua scripts with these SHA-1 sums, in hexadecimal. For other scripts, a client gets an error
@@ -85,8 +87,8 @@ func Start(addr string, options ...Option) (*Redis, error) {
 	return r, nil
 }
 
-// startMiniredis starts miniredis without a listener. For this, it calls miniredis's method Dial, and closes the connection that
-// Dial returns.
+// startMiniredis starts miniredis without a listener. For this, it calls miniredis's method Dial, and closes the
+// connection that Dial returns.
 func (r *Redis) startMiniredis() error {
 	c, err := r.mini.Dial()
 	if err != nil {
@@ -113,8 +115,8 @@ func (r *Redis) age() {
 	}
 }
 
-// SetTime stops Redis's clock at t. Call SetTime again to move the clock. The command TIME, scripts, and the expiry of keys use
-// this clock. The timeouts of blocking commands, such as BLPOP, do not use it.
+// SetTime stops Redis's clock at t. Call SetTime again to move the clock. The command TIME, scripts, and the expiry of
+// keys use this clock. The timeouts of blocking commands, such as BLPOP, do not use it.
 func (r *Redis) SetTime(t time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -125,7 +127,8 @@ func (r *Redis) SetTime(t time.Time) {
 	}
 }
 
-// acceptPause is the pause after accepting a connection has failed, for example because the process has no free file descriptor.
+// acceptPause is the pause after accepting a connection has failed, for example because the process has no free file
+// descriptor.
 const acceptPause = 50 * time.Millisecond
 
 func (r *Redis) accept() {

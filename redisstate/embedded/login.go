@@ -9,7 +9,9 @@ import (
 
 const (
 	wrongPassword = "WRONGPASS invalid username-password pair or user is disabled."
-	helloFirst    = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time"
+	helloFirst    = "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> " +
+		"AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at " +
+		"the same time"
 )
 
 // login answers AUTH and HELLO if the Redis has a password.
@@ -33,10 +35,12 @@ func (c *client) login(name string, request []string) bool {
 	return true
 }
 
-// hello answers HELLO. If the request contains AUTH USER PASSWORD, hello logs the client in. Miniredis executes the rest of the
-// request.
+// hello answers HELLO. If the request contains AUTH USER PASSWORD, hello logs the client in. Miniredis executes the
+// rest of the request.
 func (c *client) hello(request []string) bool {
-	if i := slices.IndexFunc(request, func(word string) bool { return strings.EqualFold(word, "auth") }); i >= 2 && len(request) > i+2 {
+	if i := slices.IndexFunc(request, func(word string) bool {
+		return strings.EqualFold(word, "auth")
+	}); i >= 2 && len(request) > i+2 {
 		if !c.authenticate(request[i+1], request[i+2]) {
 			return true
 		}

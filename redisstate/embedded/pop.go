@@ -20,8 +20,8 @@ type waiters map[place][]*waiter
 // A waiter is a client that waits for lists. It gets a signal if one of the lists may have an element.
 type waiter struct{ signal chan struct{} }
 
-// wake signals the first waiter of each list that exists. The front calls wake after each command that may write, and after a
-// waiter has left its queues. So if a waiter takes one of several elements, the next waiter gets a signal, too.
+// wake signals the first waiter of each list that exists. The front calls wake after each command that may write, and
+// after a waiter has left its queues. So if a waiter takes one of several elements, the next waiter gets a signal, too.
 func (r *Redis) wake() {
 	for at, waiting := range r.waiting {
 		if r.mini.DB(at.database).Exists(at.key) {
@@ -33,8 +33,8 @@ func (r *Redis) wake() {
 	}
 }
 
-// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands itself, but would continue to wait after the
-// client has closed its connection.
+// pop answers BLPOP and BRPOP outside of a transaction. Miniredis has these commands itself, but would continue to wait
+// after the client has closed its connection.
 func (c *client) pop(name string, request []string) bool {
 	if len(request) < 3 {
 		return c.execute(name, request) // miniredis replies with the error
@@ -84,8 +84,8 @@ func blockTime(text string) (d time.Duration, problem string) {
 	return time.Duration(math.Ceil(seconds * float64(time.Second))), ""
 }
 
-// popOrWait takes an element from the first list that has an element, and replies with it. If all lists are empty, the waiter
-// joins the queue of each list.
+// popOrWait takes an element from the first list that has an element, and replies with it. If all lists are empty, the
+// waiter joins the queue of each list.
 func (c *client) popOrWait(name string, keys []string, w *waiter) (answered, ok bool) {
 	c.redis.mu.Lock()
 	defer c.redis.mu.Unlock()
@@ -135,8 +135,8 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 	c.redis.wake()
 }
 
-// await waits until the waiter has a signal, the timeout ends, or the client closes its connection. Requests that arrive
-// meanwhile stay in the buffer. If they do not fit into the buffer, await treats the connection as closed.
+// await waits until the waiter has a signal, the timeout ends, or the client closes its connection. Requests that
+// arrive meanwhile stay in the buffer. If they do not fit into the buffer, await treats the connection as closed.
 func (c *client) await(w *waiter, over <-chan time.Time) (signal, gone bool) {
 	if c.flush() != nil {
 		return false, true

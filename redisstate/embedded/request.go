@@ -21,14 +21,15 @@ var (
 	clientLimits = limits{args: 1 << 20, bytes: 512 << 20}
 )
 
-// A protocolError says why a request is invalid. The front then closes the connection, because it cannot find the beginning of
-// the next request.
+// A protocolError says why a request is invalid. The front then closes the connection, because it cannot find the
+// beginning of the next request.
 type protocolError string
 
 func (e protocolError) Error() string { return "ERR Protocol error: " + string(e) }
 
-// readRequest reads a command and its arguments, an array of at least one bulk string. It allocates memory for the bytes that
-// arrive, not for the length that the client announces. The error is a protocolError, or an error of the connection.
+// readRequest reads a command and its arguments, an array of at least one bulk string. It allocates memory for the
+// bytes that arrive, not for the length that the client announces. The error is a protocolError, or an error of the
+// connection.
 func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	count, err := readLength(rd, '*', most.args)
 	if err != nil {
@@ -55,8 +56,8 @@ func readRequest(rd *bufio.Reader, most limits) ([]string, error) {
 	return args, nil
 }
 
-// readLength reads a line such as *3 or $12. The line consists of the letter and a number, which must not exceed the given
-// maximum.
+// readLength reads a line such as *3 or $12. The line consists of the letter and a number, which must not exceed the
+// given maximum.
 func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 	line, err := rd.ReadSlice('\n')
 	switch {
@@ -77,7 +78,8 @@ func readLength(rd *bufio.Reader, letter byte, most int) (int, error) {
 			return 0, protocolError(fmt.Sprintf("invalid length after %q", letter))
 		}
 		if n = n*10 + int64(d-'0'); n > int64(most) {
-			return 0, protocolError(fmt.Sprintf("the number after %q is too large: at most %d is allowed", letter, most))
+			return 0, protocolError(fmt.Sprintf("the number after %q is too large: at most %d is allowed", letter,
+				most))
 		}
 	}
 	return int(n), nil

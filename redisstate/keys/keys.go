@@ -16,8 +16,8 @@ func Of(namespace string) Names { return Names{ns: namespace} }
 // Namespace returns the name of the namespace.
 func (k Names) Namespace() string { return k.ns }
 
-// Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of several
-// keys, and the keys of tests.
+// Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of
+// several keys, and the keys of tests.
 func (k Names) Key(name string) string { return k.ns + ":" + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
@@ -55,8 +55,8 @@ func (k Names) Queue(name string) string { return k.QueuePrefix() + name }
 // Due returns the key of the sorted set `due`. Its scores are the times at which the server must settle the tasks.
 func (k Names) Due() string { return k.Key("due") }
 
-// Unlinked returns the key of the set of the waiting tasks that the server must link. The keys below it hold the endings that
-// the server must handle, and the tasks that wait for a task or a group.
+// Unlinked returns the key of the set of the waiting tasks that the server must link. The keys below it hold the
+// endings that the server must handle, and the tasks that wait for a task or a group.
 func (k Names) Unlinked() string                    { return k.Key("unlinked") }
 func (k Names) Ended() string                       { return k.Key("ended") }
 func (k Names) AwaitedGroups() string               { return k.Key("awaited_groups") }
@@ -119,7 +119,8 @@ func (k Names) Notices() string    { return k.Key("notices") }
 func (k Names) NoticesDue() string { return k.Key("notices_due") }
 func (k Names) Noticed() string    { return k.Key("noticed") }
 
-// Activity returns the key of the sorted set of the queues that have counts, and ActivityOf the key of the counts of one queue.
+// Activity returns the key of the sorted set of the queues that have counts, and ActivityOf the key of the counts of
+// one queue.
 func (k Names) Activity() string               { return k.Key("activity") }
 func (k Names) ActivityPrefix() string         { return k.Key("activity:") }
 func (k Names) Counted(boot string) string     { return k.Key("counted:" + boot) }
@@ -141,11 +142,17 @@ func (k Names) Successes(program string) string { return k.Key("successes:" + pr
 func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
-		k.Managers(): "zset", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set", k.WorkerCount(): "string",
-		k.Programs(): "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string", k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
-		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset", k.AwaitedGroups(): "zset",
-		k.Limits(): "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset", k.WakeOpen(): "list", k.WakeServer(): "list",
-		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset", k.Noticed(): "hash", k.Dashboard(""): "string",
+		k.Managers(): "zset", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
+		k.WorkerCount(): "string",
+		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",
+		k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
+		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash",
+		k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
+		k.AwaitedGroups(): "zset",
+		k.Limits():        "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset",
+		k.WakeOpen(): "list", k.WakeServer(): "list",
+		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset",
+		k.Noticed(): "hash", k.Dashboard(""): "string",
 	}
 	for _, list := range tdf.Lists {
 		kinds[k.List(list)] = "zset"

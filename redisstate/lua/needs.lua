@@ -44,7 +44,7 @@ function needs.refusal(tasks, id, group, dependents, endings, by_server)
   if needs.unknown and not needs.loading then return string.format('&task %s: ', id) .. needs.unknown end
   local n = number(dependents, 0) or 0
   if n == 0 and needs.named.tasks[id] then n = 1 end
-  if n > 0 then return string.format('!task %s: %.0f unfinished tasks need it (after)', id, n) end
+  if n > 0 then return string.format('!task %s: unfinished tasks need it (after)', id) end
   if (number(endings, 0) or 0) > 0 then
     return string.format('!task %s: the server has not handled its end yet', id)
   end

@@ -14,35 +14,48 @@ import (
 //
 // The file .luacheckrc and the tests read this table.
 var (
-	Open            = declare(Script{Name: "open", After: "prelude openplain values places opening", Full: Fails, Moves: true})
-	Claim           = declare(Script{Name: "claim", After: "prelude claiming claimplain values places limiting starting positions ordering", Full: waits, Moves: true})
-	Renew           = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
-	Move            = declare(Script{Name: "move", After: "prelude limiting plain values places endings moving", Full: Runs, Moves: true})
-	Settle          = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
-	Transact        = declare(Script{Name: "transact", After: "prelude values places limiting opening endings needs moving deciding", Full: Runs, Moves: true})
-	TransactOpening = declare(Script{Name: "transact", After: "prelude values places limiting opening endings needs moving deciding", Full: Fails, Moves: true})
-	Link            = declare(Script{Name: "link", After: "prelude values opening", Full: Runs})
-	Marks           = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
-	LimitReturn     = declare(Script{Name: "limitreturn", After: "prelude values places", Full: Runs})
-	LimitUse        = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs})
-	LimitSet        = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
-	TokenSet        = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
-	Pause           = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
-	Heartbeat       = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs})
-	Register        = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails})
-	Forget          = declare(Script{Name: "forget", After: "prelude values", Full: Runs})
-	BestEffort      = declare(Script{Name: "besteffort", After: "prelude values", Full: Runs})
-	Storing         = declare(Script{Name: "besteffort", After: "prelude values", Full: Fails})
-	Activity        = declare(Script{Name: "activity", After: "prelude values", Full: Runs})
-	Unused          = declare(Script{Name: "unused", After: "prelude values", Full: Runs})
-	Unrequest       = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs})
-	Drop            = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
-	Rights          = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
-	Notice          = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
-	NoticeTurn      = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs})
-	IndexNames      = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})
-	Restore         = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
-	RestoreValues   = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})
+	Open = declare(Script{
+		Name: "open", Full: Fails, Moves: true, After: "prelude openplain values places opening",
+	})
+	Claim = declare(Script{
+		Name: "claim", Full: waits, Moves: true,
+		After: "prelude claiming claimplain values places limiting starting positions ordering",
+	})
+	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
+	Move  = declare(Script{
+		Name: "move", Full: Runs, Moves: true, After: "prelude limiting plain values places endings moving",
+	})
+	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
+	Transact = declare(Script{
+		Name: "transact", Full: Runs, Moves: true,
+		After: "prelude values places limiting opening endings needs moving deciding",
+	})
+	TransactOpening = declare(Script{
+		Name: "transact", Full: Fails, Moves: true,
+		After: "prelude values places limiting opening endings needs moving deciding",
+	})
+	Link          = declare(Script{Name: "link", After: "prelude values opening", Full: Runs})
+	Marks         = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
+	LimitReturn   = declare(Script{Name: "limitreturn", After: "prelude values places", Full: Runs})
+	LimitUse      = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs})
+	LimitSet      = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
+	TokenSet      = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
+	Pause         = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
+	Heartbeat     = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs})
+	Register      = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails})
+	Forget        = declare(Script{Name: "forget", After: "prelude values", Full: Runs})
+	BestEffort    = declare(Script{Name: "besteffort", After: "prelude values", Full: Runs})
+	Storing       = declare(Script{Name: "besteffort", After: "prelude values", Full: Fails})
+	Activity      = declare(Script{Name: "activity", After: "prelude values", Full: Runs})
+	Unused        = declare(Script{Name: "unused", After: "prelude values", Full: Runs})
+	Unrequest     = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs})
+	Drop          = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
+	Rights        = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
+	Notice        = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
+	NoticeTurn    = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs})
+	IndexNames    = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})
+	Restore       = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
+	RestoreValues = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})
 
 	// These scripts only read.
 	Counts = declare(Script{Name: "counts", Full: waits})
@@ -61,8 +74,8 @@ type Script struct {
 	Forms func() scriptForms
 }
 
-// scriptForms are the forms of a script. The form allowOOM has a flag, with which it also runs on a full Redis. It is nil
-// for a script that must not.
+// scriptForms are the forms of a script. The form allowOOM has a flag, with which it also runs on a full Redis. It is
+// nil for a script that must not.
 type scriptForms struct{ Plain, allowOOM *redis.Script }
 
 // whenFull says what happens to a call of a script if Redis is full.
@@ -103,8 +116,8 @@ func (x *Script) Source() string {
 	return source.String()
 }
 
-// Load makes the script have the given source. The first call of the script computes its forms, because a program uses few
-// of the scripts.
+// Load makes the script have the given source. The first call of the script computes its forms, because a program uses
+// few of the scripts.
 func (x *Script) Load(source func() string) {
 	x.Forms = sync.OnceValue(func() scriptForms {
 		text := source()

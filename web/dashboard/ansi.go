@@ -24,7 +24,8 @@ type output struct {
 	Cut  int // bytes that are missing at the beginning
 }
 
-// outputOf shows the end of an output with its colours. All other control sequences and invisible characters are shown as escapes, so that nothing hides.
+// outputOf shows the end of an output with its colours. All other control sequences and invisible characters are shown
+// as escapes, so that nothing hides.
 func outputOf(text string) output {
 	cut := max(0, len(text)-longestOutput)
 	cut += len(text[cut:]) - len(wholeRunes(text[cut:], cut > 0))
@@ -42,8 +43,8 @@ func wholeRunes(text string, cut bool) string {
 	return text
 }
 
-// A painter writes text as HTML, part by part. It keeps the colours from line to line, as a terminal does. A carriage return begins a new line, so that
-// a bar of progress neither hides what was before it nor fills one line.
+// A painter writes text as HTML, part by part. It keeps the colours from line to line, as a terminal does. A carriage
+// return begins a new line, so that a bar of progress neither hides what was before it nor fills one line.
 type painter struct {
 	b strings.Builder
 	style
@@ -149,7 +150,12 @@ func (p *painter) span(text string) {
 	for _, c := range []struct {
 		is   bool
 		name string
-	}{{p.bold, "b"}, {p.dim, "d"}, {p.fore > 0, "f" + strconv.Itoa(p.fore-1)}, {p.back > 0, "g" + strconv.Itoa(p.back-1)}} {
+	}{
+		{p.bold, "b"},
+		{p.dim, "d"},
+		{p.fore > 0, "f" + strconv.Itoa(p.fore-1)},
+		{p.back > 0, "g" + strconv.Itoa(p.back-1)},
+	} {
 		if c.is {
 			classes = append(classes, c.name)
 		}
@@ -199,7 +205,8 @@ func (p *painter) set(numbers string) {
 	}
 }
 
-// extended reads 5;N or 2;R;G;B. It returns the colour plus 1, or 0 if there is none among the 16, and how many numbers it has read.
+// extended reads 5;N or 2;R;G;B. It returns the colour plus 1, or 0 if there is none among the 16, and how many numbers
+// it has read.
 func extended(rest []string) (colour, used int) {
 	if len(rest) >= 2 && rest[0] == "5" {
 		if n, err := strconv.Atoi(rest[1]); err == nil && n < 16 {

@@ -123,7 +123,8 @@ func examples(ctx context.Context, v *visit, groups []admin.FailureGroup) (map[i
 	return stderr, err
 }
 
-// Tasks returns the address of the list of the campaign's tasks: of those in a group of failures, or of all tasks if failure is empty.
+// Tasks returns the address of the list of the campaign's tasks: of those in a group of failures, or of all tasks if
+// failure is empty.
 func (c *campaign) Tasks(failure string) string {
 	of := url.Values{"campaign": {c.Name}}
 	if failure != "" {
@@ -134,7 +135,10 @@ func (c *campaign) Tasks(failure string) string {
 
 // Retry returns the address of the confirmation that retries the tasks of a group of failures.
 func (c *campaign) Retry(failure string) string {
-	return Base + "/tasks/confirm?" + url.Values{"campaign": {c.Name}, "failure": {failure}, "do": {"retry"}, "state": {"failed,timed_out,expired"}}.Encode()
+	return Base + "/tasks/confirm?" + url.Values{
+		"campaign": {c.Name}, "failure": {failure}, "do": {"retry"},
+		"state": {"failed,timed_out,expired"},
+	}.Encode()
 }
 
 // CampaignAddress returns the path of the page of a campaign.

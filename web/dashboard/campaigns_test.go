@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -63,7 +64,7 @@ func TestCampaign(t *testing.T) {
 	checkPage(t, at, got)
 	for _, part := range []string{
 		"Campaign night/1", "8 of 8 tasks", "<strong>1 task</strong>", "exit status 3", "ValueError", `href="/ui/tasks/confirm?campaign=night%2F1&amp;do=retry&amp;failure=`, `<svg xmlns="http://www.w3.org/2000/svg" class="plot"`,
-		"result.loss over lr", `<option value="result.loss" selected>`, `href="/ui/campaigns/night%2F1/plot.png"`, `href="/ui/api/v1/results?fields=auto&amp;group=night%2F1&amp;no_output=true"`, "<th scope=\"col\">median of result.loss</th>",
+		"result.loss over lr", `<option value="result.loss" selected>`, `href="/ui/campaigns/night%2F1/plot.png"`, `href="/ui/api/v1/results?fields=auto&amp;group=night%2F1&amp;no_output=true&amp;spreadsheet=true"`, "<th scope=\"col\">median of result.loss</th>",
 		`href="/ui/tasks?campaign=night%2F1"`, `href="/ui/tasks?campaign=night%2F1&amp;failure=`, `href="/ui/tasks/8?round=0"`,
 	} {
 		expect.Contains(t, got.text, part)
@@ -215,4 +216,25 @@ func TestNewCampaign(t *testing.T) {
 	expect.Equal(t, got.Header.Get("Location"), "/ui/campaigns/submitter%2Fg", got.text)
 	expect.Contains(t, own.page("/ui/campaigns/submitter%2Fg", 200), "0 of 3 tasks")
 	expect.Contains(t, own.page("/ui/campaigns", 200), "submitter/g")
+}
+
+// Whatever becomes of a form, its files do not stay on the disk.
+func TestFilesOfForms(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv("TMPDIR", dir)
+	s := serialSite(t, web.Options{})
+	b := s.as(access.Operator)
+	b.page("/ui/new-campaign", 200)
+	csrf := b.csrf
+	for name, c := range map[string]struct {
+		csrf   string
+		bytes  int
+		status int
+	}{"of another session": {"x", 2 << 20, 403}, "too large": {csrf, 33 << 20, 422}, "invalid": {csrf, 2 << 20, 422}} {
+		b.csrf = c.csrf
+		files := map[string]string{"upload": strings.Repeat("x", c.bytes)}
+		got := b.send(url.Values{"key": {"ABC"}, "campaign": {"c"}}, files)
+		expect.Equal(t, got.StatusCode, c.status, name)
+		expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, name)
+	}
 }

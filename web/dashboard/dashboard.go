@@ -21,24 +21,33 @@ import (
 // Base is the beginning of the addresses of all pages.
 const Base = "/ui"
 
-// A Host is the server of the HTTP API, which serves the dashboard, too. So pages and calls have the same limits and the same errors.
+// A Host is the server of the HTTP API, which serves the dashboard, too. So pages and calls have the same limits and
+// the same errors.
 type Host interface {
-	// Act makes a request a call of the holder of a token, and returns the manager with which the request changes tasks.
-	Act(r *http.Request, t access.Token) (*manager.Manager, error)
+	// Act makes a request a call of the holder of a token, in a session, and returns the manager with which the request
+	// changes tasks.
+	Act(r *http.Request, t access.Token, s Session) (*manager.Manager, error)
 	// MayTry counts a try to log in. The error says that there were too many from this address.
 	MayTry(r *http.Request) error
 	// Problem returns how to tell the user about an error, and logs what the user must not see.
 	Problem(r *http.Request, err error) Problem
-	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when the client goes away, when the server
-	// stops, and when holds returns false. Stream calls holds every few seconds, once for all streams of a session, and each stream of a session must give
-	// it the same meaning.
-	Stream(r *http.Request, kind, session string, holds func(context.Context) bool, write func(Stream) error) error
+	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when
+	// the client goes away, when the server stops, and when the session of the request does not hold any more.
+	Stream(r *http.Request, kind string, write func(Stream) error) error
 	// Watch signals changes of tasks to a channel with room for one signal, until leave is called.
 	Watch(ctx context.Context, about Subject, signal chan<- struct{}) (leave func(), err error)
 	// OpenSweep opens the tasks of a sweep, or only checks them if the sweep has a preview.
 	OpenSweep(r *http.Request, s Sweep) (Swept, error)
 	// ServeAPI serves a call of the API. Act has allowed the request before.
 	ServeAPI(w http.ResponseWriter, r *http.Request)
+}
+
+// A Session is a login of a browser, with the rights of one request.
+type Session struct {
+	Key string // of all sessions for which Holds means the same
+	// Holds reports whether the session is valid, and still has these rights. While a request is a stream, the host
+	// calls it every few seconds, once for all streams with the same key.
+	Holds func(context.Context) bool
 }
 
 // A Problem tells the user about an error.
@@ -82,6 +91,8 @@ type Subject struct {
 type Options struct {
 	// Users is the path of the user file. Without it, people log in with tokens.
 	Users string
+	// Public is the origin at which browsers reach the dashboard, such as that of a proxy; "" if it is not known.
+	Public string
 	// Timeout is how long a page may take. An action may take ten times as long.
 	Timeout time.Duration
 }
@@ -96,7 +107,7 @@ type Dashboard struct {
 	origins *http.CrossOriginProtection
 	users   *userfile.Users // nil without a user file
 	views   cache
-	rooms   rooms
+	feeds   feeds
 	outputs transcripts
 	facts   cache
 	tables  results.Tables
@@ -106,10 +117,11 @@ type Dashboard struct {
 // New returns the dashboard of a manager's namespace. Its addresses begin with [Base].
 func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
-		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(),
-		views: cache{most: maxViews}, facts: cache{most: maxFacts},
+		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(),
+		origins: http.NewCrossOriginProtection(),
+		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
-	d.rooms.dashboard, d.rooms.pause, d.rooms.quiet = d, livePause, liveQuiet
+	d.feeds.dashboard, d.feeds.pause, d.feeds.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
 		d.users = userfile.Open(o.Users)
 	}
@@ -131,8 +143,8 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	return d
 }
 
-// ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the request. It has read the bodies of requests
-// without a session, which log in and out.
+// ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the
+// request. It has read the bodies of requests without a session, which log in and out.
 func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	if err := d.origins.Check(r); err != nil {
@@ -142,15 +154,18 @@ func (d *Dashboard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.mux.ServeHTTP(w, r)
 }
 
-// setHeaders sets the headers of each page. The browser loads scripts and styles only from this server, and shows the page in no frame.
+// setHeaders sets the headers of each page. The browser loads scripts and styles only from this server, and shows the
+// page in no frame.
 func setHeaders(h http.Header) {
-	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	h.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "+
+		"connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Referrer-Policy", "same-origin") // with no-referrer, browsers send their forms with the origin null
 	h.Add("Vary", "Accept, Cookie")
 }
 
-// serveAPI serves the routes of the API that only read, for downloads and for the script of the pages. The API itself accepts no cookies.
+// serveAPI serves the routes of the API that only read, for downloads and for the script of the pages. The API itself
+// accepts no cookies.
 func (d *Dashboard) serveAPI(w http.ResponseWriter, v *visit) error {
 	r := v.request
 	name := path.Base(r.PathValue("path")) + ".csv"
@@ -161,7 +176,10 @@ func (d *Dashboard) serveAPI(w http.ResponseWriter, v *visit) error {
 		query.Del("as")
 	}
 	of := r.Clone(r.Context())
-	of.URL = &url.URL{Path: "/api/" + r.PathValue("path"), RawPath: r.URL.EscapedPath()[len(Base):], RawQuery: query.Encode()}
+	of.URL = &url.URL{
+		Path: "/api/" + r.PathValue("path"), RawPath: r.URL.EscapedPath()[len(Base):],
+		RawQuery: query.Encode(),
+	}
 	w.Header().Del("Content-Type")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	w.Header().Set("Content-Disposition", mime.FormatMediaType("attachment", map[string]string{"filename": name}))

@@ -130,7 +130,9 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 }
 
 // addTasks adds tasks with their states, as far as the user may see them.
-func (d *Dashboard) addTasks(ctx context.Context, v *visit, shown []int64, anyOutcome map[int64]bool, to *neighbours) error {
+func (d *Dashboard) addTasks(ctx context.Context, v *visit, shown []int64, anyOutcome map[int64]bool,
+	to *neighbours,
+) error {
 	if len(shown) == 0 {
 		return nil
 	}

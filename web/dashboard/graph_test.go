@@ -65,6 +65,9 @@ func TestGraph(t *testing.T) {
 	text = graph(access.Operator, 1)
 	expect.Contains(t, text, `<a href="/ui/tasks?id=31-57">and 7 more</a>`)
 	expect.Equal(t, strings.Count(text, "<li "), 20, "dependents")
+	text = graph(access.Submitter, 1)
+	expect.Equal(t, strings.Count(text, "<li "), 1, "dependents of the submitter")
+	expect.NotContains(t, text, "more</a>")
 	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(t)
 	var last *tdf.Task
 	for _, c := range claims.Claims {

@@ -14,8 +14,9 @@ import (
 type history struct {
 	ID, Name string
 	admin.Period
-	Highest         float64 // ends a minute in the step with the most of them
-	Good, Bad, Gaps string  // the paths of the chart: tasks that succeeded, those above them that failed, and times without counts
+	Highest float64 // ends a minute in the step with the most of them
+	// the paths of the chart: tasks that succeeded, those above them that failed, and times without counts
+	Good, Bad, Gaps string
 }
 
 // Sizes of the chart of a history.
@@ -28,7 +29,10 @@ const (
 const historyEvery = 5 * time.Second
 
 func histories(now time.Time, h admin.History) []history {
-	return []history{historyOf("hour", "Last hour", now.Add(-time.Hour), now, h.Hour), historyOf("day", "Last day", now.Add(-24*time.Hour), now, h.Day)}
+	return []history{
+		historyOf("hour", "Last hour", now.Add(-time.Hour), now, h.Hour),
+		historyOf("day", "Last day", now.Add(-24*time.Hour), now, h.Day),
+	}
 }
 
 // historyOf draws a bar for each step: as wide as its time, and as high as the tasks that ended a minute.
@@ -59,10 +63,12 @@ func historyOf(id, name string, from, to time.Time, p admin.Period) history {
 	return h
 }
 
-// rectangle adds a rectangle to a path. Low and high are distances from the bottom of the chart. A rectangle without a height adds nothing.
+// rectangle adds a rectangle to a path. Low and high are distances from the bottom of the chart. A rectangle without a
+// height adds nothing.
 func rectangle(path *strings.Builder, left, right, low, high float64) {
 	if high > low {
-		fmt.Fprintf(path, "M%.1f %.1fV%.1fH%.1fV%.1fz", left, historyHeight-low, historyHeight-high, right, historyHeight-low)
+		fmt.Fprintf(path, "M%.1f %.1fV%.1fH%.1fV%.1fz", left, historyHeight-low, historyHeight-high, right,
+			historyHeight-low)
 	}
 }
 

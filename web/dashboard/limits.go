@@ -12,7 +12,8 @@ func loadLimits(ctx context.Context, v *visit) (any, error) {
 	return v.dashboard.manager.Limits(ctx)
 }
 
-var errNumber = tdf.NewError(tdf.CodeInvalid, "invalid number of tasks: want a whole number from 0 up, or nothing for any number")
+var errNumber = tdf.NewError(tdf.CodeInvalid,
+	"invalid number of tasks: want a whole number from 0 up, or nothing for any number")
 
 // setLimit sets the limit of a key. The fields are key, at_most and rate, such as 10/1s.
 func setLimit(ctx context.Context, v *visit) (string, error) {

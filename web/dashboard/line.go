@@ -42,7 +42,8 @@ func newLine() *line {
 // maxLine is the largest number of bytes of a line.
 const maxLine = 8000
 
-// addressOf returns the address that has the filter of a line, and the columns of the present address. The error says which word is wrong.
+// addressOf returns the address that has the filter of a line, and the columns of the present address. The error says
+// which word is wrong.
 func addressOf(text string, present url.Values) (string, error) {
 	l := newLine()
 	if len(text) > maxLine {
@@ -61,7 +62,8 @@ func addressOf(text string, present url.Values) (string, error) {
 		return "", lineError("%v", err)
 	}
 	if l.IDs = l.flags.Args(); !slices.Contains(pageSizes, l.limit) {
-		return "", lineError("invalid value %d for --limit: want %s", l.limit, strings.Trim(strings.ReplaceAll(fmt.Sprint(pageSizes), " ", ", "), "[]"))
+		return "", lineError("invalid value %d for --limit: want %s", l.limit,
+			strings.Trim(strings.ReplaceAll(fmt.Sprint(pageSizes), " ", ", "), "[]"))
 	}
 	q, err := l.Query(time.Time{}) // only checks the spans
 	if q.Since, q.Before = (time.Time{}), (time.Time{}); err == nil {
@@ -136,9 +138,11 @@ const (
 	wordsEvery   = time.Minute
 )
 
-// lineWords returns the flags of a line with the words that can follow them, as JSON. A flag with other values has an empty list, and one without a value null.
+// lineWords returns the flags of a line with the words that can follow them, as JSON. A flag with other values has an
+// empty list, and one without a value null.
 func lineWords(ctx context.Context, v *visit) (kind string, content []byte, err error) {
-	words, err := recent(ctx, &v.dashboard.facts, "words "+v.owner+" "+strconv.FormatBool(v.rights.Inspect), wordsEvery, func() (map[string][]string, error) { return readWords(ctx, v) })
+	words, err := recent(ctx, &v.dashboard.facts, "words "+v.owner+" "+strconv.FormatBool(v.rights.Inspect), wordsEvery,
+		func() (map[string][]string, error) { return readWords(ctx, v) })
 	if err != nil {
 		return "", nil, err
 	}
@@ -153,7 +157,8 @@ func readWords(ctx context.Context, v *visit) (map[string][]string, error) {
 	words["--state"], words["--outcome"] = selection.States(), selection.Outcomes()
 	add := func(flag, word string) {
 		all := words[flag]
-		if word = sweep.Quote(word); len(all) < maxWords && len(word) < 200 && format.OneLine(word, 0) == word && !slices.Contains(all, word) {
+		if word = sweep.Quote(word); len(all) < maxWords && len(word) < 200 && format.OneLine(word, 0) == word &&
+			!slices.Contains(all, word) {
 			words[flag] = append(all, word)
 		}
 	}

@@ -36,7 +36,8 @@ const (
 
 // A newCampaign is what the page of a new campaign shows, and what its form sends.
 type newCampaign struct {
-	Key                                          string // of this form; a form that is sent twice opens its campaign once
+	// of this form; a form that is sent twice opens its campaign once
+	Key                                          string
 	Campaign, Program, Source, Input             string
 	Rows, Grid, Timeout, MaxFails, FailOn, Queue string
 	FileToSend                                   string
@@ -66,7 +67,8 @@ func loadNewCampaign(ctx context.Context, v *visit) (any, error) {
 	return f, f.readPrograms(ctx, v)
 }
 
-// readPrograms makes the list of programs: the one that the form has stored, and those that were used last, if the user may see them.
+// readPrograms makes the list of programs: the one that the form has stored, and those that were used last, if the user
+// may see them.
 func (f *newCampaign) readPrograms(ctx context.Context, v *visit) error {
 	if f.Source != "" {
 		f.Programs = []storedProgram{{f.Program, f.Source, f.Program}}
@@ -85,12 +87,14 @@ func (f *newCampaign) readPrograms(ctx context.Context, v *visit) error {
 	return err
 }
 
-// openCampaign opens the campaign of a form, or shows the form again: with a preview if the user wants one, or with what is wrong.
+// openCampaign opens the campaign of a form, or shows the form again: with a preview if the user wants one, or with
+// what is wrong.
 func openCampaign(ctx context.Context, v *visit) (string, error) {
 	form := v.request.Form
 	f := &newCampaign{
 		Key: form.Get("key"), Campaign: strings.TrimSpace(form.Get("campaign")), Input: form.Get("input"),
-		Rows: form.Get("rows"), Grid: strings.TrimSpace(form.Get("grid")), Timeout: form.Get("timeout"), MaxFails: form.Get("max_fails"), FailOn: form.Get("fail_on"), Queue: form.Get("queue"), Owner: v.owner,
+		Rows: form.Get("rows"), Grid: strings.TrimSpace(form.Get("grid")), Timeout: form.Get("timeout"),
+		MaxFails: form.Get("max_fails"), FailOn: form.Get("fail_on"), Queue: form.Get("queue"), Owner: v.owner,
 	}
 	f.Source, f.Program, _ = strings.Cut(form.Get("stored"), " ")
 	err := f.open(ctx, v, form.Has("preview"))
@@ -163,7 +167,10 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 	if err := f.pushProgram(ctx, v); err != nil {
 		return err
 	}
-	s := Sweep{Task: map[string]any{"campaign": f.Campaign, "program": f.Program, "source": f.Source, "correlation_id": f.correlation(v)}, Input: f.Input, Rows: rows}
+	s := Sweep{Task: map[string]any{
+		"campaign": f.Campaign, "program": f.Program, "source": f.Source,
+		"correlation_id": f.correlation(v),
+	}, Input: f.Input, Rows: rows}
 	for name, text := range map[string]string{"queue": f.Queue, "fail_on": f.FailOn} {
 		if text != "" {
 			s.Task[name] = text
@@ -224,7 +231,8 @@ func (f *newCampaign) rows() (func() iter.Seq2[sweep.Row, error], error) {
 	return func() iter.Seq2[sweep.Row, error] { return parse(strings.NewReader(f.Rows)) }, nil
 }
 
-// pushProgram stores an uploaded program: an archive, or the script run.sh alone. The program of a preview stays stored; the server removes it after a week without tasks.
+// pushProgram stores an uploaded program: an archive, or the script run.sh alone. The program of a preview stays
+// stored; the server removes it after a week without tasks.
 func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 	name, content, err := uploaded(v.request, "upload")
 	if err != nil {
@@ -255,7 +263,10 @@ func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 func packed(script []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: "run.sh", Mode: 0o755, Size: int64(len(script)), Typeflag: tar.TypeReg}); err != nil {
+	if err := w.WriteHeader(&tar.Header{
+		Name: "run.sh", Mode: 0o755, Size: int64(len(script)),
+		Typeflag: tar.TypeReg,
+	}); err != nil {
 		return nil, err
 	}
 	if _, err := w.Write(script); err != nil {

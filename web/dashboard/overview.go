@@ -48,7 +48,9 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	if o.Stats, err = d.admin.StatsAgain(ctx, &d.queues); err != nil {
 		return nil, err
 	}
-	counted, err := recent(ctx, &d.facts, "history", historyEvery, func() (admin.History, error) { return d.admin.History(ctx) })
+	counted, err := recent(ctx, &d.facts, "history", historyEvery, func() (admin.History, error) {
+		return d.admin.History(ctx)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -66,14 +68,19 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 // queuesOnOverview is the largest number of queues on the overview.
 const queuesOnOverview = 20
 
-// progressEvery is how old the progress of a group may be. A look of [admin.Watch] needs those before it, so all pages share them.
+// progressEvery is how old the progress of a group may be. A look of [admin.Watch] needs those before it, so all pages
+// share them.
 const progressEvery = time.Second
 
 // progress returns the progress of a group, as tdf watch shows it; "" means all tasks.
 func (d *Dashboard) progress(ctx context.Context, group string) (admin.Status, error) {
-	watch, err := recent(ctx, &d.facts, "watch "+group, time.Hour, func() (*admin.Watch, error) { return d.admin.Watch(group), nil })
+	watch, err := recent(ctx, &d.facts, "watch "+group, time.Hour, func() (*admin.Watch, error) {
+		return d.admin.Watch(group), nil
+	})
 	if err != nil {
 		return admin.Status{}, err
 	}
-	return recent(ctx, &d.facts, "progress "+group, progressEvery, func() (admin.Status, error) { return watch.Look(ctx) })
+	return recent(ctx, &d.facts, "progress "+group, progressEvery, func() (admin.Status, error) {
+		return watch.Look(ctx)
+	})
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
-// A page is an address that shows something. Its template templates/NAME.html defines "main", the part of the page below the navigation.
+// A page is an address that shows something. Its template templates/NAME.html defines "main", the part of the page
+// below the navigation.
 type page struct {
 	path string // below Base, as in http.ServeMux
 	name string
@@ -24,13 +25,15 @@ type page struct {
 
 	// need says who may see the page.
 	need func(access.Rights) bool
-	// load returns the data of the template. Users with the same rights share what it returns, so it must not depend on the name of the user.
+	// load returns the data of the template. Users with the same rights share what it returns, so it must not depend on
+	// the name of the user.
 	load func(context.Context, *visit) (any, error)
 	// about says which tasks concern the page. Without it, the page is not live.
 	about func(*visit) Subject
 }
 
-var toSee, toOpen, toChange, toInspect, toOperate = wire.ToSee.Met, wire.ToOpen.Met, wire.ToChange.Met, wire.ToInspect.Met, wire.ToOperate.Met
+var toSee, toOpen, toChange, toInspect, toOperate = wire.ToSee.Met, wire.ToOpen.Met, wire.ToChange.Met,
+	wire.ToInspect.Met, wire.ToOperate.Met
 
 // everything concerns pages about the whole namespace.
 func everything(v *visit) Subject { return Subject{Owner: v.owner} }
@@ -66,11 +69,14 @@ var (
 	errNoPage      = tdf.NewError(tdf.CodeNotFound, "there is no such page")
 	errMayNot      = tdf.NewError(tdf.CodeForbidden, "your role does not allow this")
 	errOtherOrigin = tdf.NewError(tdf.CodeForbidden, "another web page has sent this request")
-	errStaleForm   = tdf.NewError(tdf.CodeForbidden, "the form is of another session; go back, reload the page, and try again")
+	errStaleForm   = tdf.NewError(tdf.CodeForbidden,
+		"the form is of another session; go back, reload the page, and try again")
 )
 
 // handle serves an address for the users who have a right.
-func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve func(http.ResponseWriter, *visit) error) {
+func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve func(http.ResponseWriter,
+	*visit) error,
+) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visit(r)
 		if err == nil && !need(v.rights) {
@@ -179,7 +185,8 @@ func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *vie
 		for _, p := range pages {
 			if p.nav != "" && p.need(v.rights) {
 				at := strings.TrimSuffix(Base+p.path, "/")
-				f.Nav = append(f.Nav, link{at, p.nav, at == f.Path || p.path != "/" && strings.HasPrefix(f.Path, at+"/")})
+				f.Nav = append(f.Nav, link{at, p.nav, at == f.Path || p.path != "/" &&
+					strings.HasPrefix(f.Path, at+"/")})
 			}
 		}
 	}
@@ -215,7 +222,8 @@ type action struct {
 	path string // below Base, as in http.ServeMux
 	need func(access.Rights) bool
 	body int64 // the largest size of the form, in bytes; 0 means maxForm
-	// do makes the change, and returns the address to which the browser goes. An empty address is that from which the browser came.
+	// do makes the change, and returns the address to which the browser goes. An empty address is that from which the
+	// browser came.
 	do func(context.Context, *visit) (to string, err error)
 }
 
@@ -275,7 +283,8 @@ func (d *Dashboard) addAction(a *action) {
 // readForm reads the form of an action, and checks that a page of this session has sent it.
 func readForm(w http.ResponseWriter, v *visit, largest int64) error {
 	r := v.request
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime * time.Duration(1+largest/(16*maxForm)))) // an error means that there is no connection, as in tests
+	// an error means that there is no connection, as in tests
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime * time.Duration(1+largest/(16*maxForm))))
 	r.Body = http.MaxBytesReader(w, r.Body, largest)
 	if err := r.ParseMultipartForm(maxForm); err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return tdf.NewError(tdf.CodeInvalid, "the form cannot be read, or is too large")
@@ -290,7 +299,8 @@ func readForm(w http.ResponseWriter, v *visit, largest int64) error {
 // local returns an address of the dashboard, or the overview if the text is none.
 func local(address string) string {
 	u, err := url.Parse(address)
-	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Path != Base && !strings.HasPrefix(u.Path, Base+"/") || strings.ContainsAny(address, "\\\r\n\t") {
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || u.Path != Base &&
+		!strings.HasPrefix(u.Path, Base+"/") || strings.ContainsAny(address, "\\\r\n\t") {
 		return Base
 	}
 	return u.String()

@@ -25,15 +25,21 @@ type plotted struct {
 func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) {
 	of := func(name, otherwise string) string { return cmp.Or(v.query.Get(name), otherwise) }
 	p := &plotted{
-		Kind: of("kind", string(plot.Scatter)), X: of("x", ""), Y: of("y", ""), Colour: of("colour", ""), Facet: of("facet", ""),
-		XScale: of("xscale", string(plot.Auto)), YScale: of("yscale", string(plot.Auto)), Fields: of("fields", results.FromAuto), Pattern: of("pattern", ""),
+		Kind: of("kind", string(plot.Scatter)), X: of("x", ""), Y: of("y", ""), Colour: of("colour", ""),
+		Facet:  of("facet", ""),
+		XScale: of("xscale", string(plot.Auto)), YScale: of("yscale", string(plot.Auto)),
+		Fields: of("fields", results.FromAuto), Pattern: of("pattern", ""),
 	}
-	if !slices.Contains(plot.Kinds, plot.Kind(p.Kind)) || !slices.Contains(plot.Scales, plot.Scale(p.XScale)) || !slices.Contains(plot.Scales, plot.Scale(p.YScale)) ||
+	if !slices.Contains(plot.Kinds, plot.Kind(p.Kind)) || !slices.Contains(plot.Scales, plot.Scale(p.XScale)) ||
+		!slices.Contains(plot.Scales, plot.Scale(p.YScale)) ||
 		!slices.Contains(results.Sources, p.Fields) {
 		p.Problem = "The address has an unknown kind of plot, scale, or source of fields."
 		return p, nil
 	}
-	table, err := v.dashboard.tables.Of(results.Choice{Group: campaign, Owner: v.owner, Fields: p.Fields, Pattern: p.Pattern})
+	table, err := v.dashboard.tables.Of(results.Choice{
+		Group: campaign, Owner: v.owner, Fields: p.Fields,
+		Pattern: p.Pattern,
+	})
 	if err != nil {
 		p.Problem = err.Error()
 		return p, nil
@@ -74,7 +80,8 @@ func (p *plotted) draw(table *results.Table) error {
 		}
 	}
 	figure, err := plot.Draw(plot.Spec{
-		Kind: plot.Kind(p.Kind), X: columns[0], Y: columns[1], Colour: columns[2], Facet: columns[3], XScale: plot.Scale(p.XScale), YScale: plot.Scale(p.YScale),
+		Kind: plot.Kind(p.Kind), X: columns[0], Y: columns[1], Colour: columns[2], Facet: columns[3],
+		XScale: plot.Scale(p.XScale), YScale: plot.Scale(p.YScale),
 	})
 	if tdf.CodeOf(err) == tdf.CodeInvalid {
 		p.Problem, err = err.Error(), nil
@@ -106,7 +113,10 @@ func (*plotted) Choices(of string) []string {
 
 // CSV returns the address of all results of a campaign.
 func (p *plotted) CSV(campaign string) string {
-	return Base + "/api/v1/results?" + url.Values{"group": {campaign}, "fields": {cmp.Or(p.Fields, results.FromAuto)}, "no_output": {"true"}}.Encode()
+	return Base + "/api/v1/results?" + url.Values{
+		"group": {campaign}, "fields": {cmp.Or(p.Fields, results.FromAuto)},
+		"no_output": {"true"}, "spreadsheet": {"true"},
+	}.Encode()
 }
 
 // errNoPlot says that there is nothing to draw.
@@ -115,7 +125,8 @@ var errNoPlot = tdf.NewError(tdf.CodeNotFound, "the campaign has no results for 
 func plotSVG(f *plot.Figure) ([]byte, error) { return f.SVG(), nil }
 
 // plotFile returns the function that draws the plot of an address as a file of a media type.
-func plotFile(kind string, draw func(*plot.Figure) ([]byte, error)) func(context.Context, *visit) (string, []byte, error) {
+func plotFile(kind string, draw func(*plot.Figure) ([]byte, error)) func(context.Context, *visit) (string, []byte,
+	error) {
 	return func(ctx context.Context, v *visit) (string, []byte, error) {
 		name, err := campaignName(v)
 		if err != nil {

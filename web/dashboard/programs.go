@@ -14,7 +14,10 @@ func loadPrograms(ctx context.Context, v *visit) (any, error) {
 
 // changeProgram pins, unpins or removes the program of an address.
 func changeProgram(ctx context.Context, v *visit) (string, error) {
-	change := map[string]func(context.Context, *manager.Manager, ...string) error{"pin": program.Pin, "unpin": program.Unpin, "remove": program.Remove}[v.path("do")]
+	change := map[string]func(context.Context, *manager.Manager, ...string) error{
+		"pin":   program.Pin,
+		"unpin": program.Unpin, "remove": program.Remove,
+	}[v.path("do")]
 	if change == nil {
 		return "", tdf.NewError(tdf.CodeNotFound, "no such action")
 	}

@@ -52,7 +52,8 @@ func (v *visit) pausable() (tdf.Pausable, error) {
 	return what, what.Check()
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *visit) (string, error) {
+func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context,
+	*visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		what, err := v.pausable()
 		if err == nil {

@@ -16,18 +16,27 @@ import (
 
 // visit returns the visit of a logged-in user. The error is [access.ErrLoggedOut] if the browser has no session.
 func (d *Dashboard) visit(r *http.Request) (*visit, error) {
-	text := sessionOf(r)
+	text := d.sessionOf(r)
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
 	user, err := d.admin.Session(ctx, text, d.user)
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.host.Act(r, user)
+	m, err := d.host.Act(r, user, Session{text + " " + string(user.Role), func(ctx context.Context) bool {
+		now, err := d.admin.Session(ctx, text, d.user)
+		if err != nil {
+			return !errors.Is(err, access.ErrLoggedOut)
+		}
+		return now.Role == user.Role
+	}})
 	if err != nil {
 		return nil, err
 	}
-	return &visit{dashboard: d, request: r, query: r.URL.Query(), rights: user.Role.Rights(), owner: user.Owner(), user: user, session: text, manager: m}, nil
+	return &visit{
+		dashboard: d, request: r, query: r.URL.Query(), rights: user.Role.Rights(), owner: user.Owner(),
+		user: user, session: text, manager: m,
+	}, nil
 }
 
 // user returns the token that stands for a user of the user file.
@@ -38,8 +47,8 @@ func (d *Dashboard) user(name string) (access.Token, bool) {
 	return d.users.Find(name)
 }
 
-// The names of the cookie. A browser accepts the first one only over TLS and for this host, so that no other host can set it. All ports of a host share
-// their cookies, so the second one has the port.
+// The names of the cookie. A browser accepts the first one only over TLS and for this host, so that no other host can
+// set it. All ports of a host share their cookies, so the second one has the port.
 const (
 	secureCookie = "__Host-tdf"
 	plainCookie  = "tdf_"
@@ -50,10 +59,19 @@ func plainCookieOf(r *http.Request) string {
 	return plainCookie + port
 }
 
+// overTLS reports whether a browser has sent a request over TLS, to this server or to a proxy. A client can lie about
+// the headers, but only in order to lose its plain cookie.
+func (d *Dashboard) overTLS(r *http.Request) bool {
+	host, public := strings.CutPrefix(d.Public, "https://")
+	proto, _, _ := strings.Cut(r.Header.Get("X-Forwarded-Proto"), ",") // that of the browser comes first
+	return r.TLS != nil || public && strings.EqualFold(r.Host, host) || strings.EqualFold(proto, "https") ||
+		strings.HasPrefix(r.Header.Get("Origin"), "https://")
+}
+
 // sessionOf returns the secret text of the session in the cookies of a request.
-func sessionOf(r *http.Request) string {
+func (d *Dashboard) sessionOf(r *http.Request) string {
 	for _, name := range []string{secureCookie, plainCookieOf(r)} {
-		if c, err := r.Cookie(name); err == nil && (name == secureCookie || r.TLS == nil) {
+		if c, err := r.Cookie(name); err == nil && (name == secureCookie || !d.overTLS(r)) {
 			return c.Value
 		}
 	}
@@ -61,9 +79,12 @@ func sessionOf(r *http.Request) string {
 }
 
 // setSession sets the cookie of a session, or removes it if the text is empty.
-func setSession(w http.ResponseWriter, r *http.Request, text string) {
-	c := http.Cookie{Name: plainCookieOf(r), Value: text, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: int(access.SessionLife.Seconds())}
-	if r.TLS != nil || strings.HasPrefix(r.Header.Get("Origin"), "https://") { // the origin, if a proxy has TLS
+func (d *Dashboard) setSession(w http.ResponseWriter, r *http.Request, text string) {
+	c := http.Cookie{
+		Name: plainCookieOf(r), Value: text, Path: "/", HttpOnly: true, SameSite: http.SameSiteLaxMode,
+		MaxAge: int(access.SessionLife.Seconds()),
+	}
+	if d.overTLS(r) {
 		c.Name, c.Secure = secureCookie, true
 	}
 	if text == "" {
@@ -116,7 +137,7 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 		d.writeLogin(w, p.Status, loginForm{Next: local(r.PostFormValue("next")), Problem: p.Detail})
 		return
 	}
-	setSession(w, r, session)
+	d.setSession(w, r, session)
 	http.Redirect(w, r, local(r.PostFormValue("next")), http.StatusSeeOther)
 }
 
@@ -138,7 +159,7 @@ func (d *Dashboard) credentials(ctx context.Context, r *http.Request) (access.To
 func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
-	text := sessionOf(r)
+	text := d.sessionOf(r)
 	if text != "" && !sameText(r.PostFormValue("csrf"), csrfOf(text)) {
 		d.fail(w, r, nil, errStaleForm)
 		return
@@ -147,6 +168,6 @@ func (d *Dashboard) logout(w http.ResponseWriter, r *http.Request) {
 		d.fail(w, r, nil, err)
 		return
 	}
-	setSession(w, r, "")
+	d.setSession(w, r, "")
 	http.Redirect(w, r, Base+"/login", http.StatusSeeOther)
 }

@@ -1,11 +1,12 @@
 package dashboard_test
 
 import (
-	"context"
 	"crypto/tls"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -146,6 +147,16 @@ func TestCookies(t *testing.T) {
 	cookies := behind.post("/ui/login", url.Values{"token": {s.tokens[access.Viewer]}}, "Origin: https://localhost").Cookies()
 	expect.MustLen(t, cookies, 1)
 	expect.True(t, cookies[0].Secure, cookies)
+	public := *s
+	public.Handler = s.dashboard(web.Options{Public: "https://localhost"})
+	for with, want := range map[*browser]int{b: http.StatusSeeOther, safe: 200} {
+		known := browser{&public, with.cookies, ""}
+		expect.Equal(t, known.get("/ui/workers").StatusCode, want, "at a known address", with.cookies)
+		for proto, want := range map[string]int{"https": want, "HTTPS, http": want, "http": 200} {
+			got := with.get("/ui/workers", "X-Forwarded-Proto: "+proto)
+			expect.Equal(t, got.StatusCode, want, "behind a proxy", proto, with.cookies)
+		}
+	}
 	for _, path := range []string{"/api/v1/tasks", "/metrics"} {
 		expect.Equal(t, b.get(path).StatusCode, http.StatusUnauthorized, "the API accepts a cookie at", path)
 	}
@@ -181,28 +192,47 @@ func TestForgedRequests(t *testing.T) {
 	}
 }
 
-// A stream ends when its session ends.
+// A stream ends when its session ends, and when its user gets another role.
 func TestStreamEndsWithItsSession(t *testing.T) {
-	s := newSite(t, web.Options{})
-	b := s.as(access.Viewer)
-	b.page("/ui/workers", 200)
+	users := filepath.Join(t.TempDir(), "users")
+	s := newSite(t, web.Options{Users: users})
+	s.open(1, "")
 	server := httptest.NewServer(s)
 	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	r := expect.Result(http.NewRequestWithContext(ctx, "GET", server.URL+"/ui/workers", nil)).Value(t)
-	r.Header.Set("Accept", "text/event-stream")
-	r.AddCookie(&http.Cookie{Name: "tdf_" + r.URL.Port(), Value: b.cookies["tdf_"]})
-	got := expect.Result(http.DefaultClient.Do(r)).Value(t)
-	defer got.Body.Close()
-	buffer := make([]byte, 64<<10)
-	n, err := got.Body.Read(buffer)
-	expect.NoError(t, err)
-	expect.MustEqual(t, got.StatusCode, 200)
-	expect.Contains(t, string(buffer[:n]), "retry:")
-	b.post("/ui/logout", nil)
-	for err == nil {
-		_, err = got.Body.Read(buffer)
+	user := func(name string) *browser {
+		expect.NoError(t, userfile.Add(users, name, access.Operator, "correct horse"))
+		b := s.browser()
+		b.post("/ui/login", url.Values{"user": {name}, "password": {"correct horse"}})
+		return b
+	}
+	browsers := map[string]*browser{
+		"log out": s.as(access.Operator), "remove": user("removed"), "demote": user("demoted"),
+	}
+	ended := map[string]chan error{}
+	for name, b := range browsers {
+		b.page("/ui/workers", 200)
+		for _, path := range []string{"/ui/workers", "/ui/api/v1/events", "/ui/api/v1/tasks/1/output?follow=true"} {
+			r := expect.Result(http.NewRequestWithContext(t.Context(), "GET", server.URL+path, nil)).Value(t)
+			r.Header.Set("Accept", "text/event-stream")
+			r.AddCookie(&http.Cookie{Name: "tdf_" + r.URL.Port(), Value: b.cookies["tdf_"]})
+			got := expect.Result(http.DefaultClient.Do(r)).Value(t)
+			defer got.Body.Close()
+			expect.MustEqual(t, got.StatusCode, 200, name, path)
+			end := make(chan error, 1)
+			ended[name+": "+path] = end
+			go func() {
+				_, err := io.Copy(io.Discard, got.Body)
+				end <- err
+			}()
+		}
+	}
+	browsers["log out"].post("/ui/logout", nil)
+	expect.NoError(t, userfile.Remove(users, "removed"))
+	text := string(expect.Result(os.ReadFile(users)).Value(t))
+	text = strings.Replace(text, "demoted operator", "demoted submitter", 1)
+	expect.NoError(t, os.WriteFile(users, []byte(text), 0o600))
+	for name, end := range ended {
+		expect.Fails(t, <-end, "", name)
 	}
 }
 

@@ -23,10 +23,11 @@ type taskPage struct {
 	Chosen  *manager.Round // whose output the page shows; nil if the task has never run
 	Streams []stream
 	Output  *transcript // of the chosen round, while it runs; or nil
-	Tail    *output     // what is known of the output of the chosen round, if its worker has not reported the output; or nil
-	Log     []string
-	LogCut  int // lines that are missing at the beginning
-	Graph   *graph
+	// what is known of the output of the chosen round, if its worker has not reported the output; or nil
+	Tail   *output
+	Log    []string
+	LogCut int // lines that are missing at the beginning
+	Graph  *graph
 }
 
 // A taskFact is a property of a task.
@@ -90,7 +91,8 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 		page.Streams = streamsOf(t.ID, r)
 		if r.Ended.IsZero() && t.State == tdf.Running {
 			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r)
-			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil { // so that the worker reports each second while the page is open
+			// so that the worker reports each second while the page is open
+			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil {
 				return nil, err
 			}
 		} else if r.Tail != "" && r.Output == "" && r.Error == "" {
@@ -134,7 +136,15 @@ func factsOf(t *manager.Task) (all []taskFact) {
 	for _, c := range []struct {
 		name string
 		n    int
-	}{{"fails so far", t.Fails}, {"timeouts so far", t.Timeouts}, {"losses", t.Losses}, {"releases", t.Releases}, {"retries", t.Reopens}, {"changes", t.Revision}, {"checkpoint, in bytes", len(t.Checkpoint)}} {
+	}{
+		{"fails so far", t.Fails},
+		{"timeouts so far", t.Timeouts},
+		{"losses", t.Losses},
+		{"releases", t.Releases},
+		{"retries", t.Reopens},
+		{"changes", t.Revision},
+		{"checkpoint, in bytes", len(t.Checkpoint)},
+	} {
 		add(c.name, strconv.Itoa(c.n))
 	}
 	if t.InputReplaced {
@@ -238,13 +248,18 @@ func streamsOf(id int64, r *manager.Round) (all []stream) {
 	for _, s := range []struct {
 		name, label, text string
 		size              int64
-	}{{"stdout", "Output (stdout)", r.Output, r.OutputBytes}, {"stderr", "Errors (stderr)", r.Error, r.ErrorBytes}, {"result", "Result", r.Result, int64(len(r.Result))}} {
+	}{
+		{"stdout", "Output (stdout)", r.Output, r.OutputBytes},
+		{"stderr", "Errors (stderr)", r.Error, r.ErrorBytes},
+		{"result", "Result", r.Result, int64(len(r.Result))},
+	} {
 		if s.text == "" {
 			continue
 		}
 		all = append(all, stream{
-			Name: s.name, Label: s.label, output: outputOf(s.text), Size: max(s.size, int64(len(s.text))), Whole: int64(len(s.text)) >= s.size,
-			Raw: fmt.Sprintf("%s/api/v1/tasks/%d/output?round=%d&stream=%s", Base, id, r.Number, s.name),
+			Name: s.name, Label: s.label, output: outputOf(s.text), Size: max(s.size, int64(len(s.text))),
+			Whole: int64(len(s.text)) >= s.size,
+			Raw:   fmt.Sprintf("%s/api/v1/tasks/%d/output?round=%d&stream=%s", Base, id, r.Number, s.name),
 		})
 	}
 	return all

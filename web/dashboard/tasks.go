@@ -15,7 +15,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A filter is the part of an address that selects tasks. Its parameters have the names and the meaning of the flags of tdf ls.
+// A filter is the part of an address that selects tasks. Its parameters have the names and the meaning of the flags of
+// tdf ls.
 type filter struct{ selection.Filter }
 
 func filterOf(query url.Values) filter {
@@ -27,15 +28,21 @@ func filterOf(query url.Values) filter {
 	}
 	one := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	return filter{selection.Filter{
-		IDs: words("id"), States: words("state"), Outcomes: words("outcome"), Group: query.Get("campaign"), Queue: one("queue"), Owner: one("owner"), Program: one("of"),
-		Worker: one("worker"), Exit: one("exit"), Output: query.Get("output-has"), Error: query.Get("error-has"), Failure: one("failure"), FailureBy: query.Get("by"),
+		IDs: words("id"), States: words("state"), Outcomes: words("outcome"), Group: query.Get("campaign"),
+		Queue: one("queue"), Owner: one("owner"), Program: one("of"),
+		Worker: one("worker"), Exit: one("exit"), Output: query.Get("output-has"), Error: query.Get("error-has"),
+		Failure: one("failure"), FailureBy: query.Get("by"),
 		OlderThan: one("older-than"), NewerThan: one("newer-than"),
-		Params: slices.DeleteFunc(slices.Clone(query["param"]), func(p string) bool { return p == "" }), Input: query.Get("input-has"),
+		Params: slices.DeleteFunc(slices.Clone(query["param"]), func(p string) bool { return p == "" }),
+		Input:  query.Get("input-has"),
 	}}
 }
 
 // filterNames are the parameters of a filter.
-var filterNames = []string{"id", "state", "outcome", "campaign", "queue", "owner", "of", "worker", "exit", "param", "input-has", "output-has", "error-has", "failure", "by", "older-than", "newer-than"}
+var filterNames = []string{
+	"id", "state", "outcome", "campaign", "queue", "owner", "of", "worker", "exit", "param", "input-has",
+	"output-has", "error-has", "failure", "by", "older-than", "newer-than",
+}
 
 // onlyFilter returns the parameters that select tasks.
 func onlyFilter(query url.Values) url.Values {
@@ -95,7 +102,7 @@ type taskList struct {
 	Line    string // the filter as the flags of tdf ls
 	Wrong   string // what is wrong with the line
 	Tasks   []*manager.Task
-	Looked  int
+	Looked  int // 0 if there may be tasks among them that the user may not see
 	Next    string
 	Columns []column
 	Chosen  map[string]bool // names of columns
@@ -120,7 +127,10 @@ func (l taskList) Title() string {
 func aboutTasks(v *visit) Subject { return Subject{Group: v.query.Get("campaign"), Owner: v.owner} }
 
 func loadTasks(ctx context.Context, v *visit) (any, error) {
-	l := taskList{Filter: onlyFilter(v.query), All: columns, Sizes: pageSizes, States: selection.States(), Verbs: verbs, Chosen: map[string]bool{}}
+	l := taskList{
+		Filter: onlyFilter(v.query), All: columns, Sizes: pageSizes, States: selection.States(), Verbs: verbs,
+		Chosen: map[string]bool{},
+	}
 	for _, name := range filterNames {
 		for _, value := range l.Filter[name] {
 			l.Filters = append(l.Filters, name+" "+value)
@@ -157,7 +167,10 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 		}
 		var page manager.Page
 		page, err = v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
-		l.Tasks, l.Looked, l.Next = page.Tasks, page.Looked, page.Next
+		l.Tasks, l.Next = page.Tasks, page.Next
+		if v.owner == "" {
+			l.Looked = page.Looked
+		}
 		if len(q.IDs) <= linkedIDs {
 			l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
 		}
@@ -168,8 +181,8 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 	return l, err
 }
 
-// linkedIDs is the largest number of ids in a link to results. A call with more of them would have too long a header, and a short range would make a page of
-// megabytes.
+// linkedIDs is the largest number of ids in a link to results. A call with more of them would have too long a header,
+// and a short range would make a page of megabytes.
 const linkedIDs = 500
 
 // resultsAddress returns the address at which the API writes the results of a query.
@@ -190,8 +203,12 @@ func resultsAddress(q manager.Query, as string) string {
 	set("ids", ids...)
 	set("states", states...)
 	set("outcomes", q.Outcomes...)
+	if as == "" {
+		set("spreadsheet", "true") // people open a CSV of a browser with one
+	}
 	for name, value := range map[string]string{
-		"group": q.Group, "queue": q.Queue, "owner": q.Owner, "program": q.Program, "worker": q.Worker, "exit": q.Exit, "input": q.Input, "output": q.Output, "error": q.Error, "failure": q.Failure, "failure_by": q.FailureBy, "as": as,
+		"group": q.Group, "queue": q.Queue, "owner": q.Owner, "program": q.Program, "worker": q.Worker, "exit": q.Exit,
+		"input": q.Input, "output": q.Output, "error": q.Error, "failure": q.Failure, "failure_by": q.FailureBy, "as": as,
 	} {
 		set(name, value)
 	}
@@ -219,7 +236,10 @@ var verbs = []verb{
 	{"requeue", "Requeue", "requeued", tdf.VerbRelease, "Running tasks are taken from their workers, and run again."},
 	{"archive", "Archive", "archived", tdf.VerbArchive, "Finished tasks are archived, without a callback."},
 	{"change", "Change", "changed", tdf.VerbChange, "Open tasks get new values of properties."},
-	{"remove", "Remove", "removed", tdf.VerbRemove, "Finished tasks are deleted, with their outputs. This cannot be undone."},
+	{
+		"remove", "Remove", "removed", tdf.VerbRemove,
+		"Finished tasks are deleted, with their outputs. This cannot be undone.",
+	},
 }
 
 var errNoVerb = tdf.NewError(tdf.CodeInvalid, "unknown action")
@@ -291,7 +311,8 @@ func changeable() (all []*tdf.Property) {
 	return all
 }
 
-// changesOf reads the new values of properties in a form. The fields are property and value, as often as the form has them.
+// changesOf reads the new values of properties in a form. The fields are property and value, as often as the form has
+// them.
 func changesOf(form url.Values, now time.Time) (all manager.Changes, err error) {
 	values := form["value"]
 	for i, name := range form["property"] {
@@ -353,7 +374,8 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 		return "", err
 	}
 	if expect := form.Get("expect"); expect != strconv.Itoa(len(refs)) {
-		return "", fmt.Errorf("you have confirmed %s tasks, and now there are %d: %w", expect, len(refs), errOtherNumber)
+		return "", fmt.Errorf("you have confirmed %s tasks, and now there are %d: %w", expect, len(refs),
+			errOtherNumber)
 	}
 	done, err := v.manager.Do(ctx, action, refs...)
 	if err != nil {

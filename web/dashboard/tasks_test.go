@@ -90,8 +90,11 @@ func TestTasksOfOthers(t *testing.T) {
 	s.open(2, "submitter")
 	s.open(2, "")
 	b := s.as(access.Submitter)
-	for _, path := range []string{"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/api/v1/tasks"} {
+	for _, path := range []string{
+		"/ui/tasks", "/ui/tasks?owner=operator", "/ui/tasks?id=1-4", "/ui/tasks?of=none", "/ui/api/v1/tasks",
+	} {
 		text := b.page(path, 200)
+		expect.NotContains(t, text, "4 tasks", path)
 		expect.NotContains(t, text, "tasks/3", path)
 		expect.NotContains(t, text, `"id":3`, path)
 	}
@@ -114,6 +117,7 @@ func TestListOfTasks(t *testing.T) {
 	text := b.page("/ui/tasks?column=id&column=input&state=open", 200)
 	expect.Equal(t, strings.Count(text, `<tr id="task-`), 50)
 	expect.NotContains(t, text, `<th scope="col">Program`)
+	expect.Contains(t, text, `href="/ui/api/v1/results?spreadsheet=true&amp;states=open"`)
 	expect.Contains(t, text, `<th scope="col">Input`)
 	_, next, _ := strings.Cut(text, `href="/ui/tasks?`)
 	for !strings.Contains(next[:strings.IndexByte(next, '"')], "cursor=") {

@@ -23,24 +23,38 @@ import (
 //go:embed templates static
 var files embed.FS
 
-// functions are what templates can call. Texts that programs or users have written go through line or text, which show invisible characters as escapes.
+// functions are what templates can call. Texts that programs or users have written go through line or text, which show
+// invisible characters as escapes.
 var functions = template.FuncMap{
-	"base": func() string { return Base }, "number": number, "count": count, "size": format.Size, "span": format.Span, "seconds": format.Seconds, "rate": format.PerSecond,
-	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape, "join": strings.Join, "address": address, "dict": dict,
-	"query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int { return 14 * len(rows) },
-	"minus": func(a, b int64) int64 { return a - b }, "share": shareOf, "campaignstate": stateOf, "elapsed": format.Elapsed, "minutely": minutely, "perminute": perMinute,
-	"states": func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
+	"base": func() string {
+		return Base
+	}, "number": number, "count": count, "size": format.Size, "span": format.Span,
+	"seconds": format.Seconds, "rate": format.PerSecond,
+	"line": format.OneLine, "text": format.Printable, "when": when, "state": format.StateText, "seg": url.PathEscape,
+	"join": strings.Join, "address": address, "dict": dict,
+	"query": query, "add": func(a, b int) int { return a + b }, "height": func(rows []roundRow) int {
+		return 14 * len(rows)
+	},
+	"minus": func(a, b int64) int64 {
+		return a - b
+	}, "share": shareOf, "campaignstate": stateOf, "elapsed": format.Elapsed, "minutely": minutely,
+	"perminute": perMinute,
+	"states":    func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
 }
 
 // templates has the template of each page, which may use those of templates/parts.html, and the template "layout" of
 // all other parts. The first page parses them, because that takes as long as a whole call of tdf.
 var templates = sync.OnceValue(func() map[string]*template.Template {
-	common := []string{"templates/layout.html", "templates/parts.html", "templates/login.html", "templates/problem.html"}
+	common := []string{
+		"templates/layout.html", "templates/parts.html", "templates/login.html",
+		"templates/problem.html",
+	}
 	layout := template.Must(template.New("").Funcs(functions).ParseFS(files, common...))
 	all := map[string]*template.Template{}
 	names, _ := fs.Glob(files, "templates/*.html")
 	for _, name := range names {
-		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files, name))
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(template.Must(layout.Clone()).ParseFS(files,
+			name))
 	}
 	return all
 })
@@ -67,7 +81,8 @@ func count(n any, noun string) string {
 	return number(n) + " " + noun
 }
 
-// when shows a time in UTC; the script shows it in the time zone of the reader. The zero time and the end of time are words.
+// when shows a time in UTC; the script shows it in the time zone of the reader. The zero time and the end of time are
+// words.
 func when(t time.Time) template.HTML {
 	switch {
 	case t.IsZero():
@@ -76,10 +91,12 @@ func when(t time.Time) template.HTML {
 		return "never"
 	}
 	t = t.UTC()
-	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `">` + t.Format("2006-01-02 15:04:05 UTC") + `</time>`)
+	return template.HTML(`<time datetime="` + t.Format("2006-01-02T15:04:05.000Z") + `">` +
+		t.Format("2006-01-02 15:04:05 UTC") + `</time>`)
 }
 
-// address returns an address that differs from the present one in some parameters. An empty value removes its parameter.
+// address returns an address that differs from the present one in some parameters. An empty value removes its
+// parameter.
 func address(path string, query url.Values, pairs ...string) string {
 	changed := maps.Clone(query)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -122,7 +139,10 @@ var version = sync.OnceValue(func() string {
 	return hex.EncodeToString(sum.Sum(nil)[:8])
 })
 
-var types = map[string]string{".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+var types = map[string]string{
+	".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".svg": "image/svg+xml",
+}
 
 func (d *Dashboard) static(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("name")

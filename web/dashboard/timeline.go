@@ -27,7 +27,12 @@ const (
 var timelineWindows = []struct {
 	Name, Label string
 	length      time.Duration
-}{{"15m", "15 minutes", 15 * time.Minute}, {"1h", "1 hour", time.Hour}, {"6h", "6 hours", 6 * time.Hour}, {"1d", "1 day", 24 * time.Hour}}
+}{
+	{"15m", "15 minutes", 15 * time.Minute},
+	{"1h", "1 hour", time.Hour},
+	{"6h", "6 hours", 6 * time.Hour},
+	{"1d", "1 day", 24 * time.Hour},
+}
 
 // A timelinePage shows what the slots of workers ran. All choices are in the address.
 type timelinePage struct {
@@ -151,7 +156,8 @@ func busyShare(busy, of float64) string {
 	return fmt.Sprintf("%.0f %%", 100*min(1, busy/of))
 }
 
-// within returns the bars in the window. A running bar ends now. It is ignored if the worker does not run the task any more.
+// within returns the bars in the window. A running bar ends now. It is ignored if the worker does not run the task any
+// more.
 func (p *timelinePage) within(w *admin.Worker, bars []admin.Bar) (all []timelineBar) {
 	from, now := tdf.At(p.From), tdf.At(p.To)
 	for _, b := range bars {
@@ -174,7 +180,13 @@ func (p *timelinePage) within(w *admin.Worker, bars []admin.Bar) (all []timeline
 // colour gives each bar a class, and makes the legend.
 func (p *timelinePage) colour(bars [][]timelineBar) {
 	if p.Colour == "outcome" {
-		p.Legend = []legendKey{{"t-running", "running"}, {"t-succeeded", "succeeded"}, {"t-released", "released or lost"}, {"t-failed", "failed"}, {"t-timed_out", "timed out"}}
+		p.Legend = []legendKey{
+			{"t-running", "running"},
+			{"t-succeeded", "succeeded"},
+			{"t-released", "released or lost"},
+			{"t-failed", "failed"},
+			{"t-timed_out", "timed out"},
+		}
 	}
 	rounds := map[string]int{}
 	for _, of := range bars {
@@ -187,7 +199,9 @@ func (p *timelinePage) colour(bars [][]timelineBar) {
 		return
 	}
 	delete(rounds, "")
-	names := slices.SortedFunc(maps.Keys(rounds), func(x, y string) int { return cmp.Or(rounds[y]-rounds[x], strings.Compare(x, y)) })
+	names := slices.SortedFunc(maps.Keys(rounds), func(x, y string) int {
+		return cmp.Or(rounds[y]-rounds[x], strings.Compare(x, y))
+	})
 	names = names[:min(len(names), timelineColours)]
 	slices.Sort(names)
 	for i, name := range names {

@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// A transcript is the end of what a running round has printed, stdout and stderr together. All pages that show the round share it: while a browser follows
-// it, it asks Redis as often for two hundred of them as for one.
+// A transcript is the end of what a running round has printed, stdout and stderr together. All pages that show the
+// round share it: while a browser follows it, it asks Redis as often for two hundred of them as for one.
 type transcript struct {
 	round   int
 	parts   func(context.Context) iter.Seq2[admin.OutputPart, error]
@@ -83,8 +83,8 @@ func (c *transcripts) makeRoom() {
 // end returns the position after text.
 func (t *transcript) end() int { return t.begin + len(t.text) }
 
-// add adds a part of the output that ends at a position, unless the transcript has it. If text is missing before the part, the
-// transcript begins anew with it.
+// add adds a part of the output that ends at a position, unless the transcript has it. If text is missing before the
+// part, the transcript begins anew with it.
 func (t *transcript) add(part string, end int) {
 	known := t.end() - (end - len(part))
 	if part == "" || end <= t.end() {
@@ -156,7 +156,8 @@ type reader struct {
 	at    int
 }
 
-// reader returns a reader that goes on at a position, which an earlier reader has returned. Any other text is the beginning.
+// reader returns a reader that goes on at a position, which an earlier reader has returned. Any other text is the
+// beginning.
 func (t *transcript) reader(position string) *reader {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,7 +170,8 @@ func (t *transcript) reader(position string) *reader {
 	return r
 }
 
-// find returns the place of a position: the beginning for a text that is none. The place may be after the end, if another process had the output earlier.
+// find returns the place of a position: the beginning for a text that is none. The place may be after the end, if
+// another process had the output earlier.
 func (t *transcript) find(position string) int {
 	round, at, _ := strings.Cut(position, ".")
 	place, err := strconv.Atoi(at)
@@ -197,14 +199,17 @@ func (r *reader) next() (text, position string, more <-chan struct{}) {
 	return p.b.String(), fmt.Sprintf("%d.%d", r.round, r.at), r.changed
 }
 
-// outputMark stands in the main part of a page where its transcript belongs. A stream of the page leaves it out, because it sends only what is new.
+// outputMark stands in the main part of a page where its transcript belongs. A stream of the page leaves it out,
+// because it sends only what is new.
 const outputMark template.HTML = "<!--output-->"
 
-// withOutput returns the main part of a page with its transcript. The element data has the position at which the stream of the page goes on.
+// withOutput returns the main part of a page with its transcript. The element data has the position at which the stream
+// of the page goes on.
 func (v *view) withOutput() template.HTML {
 	if v.output == nil {
 		return template.HTML(v.main)
 	}
 	text, position, _ := v.output.reader("").next()
-	return template.HTML(strings.Replace(string(v.main), string(outputMark), `<data value="`+position+`"></data>`+text, 1))
+	return template.HTML(strings.Replace(string(v.main), string(outputMark), `<data value="`+position+`"></data>`+text,
+		1))
 }

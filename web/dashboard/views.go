@@ -24,7 +24,8 @@ const (
 
 // key names what a page shows: its address, and what its user may see.
 func (v *visit) key() string {
-	return strings.Join([]string{string(v.user.Role), v.owner, v.request.URL.EscapedPath(), v.request.URL.RawQuery}, "\x00")
+	return strings.Join([]string{string(v.user.Role), v.owner, v.request.URL.EscapedPath(), v.request.URL.RawQuery},
+		"\x00")
 }
 
 // view returns the view of a page, which is at most viewLife old.
@@ -51,8 +52,8 @@ type cached struct {
 // errUnmade is the error of a value whose making has not returned, because it panicked.
 var errUnmade = errors.New("the value was not made")
 
-// recent returns a value of at most this age. If there is none, it makes the value, or waits for another request that makes it at the moment. So only one
-// goroutine makes a value at a time.
+// recent returns a value of at most this age. If there is none, it makes the value, or waits for another request that
+// makes it at the moment. So only one goroutine makes a value at a time.
 func recent[T any](ctx context.Context, c *cache, key string, age time.Duration, read func() (T, error)) (T, error) {
 	for {
 		x, mine := c.entry(key, age)

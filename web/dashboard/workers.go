@@ -10,7 +10,8 @@ func loadWorkers(ctx context.Context, v *visit) (any, error) {
 	return v.dashboard.admin.Workers(ctx)
 }
 
-func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *visit) (string, error) {
+func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *visit) (string,
+	error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		return "", change(admin.New(v.manager), ctx, v.path("name"))
 	}

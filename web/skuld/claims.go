@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -27,7 +27,8 @@ const (
 	firstLease = tdf.Seconds(60)
 )
 
-// workerOf returns the name under which the holder of a token claims tasks. No worker over HTTP can have a name with two slashes.
+// workerOf returns the name under which the holder of a token claims tasks. No worker over HTTP can have a name with
+// two slashes.
 func workerOf(c *wire.Call) string { return c.Token.Name + "/skuld/client" }
 
 // leaseOf returns the length of a claim from a number of milliseconds.
@@ -59,7 +60,8 @@ func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 	finishing, finish := conn.Finish(ctx)
 	defer finish()
 	got, err := s.Claim(finishing, redisstate.ClaimRequest{
-		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease), Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
+		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease),
+		Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
 	})
 	if err != nil || len(got.Claims) == 0 {
 		return claimed{}, err
@@ -77,7 +79,10 @@ func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 // hold makes a new claim hold for its whole time, and returns its task.
 func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
 	if lease > firstLease {
-		renewed, err := s.Renew(ctx, lease, redisstate.Renewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore})
+		renewed, err := s.Renew(ctx, lease, redisstate.Renewal{
+			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
+			Until: x.Task.EndBefore,
+		})
 		if err = cmp.Or(err, errors.Join(renewed.Lost...)); err != nil {
 			return nil, err
 		}
@@ -94,10 +99,8 @@ func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease td
 func release(s *redisstate.Store, worker string, x redisstate.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
-	if m, err := x.Task.Release("its client has gone before it got the task"); err == nil {
-		m.Claim = x.ID
-		_, _ = s.Apply(ctx, worker, redisstate.Unit{Moves: []tdf.Move{m}}) // otherwise, the claim ends by itself
-	}
+	// If this fails, the claim ends by itself.
+	_ = broker.Undo(ctx, s, worker, "its client has gone before it got the task", x)
 }
 
 // A holding names a claim of a task.
@@ -160,11 +163,16 @@ func renew(ctx context.Context, c *wire.Call, in *renewing) (any, error) {
 }
 
 // extend renews the lease of a claim, unless it holds for longer, and reports updates.
-func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round, lease tdf.Seconds, report redisstate.LiveReport) error {
+func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round, lease tdf.Seconds,
+	report redisstate.LiveReport,
+) error {
 	if !h.holds(t) {
 		return errLost
 	}
-	renewed, err := storeOf(c).Renew(ctx, lease, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: t.EndBefore, Report: report})
+	renewed, err := storeOf(c).Renew(ctx, lease, redisstate.Renewal{
+		ID: t.ID, Round: t.Round, Claim: r.Claim,
+		Until: t.EndBefore, Report: report,
+	})
 	if err == nil && renewed.Lost[0] != nil {
 		err = errLost
 	}
@@ -180,12 +188,14 @@ type updating struct {
 // leastLease is what is left of a claim that has run out, and that nobody has ended yet.
 const leastLease = tdf.Seconds(0.001)
 
-// update adds a message to the log of a claim. Its number is that of the messages before it, so the log has no gaps. A call may be repeated.
+// update adds a message to the log of a claim. Its number is that of the messages before it, so the log has no gaps. A
+// call may be repeated.
 func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
 	line := lineOf(in.Message)
 	switch {
 	case in.Seq == nil || *in.Seq < 0 || *in.Seq >= mostUpdates:
-		return nil, wire.Invalid(fmt.Sprintf("seq: want the number of the update in its claim, from 0 to %d", mostUpdates-1))
+		return nil, wire.Invalid(fmt.Sprintf("seq: want the number of the update in its claim, from 0 to %d",
+			mostUpdates-1))
 	case in.Message == nil || len(line) > longestUpdate:
 		return nil, wire.Invalid(fmt.Sprintf("message: want any JSON of at most %d bytes", longestUpdate))
 	}
@@ -198,7 +208,10 @@ func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
 		err = conflict("seq: the update before it is missing; the next one is %d", len(known))
 	}
 	if err == nil && *in.Seq == len(known) {
-		err = in.extend(ctx, c, t, r, leastLease, redisstate.LiveReport{Updates: []string{line}, FirstUpdate: *in.Seq + 1})
+		err = in.extend(ctx, c, t, r, leastLease, redisstate.LiveReport{
+			Updates:     []string{line},
+			FirstUpdate: *in.Seq + 1,
+		})
 		if err == nil { // another call may have added another message
 			known, err = updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
 		}
@@ -245,7 +258,7 @@ func complete(ctx context.Context, c *wire.Call, in *completing) (any, error) {
 	} else if r.Entered[tdf.Executed] == 0 {
 		return nil, errLost
 	}
-	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
+	if err := broker.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
 		return nil, err
 	}
 	return written{W: copies}, nil
@@ -279,11 +292,8 @@ func (in *completing) execute(ctx context.Context, c *wire.Call, t *tdf.Task, r 
 	}
 	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
 	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
-	m, err := t.Execute(r.Claim, result)
-	if err != nil {
-		return err
-	}
-	outcomes, err := s.Execute(ctx, workerOf(c), m)
+	end := broker.Ending{Claim: r.Claim, Result: result}
+	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t))
 	if err == nil && outcomes[0].Err != nil {
 		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
 			err = errLost

@@ -25,7 +25,8 @@ type enqueueing struct {
 	} `json:"task"`
 }
 
-// enqueue opens a task. A call with the id of a task that exists changes nothing, and has the same answer: a task never changes.
+// enqueue opens a task. A call with the id of a task that exists changes nothing, and has the same answer: a task never
+// changes.
 func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 	t := &in.Task
 	if t.ID == "" {
@@ -60,8 +61,10 @@ func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 func define(ctx context.Context, c *wire.Call, in *enqueueing) (d manager.Definition, err error) {
 	t := &in.Task
 	d = manager.Definition{
-		Program: program, Input: inputOf(t.DataBase64), Priority: &t.Priority, Group: group, Owner: c.Token.Owner(), CorrelationID: c.ID,
-		EndBefore: manager.NoEnd(), Timeout: manager.NoTimeout, MaxLosses: new(tdf.MaxCount), Unique: keyPrefix + t.ID, UniqueUntil: tdf.UntilArchived,
+		Program: program, Input: inputOf(t.DataBase64), Priority: &t.Priority, Group: group, Owner: c.Token.Owner(),
+		CorrelationID: c.ID,
+		EndBefore:     manager.NoEnd(), Timeout: manager.NoTimeout, MaxLosses: new(tdf.MaxCount), Unique: keyPrefix + t.ID,
+		UniqueUntil: tdf.UntilArchived,
 	}
 	if d.Queue, err = queueOf(c, t.Queue); err != nil || len(t.Dependencies) == 0 {
 		return d, err

@@ -6,10 +6,10 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 type getting struct {
@@ -23,8 +23,8 @@ type got struct {
 	R    int  `json:"r"`
 }
 
-// getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has seen, because Redis has lost writes, it
-// returns an error instead of an older state.
+// getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has
+// seen, because Redis has lost writes, it returns an error instead of an older state.
 func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
 	s := storeOf(c)
 	t, err := find(ctx, s, in.ID, c.Token.Owner(), mostClaims)
@@ -170,7 +170,7 @@ func removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, e
 	if _, err := c.Manager.Cancel(ctx, refs...); err != nil {
 		return 0, err
 	}
-	if err := outcome.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
+	if err := broker.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
 		return 0, err
 	}
 	done, err := c.Manager.Remove(ctx, refs...)

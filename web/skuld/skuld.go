@@ -16,7 +16,8 @@ func New(prefix string) wire.Interface {
 	wiping.Bulk = true
 	return wire.Interface{Prefix: prefix, Routes: []wire.Route{
 		call("/enqueue", wire.ToOpen, enqueue), call("/claim", wire.ToWork, claim), call("/renew", wire.ToWork, renew),
-		call("/update", wire.ToWork, update), call("/complete", wire.ToWork, complete), call("/get_task", wire.ToSee, getTask),
+		call("/update", wire.ToWork, update), call("/complete", wire.ToWork, complete), call("/get_task", wire.ToSee,
+			getTask),
 		call("/count_tasks", wire.ToInspect, countTasks), call("/count_queue", wire.ToInspect, countQueue),
 		call("/list_tasks", wire.ToInspect, listTasks), get, wiping,
 	}}
@@ -24,7 +25,9 @@ func New(prefix string) wire.Interface {
 
 // call returns the route of a call. An In is the type of its body.
 func call[In any](path string, need wire.Need, do func(context.Context, *wire.Call, *In) (any, error)) wire.Route {
-	return wire.Route{Method: http.MethodPost, Path: path, Need: need, Do: func(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	return wire.Route{Method: http.MethodPost, Path: path, Need: need, Do: func(ctx context.Context,
+		c *wire.Call,
+	) (*wire.Answer, error) {
 		in := new(In)
 		if len(c.Body) > 0 {
 			if err := c.Read(in); err != nil {
@@ -41,8 +44,8 @@ func call[In any](path string, need wire.Need, do func(context.Context, *wire.Ca
 
 func storeOf(c *wire.Call) *redisstate.Store { return c.Manager.Internals().Store }
 
-// copies is the number of nodes that confirm a write and that are read: there is one Redis. Clients may ask for others with w and r, and the answer has
-// the true number.
+// copies is the number of nodes that confirm a write and that are read: there is one Redis. Clients may ask for others
+// with w and r, and the answer has the true number.
 const copies = 1
 
 // A written is the answer to a call that changes a task.

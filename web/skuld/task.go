@@ -69,7 +69,8 @@ func facts(rounds int) redisstate.Want {
 // find reads the task with an id, with its last rounds. If owner is not "", it finds only tasks of this owner.
 func find(ctx context.Context, s *redisstate.Store, id, owner string, rounds int) (*tdf.Task, error) {
 	if !validID().MatchString(id) {
-		return nil, wire.Invalid(fmt.Sprintf("task %.100q: want the id of a task: 1 to 100 letters, digits, hyphens and underscores", id))
+		return nil, wire.Invalid(
+			fmt.Sprintf("task %.100q: want the id of a task: 1 to 100 letters, digits, hyphens and underscores", id))
 	}
 	number, err := s.Holder(ctx, keyPrefix+id)
 	if err != nil {
@@ -87,7 +88,10 @@ func find(ctx context.Context, s *redisstate.Store, id, owner string, rounds int
 
 // view returns a task with its last claims, without their updates.
 func view(t *tdf.Task, most int) Task {
-	out := Task{ID: idOf(t), Queue: cmp.Or(t.Queue, tdf.DefaultQueue), Priority: t.Priority, State: string(t.State), Claims: []Claim{}}
+	out := Task{
+		ID: idOf(t), Queue: cmp.Or(t.Queue, tdf.DefaultQueue), Priority: t.Priority, State: string(t.State),
+		Claims: []Claim{},
+	}
 	out.Data, out.DataBase64 = dataOf(t.Input)
 	claims := t.Round
 	if t.Current().Claim != "" {
@@ -151,7 +155,8 @@ func dataOf(input string) (*string, []byte) {
 // A message is any JSON. As an update, it is one line: a text as it is, unless it would look like other JSON.
 func lineOf(message json.RawMessage) string {
 	var text string
-	if json.Unmarshal(message, &text) == nil && text != "" && !json.Valid([]byte(text)) && !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
+	if json.Unmarshal(message, &text) == nil && text != "" && !json.Valid([]byte(text)) &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r < ' ' }) {
 		return text
 	}
 	compact, _ := json.Marshal(message)

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
-// ids makes UUIDs from the ids of a namespace's tasks, and back. A UUID has version 8 (RFC 9562): its last 62 bits are the id, and its first ones are a check,
-// so that no UUID of another namespace or of another system names a task.
+// ids makes UUIDs from the ids of a namespace's tasks, and back. A UUID has version 8 (RFC 9562): its last 62 bits are
+// the id, and its first ones are a check, so that no UUID of another namespace or of another system names a task.
 type ids struct{ namespace string }
 
 func (n ids) uuid(id int64) string {

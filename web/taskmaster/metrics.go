@@ -16,7 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
-// shownQueues is the number of queues with metrics of their own at /actuator/prometheus. All others share the name "other".
+// shownQueues is the number of queues with metrics of their own at /actuator/prometheus. All others share the name
+// "other".
 const shownQueues = 200
 
 // A meter is a metric of Taskmaster: a counter of transitions, or a timer.
@@ -43,22 +44,48 @@ var (
 // meters are the metrics of Taskmaster that TDF counts.
 var meters = map[string]meter{
 	"tasks.submitted": {help: "Tasks submitted.", tags: byQueue, counts: []transition{{tdf.VerbOpen, tdf.Open, ""}}},
-	"tasks.claimed":   {help: "Tasks claimed by workers.", tags: byQueue, counts: []transition{{tdf.VerbClaim, tdf.Running, ""}}},
-	"tasks.completed": {help: "Tasks completed successfully.", tags: byQueue, counts: []transition{{tdf.VerbSucceed, tdf.Succeeded, ""}}},
-	"tasks.failed":    {help: "Failures of tasks.", tags: byQueue, counts: []transition{{tdf.VerbFail, tdf.Open, ""}, {tdf.VerbFail, tdf.Failed, ""}}},
+	"tasks.claimed": {
+		help: "Tasks claimed by workers.", tags: byQueue,
+		counts: []transition{{tdf.VerbClaim, tdf.Running, ""}},
+	},
+	"tasks.completed": {
+		help: "Tasks completed successfully.", tags: byQueue,
+		counts: []transition{{tdf.VerbSucceed, tdf.Succeeded, ""}},
+	},
+	"tasks.failed": {help: "Failures of tasks.", tags: byQueue, counts: []transition{
+		{tdf.VerbFail, tdf.Open, ""},
+		{tdf.VerbFail, tdf.Failed, ""},
+	}},
 	"tasks.dead_lettered": {help: "Tasks that are dead.", tags: byReason, counts: []transition{
-		{tdf.VerbFail, tdf.Failed, "exhausted"}, {tdf.VerbTimeOut, tdf.TimedOut, "exhausted"}, {tdf.VerbLose, tdf.Failed, "worker_dead"}, {tdf.VerbExpire, tdf.Expired, "deadline"},
+		{tdf.VerbFail, tdf.Failed, "exhausted"},
+		{tdf.VerbTimeOut, tdf.TimedOut, "exhausted"},
+		{tdf.VerbLose, tdf.Failed, "worker_dead"},
+		{tdf.VerbExpire, tdf.Expired, "deadline"},
 	}},
 	"tasks.requeued": {help: "Tasks that wait for another attempt.", tags: byReason, counts: []transition{
-		{tdf.VerbFail, tdf.Open, "failure"}, {tdf.VerbTimeOut, tdf.Open, "timeout"}, {tdf.VerbLose, tdf.Open, "worker_dead"},
+		{tdf.VerbFail, tdf.Open, "failure"},
+		{tdf.VerbTimeOut, tdf.Open, "timeout"},
+		{tdf.VerbLose, tdf.Open, "worker_dead"},
 	}},
-	"tasks.cleaned":             {help: "Finished tasks that were removed.", tags: byQueue, counts: []transition{{tdf.VerbRemove, tdf.None, ""}}},
-	"workers.registered":        {help: "Registrations of workers.", tags: byQueue, plain: redisstate.CountRegistered},
-	"workers.died":              {help: "Workers that are dead.", tags: byQueue, plain: redisstate.CountDied},
-	"workers.cleaned":           {help: "Dead workers that were forgotten.", tags: byQueue, plain: redisstate.CountForgotten},
-	"tasks.queue.wait":          {help: "Time from submission to claim.", tags: byQueue, spans: redisstate.CountWait},
-	"tasks.execution.duration":  {help: "Time from claim to completion or failure.", tags: byQueue, spans: redisstate.CountRun},
-	"tasks.end_to_end.duration": {help: "Time from submission to the final state.", tags: byQueue, spans: redisstate.CountLife},
+	"tasks.cleaned": {
+		help: "Finished tasks that were removed.", tags: byQueue,
+		counts: []transition{{tdf.VerbRemove, tdf.None, ""}},
+	},
+	"workers.registered": {help: "Registrations of workers.", tags: byQueue, plain: redisstate.CountRegistered},
+	"workers.died":       {help: "Workers that are dead.", tags: byQueue, plain: redisstate.CountDied},
+	"workers.cleaned": {
+		help: "Dead workers that were forgotten.", tags: byQueue,
+		plain: redisstate.CountForgotten,
+	},
+	"tasks.queue.wait": {help: "Time from submission to claim.", tags: byQueue, spans: redisstate.CountWait},
+	"tasks.execution.duration": {
+		help: "Time from claim to completion or failure.", tags: byQueue,
+		spans: redisstate.CountRun,
+	},
+	"tasks.end_to_end.duration": {
+		help: "Time from submission to the final state.", tags: byQueue,
+		spans: redisstate.CountLife,
+	},
 }
 
 // A sample is a value of a meter for one queue and reason.
@@ -99,8 +126,8 @@ func (m *meter) samples(activities []redisstate.Activity) (all []sample) {
 	return all
 }
 
-// activities returns the counts of the busiest queues. Before, it counts the workers that have died since the last reading: nothing happens in Redis when a
-// worker dies.
+// activities returns the counts of the busiest queues. Before, it counts the workers that have died since the last
+// reading: nothing happens in Redis when a worker dies.
 func (a *app) activities(ctx context.Context, most int) ([]redisstate.Activity, error) {
 	now, err := a.store.Now(ctx)
 	if err != nil {
@@ -149,9 +176,11 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 			var metric prometheus.Metric
 			var err error
 			if m.spans != "" {
-				metric, err = prometheus.NewConstSummary(prometheus.NewDesc(text+"_seconds", m.help, m.tags, nil), uint64(s.count), float64(s.sum), nil, values...)
+				metric, err = prometheus.NewConstSummary(prometheus.NewDesc(text+"_seconds", m.help, m.tags, nil),
+					uint64(s.count), float64(s.sum), nil, values...)
 			} else {
-				metric, err = prometheus.NewConstMetric(prometheus.NewDesc(text+"_total", m.help, m.tags, nil), prometheus.CounterValue, float64(s.count), values...)
+				metric, err = prometheus.NewConstMetric(prometheus.NewDesc(text+"_total", m.help, m.tags, nil),
+					prometheus.CounterValue, float64(s.count), values...)
 			}
 			if err == nil { // a queue of another program may be no UTF-8
 				to <- metric

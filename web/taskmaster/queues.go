@@ -27,8 +27,8 @@ const (
 	failedExamined = 20_000 // open tasks of all queues together whose failures are counted
 )
 
-// queues lists the queues that have tasks of the interface, or workers. Tasks are counted by their groups, so the time does not depend on their number,
-// except for those that have failed and wait for another attempt.
+// queues lists the queues that have tasks of the interface, or workers. Tasks are counted by their groups, so the time
+// does not depend on their number, except for those that have failed and wait for another attempt.
 func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	workers, now, err := a.known(ctx)
 	if err != nil {
@@ -64,7 +64,8 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 			return nil, err
 		}
 		v := queueView{
-			QueueName: name, Pending: counts[tdf.Open], Running: counts[tdf.Running] + counts[tdf.Executed], Dead: counts.Failures(), ActiveWorkers: active[name],
+			QueueName: name, Pending: counts[tdf.Open], Running: counts[tdf.Running] + counts[tdf.Executed],
+			Dead: counts.Failures(), ActiveWorkers: active[name],
 		}
 		if counts.Total() == 0 && v.ActiveWorkers == 0 {
 			continue

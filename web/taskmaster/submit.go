@@ -17,7 +17,8 @@ import (
 // usualAttempts is the default of maxAttempts.
 const usualAttempts = 3
 
-// longestBackoff is the longest wait before a further attempt. TDF varies waits by up to 20 %, so the setting is shorter.
+// longestBackoff is the longest wait before a further attempt. TDF varies waits by up to 20 %, so the setting is
+// shorter.
 const longestBackoff = tdf.Seconds(300) / 1.2
 
 type submission struct {
@@ -71,7 +72,8 @@ func (a *app) properties(in *submission) (d tdf.Properties, err error) {
 		return d, wire.Invalid("priority: want a number of 32 bits")
 	}
 	d = tdf.Defaults(Program, "", quote(string(in.Payload)))
-	d.Queue, d.Group, d.Priority, d.Tags = queueOf(in.QueueName), groupPrefix+in.QueueName, priority, slices.Compact(slices.Sorted(slices.Values(encodeTags(in.Tags))))
+	d.Queue, d.Group, d.Priority, d.Tags = queueOf(in.QueueName), groupPrefix+in.QueueName, priority,
+		slices.Compact(slices.Sorted(slices.Values(encodeTags(in.Tags))))
 	d.MaxAttempts, d.MaxFails, d.MaxTimeouts, d.MaxLosses = attempts, attempts-1, attempts-1, attempts-1
 	d.FailOn, d.Backoff, d.BackoffFactor, d.BackoffMax = tdf.FailOnExit, 2*a.retry, 2, longestBackoff
 	d.KeepFinished, d.KeepArchived, d.KeepOutputs = a.keep.KeepFinished, a.keep.KeepArchived, a.keep.KeepOutputs
@@ -97,10 +99,12 @@ func queueOf(name string) string {
 	return name
 }
 
-// quote returns the input whose only argument is a text, so that programs and handlers of TDF get the payload as one argument.
+// quote returns the input whose only argument is a text, so that programs and handlers of TDF get the payload as one
+// argument.
 func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
-// payloadOf returns the payload of a task. If another client has opened it with another input, the payload is the input as a text.
+// payloadOf returns the payload of a task. If another client has opened it with another input, the payload is the input
+// as a text.
 func payloadOf(input string) json.RawMessage {
 	if args, err := tdf.SplitInput(input); err == nil && len(args) == 1 && json.Valid([]byte(args[0])) {
 		return json.RawMessage(args[0])

@@ -22,7 +22,8 @@ func checkTags(tags []string) error {
 	return nil
 }
 
-// encodeTags returns the tags of TDF for the tags of a client. TDF's lists separate tags by commas, so what they cannot contain is escaped as in a URL.
+// encodeTags returns the tags of TDF for the tags of a client. TDF's lists separate tags by commas, so what they cannot
+// contain is escaped as in a URL.
 func encodeTags(tags []string) []string {
 	out := make([]string, len(tags))
 	for i, tag := range tags {

@@ -49,11 +49,13 @@ const (
 	usualKeep  = tdf.Seconds(7 * 24 * 60 * 60)
 )
 
-// New returns the interface to the tasks of a manager's namespace. From the manager's TaskDefaults, it takes the back-off and the retention periods.
+// New returns the interface to the tasks of a manager's namespace. From the manager's TaskDefaults, it takes the
+// back-off and the retention periods.
 func New(m *manager.Manager, o Options) wire.Interface {
 	in := m.Internals()
 	a := &app{
-		Options: o, store: in.Store, desk: remote.New(in.Store, remote.Options{Answer: o.Timeout, Log: o.Log}), ids: ids{in.Config.Namespace},
+		Options: o, store: in.Store, desk: remote.New(in.Store, remote.Options{Answer: o.Timeout, Log: o.Log}),
+		ids:   ids{in.Config.Namespace},
 		retry: usualRetry, keep: in.Config.TaskDefaults,
 	}
 	if a.keep.Backoff > 0 {
@@ -72,7 +74,10 @@ func New(m *manager.Manager, o Options) wire.Interface {
 		{Method: http.MethodPost, Path: "/tasks/v1/{id}/complete", Need: wire.ToWork, Do: a.complete},
 		{Method: http.MethodPost, Path: "/tasks/v1/{id}/fail", Need: wire.ToWork, Do: a.fail},
 		{Method: http.MethodPost, Path: "/workers/v1/register", Need: wire.ToWork, Do: a.register},
-		{Method: http.MethodPost, Path: "/workers/v1/{id}/heartbeat", Need: wire.ToWork, Do: a.heartbeat, Types: anyType},
+		{
+			Method: http.MethodPost, Path: "/workers/v1/{id}/heartbeat", Need: wire.ToWork, Do: a.heartbeat,
+			Types: anyType,
+		},
 		{Method: http.MethodGet, Path: "/workers/v1", Need: wire.ToInspect, Bulk: true, Do: a.workers},
 		{Method: http.MethodGet, Path: "/queues/v1", Need: wire.ToInspect, Bulk: true, Do: a.queues},
 		{Method: http.MethodGet, Path: "/actuator/prometheus", Need: wire.ToInspect, Bulk: true, Do: a.prometheus},
@@ -82,4 +87,7 @@ func New(m *manager.Manager, o Options) wire.Interface {
 }
 
 // anyType are the types of a body that nobody reads.
-var anyType = []string{"application/json", "text/plain", "application/octet-stream", "application/x-www-form-urlencoded"}
+var anyType = []string{
+	"application/json", "text/plain", "application/octet-stream",
+	"application/x-www-form-urlencoded",
+}

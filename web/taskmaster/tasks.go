@@ -36,7 +36,8 @@ type task struct {
 	FinishedAt *time.Time      `json:"finishedAt"`
 }
 
-// statusOf returns the status of a task. An executed task is settled within the call that reports it, unless Redis goes away in between.
+// statusOf returns the status of a task. An executed task is settled within the call that reports it, unless Redis goes
+// away in between.
 func statusOf(t *tdf.Task) string {
 	switch {
 	case t.State == tdf.Open:
@@ -49,7 +50,8 @@ func statusOf(t *tdf.Task) string {
 	return dead
 }
 
-// attemptsOf returns the number of claims, with the one that is under way, and without those whose workers gave the task back.
+// attemptsOf returns the number of claims, with the one that is under way, and without those whose workers gave the
+// task back.
 func attemptsOf(t *tdf.Task) int {
 	n := t.Fails + t.Timeouts + t.Losses
 	if s := statusOf(t); s == running || s == done {
@@ -64,7 +66,8 @@ const mostRounds = 10
 // lastFailed returns the number of the last round that failed or timed out, or -1.
 func lastFailed(t *tdf.Task) int {
 	for round := t.Round; round >= 0 && round > t.Round-mostRounds; round-- {
-		if r := t.Rounds.At(round); r.FailedAt > 0 || r.TimedOutAt > 0 || r.LostAt > 0 && t.State.Finished() && round == t.Round {
+		if r := t.Rounds.At(round); r.FailedAt > 0 || r.TimedOutAt > 0 || r.LostAt > 0 && t.State.Finished() &&
+			round == t.Round {
 			return round
 		}
 	}
@@ -73,7 +76,8 @@ func lastFailed(t *tdf.Task) int {
 
 func (a *app) view(t *tdf.Task) task {
 	v := task{
-		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t), Attempts: attemptsOf(t), Tags: decodeTags(t.Tags), CreatedAt: t.Opened().Std(),
+		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t),
+		Attempts: attemptsOf(t), Tags: decodeTags(t.Tags), CreatedAt: t.Opened().Std(),
 	}
 	if result := t.Rounds.At(t.LastRun()).Result; v.Status == done && json.Valid([]byte(result)) {
 		v.Result = json.RawMessage(result)
@@ -107,7 +111,8 @@ var want = redisstate.Want{
 	},
 }
 
-// read returns the tasks of the interface among those with these ids. If their texts do not fit into one answer, it returns the first of them.
+// read returns the tasks of the interface among those with these ids. If their texts do not fit into one answer, it
+// returns the first of them.
 func (a *app) read(ctx context.Context, c *wire.Call, ids ...int64) ([]*tdf.Task, error) {
 	stored, err := a.store.Read(ctx, ids, want)
 	var all []*tdf.Task
@@ -216,7 +221,8 @@ func (a *app) newest(ctx context.Context, c *wire.Call, _, status string, limit 
 			return nil, err
 		}
 		for _, x := range stored {
-			if t := x.Task; t != nil && t.Program == Program && (status == "" || statusOf(t) == status) && (c.Token.Owner() == "" || t.Owner == c.Token.Owner()) {
+			if t := x.Task; t != nil && t.Program == Program && (status == "" || statusOf(t) == status) &&
+				(c.Token.Owner() == "" || t.Owner == c.Token.Owner()) {
 				if ids = append(ids, t.ID); len(ids) == limit {
 					return ids, nil
 				}

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/remote"
 )
 
@@ -86,7 +86,8 @@ func (a *app) claim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k *remote.Claiming, err error) {
 	request := remote.ClaimRequest{Most: most, Queues: []tdf.QueueShare{{Queue: queue}}}
 	for range 1 + moreClaims {
-		if k, err = a.desk.Claim(ctx, w.token, w.session, request); err != nil || len(k.Tasks) > 0 || !k.More || !conn.Sleep(ctx, morePause) {
+		if k, err = a.desk.Claim(ctx, w.token, w.session, request); err != nil || len(k.Tasks) > 0 || !k.More ||
+			!conn.Sleep(ctx, morePause) {
 			break
 		}
 	}
@@ -134,7 +135,9 @@ type completion struct {
 }
 
 func (a *app) complete(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	return a.report(ctx, c, func(in *completion) remote.Report { return remote.Report{Action: "complete", Result: in.Result} })
+	return a.report(ctx, c, func(in *completion) remote.Report {
+		return remote.Report{Action: "complete", Result: in.Result}
+	})
 }
 
 func (a *app) fail(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
@@ -147,7 +150,8 @@ func (a *app) fail(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	})
 }
 
-// report reports the round of a task that the worker runs, and settles it. So the status of the task is already right when the worker gets the answer.
+// report reports the round of a task that the worker runs, and settles it. So the status of the task is already right
+// when the worker gets the answer.
 func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) remote.Report) (*wire.Answer, error) {
 	var in completion
 	if err := c.Read(&in); err != nil {
@@ -161,7 +165,10 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 	if err != nil {
 		return nil, err
 	}
-	stored, err := a.store.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Head | redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	stored, err := a.store.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Head | redisstate.Facts,
+		Rounds: redisstate.LastRounds(1),
+	})
 	switch {
 	case err != nil:
 		return nil, err
@@ -183,7 +190,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 	case !answers[0].Accepted:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
-	if err := outcome.Settle(ctx, a.store, w.name, id); err != nil {
+	if err := broker.Settle(ctx, a.store, w.name, id); err != nil {
 		return nil, err
 	}
 	if err := a.verify(ctx, &report); err != nil {
@@ -195,9 +202,13 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 	return wire.Empty(http.StatusNoContent), nil
 }
 
-// verify returns an error if another report of the same run was faster, and said the opposite. A report that says the same is accepted again.
+// verify returns an error if another report of the same run was faster, and said the opposite. A report that says the
+// same is accepted again.
 func (a *app) verify(ctx context.Context, r *remote.Report) error {
-	stored, err := a.store.Read(ctx, []int64{r.ID}, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(r.Round)})
+	stored, err := a.store.Read(ctx, []int64{r.ID}, redisstate.Want{
+		Fields: redisstate.Facts,
+		Rounds: redisstate.OneRound(r.Round),
+	})
 	if err != nil || stored[0].Task == nil {
 		return err
 	}

@@ -112,7 +112,8 @@ func (a *app) register(ctx context.Context, c *wire.Call) (*wire.Answer, error) 
 // signUp registers a worker, or changes its registration.
 func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 	_, err := a.desk.Register(ctx, w.token, sessionKey, remote.Registration{
-		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName}, Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
+		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName},
+		Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
 	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
 		return tdf.NewError(tdf.CodeTaken, taken.Error())
@@ -146,7 +147,8 @@ func (a *app) heartbeat(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 // keepNotes is how long Redis keeps which tasks a worker holds: longer than their leases.
 func (a *app) keepNotes() tdf.Seconds { return 2 * tdf.For(a.Dead) }
 
-// beat sends the heartbeat of a worker, and renews the leases of its tasks. It returns how many tasks the worker holds, and whether it is known.
+// beat sends the heartbeat of a worker, and renews the leases of its tasks. It returns how many tasks the worker holds,
+// and whether it is known.
 func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err error) {
 	noted, err := a.store.Held(ctx, w.name)
 	if err != nil {
@@ -230,7 +232,10 @@ func (a *app) workers(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	for i := range all {
 		w := &all[i]
 		_, local, _ := strings.Cut(w.Name, "/")
-		v := workerView{decodeName(local), w.Offer.Shares()[0].Queue, a.stateOf(w, now), w.Seen.Std(), w.Slots, decodeTags(w.Offer.Tags)}
+		v := workerView{
+			decodeName(local), w.Offer.Shares()[0].Queue, a.stateOf(w, now), w.Seen.Std(), w.Slots,
+			decodeTags(w.Offer.Tags),
+		}
 		if local == "" {
 			v.WorkerID = w.Name
 		}

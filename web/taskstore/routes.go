@@ -48,7 +48,8 @@ type session struct {
 
 func begin(c *wire.Call) session { return session{c, c.Manager.Internals().Store} }
 
-// read returns the versions with these ids, nil for those that do not exist or that the token may not see, and the time.
+// read returns the versions with these ids, nil for those that do not exist or that the token may not see, and the
+// time.
 func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time, error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
@@ -70,8 +71,8 @@ func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 	return found, now, nil
 }
 
-// sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its clients share the tasks with
-// operators, who may have opened some of them.
+// sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its
+// clients share the tasks with operators, who may have opened some of them.
 func (s *session) sees(t *tdf.Task) bool {
 	return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group)
 }
@@ -144,8 +145,9 @@ func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error
 // listTries is how often list reads a group that changes meanwhile.
 const listTries = 10
 
-// list returns the versions of a group as they were at one moment, in the order of their times; only the first ones if limit is not 0. Redis lists the ids at
-// one moment, and a version never changes. If one is gone before it is read, its successor is missing, so list reads the ids again, and the new versions.
+// list returns the versions of a group as they were at one moment, in the order of their times; only the first ones if
+// limit is not 0. Redis lists the ids at one moment, and a version never changes. If one is gone before it is read, its
+// successor is missing, so list reads the ids again, and the new versions.
 func (s *session) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
 	most := mostListed + 1
 	if limit > 0 {
@@ -158,7 +160,8 @@ func (s *session) list(ctx context.Context, group string, now tdf.Time, limit in
 			return nil, err
 		}
 		if len(ids) > mostListed {
-			return nil, tdf.NewError(tdf.CodeFull, fmt.Sprintf("the group has more than %d tasks; use limit", mostListed))
+			return nil, tdf.NewError(tdf.CodeFull, fmt.Sprintf("the group has more than %d tasks; use limit",
+				mostListed))
 		}
 		var whole bool
 		if list, whole, err = s.listed(ctx, ids, known, limit); err != nil || whole {
@@ -168,8 +171,11 @@ func (s *session) list(ctx context.Context, group string, now tdf.Time, limit in
 	return list, nil
 }
 
-// listed returns the versions with these ids, and reports whether all are still there. It reads those that are not known.
-func (s *session) listed(ctx context.Context, ids []int64, known map[int64]version, limit int) (list []version, whole bool, err error) {
+// listed returns the versions with these ids, and reports whether all are still there. It reads those that are not
+// known.
+func (s *session) listed(ctx context.Context, ids []int64, known map[int64]version, limit int) (list []version,
+	whole bool, err error,
+) {
 	list, whole = []version{}, true
 	bytes := 0
 	for page := range slices.Chunk(ids, readAtOnce) {
@@ -190,7 +196,8 @@ func (s *session) listed(ctx context.Context, ids []int64, known map[int64]versi
 				continue
 			}
 			if bytes += len(v.Data); bytes > mostAnswered {
-				return nil, false, tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
+				return nil, false,
+					tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
 			}
 			if list = append(list, v); len(list) == limit {
 				return list, whole, nil

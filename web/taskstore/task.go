@@ -68,7 +68,8 @@ func placeOf(group string) string {
 	return d.Place()
 }
 
-// isVersion reports whether a task of TDF is a version of this interface that exists: a worker of TDF may have claimed it, or a user may have cancelled it.
+// isVersion reports whether a task of TDF is a version of this interface that exists: a worker of TDF may have claimed
+// it, or a user may have cancelled it.
 func isVersion(t *tdf.Task) bool {
 	return t != nil && t.State == tdf.Open && t.Program == Program && t.Queue == Program && t.Source == ""
 }

@@ -171,7 +171,8 @@ func (s *session) plan(ctx context.Context, u *update) (*plan, error) {
 	}
 	p := &plan{owner: u.Client, refused: newRefusal()}
 	for i := range u.Adds {
-		if err := s.open(p, properties(u.Adds[i].Group, u.Adds[i].Data, u.Adds[i].available(now), u.Client), s.call.Token.Owner()); err != nil {
+		if err := s.open(p, properties(u.Adds[i].Group, u.Adds[i].Data, u.Adds[i].available(now), u.Client),
+			s.call.Token.Owner()); err != nil {
 			return nil, err
 		}
 	}
@@ -180,7 +181,8 @@ func (s *session) plan(ctx context.Context, u *update) (*plan, error) {
 		if !p.replace(u.Updates[i].ID, tasks[i], now, &p.refused.Changes, replaced) {
 			continue
 		}
-		if err := s.open(p, properties(tasks[i].Group, u.Updates[i].Data, u.Updates[i].available(now), u.Client), tasks[i].Owner); err != nil {
+		if err := s.open(p, properties(tasks[i].Group, u.Updates[i].Data, u.Updates[i].available(now), u.Client),
+			tasks[i].Owner); err != nil {
 			return nil, err
 		}
 	}
@@ -224,7 +226,8 @@ func (p *plan) require(ids []int64, tasks []*tdf.Task, already map[int64]bool) {
 	}
 }
 
-// commit carries out a plan, and returns the new versions. If tasks have changed since they were read, it returns true for changed, and has done nothing.
+// commit carries out a plan, and returns the new versions. If tasks have changed since they were read, it returns true
+// for changed, and has done nothing.
 func (s *session) commit(ctx context.Context, p *plan) (tasks []version, changed bool, err error) {
 	tasks = []version{}
 	if len(p.unit.Moves)+len(p.unit.Open) == 0 {

@@ -39,23 +39,25 @@ type Route struct {
 	Method string
 	Path   string // after the prefix, with parameters as in [http.ServeMux]: "/tasks/v1/{id}"
 	Need   Need
-	Bulk   bool     // the call may take ten times as long, and its body may have 64 MiB instead of 1 MiB
-	Types  []string // the types of bodies that the route reads; nil means JSON. A body without a Content-Type has the first of them.
+	Bulk   bool // the call may take ten times as long, and its body may have 64 MiB instead of 1 MiB
+	// the types of bodies that the route reads; nil means JSON. A body without a Content-Type has the first of them.
+	Types []string
 
-	// Do makes the call. Its context ends with the time of the call. An error becomes problem details, as in the API, but the status of an invalid call is
-	// 400, as in all of these systems.
+	// Do makes the call. Its context ends with the time of the call. An error becomes problem details, as in the API,
+	// but the status of an invalid call is 400, as in all of these systems.
 	Do func(context.Context, *Call) (*Answer, error)
 }
 
-// A Call is a call of a route, which has passed the gate. Its Request has the path values, the query and the header; the body has been read.
+// A Call is a call of a route, which has passed the gate. Its Request has the path values, the query and the header;
+// the body has been read.
 type Call struct {
 	*http.Request
 	Body  []byte // nil if the method has none
 	ID    string // correlation id; the answer has it, too
 	Token *access.Token
 
-	// Manager opens and changes tasks, and writes the name of the token into their logs. It knows no owners: what the token may see and change is the
-	// interface's business. Manager.Internals has the Store.
+	// Manager opens and changes tasks, and writes the name of the token into their logs. It knows no owners: what the
+	// token may see and change is the interface's business. Manager.Internals has the Store.
 	Manager *manager.Manager
 
 	// Undo takes back what the call has done. Web calls it if it is not nil, and the client cannot have got the answer.

@@ -22,19 +22,24 @@ const (
 // Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit, the
 // stricter limit holds.
 type Limits struct {
-	Memory    int64         // bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's address space
+	// bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's
+	// address space
+	Memory    int64
 	CPU       time.Duration // CPU time of each process, rounded up to seconds
 	FileSize  int64         // size of each file that the program writes, in bytes
 	OpenFiles int           // open descriptors of each process
-	Processes int           // processes and threads: with a cgroup, of the program; without a cgroup, of the program's user on this machine
-	Nice      int           // scheduling priority, from 1 (nearly normal) to 19 (lowest)
+	// processes and threads: with a cgroup, of the program; without a cgroup, of the program's user on this machine
+	Processes int
+	Nice      int // scheduling priority, from 1 (nearly normal) to 19 (lowest)
 }
 
 // Config configures a Host. The zero Config is valid.
 type Config struct {
-	Name    string   // the worker's name; the name of the Host's cgroup contains it
-	Limits  Limits   // limits of each program
-	User    string   // name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of this process
+	Name   string // the worker's name; the name of the Host's cgroup contains it
+	Limits Limits // limits of each program
+	// name or number of the user that programs run as, where %n is replaced by the slot's number; "" means the user of
+	// this process
+	User    string
 	Slots   int      // how many programs may run at once; slots are numbered from 1
 	Require []string // kinds of isolation without which New fails
 
@@ -61,8 +66,8 @@ type Command struct {
 	Env            []string // the whole environment; nil means empty
 	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
 
-	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a lock on this file
-	// ends with the last of them. Nil means no file.
+	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a
+	// lock on this file ends with the last of them. Nil means no file.
 	Kept *os.File
 
 	// Mark is a variable of Env, "TDF_DIR=/path", with a value that no other program has. A process with this
@@ -72,10 +77,12 @@ type Command struct {
 
 // Ended says how a program ended, and what resources it used.
 type Ended struct {
-	Exit        string        // "0" to "255", or "signal: " and the signal's name
-	Ran         time.Duration // run time of the program itself, without processes that it left behind
-	CPU         time.Duration // CPU time of all processes of the program, as far as the system knows
-	MaxRSS      int64         // peak memory in bytes: of the cgroup, including cached files, or of the largest process; 0 if it may be the peak of this process
-	OutOfMemory string        // why the program ran out of memory; "" if it did not, or if that is unknown
-	Lingered    int           // processes that were left when the program ended by itself
+	Exit string        // "0" to "255", or "signal: " and the signal's name
+	Ran  time.Duration // run time of the program itself, without processes that it left behind
+	CPU  time.Duration // CPU time of all processes of the program, as far as the system knows
+	// peak memory in bytes: of the cgroup, including cached files, or of the largest process; 0 if it may be the peak
+	// of this process
+	MaxRSS      int64
+	OutOfMemory string // why the program ran out of memory; "" if it did not, or if that is unknown
+	Lingered    int    // processes that were left when the program ended by itself
 }

@@ -60,7 +60,8 @@ func (p *Process) outOfMemory() string {
 			return oomInGroup(n, p.host.cfg.Limits.Memory)
 		}
 	}
-	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() || p.host.oom.now() <= p.oomBefore {
+	if p.status.Signal() != syscall.SIGKILL || !p.status.Signaled() || p.killed.Load() ||
+		p.host.oom.now() <= p.oomBefore {
 		return ""
 	}
 	return "the machine ran out of memory, so the kernel probably killed the program"
@@ -71,7 +72,8 @@ func oomInGroup(kills, limit int64) string {
 	case kills == 0:
 		return ""
 	case limit > 0:
-		return fmt.Sprintf("all of its processes together used more than %d bytes of memory (memory), so the kernel killed it", limit)
+		return fmt.Sprintf("all of its processes together used more than %d bytes of memory (memory), so the kernel "+
+			"killed it", limit)
 	}
 	return "this machine, or all of its workers, ran out of memory, so the kernel killed processes of the program"
 }

@@ -20,7 +20,8 @@ type family struct {
 	// that holds the lock for writing sees only children with a registered owner.
 	forks sync.RWMutex
 
-	scanning sync.Mutex // held by a scan, so that only one scan runs at a time; calls that were made before the scan began share its result
+	// held by a scan, so that only one scan runs at a time; calls that were made before the scan began share its result
+	scanning sync.Mutex
 
 	mu         sync.Mutex // guards the fields below
 	begun      uint64     // how many scans have begun
@@ -81,7 +82,8 @@ func (o *owner) onlyCandidate() *Process {
 var foreign = &owner{}
 
 var ours = &family{
-	programs: map[key]*Process{}, pids: map[int]bool{}, marks: map[string]*Process{}, groups: map[string]*Process{}, cgroupDirs: map[string]bool{}, seen: map[key]*owner{},
+	programs: map[key]*Process{}, pids: map[int]bool{}, marks: map[string]*Process{}, groups: map[string]*Process{},
+	cgroupDirs: map[string]bool{}, seen: map[key]*owner{},
 }
 
 // join registers a program. The caller holds f.forks.
@@ -261,7 +263,8 @@ func (f *family) ownerOf(child proc, quiet bool) *owner {
 // traceOwner returns the program of an orphan that is seen for the first time, or nil if the program is unknown.
 func (f *family) traceOwner(orphan proc) *Process {
 	if len(f.groups) > 0 {
-		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil && f.groups[path].born <= orphan.born {
+		if path, err := cgroupOf(strconv.Itoa(orphan.pid)); err == nil && f.groups[path] != nil &&
+			f.groups[path].born <= orphan.born {
 			return f.groups[path]
 		}
 	}
@@ -271,7 +274,8 @@ func (f *family) traceOwner(orphan proc) *Process {
 		}
 	}
 	for _, p := range f.programs {
-		if p.pid == orphan.sid && p.group == nil { // only family.leave reaps a program without a cgroup, so this PID still belongs to the program
+		// only family.leave reaps a program without a cgroup, so this PID still belongs to the program
+		if p.pid == orphan.sid && p.group == nil {
 			return p
 		}
 	}

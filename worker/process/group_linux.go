@@ -29,7 +29,8 @@ type group struct {
 	killed atomic.Bool // cgroup.kill was used
 	number int         // index in cgroups.taken
 
-	before, after int64 // CPU time that programs in the cgroup used, in microseconds: before the present program, and up to its end
+	// CPU time that programs in the cgroup used, in microseconds: before the present program, and up to its end
+	before, after int64
 }
 
 // newGroup makes an empty cgroup with the limits in l that a cgroup can enforce.

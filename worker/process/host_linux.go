@@ -146,7 +146,8 @@ func (h *Host) prepareCgroups(with bool) {
 			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
 		}
 		if len(c.stuck) > 0 {
-			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", firstPIDs(c.stuck))
+			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them",
+				"pids", firstPIDs(c.stuck))
 		}
 		ours.registerCgroup(c.path, true)
 	}
@@ -179,7 +180,8 @@ func (h *Host) prepareLimits() {
 	case h.cgroups != nil && h.cgroups.has["pids"]:
 		h.isolation.set(Processes, nil)
 	case h.uid() == 0:
-		h.isolation.set(Processes, fmt.Errorf("only a cgroup can limit the processes of root, and %s; set user", h.noPids()))
+		h.isolation.set(Processes, fmt.Errorf("only a cgroup can limit the processes of root, and %s; set user",
+			h.noPids()))
 	}
 }
 

@@ -80,8 +80,8 @@ func (p *Process) supervise(started chan<- error) {
 	close(p.done)
 }
 
-// dropPrivileges makes setuid files useless for programs that this thread starts. A thread cannot take this back. So its
-// goroutine must stay locked to it until both end.
+// dropPrivileges makes setuid files useless for programs that this thread starts. A thread cannot take this back. So
+// its goroutine must stay locked to it until both end.
 func dropPrivileges() error {
 	return os.NewSyscallError("prctl", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
 }
@@ -100,8 +100,8 @@ func (p *Process) start() error {
 	return err
 }
 
-// forkInGroup starts the program in a cgroup, if there are cgroups. An earlier program may have changed a cgroup so that no
-// program can start there. Then forkInGroup tries again with a new cgroup.
+// forkInGroup starts the program in a cgroup, if there are cgroups. An earlier program may have changed a cgroup so
+// that no program can start there. Then forkInGroup tries again with a new cgroup.
 func (p *Process) forkInGroup() (err error) {
 	all := p.host.cgroups
 	if all == nil {
@@ -130,7 +130,8 @@ func isOfCgroup(err error) bool {
 	return false
 }
 
-// fork starts the program, and registers it before a scan can mistake it for an orphan. Unlike os/exec, it opens no files.
+// fork starts the program, and registers it before a scan can mistake it for an orphan. Unlike os/exec, it opens no
+// files.
 func (p *Process) fork() error {
 	attr := syscall.ProcAttr{Dir: p.cmd.Dir, Env: lastOfEach(p.cmd.Env), Sys: p.host.attr(p.cmd.Slot)}
 	for _, f := range []*os.File{nil, p.cmd.Stdout, p.cmd.Stderr} {
@@ -197,7 +198,8 @@ func (p *Process) limit() error {
 		return err
 	}
 	p.started = time.Now()
-	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH { // ESRCH means that the program was killed
+	// ESRCH means that the program was killed
+	if err := syscall.PtraceDetach(p.pid); err != nil && err != syscall.ESRCH {
 		p.discard()
 		return os.NewSyscallError("ptrace", err)
 	}

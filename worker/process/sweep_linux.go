@@ -63,12 +63,14 @@ func (s *sweep) run(ctx context.Context) (ended int) {
 		}
 		slow.saw(left)
 		if slow.same == sweepSamePasses || pass == sweepAllPasses {
-			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them", "pids", firstPIDs(left), "error", err)
+			s.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them",
+				"pids", firstPIDs(left), "error", err)
 			stuck = left
 			break
 		}
 		if slow.isNews() {
-			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL", "pids", firstPIDs(left), "error", err)
+			s.log.Warn("waiting for processes that an earlier worker left behind: they do not end after SIGKILL",
+				"pids", firstPIDs(left), "error", err)
 		}
 		s.pause(ctx, slow.pause)
 	}

@@ -57,7 +57,8 @@ func lookUp(cfg Config) ([]runAs, error) {
 			return nil, userError(name, "the worker itself runs as this user; want another user for each slot")
 		}
 		if other, taken := slots[uid]; taken {
-			return nil, userError(name, "it has the same number, %d, as %q; want another user for each slot", uid, other)
+			return nil, userError(name, "it has the same number, %d, as %q; want another user for each slot", uid,
+				other)
 		}
 		slots[uid] = name
 		all = append(all, one)

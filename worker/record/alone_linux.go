@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isOnlyOpenHere reports whether the given descriptor is certainly the only one for its file on this machine. The kernel
-// grants a lease for writing only in this case: it counts all open files, also those in messages between processes and
-// in mappings. Copies of the same descriptor count as one, so programs get descriptors from another open.
+// isOnlyOpenHere reports whether the given descriptor is certainly the only one for its file on this machine. The
+// kernel grants a lease for writing only in this case: it counts all open files, also those in messages between
+// processes and in mappings. Copies of the same descriptor count as one, so programs get descriptors from another open.
 func isOnlyOpenHere(fd int) bool {
 	err := lease(fd)
 	if err != unix.EAGAIN {

@@ -47,8 +47,8 @@ func (l *Leftover) close() {
 	}
 }
 
-// Salvage calls keep for each round whose output the Slots of a killed worker left in the directory at path. It removes no
-// file. No other process may use the directory.
+// Salvage calls keep for each round whose output the Slots of a killed worker left in the directory at path. It removes
+// no file. No other process may use the directory.
 //
 // Programs may have changed the files. Salvage calls leftOut for each file that it leaves out for this reason.
 func Salvage(path string, keep func(*Leftover), leftOut func(file string, why error)) error {

@@ -15,8 +15,8 @@ import (
 // InMemory is how many bytes of each stream stay in memory if the round runs in the worker's process.
 const InMemory = 64 << 10
 
-// NewInMemory returns the Record of a round that runs in the worker's process. The round writes to [Record.Writers]. The
-// slot makes its files only if a stream has more than [InMemory] bytes.
+// NewInMemory returns the Record of a round that runs in the worker's process. The round writes to [Record.Writers].
+// The slot makes its files only if a stream has more than [InMemory] bytes.
 func NewInMemory(slot *Slot, of Round, private bool) *Record {
 	all := &struct { // one piece of memory, because rounds may be short
 		Record
@@ -68,8 +68,8 @@ func (s *spill) close() {
 	closeAll(s.files)
 }
 
-// A memory is a stream of a round that runs in the worker's process. The stream is in memory while it has at most InMemory
-// bytes. After that it is in the file of the slot.
+// A memory is a stream of a round that runs in the worker's process. The stream is in memory while it has at most
+// InMemory bytes. After that it is in the file of the slot.
 type memory struct {
 	spill  *spill // opens the files of the slot
 	stream int    // 0 for stdout, 1 for stderr
@@ -163,7 +163,8 @@ func (m *memory) isInFile() bool {
 // copyTo makes a file with the stream, which is in memory.
 func (m *memory) copyTo(dir *os.File, name string, private bool) (*os.File, error) {
 	path := filepath.Join(dir.Name(), name)
-	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, mode(private))
+	fd, err := unix.Openat(int(dir.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		mode(private))
 	if err != nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: err}
 	}

@@ -12,8 +12,9 @@ import (
 
 // Texts are the contents of a round's two files, as a worker reports them.
 type Texts struct {
-	Output, Error           string
-	OutputBytes, ErrorBytes int64 // lengths of Output and Error, or more if these are cut: then usually the sizes of the files
+	Output, Error string
+	// lengths of Output and Error, or more if these are cut: then usually the sizes of the files
+	OutputBytes, ErrorBytes int64
 }
 
 // Read returns the content of both files, with the values of secrets masked. If a file has more than limit bytes, Read
@@ -59,23 +60,27 @@ func appendNote(b []byte, note string) []byte {
 	return append(b, note...)
 }
 
-// Shorten returns a text of which there is no file as [Record.Read] returns a file: if it has more than limit bytes, only its beginning and its end.
+// Shorten returns a text of which there is no file as [Record.Read] returns a file: if it has more than limit bytes,
+// only its beginning and its end.
 func Shorten(whole string, limit int) string {
 	if len(whole) <= limit {
 		return whole
 	}
-	note := fmt.Sprintf("[%d bytes are left out here; they are lost, because the text is longer than %d bytes]\n", len(whole)-limit, limit)
+	note := fmt.Sprintf("[%d bytes are left out here; they are lost, because the text is longer than %d bytes]\n",
+		len(whole)-limit, limit)
 	return string(append(appendNote([]byte(whole[:limit-limit/2]), note), whole[len(whole)-limit/2:]...))
 }
 
-// leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not be
-// kept, the line says that the bytes are lost.
+// leftOut returns the line about missing bytes. If a program has removed or replaced the file, or if the file could not
+// be kept, the line says that the bytes are lost.
 func leftOut(place string, f source, n int64, worker string) string {
 	if place == "" {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: worker %s could not keep the file]\n", n, worker)
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: worker %s could not keep the file]\n", n,
+			worker)
 	}
 	if !isAt(place, f) {
-		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced %s]\n", n, worker, place)
+		return fmt.Sprintf("[%d bytes are left out here; they are lost: on worker %s a program removed or replaced "+
+			"%s]\n", n, worker, place)
 	}
 	return fmt.Sprintf("[%d bytes are left out here; the whole output is on worker %s in %s]\n", n, worker, place)
 }

@@ -113,8 +113,8 @@ func openAs(f Files, names Names) (*Record, error) {
 	return r, nil
 }
 
-// taken returns [fs.ErrExist] if the name of a directory beside the file for stdout is taken, or the name of the file for
-// stderr. The name of the file for stdout is checked when the file is made.
+// taken returns [fs.ErrExist] if the name of a directory beside the file for stdout is taken, or the name of the file
+// for stderr. The name of the file for stdout is checked when the file is made.
 func (f Files) taken(names Names) error {
 	if f.Stdout.Dir != nil && !f.Stdout.Shared {
 		for _, name := range names.Beside {
@@ -193,8 +193,8 @@ func (f Files) create(at Place, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), path), nil
 }
 
-// Close closes the worker's descriptors of the files, except those of the slot. The program keeps its own descriptors. Only
-// Unkept, Keep and Release may be called afterwards; Tail and Silent then find nothing.
+// Close closes the worker's descriptors of the files, except those of the slot. The program keeps its own descriptors.
+// Only Unkept, Keep and Release may be called afterwards; Tail and Silent then find nothing.
 func (r *Record) Close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -253,8 +253,8 @@ func (r *Record) keep(stream int, dir *os.File, name string) (*os.File, error) {
 	return r.slot.keep(stream, dir, name)
 }
 
-// Lost returns an error if a stream lacks bytes that the round wrote in this process, for example because the disk is full.
-// The round may have ignored the error of its write.
+// Lost returns an error if a stream lacks bytes that the round wrote in this process, for example because the disk is
+// full. The round may have ignored the error of its write.
 func (r *Record) Lost() error {
 	for i, m := range r.memory {
 		if m == nil {

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Slot has one pair of output files. Rounds use it one after the other, if the configuration does not ask for files of
-// each round.
+// A Slot has one pair of output files. Rounds use it one after the other, if the configuration does not ask for files
+// of each round.
 //
 // A program that has ended may have left a process behind, or may have passed its output to a process of another
 // program. So a round gets the files of the round before only if the kernel says that no other process has them open.
@@ -40,7 +40,8 @@ type Round struct {
 // A Slot has a file that [Salvage] reads. A label is the content of this file.
 type label struct {
 	Round
-	Files [2]string `json:"files"` // names of the files for stdout and stderr, in the Slot's directory; "" means no file
+	// names of the files for stdout and stderr, in the Slot's directory; "" means no file
+	Files [2]string `json:"files"`
 }
 
 // A spare is a file of a Slot.
@@ -52,8 +53,8 @@ type spare struct {
 	info     unix.Stat_t // the file as it was made
 }
 
-// NewSlot returns a Slot whose files are in the directory at path. It makes directory and files when a round needs them. Before
-// that, it calls the function before, which may be nil.
+// NewSlot returns a Slot whose files are in the directory at path. It makes directory and files when a round needs
+// them. Before that, it calls the function before, which may be nil.
 func NewSlot(path string, number int, before func()) *Slot {
 	return &Slot{path: path, number: number, before: before}
 }
@@ -136,8 +137,8 @@ func (s *Slot) openDir() error {
 	return nil
 }
 
-// write records whose output the files will contain. The file has one line; text after this line is left from an earlier
-// round.
+// write records whose output the files will contain. The file has one line; text after this line is left from an
+// earlier round.
 func (s *Slot) write(n label) error {
 	if err := s.openLabel(); err != nil {
 		return err
@@ -222,7 +223,8 @@ func (s *Slot) openProgram(f *spare) (*os.File, error) {
 // isAsMade reports whether now describes a file as it was made, apart from its size and times. A file with a second
 // name is not as it was made: a program has kept the file.
 func isAsMade(made, now *unix.Stat_t) bool {
-	return now.Dev == made.Dev && now.Ino == made.Ino && now.Mode == made.Mode && now.Uid == made.Uid && now.Gid == made.Gid && now.Nlink == 1
+	return now.Dev == made.Dev && now.Ino == made.Ino && now.Mode == made.Mode && now.Uid == made.Uid &&
+		now.Gid == made.Gid && now.Nlink == 1
 }
 
 func mode(private bool) uint32 {
@@ -285,8 +287,9 @@ func (s *Slot) empty(i int) {
 	}
 }
 
-// closeEmpty opens a file that was emptied, and closes it. The file system ext4 writes a file to the disk when it is closed for the
-// first time after it was emptied (auto_da_alloc). Now there is nothing to write. Otherwise the next round would wait for the disk.
+// closeEmpty opens a file that was emptied, and closes it. The file system ext4 writes a file to the disk when it is
+// closed for the first time after it was emptied (auto_da_alloc). Now there is nothing to write. Otherwise the next
+// round would wait for the disk.
 func (s *Slot) closeEmpty(f *spare) {
 	fd, err := unix.Openat(s.at, f.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err == nil {
@@ -294,8 +297,8 @@ func (s *Slot) closeEmpty(f *spare) {
 	}
 }
 
-// keep moves the file for a stream to a directory, and returns it. The slot then has no file for the stream. If the name
-// is taken, the error is [os.ErrExist].
+// keep moves the file for a stream to a directory, and returns it. The slot then has no file for the stream. If the
+// name is taken, the error is [os.ErrExist].
 func (s *Slot) keep(i int, dir *os.File, name string) (*os.File, error) {
 	f := s.files[i]
 	kept, err := f.moveTo(s.at, dir, name)
@@ -306,8 +309,8 @@ func (s *Slot) keep(i int, dir *os.File, name string) (*os.File, error) {
 	return kept, err
 }
 
-// moveTo gives the file a name in another directory. It returns a copy if that is the only way: if a program has renamed
-// the file, or if the directory is on another file system.
+// moveTo gives the file a name in another directory. It returns a copy if that is the only way: if a program has
+// renamed the file, or if the directory is on another file system.
 func (f *spare) moveTo(from int, to *os.File, name string) (*os.File, error) {
 	var there unix.Stat_t
 	err := unix.Fstatat(from, f.name, &there, unix.AT_SYMLINK_NOFOLLOW)
@@ -329,7 +332,8 @@ func (f *spare) moveTo(from int, to *os.File, name string) (*os.File, error) {
 
 func (f *spare) copyTo(to *os.File, name string) (*os.File, error) {
 	path := filepath.Join(to.Name(), name)
-	fd, err := unix.Openat(int(to.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, uint32(f.info.Mode)&0o777)
+	fd, err := unix.Openat(int(to.Fd()), name, unix.O_RDWR|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		uint32(f.info.Mode)&0o777)
 	if err != nil {
 		return nil, &os.PathError{Op: "create", Path: path, Err: err}
 	}

@@ -69,7 +69,9 @@ type stream struct {
 	source source
 	size   int64 // the size at the last call of follow
 	shown  int64 // the offset up to which the text was shown or skipped
-	masked int64 // the length of the text up to there with secrets masked; -1 if it is unknown, because secrets may have been skipped
+	// the length of the text up to there with secrets masked; -1 if it is unknown, because secrets may have been
+	// skipped
+	masked int64
 }
 
 // follow adds the new text of the file to the tail, but at most the last tailBytes. It returns whether the file has

@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -111,17 +111,19 @@ func (r *ClaimRequest) check() error {
 
 // A Waiting has the functions with which the caller of [Claiming.Wait] bounds how calls wait.
 type Waiting struct {
-	Begin func() error                // called before a call waits, perhaps several times; an error ends the call
-	Still func(context.Context) error // called when a call has waited; an error means that the worker may get no tasks any more
+	Begin func() error // called before a call waits, perhaps several times; an error ends the call
+	// called when a call has waited; an error means that the worker may get no tasks any more
+	Still func(context.Context) error
 }
 
-// A Claiming is a call of a worker that asks for tasks. What it needs while it waits is here and not in local variables, because thousands of calls wait
-// at once: their stacks stay small.
+// A Claiming is a call of a worker that asks for tasks. What it needs while it waits is here and not in local
+// variables, because thousands of calls wait at once: their stacks stay small.
 type Claiming struct {
 	Claimed // the answer
 
-	// Undo releases the tasks, so that they need not wait for the end of the lease. It is nil if there are none. The caller must call it if the worker cannot
-	// get the answer. If the worker repeats the call in the same moment, and so gets the tasks that Undo releases, its next renewal says that they are lost.
+	// Undo releases the tasks, so that they need not wait for the end of the lease. It is nil if there are none. The
+	// caller must call it if the worker cannot get the answer. If the worker repeats the call in the same moment, and
+	// so gets the tasks that Undo releases, its next renewal says that they are lost.
 	Undo func()
 
 	// More means that Redis had no time to look at all due tasks.
@@ -139,7 +141,8 @@ type Claiming struct {
 	until   time.Time
 }
 
-// Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call counts as one, and ends before the lease does.
+// Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call
+// counts as one, and ends before the lease does.
 func (d *Desk) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest) (*Claiming, error) {
 	k := &Claiming{Claimed: Claimed{Tasks: []Task{}}, desk: d, token: t, session: id}
 	v, request, err := d.begin(ctx, t, id, &r)
@@ -199,7 +202,8 @@ func (k *Claiming) Wait(ctx context.Context, w Waiting) error {
 	return nil
 }
 
-// turn waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time is over.
+// turn waits until it makes sense to claim again, and reports whether it does. A drained worker waits until its time is
+// over.
 func (k *Claiming) turn(ctx context.Context, over <-chan time.Time) bool {
 	switch {
 	case k.More:
@@ -214,7 +218,8 @@ func (k *Claiming) turn(ctx context.Context, over <-chan time.Time) bool {
 	return false
 }
 
-// again claims for a worker whose turn it is, unless it may get no tasks any more. Then it is the turn of another worker.
+// again claims for a worker whose turn it is, unless it may get no tasks any more. Then it is the turn of another
+// worker.
 func (k *Claiming) again(ctx context.Context, w Waiting) error {
 	err := w.Still(ctx)
 	if err == nil {
@@ -239,7 +244,9 @@ func (k *Claiming) look(ctx context.Context) error {
 }
 
 // begin reads the worker, and makes the request to Redis.
-func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRequest) (v visit, request redisstate.ClaimRequest, err error) {
+func (d *Desk) begin(ctx context.Context, t *access.Token, id string, r *ClaimRequest) (v visit,
+	request redisstate.ClaimRequest, err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
 	defer cancel()
 	if v, err = d.visit(ctx, t, id); err == nil {
@@ -271,8 +278,8 @@ func gone(ctx context.Context) error {
 	return nil
 }
 
-// claim claims tasks, and returns those that can be run. It reports the others: they have failed. If the worker goes, claim waits a little for the answer,
-// since the tasks in an unread answer would be lost.
+// claim claims tasks, and returns those that can be run. It reports the others: they have failed. If the worker goes,
+// claim waits a little for the answer, since the tasks in an unread answer would be lost.
 func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (c redisstate.Claimed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
 	defer cancel()
@@ -283,16 +290,7 @@ func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (
 		return c, err
 	}
 	l.learn(&c)
-	var failed []tdf.Move
-	sound := c.Claims[:0:0]
-	for _, x := range c.Claims {
-		_, _, wrong := x.Task.Arguments()
-		if wrong = cmp.Or(x.Invalid, wrong); wrong == nil {
-			sound = append(sound, x)
-		} else if m, err := x.Task.Execute(x.ID, tdf.Result{Refused: true, Reason: wrong.Error(), InProcess: true}); err == nil {
-			failed = append(failed, m)
-		}
-	}
+	sound, failed := broker.Sound(c.Claims)
 	if len(failed) > 0 {
 		_, err = d.store.Execute(ctx, r.Worker, failed...)
 		c.More = c.More || len(sound) == 0
@@ -307,7 +305,8 @@ func (d *Desk) claim(ctx context.Context, l *lobby, r redisstate.ClaimRequest) (
 	return c, err
 }
 
-// renewAgain renews the claims that a repeated call has got, because their leases have begun with the first call. It drops those that are lost.
+// renewAgain renews the claims that a repeated call has got, because their leases have begun with the first call. It
+// drops those that are lost.
 func (d *Desk) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.Claimed) error {
 	renewals := make([]redisstate.Renewal, len(c.Claims))
 	for i, x := range c.Claims {
@@ -328,19 +327,14 @@ func (d *Desk) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.
 func (d *Desk) undo(ctx context.Context, worker string, claims []redisstate.Claim, why string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), d.o.Answer)
 	defer cancel()
-	var units []redisstate.Unit
-	for _, x := range claims {
-		if m, err := x.Task.Release(why); err == nil { // a task in its last round is lost when the lease ends
-			m.Claim = x.ID
-			units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
-		}
-	}
-	if _, err := d.store.Apply(ctx, worker, units...); err != nil {
-		d.o.Log.Warn("tasks that no worker has got could not be released; they are lost when their leases end", "worker", worker, "tasks", len(units), "error", err)
+	if err := broker.Undo(ctx, d.store, worker, why, claims...); err != nil {
+		d.o.Log.Warn("tasks that no worker has got could not be released; they are lost when their leases end",
+			"worker", worker, "tasks", len(claims), "error", err)
 	}
 }
 
-// tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit into one answer.
+// tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit
+// into one answer.
 func (d *Desk) tasks(ctx context.Context, worker string, c *redisstate.Claimed, base64 bool) ([]Task, error) {
 	earlier, err := d.earlier(ctx, c.Claims)
 	if err != nil {
@@ -380,9 +374,15 @@ func (d *Desk) earlier(ctx context.Context, claims []redisstate.Claim) (map[int6
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.o.Answer)
 	defer cancel()
-	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Head, MaxBytes: mostTexts, Texts: func(t *tdf.Task) []redisstate.TextsOf {
-		return []redisstate.TextsOf{{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, {Round: max(t.Round-1, 0), Texts: tdf.TextError}}
-	}})
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{
+		Fields: redisstate.Head, MaxBytes: mostTexts,
+		Texts: func(t *tdf.Task) []redisstate.TextsOf {
+			return []redisstate.TextsOf{
+				{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint},
+				{Round: max(t.Round-1, 0), Texts: tdf.TextError},
+			}
+		},
+	})
 	found := map[int64]*tdf.Task{}
 	for _, x := range stored {
 		found[x.ID] = x.Task
@@ -392,7 +392,10 @@ func (d *Desk) earlier(ctx context.Context, claims []redisstate.Claim) (map[int6
 
 func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) Task {
 	t := x.Task
-	out := Task{ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group, After: t.Links > 0, Args: []string{}}
+	out := Task{
+		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
+		After: t.Links > 0, Args: []string{},
+	}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)
 	switch args, data, err := t.Arguments(); {

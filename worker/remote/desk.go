@@ -53,5 +53,8 @@ type Desk struct {
 
 // New returns a Desk.
 func New(s *redisstate.Store, o Options) *Desk {
-	return &Desk{store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{}, wakers: pool.New(mostWakers), pollers: pollers{of: map[string]int{}}}
+	return &Desk{
+		store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{},
+		wakers: pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
+	}
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A lobby is where the calls of all workers with one offer and one token wait for tasks. It takes wake tokens for them, so that many idle workers
-// cost Redis as much as one. For each wake token it wakes the call that has waited for the longest time.
+// A lobby is where the calls of all workers with one offer and one token wait for tasks. It takes wake tokens for them,
+// so that many idle workers cost Redis as much as one. For each wake token it wakes the call that has waited for the
+// longest time.
 type lobby struct {
 	desk  *Desk
 	token string // its name
@@ -32,18 +33,20 @@ type lobby struct {
 }
 
 const (
-	// longestIdle is the longest time after which a call is woken without a token, because a token may be lost, or a queue may be new.
+	// longestIdle is the longest time after which a call is woken without a token, because a token may be lost, or a
+	// queue may be new.
 	longestIdle = 2 * time.Second
 
-	// linger is how long a lobby without calls still takes tokens, because the next call often comes soon. It gives the tokens back.
+	// linger is how long a lobby without calls still takes tokens, because the next call often comes soon. It gives the
+	// tokens back.
 	linger = time.Second
 
 	dueSlack      = 2 * time.Millisecond
 	unwantedPause = 10 * time.Millisecond // more for each further refusal
 	mostUnwanted  = 25                    // refusals that make the pause longer
 
-	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in lobbies that get none look for tasks from time
-	// to time.
+	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in lobbies that get none
+	// look for tasks from time to time.
 	mostWakers  = 128
 	mostLobbies = 1000 // without a call; the others are forgotten, with the turns of their queues
 )
@@ -79,8 +82,8 @@ func (l *lobby) inTurn() *tdf.Offer {
 	return &o
 }
 
-// wait waits until it is this call's turn to claim, and reports whether it is. The caller must then claim, and call learn or wakeNext. It is false when
-// ctx ends, or the time is over.
+// wait waits until it is this call's turn to claim, and reports whether it is. The caller must then claim, and call
+// learn or wakeNext. It is false when ctx ends, or the time is over.
 func (l *lobby) wait(ctx context.Context, over <-chan time.Time) bool {
 	turn := make(chan struct{}, 1)
 	l.mu.Lock()
@@ -128,7 +131,8 @@ func (l *lobby) tell() {
 	}
 }
 
-// learn remembers what a claim has said about the tasks that are left, and wakes another call if there may be tasks for it.
+// learn remembers what a claim has said about the tasks that are left, and wakes another call if there may be tasks for
+// it.
 func (l *lobby) learn(c *redisstate.Claimed) {
 	l.mu.Lock()
 	l.turns.Record(l.offer.Queues, c.Queues, c.Taken)
@@ -188,7 +192,8 @@ func (l *lobby) serve() {
 	}
 }
 
-// await waits for a token, at most for a time. It reports whether a call must be woken, and not only the plan has changed.
+// await waits for a token, at most for a time. It reports whether a call must be woken, and not only the plan has
+// changed.
 func (l *lobby) await(waker *conn.Waker, d time.Duration) bool {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
@@ -238,7 +243,8 @@ func (l *lobby) stop() bool {
 	return !l.serving
 }
 
-// takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The function gives it back.
+// takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The
+// function gives it back.
 func (d *Desk) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack func()) {
 	leave, err := d.wakers.Enter(token)
 	if err != nil {
@@ -251,7 +257,8 @@ func (d *Desk) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack fu
 	}
 }
 
-// pollers counts the lobbies without a waker, by token. Together they look for tasks at most 50 times a second, and each token as often as the others.
+// pollers counts the lobbies without a waker, by token. Together they look for tasks at most 50 times a second, and
+// each token as often as the others.
 type pollers struct {
 	mu sync.Mutex
 	of map[string]int

@@ -3,7 +3,6 @@ package remote
 import (
 	"strconv"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -28,6 +27,6 @@ func TestShareOfWakers(t *testing.T) {
 	expect.Equal(t, take("greedy", 400), mostWakers/2)
 	expect.Equal(t, take("other", 33), mostWakers/4)
 	expect.Equal(t, d.pollers.pause("other"), longestIdle)
-	expect.Equal(t, d.pollers.pause("greedy"), (400-mostWakers/2)*2*20*time.Millisecond)
+	expect.Compare(t, d.pollers.pause("greedy"), ">", 5*longestIdle)
 	expect.True(t, d.lobby("greedy", tdf.Offer{}) != d.lobby("other", tdf.Offer{}), "two tokens share a lobby")
 }

@@ -31,7 +31,8 @@ func (d *Desk) forOpening(ctx context.Context, reports []Report) (of map[int64]c
 			}
 		}
 		if len(of) > tdf.MaxDependencies {
-			return nil, nil, invalid("open: the new tasks of all reports wait for more than %d tasks", tdf.MaxDependencies)
+			return nil, nil, invalid("open: the new tasks of all reports wait for more than %d tasks",
+				tdf.MaxDependencies)
 		}
 	}
 	if !opens {

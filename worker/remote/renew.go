@@ -10,8 +10,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -135,7 +135,8 @@ func (r *Renewal) renewal() (redisstate.Renewal, error) {
 		return out, nil
 	}
 	if r.UpdatesFrom < 1 || r.UpdatesFrom > mostUpdates || r.UpdatesFrom+len(r.Updates)-1 > mostUpdates {
-		return out, invalid("updates_from: want the number of the first update in the round, from 1; a round has at most %d updates", mostUpdates)
+		return out, invalid("updates_from: want the number of the first update in the round, from 1; a round has at "+
+			"most %d updates", mostUpdates)
 	}
 	for _, line := range r.Updates {
 		if len(line) > longestUpdate || !utf8.ValidString(line) || strings.ContainsAny(line, "\n\r") {
@@ -146,8 +147,8 @@ func (r *Renewal) renewal() (redisstate.Renewal, error) {
 	return out, nil
 }
 
-// WriteDependencies writes what the task of a run has waited for, as the file `after` of a round's directory (docs/programs.md). The run must be one of the
-// worker's own.
+// WriteDependencies writes what the task of a run has waited for, as the file `after` of a round's directory
+// (docs/programs.md). The run must be one of the worker's own.
 func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string, r Run, to io.Writer) error {
 	s, err := parseSession(t, id)
 	if err == nil {
@@ -156,13 +157,20 @@ func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string
 	if err != nil {
 		return err
 	}
-	stored, err := d.store.ReadOne(ctx, r.ID, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	stored, err := d.store.ReadOne(ctx, r.ID, redisstate.Want{
+		Fields: redisstate.Facts,
+		Rounds: redisstate.LastRounds(1),
+	})
 	if err != nil {
 		return err
 	}
-	if c := stored.Task.Current(); stored.Task.State != tdf.Running || stored.Task.Round != r.Round || c.Claim != r.Claim {
-		return &tdf.StateError{ID: r.ID, Verb: "read the dependencies of", State: stored.Task.State, Round: stored.Task.Round}
+	if c := stored.Task.Current(); stored.Task.State != tdf.Running || stored.Task.Round != r.Round ||
+		c.Claim != r.Claim {
+		return &tdf.StateError{
+			ID: r.ID, Verb: "read the dependencies of", State: stored.Task.State,
+			Round: stored.Task.Round,
+		}
 	}
-	unread, err := outcome.WriteDependencies(ctx, d.store, r.ID, to)
+	unread, err := broker.WriteDependencies(ctx, d.store, r.ID, to)
 	return cmp.Or(unread, err)
 }

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/outcome"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
@@ -54,7 +54,7 @@ type Report struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
 
-	Settles bool `json:"-"` // the caller settles the round itself, with [outcome.Settle]
+	Settles bool `json:"-"` // the caller settles the round itself, with [broker.Settle]
 
 	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
@@ -100,7 +100,8 @@ func (r *Report) check() error {
 	return nil
 }
 
-// checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the session.
+// checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the
+// session.
 func (s session) checkRuns(most int, runs []Run) error {
 	if len(runs) == 0 || len(runs) > most {
 		return invalid("want 1 to %d elements", most)
@@ -128,12 +129,13 @@ type delivery struct {
 	closed    error              // why rounds may open no tasks, or nil
 	answer    *Reported
 	task      *tdf.Task
-	result    tdf.Result
+	end       broker.Ending
 	move      tdf.Move
 	open      []tdf.Properties
 }
 
-// Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while the first one is on its way.
+// Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while
+// the first one is on its way.
 func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports []Report) ([]Reported, error) {
 	s, err := parseSession(t, id)
 	if err != nil {
@@ -212,37 +214,23 @@ func (x *delivery) holds() bool {
 
 // decide makes the move of a report. If the claim does not hold, there is none.
 func (x *delivery) decide(now tdf.Time) {
-	var err error
+	if !x.holds() {
+		return
+	}
+	x.end = broker.Ending{Claim: x.Claim, Result: x.resultAt(now), Reason: x.reason()}
 	switch {
-	case !x.holds():
-		return
-	case x.Action == "complete" || x.Action == "fail" && x.Later == nil && !x.Unfit:
-		x.result = x.resultAt(now)
-		x.execute()
-		return
 	case x.Unfit:
-		var ok bool
-		if x.move, ok = x.task.ReleaseUnfit(outcome.Short(x.reason())); !ok {
-			x.result = x.resultAt(now)
-			x.result.Refused, x.result.Reason = true, x.reason()
-			x.execute()
-			return
-		}
+		x.end.Way = broker.Unfit
 	case x.Later != nil:
-		x.move, err = x.task.ReleaseLater(tdf.Seconds(*x.Later), outcome.Short(x.reason()))
-	default:
-		x.move, err = x.task.Release(outcome.Short(x.reason()))
+		x.end.Way, x.end.Delay = broker.Later, tdf.Seconds(*x.Later)
+	case x.Action == "release":
+		x.end.Way = broker.Released
 	}
-	if errors.Is(err, tdf.ErrLastRound) {
-		x.result = outcome.NotReleased(x.resultAt(now), x.reason(), err)
-		x.execute()
-		return
-	}
-	x.move.Claim = x.Claim
+	x.makeMove()
 }
 
 func (x *delivery) reason() string {
-	_, text := outcome.Failure("", x.Error, "the worker gave no reason")
+	_, text := broker.Failure("", x.Error, "the worker gave no reason")
 	return text
 }
 
@@ -250,13 +238,14 @@ func (x *delivery) reason() string {
 func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	r := tdf.Result{
 		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr, Exit: "0",
-		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS, JSON: string(x.Result),
+		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
+		JSON: string(x.Result),
 	}
 	if x.Exit != nil {
 		r.Exit = strconv.Itoa(*x.Exit)
 	}
 	if x.Action != "complete" {
-		r.Exit, r.Reason = outcome.Failure(r.Exit, x.Error, "the worker gave no reason")
+		r.Exit, r.Reason = broker.Failure(r.Exit, x.Error, "the worker gave no reason")
 	}
 	if n := len(r.Output); n > maxOutput {
 		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)
@@ -285,29 +274,31 @@ func (x *delivery) checkResult() error {
 	return rounddir.CheckJSON(x.Result)
 }
 
-// execute makes the move that stores the result, with the tasks that the round opens.
-func (x *delivery) execute() {
-	if len(x.Open) > 0 && outcome.Opens(x.task, &x.result) {
+// makeMove makes the move, with the tasks that the round opens.
+func (x *delivery) makeMove() {
+	if len(x.Open) > 0 && x.end.Opens(x.task) {
 		err := x.closed
 		if err == nil && len(x.Open) > tdf.MaxFollowing {
-			err = outcome.ErrTooMany
+			err = broker.ErrTooMany
 		}
 		if err == nil {
-			x.open, err = outcome.Properties(x.task, outcome.Numbered("open, task %d", x.Open))
+			x.open, err = broker.Properties(x.task, broker.Numbered("open, task %d", x.Open))
 		}
 		if err == nil {
 			err = x.checkOpen()
 		}
 		if err != nil {
-			x.open, x.result = nil, outcome.NotOpened(x.result, err)
+			x.open = nil
+			x.end.NotOpened(err)
 		}
 	}
-	if x.move, _ = x.task.Execute(x.Claim, x.result); x.Settles {
-		outcome.Reserve(&x.move)
+	if x.move = x.end.Move(x.task); x.Settles {
+		broker.Reserve(&x.move)
 	}
 }
 
-// answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was accepted.
+// answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was
+// accepted.
 func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
 	byRound := map[int][]*delivery{}
 	for _, x := range over {
@@ -353,8 +344,8 @@ func (x *delivery) refuse(err error) {
 
 func (x *delivery) accept() {
 	x.answer.Accepted = true
-	if x.move.Verb == tdf.VerbExecute && x.result.Refused {
-		x.answer.Detail = outcome.Short(x.result.Reason)
+	if x.move.Verb == tdf.VerbExecute && x.end.Result.Refused {
+		x.answer.Detail = broker.Short(x.end.Result.Reason)
 	}
 }
 
@@ -388,8 +379,9 @@ func (d *Desk) deliver(ctx context.Context, s session, results, others []*delive
 		case errors.As(o.Err, new(*tdf.StateError)): // perhaps another copy of the report was faster
 			over = append(over, x)
 		case len(x.open) > 0:
-			x.result, x.open, x.Open = outcome.NotOpened(x.result, o.Err), nil, nil
-			x.execute()
+			x.end.NotOpened(o.Err)
+			x.open, x.Open = nil, nil
+			x.makeMove()
 			again = append(again, x)
 		default:
 			x.refuse(o.Err)

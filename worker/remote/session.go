@@ -18,7 +18,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Bounds of what a worker may say about itself. A grace period of the namespace is at least as long as the longest lease, so a lease is short.
+// Bounds of what a worker may say about itself. A grace period of the namespace is at least as long as the longest
+// lease, so a lease is short.
 const (
 	leastLease, usualLease, longestLease = tdf.Seconds(1), tdf.Seconds(60), tdf.Seconds(300)
 
@@ -37,8 +38,9 @@ const (
 var (
 	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
 	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
-	errManyNames = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the token has registered too many names of workers within a week: "+
-		"at most %d, and fewer if a registration is large; use names again", mostNames))
+	errManyNames = tdf.NewError(tdf.CodeFull,
+		fmt.Sprintf("the token has registered too many names of workers within a week: "+
+			"at most %d, and fewer if a registration is large; use names again", mostNames))
 	errNotOwn = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
 )
 
@@ -79,15 +81,20 @@ var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
-		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working", Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
-		Offer: tdf.Offer{Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources, Group: r.Campaign},
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working",
+		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
+		Offer: tdf.Offer{
+			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
+			Group: r.Campaign,
+		},
 	}
 	if r.Lease == 0 {
 		w.Lease = usualLease
 	}
 	switch {
 	case !validName().MatchString(r.Name):
-		return w, invalid("name %.100q: want 1 to 100 letters, digits, dots, hyphens and underscores, with a letter or a digit first", r.Name)
+		return w, invalid("name %.100q: want 1 to 100 letters, digits, dots, hyphens and underscores, with a letter "+
+			"or a digit first", r.Name)
 	case len(r.Host) > longestHost || !isLine(r.Host):
 		return w, invalid("host: want one line of at most %d bytes", longestHost)
 	case r.PID < 0 || r.Slots < 0 || r.Slots > mostSlots:
@@ -97,7 +104,8 @@ func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error
 	case len(r.Queues) > mostQueues || len(r.Tags) > mostTags || len(r.Programs) > mostPrograms:
 		return w, invalid("want at most %d queues, %d tags and %d programs", mostQueues, mostTags, mostPrograms)
 	case r.Sources && len(r.Programs) > 0:
-		return w, invalid("want either programs or sources, because a worker with sources claims the tasks of every program")
+		return w, invalid("want either programs or sources, because a worker with sources claims the tasks of every " +
+			"program")
 	}
 	if len(r.Campaign) > tdf.MaxName || !isLine(r.Campaign) {
 		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, tdf.MaxName)
@@ -154,7 +162,8 @@ type session struct {
 	boot   string // tells its starts apart
 }
 
-// sessionOf returns a new session. If key is not "", the session is the same for each call with this key, so that a registration can be repeated.
+// sessionOf returns a new session. If key is not "", the session is the same for each call with this key, so that a
+// registration can be repeated.
 func sessionOf(worker, key string) session {
 	if key == "" {
 		return session{worker, rand.Text()}
@@ -165,13 +174,14 @@ func sessionOf(worker, key string) session {
 // ValidName reports whether a worker may have a name.
 func ValidName(name string) bool { return validName().MatchString(name) }
 
-// SessionFor returns the session that a registration of a token's worker with this key has. So an interface whose workers know no sessions needs to remember
-// none.
+// SessionFor returns the session that a registration of a token's worker with this key has. So an interface whose
+// workers know no sessions needs to remember none.
 func SessionFor(t *access.Token, name, key string) string {
 	return sessionOf(t.Name+"/"+name, key).id()
 }
 
-// parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no token can name the worker of another.
+// parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no
+// token can name the worker of another.
 func parseSession(t *access.Token, id string) (session, error) {
 	i := strings.LastIndexByte(id, '.')
 	if i < 0 || !validName().MatchString(id[:i]) || len(id)-i-1 != bootLength {
@@ -206,8 +216,9 @@ func (s session) owns(claim string) bool {
 	return err == nil && claim == fmt.Sprintf("%s.%d", s.claimIDs(request), n)
 }
 
-// Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is not "", repeats the registration. If
-// another start with the name is alive, the error is a *[redisstate.NameTakenError].
+// Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is
+// not "", repeats the registration. If another start with the name is alive, the error is a
+// *[redisstate.NameTakenError].
 func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Registration) (Registered, error) {
 	w, err := r.info(t)
 	if err != nil {
@@ -248,7 +259,8 @@ func (r *Registration) size() int {
 	return n
 }
 
-// checkNames returns an error if a token has registered too many names for registrations of this size, because Redis keeps each of them for a week.
+// checkNames returns an error if a token has registered too many names for registrations of this size, because Redis
+// keeps each of them for a week.
 func (d *Desk) checkNames(ctx context.Context, t *access.Token, size int, known bool) error {
 	most := min(mostNames, maxNames/size)
 	if known && most == mostNames {
@@ -264,7 +276,8 @@ func (d *Desk) checkNames(ctx context.Context, t *access.Token, size int, known 
 	return err
 }
 
-// giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Desk does it for one worker at a time.
+// giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Desk does it for one worker at a
+// time.
 func (d *Desk) giveUp(ctx context.Context, worker string, since tdf.Time) (int, error) {
 	select {
 	case d.givingUp <- struct{}{}:
@@ -343,7 +356,8 @@ func (d *Desk) beatIfDue(ctx context.Context, v *visit) error {
 	return d.beat(ctx, v, redisstate.Beat{})
 }
 
-// SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their leases now.
+// SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their
+// leases now.
 func (d *Desk) SignOff(ctx context.Context, t *access.Token, id string) error {
 	v, err := d.visit(ctx, t, id)
 	if err == nil {

@@ -67,8 +67,8 @@ func (r *run) find(ctx context.Context) {
 
 var errChanged = errors.New("the file is not as a worker wrote it, so the files that it names are not removed")
 
-// openSegment opens a file of a journal. It returns nil if the file belongs to another user, and an error if another user
-// may have written to it: the removals have the rights of this user.
+// openSegment opens a file of a journal. It returns nil if the file belongs to another user, and an error if another
+// user may have written to it: the removals have the rights of this user.
 func openSegment(dir *os.Root, name string) (*os.File, error) {
 	f, err := dir.OpenFile(name, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -94,11 +94,12 @@ func openSegment(dir *os.Root, name string) (*os.File, error) {
 	return f, nil
 }
 
-// maxLine bounds the length of a line in a journal. A path has at most 4096 bytes, and JSON may write six bytes for each.
+// maxLine bounds the length of a line in a journal. A path has at most 4096 bytes, and JSON may write six bytes for
+// each.
 const maxLine = 64 << 10
 
-// readSegment takes the files that a file of a journal names. any says that some of them still exist. whole says that the
-// call has seen the whole file. Lines that are incomplete, or that a program has changed, are skipped.
+// readSegment takes the files that a file of a journal names. any says that some of them still exist. whole says that
+// the call has seen the whole file. Lines that are incomplete, or that a program has changed, are skipped.
 func (r *run) readSegment(ctx context.Context, f io.Reader) (any, whole bool) {
 	lines := bufio.NewReaderSize(io.LimitReader(f, segmentBytes+maxLine), maxLine)
 	for ctx.Err() == nil {
@@ -118,7 +119,8 @@ func (r *run) readSegment(ctx context.Context, f io.Reader) (any, whole bool) {
 }
 
 func (e entry) isValid() bool {
-	return filepath.IsLocal(e.Path) && filepath.Clean(e.Path) == e.Path && e.Path != "." && (e.Base == "" || filepath.IsAbs(e.Base))
+	return filepath.IsLocal(e.Path) && filepath.Clean(e.Path) == e.Path && e.Path != "." &&
+		(e.Base == "" || filepath.IsAbs(e.Base))
 }
 
 // take adds a file to its round. It returns false if nothing is left of the file.
@@ -172,8 +174,8 @@ func (r *run) add(of string, f file, bytes int64) {
 	}
 }
 
-// removeDirs removes empty directories that were made for the task of a file that is gone. It returns false if one of them
-// is new: a round may be about to use it.
+// removeDirs removes empty directories that were made for the task of a file that is gone. It returns false if one of
+// them is new: a round may be about to use it.
 func (r *run) removeDirs(f file) (done bool) {
 	below := f.dir.below
 	for range min(f.own, strings.Count(below, "/")+1) {

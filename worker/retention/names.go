@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// IsShared reports whether rounds share the file of a configured name. They share it if the name has no $taskId. A shared
-// file never counts as old, and is never removed.
+// IsShared reports whether rounds share the file of a configured name. They share it if the name has no $taskId. A
+// shared file never counts as old, and is never removed.
 func IsShared(text string) bool { return !strings.Contains(filepath.Clean(text), "$taskId") }
 
 // Execution returns the configured name for the n-th execution of a round, counted from 1. For example, the second
@@ -51,8 +51,8 @@ func Split(dir, text string) (base, below string) {
 	return base, strings.Join(texts, "/")
 }
 
-// ownDirs returns how many directories at the end of a configured path are named after a task or a round. The worker makes
-// these directories for its files.
+// ownDirs returns how many directories at the end of a configured path are named after a task or a round. The worker
+// makes these directories for its files.
 func ownDirs(dirs string) (n int) {
 	for ; strings.Contains(filepath.Base(dirs), "$taskId") || strings.Contains(filepath.Base(dirs), "$round"); n++ {
 		dirs = filepath.Dir(dirs)

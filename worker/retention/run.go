@@ -114,7 +114,8 @@ func (r *run) shrink(ctx context.Context) {
 		}
 	}
 	if total > r.MaxBytes {
-		r.Log.Info("recent files and files in use exceed max_files_bytes", "bytes", total, "max_files_bytes", r.MaxBytes)
+		r.Log.Info("recent files and files in use exceed max_files_bytes", "bytes", total, "max_files_bytes",
+			r.MaxBytes)
 	}
 }
 

@@ -96,7 +96,10 @@ type marks struct {
 const settled = 3 * time.Second
 
 func markOf(info *unix.Stat_t) mark {
-	return mark{uint64(info.Dev), uint64(info.Ino), uint32(info.Mode), unix.Timespec{Sec: info.Ctim.Sec, Nsec: info.Ctim.Nsec}}
+	return mark{uint64(info.Dev), uint64(info.Ino), uint32(info.Mode), unix.Timespec{
+		Sec:  info.Ctim.Sec,
+		Nsec: info.Ctim.Nsec,
+	}}
 }
 
 // marksNow returns the present marks.

@@ -30,7 +30,8 @@ const (
 	scratchDir     = "scratch"
 )
 
-// Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it waited for.
+// Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it
+// waited for.
 type Before struct {
 	Input      []byte // nil if the input is arguments
 	Checkpoint []byte // empty if there is no checkpoint
@@ -49,8 +50,8 @@ type Limits struct {
 	Updates    int64 // all updates of the round together
 }
 
-// A Dir is the directory of one round. Several goroutines may call its methods. A nil *Dir stands for a directory that the
-// round never asked for: it has no news, no result and no files.
+// A Dir is the directory of one round. Several goroutines may call its methods. A nil *Dir stands for a directory that
+// the round never asked for: it has no news, no result and no files.
 type Dir struct {
 	path    string
 	dir     *dir
@@ -88,7 +89,8 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 	}
 	d, err = d.Again(before, s)
 	if err == nil {
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".") // "." comes last: until then no other user can enter the directory
+		// "." comes last: until then no other user can enter the directory
+		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
 	}
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
@@ -99,8 +101,12 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // Again returns a Dir for another round that uses the same directory. The directory must be [Dir.Untouched]. The
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
-	again := &Dir{path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{}, marks: d.marks}
-	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 && before.LastError == "" && before.After == nil && before.Input == nil
+	again := &Dir{
+		path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{},
+		marks: d.marks,
+	}
+	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 &&
+		before.LastError == "" && before.After == nil && before.Input == nil
 	if err := again.fill(before); err != nil {
 		return again, err
 	}
@@ -128,7 +134,10 @@ func (d *Dir) make() (err error) {
 
 // fill writes the data from before the round into the directory.
 func (d *Dir) fill(before Before) error {
-	for name, data := range map[string][]byte{checkpointFile: before.Checkpoint, lastErrorFile: []byte(before.LastError)} {
+	for name, data := range map[string][]byte{
+		checkpointFile: before.Checkpoint,
+		lastErrorFile:  []byte(before.LastError),
+	} {
 		if len(data) == 0 {
 			continue
 		}
@@ -137,7 +146,8 @@ func (d *Dir) fill(before Before) error {
 		}
 	}
 	if before.Input != nil {
-		if err := d.writeFile(inputFile, func(w io.Writer) error { _, err := w.Write(before.Input); return err }); err != nil {
+		if err := d.writeFile(inputFile,
+			func(w io.Writer) error { _, err := w.Write(before.Input); return err }); err != nil {
 			return err
 		}
 	}
@@ -149,7 +159,8 @@ func (d *Dir) fill(before Before) error {
 
 // writeFile makes a file. It follows no link that a program made.
 func (d *Dir) writeFile(name string, content func(io.Writer) error) error {
-	fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o644)
+	fd, err := unix.Openat(d.dir.fd(), name, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC,
+		0o644)
 	if err != nil {
 		return &os.PathError{Op: "create", Path: d.in(name), Err: err}
 	}
@@ -182,8 +193,8 @@ func (d *Dir) Path() string { return d.path }
 // it once, after all other methods, when no process of the program runs any more.
 func (d *Dir) Remove() error { return d.RemoveUntil(never) }
 
-// RemoveUntil is Remove, but it calls the function enough for each entry, and stops with an error when enough returns true.
-// RemoveUntil and Remove may then be called again.
+// RemoveUntil is Remove, but it calls the function enough for each entry, and stops with an error when enough returns
+// true. RemoveUntil and Remove may then be called again.
 func (d *Dir) RemoveUntil(enough func() bool) error {
 	if d.moved == "" {
 		d.moved = d.movedTo()
@@ -204,8 +215,8 @@ func (d *Dir) RemoveUntil(enough func() bool) error {
 	return errors.Join(errs...)
 }
 
-// movedTo returns the path of the directory if a program has renamed it, but left it below the directory of all rounds. A
-// program that moved it to another place may want to keep it there.
+// movedTo returns the path of the directory if a program has renamed it, but left it below the directory of all rounds.
+// A program that moved it to another place may want to keep it there.
 func (d *Dir) movedTo() string {
 	info, err := d.dir.info()
 	if err != nil || inPlace(d.path, info) {

@@ -60,8 +60,8 @@ func (d *dir) makeUsable(name string) error {
 	return unix.Fchmodat(d.fd(), name, 0o700, 0)
 }
 
-// each calls the function do for each entry of the directory, until do returns false. If do removes entries, each may miss
-// other entries.
+// each calls the function do for each entry of the directory, until do returns false. If do removes entries, each may
+// miss other entries.
 func (d *dir) each(do func(name string) bool) error {
 	if _, err := d.Seek(0, 0); err != nil {
 		return err

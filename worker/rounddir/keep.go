@@ -73,7 +73,8 @@ func move(from *dir, name string, to *os.File, toName, what string) error {
 	}
 	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
 	if errors.Is(err, unix.EXDEV) {
-		return fmt.Errorf("cannot keep %s/: the target is on another file system than the round's directory: %w", what, err)
+		return fmt.Errorf("cannot keep %s/: the target is on another file system than the round's directory: %w", what,
+			err)
 	}
 	if err != nil {
 		return &fs.PathError{Op: "rename", Path: filepath.Join(to.Name(), toName), Err: err}

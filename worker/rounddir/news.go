@@ -119,7 +119,8 @@ func (d *Dir) readProgress(r *Report) {
 	}
 }
 
-// ParseProgress reads a line of the file progress. It returns the number, with up to six decimals, and the text without control characters.
+// ParseProgress reads a line of the file progress. It returns the number, with up to six decimals, and the text without
+// control characters.
 func ParseProgress(line string) (string, bool) {
 	number, text, _ := strings.Cut(strings.TrimSpace(strings.Map(blank, line)), " ")
 	fraction, err := strconv.ParseFloat(number, 64)

@@ -26,7 +26,8 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 	}
 	text = d.secrets.Mask(string(b))
 	if !json.Valid([]byte(text)) {
-		return "", false, errors.New("result.json: it contains the value of a secret outside of a string, where masking is impossible")
+		return "", false, errors.New(
+			"result.json: it contains the value of a secret outside of a string, where masking is impossible")
 	}
 	return text, true, nil
 }
@@ -46,8 +47,8 @@ func (d *Dir) readFile(name string, most int64, limit string) ([]byte, error) {
 	return bytes.TrimPrefix(b, []byte("\ufeff")), err // some editors and languages begin a text with a byte order mark
 }
 
-// Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text. An error
-// makes the round fail.
+// Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text.
+// An error makes the round fail.
 func (d *Dir) Opens(most int64) (string, error) {
 	if d == nil || d.topUnchanged() {
 		return "", nil

@@ -15,8 +15,9 @@ import (
 
 // Sealed is the result of Seal.
 type Sealed struct {
-	Path    string // the path of the sealed directory
-	LeftOut int    // number of entries left out: links that lead out of files/, and entries that are neither files nor directories
+	Path string // the path of the sealed directory
+	// number of entries left out: links that lead out of files/, and entries that are neither files nor directories
+	LeftOut int
 	Example string // the first entry left out, relative to files/
 }
 
@@ -50,7 +51,10 @@ func (d *Dir) Seal(ctx context.Context) (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	s := &seal{ctx: ctx, owner: d.owner.UID, device: d.dir.device, result: Sealed{Path: filepath.Join(closed.Name(), keptDir)}}
+	s := &seal{
+		ctx: ctx, owner: d.owner.UID, device: d.dir.device,
+		result: Sealed{Path: filepath.Join(closed.Name(), keptDir)},
+	}
 	d.sealed = closed
 	if err := s.take(closed); err != nil {
 		return Sealed{}, fmt.Errorf("files/%w", err)
@@ -175,7 +179,8 @@ func (s *seal) entry(from, to *dir, name, path string, depth int) (moved bool, e
 		if err := s.directory(from, name, to, name, path, depth+1); err != nil {
 			return false, err
 		}
-		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR) // fails if a program has added an entry since; the entry is left behind
+		// fails if a program has added an entry since; the entry is left behind
+		_ = unix.Unlinkat(from.fd(), name, unix.AT_REMOVEDIR)
 		return true, nil
 	}
 	if err := unix.Renameat(from.fd(), name, to.fd(), name); err != nil {

@@ -12,7 +12,8 @@ const (
 	updatesRead  = 256 << 10 // maximum number of bytes to read from the file
 	updatesLines = 1000      // maximum number of lines to report
 	updateBytes  = 4 << 10   // maximum number of bytes to report of each line
-	leastUpdate  = 64        // a line counts as at least this many bytes, because even a short line takes that much memory in Redis
+	// a line counts as at least this many bytes, because even a short line takes that much memory in Redis
+	leastUpdate = 64
 )
 
 // A position says how much of the file updates was reported.
@@ -25,7 +26,8 @@ type position struct {
 	closed bool  // the limit was reached
 }
 
-var errReplaced = errors.New("the file was emptied or replaced, and is read from its beginning; lines must be appended to it")
+var errReplaced = errors.New("the file was emptied or replaced, and is read from its beginning; lines must be " +
+	"appended to it")
 
 func (d *Dir) readUpdates(r *Report, final bool) {
 	p := &r.to.updates
@@ -100,7 +102,8 @@ func (d *Dir) closeUpdates(r *Report) {
 	p.closed = true
 	p.lines++
 	r.Updates = append(r.Updates, fmt.Sprintf("[updates end here: more than %d bytes (max_updates)]", d.limits.Updates))
-	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out", d.limits.Updates))
+	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out",
+		d.limits.Updates))
 }
 
 // update returns the text of a line with masked secrets. It masks a copy, because the caller still needs the bytes

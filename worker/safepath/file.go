@@ -75,7 +75,8 @@ func (w *walk) checkNames(f *os.File) error {
 		return &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
 	}
 	if info.Mode&unix.S_IFMT == unix.S_IFREG && info.Nlink > 1 && w.check() != nil {
-		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; replace it by a copy", f.Name(), info.Nlink)
+		return fmt.Errorf("%s: the file has %d names, and another user could have made one of them; replace it by a "+
+			"copy", f.Name(), info.Nlink)
 	}
 	return nil
 }

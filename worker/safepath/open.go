@@ -164,9 +164,11 @@ func controlled(path string, info *unix.Stat_t) error {
 	case !trusted(info.Uid):
 		return fmt.Errorf("%s belongs to user %d; want root or the worker's user (chown root %[1]s)", path, info.Uid)
 	case mode&0o002 != 0 && !sticky:
-		return fmt.Errorf("all users may write to %s; want a directory to which only root or the worker may write (chmod go-w %[1]s)", path)
+		return fmt.Errorf("all users may write to %s; want a directory to which only root or the worker may write "+
+			"(chmod go-w %[1]s)", path)
 	case mode&0o020 != 0 && !sticky && info.Gid != 0 && int(info.Gid) != os.Getegid():
-		return fmt.Errorf("group %d may write to %s; want a directory to which only root or the worker may write (chmod go-w %[2]s)", info.Gid, path)
+		return fmt.Errorf("group %d may write to %s; want a directory to which only root or the worker may write "+
+			"(chmod go-w %[2]s)", info.Gid, path)
 	}
 	return nil
 }

@@ -6,14 +6,15 @@ import (
 	"unicode/utf8"
 )
 
-// mostEscaped is the largest length of a text of which all escapes are found. The search takes a time that grows with the square of this
-// length if the text repeats itself, and so does the output of a program.
+// mostEscaped is the largest length of a text of which all escapes are found. The search takes a time that grows with
+// the square of this length if the text repeats itself, and so does the output of a program.
 const mostEscaped = 1024
 
 // escapeBytes is the largest length of the escape of one byte of a text.
 const escapeBytes = len(`\u0000`)
 
-// isEscaped reports whether a usual encoder of JSON writes the character as an escape: Go, Python, PHP, Java and .NET differ.
+// isEscaped reports whether a usual encoder of JSON writes the character as an escape: Go, Python, PHP, Java and .NET
+// differ.
 func isEscaped(r rune) bool {
 	switch r {
 	case '"', '\\', '/', '<', '>', '&', '\'', '=', '+', '`':
@@ -22,8 +23,8 @@ func isEscaped(r rune) bool {
 	return r < ' ' || r > '~'
 }
 
-// matchEscaped returns the length of the text at the beginning of b if each of its characters is there, as it is or as an escape of JSON.
-// It returns 0 if the text is not there, and more if b ends before this is known.
+// matchEscaped returns the length of the text at the beginning of b if each of its characters is there, as it is or as
+// an escape of JSON. It returns 0 if the text is not there, and more if b ends before this is known.
 func matchEscaped(b []byte, text string) (n int, more bool) {
 	for text != "" {
 		switch {
@@ -48,8 +49,8 @@ func matchEscaped(b []byte, text string) (n int, more bool) {
 
 var shortEscapes = map[byte]rune{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// unescape returns the character of the escape at the beginning of b, and the length of the escape. The length is 0 if there is none. It
-// returns more if b ends before this is known.
+// unescape returns the character of the escape at the beginning of b, and the length of the escape. The length is 0 if
+// there is none. It returns more if b ends before this is known.
 func unescape(b []byte) (r rune, size int, more bool) {
 	if len(b) < 2 {
 		return 0, 0, true

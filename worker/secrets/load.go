@@ -52,7 +52,8 @@ func Private(f *os.File) error {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s: it is not a regular file", f.Name())
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s: its mode is %04o, so users other than its owner can use it (chmod 600 %[1]s)", f.Name(), info.Mode().Perm())
+		return fmt.Errorf("%s: its mode is %04o, so users other than its owner can use it (chmod 600 %[1]s)", f.Name(),
+			info.Mode().Perm())
 	}
 	return nil
 }

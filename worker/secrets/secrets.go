@@ -18,8 +18,9 @@ const mask = "***"
 // Secrets are variables whose values must not be shown. Nil Secrets are valid and empty. Several goroutines may call
 // the methods.
 type Secrets struct {
-	env     []string
-	first   [256]bool // first[c] says whether a hidden text, or an escape of its first character, begins with the byte c
+	env []string
+	// first[c] says whether a hidden text, or an escape of its first character, begins with the byte c
+	first   [256]bool
 	hidden  map[[Shortest]byte][]string
 	escaped []string // those hidden texts that usual encoders of JSON write with escapes
 	longest int
@@ -39,7 +40,8 @@ func newSecrets(env []string) *Secrets {
 	return s
 }
 
-// forms returns the texts that hide a value. If a value has several lines, as a key has, each line is a text of its own.
+// forms returns the texts that hide a value. If a value has several lines, as a key has, each line is a text of its
+// own.
 func forms(value string) []string {
 	lines := strings.NewReplacer(`\r`, "\n", `\n`, "\n", "\r", "\n").Replace(value)
 	return append([]string{value, inJSON(value)}, strings.Split(lines, "\n")...)

@@ -41,8 +41,9 @@ type Task struct {
 // A Result says how a round of a handler ended.
 type Result struct {
 	Output string // the text that the handler wrote to Stdout
-	Error  string // the text that the handler wrote to Stderr, and then its error or panic; a worker stores it as $round:error
-	Exit   string // "0", "1" after an error, "2" after a panic; "" if the round has no exit status
+	// the text that the handler wrote to Stderr, and then its error or panic; a worker stores it as $round:error
+	Error string
+	Exit  string // "0", "1" after an error, "2" after a panic; "" if the round has no exit status
 
 	// Err is nil if the round succeeded. Otherwise it is the handler's error, or the cause of the context's end if the
 	// context had ended. After a panic, the text of Err is the panic's message and the stack. If the handler returned
@@ -52,7 +53,8 @@ type Result struct {
 	Permanent bool          // the task fails for good
 	Later     time.Duration // the delay of [worker.Later]; 0 if the handler did not use it
 	TimedOut  bool          // the round was ended by Task.Timeout
-	Released  bool          // the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
+	// the task is released: because of [worker.Later] or [worker.Unfit], or because the context ended
+	Released bool
 
 	Opened []tdf.Definition // the tasks of Round.Open; a worker opens them only if the round succeeds
 
@@ -80,7 +82,10 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	}
 	defer os.RemoveAll(temporary)
 	before := rounddir.Before{Checkpoint: t.Checkpoint, LastError: t.LastError}
-	dir, err := rounddir.Create(filepath.Join(temporary, "round"), before, nil, rounddir.Limits{Checkpoint: maxBytes, Result: maxBytes, Updates: maxBytes}, nil)
+	dir, err := rounddir.Create(filepath.Join(temporary, "round"), before, nil, rounddir.Limits{
+		Checkpoint: maxBytes,
+		Result:     maxBytes, Updates: maxBytes,
+	}, nil)
 	if err != nil {
 		panic(fmt.Errorf("workertest: make the round's directory: %w", err))
 	}
@@ -95,7 +100,10 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 		defer time.AfterFunc(t.Timeout, func() { end(errTimedOut) }).Stop()
 	}
 	ended, err := run(ctx, h, r, dir.Path())
-	result := Result{Opened: r.Opened(), Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit, Permanent: ended.Permanent}
+	result := Result{
+		Opened: r.Opened(), Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit,
+		Permanent: ended.Permanent,
+	}
 	collects := result.setErr(ctx, ended, err)
 	result.readNews(dir)
 	if collects {
@@ -113,8 +121,10 @@ var errTimedOut = errors.New("the task's timeout is over")
 func (t Task) round() *worker.Round {
 	args, _ := tdf.SplitInput(t.Input) // a manager opens no task whose input cannot be split
 	return &worker.Round{
-		ID: cmp.Or(t.ID, 1), Number: t.Round, Program: t.Program, Input: t.Input, Args: args, Group: t.Group, Meta: t.Meta,
-		Worker: "workertest", Slot: 1, Checkpoint: t.Checkpoint, LastError: t.LastError, Log: slog.New(slog.DiscardHandler),
+		ID: cmp.Or(t.ID, 1), Number: t.Round, Program: t.Program, Input: t.Input, Args: args, Group: t.Group,
+		Meta:   t.Meta,
+		Worker: "workertest", Slot: 1, Checkpoint: t.Checkpoint, LastError: t.LastError,
+		Log: slog.New(slog.DiscardHandler),
 	}
 }
 
@@ -185,6 +195,7 @@ func (result *Result) readJSON(dir *rounddir.Dir) {
 func (result *Result) applyFailOn(rule tdf.FailOn) {
 	round := tdf.Round{Exit: result.Exit, HasError: result.Error != ""}
 	if result.Err == nil && round.HasFailed(rule) {
-		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule, result.Error)
+		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule,
+			result.Error)
 	}
 }

@@ -43,7 +43,8 @@ func (b Bar) Line() string {
 	for i, p := range b.Parts {
 		figures[i], conditions[i] = p.figure(), p.condition()
 	}
-	return fmt.Sprintf("bar %s %s want %s: %s", b.Name, strings.Join(figures, ", "), strings.Join(conditions, " and "), b.Verdict())
+	return fmt.Sprintf("bar %s %s want %s: %s", b.Name, strings.Join(figures, ", "), strings.Join(conditions, " and "),
+		b.Verdict())
 }
 
 // Verdict returns whether the bar is met.
@@ -86,7 +87,8 @@ func (p Part) figure() string {
 	if len(p.Samples) == 0 {
 		return "- " + p.Unit
 	}
-	return fmt.Sprintf("%s (%s-%s) %s", Format(Median(p.Samples)), Format(slices.Min(p.Samples)), Format(slices.Max(p.Samples)), p.Unit)
+	return fmt.Sprintf("%s (%s-%s) %s", Format(Median(p.Samples)), Format(slices.Min(p.Samples)),
+		Format(slices.Max(p.Samples)), p.Unit)
 }
 
 func (p Part) condition() string {

@@ -37,7 +37,8 @@ func (d *drawing) line() error {
 		}
 	}
 	slices.SortStableFunc(d.shapes, func(a, b shape) int { return above(a) - above(b) })
-	d.describe("Median of "+d.y.name+" over "+d.x.name, "Lines of medians, with bands from the 10 % to the 90 % quantile")
+	d.describe("Median of "+d.y.name+" over "+d.x.name,
+		"Lines of medians, with bands from the 10 % to the 90 % quantile")
 	d.table(all, []string{d.x.name}, true, d.y.name, func(at place) []string { return []string{of.labels[at.x]} })
 	return nil
 }
@@ -71,7 +72,8 @@ func (d *drawing) series(all map[place]*bin, panel, colour int, middles []float6
 	for _, x := range order {
 		if b := all[place{panel, colour, x, 0}]; b != nil && (!d.y.log || b.low > 0) {
 			medians = append(medians, p.at(middles[x], d.y.place(b.mid)))
-			low, high = append(low, p.at(middles[x], d.y.place(b.low))), append(high, p.at(middles[x], d.y.place(b.top)))
+			low, high = append(low, p.at(middles[x], d.y.place(b.low))),
+				append(high, p.at(middles[x], d.y.place(b.top)))
 		}
 	}
 	slices.Reverse(low)
@@ -119,17 +121,22 @@ func (d *drawing) heat() error {
 		p := d.panels[at.panel]
 		halfX, halfY := 0.5/float64(len(x.middles)), 0.5/float64(len(y.middles))
 		class := step(int(scale.place(value(all[at]))*steps), steps)
-		cells[class] = append(cells[class], p.at(x.middles[at.x]-halfX, y.middles[at.y]+halfY), p.at(x.middles[at.x]+halfX, y.middles[at.y]-halfY))
+		cells[class] = append(cells[class], p.at(x.middles[at.x]-halfX, y.middles[at.y]+halfY),
+			p.at(x.middles[at.x]+halfX, y.middles[at.y]-halfY))
 	}
 	for _, class := range sortedKeys(cells) {
 		d.add(shape{kind: rectangles, class: class, points: cells[class]})
 	}
-	d.describe(what+" over "+d.x.name+" and "+d.y.name, fmt.Sprintf("Heat map. %s: from %s to %s", what, text(scale.value(0)), text(scale.value(1))))
-	d.table(all, []string{d.x.name, d.y.name}, d.Colour != nil, of, func(at place) []string { return []string{x.labels[at.x], y.labels[at.y]} })
+	d.describe(what+" over "+d.x.name+" and "+d.y.name, fmt.Sprintf("Heat map. %s: from %s to %s", what,
+		text(scale.value(0)), text(scale.value(1))))
+	d.table(all, []string{d.x.name, d.y.name}, d.Colour != nil, of, func(at place) []string {
+		return []string{x.labels[at.x], y.labels[at.y]}
+	})
 	return nil
 }
 
-// parted returns an axis with a band for each value if there are few, so that the points of a grid are cells of the same size.
+// parted returns an axis with a band for each value if there are few, so that the points of a grid are cells of the
+// same size.
 func (d *drawing) parted(c *Column, s Scale, most int) *axis {
 	if c.Codes == nil {
 		if b := banded(c, most); b != nil {

@@ -36,7 +36,10 @@ func (d *drawing) lay(legend []key, legendName string) {
 	}
 	below := 2*lineHeight + 6
 	for i, name := range d.facets.labels {
-		p := panel{labels + float64(i%columns)*(width+gap), top + title + float64(i/columns)*(height+title+below), width, height}
+		p := panel{
+			labels + float64(i%columns)*(width+gap), top + title + float64(i/columns)*(height+title+below),
+			width, height,
+		}
 		d.panels = append(d.panels, p)
 		if n > 1 {
 			d.word(p.left, p.top-lineHeight-6, "start", "ink", clip(d.facets.name+" = "+name, width))

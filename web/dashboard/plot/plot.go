@@ -1,8 +1,9 @@
 // Package plot draws the results of campaigns: values over parameters, as SVG and as PNG, of any number of rows.
 //
-// The code is TDF's own, because the plots must be in pages whose Content-Security-Policy allows neither styles nor scripts in them, and must stay small and
-// readable whatever the programs have printed: with a million rows, texts of a megabyte, or values that are no numbers. A Figure is a list of few shapes. The
-// files svg.go and png.go write the same shapes, so that both look alike.
+// The code is TDF's own, because the plots must be in pages whose Content-Security-Policy allows neither styles nor
+// scripts in them, and must stay small and readable whatever the programs have printed: with a million rows, texts of a
+// megabyte, or values that are no numbers. A Figure is a list of few shapes. The files svg.go and png.go write the same
+// shapes, so that both look alike.
 package plot
 
 import (
@@ -47,7 +48,8 @@ type Column struct {
 	Name string
 	// Numbers are the values of a column of numbers; NaN means no value. Values beyond ±1e300 are not drawn.
 	Numbers []float64
-	// Codes are the values of a column of texts, as indexes of Texts; -1 means no value. If Codes is nil, this is a column of numbers.
+	// Codes are the values of a column of texts, as indexes of Texts; -1 means no value. If Codes is nil, this is a
+	// column of numbers.
 	Codes []int32
 	Texts []string
 }
@@ -84,12 +86,16 @@ type Figure struct {
 
 // errNumbers says that the values of an axis must be numbers.
 func errNumbers(kind Kind, c *Column) error {
-	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("draw %s: the values of %s must be numbers; choose another column, or scatter", kind, label(c.Name)))
+	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("draw %s: the values of %s must be numbers; choose another "+
+		"column, or scatter", kind, label(c.Name)))
 }
 
 // Draw draws a figure. The error says that the kind does not fit the columns.
 func Draw(s Spec) (*Figure, error) {
-	d := &drawing{Spec: s, Figure: &Figure{}, rows: rowsOf(s.X), facets: split(s.Facet, mostPanels), colours: split(s.Colour, mostSeries)}
+	d := &drawing{
+		Spec: s, Figure: &Figure{}, rows: rowsOf(s.X), facets: split(s.Facet, mostPanels),
+		colours: split(s.Colour, mostSeries),
+	}
 	var err error
 	switch s.Kind {
 	case Line:
@@ -103,10 +109,12 @@ func Draw(s Spec) (*Figure, error) {
 		return nil, err
 	}
 	if d.left > 0 {
-		d.Notes = append(d.Notes, format.Counted(d.left, "row")+" not shown, because a value is missing, or has no place on its axis")
+		d.Notes = append(d.Notes, format.Counted(d.left, "row")+
+			" not shown, because a value is missing, or has no place on its axis")
 	}
 	if len(d.Numbers) > mostNumbers {
-		d.Notes = append(d.Notes, fmt.Sprintf("the table has the first %d of %d rows; the CSV has all", mostNumbers, len(d.Numbers)))
+		d.Notes = append(d.Notes, fmt.Sprintf("the table has the first %d of %d rows; the CSV has all", mostNumbers,
+			len(d.Numbers)))
 		d.Numbers = d.Numbers[:mostNumbers]
 	}
 	return d.Figure, nil
@@ -163,8 +171,8 @@ func (g *groups) at(row int) int {
 	return int(g.of[row])
 }
 
-// split divides the rows by the values of a column into at most the given number of groups. A nil column makes one group. Of many texts, the most frequent
-// have groups, and the others share one. Many numbers are divided into ranges.
+// split divides the rows by the values of a column into at most the given number of groups. A nil column makes one
+// group. Of many texts, the most frequent have groups, and the others share one. Many numbers are divided into ranges.
 func split(c *Column, most int) groups {
 	if c == nil {
 		return groups{labels: []string{""}}
@@ -179,7 +187,8 @@ func split(c *Column, most int) groups {
 	return groups{label(c.Name), texts, codes, c.Codes == nil}
 }
 
-// banded returns a column of numbers as a column of texts in the order of the numbers, or nil if there are more than the given number of values.
+// banded returns a column of numbers as a column of texts in the order of the numbers, or nil if there are more than
+// the given number of values.
 func banded(c *Column, most int) *Column {
 	seen := map[float64]int32{}
 	for _, v := range c.Numbers {
@@ -214,8 +223,9 @@ func ranges(c *Column, n int) groups {
 	return g
 }
 
-// fewest returns the codes and texts of a column whose rare texts are "other", so that there are at most the given number of texts. Texts that look the same
-// stay apart. The texts of numbers keep their order, because their column was made in this order.
+// fewest returns the codes and texts of a column whose rare texts are "other", so that there are at most the given
+// number of texts. Texts that look the same stay apart. The texts of numbers keep their order, because their column was
+// made in this order.
 func fewest(c *Column, most int) (codes []int32, texts []string) {
 	counts := make([]int, len(c.Texts))
 	for _, code := range c.Codes {

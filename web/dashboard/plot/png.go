@@ -32,7 +32,8 @@ var face = sync.OnceValues(func() (font.Face, error) {
 // drawingPNG is held while a PNG is drawn: a font.Face serves one goroutine, and a picture takes some megabytes.
 var drawingPNG sync.Mutex
 
-// PNG returns the figure as a PNG with the light colours, drawn from the shapes of the SVG, so that it needs neither a browser nor JavaScript.
+// PNG returns the figure as a PNG with the light colours, drawn from the shapes of the SVG, so that it needs neither a
+// browser nor JavaScript.
 func (f *Figure) PNG() ([]byte, error) {
 	drawingPNG.Lock()
 	defer drawingPNG.Unlock()
@@ -76,17 +77,22 @@ func (p painter) write(s *shape) {
 	case "middle":
 		from -= width / 2
 	}
-	d := font.Drawer{Dst: p.RGBA, Src: image.NewUniform(colourOf(s.class, 0)), Face: p.letters, Dot: fixed.Point26_6{X: from, Y: fixed.Int26_6(s.points[0].y * zoom * 64)}}
+	d := font.Drawer{
+		Dst: p.RGBA, Src: image.NewUniform(colourOf(s.class, 0)), Face: p.letters,
+		Dot: fixed.Point26_6{X: from, Y: fixed.Int26_6(s.points[0].y * zoom * 64)},
+	}
 	d.DrawString(s.text)
 }
 
-// fill fills a shape with the given points. The rasterizer has only the size of the shape, because it clears itself for each.
+// fill fills a shape with the given points. The rasterizer has only the size of the shape, because it clears itself for
+// each.
 func (p painter) fill(s *shape, points []point) {
 	from, to := points[0], points[0]
 	for _, at := range points {
 		from, to = point{min(from.x, at.x), min(from.y, at.y)}, point{max(to.x, at.x), max(to.y, at.y)}
 	}
-	box := image.Rect(int(from.x-s.size)*zoom, int(from.y-s.size)*zoom, int(to.x+s.size+1)*zoom, int(to.y+s.size+1)*zoom).Intersect(p.Bounds())
+	box := image.Rect(int(from.x-s.size)*zoom, int(from.y-s.size)*zoom, int(to.x+s.size+1)*zoom,
+		int(to.y+s.size+1)*zoom).Intersect(p.Bounds())
 	if box.Empty() {
 		return
 	}
@@ -132,7 +138,8 @@ func (t tracer) segment(from, to point, half float64) {
 		return
 	}
 	x, y := (to.y-from.y)/length*half, (from.x-to.x)/length*half
-	t.polygon(point{from.x + x, from.y + y}, point{to.x + x, to.y + y}, point{to.x - x, to.y - y}, point{from.x - x, from.y - y})
+	t.polygon(point{from.x + x, from.y + y}, point{to.x + x, to.y + y}, point{to.x - x, to.y - y},
+		point{from.x - x, from.y - y})
 }
 
 func (t tracer) disc(at point, radius float64) {

@@ -24,7 +24,8 @@ type parts struct {
 	of      func(row int) int
 }
 
-// divide divides an axis into at most the given number of parts: its bands, its values if there are few, or parts of the same width.
+// divide divides an axis into at most the given number of parts: its bands, its values if there are few, or parts of
+// the same width.
 func divide(a *axis, most int) parts {
 	if a.bands != nil {
 		p := parts{labels: a.bands, of: func(row int) int { return int(a.codes[row]) }}
@@ -51,7 +52,8 @@ func divide(a *axis, most int) parts {
 	}}
 	for i := range most {
 		p.middles = append(p.middles, (float64(i)+0.5)/float64(most))
-		p.labels = append(p.labels, text(a.value(float64(i)/float64(most)))+" to "+text(a.value(float64(i+1)/float64(most))))
+		p.labels = append(p.labels, text(a.value(float64(i)/float64(most)))+" to "+
+			text(a.value(float64(i+1)/float64(most))))
 	}
 	return p
 }

@@ -11,7 +11,8 @@ import (
 // cell is the width of a square of the density, in pixels.
 const cell = 6
 
-// scatter draws a dot for each row. If there are too many rows, it draws squares, in the colour of the group that has most rows there.
+// scatter draws a dot for each row. If there are too many rows, it draws squares, in the colour of the group that has
+// most rows there.
 func (d *drawing) scatter() error {
 	d.x, d.y = axisOf(d.X, d.XScale, mostBands), axisOf(d.Y, d.YScale, mostBands)
 	d.x.widen()
@@ -86,7 +87,10 @@ func (d *drawing) density() {
 			class = d.colours.class(first)
 		}
 		p := d.panels[at.panel]
-		points[class] = append(points[class], point{min(p.left+float64(at.x*cell)+cell/2, p.left+p.width-cell/2), min(p.top+float64(at.y*cell)+cell/2, p.top+p.height-cell/2)})
+		points[class] = append(points[class], point{
+			min(p.left+float64(at.x*cell)+cell/2, p.left+p.width-cell/2),
+			min(p.top+float64(at.y*cell)+cell/2, p.top+p.height-cell/2),
+		})
 	}
 	for _, class := range sortedKeys(points) {
 		slices.SortFunc(points[class], func(a, b point) int { return compare(a.y, b.y, a.x, b.x) })

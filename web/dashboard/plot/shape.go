@@ -24,13 +24,17 @@ const (
 	words
 )
 
-// colours of the classes on a light background, in which files and PNGs are drawn. The style sheet of the dashboard has those for dark pages.
+// colours of the classes on a light background, in which files and PNGs are drawn. The style sheet of the dashboard has
+// those for dark pages.
 //
-// The colours of series can be told apart by people with any kind of colour vision (Okabe and Ito). Those of scales go from light to dark.
+// The colours of series can be told apart by people with any kind of colour vision (Okabe and Ito). Those of scales go
+// from light to dark.
 var colours = map[string]string{
 	"ink": "#1b1f24", "dim": "#59626e", "rule": "#d5d9df", "back": "#ffffff",
-	"s0": "#0072b2", "s1": "#d55e00", "s2": "#009e73", "s3": "#b6579a", "s4": "#a87f00", "s5": "#3f9ad0", "s6": "#000000", "s7": "#7a7a7a",
-	"q0": "#cfe1f2", "q1": "#b0d2e7", "q2": "#89bedc", "q3": "#60a6d1", "q4": "#3e8ec4", "q5": "#2171b5", "q6": "#0a549e", "q7": "#08306b",
+	"s0": "#0072b2", "s1": "#d55e00", "s2": "#009e73", "s3": "#b6579a", "s4": "#a87f00", "s5": "#3f9ad0",
+	"s6": "#000000", "s7": "#7a7a7a",
+	"q0": "#cfe1f2", "q1": "#b0d2e7", "q2": "#89bedc", "q3": "#60a6d1", "q4": "#3e8ec4", "q5": "#2171b5",
+	"q6": "#0a549e", "q7": "#08306b",
 }
 
 // steps is the number of colours in a scale.

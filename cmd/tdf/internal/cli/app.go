@@ -82,8 +82,8 @@ func warningsTo(w io.Writer) slog.Handler {
 	})
 }
 
-// Begin runs before every command. It refuses empty arguments and flag values, because they probably come from unset shell
-// variables.
+// Begin runs before every command. It refuses empty arguments and flag values, because they probably come from unset
+// shell variables.
 func (a *App) Begin(c *cobra.Command, args []string) error {
 	a.parsed = true
 	if c.Name() == "up" { // tdf up lets running programs finish before it ends

@@ -21,8 +21,9 @@ import (
 
 // A Client is a manager with methods that only tdf needs.
 type Client struct {
-	*manager.Manager                // has no defaults for tasks, because defaults would replace empty values from the command line
-	defaults         tdf.Properties // the configuration's [task_defaults]
+	// has no defaults for tasks, because defaults would replace empty values from the command line
+	*manager.Manager
+	defaults tdf.Properties // the configuration's [task_defaults]
 }
 
 func (c *Client) Admin() *admin.Admin { return admin.New(c.Manager) }
@@ -33,8 +34,8 @@ func (c *Client) RedisTime(ctx context.Context) (tdf.Time, error) {
 	return tdf.At(now), err
 }
 
-// Define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all other
-// properties.
+// Define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all
+// other properties.
 func (c *Client) Define(program, source, input string) tdf.Properties {
 	p := c.defaults
 	p.Program, p.Source, p.Input = program, source, input
@@ -55,7 +56,8 @@ func (c *Client) OpenAs(ctx context.Context, open opener, all ...tdf.Properties)
 // StoreProgram stores a packed program in Redis.
 func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed) error {
 	if n := len(packed.LeftOut); n > 0 {
-		a.Say("not in the program: %s and others (%d in all), which tools of Python make; setup.sh can make them on each worker", packed.LeftOut[0], n)
+		a.Say("not in the program: %s and others (%d in all), which tools of Python make; setup.sh can make them on "+
+			"each worker", packed.LeftOut[0], n)
 	}
 	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err == nil {
@@ -76,7 +78,10 @@ func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 	}
 	tool, err := config.LoadTool(file, a.Env, append(overrides, more...)...)
 	http := &tool.HTTP
-	for _, path := range []*string{&tool.Manager.Redis.TLSCA, &http.TLSCert, &http.TLSKey, &http.ClientCA, &http.Users} {
+	for _, path := range []*string{
+		&tool.Manager.Redis.TLSCA, &http.TLSCert, &http.TLSKey, &http.ClientCA,
+		&http.Users,
+	} {
 		*path = a.Path(*path)
 	}
 	return tool, err
@@ -89,7 +94,8 @@ func (a *App) overrides() ([]config.Override, error) {
 		key, value, ok := strings.Cut(s, "=")
 		section, name, dotted := strings.Cut(key, ".")
 		if !ok || !dotted {
-			return nil, Usagef("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key) // quotes only the key, because the value may be secret
+			// quotes only the key, because the value may be secret
+			return nil, Usagef("invalid value %q for --set: want SECTION.KEY=VALUE, such as redis.db=1", key)
 		}
 		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
 	}
@@ -101,10 +107,14 @@ func (a *App) overrides() ([]config.Override, error) {
 		if i := strings.LastIndexByte(a.Redis, ':'); i >= 0 && !strings.HasSuffix(a.Redis, "]") {
 			host, port = a.Redis[:i], a.Redis[i+1:]
 			if port == "" {
-				return nil, Usagef("invalid value %q for --redis: no port after the colon; want HOST or HOST:PORT", a.Redis)
+				return nil, Usagef("invalid value %q for --redis: no port after the colon; want HOST or HOST:PORT",
+					a.Redis)
 			}
 		}
-		all = append(all, config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"})
+		all = append(all, config.Override{
+			Section: "redis", Name: "host", Value: strings.Trim(host, "[]"),
+			Source: "--redis",
+		})
 		if port != "" {
 			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
 		}
@@ -134,7 +144,8 @@ func (a *App) WithManagerOf(ctx context.Context, tool config.Tool, do func(*Clie
 // firstAnswer is the time limit for the first answer of Redis. Later calls wait for Redis without a limit.
 const firstAnswer = 5 * time.Second
 
-var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start a Redis with tdf up")
+var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at this address, or start a Redis with " +
+	"tdf up")
 
 // connect returns a client that writes the user's name into the logs of tasks.
 func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
@@ -152,8 +163,8 @@ func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	return &Client{m, tool.Manager.TaskDefaults}, m.Connect(ctx)
 }
 
-// reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It ignores a
-// time-out, because the client waits for a slow Redis.
+// reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It
+// ignores a time-out, because the client waits for a slow Redis.
 func reach(ctx context.Context, addr string) error {
 	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	var network net.Error
@@ -165,7 +176,8 @@ func reach(ctx context.Context, addr string) error {
 	case errors.As(err, &network) && network.Timeout():
 		return nil
 	}
-	return fmt.Errorf("connect to redis: %w; start a Redis with tdf up, or name another Redis with --redis HOST:PORT", err)
+	return fmt.Errorf("connect to redis: %w; start a Redis with tdf up, or name another Redis with --redis HOST:PORT",
+		err)
 }
 
 // userAtHost returns the name of the user and the host, for the logs of tasks.

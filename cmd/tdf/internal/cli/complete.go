@@ -32,7 +32,8 @@ func (a *App) CompleteValues(c *cobra.Command) {
 	fromRedis := a.redisFlags()
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if values := flagValues[f.Name]; values != nil {
-			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values)) // fails only if the flag already has a completion function
+			// fails only if the flag already has a completion function
+			_ = c.RegisterFlagCompletionFunc(f.Name, completeListed(values))
 		}
 		if complete := fromRedis[f.Name]; complete != nil {
 			_ = c.RegisterFlagCompletionFunc(f.Name, complete)
@@ -48,13 +49,14 @@ func (a *App) CompleteValues(c *cobra.Command) {
 func completeNoFiles(c *cobra.Command) {
 	c.Flags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(pathFlags, f.Name) && f.Value.Type() != "bool" {
-			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag already has a completion function
+			// fails only if the flag already has a completion function
+			_ = c.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions)
 		}
 	})
 }
 
-// redisFlags returns completion functions for the flags whose values are read from Redis. The functions ignore the arguments
-// of the command.
+// redisFlags returns completion functions for the flags whose values are read from Redis. The functions ignore the
+// arguments of the command.
 func (a *App) redisFlags() map[string]cobra.CompletionFunc {
 	withoutArgs := func(complete cobra.CompletionFunc) cobra.CompletionFunc {
 		return func(c *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -62,8 +64,9 @@ func (a *App) redisFlags() map[string]cobra.CompletionFunc {
 		}
 	}
 	return map[string]cobra.CompletionFunc{
-		"worker": withoutArgs(a.CompleteWorkers), "campaign": withoutArgs(a.CompleteCampaign), "group": withoutArgs(a.CompleteCampaign),
-		"of": withoutArgs(a.complete(newestNames(programOf))), "failure": withoutArgs(a.complete(failureIDs)),
+		"worker": withoutArgs(a.CompleteWorkers), "campaign": withoutArgs(a.CompleteCampaign),
+		"group": withoutArgs(a.CompleteCampaign),
+		"of":    withoutArgs(a.complete(newestNames(programOf))), "failure": withoutArgs(a.complete(failureIDs)),
 	}
 }
 
@@ -71,7 +74,8 @@ func (a *App) redisFlags() map[string]cobra.CompletionFunc {
 func CompleteGlobalFlags(root *cobra.Command) {
 	root.PersistentFlags().VisitAll(func(f *pflag.Flag) {
 		if !slices.Contains(pathFlags, f.Name) {
-			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions) // fails only if the flag already has a completion function
+			// fails only if the flag already has a completion function
+			_ = root.RegisterFlagCompletionFunc(f.Name, cobra.NoFileCompletions)
 		}
 	})
 }
@@ -106,7 +110,8 @@ func (a *App) complete(read func(context.Context, *Client, *cobra.Command) []str
 		_ = a.WithManager(ctx, func(m *Client) error { // if Redis cannot be reached, nothing is completed
 			for _, value := range read(ctx, m, c) {
 				word, _, _ := strings.Cut(value, "\t")
-				if word != "" && format.Printable(value) == value && !strings.Contains(value, "\n") && !slices.Contains(args, word) {
+				if word != "" && format.Printable(value) == value && !strings.Contains(value, "\n") &&
+					!slices.Contains(args, word) {
 					all = append(all, value)
 				}
 			}
@@ -116,15 +121,16 @@ func (a *App) complete(read func(context.Context, *Client, *cobra.Command) []str
 	}
 }
 
-// sampled is the number of tasks of each state that shell completion reads to find the names of programs. Redis has no list of
-// these names.
+// sampled is the number of tasks of each state that shell completion reads to find the names of programs. Redis has no
+// list of these names.
 const sampled = 1000
 
 // newestNames returns the distinct names of the newest tasks, the newest first.
 func newestNames(name func(*manager.Task) string) func(context.Context, *Client, *cobra.Command) []string {
 	return func(ctx context.Context, m *Client, _ *cobra.Command) []string {
 		var all []string
-		for _, state := range tdf.States { // one sample for each state, because a large campaign rarely fills the samples of all states
+		// one sample for each state, because a large campaign rarely fills the samples of all states
+		for _, state := range tdf.States {
 			page, err := m.Page(ctx, manager.Query{States: []tdf.State{state}}, "", sampled)
 			if err != nil {
 				return all

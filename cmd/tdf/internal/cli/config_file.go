@@ -30,14 +30,19 @@ func (a *App) configFile() (string, error) {
 	}
 	for _, path := range []string{a.Path("."), filepath.Dir(target), target} {
 		if why := mistrust(path); why != "" {
-			return "", &config.Error{Source: usualFile, Problem: fmt.Sprintf("not used, because another user could have written it: %s; if you trust the file, use --config %s", why, usualFile)}
+			return "", &config.Error{
+				Source: usualFile,
+				Problem: fmt.Sprintf("not used, because another user could have written it: %s; if you trust the "+
+					"file, use --config %s", why, usualFile),
+			}
 		}
 	}
 	return file, nil
 }
 
 // mistrust returns "" if only this user and root can change a file or directory. Otherwise it says why others can. A
-// configuration decides which Redis gets the programs and inputs of a user, and which programs the workers of tdf up run.
+// configuration decides which Redis gets the programs and inputs of a user, and which programs the workers of tdf up
+// run.
 func mistrust(path string) string {
 	info, err := os.Stat(path)
 	if err != nil {

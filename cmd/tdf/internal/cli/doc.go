@@ -1,2 +1,3 @@
-// Package cli has what the commands of tdf share: the connection, the flags, tables and JSON, questions and exit statuses.
+// Package cli has what the commands of tdf share: the connection, the flags, tables and JSON, questions and exit
+// statuses.
 package cli

@@ -9,22 +9,23 @@ import (
 
 // stepCommands lists the commands for the steps of fixes. ID stands for the task's id.
 var stepCommands = map[admin.Step]string{
-	admin.StepStartServer:    "start tdf-server, or tdf up",
-	admin.StepStartWorker:    "start tdf-worker, or tdf up",
-	admin.StepListWorkers:    "tdf workers",
-	admin.StepResumeWorker:   "tdf drain --undo WORKER",
-	admin.StepChangeStart:    "tdf set ID --start-after 0",
-	admin.StepChangeSource:   "tdf push DIR, tdf set ID --source SOURCE",
-	admin.StepRetry:          "tdf retry ID",
-	admin.StepRetryLater:     "tdf retry ID --end-before TIME",
-	admin.StepRequeue:        "tdf requeue ID",
-	admin.StepEndPause:       "tdf pause, tdf resume",
-	admin.StepRaiseLimit:     "tdf limit KEY N",
-	admin.StepListLimits:     "tdf limit",
-	admin.StepClose:          "tdf close CAMPAIGN",
-	admin.StepCancel:         "tdf cancel ID",
-	admin.StepCancelOpen:     "tdf cancel --campaign NAME --state open",
-	admin.StepCorrect:        "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, tdf resume --campaign NAME",
+	admin.StepStartServer:  "start tdf-server, or tdf up",
+	admin.StepStartWorker:  "start tdf-worker, or tdf up",
+	admin.StepListWorkers:  "tdf workers",
+	admin.StepResumeWorker: "tdf drain --undo WORKER",
+	admin.StepChangeStart:  "tdf set ID --start-after 0",
+	admin.StepChangeSource: "tdf push DIR, tdf set ID --source SOURCE",
+	admin.StepRetry:        "tdf retry ID",
+	admin.StepRetryLater:   "tdf retry ID --end-before TIME",
+	admin.StepRequeue:      "tdf requeue ID",
+	admin.StepEndPause:     "tdf pause, tdf resume",
+	admin.StepRaiseLimit:   "tdf limit KEY N",
+	admin.StepListLimits:   "tdf limit",
+	admin.StepClose:        "tdf close CAMPAIGN",
+	admin.StepCancel:       "tdf cancel ID",
+	admin.StepCancelOpen:   "tdf cancel --campaign NAME --state open",
+	admin.StepCorrect: "tdf failures, tdf pause --campaign NAME, tdf retry --campaign NAME --program DIR, " +
+		"tdf resume --campaign NAME",
 	admin.StepShowFailures:   "tdf failures",
 	admin.StepStopFailing:    "tdf watch CAMPAIGN --stop-after N",
 	admin.StepExplain:        "tdf ls --state open, tdf explain ID",
@@ -36,8 +37,8 @@ var stepCommands = map[admin.Step]string{
 	admin.StepLoad:           "tdf load FILE",
 }
 
-// WithCommands adds the commands of tdf to the text of a fix: "start a server (start tdf-server, or tdf up)". If the fix is not
-// for a task, the id is 0.
+// WithCommands adds the commands of tdf to the text of a fix: "start a server (start tdf-server, or tdf up)". If the
+// fix is not for a task, the id is 0.
 func WithCommands(fix admin.Fix, id int64) string {
 	if len(fix.Steps) == 0 {
 		return fix.Text

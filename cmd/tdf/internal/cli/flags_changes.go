@@ -27,9 +27,12 @@ type Changes struct {
 func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 	c.a = a
 	flags := cmd.Flags()
-	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh; with --param, a template in which {NAME} stands for a parameter")
-	flags.StringArrayVar(&c.params, "param", nil, "`NAME=VALUE` new value of a parameter; without --input, the arguments of run.sh are all parameters in their order")
-	flags.StringVar(&c.program, "program", "", "`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
+	flags.StringVar(&c.input, "input", "",
+		"`WORDS` arguments of run.sh; with --param, a template in which {NAME} stands for a parameter")
+	flags.StringArrayVar(&c.params, "param", nil,
+		"`NAME=VALUE` new value of a parameter; without --input, the arguments of run.sh are all parameters in their order")
+	flags.StringVar(&c.program, "program", "",
+		"`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
 	flags.BoolVar(&c.handler, "handler", false, "no source: only workers with a handler for the program run the task")
 	c.task.Flags(cmd)
@@ -37,7 +40,8 @@ func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 
 // Given reports whether the user gave any of the flags.
 func (c *Changes) Given() bool {
-	return slices.ContainsFunc([]string{"input", "param", "program", "source", "handler"}, c.task.changed) || slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
+	return slices.ContainsFunc([]string{"input", "param", "program", "source", "handler"}, c.task.changed) ||
+		slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
 }
 
 // Check returns an error for invalid flags. It needs no connection to Redis.
@@ -63,7 +67,8 @@ func (c *Changes) Check() error {
 
 // NotADirectory returns the error for a command without --source and --handler whose --program is not a directory.
 func NotADirectory(program string) error {
-	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source SOURCE, "+
+	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source "+
+		"SOURCE, "+
 		"and a program that handlers of workers run needs --handler (docs/programs.md)", program)
 }
 
@@ -72,7 +77,8 @@ func SourceWithHandler() error {
 }
 
 func HandlerWithDirectory(program string) error {
-	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler out, or give the name", program)
+	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler "+
+		"out, or give the name", program)
 }
 
 // Read returns the changes. If --program is a directory, read also packs and returns the program.

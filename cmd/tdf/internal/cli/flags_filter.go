@@ -92,7 +92,8 @@ type Paging struct {
 func (p *Paging) Flags(c *cobra.Command, limit int, items string) {
 	c.Flags().IntVar(&p.Limit, "limit", limit, "`N` maximum number of "+items)
 	c.Flags().StringVar(&p.Cursor, "cursor", "", "`CURSOR` continuation point, as printed by an earlier call")
-	c.Flags().BoolVar(&p.All, "all", false, "all "+items+", without a limit on their number or on the time of the search")
+	c.Flags().BoolVar(&p.All, "all", false,
+		"all "+items+", without a limit on their number or on the time of the search")
 }
 
 func (p *Paging) Check() error {

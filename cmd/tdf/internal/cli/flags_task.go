@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// TaskFlags holds the flags for properties of tasks, except the program and its input. They come from tdf.PropertyTable.
+// TaskFlags holds the flags for properties of tasks, except the program and its input. They come from
+// tdf.PropertyTable.
 type TaskFlags struct {
 	changed func(flag string) bool
 	Text    map[string]*string // the values, by the names of the flags
@@ -77,7 +78,8 @@ func (f *TaskFlags) Changes(now tdf.Time) (all manager.Changes, err error) {
 		}
 	}
 	if all.StartAfter != nil && all.EndBefore != nil && !all.EndBefore.After(*all.StartAfter) {
-		return all, Usagef("invalid value %q for --end-before: not after --start-after %s; the task could never run", *f.Text["end-before"], *f.Text["start-after"])
+		return all, Usagef("invalid value %q for --end-before: not after --start-after %s; the task could never run",
+			*f.Text["end-before"], *f.Text["start-after"])
 	}
 	return all, checkForAnyTask(all)
 }

@@ -21,7 +21,8 @@ func invalidFlag(flag string, err error) error {
 	return err
 }
 
-// invalidFilter returns the error for an id or a flag of a filter that package selection refuses. Any other error stays as it is.
+// invalidFilter returns the error for an id or a flag of a filter that package selection refuses. Any other error stays
+// as it is.
 func invalidFilter(err error) error {
 	var invalid *selection.Error
 	switch {

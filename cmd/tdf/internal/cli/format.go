@@ -62,8 +62,8 @@ func JsonLines(w io.Writer) *json.Encoder {
 	return e
 }
 
-// controlEscaper escapes unprintable characters in JSON, so that no value controls the terminal or hides a part of a text. The
-// JSON encoder has already escaped the ASCII control characters below U+0020.
+// controlEscaper escapes unprintable characters in JSON, so that no value controls the terminal or hides a part of a
+// text. The JSON encoder has already escaped the ASCII control characters below U+0020.
 type controlEscaper struct{ w io.Writer }
 
 func (e controlEscaper) Write(text []byte) (int, error) {

@@ -7,8 +7,8 @@ import (
 	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
-// CampaignPage returns the address of the page of a campaign in the dashboard, or of the overview if the name is empty. It returns "" if no process is known
-// to serve the dashboard.
+// CampaignPage returns the address of the page of a campaign in the dashboard, or of the overview if the name is empty.
+// It returns "" if no process is known to serve the dashboard.
 func (c *Client) CampaignPage(ctx context.Context, name string) (string, error) {
 	if name == "" {
 		return c.page(ctx, dashboard.Base)

@@ -53,7 +53,8 @@ func UnknownIDs(ctx context.Context, m *Client, args []string, existing map[int6
 func (f *Filter) CheckFailure(ctx context.Context, m *Client) error {
 	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: tdf.States})
 	if err == nil && !exists {
-		err = Usagef("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups, and a group of tdf failures --by RULE needs the same --by", f.Failure)
+		err = Usagef("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups, "+
+			"and a group of tdf failures --by RULE needs the same --by", f.Failure)
 	}
 	return err
 }

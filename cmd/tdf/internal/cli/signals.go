@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal. So
-// tdf exits after usualGrace, even if the command still runs. This time is longer than 5 s, because a command may wait 5 s
-// for a last reply of Redis before it prints its results.
+// Most commands end soon after a signal. A command that computes, or writes to a full pipe, does not notice the signal.
+// So tdf exits after usualGrace, even if the command still runs. This time is longer than 5 s, because a command may
+// wait 5 s for a last reply of Redis before it prints its results.
 const (
 	usualGrace = 7 * time.Second              // time after the first signal, and the same time after the second signal
 	noLimit    = time.Duration(math.MaxInt64) // for tdf up, which itself limits how long it waits for programs
@@ -60,8 +60,8 @@ func (a *App) awaitEnd(ended <-chan int) int {
 	return StatusInterrupted
 }
 
-// Outlive returns a context for a step that the first signal must not interrupt. The context ends at the second signal, or
-// firstAnswer after the first signal.
+// Outlive returns a context for a step that the first signal must not interrupt. The context ends at the second signal,
+// or firstAnswer after the first signal.
 func (a *App) Outlive(ctx context.Context) (context.Context, context.CancelFunc) {
 	a.grace.Store(int64(firstAnswer + usualGrace))
 	longer, cancel := context.WithCancel(a.Force)

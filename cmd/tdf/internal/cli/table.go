@@ -95,6 +95,7 @@ func (t *table) colourRow(cells []string, heading bool) pretty.Row {
 
 // colours maps states of tasks and workers to their colours.
 var colours = map[string]text.Color{
-	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow, "running": text.FgCyan,
+	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow,
+	"running": text.FgCyan,
 	"working": text.FgGreen, "draining": text.FgYellow, "silent": text.FgRed,
 }

@@ -42,7 +42,8 @@ func (a *App) Confirm(ctx context.Context, action string, yes bool) error {
 		return nil
 	}
 	if !IsTerminal(a.Stdin) {
-		return Usagef("nothing was done: stdin is not a terminal, so the command cannot ask for confirmation; --yes skips the question")
+		return Usagef("nothing was done: stdin is not a terminal, so the command cannot ask for confirmation; --yes " +
+			"skips the question")
 	}
 	fmt.Fprintf(a.Stderr, "%s? [y/N] ", action)
 	answer, err := bufio.NewReader(Interruptible(ctx, a.Stdin)).ReadString('\n')
@@ -88,8 +89,8 @@ func (a *App) OpenFile(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// Stream returns a reader of the input. Reads from a pipe or terminal end when ctx ends. If the input is a regular file, stream
-// returns the file itself, so that it stays seekable.
+// Stream returns a reader of the input. Reads from a pipe or terminal end when ctx ends. If the input is a regular
+// file, stream returns the file itself, so that it stays seekable.
 func Stream(ctx context.Context, in io.Reader) io.Reader {
 	if file, ok := in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {

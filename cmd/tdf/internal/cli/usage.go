@@ -23,14 +23,16 @@ func FlagError(c *cobra.Command, err error) error {
 	problem := err.Error()
 	var invalid *pflag.InvalidValueError
 	if errors.As(err, &invalid) && wants[invalid.GetFlag().Value.Type()] != "" {
-		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name, wants[invalid.GetFlag().Value.Type()])
+		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name,
+			wants[invalid.GetFlag().Value.Type()])
 	}
 	return Usagef("%s; %s --help lists the flags", problem, c.CommandPath())
 }
 
 // wants maps each type of flags to a description of the valid values.
 var wants = map[string]string{
-	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m", "bool": "true or false",
+	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m",
+	"bool": "true or false",
 }
 
 // commandError returns the error for an unknown command. The error suggests commands with similar names.
@@ -83,8 +85,8 @@ func ExactlyOne(name string) cobra.PositionalArgs {
 	return cobra.MatchAll(SomeArguments(name), AtMostOne(name))
 }
 
-// SetUsageTemplate changes how --help prints a flag. If the flag's text begins with a name in back-quotes, --help prints
-// "--flag NAME   text". Without this, cobra repeats the name in the text.
+// SetUsageTemplate changes how --help prints a flag. If the flag's text begins with a name in back-quotes, --help
+// prints "--flag NAME   text". Without this, cobra repeats the name in the text.
 func SetUsageTemplate(root *cobra.Command) {
 	root.SetUsageTemplate(strings.NewReplacer(
 		".LocalFlags.FlagUsages", "flagUsages .LocalFlags",
@@ -128,7 +130,8 @@ const (
 	StatusInterrupted = 130
 )
 
-// ErrProblems makes a command exit with statusProblems. The command must print the reason before it returns errProblems.
+// ErrProblems makes a command exit with statusProblems. The command must print the reason before it returns
+// errProblems.
 var ErrProblems = errors.New("the command found problems or skipped tasks")
 
 // A PartlyError is an error after a part of the work was done. So its exit status is not statusRefused.

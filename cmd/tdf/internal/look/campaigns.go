@@ -16,7 +16,8 @@ func Campaigns(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "campaigns [PREFIX]", Short: "List campaigns and count their tasks",
-		Long: "Lists the campaigns that have tasks, in the order of their names, with the number of their tasks in each state. With PREFIX, it lists\n" +
+		Long: "Lists the campaigns that have tasks, in the order of their names, with the number of their tasks in " +
+			"each state. With PREFIX, it lists\n" +
 			"only campaigns whose names begin with it.",
 		Example: "  tdf campaigns\n  tdf campaigns night/",
 		Args:    cobra.MaximumNArgs(1),
@@ -25,7 +26,9 @@ func Campaigns(a *cli.App) *cobra.Command {
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listCampaigns(c.Context(), a, m, prefix, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listCampaigns(c.Context(), a, m, prefix, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -48,12 +51,16 @@ func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string
 		}
 		n++
 		if asJSON {
-			if err := cli.JsonLines(a.Stdout).Encode(campaignLine{g.Name, g.Counts, g.Closed, g.Complete()}); err != nil {
+			if err := cli.JsonLines(a.Stdout).Encode(campaignLine{
+				g.Name, g.Counts, g.Closed,
+				g.Complete(),
+			}); err != nil {
 				return err
 			}
 			continue
 		}
-		t.Row(slices.Concat([]string{format.OneLine(g.Name, 0)}, stateCells(g.Counts), []string{markText(g.GroupStatus)})...)
+		t.Row(slices.Concat([]string{format.OneLine(g.Name, 0)}, stateCells(g.Counts),
+			[]string{markText(g.GroupStatus)})...)
 	}
 	switch {
 	case n == 0 && !asJSON:

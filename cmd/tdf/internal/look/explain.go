@@ -21,8 +21,10 @@ func Explain(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "explain ID", Short: "Explain what blocks a task and how to fix it",
-		Long: "Checks everything that the task needs in order to finish, and suggests a fix for each check that blocks it. Exit status 3 means\n" +
-			"that a check blocks the task. If the source is an http address, the command requests it from this machine. A worker may get another answer.",
+		Long: "Checks everything that the task needs in order to finish, and suggests a fix for each check that " +
+			"blocks it. Exit status 3 means\n" +
+			"that a check blocks the task. If the source is an http address, the command requests it from this " +
+			"machine. A worker may get another answer.",
 		Example: "  tdf explain 17",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -30,7 +32,9 @@ func Explain(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return explainTask(c.Context(), a, m, id, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return explainTask(c.Context(), a, m, id, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object")

@@ -30,8 +30,10 @@ func Failures(a *cli.App) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
 		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
-		Long: "Groups the failed rounds of tasks that failed, timed out or expired, including archived tasks. The rounds of a group ended in the same\n" +
-			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary paths. To select the tasks of a group\n" +
+		Long: "Groups the failed rounds of tasks that failed, timed out or expired, including archived tasks. The " +
+			"rounds of a group ended in the same\n" +
+			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary " +
+			"paths. To select the tasks of a group\n" +
 			"in other commands, give its ID to --failure.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures --campaign grid",
@@ -39,7 +41,8 @@ func Failures(a *cli.App) *cobra.Command {
 	}
 	r.filter.Flags(c)
 	r.paging.Flags(c, 20, "groups")
-	c.Flags().BoolVar(&r.forgiven, "forgiven", false, "also failed rounds of tasks that are now open, running, executed or succeeded")
+	c.Flags().BoolVar(&r.forgiven, "forgiven", false,
+		"also failed rounds of tasks that are now open, running, executed or succeeded")
 	c.Flags().BoolVar(&r.asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -87,7 +90,8 @@ func (r *failureReport) print(found admin.Failures) error {
 		return err
 	}
 	for _, s := range found.Suspects {
-		r.a.Say("worker %s: program %s failed in %d of its last %d rounds on this worker, and in %d of %d rounds on other workers; "+
+		r.a.Say("worker %s: program %s failed in %d of its last %d rounds on this worker, and in %d of %d rounds on "+
+			"other workers; "+
 			"to drain the worker, run tdf drain %s",
 			s.Worker, s.Program, s.Failed, s.Rounds, s.OthersFailed, s.OthersRounds, s.Worker)
 	}
@@ -95,7 +99,8 @@ func (r *failureReport) print(found admin.Failures) error {
 	for _, g := range found.Groups {
 		n, rounds = n+g.Tasks, rounds+g.Rounds
 	}
-	r.a.Say("%s with %s in %s; read %d of %s", format.Tasks(n), format.Counted(rounds, "failed round"), format.Counted(len(found.Groups), "group"), found.Looked, format.Tasks(max(found.Of, int64(found.Looked))))
+	r.a.Say("%s with %s in %s; read %d of %s", format.Tasks(n), format.Counted(rounds, "failed round"),
+		format.Counted(len(found.Groups), "group"), found.Looked, format.Tasks(max(found.Of, int64(found.Looked))))
 	if hidden := len(found.Groups) - len(shown); hidden > 0 {
 		r.a.Say("not shown: %s; --limit %d shows all", format.Counted(hidden, "group"), len(found.Groups))
 	}
@@ -122,7 +127,8 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	}
 	t := r.a.Table("failure", "tasks", "rounds", "how", "program", "workers", "example", "line")
 	for _, g := range groups {
-		t.Row(g.ID, format.Number(g.Tasks), format.Number(g.Rounds), format.OneLine(g.How, 40), topCounts(g.Programs), topCounts(g.Workers),
+		t.Row(g.ID, format.Number(g.Tasks), format.Number(g.Rounds), format.OneLine(g.How, 40), topCounts(g.Programs),
+			topCounts(g.Workers),
 			fmt.Sprintf("%d/%d", g.Example.ID, g.Example.Round), format.OneLine(g.Line, 0))
 	}
 	return t.Write()
@@ -132,7 +138,8 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	var b strings.Builder
 	for _, g := range groups {
-		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, format.Tasks(g.Tasks), format.Counted(g.Rounds, "round"), format.OneLine(g.How, 0))
+		fmt.Fprintf(&b, "%s  %s, %s: %s\n", g.ID, format.Tasks(g.Tasks), format.Counted(g.Rounds, "round"),
+			format.OneLine(g.How, 0))
 		if g.Line != "" {
 			fmt.Fprintf(&b, "    %s\n", format.OneLine(g.Line, 0))
 		}
@@ -146,7 +153,8 @@ func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 	return err
 }
 
-// topCounts returns a text with the names that have the highest counts. If there are several names, the text contains the counts.
+// topCounts returns a text with the names that have the highest counts. If there are several names, the text contains
+// the counts.
 func topCounts(of map[string]int) string {
 	const limit = 2
 	names := slices.SortedFunc(maps.Keys(of), func(a, b string) int {

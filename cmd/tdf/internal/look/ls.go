@@ -27,9 +27,12 @@ func Ls(a *cli.App) *cobra.Command {
 	l := lister{a: a}
 	c := &cobra.Command{
 		Use: "ls [ID…] [FILTER]", Short: "List tasks",
-		Long: "Lists tasks, the newest first. Tasks of one campaign are sorted by id, others by the time at which they entered their states.\n" +
-			"The state of an open task says whether it waits for other tasks or for a limit, or is not due yet. With --campaign, a message says\n" +
-			"whether the campaign is closed and complete. For filters other than state, campaign and time, the command reads one task after the\n" +
+		Long: "Lists tasks, the newest first. Tasks of one campaign are sorted by id, others by the time at which " +
+			"they entered their states.\n" +
+			"The state of an open task says whether it waits for other tasks or for a limit, or is not due yet. " +
+			"With --campaign, a message says\n" +
+			"whether the campaign is closed and complete. For filters other than state, campaign and time, the " +
+			"command reads one task after the\n" +
 			"other. It stops after about half a second, and prints the command that continues the search.",
 		Example: "  tdf ls --state failed --error-has MemoryError",
 		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args) },
@@ -199,7 +202,8 @@ func (p *taskPrinter) columns(t *manager.Task) []string {
 		limit = 40
 	}
 	return []string{
-		format.Number(t.ID), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0), format.Number(t.Round), format.OneLine(r.Worker, 0),
+		format.Number(t.ID), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0),
+		format.Number(t.Round), format.OneLine(r.Worker, 0),
 		p.age(t), format.OneLine(r.Exit, 0), format.Seconds(r.RunTime), format.OneLine(t.Input, limit),
 	}
 }
@@ -212,8 +216,8 @@ func (p *taskPrinter) age(t *manager.Task) string {
 	return format.Span(p.now.Sub(t.Entered))
 }
 
-// stateAt returns the same text as stateText. It also marks a running task whose lease has ended, and an open task that is not
-// due yet.
+// stateAt returns the same text as stateText. It also marks a running task whose lease has ended, and an open task that
+// is not due yet.
 func stateAt(t *manager.Task, now time.Time) string {
 	switch {
 	case t.Stored().LeaseExpired(tdf.At(now)):

@@ -17,11 +17,14 @@ func Notices(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "notices", Short: "List the notices by webhook and mail",
-		Long: "Lists the last 1,000 notices, the newest ones first, and whether they were delivered. Servers write notices if section [notify] of their\n" +
+		Long: "Lists the last 1,000 notices, the newest ones first, and whether they were delivered. Servers write " +
+			"notices if section [notify] of their\n" +
 			"configuration names a webhook or a mail address.",
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listNotices(c.Context(), a, m, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listNotices(c.Context(), a, m, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -38,7 +41,8 @@ func listNotices(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) er
 			}
 			continue
 		}
-		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0), format.OneLine(n.Delivery(), 0))
+		t.Row(strconv.FormatInt(n.ID, 10), n.At.Local().Format(time.DateTime), format.OneLine(n.Text, 0),
+			format.OneLine(n.Delivery(), 0))
 	}
 	if asJSON {
 		return err

@@ -32,8 +32,10 @@ func Output(a *cli.App) *cobra.Command {
 	p := printout{a: a}
 	c := &cobra.Command{
 		Use: "output ID", Short: "Print the output of a task's program",
-		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints control characters as escapes.\n" +
-			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it prints both until the round ends.",
+		Long: "Prints the stdout of a task's program in its last run, byte for byte. On a terminal, it prints " +
+			"control characters as escapes.\n" +
+			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it " +
+			"prints both until the round ends.",
 		Example: "  tdf output 17 --error",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -57,7 +59,8 @@ func Output(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().IntVar(&p.round, "round", 0, "`N` number of the round, from 0 (default: the last round that ran; with --follow, the current round)")
+	c.Flags().IntVar(&p.round, "round", 0,
+		"`N` number of the round, from 0 (default: the last round that ran; with --follow, the current round)")
 	c.Flags().BoolVar(&p.stderr, "error", false, "stderr instead of stdout")
 	c.Flags().BoolVarP(&p.follow, "follow", "f", false, "output as it arrives, until the round ends")
 	c.Flags().BoolVar(&p.raw, "raw", false, "control characters without escapes, even on a terminal")
@@ -151,7 +154,8 @@ func (p *printout) printWhole(t *manager.Task) error {
 		p.a.Say("the output is empty")
 	}
 	if !complete {
-		p.a.Say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files ([worker] task_output_filename)", format.Size(bytes), r.Worker)
+		p.a.Say("the output is cut off: the program wrote %s; worker %s may have the whole output in its files "+
+			"([worker] task_output_filename)", format.Size(bytes), r.Worker)
 	}
 	return nil
 }

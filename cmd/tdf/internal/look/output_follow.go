@@ -14,7 +14,8 @@ func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
 	if t.State == tdf.Open {
 		p.sayOpen(t)
 	} else {
-		p.a.Say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default within 10 s", p.round, p.r.Worker)
+		p.a.Say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default "+
+			"within 10 s", p.round, p.r.Worker)
 	}
 	for part, err := range p.m.Admin().FollowOutput(ctx, t, p.r) {
 		if err == nil {

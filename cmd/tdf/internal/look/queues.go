@@ -14,11 +14,15 @@ func Queues(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "queues", Short: "List queues and count their tasks",
-		Long: "Lists the queues that have tasks, and those that are paused, in the order of their names, with the number of their tasks in each state.\n" +
-			"WAIT is how long the oldest task that workers may claim has waited. The queue default has the tasks without a queue.",
+		Long: "Lists the queues that have tasks, and those that are paused, in the order of their names, with the " +
+			"number of their tasks in each state.\n" +
+			"WAIT is how long the oldest task that workers may claim has waited. The queue default has the tasks " +
+			"without a queue.",
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listQueues(c.Context(), a, m, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listQueues(c.Context(), a, m, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

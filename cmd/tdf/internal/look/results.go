@@ -33,10 +33,14 @@ func Results(a *cli.App) *cobra.Command {
 	e := export{a: a}
 	c := &cobra.Command{
 		Use: "results [CAMPAIGN] [FILTER]", Short: "Write the results of tasks as CSV or JSON lines",
-		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of the result, stdout and stderr.\n" +
-			"CSV has a column for each parameter and for each field of result.json. If a run wrote no result.json, its fields are the numbers in the\n" +
-			"JSON object that the program printed as its last line. A cell that is not text is written in base64. The cell base64 of the row contains the names of such columns.\n" +
-			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to read both formats with pandas.",
+		Long: "Writes a row for each task, sorted by id: parameters, outcome, times, costs, the fields of the " +
+			"result, stdout and stderr.\n" +
+			"CSV has a column for each parameter and for each field of result.json. If a run wrote no result.json, " +
+			"its fields are the numbers in the\n" +
+			"JSON object that the program printed as its last line. A cell that is not text is written in base64. " +
+			"The cell base64 of the row contains the names of such columns.\n" +
+			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to " +
+			"read both formats with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv",
 		Args:    cli.AtMostOne("CAMPAIGN"),
 
@@ -52,7 +56,8 @@ func Results(a *cli.App) *cobra.Command {
 				return cli.Usagef("--fields with --jsonl: only CSV has columns for fields")
 			}
 			if !slices.Contains(results.Sources, e.fields) {
-				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(results.Sources, ", "))
+				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(results.Sources,
+					", "))
 			}
 			if len(args) > 0 {
 				if e.filter.Group != "" && e.filter.Group != args[0] {
@@ -65,9 +70,11 @@ func Results(a *cli.App) *cobra.Command {
 	}
 	e.filter.Flags(c)
 	c.Flags().BoolVar(&e.csv, "csv", false, "CSV with column names in the first row (default)")
-	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false, "CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
+	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false,
+		"CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
-	c.Flags().StringVar(&e.fields, "fields", results.FromAuto, "`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
+	c.Flags().StringVar(&e.fields, "fields", results.FromAuto,
+		"`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
 	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
@@ -111,7 +118,8 @@ func (e *export) waitOrWarn(ctx context.Context, m *cli.Client) error {
 	}
 	counts, err := m.Counts(ctx, groups...)
 	if n := counts.Unfinished(); err == nil && n > 0 {
-		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", format.Tasks(n), cli.WatchCommand(e.filter.Group))
+		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", format.Tasks(n),
+			cli.WatchCommand(e.filter.Group))
 	}
 	return err
 }
@@ -139,7 +147,8 @@ func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
 	}
 }
 
-var errTasksGone = errors.New("wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
+var errTasksGone = errors.New(
+	"wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
 
 func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
 	return results.Lines(ctx, m.Manager, q, cli.JsonLines(out), !e.noOutput)
@@ -152,7 +161,8 @@ func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, o
 	}
 	done, err := results.CSV(ctx, m.Manager, q, out, o)
 	if done.Late > 0 {
-		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command", format.Counted(done.Late, "value"))
+		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command",
+			format.Counted(done.Late, "value"))
 	}
 	if len(done.LeftOut) > 0 {
 		e.a.Say("no column for fields of last lines that are no numbers: %s; for columns, write them to result.json",

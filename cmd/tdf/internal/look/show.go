@@ -20,7 +20,8 @@ func Show(a *cli.App) *cobra.Command {
 	asJSON, raw := false, false
 	c := &cobra.Command{
 		Use: "show ID…", Short: "Show everything about tasks",
-		Long: "Shows the properties, state and log of tasks, and their rounds with costs and the first lines of output. For a running task, it also\n" +
+		Long: "Shows the properties, state and log of tasks, and their rounds with costs and the first lines of " +
+			"output. For a running task, it also\n" +
 			"shows the worker, the process id and the time of the last output.",
 		Example: "  tdf show 17",
 		Args:    cli.SomeArguments("ID"),
@@ -29,7 +30,9 @@ func Show(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return showTasks(c.Context(), a, m, ids, asJSON, raw) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return showTasks(c.Context(), a, m, ids, asJSON, raw)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line, with the whole outputs")
@@ -37,8 +40,8 @@ func Show(a *cli.App) *cobra.Command {
 	return c
 }
 
-// showTasks prints the tasks that exist. It returns the error about the last missing task, and prints the errors about other missing
-// tasks.
+// showTasks prints the tasks that exist. It returns the error about the last missing task, and prints the errors about
+// other missing tasks.
 func showTasks(ctx context.Context, a *cli.App, m *cli.Client, ids []int64, asJSON, raw bool) error {
 	var missing error
 	shown := 0
@@ -131,7 +134,8 @@ func noTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) error {
 		return err
 	}
 	if _, err := m.Get(ctx, id); err == nil {
-		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf check", id, id))
+		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf "+
+			"check", id, id))
 	}
 	switch {
 	case last == 0:

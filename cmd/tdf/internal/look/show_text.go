@@ -141,7 +141,8 @@ func dependenciesText(d *manager.Dependencies) string {
 func countText(n, allowed int) string { return fmt.Sprintf("%d (%d allowed)", n, allowed) }
 
 func backoffText(d manager.Definition) string {
-	return fmt.Sprintf("%s, then %v times as long each time, at most %s", format.Span(*d.Backoff), d.BackoffFactor, format.Span(d.BackoffMax))
+	return fmt.Sprintf("%s, then %v times as long each time, at most %s", format.Span(*d.Backoff), d.BackoffFactor,
+		format.Span(d.BackoffMax))
 }
 
 func releasesText(t *tdf.Task) string {
@@ -159,7 +160,8 @@ func (v *view) updatesText() string {
 		return format.Number(v.updates)
 	}
 	last := v.last[0]
-	return fmt.Sprintf("%d, the last one %s ago: %s", v.updates, format.Span(v.now.Sub(last.Time)), format.OneLine(last.Line, 200))
+	ago := format.Span(v.now.Sub(last.Time))
+	return fmt.Sprintf("%d, the last one %s ago: %s", v.updates, ago, format.OneLine(last.Line, 200))
 }
 
 // ending describes how a round ended.
@@ -272,11 +274,13 @@ func progressText(p *manager.Progress) string {
 // texts writes the first lines of a round's output, error and result.
 func (v *view) texts(w io.Writer, r *manager.Round) {
 	v.head(w, "output", r.Output, r.OutputBytes, fmt.Sprintf("tdf output %d --round %d", v.ID, r.Number))
-	v.head(w, "error", r.Error, max(r.ErrorBytes, int64(len(r.Error))), fmt.Sprintf("tdf output %d --round %d --error", v.ID, r.Number))
+	v.head(w, "error", r.Error, max(r.ErrorBytes, int64(len(r.Error))), fmt.Sprintf("tdf output %d --round %d --error",
+		v.ID, r.Number))
 	v.head(w, "result", r.Result, int64(len(r.Result)), fmt.Sprintf("tdf show %d --json", v.ID))
 	if tail := strings.TrimRight(r.Tail, "\n"); tail != "" {
 		lines := strings.Split(tail, "\n")
-		fmt.Fprintf(w, "  last lines\n%s\n", indented(v.escape(strings.Join(lines[max(0, len(lines)-headLines):], "\n"))))
+		fmt.Fprintf(w, "  last lines\n%s\n",
+			indented(v.escape(strings.Join(lines[max(0, len(lines)-headLines):], "\n"))))
 	}
 }
 

@@ -33,7 +33,8 @@ func Updates(a *cli.App) *cobra.Command {
 	u := updateReader{a: a}
 	c := &cobra.Command{
 		Use: "updates ID", Short: "Print the updates that a task's program reported",
-		Long: "Prints one line for each update: the round and the number of the update, the time, and the text. Control characters are printed as escapes.\n" +
+		Long: "Prints one line for each update: the round and the number of the update, the time, and the text. " +
+			"Control characters are printed as escapes.\n" +
 			"Rounds count from 0, and the updates of a round from 1: 0-7 is the seventh update of the first round.",
 		Example: "  tdf updates 17 --after 0-7 --follow",
 		Args:    cli.ExactlyOne("ID"),
@@ -63,7 +64,8 @@ func parseUpdate(text string) (u admin.Update, err error) {
 	r, errRound := strconv.ParseUint(round, 10, 31)
 	n, errNumber := strconv.ParseUint(number, 10, 31)
 	if errors.Join(errRound, errNumber) != nil {
-		return u, cli.Usagef("invalid value %q for --after: want the round and the number of an update, such as 0-7", text)
+		return u, cli.Usagef("invalid value %q for --after: want the round and the number of an update, such as 0-7",
+			text)
 	}
 	return admin.Update{Round: int(r), Number: int(n)}, nil
 }
@@ -77,7 +79,8 @@ func (u *updateReader) run(ctx context.Context) error {
 		return err
 	}
 	for round := t.Round; ; {
-		ended := !u.follow || admin.RoundEnded(t, round) // decided before the updates are read, so that none of them is missed
+		// decided before the updates are read, so that none of them is missed
+		ended := !u.follow || admin.RoundEnded(t, round)
 		if err := u.printNew(ctx); err != nil || ended {
 			u.sayRemoved(t)
 			return err
@@ -127,6 +130,7 @@ func (u *updateReader) print(update admin.Update) error {
 	if u.asJSON {
 		return cli.JsonLines(u.a.Stdout).Encode(update)
 	}
-	_, err := fmt.Fprintf(u.a.Stdout, "%d-%d  %s  %s\n", update.Round, update.Number, cli.Clock(update.Time), format.OneLine(update.Line, 0))
+	_, err := fmt.Fprintf(u.a.Stdout, "%d-%d  %s  %s\n", update.Round, update.Number, cli.Clock(update.Time),
+		format.OneLine(update.Line, 0))
 	return err
 }

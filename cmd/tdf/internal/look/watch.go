@@ -45,12 +45,17 @@ func Watch(a *cli.App) *cobra.Command {
 	w.warnings.say = w.say
 	c := &cobra.Command{
 		Use: "watch [CAMPAIGN]", Short: "Watch the progress of tasks and estimate the time left",
-		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows how many tasks finish per\n" +
-			"second: over the last half minute, and since the start of the command. It estimates the time left as a range. The range is right in\n" +
-			"about 8 of 10 cases. The estimate does not include tasks that start later. Ctrl-C ends only this command, not the tasks.\n" +
-			"The command ends when the campaign is complete, unless --follow is given. With --until-done, it ends when all tasks are finished.\n" +
+		Long: "Shows the states of all tasks or of a campaign, and the live workers with their busy slots. It shows " +
+			"how many tasks finish per\n" +
+			"second: over the last half minute, and since the start of the command. It estimates the time left as a " +
+			"range. The range is right in\n" +
+			"about 8 of 10 cases. The estimate does not include tasks that start later. Ctrl-C ends only this " +
+			"command, not the tasks.\n" +
+			"The command ends when the campaign is complete, unless --follow is given. With --until-done, it ends " +
+			"when all tasks are finished.\n" +
 			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.\n" +
-			"With --web, the command prints only the address of the page that shows the same in the dashboard (docs/dashboard.md).",
+			"With --web, the command prints only the address of the page that shows the same in the dashboard " +
+			"(docs/dashboard.md).",
 		Example:           "  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:              cli.AtMostOne("CAMPAIGN"),
 		ValidArgsFunction: a.CompleteCampaign,
@@ -65,7 +70,8 @@ func Watch(a *cli.App) *cobra.Command {
 	flags := c.Flags()
 	flags.BoolVar(&w.untilDone, "until-done", false, "end of the command when no task is open, running or executed")
 	flags.BoolVarP(&w.follow, "follow", "f", false, "no end of the command when the campaign is complete")
-	flags.Int64Var(&w.stopAfter, "stop-after", 0, "`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
+	flags.Int64Var(&w.stopAfter, "stop-after", 0,
+		"`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	cli.SpanVar(flags, &w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
 	flags.BoolVar(&w.web, "web", false, "address of the page in the dashboard, without watching")
@@ -144,7 +150,8 @@ func (w *watching) printPage(ctx context.Context) error {
 	return err
 }
 
-var errNoPage = errors.New("no process is known to serve the dashboard to this machine; start tdf serve, or set [http] listen or public (docs/http.md)")
+var errNoPage = errors.New("no process is known to serve the dashboard to this machine; start tdf serve, or set " +
+	"[http] listen or public (docs/http.md)")
 
 func (w *watching) noTasks() string {
 	if w.campaign == "" {
@@ -153,8 +160,8 @@ func (w *watching) noTasks() string {
 	return fmt.Sprintf("no tasks in campaign %q", w.campaign)
 }
 
-// cancelAfterFailures cancels the open tasks if the number of failed tasks has reached --stop-after. If tasks are reopened later,
-// it cancels them again.
+// cancelAfterFailures cancels the open tasks if the number of failed tasks has reached --stop-after. If tasks are
+// reopened later, it cancels them again.
 func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) error {
 	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
@@ -165,7 +172,8 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 		return err
 	}
 	w.cancelled = w.cancelled || n > 0
-	w.say("%s failed: cancelled %s; waiting for the running tasks", format.Tasks(failed), format.Counted(n, "open task"))
+	w.say("%s failed: cancelled %s; waiting for the running tasks", format.Tasks(failed),
+		format.Counted(n, "open task"))
 	return nil
 }
 
@@ -181,8 +189,8 @@ func (w *watching) say(format string, args ...any) {
 // rewrites reports whether the command rewrites one progress line instead of printing new lines.
 func (w *watching) rewrites() bool { return w.a.Terminal.Out && !w.json }
 
-// show rewrites the progress line on a terminal. Elsewhere, it prints a new line after a change, but at most one line per
-// linePause. It always prints the first and the last line.
+// show rewrites the progress line on a terminal. Elsewhere, it prints a new line after a change, but at most one line
+// per linePause. It always prints the first and the last line.
 func (w *watching) show(s *admin.Status, last bool) error {
 	now := time.Now()
 	var err error
@@ -232,7 +240,10 @@ func (w *watching) finish(ctx context.Context) error {
 		return err
 	}
 	var parts []string
-	for _, o := range []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired), tdf.Cancelled} {
+	for _, o := range []string{
+		string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired),
+		tdf.Cancelled,
+	} {
 		if n := outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(o, "_", " ")))
 		}

@@ -55,7 +55,8 @@ func pieces(s *admin.Status) []piece {
 		}
 	}
 	if s.RateSoFar > 0 {
-		all = append(all, piece{format.PerSecond(s.Rate) + "/s", needRate}, piece{format.PerSecond(s.RateSoFar) + "/s so far", needRateSoFar})
+		all = append(all, piece{format.PerSecond(s.Rate) + "/s", needRate},
+			piece{format.PerSecond(s.RateSoFar) + "/s so far", needRateSoFar})
 	}
 	all = append(all, piece{workersText(s), needWorkers})
 	if s.Later > 0 {
@@ -74,7 +75,8 @@ func pieces(s *admin.Status) []piece {
 func pausedText(s *admin.Status) string {
 	p := &s.Pauses[0]
 	if p.AfterFailure > 0 {
-		return fmt.Sprintf("%s fails on %d/%d workers, slots pause for %v each time", p.Program, p.Workers, p.Of, p.AfterFailure)
+		return fmt.Sprintf("%s fails on %d/%d workers, slots pause for %v each time", p.Program, p.Workers, p.Of,
+			p.AfterFailure)
 	}
 	text := fmt.Sprintf("%s paused on %d/%d workers", p.Program, p.Workers, p.Of)
 	if p.Until.After(s.At) {
@@ -168,8 +170,10 @@ func bar(s *admin.Status, room int) string {
 		return ""
 	}
 	b := progressbar.NewOptions64(max(s.Counts.Total(), 1),
-		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width), progressbar.OptionUseANSICodes(false),
-		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false), progressbar.OptionSetRenderBlankState(true),
+		progressbar.OptionSetWriter(io.Discard), progressbar.OptionSetWidth(width),
+		progressbar.OptionUseANSICodes(false),
+		progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
+		progressbar.OptionSetRenderBlankState(true),
 	)
 	_ = b.Set64(s.Done()) // fails only if the value exceeds the total; the bar then shows 100 %
 	return strings.TrimSpace(b.String())

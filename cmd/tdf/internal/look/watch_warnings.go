@@ -25,7 +25,8 @@ func (w *watchWarnings) check(s *admin.Status) {
 		w.onceFor(string(o.Code)+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, 0)) // the text may contain times
 	}
 	for _, p := range s.Pauses {
-		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0), p.Text(s.At)+"; "+w.pauseRemedy())
+		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0),
+			p.Text(s.At)+"; "+w.pauseRemedy())
 	}
 }
 

@@ -18,16 +18,21 @@ func Workers(a *cli.App) *cobra.Command {
 	asJSON, all := false, false
 	c := &cobra.Command{
 		Use: "workers", Short: "List workers and their running tasks",
-		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its tasks are lost.\n" +
-			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per lease.\n" +
+		Long: "Lists the live workers. A worker without a heartbeat for the time of its lease is silent, and its " +
+			"tasks are lost.\n" +
+			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per " +
+			"lease.\n" +
 			"If the next heartbeat is overdue, RUNS shows the age of the list.\n" +
 			"REMARKS shows the queues, tags and handlers of the worker, if it has any.",
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listWorkers(c.Context(), a, m, all, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listWorkers(c.Context(), a, m, all, asJSON)
+			})
 		},
 	}
-	c.Flags().BoolVar(&all, "all", false, "also workers that have ended, as long as Redis remembers them (their key remember)")
+	c.Flags().BoolVar(&all, "all", false,
+		"also workers that have ended, as long as Redis remembers them (their key remember)")
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	return c
 }
@@ -58,7 +63,8 @@ func listWorkers(ctx context.Context, a *cli.App, m *cli.Client, all, asJSON boo
 			format.Span(now.Sub(w.Seen)), w.Version, remarks(w))
 	}
 	if shown == 0 {
-		a.Say("no live workers in this namespace; start tdf-worker, or tdf up; tdf doctor names workers of the original TDF, which send no heartbeats")
+		a.Say("no live workers in this namespace; start tdf-worker, or tdf up; tdf doctor names workers of the " +
+			"original TDF, which send no heartbeats")
 		return nil
 	}
 	if asJSON {
@@ -96,8 +102,8 @@ func remarks(w admin.Worker) string {
 // heartbeatSlack is the delay after which the next heartbeat counts as overdue.
 const heartbeatSlack = 2 * time.Second
 
-// runsText returns the tasks that a worker ran at its last heartbeat. If the next heartbeat is overdue, the text contains the age
-// of the last heartbeat.
+// runsText returns the tasks that a worker ran at its last heartbeat. If the next heartbeat is overdue, the text
+// contains the age of the last heartbeat.
 func runsText(w admin.Worker, now time.Time) string {
 	runs, age := shortIDs(w.Runs), now.Sub(w.Seen)
 	if runs != "" && age > w.Lease/3+heartbeatSlack {
@@ -115,7 +121,8 @@ func shortIDs(ids []int64) string {
 	return short(texts, " ")
 }
 
-// short returns a text with the first values of a list. If it leaves out values, the text contains the length of the list.
+// short returns a text with the first values of a list. If it leaves out values, the text contains the length of the
+// list.
 func short(values []string, separator string) string {
 	const limit = 4
 	if len(values) > limit {

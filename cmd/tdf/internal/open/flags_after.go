@@ -23,10 +23,14 @@ type afterFlags struct {
 func (f *afterFlags) flags(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVar(&f.tasks, "after", "", "`IDS` tasks that must succeed before the new tasks run: 3,7-9")
-	flags.StringVar(&f.anyTasks, "after-any", "", "`IDS` tasks that must end before the new tasks run, with any outcome")
-	flags.StringVar(&f.group, "after-campaign", "", "`NAME` campaign of which all tasks must succeed before the new tasks run")
-	flags.StringVar(&f.anyGroup, "after-campaign-any", "", "`NAME` campaign that must be complete before the new tasks run, with any outcomes")
-	flags.StringVar(&f.same, "after-same", "", "`NAME` campaign: each new task waits until the task of this campaign with the same parameters has succeeded")
+	flags.StringVar(&f.anyTasks, "after-any", "",
+		"`IDS` tasks that must end before the new tasks run, with any outcome")
+	flags.StringVar(&f.group, "after-campaign", "",
+		"`NAME` campaign of which all tasks must succeed before the new tasks run")
+	flags.StringVar(&f.anyGroup, "after-campaign-any", "",
+		"`NAME` campaign that must be complete before the new tasks run, with any outcomes")
+	flags.StringVar(&f.same, "after-same", "",
+		"`NAME` campaign: each new task waits until the task of this campaign with the same parameters has succeeded")
 }
 
 // properties returns the properties d with the dependencies of the flags.

@@ -36,18 +36,18 @@ func Open(a *cli.App) *cobra.Command {
 		Short: "Open one task or a sweep",
 		Long: `Opens one task. With --from or --grid, the command opens a sweep: one task for each row of parameters, in a campaign.
 
-If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does. With --handler, the task has no source: only
-workers with a handler for the program run it.
+If the program is a directory, tdf packs it and stores it in Redis first, as tdf push does. With --handler, the task
+has no source: only workers with a handler for the program run it.
 
-In a sweep, --input is a template. The text {a} stands for the value of parameter a as one word, and {a|raw} for the value without quotes.
-Write {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The parameters also become the meta of the
-task, as JSON.
+In a sweep, --input is a template. The text {a} stands for the value of parameter a as one word, and {a|raw} for the
+value without quotes. Write {{ and }} for braces. Without --input, run.sh gets all parameters in their order. The
+parameters also become the meta of the task, as JSON.
 
-tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows arrive.
-It prints the ids of the tasks as ranges: 1-1000.
+tdf checks a file of rows to its end before it opens tasks. If the rows come from stdin (-), it opens tasks as rows
+arrive. It prints the ids of the tasks as ranges: 1-1000.
 
-With --halt N, a server pauses the campaign when N of its tasks have failed or timed out, as parallel --halt soon,fail=N does. Running
-tasks go on. tdf resume --campaign NAME continues.`,
+With --halt N, a server pauses the campaign when N of its tasks have failed or timed out, as parallel --halt
+soon,fail=N does. Running tasks go on. tdf resume --campaign NAME continues.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
   tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend
@@ -57,20 +57,28 @@ tasks go on. tdf resume --campaign NAME continues.`,
 	}
 	flags := c.Flags()
 	o.changed = flags.Changed
-	flags.StringVar(&o.program, "program", "", "`DIR|NAME` directory with run.sh at its top, or a name together with --source or --handler")
+	flags.StringVar(&o.program, "program", "",
+		"`DIR|NAME` directory with run.sh at its top, or a name together with --source or --handler")
 	flags.StringVar(&o.source, "source", "", "`SOURCE` address from which workers fetch the program")
-	flags.BoolVar(&o.handler, "handler", false, "task without a source: only workers with a handler for the program run it")
+	flags.BoolVar(&o.handler, "handler", false,
+		"task without a source: only workers with a handler for the program run it")
 	flags.StringVar(&o.input, "input", "", "`WORDS` arguments of run.sh; in a sweep, a template")
 	flags.StringVar(&o.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
-	flags.StringVar(&o.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
-	flags.StringVar(&o.grid, "grid", "", "`VALUES` values of parameters; each combination is a task: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
+	flags.StringVar(&o.format, "format", "",
+		"`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
+	flags.StringVar(&o.grid, "grid", "",
+		"`VALUES` values of parameters; each combination is a task: 'a=1..10 b=x,y c=1e-3..5e-3/1e-3'")
 	flags.StringVar(&o.campaign, "campaign", "", "`NAME` name of the campaign (sets the tasks' group)")
 	flags.StringVar(&o.campaign, "group", "", "`NAME` same as --campaign")
-	flags.BoolVar(&o.extend, "extend", false, "extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
+	flags.BoolVar(&o.extend, "extend", false,
+		"extension of a campaign that has tasks; a sweep adds only points that the campaign does not have")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
-	flags.IntVar(&o.halt, "halt", 0, "`N` pause of the campaign as soon as N of its tasks have failed or timed out; a server does this, so the terminal may close")
-	flags.StringVar(&o.unique, "unique", "", "`KEY` no new task if a task already holds this key; then the id of that task")
-	flags.StringVar(&o.uniqueUntil, "unique-until", "", "`STATE` state in which the task gives its key back: finished (default) or archived")
+	flags.IntVar(&o.halt, "halt", 0, "`N` pause of the campaign as soon as N of its tasks have failed or timed out; "+
+		"a server does this, so the terminal may close")
+	flags.StringVar(&o.unique, "unique", "",
+		"`KEY` no new task if a task already holds this key; then the id of that task")
+	flags.StringVar(&o.uniqueUntil, "unique-until", "",
+		"`STATE` state in which the task gives its key back: finished (default) or archived")
 	o.task.Flags(c)
 	o.after.flags(c)
 	return c
@@ -125,7 +133,8 @@ func (o *opening) check() error {
 	case o.format != "" && o.from == "":
 		return cli.Usagef("--format without --from: there is no file to read")
 	case o.after.same != "" && o.from == "" && o.grid == "":
-		return cli.Usagef("--after-same without --from or --grid: a single task has no parameters; name the tasks with --after")
+		return cli.Usagef("--after-same without --from or --grid: a single task has no parameters; name the tasks " +
+			"with --after")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return cli.Usagef("--meta in a sweep: the parameters become the meta; leave --meta out")
 	}
@@ -135,7 +144,8 @@ func (o *opening) check() error {
 func (o *opening) checkUnique() error {
 	switch {
 	case o.unique != "" && (o.from != "" || o.grid != ""):
-		return cli.Usagef("--unique in a sweep: all tasks would have the same key, so only one would be opened; leave --unique out, or see --extend")
+		return cli.Usagef("--unique in a sweep: all tasks would have the same key, so only one would be opened; " +
+			"leave --unique out, or see --extend")
 	case o.changed("unique-until") && o.unique == "":
 		return cli.Usagef("--unique-until without --unique: there is no key")
 	}
@@ -156,7 +166,8 @@ func (o *opening) packed() (*program.Packed, error) {
 	case isDir && o.handler && strings.ContainsRune(o.program, '/'):
 		return nil, cli.HandlerWithDirectory(o.program)
 	case isDir && strings.ContainsRune(o.program, '/'):
-		return nil, cli.Usagef("--source with the directory %s: tdf stores a directory in Redis; leave --source out", o.program)
+		return nil, cli.Usagef("--source with the directory %s: tdf stores a directory in Redis; leave --source out",
+			o.program)
 	case o.source == "" && !o.handler:
 		return nil, cli.NotADirectory(o.program)
 	}
@@ -171,5 +182,6 @@ func (o *opening) failOn(tool config.Tool) (rule, text string) {
 	case tool.IsSet("task_defaults", "fail_on"):
 		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
 	}
-	return string(tool.Manager.TaskDefaults.FailOn), "a round fails if its exit status is not 0 (default; see --fail-on)"
+	return string(tool.Manager.TaskDefaults.FailOn),
+		"a round fails if its exit status is not 0 (default; see --fail-on)"
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 )
 
-// newProgressBar returns a progress bar. The total is the number of tasks, or -1 if the number is unknown. The bar is visible only on a
-// terminal, and only if the tasks do not fit into one batch.
+// newProgressBar returns a progress bar. The total is the number of tasks, or -1 if the number is unknown. The bar is
+// visible only on a terminal, and only if the tasks do not fit into one batch.
 func newProgressBar(a *cli.App, total int64, description string) *progressbar.ProgressBar {
 	return progressbar.NewOptions64(total,
 		progressbar.OptionSetWriter(a.Stderr),

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// idRanges holds the ids of opened tasks as ranges. Ranges need little memory: there may be 10 million ids, and most of them are
-// consecutive.
+// idRanges holds the ids of opened tasks as ranges. Ranges need little memory: there may be 10 million ids, and most of
+// them are consecutive.
 type idRanges []idRange
 
 type idRange struct{ first, last int64 }

@@ -15,10 +15,11 @@ import (
 
 // A rowSource reads the rows of a sweep.
 type rowSource struct {
-	name  string                                      // name of the source, for errors
-	rows  func() (iter.Seq2[sweep.Row, error], error) // reads from the first row; nil if the command opens one task instead of a sweep
-	once  bool                                        // the rows can be read only once
-	input *sweep.Template                             // nil if run.sh gets all parameters in their order
+	name string // name of the source, for errors
+	// reads from the first row; nil if the command opens one task instead of a sweep
+	rows  func() (iter.Seq2[sweep.Row, error], error)
+	once  bool            // the rows can be read only once
+	input *sweep.Template // nil if run.sh gets all parameters in their order
 	close func()
 }
 
@@ -94,7 +95,9 @@ func (o *opening) fromFile(ctx context.Context, s *rowSource) error {
 }
 
 // stream makes the source read its rows from a pipe or terminal. These rows can be read only once.
-func (s *rowSource) stream(ctx context.Context, name string, r io.Reader, read func(io.Reader) iter.Seq2[sweep.Row, error]) {
+func (s *rowSource) stream(ctx context.Context, name string, r io.Reader, read func(io.Reader) iter.Seq2[sweep.Row,
+	error],
+) {
 	in := cli.Interruptible(ctx, r)
 	s.name, s.once, s.close = name, true, func() { in.Close() }
 	s.rows = func() (iter.Seq2[sweep.Row, error], error) { return read(in), nil }

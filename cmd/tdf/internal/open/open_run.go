@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is opened after
-// openPause.
+// One call of Open opens a batch: at most openAtOnce tasks with at most openBytes bytes. A batch that is not full is
+// opened after openPause.
 const (
 	openAtOnce = 500
 	openBytes  = 4 << 20
@@ -25,11 +25,20 @@ const (
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
 func (p *plan) carryOut(ctx context.Context) error {
 	if p.found != nil && p.found.Admitted == 0 {
-		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known, "point"))
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known,
+			"point"))
 		return p.closeCampaign(ctx)
 	}
-	r := &OpenRun{plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil}, bar: newProgressBar(p.a, p.total(), "opening")}
+	r := &OpenRun{
+		plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil},
+		bar: newProgressBar(p.a, p.total(), "opening"),
+	}
 	err := r.open(ctx)
+	for r.mustStartOver(err) {
+		if err = r.startOver(ctx); err == nil {
+			err = r.open(ctx)
+		}
+	}
 	r.bar.Clear()
 	if unprinted := r.opened.print(p.a.Stdout); err == nil {
 		err = unprinted
@@ -40,8 +49,8 @@ func (p *plan) carryOut(ctx context.Context) error {
 	return r.finish(ctx, err)
 }
 
-// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so that
-// a repeated command can open the rest.
+// closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so
+// that a repeated command can open the rest.
 func (p *plan) closeCampaign(ctx context.Context) error {
 	if !p.fresh && !p.extend {
 		return nil
@@ -50,15 +59,6 @@ func (p *plan) closeCampaign(ctx context.Context) error {
 		return err
 	}
 	return nil
-}
-
-// extendCampaign opens a closed campaign again.
-func (p *plan) extendCampaign(ctx context.Context) error {
-	err := p.m.ExtendGroup(ctx, p.base.Group)
-	if errors.Is(err, tdf.ErrGroupDecided) {
-		return cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", p.base.Group)
-	}
-	return err
 }
 
 // total returns the number of tasks to open, or -1 if it is unknown.
@@ -77,9 +77,30 @@ type OpenRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
+	before int64         // number of tasks that were opened before the run started over
 	beside int64         // number of points that another command has opened meanwhile
 	unsure int           // number of tasks that were sent to Redis but not confirmed
 	holder *manager.Task // the task that holds the unique key; nil if a task was opened
+}
+
+// mustStartOver reports whether another command has begun to extend the campaign that this run opens, or has opened the
+// one that it extends. If the rows can be read only once, the error remains.
+func (r *OpenRun) mustStartOver(err error) bool {
+	if r.sweep.rows == nil || r.sweep.once || !r.fresh && !r.extend {
+		return false
+	}
+	return manager.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
+}
+
+// startOver makes the run an extension: only the tasks of extensions have keys, so that none is opened twice.
+func (r *OpenRun) startOver(ctx context.Context) error {
+	r.extend, r.found = true, nil
+	if err := r.readPoints(ctx); err != nil {
+		return err
+	}
+	r.walk = &sweep.Walk{Points: r.points}
+	r.batch, r.bytes, r.before, r.beside = nil, 0, r.opened.count(), 0
+	return nil
 }
 
 func (r *OpenRun) open(ctx context.Context) error {
@@ -90,8 +111,8 @@ func (r *OpenRun) open(ctx context.Context) error {
 	return r.TakeAll(ctx, opening, r.feed(reading))
 }
 
-// TakeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch, takeAll
-// finishes the batch. Only the end of the second context, opening, interrupts the batch.
+// TakeAll opens the tasks of the rows, until the last row or until ctx ends. If ctx ends while takeAll opens a batch,
+// takeAll finishes the batch. Only the end of the second context, opening, interrupts the batch.
 func (r *OpenRun) TakeAll(ctx, opening context.Context, rows <-chan Feed) error {
 	pause := time.NewTicker(openPause)
 	defer pause.Stop()
@@ -139,7 +160,8 @@ func (r *OpenRun) feed(ctx context.Context) <-chan Feed {
 	return rows
 }
 
-// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before it.
+// take adds a row to the batch. If the batch is full, take opens it. If the row is invalid, take opens the rows before
+// it.
 func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
@@ -164,8 +186,8 @@ func (r *OpenRun) admits(point sweep.Point) bool {
 	return r.walk.Second && !r.extend || r.walk.Admits(point)
 }
 
-// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use the
-// program until a row arrives, and programs rm --unused could remove it.
+// flush opens the batch. Before the first batch, it stores the program. If flush stored it earlier, no task would use
+// the program until a row arrives, and programs rm --unused could remove it.
 func (r *OpenRun) flush(ctx context.Context) error {
 	if len(r.batch) == 0 {
 		return nil
@@ -176,25 +198,18 @@ func (r *OpenRun) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.extend && len(r.opened) == 0 {
-		if err := r.extendCampaign(ctx); err != nil {
-			return err
-		}
-	}
-	open := r.m.Open
-	if r.fresh && len(r.opened) == 0 {
-		open = r.m.OpenGroup
-	}
-	opened, err := r.m.OpenAs(ctx, open, r.batch...)
-	if r.extend && errors.Is(err, tdf.ErrGroupClosed) { // another command has extended the campaign, and has closed it
-		if err = r.extendCampaign(ctx); err == nil {
-			opened, err = r.m.OpenAs(ctx, open, r.batch...)
-		}
-	}
-	if errors.Is(err, manager.ErrGroupTaken) {
+	opened, err := r.m.OpenAs(ctx, r.opener(), r.batch...)
+	switch {
+	case errors.Is(err, tdf.ErrGroupDecided):
+		err = cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", r.base.Group)
+	case errors.Is(err, manager.ErrGroupTaken) && !r.extend:
 		return r.takenError("was opened by another command just now")
+	case errors.Is(err, manager.ErrGroupTaken) && r.sweep.once:
+		return cli.Usagef("campaign %s was opened by another command just now; repeat the command", r.base.Group)
 	}
-	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 { // not before, because the campaign may belong to another command
+	r.isNew = r.isNew && len(opened) == 0
+	// not before, because the campaign may belong to another command
+	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 {
 		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
 	}
 	var ids []int64
@@ -215,6 +230,19 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	}
 	r.batch, r.bytes = r.batch[:0], 0
 	return err
+}
+
+// opener returns the method that opens the next batch.
+func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]*manager.Task, error) {
+	switch {
+	case r.isNew:
+		return r.m.OpenGroup
+	case r.extend:
+		return r.m.OpenExtending
+	case r.fresh:
+		return r.m.OpenRest
+	}
+	return r.m.Open
 }
 
 // finish prints the number of opened tasks. It returns the error of the command.
@@ -243,13 +271,14 @@ func (r *OpenRun) sayOpened(n int64) {
 	if r.found != nil {
 		w = r.found
 	}
-	if known := w.Known + r.beside; known > 0 {
+	if known := w.Known + r.beside - r.before; known > 0 {
 		r.a.Say("skipped %s that the campaign already has", format.Counted(known, "point"))
 	}
 	sayRepeated(r.a, w.Repeated)
 	name := sweep.Quote(r.base.Group)
 	if t := r.holder; t != nil {
-		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique, format.StateText(t))
+		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique,
+			format.StateText(t))
 		return
 	}
 	if r.base.Group == "" {
@@ -259,7 +288,8 @@ func (r *OpenRun) sayOpened(n int64) {
 	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", format.Tasks(n), name, name)
 }
 
-// pageTime is how long the address of a page may take. The tasks are opened, so the command does not wait for Redis any more.
+// pageTime is how long the address of a page may take. The tasks are opened, so the command does not wait for Redis any
+// more.
 const pageTime = time.Second
 
 // sayPage prints the address of the page of the campaign or the task, if a process serves the dashboard.
@@ -287,7 +317,8 @@ func sayRepeated(a *cli.App, rows int64) {
 	}
 }
 
-// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens the rest.
+// openedText returns a text with the number of tasks that were opened before an error, and with the command that opens
+// the rest.
 func (r *OpenRun) openedText(n int64) string {
 	text := "nothing was opened"
 	if n > 0 {

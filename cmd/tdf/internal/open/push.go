@@ -17,10 +17,10 @@ func Push(a *cli.App) *cobra.Command {
 		Use:   "push DIR",
 		Short: "Store a program in Redis",
 		Long: `Stores a program in the Redis of the project. A program is a directory with run.sh at its top. The packed program has at most 64 MiB.
-The command prints the name and the source of the program. Give them to tdf open as --program and --source. The name contains a hash of the
-content. The command leaves out .git, and all files that match a pattern in the file .tdfignore of the directory. This file contains one
-pattern per line, such as *.o, results/ or data/*.csv. If no task names the program, the server removes it a week after its last use, unless it is
-pinned.`,
+The command prints the name and the source of the program. Give them to tdf open as --program and --source. The name
+contains a hash of the content. The command leaves out .git, and all files that match a pattern in the file
+.tdfignore of the directory. This file contains one pattern per line, such as *.o, results/ or data/*.csv. If no
+task names the program, the server removes it a week after its last use, unless it is pinned.`,
 		Example: "  tdf push ./simulate",
 		Args:    cli.ExactlyOne("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -28,7 +28,9 @@ pinned.`,
 			if err != nil {
 				return cli.Usagef("%v", err)
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return pushProgram(c.Context(), a, m, packed, pin) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return pushProgram(c.Context(), a, m, packed, pin)
+			})
 		},
 	}
 	c.Flags().BoolVar(&pin, "pin", false, "storage without a time limit, even if no task names the program")

@@ -17,19 +17,25 @@ func Check(a *cli.App) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
-		Long: "Checks all tasks. Managers, servers and workers may run meanwhile. A task must be in the list of its state, its time in the set of\n" +
-			"due tasks must be right, and its counters must agree. The server's audit makes the same checks, for some tasks at a time.\n" +
-			"With --repair, the command repairs a task at once if the task is certainly inconsistent. If the task may be in the middle of a\n" +
+		Long: "Checks all tasks. Managers, servers and workers may run meanwhile. A task must be in the list of its " +
+			"state, its time in the set of\n" +
+			"due tasks must be right, and its counters must agree. The server's audit makes the same checks, for " +
+			"some tasks at a time.\n" +
+			"With --repair, the command repairs a task at once if the task is certainly inconsistent. If the task " +
+			"may be in the middle of a\n" +
 			"transition, the command repairs it only if its finding is unchanged after --wait.\n" +
 			"Exit status 3 means that some tasks are still inconsistent.",
 		Example: "  tdf check --repair",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return checkTasks(c.Context(), a, m, repair, pause) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return checkTasks(c.Context(), a, m, repair, pause)
+			})
 		},
 	}
 	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
-	cli.SpanVar(c.Flags(), &pause, "wait", time.Minute, "`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
+	cli.SpanVar(c.Flags(), &pause, "wait", time.Minute,
+		"`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
 	return c
 }
 
@@ -89,9 +95,11 @@ func afterRepair(f admin.Finding) string {
 
 func repairable(f admin.Finding) bool { return f.Repairable() }
 
-// repairFindings repairs findings, and returns the findings that remain. It repairs the sure findings at once. Any other finding may
-// be a transition in progress: repairFindings repairs it only if it is unchanged after the pause.
-func repairFindings(ctx context.Context, a *cli.App, m *cli.Client, findings []admin.Finding, pause time.Duration) ([]admin.Finding, error) {
+// repairFindings repairs findings, and returns the findings that remain. It repairs the sure findings at once. Any
+// other finding may be a transition in progress: repairFindings repairs it only if it is unchanged after the pause.
+func repairFindings(ctx context.Context, a *cli.App, m *cli.Client, findings []admin.Finding,
+	pause time.Duration,
+) ([]admin.Finding, error) {
 	var sure, others []admin.Finding
 	for _, f := range findings {
 		switch {

@@ -16,20 +16,25 @@ func Doctor(a *cli.App) *cobra.Command {
 	asJSON, quiet, configOnly := false, false, false
 	c := &cobra.Command{
 		Use: "doctor", Short: "Diagnose problems and suggest fixes",
-		Long: "Checks Redis (its version, settings and memory), the server, the workers, and tasks that run or wait too long. It suggests a fix for\n" +
-			"each problem. Exit status 3 means that it has found a problem. With --config-only, the command checks only the configuration.",
+		Long: "Checks Redis (its version, settings and memory), the server, the workers, and tasks that run or wait " +
+			"too long. It suggests a fix for\n" +
+			"each problem. Exit status 3 means that it has found a problem. With --config-only, the command checks " +
+			"only the configuration.",
 		Example: "  tdf doctor --quiet || mail -s 'TDF has a problem' root",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if configOnly {
 				return checkConfig(a)
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return diagnose(c.Context(), a, m, asJSON, quiet) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return diagnose(c.Context(), a, m, asJSON, quiet)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	c.Flags().BoolVarP(&quiet, "quiet", "q", false, "only problems")
-	c.Flags().BoolVar(&configOnly, "config-only", false, "check of the configuration only, without a connection to Redis")
+	c.Flags().BoolVar(&configOnly, "config-only", false,
+		"check of the configuration only, without a connection to Redis")
 	return c
 }
 
@@ -38,7 +43,8 @@ func checkConfig(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	a.Say("%s: the configuration is valid: namespace %s, redis at %s", cmp.Or(tool.File, "no file"), tool.Manager.Namespace, tool.Manager.Redis.Addr())
+	a.Say("%s: the configuration is valid: namespace %s, redis at %s", cmp.Or(tool.File, "no file"),
+		tool.Manager.Namespace, tool.Manager.Redis.Addr())
 	return nil
 }
 

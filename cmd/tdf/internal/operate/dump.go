@@ -15,14 +15,17 @@ func dumpedText(d admin.Dumped) string {
 	if d.Values == 0 {
 		return format.Tasks(d.Tasks) + " and " + format.Counted(d.Programs, "program")
 	}
-	return fmt.Sprintf("%s, %s and %s", format.Tasks(d.Tasks), format.Counted(d.Programs, "program"), format.Counted(d.Values, "other value"))
+	return fmt.Sprintf("%s, %s and %s", format.Tasks(d.Tasks), format.Counted(d.Programs, "program"),
+		format.Counted(d.Values, "other value"))
 }
 
 func Dump(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "dump", Short: "Write the whole namespace to stdout",
-		Long: "Writes the namespace as JSON lines: its tasks with their outputs, its stored programs, its settings, pauses and limits, its closed\n" +
-			"campaigns and its pipelines. Tasks may change during the dump: each task is consistent, but the command reads different tasks at\n" +
+		Long: "Writes the namespace as JSON lines: its tasks with their outputs, its stored programs, its settings, " +
+			"pauses and limits, its closed\n" +
+			"campaigns and its pipelines. Tasks may change during the dump: each task is consistent, but the " +
+			"command reads different tasks at\n" +
 			"different times.",
 		Example: "  tdf dump | gzip > project.dump.gz",
 		Args:    cli.NoArguments,

@@ -15,8 +15,10 @@ import (
 func Load(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "load [FILE|-]", Short: "Load a dump into a namespace without tasks",
-		Long: "Loads a dump into a namespace without tasks. The namespace may have another name than the dumped one. Tasks keep their ids and states.\n" +
-			"A running task is lost when its lease ends. It runs again if max_losses allows it. Settings, pauses and limits that the namespace already\n" +
+		Long: "Loads a dump into a namespace without tasks. The namespace may have another name than the dumped " +
+			"one. Tasks keep their ids and states.\n" +
+			"A running task is lost when its lease ends. It runs again if max_losses allows it. Settings, pauses " +
+			"and limits that the namespace already\n" +
 			"has stay as they are.\n" +
 			"The command checks the whole file before it writes to Redis. Repeat an interrupted load to continue it.",
 		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
@@ -58,7 +60,8 @@ func loadDump(ctx context.Context, a *cli.App, m *cli.Client, in io.Reader) erro
 	}
 	a.Say("loaded %s", dumpedText(done.Dumped))
 	if done.Kept > 0 {
-		a.Say("not loaded: %s, because the namespace has others, or a campaign has no tasks", format.Counted(done.Kept, "value"))
+		a.Say("not loaded: %s, because the namespace has others, or a campaign has no tasks",
+			format.Counted(done.Kept, "value"))
 	}
 	if done.There > 0 {
 		a.Say("an earlier, interrupted load had already loaded %d of the tasks", done.There)

@@ -16,8 +16,10 @@ import (
 func Serve(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "serve", Short: "Serve the HTTP API of the namespace",
-		Long: "Serves the HTTP API (docs/http.md) until Ctrl-C. Each call needs a token of tdf token add. On an address that other machines\n" +
-			"can reach, the API needs a certificate. The flags override the section [http] of the configuration. New tasks get the section\n" +
+		Long: "Serves the HTTP API (docs/http.md) until Ctrl-C. Each call needs a token of tdf token add. On an " +
+			"address that other machines\n" +
+			"can reach, the API needs a certificate. The flags override the section [http] of the configuration. " +
+			"New tasks get the section\n" +
 			"[task_defaults]. The log on stderr has a line for each call.",
 		Example: "  tdf serve\n" +
 			"  tdf serve --listen :7443 --tls-cert cert.pem --tls-key key.pem --host tdf.example.org",
@@ -29,15 +31,19 @@ func Serve(a *cli.App) *cobra.Command {
 	flags.String("tls-cert", "", "`FILE` certificate of the server, in PEM, with the certificates of its issuers")
 	flags.String("tls-key", "", "`FILE` private key of the certificate, in PEM")
 	flags.String("client-ca", "", "`FILE` authorities, in PEM, whose certificates let clients in without a token")
-	flags.Bool("insecure", false, "no TLS on an address that other machines can reach, for example behind a proxy that has TLS")
-	flags.StringArray("host", nil, "`NAME` by which clients call the server, if it is neither localhost nor an IP address (repeatable)")
-	flags.StringArray("cors-origin", nil, "`ORIGIN` whose web pages may call the API, such as https://lab.example.org (repeatable)")
+	flags.Bool("insecure", false,
+		"no TLS on an address that other machines can reach, for example behind a proxy that has TLS")
+	flags.StringArray("host", nil,
+		"`NAME` by which clients call the server, if it is neither localhost nor an IP address (repeatable)")
+	flags.StringArray("cors-origin", nil,
+		"`ORIGIN` whose web pages may call the API, such as https://lab.example.org (repeatable)")
 	return c
 }
 
 // httpKeys are the keys of [http] that the flags of tdf serve set.
 var httpKeys = map[string]string{
-	"listen": "listen", "tls-cert": "tls_cert", "tls-key": "tls_key", "client-ca": "client_ca", "insecure": "insecure", "host": "hosts", "cors-origin": "cors_origins",
+	"listen": "listen", "tls-cert": "tls_cert", "tls-key": "tls_key", "client-ca": "client_ca", "insecure": "insecure",
+	"host": "hosts", "cors-origin": "cors_origins",
 }
 
 func httpFlags(flags *pflag.FlagSet) (all []config.Override) {
@@ -61,7 +67,8 @@ func serve(ctx context.Context, a *cli.App, flags []config.Override) error {
 	if tool.HTTP.Listen == "" {
 		tool.HTTP.Listen = config.UsualListen
 	}
-	if err := a.WithManagerOf(ctx, tool, func(*cli.Client) error { return nil }); err != nil { // a wrong configuration must not look like an outage
+	// a wrong configuration must not look like an outage
+	if err := a.WithManagerOf(ctx, tool, func(*cli.Client) error { return nil }); err != nil {
 		return err
 	}
 	o := manager.OptionsOf(tool.Manager)

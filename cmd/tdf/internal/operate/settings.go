@@ -15,9 +15,12 @@ func Settings(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "settings [NAME=VALUE…]", Short: "Show or change the settings of the namespace",
-		Long: "Changes settings of the namespace, and lists all settings. Redis holds them, and all managers and workers obey them:\n" +
-			"max_tasks (a number, or inf) is the largest number of stored tasks. high_water (above 0 and up to 1) is a part of Redis's\n" +
-			"maxmemory. While Redis uses more, new tasks wait. original_workers (yes or no) keeps tasks from workers of the original TDF\n" +
+		Long: "Changes settings of the namespace, and lists all settings. Redis holds them, and all managers and " +
+			"workers obey them:\n" +
+			"max_tasks (a number, or inf) is the largest number of stored tasks. high_water (above 0 and up to 1) " +
+			"is a part of Redis's\n" +
+			"maxmemory. While Redis uses more, new tasks wait. original_workers (yes or no) keeps tasks from " +
+			"workers of the original TDF\n" +
 			"that cannot fetch their programs. rounds_open (yes or no) lets the programs of tasks open further tasks.",
 		Example: "  tdf settings max_tasks=1000000 high_water=0.9",
 		RunE: func(c *cobra.Command, args []string) error {
@@ -25,7 +28,9 @@ func Settings(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return changeSettings(c.Context(), a, m, changes, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return changeSettings(c.Context(), a, m, changes, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")

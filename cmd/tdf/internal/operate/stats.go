@@ -21,9 +21,12 @@ func Stats(a *cli.App) *cobra.Command {
 	asJSON, prometheus, output := false, false, ""
 	c := &cobra.Command{
 		Use: "stats", Short: "Show metrics of the namespace",
-		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, stored programs, the memory of Redis,\n" +
-			"and the tasks that ended in the last hour and day, with percentiles of their run times and waiting times.\n" +
-			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile collector of node_exporter.\n" +
+		Long: "Shows metrics: tasks by state and by queue, waiting times, the server, workers and their slots, " +
+			"stored programs, the memory of Redis,\n" +
+			"and the tasks that ended in the last hour and day, with percentiles of their run times and waiting " +
+			"times.\n" +
+			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile " +
+			"collector of node_exporter.\n" +
 			"With --output, it replaces a file atomically, so that readers always see a complete file.",
 		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
 		Args:    cli.NoArguments,

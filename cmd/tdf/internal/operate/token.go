@@ -17,7 +17,8 @@ import (
 func Token(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "token", Short: "Add, list or remove tokens",
-		Long: "A token is a secret text that lets a program use the namespace without access to Redis. Its role says what the program may do:\n" + rolesText(),
+		Long: "A token is a secret text that lets a program use the namespace without access to Redis. Its role " +
+			"says what the program may do:\n" + rolesText(),
 		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf token add, ls or rm") },
 	}
@@ -41,7 +42,8 @@ func tokenAdd(a *cli.App) *cobra.Command {
 	role, expires := "", ""
 	c := &cobra.Command{
 		Use: "add NAME --role ROLE", Short: "Add a token, and print it once",
-		Long: "Prints a new token to stdout. Redis holds only a digest of the token, so no command can print it again. The roles:\n" + rolesText(),
+		Long: "Prints a new token to stdout. Redis holds only a digest of the token, so no command can print it " +
+			"again. The roles:\n" + rolesText(),
 		Example: "  tdf token add ci --role submitter --expires 30d\n" +
 			"  tdf token add lab --role worker --queue gpu --queue crawl",
 		Args: cobra.ExactArgs(1),
@@ -58,7 +60,8 @@ func tokenAdd(a *cli.App) *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&role, "role", "", "`ROLE` of the token: "+strings.Join(access.Roles(), ", "))
-	c.Flags().StringArrayVar(&t.Queues, "queue", nil, "`QUEUE` whose tasks the token may open or claim (repeatable; without it, all queues)")
+	c.Flags().StringArrayVar(&t.Queues, "queue", nil,
+		"`QUEUE` whose tasks the token may open or claim (repeatable; without it, all queues)")
 	c.Flags().StringVar(&expires, "expires", "inf", "`SPAN` after which the token expires, such as 30d")
 	return c
 }
@@ -85,7 +88,9 @@ func tokenList(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the tokens, but not their secret texts", Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listTokens(c.Context(), a, m, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listTokens(c.Context(), a, m, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -105,7 +110,8 @@ func listTokens(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) err
 			}
 			continue
 		}
-		t.Row(token.Name, string(token.Role), strings.Join(token.Queues, ", "), cli.Clock(token.Created), cli.Clock(token.Expires), cli.Clock(token.LastUse))
+		t.Row(token.Name, string(token.Role), strings.Join(token.Queues, ", "), cli.Clock(token.Created),
+			cli.Clock(token.Expires), cli.Clock(token.LastUse))
 	}
 	switch {
 	case asJSON:

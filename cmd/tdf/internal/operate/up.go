@@ -42,21 +42,30 @@ func Up(a *cli.App) *cobra.Command {
 	u := up{a: a}
 	c := &cobra.Command{
 		Use: "up", Short: "Run Redis, a server, workers and the HTTP API on this machine",
-		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the Redis is embedded, and its data are\n" +
-			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in that directory.\n" +
-			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it automatically.\n" +
-			"It serves the HTTP API (docs/http.md) and the dashboard (docs/dashboard.md) on " + config.UsualListen + " or a free port, and prints how to use them. With --set http.listen= it serves no API.\n" +
-			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and all keys of [server], [worker], [http] and [notify].\n" +
-			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C ends them.",
+		Long: "Runs a Redis on the loopback interface, a server, and workers until Ctrl-C. Without --data, the " +
+			"Redis is embedded, and its data are\n" +
+			"lost when the command ends. With --data, tdf starts an installed redis-server, which keeps its data in " +
+			"that directory.\n" +
+			"Unless [redis] password is set, Redis gets a new password. Other commands of this user find it " +
+			"automatically.\n" +
+			"It serves the HTTP API (docs/http.md) and the dashboard (docs/dashboard.md) on " + config.UsualListen +
+			" or a free port, and prints how to use them. With --set http.listen= it serves no API.\n" +
+			"The command needs no configuration file. From a configuration, it uses host and port of [redis], and " +
+			"all keys of [server], [worker], [http] and [notify].\n" +
+			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C " +
+			"ends them.",
 		Example: "  tdf up --workers 4 --data ~/tdf",
 		Args:    cli.NoArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
 	flags := c.Flags()
-	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has `concurrency` slots, a key of [worker] (default: as many workers as give one slot per core)")
+	flags.IntVar(&u.workers, "workers", 0, "`N` number of workers; each has `concurrency` slots, a key of [worker] "+
+		"(default: as many workers as give one slot per core)")
 	flags.StringVar(&u.data, "data", "", "`DIR` directory in which Redis keeps its data")
-	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] directory if set, else work in --data, else a temporary directory)")
-	flags.BoolVarP(&u.verbose, "verbose", "v", false, "all log lines that [log] level allows, not only warnings and errors")
+	flags.StringVar(&u.directory, "directory", "", "`DIR` directory for the workers' programs (default: [worker] "+
+		"directory if set, else work in --data, else a temporary directory)")
+	flags.BoolVarP(&u.verbose, "verbose", "v", false,
+		"all log lines that [log] level allows, not only warnings and errors")
 	return c
 }
 
@@ -139,7 +148,10 @@ func (u *up) config(tool config.Tool) (local.Config, error) {
 	if err != nil {
 		return local.Config{}, err
 	}
-	cfg := local.Config{Server: tool.Server, Worker: tool.Worker, Notify: tool.Notify, Name: host, Version: command.Version(), Log: u.log(tool)}
+	cfg := local.Config{
+		Server: tool.Server, Worker: tool.Worker, Notify: tool.Notify, Name: host,
+		Version: command.Version(), Log: u.log(tool),
+	}
 	cfg.Server.Redis, cfg.Worker.Redis = tool.Manager.Redis, tool.Manager.Redis
 	cfg.Worker.Directory = u.workDirectory(tool.Worker.Directory)
 	for i := range u.workers {
@@ -201,7 +213,10 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 
 // exportLine returns a shell command. After it, all tdf commands in the same shell use this Redis.
 func exportLine(m config.Manager) string {
-	words := []string{"export", "TDF_CFG_TDF_NAMESPACE=" + cli.ShellWord(m.Namespace), "TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port)}
+	words := []string{
+		"export", "TDF_CFG_TDF_NAMESPACE=" + cli.ShellWord(m.Namespace),
+		"TDF_CFG_REDIS_HOST=" + m.Redis.Host, "TDF_CFG_REDIS_PORT=" + strconv.Itoa(m.Redis.Port),
+	}
 	if m.Redis.DB != 0 {
 		words = append(words, "TDF_CFG_REDIS_DB="+strconv.Itoa(m.Redis.DB))
 	}
@@ -211,7 +226,11 @@ func exportLine(m config.Manager) string {
 // next returns an example of a tdf command, with the global flags that tdf up was called with.
 func (u *up) next() string {
 	words := []string{"tdf"}
-	for _, flag := range []struct{ name, value string }{{"--config", u.a.File}, {"--namespace", u.a.Namespace}, {"--redis", u.a.Redis}} {
+	for _, flag := range []struct{ name, value string }{
+		{"--config", u.a.File},
+		{"--namespace", u.a.Namespace},
+		{"--redis", u.a.Redis},
+	} {
 		if flag.value != "" {
 			words = append(words, flag.name, cli.ShellWord(flag.value))
 		}

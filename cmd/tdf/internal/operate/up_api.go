@@ -32,7 +32,8 @@ type upAPI struct {
 	ended   chan error
 }
 
-// startAPI starts the HTTP API, and stores the token of an operator where only this user can read it. It does nothing if [http] listen is set to "".
+// startAPI starts the HTTP API, and stores the token of an operator where only this user can read it. It does nothing
+// if [http] listen is set to "".
 func (u *up) startAPI(ctx context.Context, tool config.Tool, log *slog.Logger) (api upAPI, err error) {
 	chosen := tool.IsSet("http", "listen")
 	if !chosen {
@@ -86,7 +87,8 @@ func loginAddress(ctx context.Context, a *admin.Admin, server, token string) (st
 	return server + dashboard.Base + "/login?key=" + key, err
 }
 
-// replaceToken adds a new token for this start. The token of an earlier tdf up with the same data is worthless from then on.
+// replaceToken adds a new token for this start. The token of an earlier tdf up with the same data is worthless from
+// then on.
 func replaceToken(ctx context.Context, a *admin.Admin) (string, error) {
 	if err := a.RemoveToken(ctx, upToken); err != nil && !errors.Is(err, access.ErrNoToken) {
 		return "", err
@@ -115,7 +117,8 @@ func (api *upAPI) stop() (err error) {
 	if api.manager != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
 		defer cancel()
-		_ = admin.New(api.manager).RemoveToken(ctx, upToken) // best effort: Redis ends with tdf up, and the next start makes another token
+		// best effort: Redis ends with tdf up, and the next start makes another token
+		_ = admin.New(api.manager).RemoveToken(ctx, upToken)
 		err = errors.Join(err, api.manager.Close())
 	}
 	return err
@@ -126,5 +129,6 @@ func (api *upAPI) about() string {
 	if api.server == nil {
 		return "none, because [http] listen is empty"
 	}
-	return fmt.Sprintf("%s/docs; with the token of an operator: curl -H @%s %s/api/v1/stats", api.server.URL, cli.ShellWord(api.header.Path), api.server.URL)
+	return fmt.Sprintf("%s/docs; with the token of an operator: curl -H @%s %s/api/v1/stats", api.server.URL,
+		cli.ShellWord(api.header.Path), api.server.URL)
 }

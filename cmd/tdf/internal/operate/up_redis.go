@@ -21,12 +21,14 @@ func localOnly(at config.Redis) (config.Redis, error) {
 	ip := net.ParseIP(at.Host)
 	switch {
 	case ip == nil || !ip.IsLoopback():
-		return at, cli.Usagef("[redis] host is %s: tdf up runs Redis only on the loopback interface; leave the host out, "+
-			"or use tdf-server and tdf-worker with the Redis there", at.Host)
+		return at, cli.Usagef(
+			"[redis] host is %s: tdf up runs Redis only on the loopback interface; leave the host out, "+
+				"or use tdf-server and tdf-worker with the Redis there", at.Host)
 	case at.TLS:
 		return at, cli.Usagef("[redis] tls is set: the Redis of tdf up has no TLS; leave tls out")
 	case at.Username != "" && at.Username != "default":
-		return at, cli.Usagef("[redis] username is %q: the Redis of tdf up has no such user; leave username out", at.Username)
+		return at, cli.Usagef("[redis] username is %q: the Redis of tdf up has no such user; leave username out",
+			at.Username)
 	}
 	return at, nil
 }
@@ -44,11 +46,12 @@ func keepPassword(at config.Redis) (*localpass.File, error) {
 }
 
 func addressTaken(at config.Redis) error {
-	return cli.Usagef("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use tdf-server and tdf-worker if your own Redis runs there", at.Addr())
+	return cli.Usagef("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use "+
+		"tdf-server and tdf-worker if your own Redis runs there", at.Addr())
 }
 
-// letIn lets programs that run as [worker] user enter the directory --data. Their files are below this directory. Without letIn,
-// only the owner can enter --data.
+// letIn lets programs that run as [worker] user enter the directory --data. Their files are below this directory.
+// Without letIn, only the owner can enter --data.
 func (u *up) letIn(other string) error {
 	if other == "" {
 		return nil
@@ -60,7 +63,8 @@ func (u *up) letIn(other string) error {
 	return os.Chmod(u.data, 0o711)
 }
 
-// startRedis starts Redis. Only this user can read the files of Redis, because they contain programs, inputs and outputs.
+// startRedis starts Redis. Only this user can read the files of Redis, because they contain programs, inputs and
+// outputs.
 func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	if u.data == "" {

@@ -19,7 +19,8 @@ import (
 func User(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "user", Short: "Add, list or remove users of the dashboard",
-		Long: "A user logs in to the dashboard (docs/dashboard.md) with a name and a password, and may do what the role says:\n" + rolesText() + "\n\n" +
+		Long: "A user logs in to the dashboard (docs/dashboard.md) with a name and a password, and may do what the " +
+			"role says:\n" + rolesText() + "\n\n" +
 			"The users are in the file of [http] users, or in that of --file. Servers notice changes at once.",
 		Args: cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf user add, ls or rm") },
@@ -100,7 +101,10 @@ func askPassword(ctx context.Context, a *cli.App) (string, error) {
 }
 
 func userList(a *cli.App) *cobra.Command {
-	c := &cobra.Command{Use: "ls", Short: "List the users, but not the hashes of their passwords", Args: cli.NoArguments}
+	c := &cobra.Command{
+		Use: "ls", Short: "List the users, but not the hashes of their passwords",
+		Args: cli.NoArguments,
+	}
 	file := fileFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		path, err := userFile(a, *file)
@@ -121,7 +125,10 @@ func userList(a *cli.App) *cobra.Command {
 }
 
 func userRemove(a *cli.App) *cobra.Command {
-	c := &cobra.Command{Use: "rm NAME…", Short: "Remove users, and end their sessions", Example: "  tdf user rm ada", Args: cobra.MinimumNArgs(1)}
+	c := &cobra.Command{
+		Use: "rm NAME…", Short: "Remove users, and end their sessions", Example: "  tdf user rm ada",
+		Args: cobra.MinimumNArgs(1),
+	}
 	file := fileFlag(c)
 	c.RunE = func(_ *cobra.Command, names []string) error {
 		path, err := userFile(a, *file)

@@ -12,7 +12,8 @@ import (
 func Close(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "close CAMPAIGN", Short: "Close a campaign, so that it can be complete",
-		Long: "Closes a campaign: no more tasks can be opened in it, except with tdf open --extend. Tasks that wait for the campaign run when all of its\n" +
+		Long: "Closes a campaign: no more tasks can be opened in it, except with tdf open --extend. Tasks that wait " +
+			"for the campaign run when all of its\n" +
 			"tasks are finished. tdf open closes its own campaigns.",
 		Example:           "  tdf close night",
 		Args:              cli.ExactlyOne("CAMPAIGN"),

@@ -12,14 +12,18 @@ func Drain(a *cli.App) *cobra.Command {
 	undo := false
 	c := &cobra.Command{
 		Use: "drain WORKER…", Short: "Stop workers from claiming tasks",
-		Long: "Stops workers from claiming tasks. The drain of a worker begins with its next heartbeat. A worker sends three heartbeats per lease.\n" +
-			"A drained worker finishes its running tasks. To run these tasks on other workers at once, use tdf requeue. The worker process keeps running.\n" +
+		Long: "Stops workers from claiming tasks. The drain of a worker begins with its next heartbeat. A worker " +
+			"sends three heartbeats per lease.\n" +
+			"A drained worker finishes its running tasks. To run these tasks on other workers at once, use tdf " +
+			"requeue. The worker process keeps running.\n" +
 			"The drain lasts until tdf drain --undo, even if the worker restarts.",
 		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere",
 		Args:              cli.SomeArguments("WORKER"),
 		ValidArgsFunction: a.CompleteWorkers,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return drainWorkers(c.Context(), a, m, args, undo) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return drainWorkers(c.Context(), a, m, args, undo)
+			})
 		},
 	}
 	c.Flags().BoolVar(&undo, "undo", false, "end of the drain, so that the workers claim tasks again")

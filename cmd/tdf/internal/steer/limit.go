@@ -15,8 +15,10 @@ func Limit(a *cli.App) *cobra.Command {
 	rate, asJSON := "", false
 	c := &cobra.Command{
 		Use: "limit [KEY [N|none]]", Short: "Limit how many tasks with a limit key run at once",
-		Long: "Sets the limit of a key: at most N tasks of the key run at once, over all workers. --rate limits how often a task of the key starts. Both replace\n" +
-			"an earlier limit. none removes the limit. Running tasks go on. tdf open --limit-key gives tasks a key. Without N and --rate, the command lists the\n" +
+		Long: "Sets the limit of a key: at most N tasks of the key run at once, over all workers. --rate limits how " +
+			"often a task of the key starts. Both replace\n" +
+			"an earlier limit. none removes the limit. Running tasks go on. tdf open --limit-key gives tasks a key. " +
+			"Without N and --rate, the command lists the\n" +
 			"limits, with the numbers of running and waiting tasks.",
 		Example: "  tdf limit database 4\n  tdf limit example.com 2 --rate 10/1s\n  tdf limit database none",
 		Args:    cobra.MaximumNArgs(2),
@@ -24,7 +26,9 @@ func Limit(a *cli.App) *cobra.Command {
 			if len(args) == 2 || rate != "" {
 				return setLimit(c.Context(), a, args, rate)
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listLimits(c.Context(), a, m, args, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listLimits(c.Context(), a, m, args, asJSON)
+			})
 		},
 	}
 	c.Flags().StringVar(&rate, "rate", "", "`STARTS/TIME` maximum number of starts per time: 10/1s, 600/m, 1/h")

@@ -18,7 +18,8 @@ type pausables struct {
 }
 
 func (p *pausables) flags(c *cobra.Command) {
-	c.Flags().StringArrayVar(&p.queues, "queue", nil, "`NAME` queue, or default for the tasks without a queue; may be repeated")
+	c.Flags().StringArrayVar(&p.queues, "queue", nil,
+		"`NAME` queue, or default for the tasks without a queue; may be repeated")
 	c.Flags().StringArrayVar(&p.campaigns, "campaign", nil, "`NAME` campaign; may be repeated")
 	c.Flags().BoolVar(&p.all, "all", false, "all tasks of the namespace")
 }
@@ -50,8 +51,10 @@ func Pause(a *cli.App) *cobra.Command {
 	p := &pausables{}
 	c := &cobra.Command{
 		Use: "pause", Short: "Stop workers from claiming the tasks of a queue or campaign",
-		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command returns, no worker claims such a task any\n" +
-			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused, and the campaigns that will be\n" +
+		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command " +
+			"returns, no worker claims such a task any\n" +
+			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused, " +
+			"and the campaigns that will be\n" +
 			"paused after failures (tdf open --halt).",
 		Example: "  tdf pause --campaign night\n  tdf pause --queue crawl",
 		Args:    cobra.NoArgs,
@@ -80,13 +83,15 @@ func Resume(a *cli.App) *cobra.Command {
 	p := &pausables{}
 	c := &cobra.Command{
 		Use: "resume", Short: "End a pause",
-		Long:    "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then not paused after failures any more.",
+		Long: "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then " +
+			"not paused after failures any more.",
 		Example: "  tdf resume --campaign night",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			what, err := p.read()
 			if err == nil && len(what) == 0 {
-				err = cli.Usagef("nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
+				err = cli.Usagef(
+					"nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
 			}
 			if err != nil {
 				return err

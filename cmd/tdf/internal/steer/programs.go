@@ -18,12 +18,16 @@ func Programs(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "programs", Short: "List, pin or remove stored programs",
-		Long: "Lists the programs that are stored in Redis, and the number of tasks that use each program. The command reads all tasks.\n" +
-			"This takes some seconds for a million tasks. If no task names a program, the server removes it a week after its last use, unless it is pinned.",
+		Long: "Lists the programs that are stored in Redis, and the number of tasks that use each program. The " +
+			"command reads all tasks.\n" +
+			"This takes some seconds for a million tasks. If no task names a program, the server removes it a week " +
+			"after its last use, unless it is pinned.",
 		Example: "  tdf programs rm --unused",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error { return listPrograms(c.Context(), a, m, asJSON) })
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				return listPrograms(c.Context(), a, m, asJSON)
+			})
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
@@ -65,13 +69,17 @@ func listPrograms(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) e
 	for _, p := range stored {
 		use := uses[p.SHA256]
 		if asJSON {
-			line := programJSON{cli.RedisSource + p.SHA256, p.Bytes, append([]string{}, use.Names...), use.Unfinished, use.Tasks, p.LastUse, p.Pinned}
+			line := programJSON{
+				cli.RedisSource + p.SHA256, p.Bytes, append([]string{}, use.Names...), use.Unfinished,
+				use.Tasks, p.LastUse, p.Pinned,
+			}
 			if err := cli.JsonLines(a.Stdout).Encode(line); err != nil {
 				return err
 			}
 			continue
 		}
-		t.Row(strings.Join(use.Names, ", "), cli.RedisSource+p.SHA256, format.Number(p.Bytes), format.Number(use.Unfinished), format.Number(use.Tasks), lastUse(p))
+		t.Row(strings.Join(use.Names, ", "), cli.RedisSource+p.SHA256, format.Number(p.Bytes),
+			format.Number(use.Unfinished), format.Number(use.Tasks), lastUse(p))
 	}
 	if asJSON {
 		return nil
@@ -88,17 +96,21 @@ func lastUse(p program.Stored) string {
 
 func newProgramsPin(a *cli.App) *cobra.Command {
 	return pinCommand(a, "pin", "Keep stored programs that no task names",
-		"Makes the server keep programs, even if no task names them. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256.",
+		"Makes the server keep programs, even if no task names them. PROGRAM is a name, a source, or at least 8 hex "+
+			"digits of the SHA-256.",
 		"pinned", program.Pin)
 }
 
 func newProgramsUnpin(a *cli.App) *cobra.Command {
 	return pinCommand(a, "unpin", "End the effect of tdf programs pin",
-		"Ends the effect of tdf programs pin. If no task names a program, the server removes it a week after its last use.",
+		"Ends the effect of tdf programs pin. If no task names a program, the server removes it a week after its "+
+			"last use.",
 		"no longer pinned", program.Unpin)
 }
 
-func pinCommand(a *cli.App, name, short, long, done string, act func(context.Context, *manager.Manager, ...string) error) *cobra.Command {
+func pinCommand(a *cli.App, name, short, long, done string, act func(context.Context, *manager.Manager,
+	...string) error,
+) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " PROGRAM…", Short: short, Long: long,
 		Example:           "  tdf programs " + name + " simulate-1a2b3c4d",

@@ -23,8 +23,10 @@ func newProgramsRemove(a *cli.App) *cobra.Command {
 	r := programRemoval{a: a}
 	c := &cobra.Command{
 		Use: "rm [PROGRAM…]", Short: "Remove stored programs",
-		Long: "Removes programs from Redis. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256. If an open, running or executed\n" +
-			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their program. To restore a\n" +
+		Long: "Removes programs from Redis. PROGRAM is a name, a source, or at least 8 hex digits of the SHA-256. " +
+			"If an open, running or executed\n" +
+			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their " +
+			"program. To restore a\n" +
 			"program, push the same directory again.",
 		Example:           "  tdf programs rm simulate-1a2b3c4d",
 		ValidArgsFunction: a.CompletePrograms,
@@ -97,15 +99,15 @@ func unusedPrograms(ctx context.Context, m *cli.Client, stored []program.Stored)
 	uses, err := program.Uses(ctx, m.Manager)
 	var sums []string
 	for _, p := range stored {
-		if uses[p.SHA256].Tasks == 0 {
+		if use := uses[p.SHA256]; use.Tasks == 0 && use.Stage == "" {
 			sums = append(sums, p.SHA256)
 		}
 	}
 	return sums, err
 }
 
-// minDigits is the minimum number of hex digits with which an argument names a program. The name of a packed program ends
-// with 8 hex digits of its SHA-256.
+// minDigits is the minimum number of hex digits with which an argument names a program. The name of a packed program
+// ends with 8 hex digits of its SHA-256.
 const minDigits = 8
 
 // namedPrograms returns the SHA-256 of each named program.
@@ -121,9 +123,11 @@ func namedPrograms(stored []program.Stored, names []string) ([]string, error) {
 		}
 		switch {
 		case len(digits) < minDigits:
-			return nil, cli.Usagef("invalid program %q: want a source, a name, or %d hex digits of the SHA-256", name, minDigits)
+			return nil, cli.Usagef("invalid program %q: want a source, a name, or %d hex digits of the SHA-256", name,
+				minDigits)
 		case len(found) == 0:
-			return nil, cli.Usagef("unknown program %q: not stored in this namespace; tdf programs lists the stored programs", name)
+			return nil, cli.Usagef(
+				"unknown program %q: not stored in this namespace; tdf programs lists the stored programs", name)
 		case len(found) > 1:
 			return nil, cli.Usagef("ambiguous program %q: %d programs match; give more digits", name, len(found))
 		}

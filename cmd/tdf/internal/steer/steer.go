@@ -110,7 +110,9 @@ func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action,
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *cli.Client, act manager.Action, packed *program.Packed, chosen, dependents []manager.Ref) error {
+func (s *steering) carryOut(ctx context.Context, m *cli.Client, act manager.Action, packed *program.Packed, chosen,
+	dependents []manager.Ref,
+) error {
 	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
@@ -147,8 +149,8 @@ func (s *steering) findDependents(ctx context.Context, m *cli.Client, chosen []m
 	return found, err
 }
 
-// report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have changed the
-// tasks of the last call.
+// report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have
+// changed the tasks of the last call.
 func (s *steering) report(acted manager.Result, interrupted bool) {
 	more := ""
 	if interrupted {
@@ -157,7 +159,8 @@ func (s *steering) report(acted manager.Result, interrupted bool) {
 	s.a.Say("%s: %d%s", s.past, acted.Done, more)
 	var refused []string
 	for _, err := range acted.Skipped {
-		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" ")) // the error begins with the verb of the transition, and users know only the name of the command
+		// the error begins with the verb of the transition, and users know only the name of the command
+		refused = append(refused, strings.TrimPrefix(err.Error(), string(s.verb)+" "))
 	}
 	s.saySkipped(refused)
 	if slices.ContainsFunc(acted.Skipped, isPast) {

@@ -14,7 +14,8 @@ func Archive(a *cli.App) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "archive", Short: "Archive finished tasks",
-		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives its tasks itself, after the callback has returned.\n" +
+		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives its tasks itself, " +
+			"after the callback has returned.\n" +
 			"Use this command for tasks that no manager handles. Archived tasks keep their outputs.",
 		Example: "  tdf archive --campaign grid --state succeeded",
 	})
@@ -27,7 +28,8 @@ func Cancel(a *cli.App) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "cancel", Short: "Cancel open and running tasks",
-		Long: "Cancels open and running tasks. Their state becomes expired, and their outcome cancelled. If a task is running, its\n" +
+		Long: "Cancels open and running tasks. Their state becomes expired, and their outcome cancelled. If a task " +
+			"is running, its\n" +
 			"worker ends the program.",
 		Example: "  tdf cancel --campaign grid --state open",
 	})
@@ -40,7 +42,8 @@ func Requeue(a *cli.App) *cobra.Command {
 	}
 	c := s.command(&cobra.Command{
 		Use: "requeue", Short: "Take running tasks from their workers and run them again",
-		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker ends the program of a requeued task\n" +
+		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker " +
+			"ends the program of a requeued task\n" +
 			"when the worker next renews its leases. The round does not count as a failure.",
 		Example: "  tdf requeue --worker node-7 --elsewhere",
 	})
@@ -50,18 +53,24 @@ func Requeue(a *cli.App) *cobra.Command {
 
 func Retry(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, changes: &cli.Changes{}, verb: tdf.VerbReopen, past: "retried", states: []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired},
+		a: a, changes: &cli.Changes{}, verb: tdf.VerbReopen, past: "retried", states: []tdf.State{
+			tdf.Failed,
+			tdf.TimedOut, tdf.Expired,
+		},
 		scope: "tdf retry applies to finished tasks; tdf requeue takes running tasks from their workers",
 	}
 	c := s.command(&cobra.Command{
 		Use: "retry", Short: "Run finished tasks again",
-		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that failed, timed out or expired.\n" +
-			"The flags --state and --outcome select other finished tasks. Ids select any finished task. The flags of tdf set change properties of\n" +
+		Long: "Runs finished tasks again: each gets one more round. By default, filters select only tasks that " +
+			"failed, timed out or expired.\n" +
+			"The flags --state and --outcome select other finished tasks. Ids select any finished task. The flags " +
+			"of tdf set change properties of\n" +
 			"the tasks before they run.",
 		Example: "  tdf retry --failure 5f3a --program ./corrected\n  tdf retry 17 --with-dependents",
 	})
 	s.changes.AddTo(a, c)
-	c.Flags().BoolVar(&s.dependents, "with-dependents", false, "also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
+	c.Flags().BoolVar(&s.dependents, "with-dependents", false,
+		"also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if s.filter.Failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
@@ -79,8 +88,10 @@ func Rm(a *cli.App) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "rm", Short: "Remove finished tasks and their outputs",
-		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates. Only a dump can restore them.\n" +
-			"The command does not remove output files on the workers. Settings of [worker] limit how long workers keep these files.",
+		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates. Only a dump can " +
+			"restore them.\n" +
+			"The command does not remove output files on the workers. Settings of [worker] limit how long workers " +
+			"keep these files.",
 		Example: "  tdf rm --campaign grid --state archived --older-than 720h",
 	})
 }
@@ -92,14 +103,16 @@ func Set(a *cli.App) *cobra.Command {
 	}
 	c := s.command(&cobra.Command{
 		Use: "set", Short: "Change properties of open tasks",
-		Long:    "Changes properties of open tasks. The tasks keep their places in the queue, unless --start-after moves them.",
+		Long: "Changes properties of open tasks. The tasks keep their places in the queue, unless --start-after " +
+			"moves them.",
 		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
 	})
 	s.changes.AddTo(a, c)
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
 		if !s.changes.Given() {
-			return cli.Usagef("nothing to set: want a flag such as --input, --timeout or --program; tdf set --help lists them")
+			return cli.Usagef(
+				"nothing to set: want a flag such as --input, --timeout or --program; tdf set --help lists them")
 		}
 		return run(c, args)
 	}

@@ -1,5 +1,5 @@
-// Command life takes a task through its life with a generated client. It prints what it has done, and ends with an error if an answer is not as the document
-// says.
+// Command life takes a task through its life with a generated client. It prints what it has done, and ends with an
+// error if an answer is not as the document says.
 package main
 
 import (
@@ -23,12 +23,14 @@ func main() {
 	ctx := context.Background()
 	operator, worker := newClient("TDF_OPERATOR"), newClient("TDF_WORKER")
 	const definition = `{"program":"square","input":"12","max_fails":1,"meta":"x"}`
-	opened, err := operator.OpenTasksWithBodyWithResponse(ctx, &client.OpenTasksParams{}, kind, strings.NewReader(definition))
+	opened, err := operator.OpenTasksWithBodyWithResponse(ctx, &client.OpenTasksParams{}, kind,
+		strings.NewReader(definition))
 	check(err, opened.JSON201 != nil && len(*opened.JSON201.Ids) == 1, opened)
 	id := (*opened.JSON201.Ids)[0]
 
 	programs := []string{"square"}
-	registered, err := worker.RegisterWorkerWithResponse(ctx, &client.RegisterWorkerParams{}, client.Registration{Name: "w", Programs: &programs})
+	registered, err := worker.RegisterWorkerWithResponse(ctx, &client.RegisterWorkerParams{},
+		client.Registration{Name: "w", Programs: &programs})
 	check(err, registered.JSON200 != nil, registered)
 	session, wait := registered.JSON200.Session, 30.0
 	claimed, err := worker.ClaimTasksWithResponse(ctx, session, client.ClaimRequest{Wait: &wait})
@@ -49,13 +51,16 @@ func main() {
 	check(err, next.JSON200 != nil && len(*next.JSON200.Tasks) == 1 && (*next.JSON200.Tasks)[0].Id == id+1, next)
 
 	for _, action := range []client.ActOnTaskParamsAction{"archive", "remove"} {
-		acted, err := operator.ActOnTaskWithResponse(ctx, id, action, &client.ActOnTaskParams{}, client.ActOnTaskJSONRequestBody{})
+		acted, err := operator.ActOnTaskWithResponse(ctx, id, action, &client.ActOnTaskParams{},
+			client.ActOnTaskJSONRequestBody{})
 		check(err, acted.JSON200 != nil && acted.JSON200.Done == 1, acted)
 	}
 	gone, err := operator.GetTaskWithResponse(ctx, id)
-	check(err, gone.ApplicationproblemJSONDefault != nil && gone.ApplicationproblemJSONDefault.Code == "not_found", gone)
+	check(err, gone.ApplicationproblemJSONDefault != nil && gone.ApplicationproblemJSONDefault.Code == "not_found",
+		gone)
 	refused, err := worker.GetStatsWithResponse(ctx)
-	check(err, refused.ApplicationproblemJSONDefault != nil && refused.ApplicationproblemJSONDefault.Status == http.StatusForbidden, refused)
+	check(err, refused.ApplicationproblemJSONDefault != nil &&
+		refused.ApplicationproblemJSONDefault.Status == http.StatusForbidden, refused)
 	fmt.Println("opened, claimed, completed, read, archived, removed")
 }
 

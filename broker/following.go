@@ -1,4 +1,4 @@
-package outcome
+package broker
 
 import (
 	"encoding/json"
@@ -9,7 +9,8 @@ import (
 )
 
 // ErrTooMany means that a round opens too many tasks.
-var ErrTooMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("more than %d tasks are too many for one round: let some of them open the others", tdf.MaxFollowing))
+var ErrTooMany = tdf.NewError(tdf.CodeInvalid,
+	fmt.Sprintf("more than %d tasks are too many for one round: let some of them open the others", tdf.MaxFollowing))
 
 // A Following is a task that a round opens (docs/lifecycle.md, "Tasks that open tasks").
 type Following struct {
@@ -17,7 +18,8 @@ type Following struct {
 	From string // where the round has defined it, for errors
 }
 
-// Numbered returns definitions as the tasks that a round opens. The text from describes a definition, with a verb for its number.
+// Numbered returns definitions as the tasks that a round opens. The text from describes a definition, with a verb for
+// its number.
 func Numbered(from string, definitions []tdf.Definition) []Following {
 	all := make([]Following, len(definitions))
 	for i, d := range definitions {
@@ -45,8 +47,8 @@ func ParseLines(all []Following, openFile string) ([]Following, error) {
 	return all, nil
 }
 
-// Properties returns the properties of the tasks that a round of t opens. The task t must have all of its properties. The error says which
-// definition is invalid, and why.
+// Properties returns the properties of the tasks that a round of t opens. The task t must have all of its properties.
+// The error says which definition is invalid, and why.
 func Properties(t *tdf.Task, all []Following) ([]tdf.Properties, error) {
 	open := make([]tdf.Properties, len(all))
 	for i := range all {

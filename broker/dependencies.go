@@ -1,4 +1,4 @@
-package outcome
+package broker
 
 import (
 	"bufio"
@@ -15,11 +15,12 @@ const MaxAfter = 64 << 20
 
 // A dependency is a line of the file `after`: a task that this task waited for.
 type dependency struct {
-	ID      int64           `json:"id"`
-	Outcome string          `json:"outcome"`
-	Output  string          `json:"output"`
-	Bytes   int64           `json:"output_bytes,omitempty"` // if Output is only the beginning: the number of bytes that the program printed
-	Result  json.RawMessage `json:"result,omitempty"`
+	ID      int64  `json:"id"`
+	Outcome string `json:"outcome"`
+	Output  string `json:"output"`
+	// if Output is only the beginning: the number of bytes that the program printed
+	Bytes  int64           `json:"output_bytes,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
 }
 
 // removed is the outcome of a task that does not exist any more.
@@ -47,8 +48,8 @@ type Dependent interface {
 	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)
 }
 
-// WriteDependencies writes the file `after` of a task. If the file would become too large, its last line has the number of missing
-// tasks. The error unread says why tasks could not be read, and err why the file could not be written.
+// WriteDependencies writes the file `after` of a task. If the file would become too large, its last line has the number
+// of missing tasks. The error unread says why tasks could not be read, and err why the file could not be written.
 func WriteDependencies(ctx context.Context, s Dependent, id int64, to io.Writer) (unread, err error) {
 	w := bufio.NewWriter(to)
 	size, left := 0, 0

@@ -1,4 +1,4 @@
-package outcome_test
+package broker_test
 
 import (
 	"fmt"
@@ -6,13 +6,13 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
-	"github.com/tdf-framework/tdf/worker/outcome"
 )
 
 // execute opens tasks, and reports a round of each: every second one has failed.
@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 	ids := execute(t, s, 4)
 	open := expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "1"))).Value(t)
 	for range 2 { // the second call finds nothing to settle
-		expect.NoError(t, outcome.Settle(t.Context(), s, "caller", append(ids, open[0], 1<<40)...))
+		expect.NoError(t, broker.Settle(t.Context(), s, "caller", append(ids, open[0], 1<<40)...))
 	}
 	for _, id := range ids {
 		task := testspace.Read(t, s, id)
@@ -64,7 +64,7 @@ func TestSettle(t *testing.T) {
 		expect.Contains(t, task.Log, "caller")
 	}
 	expect.Equal(t, testspace.Read(t, s, open[0]).State, tdf.Open)
-	expect.NoError(t, outcome.Settle(t.Context(), s, "caller"))
+	expect.NoError(t, broker.Settle(t.Context(), s, "caller"))
 }
 
 // Callers of Settle and servers settle the same tasks at the same time. Each task is settled once, and nothing is inconsistent.
@@ -78,7 +78,7 @@ func TestSettleBesideServers(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 2 {
 			mine := testspace.Connect(t, cfg)
-			all.Go(func() { expect.NoError(t, outcome.Settle(t.Context(), mine, "caller", ids...)) })
+			all.Go(func() { expect.NoError(t, broker.Settle(t.Context(), mine, "caller", ids...)) })
 			beside := server.New(fmt.Sprint("server", i), config.Server{}, testspace.Connect(t, cfg), testspace.Silent)
 			all.Go(func() { expect.Result(beside.RunOnce(t.Context())).OK(t) })
 		}
@@ -110,14 +110,14 @@ func TestSettleTheLastAttempt(t *testing.T) {
 	last.MaxAttempts, late.ClaimBefore = 1, now.Add(300)
 	expect.Result(s.Open(t.Context(), "m", last, last)).OK(t)
 	report(t, s, 2)
-	expect.NoError(t, outcome.Settle(t.Context(), s, "caller", 1, 2))
+	expect.NoError(t, broker.Settle(t.Context(), s, "caller", 1, 2))
 	expect.Equal(t, testspace.Read(t, s, 2).State, tdf.Failed)
 	expect.Result(s.Open(t.Context(), "m", late, late)).OK(t)
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 60})).Value(t)
 	expect.MustLen(t, c.Claims, 2, "claims")
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "1"})).Value(t)
 	testspace.Apply(t, s, m, nil)
-	expect.NoError(t, outcome.Settle(t.Context(), s, "caller", c.Claims[0].Task.ID))
+	expect.NoError(t, broker.Settle(t.Context(), s, "caller", c.Claims[0].Task.ID))
 	expect.Equal(t, testspace.Read(t, s, c.Claims[0].Task.ID).State, tdf.Open)
 	next, _, err := s.NextDue(t.Context())
 	expect.NoError(t, err)
@@ -134,7 +134,7 @@ func TestReserve(t *testing.T) {
 	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.MustLen(t, c.Claims, 1, "claims")
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
-	outcome.Reserve(&m)
+	broker.Reserve(&m)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 	task := testspace.Read(t, s, 1)
 	executed := task.Current().Entered[tdf.Executed]
