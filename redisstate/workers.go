@@ -181,8 +181,8 @@ func queuesText(queues []tdf.QueueShare) string {
 	return strings.Join(parts, ",")
 }
 
-// parseOffer reads the offer from the hash of a worker. A worker of an earlier release has none of these fields: it
-// claims tasks without a queue, tags and a priority.
+// parseOffer reads the offer from the hash of a worker. A worker of the original TDF has none of these fields: it claims
+// tasks without a queue, tags and a priority.
 func parseOffer(h map[string]string) tdf.Offer {
 	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
 	for part := range strings.SplitSeq(h["queues"], ",") {
