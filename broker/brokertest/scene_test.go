@@ -50,11 +50,17 @@ type site struct {
 const queue = "q"
 
 func newScene(t *testing.T, k *kind, addr string) *scene {
-	s := &scene{T: t, kind: k, cfg: testspace.Config(t, addr)}
-	s.store, s.redis = testspace.Connect(t, s.cfg), testspace.Client(t, s.cfg)
-	s.server = server.New("server", config.Server{}, s.store, testspace.Silent)
+	s := &scene{T: t, kind: k}
+	s.on(addr)
 	s.api = sync.OnceValue(s.newSite)
 	return s
+}
+
+// on makes the namespace, in the Redis at addr.
+func (s *scene) on(addr string) {
+	s.cfg = testspace.Config(s, addr)
+	s.store, s.redis = testspace.Connect(s, s.cfg), testspace.Client(s, s.cfg)
+	s.server = server.New("server", config.Server{}, s.store, testspace.Silent)
 }
 
 // bad lets the scene's workers reach Redis only through a proxy, with which the row disturbs the connections.
@@ -242,5 +248,5 @@ func (s *scene) claim(w worker) round {
 // reports checks what a worker is told about its report.
 func (s *scene) reports(r round, e ending, want told) {
 	s.Helper()
-	expect.Equal(s, r.report(e), want, e)
+	expect.Equal(s, r.report(e), want)
 }
