@@ -23,7 +23,7 @@ type row struct {
 }
 
 // rows are the rows of the table, in the order of testdata/table.txt.
-var rows = slices.Concat(reportRows)
+var rows = slices.Concat(claimRows, reportRows, leaseRows, nameRows)
 
 // lacking returns what a kind lacks for a row, or "".
 func (k *kind) lacking(r *row) string {

@@ -17,28 +17,28 @@ type kind struct {
 	task   func(*tdf.Properties) // what the tasks of this kind have
 	worker func(*scene, offer) worker
 	lacks  map[need]string // what the kind does not have, and why
+
+	longest tdf.Seconds // the longest lease that its workers may ask for; 0 if they all have the same
 }
 
 // A need is something that a row needs, and that some kinds do not have.
 type need string
 
 const (
-	failures  need = "failures"         // its workers can say that a round has failed
-	verdicts  need = "verdicts"         // its workers can say why, with the errors of handlers
-	returns   need = "returns"          // its workers can give a task back
-	opens     need = "opens"            // its rounds can open tasks
-	calls     need = "calls"            // its workers make calls, over connections that can break
-	copies    need = "copies"           // the result of a second report is that of the first
-	numbers   need = "numbers"          // its claims have numbers, and can be repeated
-	names     need = "names"            // its workers have names
-	starts    need = "starts"           // each start of a worker is another one
-	shared    need = "shared"           // another kind can have the same names
-	beats     need = "beats"            // several heartbeats of one worker may be under way
-	campaigns need = "campaigns"        // its workers can serve one campaign
-	tokens    need = "tokens"           // its workers have tokens
-	answers   need = "renewals answer"  // a renewal says whether the claim holds
-	checks    need = "checks"           // a report is checked before anything is accepted
-	chosen    need = "leases by worker" // the worker chooses its lease
+	failures  need = "failures"        // its workers can say that a round has failed
+	verdicts  need = "verdicts"        // its workers can say why, with the errors of handlers
+	returns   need = "returns"         // its workers can give a task back
+	opens     need = "opens"           // its rounds can open tasks
+	calls     need = "calls"           // its workers make calls, over connections that can break
+	copies    need = "copies"          // the result of a second report is that of the first
+	numbers   need = "numbers"         // its claims have numbers, and can be repeated
+	names     need = "names"           // its workers have names
+	starts    need = "starts"          // each start of a worker is another one
+	shared    need = "shared"          // another kind can have the same names
+	beats     need = "beats"           // several heartbeats of one worker may be under way
+	campaigns need = "campaigns"       // its workers can serve one campaign
+	tokens    need = "tokens"          // its workers have tokens
+	answers   need = "renewals answer" // a renewal says whether the claim holds
 )
 
 // An offer is what a worker says about itself.
@@ -114,7 +114,6 @@ var kinds = []*kind{
 		calls:  "it has no client",
 		copies: "a handler ends once", numbers: "its claims have call slots", shared: "no name has a slash",
 		beats: "it sends one heartbeat after the other", tokens: "it reaches Redis itself",
-		checks: "the round has ended, so it fails",
 	}},
 	{
 		name: "run.sh", worker: newScript, task: func(d *tdf.Properties) { d.Source = "rsync:/nowhere/run.sh" },
@@ -122,10 +121,9 @@ var kinds = []*kind{
 			verdicts: "a program has an exit status", calls: "it has no client",
 			copies: "a program ends once", numbers: "its claims have call slots", shared: "no name has a slash",
 			beats: "it sends one heartbeat after the other", tokens: "it reaches Redis itself",
-			checks: "the round has ended, so it fails",
 		},
 	},
-	{name: "HTTP", worker: newRemote, lacks: map[need]string{}},
+	{name: "HTTP", worker: newRemote, longest: 300},
 	{
 		name: "Taskmaster", worker: newTaskmaster, task: func(d *tdf.Properties) { d.Program = "taskmaster" },
 		lacks: map[need]string{
@@ -135,7 +133,7 @@ var kinds = []*kind{
 			answers: "a heartbeat renews all claims, and says nothing about them",
 		},
 	},
-	{name: "Skuld", worker: newSkuld, task: skuldTask, lacks: map[need]string{
+	{name: "Skuld", worker: newSkuld, task: skuldTask, longest: 7 * 24 * 3600, lacks: map[need]string{
 		failures: "there is no such call", verdicts: "there is no such call", returns: "there is no such call",
 		opens: "there is no such call", numbers: "claims have no numbers", names: "clients have no names",
 		starts: "clients have no names", shared: "clients have no names", beats: "clients send none",

@@ -80,10 +80,7 @@ func (l *local) end(ran <-chan error) {
 		l.proxy.Resume()
 	}
 	l.stop()
-	err := <-ran
-	if err != nil && !errors.Is(err, context.Canceled) {
-		l.Log("the worker has ended with", err)
-	}
+	<-ran // an error, if another worker has taken the name
 }
 
 func newHandler(s *scene, o offer) worker {
@@ -213,10 +210,8 @@ func (l *local) claim() round {
 	}
 	once, none := make(chan error, 1), make(chan struct{})
 	go func() {
-		ran, err := l.RunOnce(l.ctx)
-		if !ran {
-			close(none)
-		}
+		_, err := l.RunOnce(l.ctx)
+		close(none)
 		once <- err
 		close(once)
 	}()
@@ -225,7 +220,7 @@ func (l *local) claim() round {
 	select {
 	case r := <-l.begun:
 		return r
-	case <-none:
+	case <-none: // also after a task that could not be run
 		return nil
 	}
 }

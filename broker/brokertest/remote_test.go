@@ -161,6 +161,7 @@ func (r *remoteRound) report(e ending) told {
 	type body struct {
 		remoteTask
 		Action    string           `json:"action"`
+		Exit      int              `json:"exit,omitempty"`
 		Error     string           `json:"error,omitempty"`
 		Permanent bool             `json:"permanent,omitempty"`
 		Unfit     bool             `json:"unfit,omitempty"`
@@ -168,8 +169,11 @@ func (r *remoteRound) report(e ending) told {
 		Open      []tdf.Definition `json:"open,omitempty"`
 	}
 	b := body{remoteTask: r.remoteTask, Action: "complete", Open: e.opens}
-	if e.fails != "" || e.returned {
-		b.Action, b.Error, b.Permanent, b.Unfit, b.Open = "fail", e.fails, e.permanent, e.unfit, nil
+	switch {
+	case e.fails != "" && len(e.opens) > 0: // as a program whose exit status is 1
+		b.Exit = 1
+	case e.fails != "" || e.returned:
+		b.Action, b.Error, b.Permanent, b.Unfit = "fail", e.fails, e.permanent, e.unfit
 	}
 	if e.later > 0 {
 		b.Later = &e.later
@@ -250,7 +254,8 @@ type taskmasterRound struct {
 
 func (r *taskmasterRound) id() int64 { return r.task }
 
-func (r *taskmasterRound) renew() bool { return r.beat() }
+// renew sends a heartbeat, or as a worker that was silent for too long must, a registration.
+func (r *taskmasterRound) renew() bool { return r.beat() || r.register() == "" }
 
 func (r *taskmasterRound) report(e ending) told {
 	path, body := "/taskmaster/tasks/v1/"+r.uuid+"/complete", r.body("")

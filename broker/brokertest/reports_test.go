@@ -256,7 +256,6 @@ func dropFirstReplies(proxy *redistest.Proxy) {
 func outage(s *scene, proxy *redistest.Proxy) {
 	s.Helper()
 	expect.Eventually(s, "a call waits for Redis", func() bool { return proxy.Held() > 0 })
-	proxy.Refuse()
 	proxy.Cut()
 	proxy.Resume()
 }
