@@ -92,10 +92,12 @@ var claimRows = []row{
 	{"a client goes before it gets its task", []need{calls}, func(s *scene) {
 		id := s.open()
 		w := s.worker("w")
-		w.(caller).claimAndGo()
-		s.is(id, "open 1 releases 1")
+		for i, with := range []leaving{{first: true}, {last: true}} {
+			w.(caller).claimAndGo(with)
+			s.is(id, fmt.Sprintf("open %d releases %[1]d", i+1))
+		}
 		s.reports(s.claim(s.worker("v")), ending{}, accepted)
-		s.settles(id, "succeeded 1 releases 1")
+		s.settles(id, "succeeded 2 releases 2")
 	}},
 	{"lost replies to a claim", nil, func(s *scene) {
 		proxy := s.bad()

@@ -61,7 +61,7 @@ type worker interface {
 }
 
 // A caller is a worker that makes calls. It may go before it has got the answer to a claim.
-type caller interface{ claimAndGo() }
+type caller interface{ claimAndGo(leaving) }
 
 // A round is the run of a task.
 type round interface {

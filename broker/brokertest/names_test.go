@@ -14,7 +14,7 @@ var nameRows = []row{
 		w := s.starts("w")
 		r := s.claim(w)
 		before := s.registration("w")
-		expect.NotEqual(s, s.worker("w").register(), "", "a second start has the name")
+		expect.Contains(s, s.worker("w").register(), "belongs to a worker")
 		expect.Equal(s, s.registration("w"), before)
 		s.is(id, "running 0")
 		s.reports(r, ending{}, accepted)
@@ -74,7 +74,9 @@ var nameRows = []row{
 		before := s.registration("w")
 		for _, k := range kinds {
 			if k != s.kind && k.lacks[shared] == "" {
-				expect.Contains(s, k.worker(s, offer{name: "w", queue: queue}).register(), `"code":"taken"`, k.name)
+				v := k.worker(s, offer{name: "w", queue: queue})
+				expect.Contains(s, v.register(), `"code":"taken"`, k.name)
+				expect.True(s, !v.beat(), "the heartbeat of another worker is accepted")
 			}
 		}
 		expect.Equal(s, s.registration("w"), before)

@@ -24,25 +24,33 @@ func (s *scene) call(method, path, body string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// callAndGo makes a call whose client has gone when the answer is sent.
-func (s *scene) callAndGo(path, body string) {
+// callAndGo makes a call whose client goes before it has got the answer.
+func (s *scene) callAndGo(with leaving, path, body string) {
 	s.Helper()
 	ctx, leave := context.WithCancel(s.Context())
 	defer leave()
 	a := s.api()
-	a.ServeHTTP(leaving{httptest.NewRecorder(), leave}, webtest.Call(ctx, a.token, http.MethodPost, path, body))
+	with.ResponseRecorder, with.leave = httptest.NewRecorder(), leave
+	a.ServeHTTP(with, webtest.Call(ctx, a.token, http.MethodPost, path, body))
 }
 
-// A leaving client goes when its answer is sent.
+// A leaving client goes with the first byte of its answer, or with the last one.
 type leaving struct {
 	*httptest.ResponseRecorder
-	leave func()
+	first, last bool
+	leave       func()
 }
 
-func (l leaving) Flush() { l.leave() }
+func (l leaving) Flush() {
+	if l.last {
+		l.leave()
+	}
+}
 
 func (l leaving) WriteHeader(status int) {
-	l.leave()
+	if l.first {
+		l.leave()
+	}
 	l.ResponseRecorder.WriteHeader(status)
 }
 
@@ -133,9 +141,9 @@ func (w *remote) claimWith(body string) round {
 	return &remoteRound{w, got[0]}
 }
 
-func (w *remote) claimAndGo() {
+func (w *remote) claimAndGo(with leaving) {
 	w.begin()
-	w.callAndGo(work+"/"+w.session+"/claims", "{}")
+	w.callAndGo(with, work+"/"+w.session+"/claims", "{}")
 }
 
 func (w *remote) beat() bool {
@@ -237,7 +245,9 @@ func (w *taskmasterWorker) claim() round {
 	return &taskmasterRound{w, got[0].TaskID, id}
 }
 
-func (w *taskmasterWorker) claimAndGo() { w.callAndGo("/taskmaster/tasks/v1/claim", w.body("")) }
+func (w *taskmasterWorker) claimAndGo(with leaving) {
+	w.callAndGo(with, "/taskmaster/tasks/v1/claim", w.body(""))
+}
 
 func (w *taskmasterWorker) beat() bool {
 	status, _ := w.call(http.MethodPost, "/taskmaster/workers/v1/"+w.name+"/heartbeat", "")
@@ -305,7 +315,7 @@ func (c *skuldClient) claim() round {
 	return &skuldRound{c, fmt.Sprintf(`"task":%q,"claim":%d`, got.ID, len(got.Claims)-1), id}
 }
 
-func (c *skuldClient) claimAndGo() { c.callAndGo("/skuld/claim", c.body()) }
+func (c *skuldClient) claimAndGo(with leaving) { c.callAndGo(with, "/skuld/claim", c.body()) }
 
 func (c *skuldClient) beat() bool { return true }
 

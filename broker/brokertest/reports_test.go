@@ -74,12 +74,20 @@ var reportRows = []row{
 		expect.Compare(s, t.Ready, ">=", before.Add(3600))
 		expect.True(s, w.claim() == nil, "claimed before its time")
 	}},
+	{"put off in the last round", []need{verdicts}, func(s *scene) {
+		id := s.open()
+		_, r := s.beginIn(id, tdf.MaxRound)
+		s.reports(r, ending{fails: "no licence", later: 3600}, spoilt)
+		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
+		expect.Contains(s, t.LastError(), "no licence, and the task cannot be released")
+	}},
 	{"unfit", []need{verdicts}, func(s *scene) {
 		id := s.open(once)
 		for i := range 3 {
 			_, r := s.begin(fmt.Sprint("w", i))
 			s.reports(r, ending{fails: "no gpu", unfit: true}, accepted)
-			s.is(id, fmt.Sprintf("open %d releases %[1]d unfit %[1]d", i+1))
+			t := s.is(id, fmt.Sprintf("open %d releases %[1]d unfit %[1]d", i+1))
+			expect.Contains(s, t.Log, "no gpu")
 		}
 		_, r := s.begin("w4")
 		s.reports(r, ending{fails: "no gpu", unfit: true}, spoilt)
@@ -113,7 +121,7 @@ var reportRows = []row{
 		id := s.open()
 		_, r := s.begin("w")
 		s.apply(s.task(id).Requeue(false))
-		s.unchanged(func() { s.reports(r, ending{}, refused) })
+		s.unchanged(func() { s.reports(r, s.opening("late"), refused) })
 		s.is(id, "open 1 releases 1")
 	}},
 	{"report of a removed task", nil, func(s *scene) {
@@ -145,9 +153,12 @@ var reportRows = []row{
 		id := s.open()
 		_, r := s.begin("w")
 		dropFirstReplies(proxy)
-		s.reports(r, ending{result: "1"}, accepted)
+		e := s.opening("a", "b")
+		e.result = "1"
+		s.reports(r, e, accepted)
 		proxy.Resume()
 		expect.Equal(s, s.settles(id, "succeeded 0").Current().Result, "1")
+		expect.Equal(s, s.count(), 1+len(e.opens), "tasks")
 		expect.Compare(s, proxy.Dropped(), ">", 0)
 	}},
 	{"outage during a report", nil, func(s *scene) {
@@ -185,10 +196,13 @@ var reportRows = []row{
 	}},
 	{"opens nothing after a failure", []need{opens}, func(s *scene) {
 		id := s.open()
-		_, r := s.begin("w")
+		w, r := s.begin("w")
 		s.reports(r, ending{fails: "boom", opens: defined("a")}, accepted)
 		s.settles(id, "open 1 fails 1")
 		expect.Equal(s, s.count(), 1)
+		s.reports(s.claim(w), ending{opens: defined("a")}, accepted) // the next round
+		s.settles(id, "succeeded 1 fails 1")
+		expect.Equal(s, s.count(), 2)
 	}},
 	{"opens an invalid task", []need{opens}, func(s *scene) {
 		s.spoils(ending{opens: []tdf.Definition{{Queue: "a b"}}}, "queue")
@@ -212,6 +226,14 @@ func defined(inputs ...string) []tdf.Definition {
 		all = append(all, tdf.Definition{Input: input})
 	}
 	return all
+}
+
+// opening returns a success that opens tasks with these inputs, if the kind has that.
+func (s *scene) opening(inputs ...string) ending {
+	if s.kind.lacks[opens] != "" {
+		return ending{}
+	}
+	return ending{opens: defined(inputs...)}
 }
 
 // beginIn lets a worker begin a task in a later round.
