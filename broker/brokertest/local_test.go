@@ -304,12 +304,14 @@ type timer struct {
 	c chan time.Time
 }
 
-// longest is the longest timer that passes by itself.
+// longest is the longest timer that passes by itself. The worker uses such timers only for pauses.
 const longest = 20 * testspace.Soon
+
+var pass = time.After
 
 func (c *clock) after(d time.Duration) <-chan time.Time {
 	if d <= longest {
-		return time.NewTimer(d).C
+		return pass(d)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
