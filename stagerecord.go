@@ -29,6 +29,9 @@ type StageRecord struct {
 	Digest string // of the phase opening: the digest of the definitions of the first Done tasks
 	Chunks int    // of the phase stored: the number of chunks
 	Stored string // of the phase stored: the name of the stored definitions
+	// Programs has the SHA-256 sums of the stored programs that the definitions of the phase stored name, in ascending
+	// order, with commas between them.
+	Programs string
 }
 
 // String returns the record as it is stored in Redis.
@@ -37,7 +40,8 @@ func (r StageRecord) String() string {
 	case StageOpening:
 		return fmt.Sprintf("%s %d %s", r.Phase, r.Done, r.Digest)
 	case StageStored:
-		return fmt.Sprintf("%s %d %d %s", r.Phase, r.Done, r.Chunks, r.Stored)
+		text := fmt.Sprintf("%s %d %d %s", r.Phase, r.Done, r.Chunks, r.Stored)
+		return strings.TrimSuffix(text+" "+r.Programs, " ")
 	}
 	return string(r.Phase)
 }
@@ -55,14 +59,28 @@ func ParseStageRecord(text string) (StageRecord, error) {
 	case r.Phase == StageOpening && len(words) == 3:
 		r.Done, r.Digest = number(1), words[2]
 		valid = r.Done >= 0
-	case r.Phase == StageStored && len(words) == 4:
-		r.Done, r.Chunks, r.Stored = number(1), number(2), words[3]
-		valid = r.Done >= 0 && r.Done < r.Chunks
+	case r.Phase == StageStored && (len(words) == 4 || len(words) == 5):
+		r.Done, r.Chunks, r.Stored, r.Programs = number(1), number(2), words[3], strings.Join(words[4:], "")
+		valid = r.Done >= 0 && r.Done < r.Chunks && len(r.StoredPrograms()) == len(r.namedPrograms())
 	}
 	if !valid || r.String() != text {
 		return StageRecord{}, fmt.Errorf("invalid record %.100q of a stage; another program has written it", text)
 	}
 	return r, nil
+}
+
+// StoredPrograms returns the SHA-256 sums of the stored programs that a stage needs until all of its tasks are opened.
+func (r StageRecord) StoredPrograms() []string {
+	return slices.DeleteFunc(r.namedPrograms(), func(sum string) bool {
+		return sum == "" || StoredProgram("redis:"+sum) != sum
+	})
+}
+
+func (r StageRecord) namedPrograms() []string {
+	if r.Programs == "" {
+		return nil
+	}
+	return strings.Split(r.Programs, ",")
 }
 
 // NextDigest returns the digest of a list of definitions with one more definition. The digest covers the program, the

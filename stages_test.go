@@ -73,12 +73,13 @@ func TestStageRecords(t *testing.T) {
 		{Phase: StageOpening, Done: 1_000_000, Digest: "ab"},
 		{Phase: StageStored, Chunks: 1, Stored: "X"},
 		{Phase: StageStored, Done: 4, Chunks: 5, Stored: "X"},
+		{Phase: StageStored, Chunks: 1, Stored: "X", Programs: strings.Repeat("a", 64) + "," + strings.Repeat("0", 64)},
 	} {
 		expect.Result(ParseStageRecord(r.String())).Is(t, r)
 	}
 	for _, text := range []string{
 		" ", "open", "opening", "opening 5", "opening -1 ab", "opening +1 ab", "opening 01 ab", "opening 1 ab c",
-		"opening 99999999999999999999 ab", "opened ", "opened 1", "stored 1 2", "stored 2 2 X", "stored -1 2 X", "stored x 2 X",
+		"opening 99999999999999999999 ab", "opened ", "opened 1", "stored 1 2", "stored 2 2 X", "stored -1 2 X", "stored x 2 X", "stored 1 2 X ", "stored 1 2 X y", "stored 1 2 X " + strings.Repeat("a", 64) + ",",
 		"decided\n", "\x00", strings.Repeat("opening ", 1000),
 	} {
 		if r, err := ParseStageRecord(text); err == nil || r != (StageRecord{}) || len(err.Error()) > 300 {

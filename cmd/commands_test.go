@@ -225,7 +225,7 @@ func TestRefused(t *testing.T) {
 	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
 	must(t, rdb.Set(t.Context(), foreign+":running", "mine", 0).Err())
 	for name, c := range map[string]struct{ addr, more, namespace, want string }{
-		"no password":    {locked, "", "N", "it requires a password: see [redis] password"},
+		"no password":    {locked, "", "N", "it requires a password: see [redis] password. If tdf up runs it, run this command as its user, with the same HOME"},
 		"wrong password": {locked, "password=wrong", "N", "the password (or the username) is wrong"},
 		"wrong db":       {shared, "db=4711", "N", "it has no database with this number: see [redis] db"},
 		"not a Redis":    {notRedis(t), "", "N", "the server at this address is not a Redis: see [redis] host and port"},

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -50,6 +51,40 @@ func (m *Manager) CloseGroup(ctx context.Context, group string) error {
 		return fmt.Errorf("close group: %w", err)
 	}
 	return nil
+}
+
+// BeginExtension ends openings with [Manager.OpenRest] in a group. Call it before you read which tasks the group has,
+// to open the missing ones. If the group is closed, nothing changes. If it has no tasks, the error wraps
+// [tdf.ErrGroupEmpty].
+func (m *Manager) BeginExtension(ctx context.Context, group string) error {
+	if err := m.store.BeginExtension(ctx, group); err != nil {
+		return fmt.Errorf("extend group: %w", err)
+	}
+	return nil
+}
+
+// OpenExtending opens tasks like Open, in a group that the caller extends. If the group is closed, as at first or when
+// another extension of the group has ended, OpenExtending opens it again. Several definitions need unique keys, because
+// it may send a definition twice. If a step has decided the group's completion, the error wraps [tdf.ErrGroupDecided].
+func (m *Manager) OpenExtending(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	var all []*Task
+	known := map[int64]bool{}
+	for {
+		tasks, err := m.Open(ctx, definitions...)
+		for _, t := range tasks {
+			if !known[t.ID] {
+				known[t.ID] = true
+				all = append(all, t)
+			}
+		}
+		closed := &tdf.GroupError{}
+		if !errors.As(err, &closed) || !errors.Is(err, tdf.ErrGroupClosed) {
+			return all, err
+		}
+		if err := m.ExtendGroup(ctx, closed.Group); err != nil {
+			return all, err
+		}
+	}
 }
 
 // ExtendGroup opens a closed group again, so that tasks can be opened in it. If the group is not closed, nothing

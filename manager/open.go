@@ -32,7 +32,7 @@ import (
 // waits for. The ids then need not ascend. If a dependency does not exist or has failed, or if tasks wait for each
 // other in a cycle, Open opens no task.
 func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, false)
+	return m.open(ctx, definitions, nil)
 }
 
 // ErrOtherRequest is the error of OpenOnce if an earlier call with the same key had other definitions.
@@ -60,7 +60,7 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := m.open(within, definitions, false)
+	tasks, err := m.open(within, definitions, nil)
 	if err != nil && len(tasks) == 0 && isRefusal(err) {
 		err = errors.Join(err, m.store.Unrequest(ctx, name))
 	}
@@ -106,12 +106,32 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 
 // OpenGroup opens tasks like Open, in a new group. If the group of the first definition already has a task in any
 // state, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same
-// time, only one of them succeeds.
+// time, only one of them succeeds. If the tasks need several calls, and the group is extended between them, the error
+// wraps [ErrGroupExtended]. Open more tasks of the group with [Manager.OpenRest].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
-	return m.open(ctx, definitions, true)
+	return m.open(ctx, definitions, redisstate.NewGroup)
 }
 
-func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup bool) ([]*Task, error) {
+// ErrGroupExtended is the error of OpenRest if another call has extended the group.
+var ErrGroupExtended = redisstate.ErrGroupExtended
+
+// MustExtend reports whether an error of OpenGroup or OpenRest means that another call extends the group, or has done
+// so.
+func MustExtend(err error) bool {
+	return errors.Is(err, ErrGroupExtended) || errors.Is(err, tdf.ErrGroupClosed)
+}
+
+// OpenRest opens further tasks like Open, in a group whose first tasks [Manager.OpenGroup] has opened. If another call
+// has begun to extend the group meanwhile ([Manager.BeginExtension], [Manager.ExtendGroup]), OpenRest opens no task,
+// and the error wraps [ErrGroupExtended]: the other call may have opened the same tasks.
+func (m *Manager) OpenRest(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	return m.open(ctx, definitions, redisstate.Unextended)
+}
+
+// open opens tasks. on returns the condition about the group of the first task; nil is none.
+func (m *Manager) open(
+	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
+) ([]*Task, error) {
 	all, err := m.scatter(ctx, m.properties(definitions))
 	if err == nil {
 		err = m.store.CheckDependencies(ctx, all)
@@ -119,9 +139,9 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	if err != nil {
 		return nil, fmt.Errorf("open tasks: %w", err)
 	}
-	newGroup := ""
-	if inNewGroup && len(all) > 0 {
-		newGroup = all[0].Group
+	var condition redisstate.Condition
+	if on != nil && len(all) > 0 {
+		condition = on(all[0].Group)
 	}
 	var tasks []*Task
 	var making sync.WaitGroup
@@ -130,7 +150,7 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	} else {
 		making.Go(func() { tasks = openedTasks(all) }) // while Redis opens the tasks
 	}
-	opened, err := m.openAll(ctx, newGroup, all)
+	opened, err := m.openAll(ctx, condition, all)
 	making.Wait()
 	var made []*Task
 	id := func(place int) int64 { return opened[place].ID }
@@ -149,12 +169,14 @@ func (m *Manager) open(ctx context.Context, definitions []Definition, inNewGroup
 	return made, err
 }
 
-func (m *Manager) openAll(ctx context.Context, newGroup string, all []tdf.Properties) ([]redisstate.Opened, error) {
+func (m *Manager) openAll(
+	ctx context.Context, on redisstate.Condition, all []tdf.Properties,
+) ([]redisstate.Opened, error) {
 	// a request keeps its answers apart from those of other callers
-	if newGroup == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) {
-		return m.opens.Carry(ctx, all)
+	if on == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) {
+		return m.opens.Do(ctx, all)
 	}
-	return m.store.OpenAll(ctx, m.name, newGroup, all...)
+	return m.store.OpenAll(ctx, m.name, on, all...)
 }
 
 // manyTasks is the smallest number of tasks for which another goroutine is worth its cost.

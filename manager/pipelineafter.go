@@ -5,6 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,6 +28,7 @@ type collector struct {
 	name    string           // of the stored definitions; "" if none are stored
 	chunks  int              // the number of stored chunks
 	stored  int              // the number of definitions in these chunks
+	sums    map[string]bool  // the stored programs that these definitions name
 	err     error            // the first error
 	ended   bool             // whether the function has returned
 }
@@ -59,7 +63,7 @@ func (c *collector) add(ctx context.Context, definition []Definition) error {
 // store stores all pending definitions.
 func (c *collector) store(ctx context.Context) error {
 	if c.name == "" {
-		c.name = rand.Text()
+		c.name, c.sums = rand.Text(), map[string]bool{}
 	}
 	for len(c.pending) > 0 {
 		n := redisstate.OpenBatch(c.pending)
@@ -74,6 +78,11 @@ func (c *collector) store(ctx context.Context) error {
 			return err
 		}
 		c.chunks, c.stored = c.chunks+1, c.stored+n
+		for _, d := range c.pending[:n] {
+			if sum := tdf.StoredProgram(d.Source); sum != "" {
+				c.sums[sum] = true
+			}
+		}
 		c.pending = c.pending[n:]
 	}
 	c.pending, c.bytes = nil, 0
@@ -125,7 +134,7 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, empty bool) error {
 	u := redisstate.Unit{Open: c.pending, Stage: &redisstate.StageChange{}}
 	if empty {
-		u.NewGroup = s.group // a group without tasks cannot be closed
+		u.If = redisstate.NewGroup(s.group) // a group without tasks cannot be closed
 	} else {
 		u.Decide = s.group
 	}
@@ -135,6 +144,7 @@ func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, emp
 	to := tdf.StageRecord{Phase: tdf.StageOpened}
 	if c.name != "" {
 		to = tdf.StageRecord{Phase: tdf.StageStored, Chunks: c.chunks, Stored: c.name}
+		to.Programs = strings.Join(slices.Sorted(maps.Keys(c.sums)), ",")
 		u.Stage.Definitions, u.Stage.Chunks = c.name, c.chunks
 	}
 	return x.openChunk(ctx, s.next, u, to)

@@ -121,6 +121,30 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 	expect.Equal(t, records["q/b"], string(tdf.StageOpened))
 }
 
+// The record of a stage whose tasks wait until they can be opened names their stored programs, so that these stay.
+func TestStagesNameTheirPrograms(t *testing.T) {
+	t.Parallel()
+	cfg := redisConfig(t, redistest.Shared(t))
+	m := newManager(t, cfg)
+	stored := expect.Result(m.Internals().Store.PutProgram(t.Context(), []byte("archive"))).Value(t)
+	client := testspace.Client(t, cfg)
+	must(t, client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", "1").Err())
+	p := m.Pipeline("p")
+	p.Start("a", nothing)
+	p.After("a", "b", func(_ context.Context, b *manager.Stage) error {
+		for i := range 2500 {
+			b.Open(define("p", []string{source, stored}[i%2], strconv.Itoa(i)))
+		}
+		return nil
+	})
+	var record tdf.StageRecord
+	runUntil(t, p, func() bool {
+		record, _ = tdf.ParseStageRecord(client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val())
+		return record.Phase == tdf.StageStored
+	})
+	expect.Equal(t, record.StoredPrograms(), []string{strings.TrimPrefix(stored, "redis:")})
+}
+
 // If stored definitions are lost, the log says so, and the stage stays as it is.
 func TestLostDefinitions(t *testing.T) {
 	t.Parallel()

@@ -180,7 +180,7 @@ func (x *pipelineRun) openFirstChunk(ctx context.Context, s *stageRun) (last boo
 	after.drop(n)
 	u := redisstate.Unit{Open: o.pending[:n:n], Stage: &redisstate.StageChange{}}
 	if x.records[s.index].Phase == tdf.StageUnopened {
-		u.NewGroup = s.group
+		u.If = redisstate.NewGroup(s.group)
 	}
 	to := tdf.StageRecord{Phase: tdf.StageOpening, Done: after.done, Digest: after.digest}
 	if last {

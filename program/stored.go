@@ -22,24 +22,30 @@ type Stored struct {
 	Pinned  bool // whether the server keeps the program even if no task names it
 }
 
-// A Use says how many tasks use a stored program, and names examples.
+// A Use says how many tasks use a stored program, and names examples. A program of which a stage of a pipeline will
+// open tasks is used, too.
 type Use struct {
 	Names      []string // the names that these tasks give the program, at most 3
 	Tasks      int64    // how many tasks use the program
 	Unfinished int64    // how many of these tasks are open, running or executed
 	ID         int64    // the id of one of the tasks
+	Stage      string   // the group of a stage of a pipeline that will open tasks of the program; "" if there is none
 }
 
 // mostNames is the maximum number of names in a [Use].
 const mostNames = 3
 
-// A UsedError means that a program cannot be removed because unfinished tasks use it.
+// A UsedError means that a program cannot be removed because unfinished tasks use it, or a stage of a pipeline.
 type UsedError struct {
 	SHA256 string
 	Use
 }
 
 func (e *UsedError) Error() string {
+	if e.Tasks == 0 {
+		const text = "remove program %s: the stage %s will open tasks of it; run its pipeline first, or forget it"
+		return fmt.Sprintf(text, e.SHA256, e.Stage)
+	}
 	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256,
 		e.Tasks, e.ID)
 }
@@ -80,6 +86,13 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 		states = tdf.States
 	}
 	uses := map[string]Use{}
+	stages, err := s.StagePrograms(ctx) // before the tasks, because stages become tasks
+	if err != nil {
+		return nil, err
+	}
+	for sum, stage := range stages {
+		uses[sum] = Use{Stage: stage}
+	}
 	// a task that changes its state goes to the end of its new list
 	stretch := redisstate.ListQuery{States: states, OldestFirst: true}
 	for places, err := range stretch.Pages(ctx, s, tasksPerPage) {
@@ -120,10 +133,10 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 	return u
 }
 
-// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, Remove removes no program,
-// and the error is a *[UsedError]. After a removal, finished tasks of the program cannot be retried, and new tasks
-// cannot run it, until the program is stored again. If the same directory is stored again, the program has the same
-// source.
+// Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, or a stage of a pipeline
+// will open tasks of it, Remove removes no program, and the error is a *[UsedError]. After a removal, finished tasks of
+// the program cannot be retried, and new tasks cannot run it, until the program is stored again. If the same directory
+// is stored again, the program has the same source.
 //
 // Tasks may be opened during the call. Remove removes no program that one of these tasks uses.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {

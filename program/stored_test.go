@@ -2,14 +2,17 @@ package program_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 const source = "https://example.org/run.sh"
@@ -42,6 +45,14 @@ func TestRemove(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
+	store := m.Internals().Store
+	stage := redisstate.Value{Kind: redisstate.ValueStage, Name: "pipeline/stage", Text: "stored 0 1 X " + free}
+	expect.Result(store.RestoreValues(t.Context(), stage)).OK(t)
+	expect.Equal(t, expect.Result(program.Uses(t.Context(), m)).Value(t)[free], program.Use{Stage: "pipeline/stage"})
+	err = program.Remove(t.Context(), m, free)
+	expect.Contains(t, fmt.Sprint(err), "the stage pipeline/stage will open tasks of it")
+	expect.Equal(t, tdf.CodeOf(err), tdf.CodeConflict)
+	must(t, store.RemoveStageRecords(t.Context(), []string{"pipeline/stage"}))
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
 	uses, err = program.Uses(t.Context(), m)
 	expect.NoError(t, err)

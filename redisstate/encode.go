@@ -94,7 +94,7 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 		u := &units[i]
 		e.Count(len(u.Moves))
 		e.Count(len(u.Open))
-		e.Add(u.NewGroup, u.Decide)
+		e.Add(string(u.If), u.Decide)
 		e.Add(u.flags())
 		addStageChange(e, u.Stage, k)
 		for j := range u.Moves {

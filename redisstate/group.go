@@ -29,9 +29,12 @@ func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
 	return parseMark(value), err
 }
 
-// parseMark parses 'mark time'.
+// parseMark parses 'mark time'. An open group that was extended has only the time.
 func parseMark(value string) Mark {
 	mark, since, _ := strings.Cut(value, " ")
+	if mark == string(tdf.GroupOpen) {
+		return Mark{}
+	}
 	t, _ := strconv.ParseFloat(since, 64)
 	return Mark{tdf.GroupMark(mark), tdf.Time(t)}
 }
@@ -45,6 +48,8 @@ func (s *Store) CloseGroup(ctx context.Context, group string) error {
 
 // ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes
 // nothing. If the group is decided, the error wraps [tdf.ErrGroupDecided].
+//
+// Afterwards, no task can be opened on the condition [Unextended].
 func (s *Store) ExtendGroup(ctx context.Context, group string) error {
 	found, err := s.changeMark(ctx, group, tdf.GroupClosed, tdf.GroupOpen)
 	switch {
@@ -54,6 +59,48 @@ func (s *Store) ExtendGroup(ctx context.Context, group string) error {
 		return &tdf.GroupError{Group: group, Err: tdf.ErrGroupDecided}
 	}
 	return err
+}
+
+// BeginExtension ends openings on the condition [Unextended] in an open group. If the group is closed or decided,
+// BeginExtension changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+func (s *Store) BeginExtension(ctx context.Context, group string) error {
+	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupOpen)
+	return err
+}
+
+// A Condition is a condition about a group, on which tasks are opened, in the notation of the scripts. "" is none.
+type Condition string
+
+// NewGroup is the condition that a group has no tasks. It is no condition if the name is "".
+func NewGroup(name string) Condition { return conditionOf("=", name) }
+
+// Unextended is the condition that a group was not extended since its first task was opened. It is no condition if the
+// name is "".
+func Unextended(name string) Condition { return conditionOf("+", name) }
+
+func conditionOf(kind, group string) Condition {
+	if group == "" {
+		return ""
+	}
+	return Condition(kind + group)
+}
+
+func (c Condition) isNew() bool { return strings.HasPrefix(string(c), "=") }
+
+// later returns the condition of the calls after the first one.
+func (c Condition) later() Condition {
+	if c.isNew() {
+		return Unextended(string(c[1:]))
+	}
+	return c
+}
+
+// unmet returns the error if the condition does not hold.
+func (c Condition) unmet() error {
+	if c.isNew() {
+		return ErrGroupTaken
+	}
+	return ErrGroupExtended
 }
 
 // changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is

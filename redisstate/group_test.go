@@ -156,27 +156,63 @@ func ofGroup(group string, n int) []tdf.Properties {
 
 func TestOpenGroup(t *testing.T) {
 	s := newStore(t)
-	ids := expect.Result(s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1500)...)).Value(t)
+	ids := expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 1500)...)).Value(t)
 	expect.MustLen(t, ids, 1500)
 	expect.MustEqual(t, ids[0].ID, 1)
 	expect.MustEqual(t, ids[1499].ID, 1500)
 	before := dump(t, s)
-	if ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
+	if ids, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 1)...); !errors.Is(err, ErrGroupTaken) || len(ids) != 0 {
 		t.Errorf("%v, %v", ids, err)
 	}
 	is(t, s, before)
 
 	mustOpen(t, s, ofGroup("g", 1)...)
 	expect.Result(s.OpenAll(t.Context(), "manager", "", define("of no group"))).OK(t)
-	expect.Len(t, expect.Result(s.OpenAll(t.Context(), "manager", "g")).Value(t), 0)
+	expect.Len(t, expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"))).Value(t), 0)
+}
+
+// After a group was extended, it gets no task of those who began to open it before, in any way: not in the open group,
+// and not when the extension has closed it.
+func TestExtendedGroup(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		open := func(on Condition, all ...tdf.Properties) error {
+			_, err := s.OpenAll(t.Context(), "m", on, all...)
+			return err
+		}
+		for _, g := range []string{"plain", "unique", "graph"} {
+			rest := ofGroup(g, map[string]int{"plain": 300, "unique": 1, "graph": 2}[g])
+			switch g {
+			case "unique":
+				rest[0].Unique = "k"
+			case "graph":
+				rest[1].After = &tdf.Dependencies{Places: []int{0}}
+			}
+			expect.FailsWith(t, s.BeginExtension(t.Context(), g), tdf.ErrGroupEmpty)
+			expect.NoError(t, open(NewGroup(g), ofGroup(g, 1)...))
+			expect.NoError(t, open(Unextended(g), ofGroup(g, 1)...))
+			must(t, s.BeginExtension(t.Context(), g))
+			before := dump(t, s)
+			expect.FailsWith(t, open(Unextended(g), rest...), ErrGroupExtended, g)
+			is(t, s, before)
+			expect.Equal(t, expect.Result(s.GroupMark(t.Context(), g)).Value(t), Mark{})
+			expect.NoError(t, open("", ofGroup(g, 1)...))
+			must(t, s.CloseGroup(t.Context(), g))
+			must(t, s.BeginExtension(t.Context(), g))
+			expect.FailsWith(t, open(Unextended(g), rest...), tdf.ErrGroupClosed, g)
+			must(t, s.ExtendGroup(t.Context(), g))
+			expect.FailsWith(t, open(Unextended(g), rest...), ErrGroupExtended, g)
+			expect.NoError(t, open("", rest...))
+		}
+		mustBeSound(t, s)
+	})
 }
 
 // If a unit is refused because its group already has tasks, the other units of the call are still carried out.
 func TestGroupTakenConcernsOneUnit(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, ofGroup("old", 1)...)
-	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), NewGroup: "old"},
-		Unit{Open: ofGroup("new", 2), NewGroup: "new"}, Unit{Open: ofGroup("old", 1)})
+	outcomes, err := s.Apply(t.Context(), "manager", Unit{Open: ofGroup("old", 1), If: NewGroup("old")},
+		Unit{Open: ofGroup("new", 2), If: NewGroup("new")}, Unit{Open: ofGroup("old", 1)})
 	must(t, err)
 	expect.Equal(t, fmt.Sprint(outcomes), "[{[] [] "+ErrGroupTaken.Error()+" ["+ErrGroupTaken.Error()+"]} {[2 3] [] <nil> []} {[4] [] <nil> []}]")
 	mustBeSound(t, s)
@@ -188,7 +224,7 @@ func TestOpenGroupAtOnce(t *testing.T) {
 		opened := make([]string, 8)
 		for i := range opened {
 			all.Go(func() {
-				ids, err := s.OpenAll(t.Context(), "manager", "g", ofGroup("g", 3)...)
+				ids, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), ofGroup("g", 3)...)
 				if err == nil {
 					opened[i] = fmt.Sprint(ids)
 				} else if !errors.Is(err, ErrGroupTaken) {

@@ -19,14 +19,15 @@ type Opened struct {
 
 // OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no
 // task. If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no
-// task. If newGroup is not empty and the group of this name has tasks, OpenAll opens nothing, and the error is
-// [ErrGroupTaken]. If two clients open the same new group at the same time, one of them gets this error.
+// task. If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or [ErrGroupExtended].
 //
 // One atomic call opens up to 250 tasks or 4 MiB, and more tasks need several calls. If any definition has a unique key
 // (docs/lifecycle.md, "Unique tasks"), each task is opened on its own, unless tasks wait for others of the same call
 // (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a
 // task or a call fails, OpenAll returns the error, and the answers that Redis has given.
-func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions ...tdf.Properties) ([]Opened, error) {
+func (s *Store) OpenAll(
+	ctx context.Context, who string, on Condition, definitions ...tdf.Properties,
+) ([]Opened, error) {
 	if err := tdf.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
@@ -34,12 +35,12 @@ func (s *Store) OpenAll(ctx context.Context, who, newGroup string, definitions .
 		return nil, err
 	}
 	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.HasPlaces() }) {
-		return s.openGraph(ctx, who, newGroup, definitions)
+		return s.openGraph(ctx, who, on, definitions)
 	}
 	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.Unique != "" }) {
-		return s.openUnique(ctx, who, newGroup, definitions)
+		return s.openUnique(ctx, who, on, definitions)
 	}
-	ids, err := s.openPlain(ctx, who, newGroup, definitions)
+	ids, err := s.openPlain(ctx, who, on, definitions)
 	opened := make([]Opened, len(ids))
 	for i, id := range ids {
 		opened[i].ID = id
@@ -59,19 +60,21 @@ func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Propert
 }
 
 // openPlain opens tasks without unique keys that do not wait for each other. It returns their ids, which ascend.
-func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]int64, error) {
+func (s *Store) openPlain(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]int64, error) {
 	definitions, err := s.keepApart(ctx, definitions)
 	if err != nil {
 		return nil, err
 	}
 	var ids []int64
-	for call := s.openCall(who, newGroup, definitions); len(call.definitions) > 0; {
+	for call := s.openCall(who, on, definitions); len(call.definitions) > 0; {
 		definitions = definitions[len(call.definitions):]
 		var next openCall
 		var encoding sync.WaitGroup
 		if len(definitions) > 0 {
 			encoding.Go(func() { // while Redis runs this call
-				next = s.openCall(who, "", definitions)
+				next = s.openCall(who, on.later(), definitions)
 				var args conn.Args
 				next.encode(&args)
 				next.encode = func(e *conn.Args) { e.All = append(e.All, args.All...) }
@@ -90,21 +93,22 @@ func (s *Store) openPlain(ctx context.Context, who, newGroup string, definitions
 
 // An openCall is one call that opens tasks.
 type openCall struct {
+	on          Condition
 	definitions []tdf.Properties
 	encode      func(e *conn.Args) // adds the arguments after the largest number of tasks
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
-func (s *Store) openCall(who, newGroup string, definitions []tdf.Properties) openCall {
+func (s *Store) openCall(who string, on Condition, definitions []tdf.Properties) openCall {
 	if len(definitions) == 0 {
 		return openCall{}
 	}
 	definitions = definitions[:OpenBatch(definitions)]
-	return openCall{definitions: definitions, encode: func(e *conn.Args) {
+	return openCall{on: on, definitions: definitions, encode: func(e *conn.Args) {
 		e.All = slices.Grow(e.All, 50+8*len(definitions))
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
 		e.Count(groupCode(tdf.Open))
-		e.Add(who, newGroup)
+		e.Add(who, string(on))
 		addOpenings(e, s.Keys.Namespace(), definitions)
 	}}
 }
@@ -131,7 +135,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err != nil {
 		return nil, err
 	}
-	unit := Unit{Open: call.definitions}
+	unit := Unit{If: call.on, Open: call.definitions}
 	o := outcome(&unit, conn.Text(reply))
 	if o.Err == nil && !conn.CallIsRepeated(ctx) {
 		s.countOpened(unit.Open, o)
@@ -256,22 +260,27 @@ func openBatch(n int, definition func(i int) *tdf.Properties) int {
 
 // openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns
 // the id of that task.
-func (s *Store) openUnique(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
+func (s *Store) openUnique(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]Opened, error) {
 	units := make([]Unit, len(definitions))
 	for i := range definitions {
 		units[i].Open = definitions[i : i+1]
 	}
 	var opened []Opened
-	for newGroup != "" && len(units) > 0 { // one call per definition, until one opens the first task of the group
-		units[0].NewGroup = newGroup
+	for on.isNew() && len(units) > 0 { // one call per definition, until one opens the first task of the group
+		units[0].If = on
 		outcomes, err := s.Apply(ctx, who, units[0])
 		if opened, err = appendOpened(opened, outcomes, err); err != nil {
 			return opened, err
 		}
 		if !opened[len(opened)-1].Existing {
-			newGroup = ""
+			on = on.later()
 		}
 		units = units[1:]
+	}
+	for i := range units {
+		units[i].If = on
 	}
 	outcomes, err := s.Apply(ctx, who, units...)
 	return appendOpened(opened, outcomes, err)

@@ -13,7 +13,9 @@ import (
 
 // openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it
 // makes several calls. After an error, the ids of the tasks that were not opened are 0.
-func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions []tdf.Properties) ([]Opened, error) {
+func (s *Store) openGraph(
+	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+) ([]Opened, error) {
 	order, err := tdf.InOrder(definitions)
 	if err != nil {
 		return nil, err
@@ -21,10 +23,7 @@ func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions
 	opened, opens := make([]Opened, len(definitions)), tdf.Openers(definitions)
 	for len(order) > 0 {
 		n := openBatch(len(order), func(i int) *tdf.Properties { return &definitions[order[i]] })
-		outcomes, err := s.Apply(ctx, who, Unit{
-			Open:     resolved(definitions, order[:n], opens, opened),
-			NewGroup: newGroup,
-		})
+		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), If: on})
 		if err != nil {
 			return opened, err
 		}
@@ -35,7 +34,7 @@ func (s *Store) openGraph(ctx context.Context, who, newGroup string, definitions
 		for i, at := range order[:n] {
 			opened[at] = Opened{o.IDs[i], o.Existing != nil && o.Existing[i]}
 		}
-		order, newGroup = order[n:], ""
+		order, on = order[n:], on.later()
 	}
 	return opened, nil
 }

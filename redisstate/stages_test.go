@@ -67,14 +67,14 @@ func TestStageChange(t *testing.T) {
 func TestRefusedStageChange(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{If: NewGroup("g"), Stage: stageChange(tdf.StageRecord{}, begun)})
 	must(t, err)
 	expect.FailsWith(t, outcomes[0].Err, tdf.ErrGroupNotClosed)
 	expect.FailsWith(t, outcomes[1].Err, ErrGroupTaken)
 	checkRecord(t, s, tdf.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
 	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	outcomes, err = s.Apply(t.Context(), "m", Unit{NewGroup: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	outcomes, err = s.Apply(t.Context(), "m", Unit{If: NewGroup("g"), Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 	expect.NoError(t, outcomes[1].Err)
@@ -151,7 +151,7 @@ func TestForeignStages(t *testing.T) {
 	}
 	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
-	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, NewGroup: "n"})).Value(t)
+	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, If: NewGroup("n")})).Value(t)
 	expect.NoError(t, outcomes[1].Err)
 	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
@@ -224,10 +224,10 @@ func TestStepAfterAnEmptyStage(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	limitTasks(t, s, "1")
-	u := Unit{Open: []tdf.Properties{grouped("p/s")}, NewGroup: "p/s", Stage: stageChange(tdf.StageRecord{}, begun)}
+	u := Unit{Open: []tdf.Properties{grouped("p/s")}, If: NewGroup("p/s"), Stage: stageChange(tdf.StageRecord{}, begun)}
 	outcomes := expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
 	expect.True(t, errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)), "a start", outcomes)
-	u.NewGroup = "p/before"
+	u.If = NewGroup("p/before")
 	outcomes = expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
 	expect.True(t, outcomes[0].Err == nil, "a step after an empty stage", outcomes)
 	checkRecord(t, s, begun)

@@ -56,6 +56,9 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 // ErrGroupTaken means that a group that should be new already has tasks.
 var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
 
+// ErrGroupExtended is the error if another call has extended the group that is being opened.
+var ErrGroupExtended = tdf.NewError(tdf.CodeConflict, "another call has extended the group meanwhile")
+
 // ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
 var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
 

@@ -23,12 +23,11 @@ const (
 
 // A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
-	Moves []tdf.Move
-	Open  []tdf.Properties
-	// a group that must be new; if it already has tasks, the unit fails with [ErrGroupTaken]; "" sets no condition
-	NewGroup string
-	Decide   string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
-	Stage    *StageChange // a change of the record of a pipeline's stage; nil for none
+	Moves  []tdf.Move
+	Open   []tdf.Properties
+	If     Condition    // without it, the unit fails with [ErrGroupTaken] or [ErrGroupExtended]
+	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
+	Stage  *StageChange // a change of the record of a pipeline's stage; nil for none
 
 	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be
 	// opened in the group of its task, even if the group is closed.
@@ -42,7 +41,8 @@ type Outcome struct {
 	Existing []bool
 	Err      error // the first of Refused; nil if the unit succeeded
 	// *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken],
-	// [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the unit
+	// [ErrGroupExtended], [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
+	// unit
 	Refused []error
 }
 
@@ -154,7 +154,7 @@ func OneApply(units []Unit) bool {
 // a decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for
 // max_tasks: the manager could not archive their task or group.
 func (u Unit) onlyOpens() bool {
-	decidesEmpty := u.Stage != nil && u.NewGroup != "" && u.NewGroup != u.Stage.Stage
+	decidesEmpty := u.Stage != nil && u.If != "" && u.If != NewGroup(u.Stage.Stage)
 	return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" && !decidesEmpty
 }
 
@@ -286,7 +286,7 @@ func parseRefusal(u *Unit, reason string) error {
 		return parseTooMany(reason)
 	}
 	if reason == "=" {
-		return ErrGroupTaken
+		return u.If.unmet()
 	}
 	if mark, ok := strings.CutPrefix(reason, "#"); ok {
 		mark, group, _ := strings.Cut(mark, " ")

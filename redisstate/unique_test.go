@@ -210,11 +210,11 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 	mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
 	a, b := keyed("a", tdf.UntilFinished), define("b")
 	a.Group, b.Group = "g", "g"
-	opened, err := s.OpenAll(t.Context(), "manager", "g", a, b, b)
+	opened, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), a, b, b)
 	got := fmt.Sprint(opened)
 	expect.NoError(t, err)
 	expect.Equal(t, got, "[{1 true} {2 false} {3 false}]")
-	expect.Result(s.OpenAll(t.Context(), "manager", "g", a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
+	expect.Result(s.OpenAll(t.Context(), "manager", NewGroup("g"), a, b)).FailsWith(t, ErrGroupTaken, "the second caller")
 }
 
 // If another program uses the key `unique`, only tasks with unique keys are refused.

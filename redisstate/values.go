@@ -6,6 +6,7 @@ import (
 	"encoding/gob"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -74,7 +75,8 @@ func (v Value) check() error {
 		return tdf.CheckLimitKey(v.Name)
 	case ValueMark:
 		mark, since, _ := strings.Cut(v.Text, " ")
-		if closed := mark == string(tdf.GroupClosed) || mark == string(tdf.GroupDecided); !closed || !isTime(since) {
+		known := slices.Contains([]tdf.GroupMark{tdf.GroupOpen, tdf.GroupClosed, tdf.GroupDecided}, tdf.GroupMark(mark))
+		if !known || !isTime(since) {
 			return invalid
 		}
 		return checkGroup(v.Name)
@@ -163,6 +165,18 @@ func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutc
 
 func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
 	keys := []string{kind.key(s.Keys), s.Keys.Partitions()}
+	sums := map[string]bool{}
+	for _, v := range values {
+		if kind == ValueStage {
+			record, _ := tdf.ParseStageRecord(v.Text)
+			for _, sum := range record.StoredPrograms() {
+				sums[sum] = true
+			}
+		}
+	}
+	if err := s.namePrograms(ctx, sums); err != nil {
+		return nil, err
+	}
 	e := &conn.Args{}
 	e.Count(kind.most())
 	e.Flag(kind == ValuePause)

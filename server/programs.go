@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -10,7 +12,8 @@ import (
 type programStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
-	MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error)
+	HasPrograms(ctx context.Context) (bool, error)
+	StagePrograms(ctx context.Context) (map[string]string, error)
 	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
 }
 
@@ -18,14 +21,14 @@ type programStore interface {
 const removedAtOnce = 10
 
 // programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
-// the last use of the programs that tasks name. Only a complete walk proves that an older program has no task.
+// the last use of the programs that tasks name, and its end that of programs that stages of pipelines need. Only a
+// complete walk proves that an older program has no task.
 type programs struct {
 	ids    []int64  // the tasks of the present part of the walk
 	began  tdf.Time // when the present walk began; 0 if a part of it is missing, because of an error
 	part   tdf.Time // the value of began if the present part succeeds
 	ended  bool     // the present part is the end of the walk
 	walked tdf.Time // when the last complete walk began; 0 if there was none
-	cursor uint64   // see MissingUses
 }
 
 // beginPart prepares the next part of the walk. If first is true, a new walk begins.
@@ -48,13 +51,21 @@ func (p *programs) endPart() {
 // unused programs.
 func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace) error {
 	p := &s.audit.programs
-	var stored bool
-	var err error
-	if stored, p.cursor, err = s.store.MissingUses(ctx, now, p.cursor); err != nil {
+	stored, err := s.store.HasPrograms(ctx)
+	if err != nil {
 		return err
 	}
 	if stored {
 		if err := s.useNamed(ctx, now, p.ids); err != nil {
+			return err
+		}
+	}
+	if stored && p.ended {
+		staged, err := s.store.StagePrograms(ctx)
+		if err == nil {
+			err = s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(staged))...)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -25,7 +25,7 @@ func (s *site) isStored(source string) bool {
 	return expect.Result(s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))).Value(s)
 }
 
-// openWith opens a task as a client of an older release does, which does not renew the last use of the program.
+// openWith opens a task as the original TDF does, which does not renew the last use of the program.
 func (s *site) openWith(source string) int64 {
 	s.Helper()
 	id := s.open(define())[0]
@@ -54,6 +54,8 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(s *site) {
 		unused, open, archived, fresh, pinned := s.storeOld("unused"), s.storeOld("open"), s.storeOld("archived"), s.storeOld("fresh"), s.storeOld("pinned")
+		staged := s.storeOld("staged")
+		s.do("HSET", "$pipelines", "p/s", "stored 1 2 X "+strings.TrimPrefix(staged, "redis:"), "p/wrong", "stored")
 		task := s.finish(define())
 		s.openWith(open)
 		s.do("HSET", fmt.Sprintf("$task:%d", task), "source", archived)
@@ -64,11 +66,11 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		s.walk(srv, 1)
 		expect.True(s, s.isStored(unused), "a program was removed before the end of the walk")
 		s.walk(srv, wholeWalk)
-		for source, want := range map[string]bool{unused: false, open: true, archived: true, fresh: true, pinned: true} {
+		for source, want := range map[string]bool{unused: false, open: true, archived: true, fresh: true, pinned: true, staged: true} {
 			expect.Equal(s, s.isStored(source), want, source, "is stored", !want)
 		}
 		s.walk(srv, 3*wholeWalk)
-		for _, source := range []string{open, archived, fresh, pinned} {
+		for _, source := range []string{open, archived, fresh, pinned, staged} {
 			expect.True(s, s.isStored(source), "a later walk removed", source)
 		}
 		s.checkConsistent()

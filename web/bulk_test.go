@@ -145,26 +145,39 @@ func TestSweeps(t *testing.T) {
 	expect.Contains(t, got.text, `"opened":1000`)
 }
 
-// Several extensions of a campaign at the same time open each point once.
+// Several extensions of a campaign at the same time, and the first opening of it, open each point once.
 func TestExtensionsBesideEachOther(t *testing.T) {
-	s := newSite(t, Options{})
+	for _, first := range []bool{false, true} {
+		t.Run(fmt.Sprint("first opening ", first), func(t *testing.T) { testExtensions(t, newSite(t, Options{}), first) })
+	}
+}
+
+func testExtensions(t *testing.T, s *site, first bool) {
 	var rows strings.Builder
 	for i := range 2000 {
 		fmt.Fprintln(&rows, i%1500) // 500 points occur twice
 	}
-	path := sweepPath(`{"program":"p","campaign":"c"}`, "", "&extend=true")
 	var all sync.WaitGroup
 	var opened atomic.Int64
-	for range 4 {
+	open := func(more string) {
 		all.Go(func() {
+			path := sweepPath(`{"program":"p","campaign":"c"}`, "", more)
 			got := webtest.Decode[swept](t, s.as(access.Operator, 200, "POST", path, "a\n"+rows.String(), "Content-Type: text/csv").text)
 			opened.Add(got.Opened)
 			expect.Equal(t, got.Opened+got.Known, 2000)
 		})
 	}
+	counts := func() tdf.Counts { return expect.Result(s.manager.Counts(t.Context(), "c")).Value(t) }
+	if first {
+		open("")
+		expect.Eventually(t, "the opening has begun", func() bool { return counts().Total() > 0 })
+	}
+	for range 4 {
+		open("&extend=true")
+	}
 	all.Wait()
 	expect.Equal(t, opened.Load(), 2000)
-	expect.Equal(t, expect.Result(s.manager.Counts(t.Context(), "c")).Value(t)[tdf.Open], 2000)
+	expect.Equal(t, counts()[tdf.Open], 2000)
 }
 
 func TestRefusedSweeps(t *testing.T) {

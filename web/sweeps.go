@@ -51,8 +51,10 @@ type sweeper struct {
 	input  *sweep.Template                    // nil for all parameters in their order
 	rows   func() iter.Seq2[sweep.Row, error] // called for each walk
 	extend bool
+	isNew  bool // whether the campaign has no tasks yet
 	points sweep.Tally
 	opened int64
+	before int64 // the number of tasks that this call had opened when it became an extension
 	beside int64 // the number of points that another call has opened meanwhile
 
 	preview int      // how many inputs to keep
@@ -72,26 +74,43 @@ func (a *api) openSweep(ctx context.Context, c *call, in *sweepInput) (*out[swep
 	return &out[swept]{done}, err
 }
 
-// run opens the tasks of a sweep.
+// run opens the tasks of a sweep. If another call has extended the campaign that it opens, or has just opened the one
+// that it extends, run starts over as an extension: only its tasks have keys, so that none is opened twice.
 func (s *sweeper) run(ctx context.Context) (swept, error) {
+	for {
+		checked, err := s.openAll(ctx)
+		if err == nil {
+			known := checked.Known + s.beside - s.before
+			return swept{s.base.Group, s.opened, known, checked.Repeated, string(s.base.FailOn)}, nil
+		}
+		if !manager.MustExtend(err) && (!s.extend || !errors.Is(err, manager.ErrGroupTaken)) {
+			return swept{}, partly(int(s.opened), err)
+		}
+		s.extend, s.before, s.beside = true, s.opened, 0
+	}
+}
+
+// openAll opens the tasks that the campaign needs, and closes the campaign.
+func (s *sweeper) openAll(ctx context.Context) (*sweep.Walk, error) {
 	if s.extend {
 		if err := s.readPoints(ctx); err != nil {
-			return swept{}, err
+			return nil, err
 		}
 	}
 	checked := &sweep.Walk{Points: s.points}
 	if err := s.walk(ctx, checked, nil); err != nil { // nothing is opened if any row is invalid
-		return swept{}, err
+		return nil, err
 	}
 	if checked.Admitted > 0 {
 		if err := s.walk(ctx, &sweep.Walk{Points: s.points, Second: true}, s.open); err != nil {
-			return swept{}, partly(int(s.opened), err)
+			return nil, err
 		}
 	}
-	if err := s.call.manager.CloseGroup(ctx, s.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
-		return swept{}, partly(int(s.opened), err)
+	err := s.call.manager.CloseGroup(ctx, s.base.Group)
+	if errors.Is(err, tdf.ErrGroupEmpty) {
+		err = nil
 	}
-	return swept{s.base.Group, s.opened, checked.Known + s.beside, checked.Repeated, string(s.base.FailOn)}, nil
+	return checked, err
 }
 
 // sweeper returns the sweeper for a call. The error is a problem if the call is invalid, or if the token may not open
@@ -115,7 +134,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 		return nil, err
 	}
 	s := &sweeper{
-		api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend,
+		api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend, isNew: true,
 		points: sweep.Tally{},
 	}
 	all[0].Fill(&s.base)
@@ -128,8 +147,13 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 	return s, nil
 }
 
-// readPoints counts the tasks of the campaign.
+// readPoints counts the tasks of the campaign. From then on, all its new tasks have keys.
 func (s *sweeper) readPoints(ctx context.Context) error {
+	err := s.call.manager.BeginExtension(ctx, s.base.Group)
+	s.isNew, s.points = errors.Is(err, tdf.ErrGroupEmpty), sweep.Tally{}
+	if err != nil && !s.isNew {
+		return err
+	}
 	for meta, err := range s.admin.Metas(ctx, s.base.Group) {
 		if err != nil {
 			return err
@@ -188,21 +212,14 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 
 // open opens the tasks of some rows. The first ones make the campaign, or open it again.
 func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
-	open := s.call.manager.Open
-	if s.opened == 0 && !s.extend {
+	open := s.call.manager.OpenRest
+	switch {
+	case s.isNew:
 		open = s.call.manager.OpenGroup
-	}
-	if s.opened == 0 && s.extend {
-		if err := s.call.manager.ExtendGroup(ctx, s.base.Group); err != nil {
-			return err
-		}
+	case s.extend:
+		open = s.call.manager.OpenExtending
 	}
 	tasks, err := open(ctx, batch...)
-	if s.extend && errors.Is(err, tdf.ErrGroupClosed) { // another call has extended the campaign, and has closed it
-		if err = s.call.manager.ExtendGroup(ctx, s.base.Group); err == nil {
-			tasks, err = open(ctx, batch...)
-		}
-	}
 	for _, t := range tasks {
 		if t.Existing {
 			s.beside++
@@ -210,5 +227,6 @@ func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
 			s.opened++
 		}
 	}
+	s.isNew = s.isNew && len(tasks) == 0
 	return err
 }

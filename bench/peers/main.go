@@ -37,6 +37,7 @@ type size struct {
 	tasks   int           // tasks of most measurements
 	runs    int           // runs of a program
 	files   int           // files of the program besides run.sh
+	copied  int           // the same in the measurement of copies
 	pickups int           // tasks that an idle worker picks up
 	links   int           // tasks of the chain
 	backlog int           // open tasks of the large backlog; the small backlog has a tenth of them
@@ -48,11 +49,11 @@ type size struct {
 
 var (
 	fullSize = size{
-		tasks: 20_000, runs: 2000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100,
+		tasks: 20_000, runs: 2000, copied: 10_000, pickups: 300, links: 100, backlog: 1_000_000, rounds: 200, workers: 100,
 		warmup: 12 * time.Second, idle: 30 * time.Second,
 	}
 	quickSize = size{
-		tasks: 100, runs: 6, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2,
+		tasks: 100, runs: 6, copied: 20, pickups: 5, links: 3, backlog: 500, rounds: 3, workers: 2,
 		warmup: time.Second / 2, idle: time.Second / 2,
 	}
 )
@@ -78,7 +79,9 @@ func compare(ctx context.Context, args []string, out io.Writer) error {
 	if *runs > 0 {
 		s.runs = *runs
 	}
-	s.files = *files
+	if *files > 0 {
+		s.files, s.copied = *files, *files
+	}
 	selected, err := selectBars(*names)
 	if err != nil {
 		return err

@@ -128,6 +128,40 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	expect.Equal(t, len(late.ids(addr)), 3, "tasks")
 }
 
+// An extension beside the first opening of a campaign: each point is opened once. If the first command can read its rows
+// again, it opens those that the other one does not have.
+func TestExtendBesideTheFirstOpening(t *testing.T) {
+	addr := redistest.Shared(t)
+	for from, want := range map[string]struct {
+		status int
+		stderr string
+	}{
+		"--grid a=1..1500":      {0, "skipped 950 points that the campaign already has\nopened 550 tasks in campaign c"},
+		"--from - --format csv": {cli.StatusFailed, "opened 250 tasks; repeat with --extend --campaign c to open the rest"},
+	} {
+		proxy := redistest.NewProxy(t, addr)
+		first := newCall(t, proxy.Addr)
+		beside := newCall(t, addr)
+		beside.namespace = first.namespace
+		openings := 0
+		proxy.DropReplies(1, func(command []string) bool {
+			if redistest.Scripts(command) && len(command) > 300 {
+				openings++
+			}
+			if openings == 2 { // the first 250 tasks are opened
+				openings++
+				expect.Equal(t, beside.open(nil, "--grid", "a=1..1200", "--campaign", "c", "--extend"), 0, beside.err.String())
+			}
+			return false
+		})
+		args := append(strings.Fields(from), "--campaign", "c")
+		expect.Equal(t, first.open(strings.NewReader("a\n"+csvOf(1, 1500)), args...), want.status, from, first.err.String())
+		first.check("stderr", first.err.String(), want.stderr)
+		beside.check("stderr", beside.err.String(), "skipped 250 points", "opened 950 tasks")
+		expect.Equal(t, len(first.ids(addr)), 1200+map[int]int{0: 300}[want.status], from)
+	}
+}
+
 // If a signal ends the reading of rows, the command reports the signal, and no error about the rows.
 func TestOpenReportsTheSignal(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())

@@ -2,7 +2,9 @@ package doctest
 
 import (
 	"context"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/gobuild"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 // block returns the page's first block of code in a language. It removes the indentation of a block in a list.
@@ -44,6 +47,32 @@ func TestTutorial(t *testing.T) {
 	out := expect.Result(run.Output()).Value(t)
 	got, want := string(out), block(t, tutorial, "text")
 	expect.True(t, slices.Equal(sortedLines(got), sortedLines(want)), "the manager printed", got, "want", want)
+	checkDashboard(t, dir, run.Env)
+}
+
+// checkDashboard checks that the server with the tutorial's configuration serves the dashboard, at the address that the
+// tutorial gives.
+func checkDashboard(t *testing.T, dir string, env []string) {
+	t.Helper()
+	file := filepath.Join(dir, "tdf.cfg")
+	tool := expect.Result(config.LoadTool(file, env)).Value(t)
+	expect.Contains(t, read(t, tutorial), "<http://"+tool.HTTP.Listen+"/ui>")
+	command := filepath.Join(dir, "tdf-server")
+	expect.NoError(t, gobuild.Build(root, command, "./cmd/tdf-server"))
+	log := &testlog.Buffer{}
+	server := exec.CommandContext(t.Context(), command, "server", file)
+	server.Env, server.Stderr = append(env, "TDF_CFG_HTTP_LISTEN=127.0.0.1:0"), log
+	expect.NoError(t, server.Start())
+	t.Cleanup(func() { _ = server.Wait() }) // the end of the context kills it
+	var address string
+	expect.Eventually(t, "the server gives its address", func() bool {
+		address = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(log.String())
+		return address != ""
+	}, func() any { return log.String() })
+	answer := expect.Result(http.Get(address + "/ui")).Value(t)
+	defer answer.Body.Close()
+	page := expect.Result(io.ReadAll(answer.Body)).Value(t)
+	expect.Contains(t, string(page), "token")
 }
 
 func sortedLines(text string) []string { return slices.Sorted(strings.Lines(text)) }

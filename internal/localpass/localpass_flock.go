@@ -4,6 +4,8 @@ package localpass
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -33,9 +35,9 @@ func Create(host string, port int) (*File, error) { return keep(nameOf(host, por
 
 // KeepToken stores a token for the HTTP API at an address of this machine. The file has the header of a call with this
 // token, because curl -H @FILE reads headers from a file, so that other users do not see the token among the arguments
-// of curl. The error may be [ErrHeld].
+// of curl. The name of the file has the host name, so that people can write it in a shell. The error may be [ErrHeld].
 func KeepToken(addr, token string) (*File, error) {
-	return keep("api-"+machine()+"-"+addr, "Authorization: Bearer "+token)
+	return keep("api-"+hostName()+"-"+addr, "Authorization: Bearer "+token)
 }
 
 func keep(name, secret string) (*File, error) {
@@ -157,8 +159,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// nameOf returns the name of the password file for an address. The name contains the machine's name, because machines
-// may share a home directory.
+// nameOf returns the name of the password file for an address on this machine.
 func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
@@ -166,7 +167,20 @@ func nameOf(host string, port int) string {
 	return fmt.Sprintf("redis-%s-%s", machine(), net.JoinHostPort(host, strconv.Itoa(port)))
 }
 
+// machine returns a text that differs on machines and containers that may share a home directory. It does not depend on
+// the host name, because that may change while tdf up runs. A loopback address belongs to a network namespace of a
+// running kernel. On systems other than Linux, machine returns the host name.
 func machine() string {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	network, err2 := os.Readlink("/proc/self/ns/net")
+	if err != nil || err2 != nil {
+		return hostName()
+	}
+	sum := sha256.Sum256(append(boot, network...))
+	return hex.EncodeToString(sum[:8])
+}
+
+func hostName() string {
 	name, _ := os.Hostname()
 	return name
 }

@@ -116,7 +116,11 @@ func refusal(addr string, err error) error {
 	say := func(reason string) error { return &RefusedError{Addr: addr, Reason: reason, Err: err} }
 	var reply redis.Error
 	if errors.As(err, &reply) {
-		if reason := refusedBy(reply.Error()); reason != "" {
+		reason := refusedBy(reply.Error())
+		if reason == noPassword && isLoopback(addr) {
+			reason += passwordOfUp
+		}
+		if reason != "" {
 			return say(reason)
 		}
 		return nil
@@ -131,6 +135,17 @@ func refusal(addr string, err error) error {
 	return nil
 }
 
+const (
+	noPassword   = "it requires a password: see [redis] password"
+	passwordOfUp = ". If tdf up runs it, run this command as its user, with the same HOME, XDG_CONFIG_HOME and TMPDIR: " +
+		"tdf up keeps the password in a file there"
+)
+
+func isLoopback(addr string) bool {
+	host, _, _ := net.SplitHostPort(addr)
+	return host == "localhost" || net.ParseIP(host).IsLoopback()
+}
+
 // inCluster refuses a Redis in cluster mode, because a script of TDF needs keys that a cluster has on different nodes.
 const inCluster = "it runs in cluster mode, and TDF needs all keys of a namespace in one place: use a Redis without " +
 	"cluster-enabled"
@@ -143,7 +158,7 @@ func refusedBy(reply string) string {
 	case word == "WRONGPASS", has("invalid password"):
 		return "the password (or the username) is wrong: see [redis] password"
 	case word == "NOAUTH", has("unauthenticated bulk length"), has("unauthenticated multibulk length"):
-		return "it requires a password: see [redis] password"
+		return noPassword
 	case has("without any password configured"), has("no password is set"):
 		return "it has no password, but the configuration has one: see [redis] password"
 	case noRights(reply):

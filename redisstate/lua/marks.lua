@@ -2,7 +2,7 @@
 --
 -- KEYS: calls of this client, groups (the marks of groups), index of the group
 -- ARGV: call slot, sequence number, name of the group, the mark that the group must have ('' for none), the new mark
--- ('' to remove the mark)
+-- ('' if tasks can be opened from now on)
 --
 -- Returns '+' and the mark that the group had. If this is another mark than the required one, the script has changed
 -- nothing. Returns '-' if the group has no tasks, and '!reason' if Redis cannot change the mark. It returns the error
@@ -18,7 +18,7 @@ local wrong_index, size = not_sorted(KEYS[3])
 if wrong_index then return wrong_index end
 answer = wrong or size == 0 and '-' or '+' .. (mark or '')
 if not wrong and size > 0 and mark == required then
-  if new == '' then call('HDEL', KEYS[2], group) else call('HSET', KEYS[2], group, new .. ' ' .. now_text) end
+  call('HSET', KEYS[2], group, new .. ' ' .. now_text)
 end
 remember(answer)
 return answer

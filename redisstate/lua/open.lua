@@ -8,7 +8,7 @@
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, the largest number of tasks or '', prefixes of the keys of tasks and of groups
 --  6. code of the state open in an index, name of the component or user that makes the call
---  8. a group that must have no tasks, or '' for no condition
+--  8. a condition (see the function `unmet`)
 --  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''
 -- - the number of different names of indexes of the new tasks, and these names (see group_and_queue)
 -- - the number of places of the new tasks, and these places (see places.lua)
@@ -26,7 +26,7 @@
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '!reason' or an error, as transact.lua does.
 
 local due, counter, open_list, workers, marks = unpack(KEYS, 2, 6)
-local most, tasks, groups, code, who, new_group = unpack(ARGV, 3, 8)
+local most, tasks, groups, code, who, condition = unpack(ARGV, 3, 8)
 cursor = 9
 
 local answer = answered()
@@ -46,7 +46,7 @@ local n = tonumber(take())
 
 local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
-local refused = new_group ~= '' and call('EXISTS', groups .. new_group) == 1 and '='
+local refused = unmet(condition, groups, marks)
 for i = 1, #indexed do refused = refused or not_openable(groups, marks, (group_and_queue(indexed[i]))) end
 for i = 1, #of_place do refused = refused or no_place(of_place[i]) end
 refused = refused or too_many(most, 7, 0, n)

@@ -88,6 +88,16 @@ local function not_openable(groups, marks, group)
   return unreadable or mark ~= '' and string.format('#%s %s', mark, group) or nil
 end
 
+-- Returns '=' if a condition for new tasks does not hold, or nil. '' is no condition, '=group' means that the group has
+-- no tasks, and '+group' that it was not extended since it had none.
+local function unmet(condition, groups, marks)
+  if condition == '' then return nil end
+  local group = string.sub(condition, 2)
+  if string.sub(condition, 1, 1) == '=' then return call('EXISTS', groups .. group) == 1 and '=' or nil end
+  local mark = redis.pcall('HGET', marks, group)
+  return type(mark) == 'string' and string.sub(mark, 1, 1) == ' ' and '=' or nil
+end
+
 -- Returns a function that writes the next new task, with the next of the ids and keys. The argument `shared` has
 -- the properties that all new tasks have in common. The argument `names` has the names of properties that each new task
 -- has with a value of its own.

@@ -15,24 +15,24 @@ import (
 // The file .luacheckrc and the tests read this table.
 var (
 	Open = declare(Script{
-		Name: "open", After: "prelude openplain values places opening", Full: Fails,
-		Moves: true,
+		Name: "open", Full: Fails, Moves: true, After: "prelude openplain values places opening",
 	})
-	Claim = declare(Script{Name: "claim", After: "prelude claiming claimplain values places limiting " +
-		"starting positions ordering", Full: waits, Moves: true})
+	Claim = declare(Script{
+		Name: "claim", Full: waits, Moves: true,
+		After: "prelude claiming claimplain values places limiting starting positions ordering",
+	})
 	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
 	Move  = declare(Script{
-		Name: "move", After: "prelude limiting plain values places endings moving",
-		Full: Runs, Moves: true,
+		Name: "move", Full: Runs, Moves: true, After: "prelude limiting plain values places endings moving",
 	})
 	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
 	Transact = declare(Script{
-		Name:  "transact",
-		After: "prelude values places limiting opening endings needs moving deciding", Full: Runs, Moves: true,
+		Name: "transact", Full: Runs, Moves: true,
+		After: "prelude values places limiting opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
-		Name:  "transact",
-		After: "prelude values places limiting opening endings needs moving deciding", Full: Fails, Moves: true,
+		Name: "transact", Full: Fails, Moves: true,
+		After: "prelude values places limiting opening endings needs moving deciding",
 	})
 	Link          = declare(Script{Name: "link", After: "prelude values opening", Full: Runs})
 	Marks         = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})

@@ -27,7 +27,7 @@
 --
 -- Each unit is:
 -- - number of moves, number of new tasks
--- - the group that must not have tasks yet, or ''
+-- - a condition (see the function `unmet`)
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - flags, or '': 'r' if new tasks wait for other new tasks of the unit, 'c' if the unit must not exceed the largest
 --   number of tasks, and 'm' if new tasks can be opened in the closed group of the task that the first move moves
@@ -51,7 +51,7 @@
 --   - '*id other': the task cannot be reopened, because the other task holds its unique key
 --   - '-id round state': the task is not in the state that its move requires; these are its true round and state. If
 --     the move requires a revision, a comma and the true revision follow the round.
---   - '=': the group that must not have tasks yet has tasks
+--   - '=': the condition does not hold
 --   - '#mark group': no task can be opened in the group, because it has this mark
 --   - '%mark group': the group cannot be decided: its mark is not `closed`, or some of its tasks are not finished
 --   - '@record': the stage has another record than the required one; this is its true record
@@ -127,10 +127,10 @@ do -- read the units
   end
 
   for i = 1, tonumber(take()) do
-    local n_moves, n_new, group = take() + 0, take() + 0, take()
+    local n_moves, n_new, condition = take() + 0, take() + 0, take()
     local u = { from = #moves + 1, new = {}, decides = take(), flags = take(), change = deciding.take_change() }
     units[i], u.to = u, #moves + n_moves
-    if group ~= '' and call('EXISTS', groups .. group) == 1 then refuse(u, '=') end
+    refuse(u, unmet(condition, groups, marks))
     -- The names are those of the first move. They follow the number of its form and its id.
     local own = has_flag(u, 'm') and group_and_queue(ARGV[cursor + 3])
     for _ = 1, n_moves do

@@ -6,6 +6,7 @@ package child
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,6 +14,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -104,6 +107,24 @@ func (p *Process) Stop() error {
 
 // CPU returns the CPU time that the child and its ended children have used. The child must have ended.
 func (p *Process) CPU() time.Duration { return CPUOf(p.cmd) }
+
+// Used returns the CPU time that the running child and its ended children have used so far.
+func (p *Process) Used() (time.Duration, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	var ticks int64
+	for _, field := range fields[11:15] { // utime, stime, cutime, cstime
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		ticks += n
+	}
+	return time.Duration(ticks) * (time.Second / 100), nil
+}
 
 // CPUOf returns the CPU time of a command that has ended, with its ended children.
 func CPUOf(cmd *exec.Cmd) time.Duration {

@@ -23,7 +23,8 @@ type plan struct {
 	packed *program.Packed // nil if the program is stored elsewhere
 	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
 	rule   string          // value of fail_on, with an explanation
-	fresh  bool            // the campaign is new, so tdf open fails if another command opens the campaign meanwhile
+	fresh  bool            // this command makes the campaign, and fails if another command opens it meanwhile
+	isNew  bool            // the campaign has no tasks yet, so another command must not open it meanwhile
 
 	points sweep.Tally      // counts for each point; with --extend, the counts include the tasks of the campaign
 	found  *sweep.Walk      // result of the first walk through all rows; nil if the rows can be read only once
@@ -125,7 +126,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	if err == nil && counts.Total() > 0 {
 		return p.takenError(fmt.Sprintf("has %s (%s)", format.Tasks(counts.Total()), counts))
 	}
-	p.fresh = true
+	p.fresh, p.isNew = true, true
 	return err
 }
 
@@ -153,14 +154,23 @@ func (p *plan) makeUpName(ctx context.Context) error {
 		}
 		counts, err := p.m.Counts(ctx, p.base.Group)
 		if err != nil || counts.Total() == 0 {
-			p.fresh = true
+			p.fresh, p.isNew = true, true
 			return err
 		}
 	}
 }
 
-// readPoints reads the tasks of the campaign, and counts the tasks of each point.
+// readPoints reads the tasks of the campaign, and counts the tasks of each point. From then on, all new tasks of the
+// campaign have keys, unless nothing will be opened.
 func (p *plan) readPoints(ctx context.Context) error {
+	if !p.dryRun {
+		err := p.m.BeginExtension(ctx, p.base.Group)
+		p.isNew = errors.Is(err, tdf.ErrGroupEmpty)
+		if err != nil && !p.isNew {
+			return err
+		}
+	}
+	p.points = sweep.Tally{}
 	without := int64(0)
 	for meta, err := range p.m.Admin().Metas(ctx, p.base.Group) {
 		if err != nil {

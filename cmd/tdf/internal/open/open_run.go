@@ -34,6 +34,11 @@ func (p *plan) carryOut(ctx context.Context) error {
 		bar: newProgressBar(p.a, p.total(), "opening"),
 	}
 	err := r.open(ctx)
+	for r.mustStartOver(err) {
+		if err = r.startOver(ctx); err == nil {
+			err = r.open(ctx)
+		}
+	}
 	r.bar.Clear()
 	if unprinted := r.opened.print(p.a.Stdout); err == nil {
 		err = unprinted
@@ -56,15 +61,6 @@ func (p *plan) closeCampaign(ctx context.Context) error {
 	return nil
 }
 
-// extendCampaign opens a closed campaign again.
-func (p *plan) extendCampaign(ctx context.Context) error {
-	err := p.m.ExtendGroup(ctx, p.base.Group)
-	if errors.Is(err, tdf.ErrGroupDecided) {
-		return cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", p.base.Group)
-	}
-	return err
-}
-
 // total returns the number of tasks to open, or -1 if it is unknown.
 func (p *plan) total() int64 {
 	if p.found == nil {
@@ -81,9 +77,30 @@ type OpenRun struct {
 	batch  []tdf.Properties
 	bytes  int
 	opened idRanges
+	before int64         // number of tasks that were opened before the run started over
 	beside int64         // number of points that another command has opened meanwhile
 	unsure int           // number of tasks that were sent to Redis but not confirmed
 	holder *manager.Task // the task that holds the unique key; nil if a task was opened
+}
+
+// mustStartOver reports whether another command has begun to extend the campaign that this run opens, or has opened the
+// one that it extends. If the rows can be read only once, the error remains.
+func (r *OpenRun) mustStartOver(err error) bool {
+	if r.sweep.rows == nil || r.sweep.once || !r.fresh && !r.extend {
+		return false
+	}
+	return manager.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
+}
+
+// startOver makes the run an extension: only the tasks of extensions have keys, so that none is opened twice.
+func (r *OpenRun) startOver(ctx context.Context) error {
+	r.extend, r.found = true, nil
+	if err := r.readPoints(ctx); err != nil {
+		return err
+	}
+	r.walk = &sweep.Walk{Points: r.points}
+	r.batch, r.bytes, r.before, r.beside = nil, 0, r.opened.count(), 0
+	return nil
 }
 
 func (r *OpenRun) open(ctx context.Context) error {
@@ -181,24 +198,16 @@ func (r *OpenRun) flush(ctx context.Context) error {
 			return err
 		}
 	}
-	if r.extend && len(r.opened) == 0 {
-		if err := r.extendCampaign(ctx); err != nil {
-			return err
-		}
-	}
-	open := r.m.Open
-	if r.fresh && len(r.opened) == 0 {
-		open = r.m.OpenGroup
-	}
-	opened, err := r.m.OpenAs(ctx, open, r.batch...)
-	if r.extend && errors.Is(err, tdf.ErrGroupClosed) { // another command has extended the campaign, and has closed it
-		if err = r.extendCampaign(ctx); err == nil {
-			opened, err = r.m.OpenAs(ctx, open, r.batch...)
-		}
-	}
-	if errors.Is(err, manager.ErrGroupTaken) {
+	opened, err := r.m.OpenAs(ctx, r.opener(), r.batch...)
+	switch {
+	case errors.Is(err, tdf.ErrGroupDecided):
+		err = cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", r.base.Group)
+	case errors.Is(err, manager.ErrGroupTaken) && !r.extend:
 		return r.takenError("was opened by another command just now")
+	case errors.Is(err, manager.ErrGroupTaken) && r.sweep.once:
+		return cli.Usagef("campaign %s was opened by another command just now; repeat the command", r.base.Group)
 	}
+	r.isNew = r.isNew && len(opened) == 0
 	// not before, because the campaign may belong to another command
 	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 {
 		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
@@ -221,6 +230,19 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	}
 	r.batch, r.bytes = r.batch[:0], 0
 	return err
+}
+
+// opener returns the method that opens the next batch.
+func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]*manager.Task, error) {
+	switch {
+	case r.isNew:
+		return r.m.OpenGroup
+	case r.extend:
+		return r.m.OpenExtending
+	case r.fresh:
+		return r.m.OpenRest
+	}
+	return r.m.Open
 }
 
 // finish prints the number of opened tasks. It returns the error of the command.
@@ -249,7 +271,7 @@ func (r *OpenRun) sayOpened(n int64) {
 	if r.found != nil {
 		w = r.found
 	}
-	if known := w.Known + r.beside; known > 0 {
+	if known := w.Known + r.beside - r.before; known > 0 {
 		r.a.Say("skipped %s that the campaign already has", format.Counted(known, "point"))
 	}
 	sayRepeated(r.a, w.Repeated)

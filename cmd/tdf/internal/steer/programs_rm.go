@@ -99,7 +99,7 @@ func unusedPrograms(ctx context.Context, m *cli.Client, stored []program.Stored)
 	uses, err := program.Uses(ctx, m.Manager)
 	var sums []string
 	for _, p := range stored {
-		if uses[p.SHA256].Tasks == 0 {
+		if use := uses[p.SHA256]; use.Tasks == 0 && use.Stage == "" {
 			sums = append(sums, p.SHA256)
 		}
 	}
