@@ -2,12 +2,15 @@ package admin
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -17,18 +20,45 @@ import (
 )
 
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
-const dumpFormat = 2
+const dumpFormat = 1
 
-// A dumpLine is one line of a dump. Exactly one of its fields is set.
+// A dumpKey is a kind of the keys that a dump has.
+type dumpKey struct {
+	name  string // without the namespace; if it ends with a colon, the rest of the name follows
+	write func(*dump, context.Context, *dumpKey) error
+	check func(*dumpLine) error
+	load  func(*loading, context.Context, *dumpLine) error
+}
+
+// dumpKeys has the keys of a dump in their order. Pauses and limits come before the tasks, so that no worker claims a
+// task that is about to be paused. Marks and records of stages come after the tasks, so that no manager acts on a group
+// that lacks tasks. A stage's definitions come before its record. Tasks may name programs that were stored during the
+// dump, so programs come twice.
+var dumpKeys = []dumpKey{
+	{"settings", (*dump).fields, checkFields, (*loading).fields},
+	{"paused", (*dump).fields, checkFields, (*loading).fields},
+	{"limits", (*dump).fields, checkFields, (*loading).fields},
+	{"program:", (*dump).programs, checkProgram, (*loading).program},
+	{"task:", (*dump).tasks, checkTask, (*loading).task},
+	{"program:", (*dump).namedPrograms, checkProgram, (*loading).program},
+	{"groups", (*dump).fields, checkFields, (*loading).fields},
+	{"definitions:", (*dump).definitions, checkFields, (*loading).fields},
+	{"pipelines", (*dump).fields, checkFields, (*loading).fields},
+}
+
+// A dumpLine is one line of a dump: its header, its end, or a key of Redis. A key has a hash or a text. A task also has
+// its updates. The fields of a hash may be spread over several lines.
 type dumpLine struct {
-	Header  *dumpHeader  `json:"dump,omitempty"` // the first line
-	Program *dumpProgram `json:"program,omitempty"`
-	Task    *dumpTask    `json:"task,omitempty"`
-	End     *Dumped      `json:"end,omitempty"` // the last line
+	Header  *dumpHeader         `json:"dump,omitempty"` // the first line
+	Key     string              `json:"key,omitempty"`  // without the namespace
+	Hash    tdf.Hash            `json:"hash,omitempty"`
+	Updates []redisstate.Update `json:"updates,omitempty"`
+	Text    []byte              `json:"text,omitempty"`
+	Pinned  bool                `json:"pinned,omitempty"` // a program that the server keeps
+	End     *Dumped             `json:"end,omitempty"`    // the last line
 
-	// Since format 2.
-	Value       *dumpValue       `json:"value,omitempty"`
-	Definitions *dumpDefinitions `json:"definitions,omitempty"`
+	raw  []byte
+	kind *dumpKey // of Key
 }
 
 type dumpHeader struct {
@@ -39,42 +69,6 @@ type dumpHeader struct {
 	LastID    int64    `json:"last_id"`
 }
 
-type dumpProgram struct {
-	SHA256  string `json:"sha256"`
-	Archive []byte `json:"archive"`
-	Pinned  bool   `json:"pinned,omitempty"` // since format 2
-}
-
-type dumpTask struct {
-	ID      int64               `json:"id"`
-	Hash    map[string]dumpText `json:"hash"`
-	Odd     [][2]dumpText       `json:"odd,omitempty"` // properties whose names are not valid UTF-8
-	Updates []dumpUpdate        `json:"updates,omitempty"`
-}
-
-type dumpUpdate struct {
-	Round  int      `json:"round"`
-	Number int      `json:"number"`
-	Time   dumpTime `json:"time"`
-	Line   dumpText `json:"line"`
-}
-
-// A dumpTime is a number of seconds, or "inf".
-type dumpTime tdf.Time
-
-func (t dumpTime) MarshalJSON() ([]byte, error) {
-	if tdf.Time(t) == tdf.Never {
-		return []byte(`"inf"`), nil
-	}
-	return []byte(tdf.Time(t).String()), nil
-}
-
-func (t *dumpTime) UnmarshalJSON(data []byte) error {
-	read, err := tdf.ParseTime(strings.Trim(string(data), `"`))
-	*t = dumpTime(read)
-	return err
-}
-
 // Dumped says how many programs, tasks and other values a dump contains.
 type Dumped struct {
 	Programs int64 `json:"programs"`
@@ -82,28 +76,52 @@ type Dumped struct {
 	Values   int64 `json:"values,omitempty"` // settings, pauses, limits, closed groups, and data of pipelines
 }
 
-// A dumpText is encoded as a JSON string, or as {"base64":…} if it is not valid UTF-8.
-type dumpText string
-
-type binary struct {
-	Base64 []byte `json:"base64"`
+// add counts a key of a dump.
+func (d *Dumped) add(line *dumpLine) {
+	switch line.kind.name {
+	case "program:":
+		d.Programs++
+	case "task:":
+		d.Tasks++
+	default:
+		d.Values += int64(len(line.Hash))
+	}
 }
 
-func (t dumpText) MarshalJSON() ([]byte, error) {
-	if utf8.ValidString(string(t)) {
-		return json.Marshal(string(t))
+// binary begins a text in base64: one that is not valid UTF-8, or that begins with the same word itself.
+const binary = "base64:"
+
+func encoded(text string) string {
+	if utf8.ValidString(text) && !strings.HasPrefix(text, binary) {
+		return text
 	}
-	return json.Marshal(binary{[]byte(t)})
+	return binary + base64.StdEncoding.EncodeToString([]byte(text))
 }
 
-func (t *dumpText) UnmarshalJSON(data []byte) error {
-	if data[0] != '{' {
-		return json.Unmarshal(data, (*string)(t))
-	}
-	var b binary
-	err := json.Unmarshal(data, &b)
-	*t = dumpText(b.Base64)
+// decode undoes the function encoded for all texts of a line.
+func (l *dumpLine) decode() (err error) {
+	l.change(func(text string) string {
+		coded, is := strings.CutPrefix(text, binary)
+		if !is {
+			return text
+		}
+		decoded, failed := base64.StdEncoding.DecodeString(coded)
+		err = cmp.Or(err, failed)
+		return string(decoded)
+	})
 	return err
+}
+
+// change replaces the names and values in the hash of a line, and the lines of its updates.
+func (l *dumpLine) change(f func(string) string) {
+	hash := make(tdf.Hash, len(l.Hash))
+	for name, value := range l.Hash {
+		hash[f(name)] = f(value)
+	}
+	l.Hash = hash
+	for i := range l.Updates {
+		l.Updates[i].Line = f(l.Updates[i].Line)
+	}
 }
 
 // dumpPage is the number of tasks that Dump reads at once.
@@ -154,90 +172,131 @@ func (d *dump) write(ctx context.Context) error {
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{d.valuesBefore, d.programs, d.tasks} {
-		if err := step(ctx); err != nil {
+	for i := range dumpKeys {
+		if err := dumpKeys[i].write(d, ctx, &dumpKeys[i]); err != nil {
 			return err
 		}
-	}
-	// Tasks may name programs that are not in the list, for example programs that were stored during the dump.
-	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) {
-		if err := d.program(ctx, sha256, false); err != nil {
-			return err
-		}
-	}
-	if err := d.valuesAfter(ctx); err != nil {
-		return err
 	}
 	return d.encoder.Encode(dumpLine{End: &d.done})
 }
 
-func (d *dump) programs(ctx context.Context) error {
+// put writes a line, unless Load would refuse it.
+func (d *dump) put(kind *dumpKey, line dumpLine) error {
+	if err := kind.check(&line); err != nil {
+		d.leaveOut(err)
+		return nil
+	}
+	line.kind = kind
+	d.done.add(&line)
+	line.change(encoded)
+	return d.encoder.Encode(line)
+}
+
+func (d *dump) leaveOut(why error) {
+	d.parts.Log.Warn("the dump leaves something out", "why", why)
+}
+
+// fields writes the fields of a hash.
+func (d *dump) fields(ctx context.Context, kind *dumpKey) error {
+	line, put := dumpLine{Key: kind.name, Hash: tdf.Hash{}}, error(nil)
+	read := d.store.Fields(ctx, kind.name, func(name, text string) bool {
+		_, since, _ := strings.Cut(text, " ")
+		closed, _ := tdf.ParseTime(since)
+		err := redisstate.CheckField(kind.name, name, text)
+		if err == nil && kind.name == "groups" && closed > d.begun {
+			err = fmt.Errorf("group %q was closed during the dump, which may lack some of its tasks", name)
+		}
+		if err != nil {
+			d.leaveOut(err)
+			return true
+		}
+		if line.Hash[name] = text; len(line.Hash) == redisstate.FieldsPerCall {
+			put = d.put(kind, line)
+			line.Hash = tdf.Hash{}
+		}
+		return put == nil
+	})
+	if err := cmp.Or(read, put); err != nil || len(line.Hash) == 0 {
+		return err
+	}
+	return d.put(kind, line)
+}
+
+// definitions writes the stored definitions that the records of stages name. Their first record.Done chunks no longer
+// exist.
+func (d *dump) definitions(ctx context.Context, kind *dumpKey) (err error) {
+	read := d.store.Fields(ctx, "pipelines", func(_, text string) bool {
+		record, _ := tdf.ParseStageRecord(text)
+		data := "more"
+		for chunk := record.Done; err == nil && data != "" && chunk < record.Chunks; chunk++ {
+			data, err = d.store.EncodedDefinitions(ctx, record.Stored, chunk)
+			if conn.IsWrongType(err) {
+				err = nil
+			}
+			if data != "" {
+				err = d.put(kind, dumpLine{Key: kind.name + record.Stored, Hash: tdf.Hash{strconv.Itoa(chunk): data}})
+			}
+		}
+		return err == nil
+	})
+	return cmp.Or(read, err)
+}
+
+func (d *dump) programs(ctx context.Context, kind *dumpKey) error {
 	programs, err := d.store.Programs(ctx)
 	if err != nil {
 		return err
 	}
 	for _, p := range programs {
-		if err := d.program(ctx, p.SHA256, p.Pinned); err != nil {
+		if err := d.program(ctx, kind, p.SHA256, p.Pinned); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// program writes a program, if the dump does not yet contain it. It omits archives that no worker would run.
-func (d *dump) program(ctx context.Context, sha256 string, pinned bool) error {
+// namedPrograms writes the programs that tasks name, and that were not in the list of programs before.
+func (d *dump) namedPrograms(ctx context.Context, kind *dumpKey) error {
+	for _, sha256 := range slices.Sorted(maps.Keys(d.named)) {
+		if err := d.program(ctx, kind, sha256, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// program writes a program, if the dump does not yet contain it.
+func (d *dump) program(ctx context.Context, kind *dumpKey, sha256 string, pinned bool) error {
 	if d.met[sha256] {
 		return nil
 	}
 	d.met[sha256] = true
 	archive, err := d.store.Program(ctx, sha256)
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case archive == nil:
-		d.parts.Log.Warn("a program is not stored; it is left out", "sha256", sha256)
-	case programName(archive) != sha256:
-		d.parts.Log.Warn("a stored program differs from the SHA-256 in its name; it is left out", "sha256", sha256)
-	case len(archive) > redisstate.MaxProgram:
-		d.parts.Log.Warn("a stored program is too large; it is left out", "sha256", sha256)
-	default:
-		d.done.Programs++
-		return d.encoder.Encode(dumpLine{Program: &dumpProgram{sha256, archive, pinned}})
 	}
-	return nil
+	if archive == nil {
+		d.leaveOut(fmt.Errorf("program %s is not stored", sha256))
+		return nil
+	}
+	return d.put(kind, dumpLine{Key: kind.name + sha256, Text: archive, Pinned: pinned})
 }
 
-func (d *dump) tasks(ctx context.Context) error {
+func (d *dump) tasks(ctx context.Context, kind *dumpKey) error {
+	put := func(r redisstate.Record) error {
+		if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {
+			d.named[source.SHA256] = true
+		}
+		key := kind.name + strconv.FormatInt(r.ID, 10)
+		return d.put(kind, dumpLine{Key: key, Hash: r.Hash, Updates: r.Updates})
+	}
 	for ids, err := range d.store.IDs(ctx, dumpPage) {
 		if err == nil {
-			err = d.store.Records(ctx, ids, d.task)
+			err = d.store.Records(ctx, ids, put)
 		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (d *dump) task(r redisstate.Record) error {
-	if err := r.Validate(); err != nil {
-		d.parts.Log.Warn("a task is invalid and would not load; the dump leaves it out", "why", err)
-		return nil
-	}
-	if source, err := tdf.ParseSource(r.Hash["source"]); err == nil && source.Scheme == tdf.SchemeRedis {
-		d.named[source.SHA256] = true
-	}
-	t := dumpTask{ID: r.ID, Hash: make(map[string]dumpText, len(r.Hash))}
-	for name, value := range r.Hash {
-		if utf8.ValidString(name) {
-			t.Hash[name] = dumpText(value)
-		} else {
-			t.Odd = append(t.Odd, [2]dumpText{dumpText(name), dumpText(value)})
-		}
-	}
-	for _, u := range r.Updates {
-		t.Updates = append(t.Updates, dumpUpdate{u.Round, u.Number, dumpTime(u.Time), dumpText(u.Line)})
-	}
-	d.done.Tasks++
-	return d.encoder.Encode(dumpLine{Task: &t})
 }

@@ -7,8 +7,13 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -31,122 +36,94 @@ const maxDumpLine = 1 << 30
 
 // readDump calls the function take for each line of a dump that is not blank. It calls take for the last line only
 // after it has checked that nothing follows that line.
-func readDump(ctx context.Context, r io.Reader, take func(ctx context.Context, line dumpLine,
-	text []byte) error,
-) error {
-	lines := bufio.NewReaderSize(r, 1<<16)
-	check := dumpCheck{}
-	for !check.ended {
-		text, err := check.next(ctx, lines)
-		if err != nil {
+func readDump(ctx context.Context, r io.Reader, take func(context.Context, *dumpLine) error) error {
+	check := dumpCheck{lines: bufio.NewScanner(r)}
+	check.lines.Buffer(make([]byte, 1<<16), maxDumpLine)
+	for {
+		text, err := check.next(ctx)
+		switch {
+		case err != nil:
 			return err
-		}
-		if text == nil {
+		case text == nil && check.end == nil:
 			return check.wrong("the dump is cut off: its last line is missing")
+		case text == nil:
+			return take(ctx, check.end)
+		case check.end != nil:
+			return check.wrong("the dump continues after its last line")
 		}
 		line, err := check.parse(text)
-		if err != nil {
-			return err
-		}
-		if check.ended {
-			err = check.nothingFollows(ctx, lines)
+		if err == nil && line.End == nil {
+			err = take(ctx, line)
 		}
 		if err != nil {
-			return err
-		}
-		if err := take(ctx, line, text); err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 // next returns the next line that is not blank, without blanks at its ends. At the end of the dump it returns nil.
-func (c *dumpCheck) next(ctx context.Context, lines *bufio.Reader) ([]byte, error) {
+func (c *dumpCheck) next(ctx context.Context) ([]byte, error) {
 	for {
 		if err := context.Cause(ctx); err != nil {
 			return nil, err
 		}
 		c.line++
-		line, err := readLine(lines)
+		more := c.lines.Scan()
+		err := c.lines.Err() // also if there is a line, which is then cut off
 		switch {
-		case err == errLongLine:
-			return nil, c.wrong("%v", err)
-		case err != nil && err != io.EOF: // only the reader has failed, so the error must not be a DumpError
+		case errors.Is(err, bufio.ErrTooLong):
+			return nil, c.wrong("the line is longer than %d bytes", maxDumpLine)
+		case err != nil: // only the reader has failed, so the error must not be a DumpError
 			return nil, fmt.Errorf("read line %d of the dump: %w", c.line, err)
-		}
-		if text := bytes.TrimSpace(line); len(text) > 0 {
-			return text, nil
-		}
-		if err == io.EOF {
+		case !more:
 			return nil, nil
 		}
-	}
-}
-
-func (c *dumpCheck) nothingFollows(ctx context.Context, lines *bufio.Reader) error {
-	text, err := c.next(ctx, lines)
-	if err == nil && text != nil {
-		err = c.wrong("the dump continues after its last line")
-	}
-	return err
-}
-
-var errLongLine = fmt.Errorf("the line is longer than %d bytes", maxDumpLine)
-
-func readLine(r *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := r.ReadSlice('\n')
-		line = append(line, part...)
-		if err != bufio.ErrBufferFull {
-			return line, err
-		}
-		if len(line) > maxDumpLine {
-			return nil, errLongLine
+		if text := bytes.TrimSpace(c.lines.Bytes()); len(text) > 0 {
+			return text, nil
 		}
 	}
 }
 
 // A dumpCheck checks the order of the lines of a dump.
 type dumpCheck struct {
+	lines *bufio.Scanner
 	line  int
 	begun bool
 	found Dumped
-	ended bool
+	end   *dumpLine // the last line, or nil if it was not read yet
 }
 
 func (c *dumpCheck) wrong(format string, args ...any) error {
 	return &DumpError{c.line, fmt.Sprintf(format, args...)}
 }
 
-func (c *dumpCheck) parse(text []byte) (dumpLine, error) {
-	var line dumpLine
+func (c *dumpCheck) parse(text []byte) (*dumpLine, error) {
+	line := &dumpLine{raw: text}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&line); err != nil {
-		if unpacker := compressedBy(text); unpacker != "" && !c.begun {
-			return line, c.wrong("the dump is compressed: unpack it with %s first", unpacker)
-		}
-		return line, c.wrong("the line does not belong to a dump: %v", err)
+	err := decoder.Decode(line)
+	if unpacker := compressedBy(text); err != nil && unpacker != "" && !c.begun {
+		return nil, c.wrong("the dump is compressed: unpack it with %s first", unpacker)
 	}
-	if decoder.More() {
-		return line, c.wrong("the line does not belong to a dump: it contains more than one JSON value")
+	if err == nil {
+		err = line.decode()
+	}
+	if err != nil {
+		return nil, c.wrong("the line does not belong to a dump: %v", err)
 	}
 	parts := 0
-	for _, is := range []bool{
-		line.Header != nil, line.Program != nil, line.Task != nil, line.End != nil,
-		line.Value != nil, line.Definitions != nil,
-	} {
+	for _, is := range []bool{line.Header != nil, line.Key != "", line.End != nil} {
 		if is {
 			parts++
 		}
 	}
 	switch {
+	case decoder.More():
+		return nil, c.wrong("the line does not belong to a dump: it contains more than one JSON value")
 	case parts != 1:
-		return line, c.wrong(`the line does not belong to a dump: want exactly one of "dump", "program", "task", "value", "definitions", "end"`)
+		return nil, c.wrong(`the line does not belong to a dump: want exactly one of "dump", "key", "end"`)
 	case (line.Header != nil) == c.begun:
-		return line, c.wrong(`only the first line of a dump has "dump"`)
+		return nil, c.wrong(`only the first line of a dump has "dump"`)
 	}
 	c.begun = true
 	return line, c.check(line)
@@ -165,51 +142,82 @@ func compressedBy(text []byte) string {
 	return ""
 }
 
-func (c *dumpCheck) check(line dumpLine) error {
+func (c *dumpCheck) check(line *dumpLine) error {
 	switch {
 	case line.Header != nil:
 		return c.header(*line.Header)
-	case line.Program != nil:
-		c.found.Programs++
-		if programName(line.Program.Archive) != line.Program.SHA256 {
-			return c.wrong("the SHA-256 of the archive of program %q differs from the name", line.Program.SHA256)
-		}
-	case line.Task != nil:
-		c.found.Tasks++
-		r := line.Task.record()
-		if err := r.Validate(); err != nil {
+	case line.End == nil:
+		if err := line.check(); err != nil {
 			return c.wrong("%v", err)
 		}
-	case line.Value != nil:
-		c.found.Values++
-		if err := line.Value.value().Validate(); err != nil {
-			return c.wrong("%v", err)
-		}
-	case line.Definitions != nil:
-		c.found.Values++
-		if err := line.Definitions.check(); err != nil {
-			return c.wrong("%v", err)
-		}
+		c.found.add(line)
 	case c.found != *line.End:
 		return c.wrong("the last line counts %d tasks, %d programs and %d other values, but the dump contains %d, "+
 			"%d and %d: lines were removed or added",
 			line.End.Tasks, line.End.Programs, line.End.Values, c.found.Tasks, c.found.Programs, c.found.Values)
 	default:
-		c.ended = true
+		c.end = line
 	}
 	return nil
 }
 
+// check finds the kind of a key, and checks the line.
+func (l *dumpLine) check() error {
+	for i := range dumpKeys {
+		name := dumpKeys[i].name
+		if l.Key == name || strings.HasSuffix(name, ":") && strings.HasPrefix(l.Key, name) {
+			l.kind = &dumpKeys[i]
+			return l.kind.check(l)
+		}
+	}
+	return fmt.Errorf("a dump has no key %.100q", l.Key)
+}
+
+func checkFields(l *dumpLine) error {
+	if most := redisstate.FieldsPerCall; len(l.Hash) > most {
+		return fmt.Errorf("%s has %d fields; at most %d are allowed in a line", l.Key, len(l.Hash), most)
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.Hash)) {
+		if err := redisstate.CheckField(l.Key, name, l.Hash[name]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkProgram(l *dumpLine) error {
+	sum := strings.TrimPrefix(l.Key, "program:")
+	switch {
+	case programName(l.Text) != sum:
+		return fmt.Errorf("the SHA-256 of the archive of program %.100q differs from the name", sum)
+	case len(l.Text) > redisstate.MaxProgram:
+		return fmt.Errorf("program %s has %d bytes; want at most %d", sum, len(l.Text), redisstate.MaxProgram)
+	}
+	return nil
+}
+
+func checkTask(l *dumpLine) error {
+	r := l.record()
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	if l.Key != "task:"+strconv.FormatInt(r.ID, 10) {
+		return fmt.Errorf("a dump has no key %.100q", l.Key)
+	}
+	return nil
+}
+
+// record returns the task of a line.
+func (l *dumpLine) record() redisstate.Record {
+	id, _ := strconv.ParseInt(strings.TrimPrefix(l.Key, "task:"), 10, 64)
+	return redisstate.Record{ID: id, Hash: l.Hash, Updates: l.Updates}
+}
+
 func (c *dumpCheck) header(h dumpHeader) error {
 	switch {
-	case h.Format < 1:
-		return c.wrong("the dump names no format")
-	case h.Format > dumpFormat:
-		return c.wrong("the dump has format %d, and this release knows format %d: use a newer release", h.Format,
-			dumpFormat)
-	case h.Schema > conn.Schema || h.Schema < conn.Schema-1:
-		return c.wrong("the dump has layout version %d, and this release knows version %d: use a release that knows "+
-			"both", h.Schema, conn.Schema)
+	case h.Format != dumpFormat || h.Schema != conn.Schema:
+		return c.wrong("the dump has format %d and layout version %d, and this release knows %d and %d: use the "+
+			"release that wrote it", h.Format, h.Schema, dumpFormat, conn.Schema)
 	case h.LastID < 0 || h.LastID > redisstate.MaxID:
 		return c.wrong("the dump's last id %d is invalid", h.LastID)
 	}

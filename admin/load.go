@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -22,7 +24,7 @@ type Loaded struct {
 	Kept int64 `json:"kept"`
 }
 
-// Load loads a dump that [Admin.Dump] or an earlier release wrote, from this namespace or from another one. The
+// Load loads a dump that [Admin.Dump] wrote, from this namespace or from another one. The
 // namespace must contain no tasks; otherwise the error wraps [ErrOccupied]. If the dump is invalid, the error wraps a
 // *[DumpError]. If reading from r fails, the error is not a DumpError. If r is a file, Load checks the whole dump
 // before it writes anything. After an error, Loaded contains the programs and tasks that were written before.
@@ -57,10 +59,8 @@ func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	if err != nil {
 		return 0, nil
 	}
-	err = readDump(ctx, r, func(_ context.Context, line dumpLine, _ []byte) error {
-		if line.Task != nil {
-			highest = max(highest, line.Task.ID)
-		}
+	err = readDump(ctx, r, func(_ context.Context, line *dumpLine) error {
+		highest = max(highest, line.record().ID)
 		return nil
 	})
 	if err != nil {
@@ -70,23 +70,6 @@ func checkDump(ctx context.Context, r io.Reader) (highest int64, err error) {
 	return highest, err
 }
 
-func (t *dumpTask) record() redisstate.Record {
-	r := redisstate.Record{ID: t.ID, Hash: make(tdf.Hash, len(t.Hash))}
-	for name, value := range t.Hash {
-		r.Hash[name] = string(value)
-	}
-	for _, odd := range t.Odd {
-		r.Hash[string(odd[0])] = string(odd[1])
-	}
-	for _, u := range t.Updates {
-		r.Updates = append(r.Updates, redisstate.Update{
-			Round: u.Round, Number: u.Number, Time: tdf.Time(u.Time),
-			Line: string(u.Line),
-		})
-	}
-	return r
-}
-
 // A loading is the state of one call of Load.
 type loading struct {
 	*Admin
@@ -94,7 +77,6 @@ type loading struct {
 	begun   bool
 	last    int64 // the highest id of the dump that is known so far
 	pending []redisstate.Record
-	values  []redisstate.Value // pending values, all of one kind
 	bytes   int
 	done    Loaded
 }
@@ -105,23 +87,15 @@ const (
 	pendingBytes = 16 << 20
 )
 
-func (l *loading) take(ctx context.Context, line dumpLine, text []byte) error {
+// mostKeptLogged is the largest number of values that Load names in its log.
+const mostKeptLogged = 20
+
+func (l *loading) take(ctx context.Context, line *dumpLine) error {
 	switch {
 	case line.Header != nil:
-		return l.begin(ctx, *line.Header, text)
-	case line.Value != nil:
-		return l.value(ctx, line.Value.value())
-	}
-	if err := l.flushValues(ctx); err != nil {
-		return err
-	}
-	switch {
-	case line.Program != nil:
-		return l.program(ctx, *line.Program)
-	case line.Task != nil:
-		return l.task(ctx, line.Task.record(), len(text))
-	case line.Definitions != nil:
-		return l.definitions(ctx, *line.Definitions)
+		return l.begin(ctx, line)
+	case line.End == nil:
+		return line.kind.load(l, ctx, line)
 	}
 	if err := l.flush(ctx); err != nil {
 		return err
@@ -129,10 +103,10 @@ func (l *loading) take(ctx context.Context, line dumpLine, text []byte) error {
 	return l.store.EndRestore(ctx)
 }
 
-func (l *loading) program(ctx context.Context, p dumpProgram) error {
-	_, err := l.store.PutProgram(ctx, p.Archive)
-	if err == nil && p.Pinned {
-		err = l.store.PinPrograms(ctx, p.SHA256)
+func (l *loading) program(ctx context.Context, line *dumpLine) error {
+	source, err := l.store.PutProgram(ctx, line.Text)
+	if err == nil && line.Pinned {
+		err = l.store.PinPrograms(ctx, tdf.StoredProgram(source))
 	}
 	if err == nil {
 		l.done.Programs++
@@ -140,10 +114,29 @@ func (l *loading) program(ctx context.Context, p dumpProgram) error {
 	return err
 }
 
+// fields writes fields of a hash. The tasks before it come first, because a group without tasks gets no mark.
+func (l *loading) fields(ctx context.Context, line *dumpLine) error {
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	kept, err := l.store.RestoreFields(ctx, line.Key, line.Hash)
+	if err != nil {
+		return err
+	}
+	l.done.Values += int64(len(line.Hash) - len(kept))
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if l.done.Kept++; l.done.Kept <= mostKeptLogged {
+			l.parts.Log.Warn("a value of the dump is not loaded", "key", line.Key, "name", name,
+				"value", line.Hash[name], "why", kept[name])
+		}
+	}
+	return nil
+}
+
 // begin reserves the namespace and the ids for this dump.
-func (l *loading) begin(ctx context.Context, h dumpHeader, text []byte) error {
-	l.last = max(l.last, h.LastID)
-	mark := programName(text)
+func (l *loading) begin(ctx context.Context, line *dumpLine) error {
+	l.last = max(l.last, line.Header.LastID)
+	mark := programName(line.raw)
 	before, err := l.store.RestoreUnderWay(ctx)
 	if err == nil && before == "" {
 		before, err = mark, l.mustBeEmpty(ctx)
@@ -172,12 +165,13 @@ func (l *loading) mustBeEmpty(ctx context.Context) error {
 	return err
 }
 
-func (l *loading) task(ctx context.Context, r redisstate.Record, bytes int) error {
+func (l *loading) task(ctx context.Context, line *dumpLine) error {
+	r := line.record()
 	if _, has := r.Hash["namespace"]; has {
 		r.Hash["namespace"] = l.parts.Config.Namespace
 	}
 	l.pending = append(l.pending, r)
-	l.bytes += bytes
+	l.bytes += len(line.raw)
 	if len(l.pending) < pendingTasks && l.bytes < pendingBytes {
 		return nil
 	}

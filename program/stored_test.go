@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 const source = "https://example.org/run.sh"
@@ -46,8 +45,7 @@ func TestRemove(t *testing.T) {
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
 	store := m.Internals().Store
-	stage := redisstate.Value{Kind: redisstate.ValueStage, Name: "pipeline/stage", Text: "stored 0 1 X " + free}
-	expect.Result(store.RestoreValues(t.Context(), stage)).OK(t)
+	expect.Result(store.RestoreFields(t.Context(), "pipelines", tdf.Hash{"pipeline/stage": "stored 0 1 X " + free})).OK(t)
 	expect.Equal(t, expect.Result(program.Uses(t.Context(), m)).Value(t)[free], program.Use{Stage: "pipeline/stage"})
 	err = program.Remove(t.Context(), m, free)
 	expect.Contains(t, fmt.Sprint(err), "the stage pipeline/stage will open tasks of it")

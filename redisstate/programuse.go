@@ -143,16 +143,14 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 // these stages.
 func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
 	groups := map[string]string{}
-	for v, err := range s.Values(ctx, ValueStage) {
-		if err != nil {
-			return nil, err
-		}
-		record, _ := tdf.ParseStageRecord(v.Text) // an invalid record opens no tasks
+	err := s.Fields(ctx, pipelines, func(group, text string) bool {
+		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
 		for _, sum := range record.StoredPrograms() {
-			groups[sum] = v.Name
+			groups[sum] = group
 		}
-	}
-	return groups, nil
+		return true
+	})
+	return groups, err
 }
 
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.

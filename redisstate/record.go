@@ -73,7 +73,8 @@ func (r *Record) size() int {
 }
 
 // Records reads tasks, a few MiB at once. It calls the function each for every task that exists, in the order of the
-// ids in the call. It reads all properties of a small task at one moment, but its updates a little later.
+// ids in the call. It reads all properties of a small task at one moment. It reads the updates a little later, but
+// leaves out those of rounds that had not begun.
 func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) error) error {
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		reported, err := s.haveUpdates(ctx, page)
@@ -96,6 +97,7 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 				if r.Updates, err = s.allUpdates(ctx, id); err != nil {
 					return err
 				}
+				r.leaveOutLaterUpdates()
 			}
 			return each(r)
 		})
@@ -104,6 +106,16 @@ func (s *Store) Records(ctx context.Context, ids []int64, each func(Record) erro
 		}
 	}
 	return nil
+}
+
+// leaveOutLaterUpdates removes the updates of rounds that had not begun when the properties were read. After a load,
+// Redis would refuse the updates that these rounds then report.
+func (r *Record) leaveOutLaterUpdates() {
+	begun := r.Hash.Round()
+	if r.Hash["state"] == string(tdf.Open) {
+		begun--
+	}
+	r.Updates = slices.DeleteFunc(r.Updates, func(u Update) bool { return u.Round > begun })
 }
 
 // haveUpdates returns, for each task, whether it has updates.

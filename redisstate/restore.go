@@ -18,18 +18,13 @@ const (
 	maxBytesPerRestore  = maxBytesPerCall / 2
 )
 
-// Restore writes tasks from a dump, with their old ids. Each task gets entries in the list of its state, in the index
-// of its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. New tasks
+// Restore writes tasks that [Record.Validate] accepts, with their old ids. Each task gets entries in the list of its
+// state, in the index of its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. New tasks
 // will get higher ids than the restored tasks. Restore returns the number of tasks that it has written.
 //
 // If another task has the id of a record, the error wraps [ErrIDTaken]. If Redis has reached its maxmemory, the error
-// wraps [ErrFull]. If any record is invalid, Restore writes nothing.
+// wraps [ErrFull].
 func (s *Store) Restore(ctx context.Context, records ...Record) (written int, err error) {
-	for i := range records {
-		if err := records[i].Validate(); err != nil {
-			return 0, err
-		}
-	}
 	for len(records) > 0 {
 		n := restoreBatch(records)
 		put, err := s.restore(ctx, 0, records[:n])

@@ -233,10 +233,9 @@ func TestRestoreOfManyRounds(t *testing.T) {
 	mustBeSound(t, s)
 }
 
-func TestRestoreRefusesInvalidRecords(t *testing.T) {
-	s := newStore(t)
+func TestInvalidRecords(t *testing.T) {
 	good := Record{ID: 1, Hash: tdf.Hash{"state": "open"}}
-	before := dump(t, s)
+	expect.NoError(t, good.Validate())
 	for problem, bad := range map[string]Record{
 		"id is not from 1":         {ID: 0, Hash: good.Hash},
 		"to 1099511627775":         {ID: 1 << 40, Hash: good.Hash},
@@ -246,9 +245,8 @@ func TestRestoreRefusesInvalidRecords(t *testing.T) {
 		"cannot follow update 1-2": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Round: 1, Number: 2}}},
 		"update 0-9 cannot follow": {ID: 2, Hash: good.Hash, Updates: []Update{{Round: 1, Number: 2}, {Number: 9}}},
 	} {
-		expect.Result(s.Restore(t.Context(), good, bad)).Fails(t, problem)
+		expect.Fails(t, bad.Validate(), problem)
 	}
-	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
 func TestRestoreIntoAFullRedis(t *testing.T) {
@@ -260,12 +258,7 @@ func TestRestoreIntoAFullRedis(t *testing.T) {
 		_, err = s.Restore(t.Context(), Record{ID: id, Hash: h})
 	}
 	expect.FailsWith(t, err, conn.ErrFull)
-}
-
-func TestRestoreValuesIntoAFullRedis(t *testing.T) {
-	s := connect(t, redistest.Start(t).Addr, "ns")
-	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	expect.Result(s.RestoreValues(t.Context(), Value{ValueSetting, tdf.SettingMaxTasks, "5"})).FailsWith(t, conn.ErrFull)
+	expect.Result(s.RestoreFields(t.Context(), "settings", tdf.Hash{tdf.SettingMaxTasks: "5"})).FailsWith(t, conn.ErrFull)
 }
 
 // Records reads every task, whether its size is small or large.
@@ -348,17 +341,23 @@ func TestReadingTakesLittleMemory(t *testing.T) {
 	check(len(tasks))
 }
 
-// If the key of a task is not a hash, Records skips the task.
-func TestRecordsLeaveOutOtherKeys(t *testing.T) {
+// If the key of a task is not a hash, Records skips the task. It leaves out the updates of rounds that the properties of
+// a task do not have yet.
+func TestRecordsLeaveOut(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"))
-	err := s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err()
-	if err != nil {
-		expect.MustEqual[any](t, err, redis.Nil)
+	must(t, s.Redis.Set(t.Context(), s.Keys.Task(1), "x", 0).Err())
+	s.Redis.HSet(t.Context(), s.Keys.Task(2), "round", "1", "state", "running")
+	for _, id := range []string{"0-7", "1-3", "2-1"} {
+		must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "2", ID: id, Values: []string{"line", "x"}}).Err())
 	}
-	got := records(t, s)
-	expect.MustLen(t, got, 1)
-	expect.Equal(t, got[0].ID, 2)
+	for state, want := range map[string]int{"running": 2, "open": 1} {
+		s.Redis.HSet(t.Context(), s.Keys.Task(2), "state", state)
+		got := records(t, s)
+		expect.MustLen(t, got, 1)
+		expect.Equal(t, got[0].ID, 2)
+		expect.Len(t, got[0].Updates, want, state)
+	}
 }
 
 func TestStoredPrograms(t *testing.T) {

@@ -76,11 +76,6 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if err := s.nameDefinitions(ctx, definitions); err != nil {
 		return err
 	}
-	return s.RestoreDefinitions(ctx, name, chunk, definitions)
-}
-
-// RestoreDefinitions stores a chunk of definitions like [Store.StoreDefinitions], however much memory Redis uses.
-func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
 	var encoded bytes.Buffer
 	if err := gob.NewEncoder(&encoded).Encode(definitions); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
@@ -95,14 +90,14 @@ func (s *Store) RestoreDefinitions(ctx context.Context, name string, chunk int, 
 
 // Definitions returns a chunk of stored definitions. If it does not exist, the error is [ErrNoDefinitions].
 func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.Properties, error) {
-	encoded, err := s.definitions(ctx, name, chunk)
+	encoded, err := s.EncodedDefinitions(ctx, name, chunk)
 	if err != nil {
 		return nil, err
 	}
 	if encoded == "" {
 		return nil, ErrNoDefinitions
 	}
-	return DecodeDefinitions([]byte(encoded))
+	return decodeDefinitions(encoded)
 }
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.

@@ -26,9 +26,10 @@ func (s *Store) Follow(ctx context.Context, id int64) error {
 
 // An Update is a line that a program reported while it ran.
 type Update struct {
-	Round, Number int // Number counts from 1 in each round
-	Time          tdf.Time
-	Line          string
+	Round  int      `json:"round"`
+	Number int      `json:"number"` // counts from 1 in each round
+	Time   tdf.Time `json:"time"`
+	Line   string   `json:"line"`
 }
 
 // Updates returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
@@ -71,7 +72,9 @@ func parseUpdates(found []redis.XMessage) []Update {
 		if errRound != nil || errNumber != nil {
 			return updates[:i]
 		}
-		updates[i].Time, _ = tdf.ParseTime(conn.Text(m.Values["time"]))
+		if at := conn.Text(m.Values["time"]); isTime(at) { // else another program wrote it
+			updates[i].Time, _ = tdf.ParseTime(at)
+		}
 		updates[i].Line = conn.Text(m.Values["line"])
 	}
 	return updates

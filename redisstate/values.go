@@ -1,11 +1,11 @@
 package redisstate
 
 import (
-	"bytes"
 	"context"
 	"encoding/gob"
 	"fmt"
-	"iter"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,79 +14,76 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A ValueKind is a kind of [Value].
-type ValueKind string
-
-// The kinds of values.
-const (
-	ValueSetting ValueKind = "setting" // a setting of the namespace
-	ValuePause   ValueKind = "pause"   // a pause of a queue, a group or the namespace
-	ValueLimit   ValueKind = "limit"   // the limit of a key
-	ValueMark    ValueKind = "group"   // the mark of a group
-	ValueStage   ValueKind = "stage"   // the record of a stage of a pipeline
-)
-
-// A Value is a value of a namespace that belongs to no task and no program, as Redis holds it.
-type Value struct {
-	Kind ValueKind
-	Name string // for example the limit key, or the name of the group
-	Text string
-}
-
-// Since returns the time in the mark of a group, or 0.
-func (v Value) Since() tdf.Time { return parseMark(v.Text).Since }
+// The keys of the records of stages, and of stored definitions.
+const pipelines, definitionsOf = "pipelines", "definitions:"
 
 // maxValueText is the largest length of the text of a value. It is far above the length of the longest text that TDF
 // writes.
 const maxValueText = 2000
 
-// Validate returns an error if no call of this package writes such a value.
-func (v Value) Validate() error {
-	err := v.check()
-	if err == nil && len(v.Text) > maxValueText {
-		err = fmt.Errorf("it has %d bytes; at most %d are allowed", len(v.Text), maxValueText)
+// CheckField returns an error if no call of this package writes such a field. The hash is one of those that a dump has
+// besides the tasks; key is its name without the namespace.
+func CheckField(key, name, text string) error {
+	if stored, are := strings.CutPrefix(key, definitionsOf); are {
+		return checkDefinitions(stored, name, text)
+	}
+	err := checkField(key, name, text)
+	if err == nil && len(text) > maxValueText {
+		err = fmt.Errorf("it has %d bytes; at most %d are allowed", len(text), maxValueText)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %.100q: %w", v.Kind, v.Name, err)
+		return fmt.Errorf("%.100q in %s: %w", name, key, err)
 	}
 	return nil
 }
 
-func (v Value) check() error {
-	invalid := fmt.Errorf("invalid value %.100q", v.Text)
-	switch v.Kind {
-	case ValueSetting:
+func checkField(key, name, text string) error {
+	invalid := fmt.Errorf("invalid value %.100q", text)
+	switch key {
+	case "settings":
 		settings := tdf.DefaultSettings()
-		return settings.Change(v.Name, v.Text)
-	case ValuePause:
-		what, ok := tdf.ParsePausable(v.Name)
-		if since, _, _ := strings.Cut(v.Text, " "); !ok || !isTime(since) {
+		return settings.Change(name, text)
+	case "paused":
+		what, ok := tdf.ParsePausable(name)
+		if since, _, _ := strings.Cut(text, " "); !ok || !isTime(since) {
 			return invalid
 		}
 		return what.Check()
-	case ValueLimit:
-		if limit, ok := tdf.ParseLimit(v.Text); !ok || limit.String() != v.Text {
+	case "limits":
+		if limit, ok := tdf.ParseLimit(text); !ok || limit.String() != text {
 			return invalid
 		}
-		return tdf.CheckLimitKey(v.Name)
-	case ValueMark:
-		mark, since, _ := strings.Cut(v.Text, " ")
+		return tdf.CheckLimitKey(name)
+	case "groups":
+		mark, since, _ := strings.Cut(text, " ")
 		known := slices.Contains([]tdf.GroupMark{tdf.GroupOpen, tdf.GroupClosed, tdf.GroupDecided}, tdf.GroupMark(mark))
 		if !known || !isTime(since) {
 			return invalid
 		}
-		return checkGroup(v.Name)
-	case ValueStage:
-		if _, err := tdf.ParseStageRecord(v.Text); err != nil || v.Text == "" {
+		return checkGroup(name)
+	case pipelines:
+		if _, err := tdf.ParseStageRecord(text); err != nil || text == "" {
 			return invalid
 		}
-		return checkGroup(v.Name)
+		return checkGroup(name)
 	}
-	return fmt.Errorf("unknown kind")
+	return fmt.Errorf("unknown key")
+}
+
+// checkDefinitions checks a chunk of stored definitions. Only a name and a chunk that a record of a stage can have are
+// valid.
+func checkDefinitions(stored, chunk, text string) error {
+	record, err := tdf.ParseStageRecord(fmt.Sprintf("stored %s %d %s", chunk, math.MaxInt, stored))
+	if err != nil || record.Stored == "" || record.Programs != "" || len(stored) > tdf.MaxName {
+		return fmt.Errorf("definitions %.100q, chunk %.100q: invalid name or number", stored, chunk)
+	}
+	if _, err := decodeDefinitions(text); err != nil {
+		return fmt.Errorf("definitions %s, chunk %s: %w", stored, chunk, err)
+	}
+	return nil
 }
 
 func isTime(text string) bool {
@@ -101,158 +98,71 @@ func checkGroup(name string) error {
 	return tdf.Pausable{Group: name}.Check()
 }
 
-// key returns the hash that holds the values of a kind.
-func (kind ValueKind) key(k keys.Names) string {
-	return map[ValueKind]string{
-		ValueSetting: k.Settings(), ValuePause: k.Paused(), ValueLimit: k.Limits(), ValueMark: k.Groups(),
-		ValueStage: k.Pipelines(),
-	}[kind]
+// mostFields has the largest number of fields of the hashes that have such a number.
+var mostFields = map[string]int{"paused": tdf.MaxPaused, "limits": tdf.MaxLimits}
+
+// FieldsPerCall is the largest number of fields in one call of RestoreFields.
+const FieldsPerCall = 500
+
+// Fields passes the fields of a hash to a function, until it returns false, as EachField does. key is the name of the
+// hash without the namespace.
+func (s *Store) Fields(ctx context.Context, key string, f func(name, text string) bool) error {
+	return s.EachField(ctx, "read "+key, s.Keys.Key(key), f)
 }
 
-// most returns the largest number of values of a kind, or 0 if there is no such number.
-func (kind ValueKind) most() int {
-	return map[ValueKind]int{ValuePause: tdf.MaxPaused, ValueLimit: tdf.MaxLimits}[kind]
-}
-
-// valuesPerCall is the number of values in one call.
-const valuesPerCall = 500
-
-// Values returns the values of a kind, in no order. It reads them page by page. Values that change during the call may
-// be missing, or may come twice. After an error, the sequence ends.
-func (s *Store) Values(ctx context.Context, kind ValueKind) iter.Seq2[Value, error] {
-	return func(yield func(Value, error) bool) {
-		err := s.EachField(ctx, "read values of the kind "+string(kind), kind.key(s.Keys),
-			func(name, text string) bool {
-				return yield(Value{kind, name, text}, nil)
-			})
-		if err != nil {
-			yield(Value{}, err)
+// RestoreFields writes fields of a dump that [CheckField] accepts. It changes no existing field, so it may be repeated
+// after an error. It returns why it has not restored fields, by their names. If there would be too many fields,
+// RestoreFields writes nothing, and returns an error. If Redis has reached its maxmemory, the error wraps [ErrFull].
+func (s *Store) RestoreFields(ctx context.Context, key string, fields tdf.Hash) (kept map[string]string, err error) {
+	keys, e := []string{s.Keys.Key(key), s.Keys.Partitions()}, &conn.Args{}
+	e.Count(mostFields[key])
+	e.Flag(key == "paused")
+	names := slices.Sorted(maps.Keys(fields))
+	for _, name := range names {
+		e.Add(name, fields[name])
+		if key == "groups" {
+			keys = append(keys, s.Keys.Group(name))
 		}
 	}
-}
-
-// A ValueOutcome says what [Store.RestoreValues] has done with a value.
-type ValueOutcome int
-
-// The outcomes.
-const (
-	ValueRestored ValueOutcome = iota // the namespace has the value now
-	ValueKept                         // the namespace has another value of this kind and name, which stays
-	ValueNoGroup                      // the group has no tasks, so it gets no mark
-)
-
-// RestoreValues writes values of a dump, all of one kind. It changes no existing value, so it may be repeated after an
-// error. The outcomes have the order of the values. If a value is invalid, or if there would be too many values of the
-// kind, RestoreValues writes nothing more, and returns an error. If Redis has reached its maxmemory, the error wraps
-// [ErrFull].
-func (s *Store) RestoreValues(ctx context.Context, values ...Value) ([]ValueOutcome, error) {
-	for _, v := range values {
-		if err := v.Validate(); err != nil {
-			return nil, err
-		}
-	}
-	var outcomes []ValueOutcome
-	for len(values) > 0 {
-		n := min(len(values), valuesPerCall)
-		some, err := s.restoreValues(ctx, values[0].Kind, values[:n])
-		if outcomes = append(outcomes, some...); err != nil {
-			return outcomes, err
-		}
-		values = values[n:]
-	}
-	return outcomes, nil
-}
-
-func (s *Store) restoreValues(ctx context.Context, kind ValueKind, values []Value) ([]ValueOutcome, error) {
-	keys := []string{kind.key(s.Keys), s.Keys.Partitions()}
-	sums := map[string]bool{}
-	for _, v := range values {
-		if kind == ValueStage {
-			record, _ := tdf.ParseStageRecord(v.Text)
-			for _, sum := range record.StoredPrograms() {
-				sums[sum] = true
-			}
-		}
-	}
-	if err := s.namePrograms(ctx, sums); err != nil {
-		return nil, err
-	}
-	e := &conn.Args{}
-	e.Count(kind.most())
-	e.Flag(kind == ValuePause)
-	for _, v := range values {
-		e.Add(v.Name, v.Text)
-		if kind == ValueMark {
-			keys = append(keys, s.Keys.Group(v.Name))
-		}
-	}
-	doing := "restore values of the kind " + string(kind)
-	reply, err := s.Run(ctx, doing, lua.RestoreValues, keys, e.All, func(reply any) bool {
-		return reply == "" || conn.IsText(reply) && len(conn.Text(reply)) == len(values)
+	reply, err := s.Run(ctx, "restore "+key, lua.RestoreValues, keys, e.All, func(reply any) bool {
+		return reply == "" || conn.IsText(reply) && len(conn.Text(reply)) == len(names)
 	})
 	if err != nil {
 		return nil, err
 	}
-	answers := conn.Text(reply)
-	if answers == "" {
-		return nil, fmt.Errorf("%s: the namespace would have more than %d of them; remove some", doing, kind.most())
+	if reply == "" && len(names) > 0 {
+		return nil, fmt.Errorf("restore %s: there would be more than %d of them; remove some", key, mostFields[key])
 	}
-	outcomes := make([]ValueOutcome, len(answers))
-	for i, answer := range answers {
-		outcomes[i] = map[rune]ValueOutcome{'-': ValueKept, '?': ValueNoGroup}[answer]
+	kept = map[string]string{}
+	for i, answer := range conn.Text(reply) {
+		switch answer {
+		case '-':
+			kept[names[i]] = "the namespace has another value, which it keeps"
+		case '?':
+			kept[names[i]] = "the group has no tasks, so it is not closed"
+		}
 	}
-	return outcomes, nil
+	return kept, nil
 }
 
-// MaxDefinitions is the largest size in bytes of a chunk of stored definitions. No call stores a larger chunk.
-const MaxDefinitions = 4 * maxBytesPerCall
-
-// DefinitionChunks returns the number of chunks of stored definitions.
-func (s *Store) DefinitionChunks(ctx context.Context, name string) (int, error) {
-	var chunks *redis.IntCmd
-	err := s.Pipeline(ctx, readDefinitions, func(p redis.Pipeliner) { chunks = p.HLen(ctx, s.Keys.Definitions(name)) })
-	if err != nil {
-		return 0, err
-	}
-	return int(chunks.Val()), nil
-}
-
-// EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or nil if it does not exist or is too
-// large.
-func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) ([]byte, error) {
-	encoded, err := s.definitions(ctx, name, chunk)
-	switch {
-	case err != nil && !conn.IsWrongType(err):
-		return nil, err
-	case encoded == "", len(encoded) > MaxDefinitions:
-		return nil, nil
-	}
-	return []byte(encoded), nil
-}
-
-const readDefinitions = "read stored definitions"
-
-// definitions returns a chunk of stored definitions, or "" if it does not exist.
-func (s *Store) definitions(ctx context.Context, name string, chunk int) (encoded string, err error) {
-	return conn.Ask(ctx, s.Conn, readDefinitions, func(r redis.Cmdable) *redis.StringCmd {
+// EncodedDefinitions returns a chunk of stored definitions as Redis holds it, or "" if it does not exist.
+func (s *Store) EncodedDefinitions(ctx context.Context, name string, chunk int) (encoded string, err error) {
+	return conn.Ask(ctx, s.Conn, "read stored definitions", func(r redis.Cmdable) *redis.StringCmd {
 		return r.HGet(ctx, s.Keys.Definitions(name), strconv.Itoa(chunk))
 	})
 }
 
-// DecodeDefinitions returns the definitions of a chunk. It returns an error if no manager stores such definitions.
-func DecodeDefinitions(encoded []byte) ([]tdf.Properties, error) {
-	if len(encoded) > MaxDefinitions {
-		return nil, fmt.Errorf("stored definitions have %d bytes; at most %d are allowed", len(encoded), MaxDefinitions)
+// maxDefinitions is the largest size in bytes of a chunk of stored definitions. No call stores a larger chunk.
+const maxDefinitions = 4 * maxBytesPerCall
+
+// decodeDefinitions returns the definitions of a chunk. It returns an error if no manager stores such definitions.
+func decodeDefinitions(encoded string) ([]tdf.Properties, error) {
+	if len(encoded) > maxDefinitions {
+		return nil, fmt.Errorf("stored definitions have %d bytes; at most %d are allowed", len(encoded), maxDefinitions)
 	}
 	var definitions []tdf.Properties
-	if err := gob.NewDecoder(bytes.NewReader(encoded)).Decode(&definitions); err != nil {
+	if err := gob.NewDecoder(strings.NewReader(encoded)).Decode(&definitions); err != nil {
 		return nil, fmt.Errorf("read stored definitions: %w", err)
 	}
 	return definitions, tdf.ValidateAll(definitions)
-}
-
-// KeepDefinitions makes stored definitions permanent, as a [StageChange] does.
-func (s *Store) KeepDefinitions(ctx context.Context, name string) error {
-	return s.BestEffort(ctx, "keep stored definitions",
-		func(p redis.Pipeliner) { p.Persist(ctx, s.Keys.Definitions(name)) })
 }

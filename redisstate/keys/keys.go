@@ -17,7 +17,7 @@ func Of(namespace string) Names { return Names{ns: namespace} }
 func (k Names) Namespace() string { return k.ns }
 
 // Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of
-// several keys, and the keys of tests.
+// several keys, the keys of dumps, and the keys of tests.
 func (k Names) Key(name string) string { return k.ns + ":" + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
