@@ -75,9 +75,10 @@ const rateSpan = tdf.Seconds(60)
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	stats, err := a.StatsAgain(ctx, &QueueCounter{})
-	if err == nil {
-		stats.History, err = a.History(ctx)
+	if err != nil {
+		return stats, err
 	}
+	stats.History, err = a.History(ctx)
 	return stats, err
 }
 

@@ -217,12 +217,15 @@ func (p *plan) countTasks(ctx context.Context) error {
 func (p *plan) candidates() iter.Seq2[sweep.Candidate, error] {
 	return func(yield func(sweep.Candidate, error) bool) {
 		for c, err := range p.sweep.candidates(p.base) {
-			if err == nil {
-				if err = p.after.pair(&c); err != nil {
-					err = c.Row.Wrong(err)
-				}
+			if err != nil {
+				yield(c, err)
+				return
 			}
-			if !yield(c, err) || err != nil {
+			if err := p.after.pair(&c); err != nil {
+				yield(c, c.Row.Wrong(err))
+				return
+			}
+			if !yield(c, nil) {
 				return
 			}
 		}
