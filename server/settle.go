@@ -135,9 +135,15 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 		units[i].Moves = moves[i : i+1]
 	}
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
-	if err == nil {
-		err = s.putOffRefused(ctx, moves, outcomes)
+	s.countMoves(moves, outcomes, done)
+	if err != nil {
+		return err
 	}
+	return s.putOffRefused(ctx, moves, outcomes)
+}
+
+// countMoves counts the Moves that had an effect, and logs repairs.
+func (s *Server) countMoves(moves []tdf.Move, outcomes []redisstate.Outcome, done Done) {
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil || m.Verb == tdf.VerbReschedule {
@@ -148,7 +154,6 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
-	return err
 }
 
 // kindOf returns the key of a Move in Done.

@@ -50,13 +50,18 @@ func keep(name, secret string) (*File, error) {
 		return nil, err
 	}
 	made := &File{Path: path, Secret: secret, file: f}
-	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(made.Secret+"\n"), 0)
-	}
-	if err != nil {
+	if err := replaceText(f, secret+"\n"); err != nil {
 		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
 	}
 	return made, nil
+}
+
+func replaceText(f *os.File, text string) error {
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	_, err := f.WriteAt([]byte(text), 0)
+	return err
 }
 
 // pathOf returns the path of a file in the first usable directory.
@@ -90,10 +95,7 @@ func lockFile(path string) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open password file: %w", err)
 		}
-		err = checkOwnFile(f)
-		if err == nil {
-			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-		}
+		err = lockOwnFile(f)
 		if err == nil && isFileAt(f, path) {
 			return f, nil
 		}
@@ -212,6 +214,14 @@ func checkOwnDirectory(dir string) error {
 	}
 	defer d.Close()
 	return checkOwner(d, 0o022)
+}
+
+// lockOwnFile locks a file that checkOwnFile accepts.
+func lockOwnFile(f *os.File) error {
+	if err := checkOwnFile(f); err != nil {
+		return err
+	}
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // checkOwnFile returns an error if f is not a regular file, or if another user owns it or has access to it.

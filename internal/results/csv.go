@@ -48,10 +48,10 @@ func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer
 		return 0, 0, err
 	}
 	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
-		if err == nil {
-			err = w.Write(o.change(c.row(t, names)))
-		}
 		if err != nil {
+			return rows, c.late, err
+		}
+		if err := w.Write(o.change(c.row(t, names))); err != nil {
 			return rows, c.late, err
 		}
 		rows++
