@@ -122,7 +122,8 @@ func (s *Store) nameRecords(ctx context.Context, records []Record) error {
 }
 
 func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
-	if delete(sums, ""); len(sums) == 0 {
+	delete(sums, "")
+	if len(sums) == 0 {
 		return nil
 	}
 	stale := s.used.stale(slices.Collect(maps.Keys(sums)))
@@ -130,13 +131,14 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 		return nil
 	}
 	now, err := s.Now(ctx)
-	if err == nil {
-		err = s.UsePrograms(ctx, now, stale...)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.used.record(stale)
+	if err := s.UsePrograms(ctx, now, stale...); err != nil {
+		return err
 	}
-	return err
+	s.used.record(stale)
+	return nil
 }
 
 // StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
