@@ -68,11 +68,11 @@ func replaceText(f *os.File, text string) error {
 func pathOf(name string) (string, error) {
 	var problems []error
 	for _, dir := range directories() {
-		err := makeOwnDirectory(dir)
-		if err == nil {
-			return filepath.Join(dir, name), nil
+		if err := makeOwnDirectory(dir); err != nil {
+			problems = append(problems, err)
+			continue
 		}
-		problems = append(problems, err)
+		return filepath.Join(dir, name), nil
 	}
 	return "", fmt.Errorf("make a directory for the password: %w", errors.Join(problems...))
 }
