@@ -170,7 +170,8 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 				longest = max(longest, now.Sub(from))
 			}
 		}
-		if size = openPerPage; last {
+		size = openPerPage
+		if last {
 			break
 		}
 	}

@@ -175,7 +175,8 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 		Opened:      record.Done,
 	}}
 	next := record
-	if next.Done++; next.Done == next.Chunks {
+	next.Done++
+	if next.Done == next.Chunks {
 		next = tdf.StageRecord{Phase: tdf.StageOpened}
 	}
 	return x.openChunk(ctx, s, u, next)

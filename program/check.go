@@ -173,7 +173,8 @@ func (t *packTree) put(name string, e packEntry) error {
 		}
 		t.entries[dir] = packEntry{mode: fs.ModeDir}
 	}
-	if t.entries[name] = e; len(t.entries) > mostEntries {
+	t.entries[name] = e
+	if len(t.entries) > mostEntries {
 		return errTooManyEntries
 	}
 	return nil

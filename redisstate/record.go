@@ -123,7 +123,8 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 	var all []Update
 	for after := (Update{}); ; after = all[len(all)-1] {
 		updates, err := s.Updates(ctx, id, after, page)
-		if all = append(all, updates...); err != nil || len(updates) < page {
+		all = append(all, updates...)
+		if err != nil || len(updates) < page {
 			return all, err
 		}
 	}

@@ -37,14 +37,16 @@ func checkShape(body []byte) error {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			depth++
+			if depth > maxDepth {
 				return refuse(string(tdf.CodeInvalid), fmt.Sprintf("the JSON of the body is deeper than %d levels",
 					maxDepth))
 			}
 		case c == '}' || c == ']':
 			depth = max(0, depth-1)
 		case c == ',' || c == '\n':
-			if values++; values > maxValues {
+			values++
+			if values > maxValues {
 				return refuse(tooLarge, fmt.Sprintf("the body has more than %d values", maxValues))
 			}
 		}

@@ -118,7 +118,8 @@ func (c *call) onceKey(key string) string { return c.token.Name + " " + c.reques
 func openedBy(c *call, tasks []*manager.Task) opened {
 	o := opened{IDs: []int64{}, FailOn: string(c.manager.Internals().Config.TaskDefaults.FailOn)}
 	for _, t := range tasks {
-		if o.IDs = append(o.IDs, t.ID); t.Existing {
+		o.IDs = append(o.IDs, t.ID)
+		if t.Existing {
 			o.Existing = append(o.Existing, t.ID)
 		}
 	}

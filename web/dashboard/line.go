@@ -61,19 +61,22 @@ func addressOf(text string, present url.Values) (string, error) {
 	} else if err != nil {
 		return "", lineError("%v", err)
 	}
-	if l.IDs = l.flags.Args(); !slices.Contains(pageSizes, l.limit) {
+	l.IDs = l.flags.Args()
+	if !slices.Contains(pageSizes, l.limit) {
 		return "", lineError("invalid value %d for --limit: want %s", l.limit,
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(pageSizes), " ", ", "), "[]"))
 	}
 	q, err := l.Query(time.Time{}) // only checks the spans
-	if q.Since, q.Before = (time.Time{}), (time.Time{}); err == nil {
+	q.Since, q.Before = (time.Time{}), (time.Time{})
+	if err == nil {
 		err = q.Validate()
 	}
 	if err != nil {
 		return "", lineError("%v", err)
 	}
 	to := url.Values{"id": l.IDs}
-	if to["column"] = present["column"]; len(l.IDs) == 0 {
+	to["column"] = present["column"]
+	if len(l.IDs) == 0 {
 		to.Del("id")
 	}
 	l.flags.Visit(func(f *pflag.Flag) {

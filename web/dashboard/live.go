@@ -55,7 +55,8 @@ func (r *rooms) enter(v *visit, p *page) (views chan *view, leave func()) {
 	return views, func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		if delete(of.guests, views); len(of.guests) == 0 {
+		delete(of.guests, views)
+		if len(of.guests) == 0 {
 			of.stop()
 			if r.all[key] == of {
 				delete(r.all, key)
@@ -193,7 +194,8 @@ func (s *sender) follow(t *transcript) {
 	if s.reader != nil {
 		s.leave()
 	}
-	if s.reader, s.more = nil, nil; t != nil {
+	s.reader, s.more = nil, nil
+	if t != nil {
 		s.leave = t.enter()
 		s.reader = t.reader(s.position)
 	}

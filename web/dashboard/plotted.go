@@ -48,7 +48,8 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 	if err := table.Refresh(ctx, v.dashboard.manager, v.dashboard.Timeout/10); err != nil {
 		return nil, err
 	}
-	if p.TableStatus = table.Status(); p.Rows == 0 {
+	p.TableStatus = table.Status()
+	if p.Rows == 0 {
 		return p, nil
 	}
 	p.choose(table)

@@ -282,7 +282,8 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 		return nil, err
 	}
 	c := confirmation{verb: *what, Filters: onlyFilter(v.query)}
-	if c.Raw = c.Filters.Encode(); len(c.Filters) == 0 {
+	c.Raw = c.Filters.Encode()
+	if len(c.Filters) == 0 {
 		return nil, errNothing
 	}
 	if c.Verb == tdf.VerbChange || c.Verb == tdf.VerbReopen {

@@ -88,7 +88,8 @@ func (j *Journal) write(line []byte) error {
 		return err
 	}
 	n, err := j.file.Write(line)
-	if j.size += n; err != nil {
+	j.size += n
+	if err != nil {
 		j.close() // the line may be incomplete
 	}
 	return err

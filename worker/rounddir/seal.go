@@ -234,7 +234,8 @@ func (s *seal) links(top string) error {
 }
 
 func (s *seal) leftOut(path string) {
-	if s.result.LeftOut++; s.result.Example == "" {
+	s.result.LeftOut++
+	if s.result.Example == "" {
 		s.result.Example = path
 	}
 }

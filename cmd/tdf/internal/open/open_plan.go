@@ -205,7 +205,8 @@ func (p *plan) countTasks(ctx context.Context) error {
 		if w.Admits(c.Point) && len(p.first) < dryTasks {
 			p.first = append(p.first, c.Task)
 		}
-		if rows++; rows%openAtOnce == 0 {
+		rows++
+		if rows%openAtOnce == 0 {
 			bar.Add(openAtOnce)
 		}
 	}
