@@ -99,8 +99,8 @@ func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) 
 		all = append(all, waiter{id: id})
 	}
 	waits[waiter{id: t.ID}] = all
-	own := (waiter{group: t.Group})
 	if t.Group != "" {
+		own := waiter{group: t.Group}
 		waits[own] = append(waits[own], all...)
 	}
 }

@@ -109,10 +109,10 @@ func (c *copier) copy(name string, s stamp) (copied bool, err error) {
 
 func (c *copier) makeDirectory(name string) error {
 	err := unix.Mkdirat(int(c.dest.Fd()), name, 0o700)
-	if err == nil && c.owner != nil {
-		err = unix.Fchownat(int(c.dest.Fd()), name, c.owner.UID, c.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || c.owner == nil {
+		return err
 	}
-	return err
+	return unix.Fchownat(int(c.dest.Fd()), name, c.owner.UID, c.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // finishDirectory gives a directory the mode and the time of the original, after all its files are copied.

@@ -184,11 +184,11 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 			return err
 		}
 		stored, err := s.HasProgram(ctx, sum) // after the pin: from now on, no server removes the program
-		if err == nil && !stored {
-			err = fmt.Errorf("pin program %s: %w", sum, ErrNoProgram)
-		}
 		if err != nil {
 			return err
+		}
+		if !stored {
+			return fmt.Errorf("pin program %s: %w", sum, ErrNoProgram)
 		}
 	}
 	return nil
@@ -197,10 +197,10 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 // UnpinPrograms ends the effect of PinPrograms. It counts as a use of the programs.
 func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 	now, err := s.Now(ctx)
-	if err == nil && len(sums) > 0 {
-		err = s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
+	if err != nil || len(sums) == 0 {
+		return err
 	}
-	return err
+	return s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
 }
 
 // MissingUses gives a last use, the time now, to stored programs that have none: a client of an older release stored

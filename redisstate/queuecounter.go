@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -133,10 +134,7 @@ func (s *Store) countQueues(ctx context.Context, queues []string,
 		names = append(names, partitions[queue]...)
 	}
 	open, err := s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
-	err2 := <-counted
-	if err == nil {
-		err = err2
-	}
+	err = cmp.Or(err, <-counted)
 	if err != nil {
 		return nil, err
 	}

@@ -72,9 +72,8 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	}
 	settings = tdf.DefaultSettings()
 	for i, v := range values {
-		value := conn.Text(v)
 		if v != nil {
-			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], value))
+			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], conn.Text(v)))
 		}
 	}
 	return settings, invalid, info.Memory(), nil

@@ -134,7 +134,7 @@ func (s *Server) completeGroup(ctx context.Context, group string) error {
 			at = count{}
 			continue
 		}
-		at = (count{at.archived + archived, others, next})
+		at = count{at.archived + archived, others, next}
 		if next == 0 {
 			delete(l.counting, group)
 			more, err := s.store.CompleteGroup(ctx, group, at.archived, others)

@@ -50,18 +50,13 @@ func keep(name, secret string) (*File, error) {
 		return nil, err
 	}
 	made := &File{Path: path, Secret: secret, file: f}
-	if err := replaceText(f, secret+"\n"); err != nil {
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
+	}
+	if _, err := f.WriteAt([]byte(secret+"\n"), 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
 	}
 	return made, nil
-}
-
-func replaceText(f *os.File, text string) error {
-	if err := f.Truncate(0); err != nil {
-		return err
-	}
-	_, err := f.WriteAt([]byte(text), 0)
-	return err
 }
 
 // pathOf returns the path of a file in the first usable directory.

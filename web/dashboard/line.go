@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,10 +68,8 @@ func addressOf(text string, present url.Values) (string, error) {
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(pageSizes), " ", ", "), "[]"))
 	}
 	q, err := l.Query(time.Time{}) // only checks the spans
-	q.Since, q.Before = (time.Time{}), (time.Time{})
-	if err == nil {
-		err = q.Validate()
-	}
+	q.Since, q.Before = time.Time{}, time.Time{}
+	err = cmp.Or(err, q.Validate())
 	if err != nil {
 		return "", lineError("%v", err)
 	}

@@ -134,11 +134,11 @@ func plotFile(kind string, draw func(*plot.Figure) ([]byte, error)) func(context
 			return "", nil, err
 		}
 		p, err := v.plotted(ctx, name)
-		if err == nil && p.Figure == nil {
-			err = errNoPlot
-		}
 		if err != nil {
 			return "", nil, err
+		}
+		if p.Figure == nil {
+			return "", nil, errNoPlot
 		}
 		content, err := draw(p.Figure)
 		return kind, content, err

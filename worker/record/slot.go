@@ -206,18 +206,26 @@ func (s *Slot) openProgram(f *spare) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	var now unix.Stat_t
-	if err = unix.Fstat(fd, &now); err == nil && !isAsMade(&f.info, &now) {
-		err = errors.New("a program has changed the file")
-	}
-	if err == nil && now.Size > 0 {
-		err = unix.Ftruncate(fd, 0)
-	}
-	if err != nil {
+	if err := f.empty(fd); err != nil {
 		unix.Close(fd)
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// empty empties a file that no program has changed.
+func (f *spare) empty(fd int) error {
+	var now unix.Stat_t
+	if err := unix.Fstat(fd, &now); err != nil {
+		return err
+	}
+	if !isAsMade(&f.info, &now) {
+		return errors.New("a program has changed the file")
+	}
+	if now.Size == 0 {
+		return nil
+	}
+	return unix.Ftruncate(fd, 0)
 }
 
 // isAsMade reports whether now describes a file as it was made, apart from its size and times. A file with a second

@@ -65,10 +65,10 @@ func (f *Filter) checkCampaign(ctx context.Context, m *Client) error {
 		return nil
 	}
 	counts, err := m.Counts(ctx, f.Group)
-	if err == nil && counts.Total() == 0 {
-		err = UnknownCampaign(f.Group)
+	if err != nil || counts.Total() > 0 {
+		return err
 	}
-	return err
+	return UnknownCampaign(f.Group)
 }
 
 // ParseIDs reads ids and ranges of ids, such as 7 and 12-40.
