@@ -135,15 +135,6 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 		units[i].Moves = moves[i : i+1]
 	}
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
-	s.countMoves(moves, outcomes, done)
-	if err != nil {
-		return err
-	}
-	return s.putOffRefused(ctx, moves, outcomes)
-}
-
-// countMoves counts the Moves that had an effect, and logs repairs.
-func (s *Server) countMoves(moves []tdf.Move, outcomes []redisstate.Outcome, done Done) {
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil || m.Verb == tdf.VerbReschedule {
@@ -154,6 +145,10 @@ func (s *Server) countMoves(moves []tdf.Move, outcomes []redisstate.Outcome, don
 			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	return s.putOffRefused(ctx, moves, outcomes)
 }
 
 // kindOf returns the key of a Move in Done.

@@ -90,7 +90,11 @@ func lockFile(path string) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open password file: %w", err)
 		}
-		err = lockOwnFile(f)
+		if err := checkOwnFile(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock password file: %w", err)
+		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil && isFileAt(f, path) {
 			return f, nil
 		}
@@ -209,14 +213,6 @@ func checkOwnDirectory(dir string) error {
 	}
 	defer d.Close()
 	return checkOwner(d, 0o022)
-}
-
-// lockOwnFile locks a file that checkOwnFile accepts.
-func lockOwnFile(f *os.File) error {
-	if err := checkOwnFile(f); err != nil {
-		return err
-	}
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 }
 
 // checkOwnFile returns an error if f is not a regular file, or if another user owns it or has access to it.
