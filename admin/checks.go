@@ -322,7 +322,7 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 		return notOn
 	case w.Drained != "":
 		return draining
-	case w.State != workerWorking:
+	case w.State != redisstate.WorkerWorking:
 		return stopping
 	case pauses:
 		return avoiding

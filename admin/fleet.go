@@ -62,18 +62,11 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	return n, err
 }
 
-// The states of a worker. A worker whose lease has run out is silent. A worker that has reported its end is gone, even
-// after its lease has run out.
-const (
-	workerStarting = "starting"
-	workerWorking  = "working"
-	workerDraining = "draining"
-	workerGone     = "gone"
-	workerSilent   = "silent"
-)
+// workerSilent is the state of a worker whose lease has run out. A worker that has signed off is gone, even after that.
+const workerSilent = "silent"
 
 func (f *fleet) stateOf(w *redisstate.WorkerStatus) string {
-	if w.State != workerGone && !w.Alive(f.at) {
+	if w.State != redisstate.WorkerGone && !w.Alive(f.at) {
 		return workerSilent
 	}
 	return w.State
@@ -81,7 +74,7 @@ func (f *fleet) stateOf(w *redisstate.WorkerStatus) string {
 
 // claims reports whether a worker is alive and claims tasks.
 func (f *fleet) claims(w *redisstate.WorkerStatus) bool {
-	return w.Alive(f.at) && w.State == workerWorking && w.Drained == ""
+	return w.Alive(f.at) && w.State == redisstate.WorkerWorking && w.Drained == ""
 }
 
 // A census holds the numbers of workers and slots in a fleet.
@@ -100,7 +93,7 @@ func (f *fleet) count() census {
 	busy, free := f.running-f.lost, 0
 	for i := range f.workers {
 		w := &f.workers[i]
-		if state := f.stateOf(w); state != workerGone {
+		if state := f.stateOf(w); state != redisstate.WorkerGone {
 			c.states[state]++
 		}
 		switch {

@@ -18,7 +18,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 		f.workers = append(f.workers, w)
 	}
 	gone := working("gone")
-	gone.State, gone.Offer.Queues = workerGone, []tdf.QueueShare{{Queue: "q3"}}
+	gone.State, gone.Offer.Queues = redisstate.WorkerGone, []tdf.QueueShare{{Queue: "q3"}}
 	f.workers = append(f.workers, gone)
 	expect.Equal(t, len(f.offers()), 3, "different offers")
 	var queues []string

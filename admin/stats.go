@@ -49,7 +49,7 @@ type Memory struct {
 
 // WorkerStates returns the states by which [Stats] groups workers.
 func WorkerStates() []string {
-	return []string{workerStarting, workerWorking, workerDraining, workerSilent}
+	return []string{redisstate.WorkerStarting, redisstate.WorkerWorking, redisstate.WorkerDraining, workerSilent}
 }
 
 // MarshalJSON writes the counts of all states, and times as seconds.

@@ -27,10 +27,10 @@ func Reserve(m *tdf.Move) { m.NextDue = tdf.Moment{After: reserved} }
 // that reports a round is already true: the next reader sees whether the task has succeeded, has failed, or is open
 // again. The name who is written into the logs of the tasks.
 //
-// An interface whose calls must be true reports with the methods of redisstate.Store, after [Reserve], or with package
-// worker/remote and its field Report.Settles. Then it calls Settle with the ids. Both steps may be repeated, and each
-// one may fail alone: if this process dies between them, or Settle returns an error, the server settles the task later.
-// If the server, or a repeated call, settles the task in the same moment, Redis carries out one of the two equal Moves,
+// An interface whose calls must be true reports with [Broker.Report] and Report.Settles, or with the methods of
+// redisstate.Store after [Reserve]. Then it calls Settle with the ids. Both steps may be repeated, and each one may
+// fail alone: if this process dies between them, or Settle returns an error, the server settles the task later. If the
+// server, or a repeated call, settles the task in the same moment, Redis carries out one of the two equal Moves,
 // because each names the state, the round and the claim from which it starts. Settle ignores tasks that are not
 // executed, or not there.
 //

@@ -67,7 +67,8 @@ func TestSettle(t *testing.T) {
 	expect.NoError(t, broker.Settle(t.Context(), s, "caller"))
 }
 
-// Callers of Settle and servers settle the same tasks at the same time. Each task is settled once, and nothing is inconsistent.
+// Callers of Settle and servers settle the same tasks at the same time. Each task is settled once, and nothing is
+// inconsistent.
 func TestSettleBesideServers(t *testing.T) {
 	t.Parallel()
 	cfg := testspace.Config(t, redistest.Shared(t))
@@ -99,7 +100,8 @@ func TestSettleBesideServers(t *testing.T) {
 	expect.Len(t, expect.Result(s.Check(t.Context())).Value(t), 0, "findings of the audit")
 }
 
-// A first round that fails after claim_before, or in the last of the attempts, ends its task, although max_fails allows more.
+// A first round that fails after claim_before, or in the last of the attempts, ends its task, although max_fails allows
+// more.
 func TestSettleTheLastAttempt(t *testing.T) {
 	t.Parallel()
 	s := testspace.Connect(t, testspace.Config(t, redistest.Shared(t)))

@@ -47,7 +47,7 @@ func tryLock(name string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if info.Mode().Perm() != 0o600 { // an earlier version of TDF created the file
+	if info.Mode().Perm() != 0o600 { // another program has changed the mode
 		_ = f.Chmod(0o600)
 	}
 	err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)

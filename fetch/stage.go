@@ -39,8 +39,8 @@ func (j *job) openStage() error {
 	return os.Mkdir(j.stage, 0o700)
 }
 
-// makePrivate creates a directory in .tdf/ with mode 0700, so that other users cannot hold locks. An earlier version of
-// TDF may have created the directory with a wider mode. makePrivate then restricts the mode. Other users may still
+// makePrivate creates a directory in .tdf/ with mode 0700, so that other users cannot hold locks. If the
+// directory has a wider mode, makePrivate restricts it. Other users may still
 // enter .tdf/ itself, because rounds use it.
 func makePrivate(working, name string) error {
 	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {

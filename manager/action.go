@@ -101,7 +101,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 			}
 			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
 		}
-		outcomes, err := h.m.acts.Carry(ctx, units)
+		outcomes, err := h.m.acts.Do(ctx, units)
 		ids = nil
 		for i, o := range outcomes {
 			switch {

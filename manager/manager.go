@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/convoy"
+	"github.com/tdf-framework/tdf/internal/batcher"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -17,8 +17,8 @@ import (
 type Manager struct {
 	settings
 	store   *redisstate.Store
-	opens   convoy.Convoy[tdf.Properties, redisstate.Opened]           // tasks that Open opens in one call
-	acts    convoy.Convoy[redisstate.Unit, redisstate.Outcome]         // changes that Do makes
+	opens   batcher.Batcher[tdf.Properties, redisstate.Opened]         // tasks that Open opens in one call
+	acts    batcher.Batcher[redisstate.Unit, redisstate.Outcome]       // changes that Do makes
 	wait    func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
 	running sync.Mutex                                                 // held by Run
 }

@@ -183,7 +183,7 @@ func (m *Manager) openAll(
 ) ([]redisstate.Opened, error) {
 	// a request keeps its answers apart from those of other callers
 	if on == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) {
-		return m.opens.Carry(ctx, all)
+		return m.opens.Do(ctx, all)
 	}
 	return m.store.OpenAll(ctx, m.name, on, all...)
 }

@@ -179,7 +179,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	lost := map[string]*loss{}
 	for i := range workers {
 		x, after := &workers[i], ""
-		if x.State != "gone" && !x.Alive(now) {
+		if x.State != redisstate.WorkerGone && !x.Alive(now) {
 			after = x.Boot
 		}
 		token := tokenOf(x.Name)

@@ -134,7 +134,7 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 
 // markNeeded sets Dependents to at least 1 for each finished task whose group unfinished tasks need. It also reports
 // for each task whether its list of dependents has entries although the task is finished or does not exist. This
-// happens if a component of an older release has finished the task, or another program has deleted the task.
+// happens if the original TDF has finished the task, or another program has deleted the task.
 func (s *Store) markNeeded(ctx context.Context, stored []Stored) (unheard []bool, err error) {
 	groups, waiting := make([]*redis.FloatCmd, len(stored)), make([]*redis.IntCmd, len(stored))
 	err = s.Pipeline(ctx, "read which tasks are needed", func(p redis.Pipeliner) {

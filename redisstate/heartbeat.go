@@ -56,24 +56,22 @@ type Pause struct {
 	Slots bool
 }
 
-// slotPause is the beginning of a line about a pause of slots. Workers and tools of an older release skip such lines,
-// because a number must follow for them.
+// slotPause is the beginning of a line about a pause of slots.
 const slotPause = "slots "
 
 // MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
 const MaxPauses = 100
 
-func pausesText(pauses []Pause) (avoids, lines string) {
-	var names, all []string
+func pausesText(pauses []Pause) string {
+	var all []string
 	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
 		prefix := slotPause
 		if !p.Slots {
 			prefix = ""
-			names = append(names, p.Program+": "+p.Why)
 		}
 		all = append(all, prefix+p.For.String()+"\t"+p.Program+"\t"+p.Why)
 	}
-	return strings.Join(names, "; "), strings.Join(all, "\n")
+	return strings.Join(all, "\n")
 }
 
 func parsePauses(lines string) []Pause {
@@ -110,7 +108,6 @@ func runsText(ids []int64) string {
 }
 
 func (w *WorkerInfo) fields() []any {
-	avoids, pauses := pausesText(w.Pauses)
 	runner := ""
 	switch {
 	case w.InProcess && w.Offer.Anything && !w.Offer.Programs:
@@ -120,9 +117,8 @@ func (w *WorkerInfo) fields() []any {
 	}
 	return []any{
 		"host", w.Host, "pid", w.PID, "process", w.Process, "version", w.Version, "lease", w.Lease.String(),
-		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs), "avoids",
-		avoids,
-		"pauses", pauses, "runner", runner,
+		"remember", w.remembered().String(), "state", w.State, "slots", w.Slots, "runs", runsText(w.Runs),
+		"pauses", pausesText(w.Pauses), "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers",
 		strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group,
@@ -217,7 +213,7 @@ func (s *Store) Beat(ctx context.Context, name, boot string, b Beat) (drained st
 		fields = append(fields, "runs", runsText(*b.Runs))
 	}
 	if b.Gone {
-		fields = append(fields, "state", "gone")
+		fields = append(fields, "state", WorkerGone)
 	}
 	if b.GaveUp {
 		fields = append(fields, "giving_up", "")

@@ -17,11 +17,10 @@ import (
 
 // A StoredProgram describes an archive that [Store.PutProgram] stored.
 type StoredProgram struct {
-	SHA256 string
-	Bytes  int64
-	// 0 if unknown: a client of an older release stored the program, and the server has not seen it yet
-	LastUse tdf.Time
-	Pinned  bool // the server keeps the program, even if no task names it
+	SHA256  string
+	Bytes   int64
+	LastUse tdf.Time // 0 if the program is pinned
+	Pinned  bool     // the server keeps the program, even if no task names it
 }
 
 // Programs returns the stored archives, ordered by size.

@@ -203,25 +203,12 @@ func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 	return s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
 }
 
-// MissingUses gives a last use, the time now, to stored programs that have none: a client of an older release stored
-// them. It reads one page of the stored programs, and returns the cursor of the next page. stored is false if the
-// namespace has no programs.
-func (s *Store) MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error) {
-	var programs, used *redis.IntCmd
-	err = s.Pipeline(ctx, "count stored programs", func(p redis.Pipeliner) {
-		programs, used = p.ZCard(ctx, s.Keys.Programs()), p.ZCard(ctx, s.Keys.ProgramsUsed())
+// HasPrograms reports whether the namespace has stored programs.
+func (s *Store) HasPrograms(ctx context.Context) (bool, error) {
+	n, err := conn.Ask(ctx, s.Conn, "count stored programs", func(r redis.Cmdable) *redis.IntCmd {
+		return r.ZCard(ctx, s.Keys.ProgramsUsed())
 	})
-	if err != nil || programs.Val() == used.Val() {
-		return programs != nil && programs.Val() > 0, 0, err
-	}
-	page, next, err := s.Scan(ctx, "list stored programs", func(r redis.Cmdable) *redis.ScanCmd {
-		return r.ZScan(ctx, s.Keys.Programs(), cursor, "", programsAtOnce)
-	})
-	sums := conn.EverySecond(page)
-	if err == nil && len(sums) > 0 {
-		err = s.setUse(ctx, "record the use of programs", float64(now), redis.ZAddArgs{NX: true}, sums)
-	}
-	return programs.Val()+used.Val() > 0, next, err
+	return n > 0, err
 }
 
 // RemoveUnused removes stored programs whose last use was before the given time, but at most the given number. It

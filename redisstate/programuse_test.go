@@ -157,21 +157,12 @@ func TestUsesAreRenewedOnce(t *testing.T) {
 	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(), 1, "programs have a last use")
 }
 
-// A program without a last use gets one, so that it is not removed at once. Entries without a program do no harm.
-func TestMissingUses(t *testing.T) {
+// Entries without a program do no harm.
+func TestUseWithoutAProgram(t *testing.T) {
 	s := newStore(t)
-	if stored, _, err := s.MissingUses(t.Context(), 1000, 0); stored || err != nil {
-		t.Errorf("%v, %v", stored, err)
-	}
-	sum, known := putProgram(t, s, "archive"), putProgram(t, s, "other")
-	before := lastUse(t, s, known)
-	must(t, s.Redis.ZRem(t.Context(), s.Keys.ProgramsUsed(), sum).Err())
-	if stored, next, err := s.MissingUses(t.Context(), 1000, 0); !stored || next != 0 || err != nil {
-		t.Errorf("%v, %d, %v", stored, next, err)
-	}
-	expect.Equal(t, lastUse(t, s, sum), 1000)
-	expect.Equal(t, lastUse(t, s, known), before)
+	expect.Result(s.HasPrograms(t.Context())).Is(t, false)
 	age(t, s, 1, "ghost", "a\x00b:*")
+	expect.Result(s.HasPrograms(t.Context())).Is(t, true)
 	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
 	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
 }

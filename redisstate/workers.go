@@ -14,6 +14,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
+// States of a worker in its record (docs/redis.md).
+const (
+	WorkerStarting = "starting"
+	WorkerWorking  = "working"
+	WorkerDraining = "draining"
+	WorkerGone     = "gone" // it has signed off
+)
+
 // A WorkerStatus is a worker's last report about itself. It also says whether the worker is drained.
 type WorkerStatus struct {
 	WorkerInfo
@@ -23,7 +31,7 @@ type WorkerStatus struct {
 
 // Alive reports whether the worker is alive at the time now: it has not signed off, and its lease has not ended.
 func (w *WorkerStatus) Alive(now tdf.Time) bool {
-	return w.State != "gone" && now.Sub(w.Seen) <= w.Lease
+	return w.State != WorkerGone && now.Sub(w.Seen) <= w.Lease
 }
 
 // Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. If the worker
@@ -181,7 +189,7 @@ func queuesText(queues []tdf.QueueShare) string {
 	return strings.Join(parts, ",")
 }
 
-// parseOffer reads the offer from the hash of a worker. A worker of an earlier release has none of these fields: it
+// parseOffer reads the offer from the hash of a worker. A worker of the original TDF has none of these fields: it
 // claims tasks without a queue, tags and a priority.
 func parseOffer(h map[string]string) tdf.Offer {
 	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}

@@ -12,7 +12,7 @@ import (
 type programStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
-	MissingUses(ctx context.Context, now tdf.Time, cursor uint64) (stored bool, next uint64, err error)
+	HasPrograms(ctx context.Context) (bool, error)
 	StagePrograms(ctx context.Context) (map[string]string, error)
 	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
 }
@@ -29,7 +29,6 @@ type programs struct {
 	part   tdf.Time // the value of began if the present part succeeds
 	ended  bool     // the present part is the end of the walk
 	walked tdf.Time // when the last complete walk began; 0 if there was none
-	cursor uint64   // see MissingUses
 }
 
 // beginPart prepares the next part of the walk. If first is true, a new walk begins.
@@ -52,9 +51,8 @@ func (p *programs) endPart() {
 // unused programs.
 func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace) error {
 	p := &s.audit.programs
-	var stored bool
-	var err error
-	if stored, p.cursor, err = s.store.MissingUses(ctx, now, p.cursor); err != nil {
+	stored, err := s.store.HasPrograms(ctx)
+	if err != nil {
 		return err
 	}
 	if stored {

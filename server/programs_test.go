@@ -25,7 +25,7 @@ func (s *site) isStored(source string) bool {
 	return expect.Result(s.store.HasProgram(s.Context(), strings.TrimPrefix(source, "redis:"))).Value(s)
 }
 
-// openWith opens a task as a client of an older release does, which does not renew the last use of the program.
+// openWith opens a task as the original TDF does, which does not renew the last use of the program.
 func (s *site) openWith(source string) int64 {
 	s.Helper()
 	id := s.open(define())[0]

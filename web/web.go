@@ -12,10 +12,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // Options configure the handler of the HTTP API. Every field may be zero.
@@ -72,7 +72,7 @@ type api struct {
 	Options
 	manager *manager.Manager
 	admin   *admin.Admin
-	desk    *remote.Desk
+	broker  *broker.Broker
 	huma    huma.API
 	mux     *http.ServeMux
 	routes  []route
@@ -121,7 +121,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 		places:  pool.New(int64(o.AtOnce)),
 		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies),
 		answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
-		managers: map[string]*manager.Manager{}, desk: remote.New(m.Internals().Store, remote.Options{
+		managers: map[string]*manager.Manager{}, broker: broker.New(m.Internals().Store, broker.Options{
 			Answer: o.Timeout,
 			Log:    o.Log,
 		}), waiting: pool.New(int64(o.Waiting)),

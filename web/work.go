@@ -11,8 +11,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // longestWait is the longest time for which a call waits for tasks.
@@ -61,7 +61,7 @@ func (oneOrMany[T]) Schema(r huma.Registry) *huma.Schema {
 
 // report is a report whose tasks to open have the schema of definitions.
 type report struct {
-	remote.Report
+	broker.Report
 	Open definitions `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
 
@@ -71,11 +71,11 @@ type sessionInput struct {
 
 type registerInput struct {
 	Key  string `header:"Idempotency-Key" maxLength:"200" doc:"a text of your own, new for each start of the worker; a second call with this key returns the same session"`
-	Body remote.Registration
+	Body broker.Registration
 }
 
-func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[remote.Registered], error) {
-	r, err := a.desk.Register(ctx, &c.token, in.Key, in.Body)
+func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[broker.Registered], error) {
+	r, err := a.broker.Register(ctx, &c.token, in.Key, in.Body)
 	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) {
 		return nil, refuse(string(tdf.CodeTaken), taken.Error())
 	}
@@ -90,7 +90,7 @@ func answerOf[T any](v T, err error) (*out[T], error) {
 }
 
 func (a *api) signOff(ctx context.Context, c *call, in *sessionInput) (*none, error) {
-	return nil, a.desk.SignOff(ctx, &c.token, in.Session)
+	return nil, a.broker.SignOff(ctx, &c.token, in.Session)
 }
 
 type heartbeatInput struct {
@@ -100,24 +100,24 @@ type heartbeatInput struct {
 	} `required:"false"`
 }
 
-func (a *api) heartbeat(ctx context.Context, c *call, in *heartbeatInput) (*out[remote.Beat], error) {
+func (a *api) heartbeat(ctx context.Context, c *call, in *heartbeatInput) (*out[broker.Beat], error) {
 	var runs []int64
 	if in.Body != nil {
 		runs = in.Body.Runs
 	}
-	return answerOf(a.desk.Heartbeat(ctx, &c.token, in.Session, runs))
+	return answerOf(a.broker.Heartbeat(ctx, &c.token, in.Session, runs))
 }
 
 type claimInput struct {
 	Session string               `path:"session" maxLength:"200" doc:"the session that the registration returned"`
-	Body    *remote.ClaimRequest `required:"false"`
+	Body    *broker.ClaimRequest `required:"false"`
 }
 
-func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[remote.Claimed], error) {
+func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[broker.Claimed], error) {
 	if in.Body == nil {
-		in.Body = &remote.ClaimRequest{}
+		in.Body = &broker.ClaimRequest{}
 	}
-	claim, err := a.desk.Claim(ctx, &c.token, in.Session, *in.Body)
+	claim, err := a.broker.Claim(ctx, &c.token, in.Session, *in.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[rem
 }
 
 // waitForTasks answers a call when there are tasks for it, or its time is over.
-func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
+func (a *api) waitForTasks(c *call, claim *broker.Claiming) {
 	ctx, cancel := context.WithCancelCause(c.request.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })()
@@ -147,7 +147,7 @@ func (a *api) waitForTasks(c *call, claim *remote.Claiming) {
 
 // waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its
 // token is valid.
-func (a *api) waitingOf(c *call) remote.Waiting {
+func (a *api) waitingOf(c *call) broker.Waiting {
 	begin := sync.OnceValue(func() error {
 		release, err := a.waiting.Enter(c.token.Holder())
 		if err != nil {
@@ -157,7 +157,7 @@ func (a *api) waitingOf(c *call) remote.Waiting {
 		c.release = release
 		return nil
 	})
-	return remote.Waiting{Begin: begin, Still: func(ctx context.Context) error {
+	return broker.Waiting{Begin: begin, Still: func(ctx context.Context) error {
 		if !a.roster.has(ctx, a, &c.token) {
 			return errRevoked
 		}
@@ -167,11 +167,11 @@ func (a *api) waitingOf(c *call) remote.Waiting {
 
 type renewInput struct {
 	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
-	Body    oneOrMany[remote.Renewal]
+	Body    oneOrMany[broker.Renewal]
 }
 
-func (a *api) renewClaims(ctx context.Context, c *call, in *renewInput) (*out[remote.Renewed], error) {
-	return answerOf(a.desk.Renew(ctx, &c.token, in.Session, in.Body))
+func (a *api) renewClaims(ctx context.Context, c *call, in *renewInput) (*out[broker.Renewed], error) {
+	return answerOf(a.broker.Renew(ctx, &c.token, in.Session, in.Body))
 }
 
 type reportInput struct {
@@ -181,16 +181,16 @@ type reportInput struct {
 
 // outcomes is the answer to reports.
 type outcomes struct {
-	Reports []remote.Reported `json:"reports" doc:"an answer to each report, in the same order"`
+	Reports []broker.Reported `json:"reports" doc:"an answer to each report, in the same order"`
 }
 
 func (a *api) reportRounds(ctx context.Context, c *call, in *reportInput) (*out[outcomes], error) {
-	all := make([]remote.Report, len(in.Body))
+	all := make([]broker.Report, len(in.Body))
 	for i, r := range in.Body {
 		all[i] = r.Report
 		all[i].Open = r.Open
 	}
-	answers, err := a.desk.Report(ctx, &c.token, in.Session, all)
+	answers, err := a.broker.Report(ctx, &c.token, in.Session, all)
 	return answerOf(outcomes{answers}, err)
 }
 
@@ -203,7 +203,7 @@ type dependenciesInput struct {
 
 func (a *api) getDependencies(_ context.Context, c *call, in *dependenciesInput) (*streamed, error) {
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
-		return a.desk.WriteDependencies(s.ctx, &c.token, in.Session, remote.Run{
+		return a.broker.WriteDependencies(s.ctx, &c.token, in.Session, broker.Run{
 			ID: in.ID, Round: in.Round,
 			Claim: in.Claim,
 		}, s)

@@ -14,13 +14,13 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // another returns the API of another process for the same namespace.
@@ -74,7 +74,7 @@ func handled(n int) []manager.Definition {
 func TestRepeatedClaimThatWaits(t *testing.T) {
 	s := newSite(t, Options{})
 	w := s.worker()
-	got := make(chan remote.Claimed)
+	got := make(chan broker.Claimed)
 	for _, x := range []*remoteWorker{w, {s.another(), w.token, w.session}} {
 		go func() { got <- x.await(`{"most":1,"wait":60,"number":3}`) }()
 	}
@@ -102,7 +102,7 @@ func TestManyClaimsWait(t *testing.T) {
 	s := newSite(t, Options{})
 	w := s.worker()
 	const calls = 50
-	got := make(chan remote.Claimed, calls)
+	got := make(chan broker.Claimed, calls)
 	for range calls {
 		go func() { got <- w.await(`{"wait":60}`) }()
 	}
@@ -126,7 +126,7 @@ func TestClaimsWaitForDueTasksAndQueues(t *testing.T) {
 	now := expect.Result(s.manager.Now(t.Context())).Value(t)
 	s.open(manager.Definition{Program: "p", StartAfter: now.Add(testspace.Soon)})
 	expect.Len(t, w.await(`{"wait":60}`).Tasks, 1, "the task that is due later")
-	got := make(chan remote.Claimed)
+	got := make(chan broker.Claimed)
 	go func() { got <- w.await(`{"wait":60}`) }()
 	s.waiting(t, 1)
 	s.open(manager.Definition{Program: "p", Queue: "new", Tags: []string{"gpu"}})
@@ -242,7 +242,7 @@ func TestRedisAwayDuringAClaim(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := siteOn(t, proxy.Addr, Options{})
 	w, patient := s.worker(), s.begin(s.tokens[access.Worker], "patient", "")
-	waited := make(chan remote.Claimed)
+	waited := make(chan broker.Claimed)
 	go func() { waited <- patient.await(`{"wait":60}`) }()
 	s.waiting(t, 1)
 	got := make(chan answer, 1)

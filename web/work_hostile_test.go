@@ -10,12 +10,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // token adds a token, and returns its text.
@@ -60,11 +60,11 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "claims", "{}")
 	w.refused(410, "heartbeat", "{}")
 	// A call that ended before it had given up the claims of the first start is repeated.
-	boot := strings.TrimPrefix(remote.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
+	boot := strings.TrimPrefix(broker.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
 	_, _, err := s.manager.Internals().Store.Register(t.Context(), redisstate.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
 	expect.NoError(t, err)
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`, "Idempotency-Key: second")
-	second := webtest.Decode[remote.Registered](t, got.text)
+	second := webtest.Decode[broker.Registered](t, got.text)
 	expect.Equal(t, second.Lost, 1)
 	expect.NotEqual(t, second.Session, w.session)
 	expect.Equal(t, second.Worker, "worker/w")

@@ -7,11 +7,11 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // settle settles the executed tasks as a server does.
@@ -188,7 +188,7 @@ func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
 			expect.Len(t, s.all(), before, open)
 		}
 	}
-	open := func(w *remoteWorker, open string, n int) remote.Reported {
+	open := func(w *remoteWorker, open string, n int) broker.Reported {
 		s.open(manager.Definition{Program: "p", Queue: "q", Group: "g"})
 		before := len(s.all())
 		task := w.one()

@@ -7,10 +7,10 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // A remoteWorker is a worker of the API in a test.
@@ -24,7 +24,7 @@ func (s *site) begin(token, name, more string) *remoteWorker {
 	s.Helper()
 	got := s.call(token, "POST", base+"/work", fmt.Sprintf(`{"name":%q%s}`, name, more))
 	expect.MustEqual(s, got.StatusCode, 200, "register", got.text)
-	return &remoteWorker{s, token, webtest.Decode[remote.Registered](s, got.text).Session}
+	return &remoteWorker{s, token, webtest.Decode[broker.Registered](s, got.text).Session}
 }
 
 // post makes a call of the worker, and fails the test if the status differs.
@@ -36,9 +36,9 @@ func (w *remoteWorker) post(status int, what, body string) string {
 }
 
 // claim claims tasks.
-func (w *remoteWorker) claim(body string) remote.Claimed {
+func (w *remoteWorker) claim(body string) broker.Claimed {
 	w.Helper()
-	return webtest.Decode[remote.Claimed](w, w.post(200, "claims", body))
+	return webtest.Decode[broker.Claimed](w, w.post(200, "claims", body))
 }
 
 // claims makes a claim that waits, again and again until the answer is more than that there is no task yet.
@@ -53,15 +53,15 @@ func (w *remoteWorker) claims(body string) answer {
 }
 
 // await claims until there is a task.
-func (w *remoteWorker) await(body string) remote.Claimed {
+func (w *remoteWorker) await(body string) broker.Claimed {
 	w.Helper()
 	got := w.claims(body)
 	expect.Equal(w, got.StatusCode, 200, got.text)
-	return webtest.Decode[remote.Claimed](w, got.text)
+	return webtest.Decode[broker.Claimed](w, got.text)
 }
 
 // one claims a task, which must be there.
-func (w *remoteWorker) one() remote.Task {
+func (w *remoteWorker) one() broker.Task {
 	w.Helper()
 	c := w.claim("")
 	expect.MustLen(w, c.Tasks, 1, "tasks")
@@ -69,12 +69,12 @@ func (w *remoteWorker) one() remote.Task {
 }
 
 // of returns the members of a report or a renewal that name the run of a task.
-func of(t remote.Task) string {
+func of(t broker.Task) string {
 	return fmt.Sprintf(`"id":%d,"round":%d,"claim":%q`, t.ID, t.Round, t.Claim)
 }
 
 // report reports a task, and returns the answer.
-func (w *remoteWorker) report(t remote.Task, more string) remote.Reported {
+func (w *remoteWorker) report(t broker.Task, more string) broker.Reported {
 	w.Helper()
 	all := webtest.Decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
 	expect.MustLen(w, all, 1)
@@ -121,7 +121,7 @@ func TestWorkOnATask(t *testing.T) {
 	expect.Equal(t, got.State, tdf.Running)
 	for range 3 {
 		answer := w.report(task, `"action":"complete","stdout":"out","result":{"n":[1]},"seconds":0.25`)
-		expect.True(t, answer == remote.Reported{ID: 1, Accepted: true}, answer)
+		expect.True(t, answer == broker.Reported{ID: 1, Accepted: true}, answer)
 	}
 	got = s.task(1)
 	r := got.LastRun()

@@ -98,7 +98,7 @@ func newDistant(t *testing.T) *distant {
 		wait()
 		served()
 	})
-	eventually(t, "the start", func() bool { return w.workerState() == stateWorking && w.served() })
+	eventually(t, "the start", func() bool { return w.workerState() == redisstate.WorkerWorking && w.served() })
 	return w
 }
 

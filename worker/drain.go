@@ -3,6 +3,8 @@ package worker
 import (
 	"log/slog"
 	"sync"
+
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker's process
@@ -43,7 +45,7 @@ func (d *drain) on() bool {
 // state returns the worker's state for its heartbeats, except while the worker stops.
 func (w *Worker) state() string {
 	if w.drain.on() {
-		return stateDraining
+		return redisstate.WorkerDraining
 	}
-	return stateWorking
+	return redisstate.WorkerWorking
 }

@@ -22,14 +22,6 @@ type registry interface {
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 }
 
-// States of a worker in its heartbeats (docs/redis.md).
-const (
-	stateStarting = "starting"
-	stateWorking  = "working"
-	stateDraining = "draining"
-	stateGone     = "gone"
-)
-
 // heartbeatPause returns the time between two heartbeats, or two renewals.
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
@@ -78,7 +70,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for wait(starting, w.after(w.heartbeatPause())) {
-			drained, err := w.store.WorkerHeartbeat(starting, w.info(stateStarting))
+			drained, err := w.store.WorkerHeartbeat(starting, w.info(redisstate.WorkerStarting))
 			var taken *redisstate.NameTakenError
 			switch {
 			case errors.As(err, &taken):
@@ -124,7 +116,7 @@ func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, 
 	var before redisstate.PriorOwner
 	var boot string
 	for outages := int64(-1); ; {
-		drained, since, err = w.store.TakeName(ctx, w.info(stateStarting), before)
+		drained, since, err = w.store.TakeName(ctx, w.info(redisstate.WorkerStarting), before)
 		var taken *redisstate.NameTakenError
 		switch {
 		case !errors.As(err, &taken):
@@ -173,7 +165,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
-	if _, err := w.store.WorkerHeartbeat(ctx, w.info(stateGone)); err != nil {
+	if _, err := w.store.WorkerHeartbeat(ctx, w.info(redisstate.WorkerGone)); err != nil {
 		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
 }
@@ -215,7 +207,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 func (s *session) infoWithTasks() redisstate.WorkerInfo {
 	state := s.state()
 	if s.stopping.Err() != nil {
-		state = stateDraining
+		state = redisstate.WorkerDraining
 	}
 	info := s.info(state)
 	for _, e := range s.executions() {

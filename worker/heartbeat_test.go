@@ -36,7 +36,7 @@ func TestHeartbeats(t *testing.T) {
 	worker := w.worker()
 	worker.version = "v1.2.3"
 	stop := w.start(worker)
-	eventually(t, "the first heartbeat", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the first heartbeat", func() bool { return w.workerState() == redisstate.WorkerWorking })
 	first := w.registered()
 	w.timers.beat(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
@@ -55,7 +55,7 @@ func TestHeartbeats(t *testing.T) {
 func TestASecondStartIsRefused(t *testing.T) {
 	w := newWorld(t)
 	stop := w.start(w.worker())
-	eventually(t, "the first worker", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the first worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
 	second := w.workerOn(w.connect(redistest.Shared(t)))
 	err := second.Run(t.Context())
 	var taken *redisstate.NameTakenError
@@ -63,7 +63,7 @@ func TestASecondStartIsRefused(t *testing.T) {
 	expect.Equal(t, taken.PID, strconv.Itoa(os.Getpid()))
 	stop()
 	stop = w.start(second)
-	eventually(t, "the second worker", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the second worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
 	stop()
 }
 
@@ -89,11 +89,11 @@ func losesItsName(t *testing.T, draining bool) {
 	p.begun()
 	if draining {
 		stop()
-		eventually(t, "the draining", func() bool { return w.workerState() == stateDraining })
+		eventually(t, "the draining", func() bool { return w.workerState() == redisstate.WorkerDraining })
 	}
 
 	other := w.connect(redistest.Shared(t))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: stateWorking}
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: redisstate.WorkerWorking}
 	_, since, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	n := expect.Result(other.GiveUp(t.Context(), "w1", since)).Value(t)
@@ -167,9 +167,9 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	<-hangs
 	first := w.registered()
 	w.timers.beat(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
-	expect.Equal(t, w.workerState(), stateStarting, "the worker")
+	expect.Equal(t, w.workerState(), redisstate.WorkerStarting, "the worker")
 	stop()
-	expect.Equal(t, w.workerState(), stateGone, "at the end the worker")
+	expect.Equal(t, w.workerState(), redisstate.WorkerGone, "at the end the worker")
 }
 
 // A starting worker stops if another worker takes its name. It changes nothing that belongs to the other worker.
@@ -184,7 +184,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	<-hangs
 
 	other := w.connect(redistest.Shared(t))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: stateWorking}
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: redisstate.WorkerWorking}
 	_, _, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
@@ -207,7 +207,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: stateWorking}
+	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: redisstate.WorkerWorking}
 	_, _, err := store.TakeName(w.Context(), info, redisstate.PriorOwner{})
 	must(w, err)
 	now := expect.Result(store.Now(w.Context())).Value(w)
@@ -238,7 +238,9 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	w := newWorld(t)
 	w.silentWorker(0.2)
 	stop := w.start(w.worker())
-	eventually(t, "the second worker has the name", func() bool { return w.registered()["host"] != "elsewhere" && w.workerState() == stateWorking })
+	eventually(t, "the second worker has the name", func() bool {
+		return w.registered()["host"] != "elsewhere" && w.workerState() == redisstate.WorkerWorking
+	})
 	stop()
 	w.logged(waitingForName)
 }

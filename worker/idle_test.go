@@ -20,7 +20,7 @@ func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
 	stop := w.start(w.worker())
-	eventually(t, "the start", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the start", func() bool { return w.workerState() == redisstate.WorkerWorking })
 	for range 5 {
 		w.executed(w.open(""))
 	}

@@ -83,7 +83,7 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 
 func (w *world) register(name string) {
 	w.Helper()
-	info := redisstate.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: stateWorking}
+	info := redisstate.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: redisstate.WorkerWorking}
 	_, _, err := w.connect(redistest.Shared(w)).TakeName(w.Context(), info, redisstate.PriorOwner{})
 	must(w, err)
 }

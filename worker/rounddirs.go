@@ -108,7 +108,7 @@ func (w *Worker) sweep(ctx context.Context) {
 	if nameTaken(context.Cause(ctx)) {
 		return
 	}
-	for _, process := range append(subdirectories(dir), "") { // earlier versions had no directories of processes
+	for _, process := range subdirectories(dir) {
 		w.salvageOutputs(w.name, filepath.Join(dir, process))
 	}
 	if err := rounddir.RemoveAll(dir); err != nil {

@@ -127,7 +127,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	}
 	expect.Equal(t, explained().State, admin.Ahead, "without a worker")
 	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
-	eventually(t, "the worker", func() bool { return w.workerState() == stateWorking })
+	eventually(t, "the worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
 	got := explained()
 	expect.Equal(t, got.State, admin.Passed)
 	expect.Contains(t, got.Text, "need no source: w1")

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // runWorker runs a worker until stop is called.
@@ -136,7 +137,7 @@ func TestSharedDirectory(t *testing.T) {
 			worker := w.worker()
 			stop := w.runWorker(worker)
 			got := w.finished(w.open("", from(source)))
-			remarks := worker.info(stateWorking).Pauses
+			remarks := worker.info(redisstate.WorkerWorking).Pauses
 			stop()
 			want := expect.Result(filepath.EvalSymlinks(w.path())).Value(t) + "/p"
 			if !c.shared {

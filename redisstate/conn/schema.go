@@ -124,7 +124,7 @@ func (s *Conn) checkSchema(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("redis at %s: read the layout version: %w", s.Addr, err)
 	}
-	if v, err := strconv.Atoi(found); err != nil || v > Schema || v < Schema-1 {
+	if v, err := strconv.Atoi(found); err != nil || v != Schema {
 		return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf(
 			"the namespace %q has layout version %s, and this release knows version %d; use a release that knows "+
 				"both, or another namespace",

@@ -1,5 +1,5 @@
 -- indexnames: makes the set of the names of all groups, or of all queues, agree with their indexes. The audit calls it,
--- because data of earlier releases, and data that was changed by hand, may lack names, or have too many.
+-- because data of the original TDF, and data that was changed by hand, may lack names, or have too many.
 --
 -- KEYS: group_names or queue_names
 -- ARGV: the prefix of the keys of the indexes, the name after which the script checks names of the set ('' for the

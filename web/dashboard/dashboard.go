@@ -107,7 +107,7 @@ type Dashboard struct {
 	origins *http.CrossOriginProtection
 	users   *userfile.Users // nil without a user file
 	views   cache
-	rooms   rooms
+	feeds   feeds
 	outputs transcripts
 	facts   cache
 	tables  results.Tables
@@ -121,7 +121,7 @@ func New(m *manager.Manager, host Host, o Options) *Dashboard {
 		origins: http.NewCrossOriginProtection(),
 		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
-	d.rooms.dashboard, d.rooms.pause, d.rooms.quiet = d, livePause, liveQuiet
+	d.feeds.dashboard, d.feeds.pause, d.feeds.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
 		d.users = userfile.Open(o.Users)
 	}

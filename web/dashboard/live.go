@@ -19,93 +19,93 @@ const (
 	liveBeat  = 15 * time.Second // between two signs that the connection works
 )
 
-// rooms are the live pages that browsers show. All browsers that show the same page with the same rights share a room,
-// which makes the page once for all of them.
-type rooms struct {
+// feeds are the live pages that browsers show. All browsers that show the same page with the same rights subscribe to
+// one feed, which makes the page once for all of them.
+type feeds struct {
 	dashboard    *Dashboard
 	pause, quiet time.Duration // livePause and liveQuiet, or less in tests
 
 	mu  sync.Mutex
-	all map[string]*room
+	all map[string]*feed
 }
 
-// A room makes a page again and again, as long as a browser shows it.
-type room struct {
-	guests map[chan *view]bool
-	stop   context.CancelFunc
+// A feed makes a page again and again, as long as a browser shows it.
+type feed struct {
+	subscribers map[chan *view]bool
+	stop        context.CancelFunc
 }
 
-// enter lets a browser get the views of a page through a channel, which holds only the newest one.
-func (r *rooms) enter(v *visit, p *page) (views chan *view, leave func()) {
+// subscribe lets a browser get the views of a page through a channel, which holds only the newest one.
+func (f *feeds) subscribe(v *visit, p *page) (views chan *view, leave func()) {
 	views = make(chan *view, 1)
 	key := v.key()
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	of := r.all[key]
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	of := f.all[key]
 	if of == nil {
 		ctx, stop := context.WithCancel(context.WithoutCancel(v.request.Context()))
-		of = &room{map[chan *view]bool{}, stop}
-		if r.all == nil {
-			r.all = map[string]*room{}
+		of = &feed{map[chan *view]bool{}, stop}
+		if f.all == nil {
+			f.all = map[string]*feed{}
 		}
-		r.all[key] = of
-		go r.keep(ctx, of, v, p)
+		f.all[key] = of
+		go f.keep(ctx, of, v, p)
 	}
-	of.guests[views] = true
+	of.subscribers[views] = true
 	return views, func() {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(of.guests, views)
-		if len(of.guests) == 0 {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(of.subscribers, views)
+		if len(of.subscribers) == 0 {
 			of.stop()
-			if r.all[key] == of {
-				delete(r.all, key)
+			if f.all[key] == of {
+				delete(f.all, key)
 			}
 		}
 	}
 }
 
-// keep makes the view of a room until ctx ends.
-func (r *rooms) keep(ctx context.Context, of *room, v *visit, p *page) {
+// keep makes the view of a feed until ctx ends.
+func (f *feeds) keep(ctx context.Context, of *feed, v *visit, p *page) {
 	changed := make(chan struct{}, 1)
 	leave := func() {}
 	defer func() { leave() }()
 	for watches := false; ; {
-		r.look(ctx, of, v, p)
+		f.publish(ctx, of, v, p)
 		if !watches {
-			if l, err := r.watch(ctx, p.about(v), changed); err == nil {
+			if l, err := f.watch(ctx, p.about(v), changed); err == nil {
 				leave, watches = l, true
 			}
 		}
-		if !sleep(ctx, r.pause, nil) || !sleep(ctx, r.quiet-r.pause, changed) {
+		if !sleep(ctx, f.pause, nil) || !sleep(ctx, f.quiet-f.pause, changed) {
 			return
 		}
 	}
 }
 
-func (r *rooms) watch(ctx context.Context, about Subject, changed chan<- struct{}) (leave func(), err error) {
-	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
+func (f *feeds) watch(ctx context.Context, about Subject, changed chan<- struct{}) (leave func(), err error) {
+	ctx, cancel := context.WithTimeout(ctx, f.dashboard.Timeout)
 	defer cancel()
-	return r.dashboard.host.Watch(ctx, about, changed)
+	return f.dashboard.host.Watch(ctx, about, changed)
 }
 
-// look makes the view of a room, and passes it on. After an error, the browsers keep the last view, and are told that
-// it is old.
-func (r *rooms) look(ctx context.Context, of *room, v *visit, p *page) {
-	ctx, cancel := context.WithTimeout(ctx, r.dashboard.Timeout)
+// publish makes the view of a feed, and sends it to the subscribers. After an error, the browsers keep the last view,
+// and are told that it is old.
+func (f *feeds) publish(ctx context.Context, of *feed, v *visit, p *page) {
+	ctx, cancel := context.WithTimeout(ctx, f.dashboard.Timeout)
 	defer cancel()
-	made, err := r.dashboard.view(ctx, v, p)
+	made, err := f.dashboard.view(ctx, v, p)
 	if err != nil {
 		made = &view{} // says that there is no new view
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for guest := range of.guests {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for views := range of.subscribers {
 		select {
-		case <-guest:
+		case <-views:
 		default:
 		}
-		guest <- made
+		views <- made
 	}
 }
 
@@ -131,8 +131,8 @@ func (d *Dashboard) live(v *visit, p *page) error {
 		// the browser sends the first one when it connects again
 		position := cmp.Or(v.request.Header.Get("Last-Event-ID"), v.query.Get("at"))
 		v.query.Del("at")
-		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the room
-		views, leave := d.rooms.enter(v, p)
+		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the feed
+		views, leave := d.feeds.subscribe(v, p)
 		defer leave()
 		s := sender{Stream: to, position: position}
 		defer s.follow(nil)

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // Program is the program of all tasks of the interface. A worker of TDF with a handler for it runs these tasks, too.
@@ -33,11 +33,11 @@ type Options struct {
 // An app serves the interface.
 type app struct {
 	Options
-	store *redisstate.Store
-	desk  *remote.Desk
-	ids   ids
-	retry tdf.Seconds // base of the back-off
-	keep  tdf.Properties
+	store  *redisstate.Store
+	broker *broker.Broker
+	ids    ids
+	retry  tdf.Seconds // base of the back-off
+	keep   tdf.Properties
 
 	counting sync.Mutex
 	counted  tdf.Time // the time up to which this process has counted dead workers
@@ -54,7 +54,7 @@ const (
 func New(m *manager.Manager, o Options) wire.Interface {
 	in := m.Internals()
 	a := &app{
-		Options: o, store: in.Store, desk: remote.New(in.Store, remote.Options{Answer: o.Timeout, Log: o.Log}),
+		Options: o, store: in.Store, broker: broker.New(in.Store, broker.Options{Answer: o.Timeout, Log: o.Log}),
 		ids:   ids{in.Config.Namespace},
 		retry: usualRetry, keep: in.Config.TaskDefaults,
 	}

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 const (
@@ -83,10 +82,10 @@ func (a *app) claim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 }
 
 // claimFor claims tasks, and does so again while Redis had no time to look at all due tasks.
-func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k *remote.Claiming, err error) {
-	request := remote.ClaimRequest{Most: most, Queues: []tdf.QueueShare{{Queue: queue}}}
+func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k *broker.Claiming, err error) {
+	request := broker.ClaimRequest{Most: most, Queues: []tdf.QueueShare{{Queue: queue}}}
 	for range 1 + moreClaims {
-		if k, err = a.desk.Claim(ctx, w.token, w.session, request); err != nil || len(k.Tasks) > 0 || !k.More ||
+		if k, err = a.broker.Claim(ctx, w.token, w.session, request); err != nil || len(k.Tasks) > 0 || !k.More ||
 			!conn.Sleep(ctx, morePause) {
 			break
 		}
@@ -95,7 +94,7 @@ func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k
 }
 
 // hand notes which tasks the worker holds, and returns the answer.
-func (a *app) hand(ctx context.Context, w worker, k *remote.Claiming) (claimed, error) {
+func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimed, error) {
 	out := claimed{Tasks: []claimedTask{}}
 	var runs []redisstate.Run
 	var again []int64
@@ -135,24 +134,24 @@ type completion struct {
 }
 
 func (a *app) complete(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	return a.report(ctx, c, func(in *completion) remote.Report {
-		return remote.Report{Action: "complete", Result: in.Result}
+	return a.report(ctx, c, func(in *completion) broker.Report {
+		return broker.Report{Action: "complete", Result: in.Result}
 	})
 }
 
 func (a *app) fail(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	return a.report(ctx, c, func(in *completion) remote.Report {
+	return a.report(ctx, c, func(in *completion) broker.Report {
 		var text string
 		if json.Unmarshal(in.Error, &text) != nil {
 			text = string(in.Error)
 		}
-		return remote.Report{Action: "fail", Error: cmp.Or(text, "the worker gave no error")}
+		return broker.Report{Action: "fail", Error: cmp.Or(text, "the worker gave no error")}
 	})
 }
 
 // report reports the round of a task that the worker runs, and settles it. So the status of the task is already right
 // when the worker gets the answer.
-func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) remote.Report) (*wire.Answer, error) {
+func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) broker.Report) (*wire.Answer, error) {
 	var in completion
 	if err := c.Read(&in); err != nil {
 		return nil, err
@@ -178,8 +177,8 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
 	report := of(&in)
-	report.Run, report.Settles = remote.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}, true
-	answers, err := a.desk.Report(ctx, w.token, w.session, []remote.Report{report})
+	report.Run, report.Settles = broker.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}, true
+	answers, err := a.broker.Report(ctx, w.token, w.session, []broker.Report{report})
 	switch {
 	case tdf.CodeOf(err) == tdf.CodeForbidden: // a worker of TDF has the same name
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
@@ -204,7 +203,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) rem
 
 // verify returns an error if another report of the same run was faster, and said the opposite. A report that says the
 // same is accepted again.
-func (a *app) verify(ctx context.Context, r *remote.Report) error {
+func (a *app) verify(ctx context.Context, r *broker.Report) error {
 	stored, err := a.store.Read(ctx, []int64{r.ID}, redisstate.Want{
 		Fields: redisstate.Facts,
 		Rounds: redisstate.OneRound(r.Round),

@@ -13,9 +13,9 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
-	"github.com/tdf-framework/tdf/worker/remote"
 )
 
 // sessionKey makes all registrations of a worker the same session.
@@ -40,7 +40,7 @@ func (a *app) workerOf(c *wire.Call, id string) (worker, error) {
 	if len(local) > mostName {
 		return worker{}, wire.Invalid(fmt.Sprintf("workerId: %.100q is too long", id))
 	}
-	return worker{c.Token, local, c.Token.Name + "/" + local, remote.SessionFor(c.Token, local, sessionKey)}, nil
+	return worker{c.Token, local, c.Token.Name + "/" + local, broker.SessionFor(c.Token, local, sessionKey)}, nil
 }
 
 const (
@@ -50,7 +50,7 @@ const (
 
 // encodeName returns the name of a worker. Most ids of workers are valid names.
 func encodeName(id string) string {
-	if !strings.HasPrefix(id, encoded) && remote.ValidName(id) {
+	if !strings.HasPrefix(id, encoded) && broker.ValidName(id) {
 		return id
 	}
 	return encoded + base64.RawURLEncoding.EncodeToString([]byte(id))
@@ -111,7 +111,7 @@ func (a *app) register(ctx context.Context, c *wire.Call) (*wire.Answer, error) 
 
 // signUp registers a worker, or changes its registration.
 func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
-	_, err := a.desk.Register(ctx, w.token, sessionKey, remote.Registration{
+	_, err := a.broker.Register(ctx, w.token, sessionKey, broker.Registration{
 		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName},
 		Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
@@ -155,11 +155,11 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 		return 0, false, err
 	}
 	runs, ended := newest(noted)
-	ids, renewals := slices.Sorted(maps.Keys(runs)), make([]remote.Renewal, len(runs))
+	ids, renewals := slices.Sorted(maps.Keys(runs)), make([]broker.Renewal, len(runs))
 	for i, id := range ids {
-		renewals[i] = remote.Renewal{Run: remote.Run(runs[id])}
+		renewals[i] = broker.Renewal{Run: broker.Run(runs[id])}
 	}
-	_, err = a.desk.Heartbeat(ctx, w.token, w.session, ids[:min(len(ids), mostHeld)])
+	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids[:min(len(ids), mostHeld)])
 	switch code := tdf.CodeOf(err); {
 	case err != nil && (code == tdf.CodeNotFound || code == tdf.CodeExpired || code == tdf.CodeTaken):
 		return 0, false, nil // unknown, or a worker of TDF has had the name
@@ -167,7 +167,7 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 		return 0, false, err
 	}
 	for page := range slices.Chunk(renewals, mostHeld) {
-		renewed, err := a.desk.Renew(ctx, w.token, w.session, page)
+		renewed, err := a.broker.Renew(ctx, w.token, w.session, page)
 		if err != nil {
 			return 0, true, err
 		}
@@ -205,7 +205,7 @@ const (
 
 func (a *app) stateOf(w *redisstate.WorkerStatus, now tdf.Time) string {
 	switch silent := now.Sub(w.Seen).Std(); {
-	case silent > a.Dead || w.State == "gone":
+	case silent > a.Dead || w.State == redisstate.WorkerGone:
 		return deadWorker
 	case silent > a.Stale:
 		return staleWorker

@@ -1,4 +1,4 @@
-package convoy
+package batcher
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-// A road records the calls of a Convoy, and makes each of them wait until the test lets it go.
+// A road records the calls of a Batcher, and makes each of them wait until the test lets it go.
 type road struct {
 	mu    sync.Mutex
 	calls [][]int
@@ -20,11 +20,11 @@ type road struct {
 
 var errRefused = errors.New("refused")
 
-// newConvoy returns a Convoy that doubles numbers. A call with a negative number fails after it has answered the numbers before.
+// newBatcher returns a Batcher that doubles numbers. A call with a negative number fails after it has answered the numbers before.
 // At most three numbers travel in one call.
-func newConvoy() (*road, *Convoy[int, int]) {
+func newBatcher() (*road, *Batcher[int, int]) {
 	r := &road{open: make(chan struct{})}
-	return r, &Convoy[int, int]{
+	return r, &Batcher[int, int]{
 		Send: func(ctx context.Context, items []int) (results []int, err error) {
 			r.mu.Lock()
 			r.calls = append(r.calls, slices.Clone(items))
@@ -51,11 +51,11 @@ type answered struct {
 	err     error
 }
 
-// carry calls Carry in a goroutine, and waits until the call can get no further.
-func carry(ctx context.Context, c *Convoy[int, int], items ...int) chan answered {
+// carry calls Do in a goroutine, and waits until the call can get no further.
+func carry(ctx context.Context, c *Batcher[int, int], items ...int) chan answered {
 	got := make(chan answered, 1)
 	go func() {
-		results, err := c.Carry(ctx, items)
+		results, err := c.Do(ctx, items)
 		got <- answered{results, err}
 	}()
 	synctest.Wait()
@@ -85,7 +85,7 @@ func (r *road) check(t *testing.T, want ...[]int) {
 
 func TestCallersShareTheNextCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		a, b, d, e := carry(t.Context(), c, 1, 2), carry(t.Context(), c, 3), carry(t.Context(), c, 4, 5), carry(t.Context(), c, 6)
 		r.check(t, []int{1, 2}, []int{3, 4, 5}) // the second call waited until it had as many items as the first
 		r.letGo()
@@ -105,7 +105,7 @@ func TestCallersShareTheNextCall(t *testing.T) {
 // At most two calls are under way, and a call that ends makes room for one with all the waiting items.
 func TestTwoCallsAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		first, second := carry(t.Context(), c, 1), carry(t.Context(), c, 2)
 		third, fourth := carry(t.Context(), c, 3), carry(t.Context(), c, 4)
 		r.check(t, []int{1}, []int{2})
@@ -121,7 +121,7 @@ func TestTwoCallsAtATime(t *testing.T) {
 
 func TestARefusalReachesOnlyItsCaller(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		first, good, bad, late := carry(t.Context(), c, 1, 1, 1, 1), carry(t.Context(), c, 2), carry(t.Context(), c, -1), carry(t.Context(), c, 3)
 		for range 4 {
 			r.letGo()
@@ -136,7 +136,7 @@ func TestARefusalReachesOnlyItsCaller(t *testing.T) {
 
 func TestPartOfTheAnswersIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		first, both, other := carry(t.Context(), c, 1, 1, 1, 1), carry(t.Context(), c, 2, -1), carry(t.Context(), c, 3)
 		for range 4 {
 			r.letGo()
@@ -150,7 +150,7 @@ func TestPartOfTheAnswersIsKept(t *testing.T) {
 
 func TestCallersThatGiveUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		ctx, end := context.WithCancel(t.Context())
 		first, gone, stays := carry(t.Context(), c, 1, 1, 1, 1, 1), carry(ctx, c, 2), carry(t.Context(), c, 3, 3, 3)
 		end()
@@ -175,7 +175,7 @@ func TestCallersThatGiveUp(t *testing.T) {
 
 func TestACallWithoutCallersEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		ctx, end := context.WithCancel(t.Context())
 		first, a, b := carry(t.Context(), c, 1, 1, 1), carry(ctx, c, 2), carry(ctx, c, 3)
 		r.letGo()
@@ -193,7 +193,7 @@ func TestACallWithoutCallersEnds(t *testing.T) {
 // A call takes as many of the waiting callers as fit, in their order.
 func TestFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r, c := newConvoy()
+		r, c := newBatcher()
 		c.Fits = func(items []int) bool { return len(items) <= 20 }
 		first := carry(t.Context(), c, 1)
 		second := carry(t.Context(), c, 2)

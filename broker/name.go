@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"context"
@@ -81,7 +81,7 @@ var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
 	w = redisstate.WorkerInfo{
-		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: "working",
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: redisstate.WorkerWorking,
 		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
 		Offer: tdf.Offer{
 			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
@@ -219,21 +219,21 @@ func (s session) owns(claim string) bool {
 // Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is
 // not "", repeats the registration. If another start with the name is alive, the error is a
 // *[redisstate.NameTakenError].
-func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Registration) (Registered, error) {
+func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Registration) (Registered, error) {
 	w, err := r.info(t)
 	if err != nil {
 		return Registered{}, err
 	}
 	s := sessionOf(w.Name, key)
 	w.Boot = s.boot
-	_, known, _, err := d.store.Worker(ctx, w.Name)
+	_, known, _, err := b.store.Worker(ctx, w.Name)
 	if err == nil {
-		err = d.checkNames(ctx, t, r.size(), known)
+		err = b.checkNames(ctx, t, r.size(), known)
 	}
 	if err != nil {
 		return Registered{}, err
 	}
-	drained, giveUp, err := d.store.Register(ctx, w)
+	drained, giveUp, err := b.store.Register(ctx, w)
 	if err != nil {
 		return Registered{}, err
 	}
@@ -241,10 +241,10 @@ func (d *Desk) Register(ctx context.Context, t *access.Token, key string, r Regi
 	if giveUp == 0 {
 		return out, nil
 	}
-	if out.Lost, err = d.giveUp(ctx, w.Name, giveUp); err != nil {
+	if out.Lost, err = b.giveUp(ctx, w.Name, giveUp); err != nil {
 		return Registered{}, err
 	}
-	_, err = d.store.Beat(ctx, w.Name, s.boot, redisstate.Beat{GaveUp: true})
+	_, err = b.store.Beat(ctx, w.Name, s.boot, redisstate.Beat{GaveUp: true})
 	return out, heartbeatError(err)
 }
 
@@ -261,7 +261,7 @@ func (r *Registration) size() int {
 
 // checkNames returns an error if a token has registered too many names for registrations of this size, because Redis
 // keeps each of them for a week.
-func (d *Desk) checkNames(ctx context.Context, t *access.Token, size int, known bool) error {
+func (b *Broker) checkNames(ctx context.Context, t *access.Token, size int, known bool) error {
 	most := min(mostNames, maxNames/size)
 	if known && most == mostNames {
 		return nil
@@ -269,23 +269,23 @@ func (d *Desk) checkNames(ctx context.Context, t *access.Token, size int, known 
 	if known {
 		most++ // it is one of them
 	}
-	n, err := d.store.NamesUnder(ctx, t.Name+"/", most-1)
+	n, err := b.store.NamesUnder(ctx, t.Name+"/", most-1)
 	if err == nil && n >= most {
 		return errManyNames
 	}
 	return err
 }
 
-// giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Desk does it for one worker at a
+// giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Broker does it for one worker at a
 // time.
-func (d *Desk) giveUp(ctx context.Context, worker string, since tdf.Time) (int, error) {
+func (b *Broker) giveUp(ctx context.Context, worker string, since tdf.Time) (int, error) {
 	select {
-	case d.givingUp <- struct{}{}:
+	case b.givingUp <- struct{}{}:
 	case <-ctx.Done():
 		return 0, context.Cause(ctx)
 	}
-	defer func() { <-d.givingUp }()
-	return d.store.GiveUp(ctx, worker, since)
+	defer func() { <-b.givingUp }()
+	return b.store.GiveUp(ctx, worker, since)
 }
 
 // A visit is a call of a worker that has the name.
@@ -296,12 +296,12 @@ type visit struct {
 }
 
 // visit reads the worker of a session.
-func (d *Desk) visit(ctx context.Context, t *access.Token, id string) (v visit, err error) {
+func (b *Broker) visit(ctx context.Context, t *access.Token, id string) (v visit, err error) {
 	if v.session, err = parseSession(t, id); err != nil {
 		return v, err
 	}
 	var known bool
-	v.WorkerStatus, known, v.now, err = d.store.Worker(ctx, v.worker)
+	v.WorkerStatus, known, v.now, err = b.store.Worker(ctx, v.worker)
 	switch {
 	case err != nil:
 		return v, err
@@ -309,7 +309,7 @@ func (d *Desk) visit(ctx context.Context, t *access.Token, id string) (v visit, 
 		return v, errNoSession
 	case v.Boot != v.boot:
 		return v, errReplaced
-	case v.State == "gone":
+	case v.State == redisstate.WorkerGone:
 		return v, redisstate.ErrSignedOff
 	}
 	return v, checkQueues(&v.Offer, t)
@@ -322,21 +322,21 @@ type Beat struct {
 }
 
 // Heartbeat reports that a worker is alive, and the ids of the tasks that it runs.
-func (d *Desk) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64) (Beat, error) {
-	v, err := d.visit(ctx, t, id)
+func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64) (Beat, error) {
+	v, err := b.visit(ctx, t, id)
 	if err == nil && len(runs) > mostRuns {
 		err = invalid("want at most %d runs", mostRuns)
 	}
 	if err == nil {
 		runs = runs[:min(len(runs), keptRuns)]
-		err = d.beat(ctx, &v, redisstate.Beat{Runs: &runs})
+		err = b.beat(ctx, &v, redisstate.Beat{Runs: &runs})
 	}
 	return Beat{float64(v.Lease), v.Drained}, err
 }
 
 // beat sends a heartbeat.
-func (d *Desk) beat(ctx context.Context, v *visit, b redisstate.Beat) (err error) {
-	v.Drained, err = d.store.Beat(ctx, v.worker, v.boot, b)
+func (b *Broker) beat(ctx context.Context, v *visit, beat redisstate.Beat) (err error) {
+	v.Drained, err = b.store.Beat(ctx, v.worker, v.boot, beat)
 	return heartbeatError(err)
 }
 
@@ -349,19 +349,19 @@ func heartbeatError(err error) error {
 }
 
 // beatIfDue sends a heartbeat if the last one is old, so that a worker that makes other calls need not send any.
-func (d *Desk) beatIfDue(ctx context.Context, v *visit) error {
+func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 	if since := v.now.Sub(v.Seen); since >= 0 && since < v.Lease/4 {
 		return nil
 	}
-	return d.beat(ctx, v, redisstate.Beat{})
+	return b.beat(ctx, v, redisstate.Beat{})
 }
 
 // SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their
 // leases now.
-func (d *Desk) SignOff(ctx context.Context, t *access.Token, id string) error {
-	v, err := d.visit(ctx, t, id)
+func (b *Broker) SignOff(ctx context.Context, t *access.Token, id string) error {
+	v, err := b.visit(ctx, t, id)
 	if err == nil {
-		err = d.beat(ctx, &v, redisstate.Beat{Runs: new([]int64), Gone: true})
+		err = b.beat(ctx, &v, redisstate.Beat{Runs: new([]int64), Gone: true})
 	}
 	if errors.Is(err, redisstate.ErrSignedOff) {
 		return nil

@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"context"
@@ -15,7 +15,7 @@ type campaign struct{ group, owner string }
 
 // forOpening reads what decides whether reports may open their new tasks: the campaigns of the tasks for which those
 // wait, and whether rounds may open tasks at all.
-func (d *Desk) forOpening(ctx context.Context, reports []Report) (of map[int64]campaign, closed, err error) {
+func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64]campaign, closed, err error) {
 	of = map[int64]campaign{}
 	opens := false
 	for i := range reports {
@@ -38,10 +38,10 @@ func (d *Desk) forOpening(ctx context.Context, reports []Report) (of map[int64]c
 	if !opens {
 		return nil, nil, nil
 	}
-	if closed = d.store.RoundsOpen(ctx); closed != nil && closed != redisstate.ErrRoundsOpenNothing {
+	if closed = b.store.RoundsOpen(ctx); closed != nil && closed != redisstate.ErrRoundsOpenNothing {
 		return nil, nil, closed
 	}
-	stored, err := d.store.Read(ctx, slices.Collect(maps.Keys(of)), redisstate.Want{Fields: redisstate.Head})
+	stored, err := b.store.Read(ctx, slices.Collect(maps.Keys(of)), redisstate.Want{Fields: redisstate.Head})
 	for _, s := range stored {
 		if s.Task != nil {
 			of[s.ID] = campaign{s.Task.Group, s.Task.Owner}

@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"strconv"
@@ -10,8 +10,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
-// However many offers one token's workers have, the workers of another token are woken as soon as they have a task, and with more offers than
-// its share, they look for tasks as often as those of the first one.
+// However many offers one token's workers have, the workers of another token are woken as soon as they have a task, and
+// with more offers than its share, they look for tasks as often as those of the first one.
 func TestShareOfWakers(t *testing.T) {
 	d := New(testspace.Connect(t, testspace.Config(t, redistest.Shared(t))), Options{})
 	take := func(token string, n int) (woken int) {
@@ -28,5 +28,5 @@ func TestShareOfWakers(t *testing.T) {
 	expect.Equal(t, take("other", 33), mostWakers/4)
 	expect.Equal(t, d.pollers.pause("other"), longestIdle)
 	expect.Compare(t, d.pollers.pause("greedy"), ">", 5*longestIdle)
-	expect.True(t, d.lobby("greedy", tdf.Offer{}) != d.lobby("other", tdf.Offer{}), "two tokens share a lobby")
+	expect.True(t, d.waitlist("greedy", tdf.Offer{}) != d.waitlist("other", tdf.Offer{}), "two tokens share a waitlist")
 }

@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"context"
@@ -32,29 +32,29 @@ type store interface {
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
 }
 
-// Options configure a [Desk].
+// Options configure a [Broker].
 type Options struct {
 	Answer time.Duration // how long a claim waits for an answer of Redis
 	Log    *slog.Logger
 }
 
-// A Desk serves workers in other processes. Several goroutines may use it at once.
-type Desk struct {
+// A Broker serves workers in other processes. Several goroutines may use it at once.
+type Broker struct {
 	store    store
 	o        Options
 	givingUp chan struct{} // a lock
 
-	mu      sync.Mutex
-	lobbies map[string]*lobby // by token and offer
+	mu        sync.Mutex
+	waitlists map[string]*waitlist // by token and offer
 
-	wakers  *pool.Pool // of the lobbies that have one
-	pollers pollers    // the other lobbies
+	wakers  *pool.Pool // of the waitlists that have one
+	pollers pollers    // the other waitlists
 }
 
-// New returns a Desk.
-func New(s *redisstate.Store, o Options) *Desk {
-	return &Desk{
-		store: s, o: o, givingUp: make(chan struct{}, 1), lobbies: map[string]*lobby{},
+// New returns a Broker.
+func New(s *redisstate.Store, o Options) *Broker {
+	return &Broker{
+		store: s, o: o, givingUp: make(chan struct{}, 1), waitlists: map[string]*waitlist{},
 		wakers: pool.New(mostWakers), pollers: pollers{of: map[string]int{}},
 	}
 }

@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"cmp"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
@@ -57,7 +56,7 @@ type Lost struct {
 }
 
 // Renew renews the leases of claims. It counts as a heartbeat.
-func (d *Desk) Renew(ctx context.Context, t *access.Token, id string, all []Renewal) (Renewed, error) {
+func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Renewal) (Renewed, error) {
 	out := Renewed{Lost: []Lost{}}
 	s, err := parseSession(t, id)
 	if err != nil {
@@ -73,17 +72,17 @@ func (d *Desk) Renew(ctx context.Context, t *access.Token, id string, all []Rene
 	if err := s.checkRuns(mostRenewals, runs); err != nil {
 		return out, err
 	}
-	v, err := d.visit(ctx, t, id)
+	v, err := b.visit(ctx, t, id)
 	if err == nil {
-		err = d.beatIfDue(ctx, &v)
+		err = b.beatIfDue(ctx, &v)
 	}
 	if err == nil {
-		err = d.setEnds(ctx, ids, sent)
+		err = b.setEnds(ctx, ids, sent)
 	}
 	if err != nil {
 		return out, err
 	}
-	renewed, err := d.store.Renew(ctx, v.Lease, sent...)
+	renewed, err := b.store.Renew(ctx, v.Lease, sent...)
 	if err != nil {
 		return out, err
 	}
@@ -100,8 +99,8 @@ func (d *Desk) Renew(ctx context.Context, t *access.Token, id string, all []Rene
 }
 
 // setEnds sets the times at which the tasks expire. Only Redis knows them for sure.
-func (d *Desk) setEnds(ctx context.Context, ids []int64, all []redisstate.Renewal) error {
-	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
+func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.Renewal) error {
+	stored, err := b.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
 	for i := range stored {
 		if all[i].Until = tdf.Never; stored[i].Task != nil {
 			all[i].Until = stored[i].Task.EndBefore
@@ -149,7 +148,7 @@ func (r *Renewal) renewal() (redisstate.Renewal, error) {
 
 // WriteDependencies writes what the task of a run has waited for, as the file `after` of a round's directory
 // (docs/programs.md). The run must be one of the worker's own.
-func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string, r Run, to io.Writer) error {
+func (b *Broker) WriteDependencies(ctx context.Context, t *access.Token, id string, r Run, to io.Writer) error {
 	s, err := parseSession(t, id)
 	if err == nil {
 		err = s.checkRuns(1, []Run{r})
@@ -157,7 +156,7 @@ func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string
 	if err != nil {
 		return err
 	}
-	stored, err := d.store.ReadOne(ctx, r.ID, redisstate.Want{
+	stored, err := b.store.ReadOne(ctx, r.ID, redisstate.Want{
 		Fields: redisstate.Facts,
 		Rounds: redisstate.LastRounds(1),
 	})
@@ -171,6 +170,6 @@ func (d *Desk) WriteDependencies(ctx context.Context, t *access.Token, id string
 			Round: stored.Task.Round,
 		}
 	}
-	unread, err := broker.WriteDependencies(ctx, d.store, r.ID, to)
+	unread, err := WriteDependencies(ctx, b.store, r.ID, to)
 	return cmp.Or(unread, err)
 }

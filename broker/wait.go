@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"container/list"
@@ -13,19 +13,19 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A lobby is where the calls of all workers with one offer and one token wait for tasks. It takes wake tokens for them,
-// so that many idle workers cost Redis as much as one. For each wake token it wakes the call that has waited for the
-// longest time.
-type lobby struct {
-	desk  *Desk
-	token string // its name
-	offer tdf.Offer
+// A waitlist is where the calls of all workers with one offer and one token wait for tasks. It takes wake tokens for
+// them, so that many idle workers cost Redis as much as one. For each wake token it wakes the call that has waited for
+// the longest time.
+type waitlist struct {
+	broker *Broker
+	token  string // its name
+	offer  tdf.Offer
 
 	mu      sync.Mutex
 	turns   tdf.Turns
 	waiting *list.List // of chan struct{}
 	next    time.Time  // when the next task becomes due; zero if that is unknown
-	quiet   time.Time  // until then, the lobby wakes nobody
+	quiet   time.Time  // until then, the waitlist wakes nobody
 	refusal int        // the number of claims in a row that met only tasks that their workers must not have
 	serving bool       // a goroutine takes tokens
 	changed chan struct{}
@@ -37,44 +37,44 @@ const (
 	// queue may be new.
 	longestIdle = 2 * time.Second
 
-	// linger is how long a lobby without calls still takes tokens, because the next call often comes soon. It gives the
-	// tokens back.
+	// linger is how long a waitlist without calls still takes tokens, because the next call often comes soon. It gives
+	// the tokens back.
 	linger = time.Second
 
 	dueSlack      = 2 * time.Millisecond
 	unwantedPause = 10 * time.Millisecond // more for each further refusal
 	mostUnwanted  = 25                    // refusals that make the pause longer
 
-	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in lobbies that get none
+	// mostWakers bounds the connections to Redis, of which each token has a share. The calls in waitlists that get none
 	// look for tasks from time to time.
-	mostWakers  = 128
-	mostLobbies = 1000 // without a call; the others are forgotten, with the turns of their queues
+	mostWakers    = 128
+	mostWaitlists = 1000 // without a call; the others are forgotten, with the turns of their queues
 )
 
-// lobby returns the lobby of an offer of a token's workers.
-func (d *Desk) lobby(token string, o tdf.Offer) *lobby {
+// waitlist returns the waitlist of an offer of a token's workers.
+func (b *Broker) waitlist(token string, o tdf.Offer) *waitlist {
 	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if l := d.lobbies[name]; l != nil {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.waitlists[name]; l != nil {
 		return l
 	}
-	if len(d.lobbies) >= mostLobbies {
-		maps.DeleteFunc(d.lobbies, func(_ string, l *lobby) bool { return l.isEmpty() })
+	if len(b.waitlists) >= mostWaitlists {
+		maps.DeleteFunc(b.waitlists, func(_ string, l *waitlist) bool { return l.isEmpty() })
 	}
-	l := &lobby{desk: d, token: token, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
-	d.lobbies[name] = l
+	l := &waitlist{broker: b, token: token, offer: o, waiting: list.New(), changed: make(chan struct{}, 1)}
+	b.waitlists[name] = l
 	return l
 }
 
-func (l *lobby) isEmpty() bool {
+func (l *waitlist) isEmpty() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.waiting.Len() == 0 && !l.serving
 }
 
 // inTurn returns the offer, with the queues in the order in which the next claim serves them.
-func (l *lobby) inTurn() *tdf.Offer {
+func (l *waitlist) inTurn() *tdf.Offer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.offer
@@ -84,7 +84,7 @@ func (l *lobby) inTurn() *tdf.Offer {
 
 // wait waits until it is this call's turn to claim, and reports whether it is. The caller must then claim, and call
 // learn or wakeNext. It is false when ctx ends, or the time is over.
-func (l *lobby) wait(ctx context.Context, over <-chan time.Time) bool {
+func (l *waitlist) wait(ctx context.Context, over <-chan time.Time) bool {
 	turn := make(chan struct{}, 1)
 	l.mu.Lock()
 	e := l.waiting.PushBack(turn)
@@ -118,8 +118,8 @@ func (l *lobby) wait(ctx context.Context, over <-chan time.Time) bool {
 	}
 }
 
-// tell makes the goroutine of the lobby look at the lobby again.
-func (l *lobby) tell() {
+// tell makes the goroutine of the waitlist look at the waitlist again.
+func (l *waitlist) tell() {
 	l.mu.Lock()
 	if l.serving {
 		l.endWait()
@@ -133,7 +133,7 @@ func (l *lobby) tell() {
 
 // learn remembers what a claim has said about the tasks that are left, and wakes another call if there may be tasks for
 // it.
-func (l *lobby) learn(c *redisstate.Claimed) {
+func (l *waitlist) learn(c *redisstate.Claimed) {
 	l.mu.Lock()
 	l.turns.Record(l.offer.Queues, c.Queues, c.Taken)
 	l.next = time.Time{}
@@ -161,7 +161,7 @@ func (l *lobby) learn(c *redisstate.Claimed) {
 }
 
 // wakeNext makes it the turn of the call that has waited for the longest time.
-func (l *lobby) wakeNext() {
+func (l *waitlist) wakeNext() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if first := l.waiting.Front(); first != nil {
@@ -170,8 +170,8 @@ func (l *lobby) wakeNext() {
 }
 
 // serve takes tokens as long as calls wait.
-func (l *lobby) serve() {
-	waker, giveBack := l.desk.takeWaker(l.token, &l.offer)
+func (l *waitlist) serve() {
+	waker, giveBack := l.broker.takeWaker(l.token, &l.offer)
 	defer giveBack()
 	for {
 		pause, quiet, empty := l.plan()
@@ -184,7 +184,7 @@ func (l *lobby) serve() {
 		case quiet:
 			l.sleep(pause)
 		case waker == nil:
-			time.Sleep(max(pause, l.desk.pollers.pause(l.token)))
+			time.Sleep(max(pause, l.broker.pollers.pause(l.token)))
 			l.wakeNext()
 		case l.await(waker, pause):
 			l.wakeNext()
@@ -194,7 +194,7 @@ func (l *lobby) serve() {
 
 // await waits for a token, at most for a time. It reports whether a call must be woken, and not only the plan has
 // changed.
-func (l *lobby) await(waker *conn.Waker, d time.Duration) bool {
+func (l *waitlist) await(waker *conn.Waker, d time.Duration) bool {
 	ctx, end := context.WithCancel(context.Background())
 	defer end()
 	l.mu.Lock()
@@ -209,7 +209,7 @@ func (l *lobby) await(waker *conn.Waker, d time.Duration) bool {
 }
 
 // plan returns what to do next: how long to wait, and whether it must be without taking tokens.
-func (l *lobby) plan() (pause time.Duration, quiet, empty bool) {
+func (l *waitlist) plan() (pause time.Duration, quiet, empty bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
@@ -223,8 +223,8 @@ func (l *lobby) plan() (pause time.Duration, quiet, empty bool) {
 	return pause, false, l.waiting.Len() == 0
 }
 
-// sleep waits for a time, or until the lobby changes. It reports whether it has changed.
-func (l *lobby) sleep(d time.Duration) bool {
+// sleep waits for a time, or until the waitlist changes. It reports whether it has changed.
+func (l *waitlist) sleep(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -236,7 +236,7 @@ func (l *lobby) sleep(d time.Duration) bool {
 }
 
 // stop ends serving, unless a call waits.
-func (l *lobby) stop() bool {
+func (l *waitlist) stop() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.serving = l.waiting.Len() > 0
@@ -245,19 +245,19 @@ func (l *lobby) stop() bool {
 
 // takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The
 // function gives it back.
-func (d *Desk) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack func()) {
-	leave, err := d.wakers.Enter(token)
+func (b *Broker) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack func()) {
+	leave, err := b.wakers.Enter(token)
 	if err != nil {
-		return nil, d.pollers.enter(token)
+		return nil, b.pollers.enter(token)
 	}
-	w = d.store.WakeWorker(o)
+	w = b.store.WakeWorker(o)
 	return w, func() {
 		_ = w.Close() // it has nothing left to lose
 		leave()
 	}
 }
 
-// pollers counts the lobbies without a waker, by token. Together they look for tasks at most 50 times a second, and
+// pollers counts the waitlists without a waker, by token. Together they look for tasks at most 50 times a second, and
 // each token as often as the others.
 type pollers struct {
 	mu sync.Mutex
@@ -277,7 +277,7 @@ func (p *pollers) add(token string, n int) {
 	}
 }
 
-// pause returns how long a lobby of a token waits before it looks again.
+// pause returns how long a waitlist of a token waits before it looks again.
 func (p *pollers) pause(token string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

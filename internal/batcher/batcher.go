@@ -1,6 +1,6 @@
-// Package convoy sends what concurrent callers want to send to Redis in common calls, as a database commits groups of
+// Package batcher sends what concurrent callers want to send to Redis in common calls, as a database commits groups of
 // transactions.
-package convoy
+package batcher
 
 import (
 	"context"
@@ -10,27 +10,27 @@ import (
 	"sync/atomic"
 )
 
-// A Convoy sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so a
-// single caller never waits. The items that arrive during a call travel together in the next call, so many callers cost
+// A Batcher sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so
+// a single caller never waits. The items that arrive during a call go together in the next call, so many callers cost
 // Redis few calls. The second call starts when it has as many items as the first: the callers then prepare items while
 // Redis works, and the calls do not become small. Set the functions before the first use.
-type Convoy[T, R any] struct {
+type Batcher[T, R any] struct {
 	// Send makes a call. It returns a result for each item that was sent, in the order of the items. If it returns an
 	// error, the results are those of the first items.
 	Send func(ctx context.Context, items []T) ([]R, error)
-	// Fits reports whether the items of several callers may travel in the same call. If items fit, so do the first of
+	// Fits reports whether the items of several callers may go in the same call. If items fit, so do the first of
 	// them.
 	Fits func(items []T) bool
 
 	mu      sync.Mutex
 	calls   int // how many calls are under way
-	carried int // how many items they carry
-	waiting []*party[T, R]
+	sent    int // how many items they have
+	waiting []*caller[T, R]
 	waits   int // how many items wait
 }
 
-// A party is a caller with its items.
-type party[T, R any] struct {
+// A caller waits for the results of its items.
+type caller[T, R any] struct {
 	ctx     context.Context
 	items   []T
 	done    chan struct{} // closed when results and err are set
@@ -38,10 +38,10 @@ type party[T, R any] struct {
 	err     error
 }
 
-// Carry sends items, and returns what Send returns for them. If a common call fails, the items without a result are
+// Do sends items, and returns what Send returns for them. If a common call fails, the items without a result are
 // sent in a call for each caller, so that no caller gets the error of another one. If ctx ends during a common call,
-// Carry returns at once, and Redis may have received the items.
-func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
+// Do returns at once, and Redis may have received the items.
+func (c *Batcher[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	c.mu.Lock()
 	if c.calls == 0 {
 		c.begin(len(items))
@@ -49,7 +49,7 @@ func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
 		defer c.end(len(items))
 		return c.Send(ctx, items)
 	}
-	p := &party[T, R]{ctx: ctx, items: items, done: make(chan struct{})}
+	p := &caller[T, R]{ctx: ctx, items: items, done: make(chan struct{})}
 	c.waiting, c.waits = append(c.waiting, p), c.waits+len(items)
 	c.start()
 	c.mu.Unlock()
@@ -63,7 +63,7 @@ func (c *Convoy[T, R]) Carry(ctx context.Context, items []T) ([]R, error) {
 }
 
 // leave removes a caller that has given up, unless its items are in a call.
-func (c *Convoy[T, R]) leave(p *party[T, R]) {
+func (c *Batcher[T, R]) leave(p *caller[T, R]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if i := slices.Index(c.waiting, p); i >= 0 {
@@ -72,19 +72,19 @@ func (c *Convoy[T, R]) leave(p *party[T, R]) {
 }
 
 // begin counts a call as under way. The caller of begin holds c.mu.
-func (c *Convoy[T, R]) begin(items int) { c.calls, c.carried = c.calls+1, c.carried+items }
+func (c *Batcher[T, R]) begin(items int) { c.calls, c.sent = c.calls+1, c.sent+items }
 
 // end ends a call, and starts the next one.
-func (c *Convoy[T, R]) end(items int) {
+func (c *Batcher[T, R]) end(items int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.calls, c.carried = c.calls-1, c.carried-items
+	c.calls, c.sent = c.calls-1, c.sent-items
 	c.start()
 }
 
 // start starts a call, if callers wait and a call may start. The caller of start holds c.mu.
-func (c *Convoy[T, R]) start() {
-	if c.calls > 1 || c.waits < c.carried {
+func (c *Batcher[T, R]) start() {
+	if c.calls > 1 || c.waits < c.sent {
 		return
 	}
 	together, items := c.take()
@@ -100,8 +100,8 @@ func (c *Convoy[T, R]) start() {
 
 // take removes the callers of the next call from those that wait, and returns them and their items. It leaves out
 // callers that have given up.
-func (c *Convoy[T, R]) take() (together []*party[T, R], items []T) {
-	live := slices.DeleteFunc(c.waiting, func(p *party[T, R]) bool {
+func (c *Batcher[T, R]) take() (together []*caller[T, R], items []T) {
+	live := slices.DeleteFunc(c.waiting, func(p *caller[T, R]) bool {
 		gone := p.ctx.Err() != nil
 		if gone {
 			c.waits -= len(p.items)
@@ -126,7 +126,7 @@ func (c *Convoy[T, R]) take() (together []*party[T, R], items []T) {
 }
 
 // sendTogether sends the items of callers in one call. The call's context ends when those of all callers have ended.
-func (c *Convoy[T, R]) sendTogether(together []*party[T, R], items []T) {
+func (c *Batcher[T, R]) sendTogether(together []*caller[T, R], items []T) {
 	if len(together) == 1 {
 		c.sendAlone(together[0])
 		return
@@ -154,7 +154,7 @@ func (c *Convoy[T, R]) sendTogether(together []*party[T, R], items []T) {
 }
 
 // sendAlone sends the items of a caller that have no results yet.
-func (c *Convoy[T, R]) sendAlone(p *party[T, R]) {
+func (c *Batcher[T, R]) sendAlone(p *caller[T, R]) {
 	results, err := c.Send(p.ctx, p.items[len(p.results):])
 	p.results, p.err = append(p.results, results...), err
 	close(p.done)

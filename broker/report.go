@@ -1,4 +1,4 @@
-package remote
+package broker
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -54,7 +53,7 @@ type Report struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
 
-	Settles bool `json:"-"` // the caller settles the round itself, with [broker.Settle]
+	Settles bool `json:"-"` // the caller settles the round itself, with [Settle]
 
 	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
@@ -129,14 +128,14 @@ type delivery struct {
 	closed    error              // why rounds may open no tasks, or nil
 	answer    *Reported
 	task      *tdf.Task
-	end       broker.Ending
+	end       Ending
 	move      tdf.Move
 	open      []tdf.Properties
 }
 
 // Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while
 // the first one is on its way.
-func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports []Report) ([]Reported, error) {
+func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports []Report) ([]Reported, error) {
 	s, err := parseSession(t, id)
 	if err != nil {
 		return nil, err
@@ -151,7 +150,7 @@ func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports [
 	if err := s.checkRuns(mostReports, runs); err != nil {
 		return nil, err
 	}
-	all, err := d.deliveries(ctx, t, reports)
+	all, err := b.deliveries(ctx, t, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -170,19 +169,19 @@ func (d *Desk) Report(ctx context.Context, t *access.Token, id string, reports [
 			others = append(others, x)
 		}
 	}
-	if err = d.deliver(ctx, s, results, others); err != nil {
+	if err = b.deliver(ctx, s, results, others); err != nil {
 		return nil, err
 	}
-	return answers, d.readAgain(ctx, over)
+	return answers, b.readAgain(ctx, over)
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
-func (d *Desk) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]delivery, error) {
+func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]delivery, error) {
 	ids := make([]int64, len(reports))
 	for i := range reports {
 		ids[i] = reports[i].ID
 	}
-	now, err := d.store.Now(ctx)
+	now, err := b.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +189,11 @@ func (d *Desk) deliveries(ctx context.Context, t *access.Token, reports []Report
 	if slices.ContainsFunc(reports, func(r Report) bool { return r.Action != "complete" || len(r.Open) > 0 }) {
 		want = redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)}
 	}
-	stored, err := d.store.Read(ctx, ids, want)
+	stored, err := b.store.Read(ctx, ids, want)
 	if err != nil {
 		return nil, err
 	}
-	campaigns, closed, err := d.forOpening(ctx, reports)
+	campaigns, closed, err := b.forOpening(ctx, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -217,20 +216,20 @@ func (x *delivery) decide(now tdf.Time) {
 	if !x.holds() {
 		return
 	}
-	x.end = broker.Ending{Claim: x.Claim, Result: x.resultAt(now), Reason: x.reason()}
+	x.end = Ending{Claim: x.Claim, Result: x.resultAt(now), Reason: x.reason()}
 	switch {
 	case x.Unfit:
-		x.end.Way = broker.Unfit
+		x.end.Way = Unfit
 	case x.Later != nil:
-		x.end.Way, x.end.Delay = broker.Later, tdf.Seconds(*x.Later)
+		x.end.Way, x.end.Delay = Later, tdf.Seconds(*x.Later)
 	case x.Action == "release":
-		x.end.Way = broker.Released
+		x.end.Way = Released
 	}
 	x.makeMove()
 }
 
 func (x *delivery) reason() string {
-	_, text := broker.Failure("", x.Error, "the worker gave no reason")
+	_, text := Failure("", x.Error, "the worker gave no reason")
 	return text
 }
 
@@ -245,7 +244,7 @@ func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 		r.Exit = strconv.Itoa(*x.Exit)
 	}
 	if x.Action != "complete" {
-		r.Exit, r.Reason = broker.Failure(r.Exit, x.Error, "the worker gave no reason")
+		r.Exit, r.Reason = Failure(r.Exit, x.Error, "the worker gave no reason")
 	}
 	if n := len(r.Output); n > maxOutput {
 		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)
@@ -279,10 +278,10 @@ func (x *delivery) makeMove() {
 	if len(x.Open) > 0 && x.end.Opens(x.task) {
 		err := x.closed
 		if err == nil && len(x.Open) > tdf.MaxFollowing {
-			err = broker.ErrTooMany
+			err = ErrTooMany
 		}
 		if err == nil {
-			x.open, err = broker.Properties(x.task, broker.Numbered("open, task %d", x.Open))
+			x.open, err = Properties(x.task, Numbered("open, task %d", x.Open))
 		}
 		if err == nil {
 			err = x.checkOpen()
@@ -293,13 +292,13 @@ func (x *delivery) makeMove() {
 		}
 	}
 	if x.move = x.end.Move(x.task); x.Settles {
-		broker.Reserve(&x.move)
+		Reserve(&x.move)
 	}
 }
 
 // answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was
 // accepted.
-func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
+func (b *Broker) answerAgain(ctx context.Context, over []*delivery) error {
 	byRound := map[int][]*delivery{}
 	for _, x := range over {
 		switch {
@@ -312,7 +311,7 @@ func (d *Desk) answerAgain(ctx context.Context, over []*delivery) error {
 		}
 	}
 	for round, all := range byRound {
-		stored, err := d.read(ctx, all, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(round)})
+		stored, err := b.read(ctx, all, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.OneRound(round)})
 		if err != nil {
 			return err
 		}
@@ -345,17 +344,17 @@ func (x *delivery) refuse(err error) {
 func (x *delivery) accept() {
 	x.answer.Accepted = true
 	if x.move.Verb == tdf.VerbExecute && x.end.Result.Refused {
-		x.answer.Detail = broker.Short(x.end.Result.Reason)
+		x.answer.Detail = Short(x.end.Result.Reason)
 	}
 }
 
 // deliver sends the moves to Redis, and answers the reports.
-func (d *Desk) deliver(ctx context.Context, s session, results, others []*delivery) error {
+func (b *Broker) deliver(ctx context.Context, s session, results, others []*delivery) error {
 	moves := make([]tdf.Move, len(results))
 	for i, x := range results {
 		moves[i] = x.move
 	}
-	outcomes, err := d.store.Execute(ctx, s.worker, moves...)
+	outcomes, err := b.store.Execute(ctx, s.worker, moves...)
 	for i, o := range outcomes {
 		if o.Err != nil {
 			results[i].refuse(o.Err)
@@ -370,7 +369,7 @@ func (d *Desk) deliver(ctx context.Context, s session, results, others []*delive
 	for i, x := range others {
 		units[i] = redisstate.Unit{Moves: []tdf.Move{x.move}, Open: x.open, ByRound: len(x.open) > 0}
 	}
-	outcomes, err = d.store.Apply(ctx, s.worker, units...)
+	outcomes, err = b.store.Apply(ctx, s.worker, units...)
 	var over, again []*delivery
 	for i, o := range outcomes {
 		switch x := others[i]; {
@@ -388,34 +387,34 @@ func (d *Desk) deliver(ctx context.Context, s session, results, others []*delive
 		}
 	}
 	if err == nil {
-		err = d.readAgain(ctx, over)
+		err = b.readAgain(ctx, over)
 	}
 	if err != nil || len(again) == 0 {
 		return err
 	}
-	return d.deliver(ctx, s, again, nil)
+	return b.deliver(ctx, s, again, nil)
 }
 
 // readAgain reads the present facts of tasks, and answers their reports, whose claims do not hold.
-func (d *Desk) readAgain(ctx context.Context, over []*delivery) error {
+func (b *Broker) readAgain(ctx context.Context, over []*delivery) error {
 	if len(over) == 0 {
 		return nil
 	}
-	stored, err := d.read(ctx, over, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+	stored, err := b.read(ctx, over, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
 	if err != nil {
 		return err
 	}
 	for i, x := range over {
 		x.task = stored[i].Task
 	}
-	return d.answerAgain(ctx, over)
+	return b.answerAgain(ctx, over)
 }
 
 // read reads the tasks of reports.
-func (d *Desk) read(ctx context.Context, all []*delivery, want redisstate.Want) ([]redisstate.Stored, error) {
+func (b *Broker) read(ctx context.Context, all []*delivery, want redisstate.Want) ([]redisstate.Stored, error) {
 	ids := make([]int64, len(all))
 	for i, x := range all {
 		ids[i] = x.ID
 	}
-	return d.store.Read(ctx, ids, want)
+	return b.store.Read(ctx, ids, want)
 }
