@@ -57,6 +57,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 			changed = append(changed, f.Name)
 		}
 	}
+	m.markInput(t, c)
 	m.NextDue = noEarlierThan(d.OpenUntil())
 	m.Score = Moment{Min: d.StartAfter}
 	if m.Verb != VerbChange {
@@ -74,6 +75,17 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	}
 	m.keepPlace(t, d.StartAfter)
 	return changed, nil
+}
+
+// markInput makes the Move say whether the parameters in the meta are still those of the input.
+func (m *Move) markInput(t *Task, c Changes) {
+	replaced := c.Input != nil && *c.Input != t.Input && t.Meta != ""
+	switch {
+	case c.Meta != nil && t.InputReplaced:
+		m.Clear = append(m.Clear, fieldInputReplaced)
+	case c.Meta == nil && replaced && !t.InputReplaced:
+		m.set(fieldInputReplaced, "1")
+	}
 }
 
 // startOver makes a Move that reopens a task put it where a new task with the properties d begins.

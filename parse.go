@@ -31,6 +31,7 @@ const (
 	fieldLease         = "lease"
 	fieldUnfit         = "unfit"
 	fieldNotOn         = "not_on"
+	fieldInputReplaced = "input_replaced"
 	fieldOutputsFrom   = "outputs_from"
 	fieldOutputsGone   = "outputs_removed"
 	FieldCheckpoint    = "checkpoint"
@@ -96,6 +97,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		h[FieldCheckpoint]
 	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
+	t.InputReplaced = h[fieldInputReplaced] != ""
 	t.OutputsFrom, t.OutputsRemoved = p.count(fieldOutputsFrom, 0, MaxRound+1), p.time(fieldOutputsGone, 0)
 	t.Ready, t.Deadline, t.LeaseUntil = p.time(fieldReady, 0), p.time(fieldDeadline, 0), p.time(fieldLeaseUntil, 0)
 	t.Lease, _ = ParseSeconds(h[fieldLease])

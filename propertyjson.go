@@ -1,12 +1,16 @@
 package tdf
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -25,11 +29,47 @@ func (t JSONText) MarshalJSON() ([]byte, error) {
 	return json.Marshal(base64Text{[]byte(t)})
 }
 
-// UnmarshalJSON reads a string or an object.
+// LoneSurrogate returns the first escape in valid JSON that is half of a character, such as \ud800, or "". Package json
+// silently replaces such an escape by U+FFFD.
+func LoneSurrogate(data []byte) string {
+	for i := bytes.IndexByte(data, '\\'); i >= 0 && i+1 < len(data); {
+		size := 2
+		if data[i+1] == 'u' {
+			size = 6
+			first := escaped(data[i:])
+			switch second := escaped(data[min(i+size, len(data)):]); {
+			case utf16.DecodeRune(first, second) != unicode.ReplacementChar:
+				size = 12
+			case utf16.IsSurrogate(first):
+				return string(data[i : i+size])
+			}
+		}
+		next := bytes.IndexByte(data[min(i+size, len(data)):], '\\')
+		if next < 0 {
+			break
+		}
+		i += size + next
+	}
+	return ""
+}
+
+// escaped returns the value of the escape with which data begins, or 0.
+func escaped(data []byte) rune {
+	if len(data) < 6 || data[0] != '\\' || data[1] != 'u' {
+		return 0
+	}
+	v, _ := strconv.ParseUint(string(data[2:6]), 16, 16)
+	return rune(v)
+}
+
+// UnmarshalJSON reads a string or an object. Half of a character is an error.
 func (t *JSONText) UnmarshalJSON(data []byte) error {
 	if s, ok := plainText(data); ok {
 		*t = JSONText(s)
 		return nil
+	}
+	if half := LoneSurrogate(data); half != "" {
+		return fmt.Errorf("%s is half of a character", half)
 	}
 	if len(data) == 0 || data[0] != '{' {
 		return json.Unmarshal(data, (*string)(t))

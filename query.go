@@ -24,7 +24,10 @@ type Query struct {
 	Program string `json:"program,omitempty"` // tasks of this program; * and ? are wildcards as in path.Match
 	Worker  string `json:"worker,omitempty"`  // tasks whose last run was on this worker
 	// tasks whose last run ended like this: "0" to "255", "signal: killed", or "signal" for any signal
-	Exit   string    `json:"exit,omitempty"`
+	Exit string `json:"exit,omitempty"`
+	// tasks with all of these parameters, as NAME=VALUE; the value is the text that the program got
+	Params []string  `json:"params,omitempty"`
+	Input  string    `json:"input,omitempty"`  // tasks whose input contains this text
 	Since  time.Time `json:"since,omitzero"`   // tasks that entered their state at this time or later
 	Before time.Time `json:"before,omitzero"`  // tasks that entered their state before this time
 	Output string    `json:"output,omitempty"` // tasks whose last run printed this text to stdout
@@ -102,6 +105,11 @@ func (q *Query) problem() string {
 		(err != nil || strconv.Itoa(int(n)) != q.Exit) {
 		return fmt.Sprintf("invalid exit status %q: want 0 to 255, signal, or a signal such as 'signal: killed'",
 			q.Exit)
+	}
+	for _, p := range q.Params {
+		if i := strings.IndexByte(p, '='); i < 1 {
+			return fmt.Sprintf("invalid parameter %.200q: want NAME=VALUE", p)
+		}
 	}
 	if strings.Trim(q.Failure, "0123456789abcdef") != "" || len(q.Failure) > FailureIDLength {
 		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it",

@@ -26,6 +26,10 @@ type Task struct {
 	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string
 
+	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of
+	// the input. A change of the meta ends this.
+	InputReplaced bool
+
 	// OutputsFrom is the first round whose outputs were not removed by keep_outputs. OutputsRemoved is when the server
 	// last removed outputs; 0 if it never did (docs/lifecycle.md, "Retention").
 	OutputsFrom    int

@@ -128,11 +128,28 @@ func (a *Admin) Updates(ctx context.Context, id int64, after Update, limit int) 
 	}
 	s := a.redis()
 	found, err := s.Updates(ctx, id, redisstate.Update{Round: after.Round, Number: after.Number}, limit)
+	return updatesOf(found), err
+}
+
+// LastUpdates returns the newest updates of a task, at most limit of them, in order, and the number of all its updates.
+func (a *Admin) LastUpdates(ctx context.Context, id int64, limit int) (last []Update, all int, err error) {
+	if limit < 1 {
+		return nil, 0, fmt.Errorf("read the last %d updates of task %d: limit must be at least 1", limit, id)
+	}
+	s := a.redis()
+	if all, err = s.CountUpdates(ctx, id); err != nil || all == 0 {
+		return nil, all, err
+	}
+	found, err := s.LastUpdates(ctx, id, 0, limit)
+	return updatesOf(found), all, err
+}
+
+func updatesOf(found []redisstate.Update) []Update {
 	updates := make([]Update, len(found))
 	for i, u := range found {
 		updates[i] = Update{u.Round, u.Number, u.Time.Std(), u.Line}
 	}
-	return updates, err
+	return updates
 }
 
 // Follow asks the worker of a running task for frequent reports. The worker begins with its next renewal of the lease.

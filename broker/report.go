@@ -233,18 +233,28 @@ func (x *delivery) reason() string {
 	return text
 }
 
+// exit returns the exit status of the round.
+func (x *delivery) exit() string {
+	exit := "0"
+	if x.Exit != nil {
+		exit = strconv.Itoa(*x.Exit)
+	}
+	if x.Action != "complete" {
+		exit, _ = Failure(exit, "", "")
+	}
+	return exit
+}
+
 // resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
 func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	r := tdf.Result{
-		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr, Exit: "0",
+		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr,
 		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
 		JSON: string(x.Result),
 	}
-	if x.Exit != nil {
-		r.Exit = strconv.Itoa(*x.Exit)
-	}
+	r.Exit = x.exit()
 	if x.Action != "complete" {
-		r.Exit, r.Reason = Failure(r.Exit, x.Error, "the worker gave no reason")
+		_, r.Reason = Failure(r.Exit, x.Error, "the worker gave no reason")
 	}
 	if n := len(r.Output); n > maxOutput {
 		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)
@@ -324,11 +334,12 @@ func (b *Broker) answerAgain(ctx context.Context, over []*delivery) error {
 	return nil
 }
 
-// answerFrom answers a report whose claim does not hold, from the round of the claim.
+// answerFrom answers a report whose claim does not hold, from the round of the claim. It accepts the copy of a report
+// that was accepted, and refuses one that says something else.
 func (x *delivery) answerFrom(t *tdf.Task) {
 	r := t.Rounds.At(x.Round)
-	executed := r.Entered[tdf.Executed] > 0
-	released := t.Round > x.Round && !executed && r.TimedOutAt == 0 && r.LostAt == 0
+	executed := r.Entered[tdf.Executed] > 0 && r.Exit == x.exit()
+	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
 	gives := x.Action == "release" || x.Later != nil || x.Unfit
 	if r.Claim == x.Claim && (executed || released && gives) {
 		x.answer.Accepted, x.answer.Code, x.answer.Detail = true, "", ""

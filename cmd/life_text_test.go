@@ -121,7 +121,7 @@ func (r *record) ofWorker(field, text string) string {
 		return "N"
 	case field == "pauses":
 		return pause.ReplaceAllString(text, "N\t$2\t(text)")
-	case field == "avoids", field == "drain":
+	case field == "drain":
 		return "(text)"
 	}
 	return text

@@ -18,6 +18,10 @@ type Action struct {
 	From      []tdf.State
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
 	Elsewhere bool        // for VerbRelease: the current worker of a task cannot claim the task again
+
+	// Each returns the new properties of a task instead of Changes, for example from its Input and Meta. If it fails, the
+	// action skips the task. Nil means that all tasks get the Changes.
+	Each func(*tdf.Task) (tdf.Changes, error)
 }
 
 const (
@@ -63,12 +67,12 @@ type hand struct {
 func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 	switch a.Verb {
 	case tdf.VerbReopen:
-		if a.Changes == (tdf.Changes{}) {
+		if a.Changes == (tdf.Changes{}) && a.Each == nil {
 			return (*tdf.Task).Reopen, nil
 		}
-		return func(t *tdf.Task) (tdf.Move, error) { return t.ReopenWith(a.Changes) }, nil
+		return a.changing((*tdf.Task).ReopenWith), nil
 	case tdf.VerbChange:
-		return func(t *tdf.Task) (tdf.Move, error) { return t.Change(a.Changes) }, nil
+		return a.changing((*tdf.Task).Change), nil
 	case tdf.VerbRelease:
 		return func(t *tdf.Task) (tdf.Move, error) { return t.Requeue(a.Elsewhere) }, nil
 	case tdf.VerbCancel:
@@ -81,6 +85,20 @@ func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
 		return func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil }, nil
 	}
 	return nil, fmt.Errorf("act on tasks: unknown action %q", a.Verb)
+}
+
+// changing returns a function that decides a Move with the new properties of a task.
+func (a Action) changing(decide func(*tdf.Task, tdf.Changes) (tdf.Move, error)) func(*tdf.Task) (tdf.Move, error) {
+	return func(t *tdf.Task) (tdf.Move, error) {
+		if a.Each == nil {
+			return decide(t, a.Changes)
+		}
+		c, err := a.Each(t)
+		if err != nil {
+			return tdf.Move{}, err
+		}
+		return decide(t, c)
+	}
 }
 
 func (h *hand) do(ctx context.Context, ids []int64) error {

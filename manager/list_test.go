@@ -92,6 +92,7 @@ func selects(q manager.Query, t *tdf.Task) bool {
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
 		(q.Queue == "" || q.Queue == t.Queue || q.Queue == tdf.DefaultQueue && t.Queue == "") &&
 		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
+		strings.Contains(t.Input, q.Input) && !slices.ContainsFunc(q.Params, func(p string) bool { return t.Meta != fmt.Sprintf(`{"i":%s}`, p[len("i="):]) }) &&
 		!entered.Std().Before(q.Since) && (q.Before.IsZero() || entered.Std().Before(q.Before)) &&
 		strings.Contains(last.Output, q.Output) && strings.Contains(last.Error, q.Error)
 }
@@ -106,11 +107,14 @@ func someQuery(times []time.Time) manager.Query {
 	}
 	q := manager.Query{
 		Group: maybe("a", "b", "c"), Queue: maybe(tdf.DefaultQueue, "slow", "none"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
-		Exit: maybe("0", "1", "signal", "signal: killed"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
+		Exit: maybe("0", "1", "signal", "signal: killed"), Input: maybe("input 1", "put", "none"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
 		Order: []manager.Order{manager.NewestFirst, manager.OldestFirst}[rand.IntN(2)],
 	}
 	for range rand.IntN(3) {
 		q.States = append(q.States, tdf.States[rand.IntN(len(tdf.States))])
+	}
+	if rand.IntN(8) == 0 {
+		q.Params = []string{fmt.Sprint("i=", rand.IntN(100))}
 	}
 	if rand.IntN(4) == 0 {
 		q.Outcomes = []string{[]string{"succeeded", "failed", "cancelled"}[rand.IntN(3)]}
@@ -226,6 +230,7 @@ func TestInvalidQueries(t *testing.T) {
 		{manager.Query{Queue: strings.Repeat("q", 100_000)}, "", 1, "at most 64"},
 		{manager.Query{Exit: "256"}, "", 1, "exit status"},
 		{manager.Query{Exit: "07"}, "", 1, "exit status"},
+		{manager.Query{Params: []string{"a=", "=b"}}, "", 1, "want NAME=VALUE"},
 		{manager.Query{Failure: "xyz"}, "", 1, "8 hex digits"},
 		{manager.Query{States: []tdf.State{"lost"}}, "", 1, "unknown state"},
 		{manager.Query{}, "!", 1, "the cursor"},

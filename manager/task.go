@@ -41,6 +41,10 @@ type Task struct {
 	Reopens  int `json:"reopens" only:"whole"`
 	Revision int `json:"revision" only:"whole"`
 
+	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of
+	// the input.
+	InputReplaced bool `json:"input_replaced,omitempty"`
+
 	NotOn      []string `json:"not_on,omitempty" only:"whole"`     // workers that must not run the task
 	Checkpoint string   `json:"checkpoint,omitempty" only:"whole"` // data that the program saved for its next round
 
@@ -170,8 +174,9 @@ func TaskOf(t *tdf.Task, whole bool) *Task {
 		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens,
-		Revision: t.Revision,
-		NotOn:    t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log), stored: t, whole: whole,
+		Revision:      t.Revision,
+		InputReplaced: t.InputReplaced, NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log),
+		stored: t, whole: whole,
 	}
 	t.Properties.Define(&v.Definition)
 	v.WaitsForLimit = t.WaitsForLimit()

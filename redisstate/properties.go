@@ -107,6 +107,7 @@ var taskProperties = withOthers([]property{
 	{"lease", Facts | rulesMore},
 	{"not_on", Facts | rulesRunning},
 	{"input", short | definition},
+	{"input_replaced", Facts | definition},
 	{"meta", short | definition},
 	{"log", unbounded},
 	{tdf.FieldCheckpoint, unbounded},

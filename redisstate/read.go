@@ -345,7 +345,15 @@ func (w *Want) textsOf(x *Stored) []TextsOf {
 	if x.Task == nil || w.Texts == nil {
 		return nil
 	}
-	return w.Texts(x.Task)
+	var all []TextsOf
+	for _, of := range w.Texts(x.Task) { // a text may be searched, and wanted in the answer, too
+		if i := slices.IndexFunc(all, func(o TextsOf) bool { return o.Round == of.Round }); i >= 0 {
+			all[i].Texts |= of.Texts
+		} else {
+			all = append(all, of)
+		}
+	}
+	return all
 }
 
 // readTexts reads the texts of the first tasks, as many as MaxBytes allows. It returns only these tasks.

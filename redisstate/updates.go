@@ -53,6 +53,14 @@ func (s *Store) LastUpdates(ctx context.Context, id int64, round, most int) ([]U
 	return parseUpdates(found), err
 }
 
+// CountUpdates returns the number of all updates of a task.
+func (s *Store) CountUpdates(ctx context.Context, id int64) (int, error) {
+	n, err := conn.Ask(ctx, s.Conn, "count updates", func(r redis.Cmdable) *redis.IntCmd {
+		return r.XLen(ctx, s.Keys.UpdatesPrefix()+strconv.FormatInt(id, 10))
+	})
+	return int(n), err
+}
+
 func parseUpdates(found []redis.XMessage) []Update {
 	updates := make([]Update, len(found))
 	for i, m := range found {

@@ -22,9 +22,9 @@ var (
 )
 
 // CSV reads rows from comma-separated values (RFC 4180). The first record names the parameters. CSV accepts a byte
-// order mark and CRLF, and skips blank lines. It keeps blanks around values, and removes blanks around names. The
-// sequence ends with the first error. If reading from r fails, the error is the error of r. Any other error is a
-// *[RowError].
+// order mark and CRLF, and skips blank lines. It keeps line ends in values and blanks around them, and removes blanks
+// around names. The sequence ends with the first error. If reading from r fails, the error is the error of r. Any other
+// error is a *[RowError].
 func CSV(r io.Reader) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		c := newCSVReader(r)
@@ -57,7 +57,7 @@ type csvReader struct {
 
 func newCSVReader(r io.Reader) *csvReader {
 	b := &boundedReader{r: r}
-	c := &csvReader{csv.NewReader(withoutBOM(b)), b, 1, 1}
+	c := &csvReader{csv.NewReader(&lineEnds{r: withoutBOM(b)}), b, 1, 1}
 	c.ReuseRecord = true
 	return c
 }
@@ -166,6 +166,43 @@ func (b *boundedReader) Read(p []byte) (int, error) {
 	n, err := b.r.Read(p[:min(len(p), b.left)])
 	b.left -= n
 	return n, err
+}
+
+// lineEnds writes each CRLF within quotes as CR CR LF, because the package csv drops one CR before each LF. Values then
+// keep their line ends.
+type lineEnds struct {
+	r       io.Reader
+	quoted  bool
+	cr      bool // the last byte was CR
+	chunk   [4096]byte
+	changed []byte // of the chunk; Read has returned the part before next
+	next    int
+	err     error // of the last Read of r
+}
+
+func (l *lineEnds) Read(p []byte) (int, error) {
+	if l.next == len(l.changed) && l.err == nil {
+		var n int
+		n, l.err = l.r.Read(l.chunk[:])
+		l.change(l.chunk[:n])
+	}
+	n := copy(p, l.changed[l.next:])
+	if l.next += n; l.next < len(l.changed) {
+		return n, nil
+	}
+	return n, l.err
+}
+
+func (l *lineEnds) change(chunk []byte) {
+	l.changed, l.next = l.changed[:0], 0
+	for _, c := range chunk {
+		if c == '\n' && l.cr && l.quoted {
+			l.changed = append(l.changed, '\r')
+		}
+		l.quoted = l.quoted != (c == '"') // a doubled quote changes this twice
+		l.cr = c == '\r'
+		l.changed = append(l.changed, c)
+	}
 }
 
 // withoutBOM returns a reader of r that skips the byte order mark, because spreadsheets begin a CSV file with this

@@ -11,6 +11,8 @@ import (
 	"iter"
 	"strconv"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // JSONL reads rows from lines. Each line is a JSON object. The members of the object are the row's parameters, in their
@@ -75,6 +77,9 @@ var errNoObject = errors.New(`not a JSON object such as {"a": 1, "b": "x"}`)
 func parseObject(text []byte) ([]Param, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
+	}
+	if half := tdf.LoneSurrogate(text); half != "" {
+		return nil, fmt.Errorf("%s is half of a character; write both halves, as in \\ud83d\\ude00", half)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if begin, err := d.Token(); err != nil || begin != json.Delim('{') {

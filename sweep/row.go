@@ -53,6 +53,17 @@ func (r *Row) index(name string) int {
 	return slices.IndexFunc(r.Params, func(p Param) bool { return p.Name == name })
 }
 
+// HasParams reports whether a meta has all of some parameters, each as NAME=VALUE.
+func HasParams(meta string, wanted []string) bool {
+	params, err := parseObject([]byte(meta))
+	row := Row{Params: params}
+	return err == nil && !slices.ContainsFunc(wanted, func(w string) bool {
+		name, value, _ := strings.Cut(w, "=")
+		i := row.index(name)
+		return i < 0 || params[i].Text != value
+	})
+}
+
 func (r *Row) names() []string {
 	names := make([]string, len(r.Params))
 	for i, p := range r.Params {

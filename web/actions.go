@@ -6,9 +6,12 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // verbs are the actions of the API.
@@ -35,6 +38,36 @@ func (a *api) addActions() {
 type options struct {
 	Changes   *changes `json:"changes,omitempty" doc:"new values of properties, for change and retry"`
 	Elsewhere bool     `json:"elsewhere,omitempty" doc:"for requeue: the task never runs on its present worker again"`
+
+	Parameters parameters `json:"parameters,omitempty" doc:"for change and retry: new values of some parameters of the task; its input is made again, from changes.input as a template such as --rate {rate}, or without it from all parameters in their order"`
+}
+
+// parameters are new values of parameters.
+type parameters []sweep.Param
+
+func (p *parameters) UnmarshalJSON(data []byte) (err error) {
+	*p, err = sweep.ParseParams(data)
+	return err
+}
+
+// Schema describes an object with any values.
+func (parameters) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
+}
+
+// each returns the function that makes the changes of a task with new values of parameters.
+func (p parameters) each(c manager.Changes) (func(*tdf.Task) (tdf.Changes, error), error) {
+	if c.Meta != nil {
+		return nil, refuse(string(tdf.CodeInvalid), "parameters with changes.meta: the parameters are the meta")
+	}
+	var template *sweep.Template
+	if c.Input != nil {
+		var err error
+		if template, err = sweep.ParseTemplate(*c.Input); err != nil {
+			return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("changes.input: %v", err))
+		}
+	}
+	return sweep.Changing(c, p, template), nil
 }
 
 // changes are the new values of properties.
@@ -48,14 +81,22 @@ func (o *options) action(c *call, name string) (manager.Action, error) {
 		return x, refuse(string(tdf.CodeInvalid), fmt.Sprintf("unknown action %.100q", name))
 	case o.Elsewhere && x.Verb != tdf.VerbRelease:
 		return x, refuse(string(tdf.CodeInvalid), "elsewhere is only for requeue")
-	case o.Changes == nil && x.Verb == tdf.VerbChange:
+	case o.Changes == nil && o.Parameters == nil && x.Verb == tdf.VerbChange:
 		return x, refuse(string(tdf.CodeInvalid), "change without changes")
-	case o.Changes == nil:
+	case o.Changes == nil && o.Parameters == nil:
 		return x, nil
 	case x.Verb != tdf.VerbChange && x.Verb != tdf.VerbReopen:
-		return x, refuse(string(tdf.CodeInvalid), "changes are only for change and retry")
+		return x, refuse(string(tdf.CodeInvalid), "changes and parameters are only for change and retry")
 	}
-	x.Changes = o.Changes.Changes
+	if o.Changes != nil {
+		x.Changes = o.Changes.Changes
+	}
+	if o.Parameters != nil {
+		var err error
+		if x.Each, err = o.Parameters.each(x.Changes); err != nil {
+			return x, err
+		}
+	}
 	if queue := x.Changes.Queue; queue != nil {
 		if err := c.token.CheckQueue(*queue); err != nil {
 			return x, err
@@ -135,13 +176,12 @@ type bulk struct {
 	Filter *manager.Query `json:"filter,omitempty" doc:"selects the tasks, as the parameters of the list do"`
 	Expect *int           `json:"expect,omitempty" doc:"the number of tasks that the filter selects; if it selects another number, nothing happens"`
 
-	Changes   *changes `json:"changes,omitempty" doc:"new values of properties, for change and retry"`
-	Elsewhere bool     `json:"elsewhere,omitempty" doc:"for requeue: the tasks never run on their present workers again"`
+	options
 }
 
 func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*out[done], error) {
 	b := &in.Body
-	action, err := (&options{b.Changes, b.Elsewhere}).action(c, b.Action)
+	action, err := b.action(c, b.Action)
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func (a *api) addResults() {
 
 type resultsInput struct {
 	Filter
-	Fields      string `query:"fields" enum:"auto,last-line,result.json" default:"auto" doc:"where the columns of results come from: result.json, the last line of stdout, or the last line only if there is no result.json"`
+	Fields      string `query:"fields" enum:"auto,last-line,result.json" default:"auto" doc:"where the columns of results come from: result.json, the last line of stdout, or the last line only if there is no result.json. Of a last line, only numbers have columns"`
 	NoOutput    bool   `query:"no_output" doc:"without stdout and stderr"`
 	Spreadsheet bool   `query:"spreadsheet" doc:"with an apostrophe before cells that a spreadsheet would take for formulas"`
 }
@@ -50,11 +50,11 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 	return nil, a.stream(c, csvType+"; charset=utf-8", func(s *stream) error {
 		out := bufio.NewWriterSize(s, writeBuffer)
 		o := results.Options{Fields: in.Fields, Output: !in.NoOutput, Spreadsheet: in.Spreadsheet}
-		_, late, err := results.CSV(s.ctx, c.manager, q, out, o)
+		done, err := results.CSV(s.ctx, c.manager, q, out, o)
 		if err != nil {
 			return err
 		}
-		if late > 0 {
+		if done.Late > 0 {
 			c.Header().Set(missingValues, "true")
 		}
 		return out.Flush()

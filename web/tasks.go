@@ -199,6 +199,8 @@ type Filter struct {
 	Program  string    `query:"program" doc:"tasks of this program; * and ? are wildcards"`
 	Worker   string    `query:"worker" doc:"tasks whose last run was on this worker"`
 	Exit     string    `query:"exit" doc:"tasks whose last run ended like this: 0 to 255, signal: killed, or signal for any signal"`
+	Params   []string  `query:"params,explode" doc:"tasks with this parameter, as NAME=VALUE, such as rate=0.5; the value is the text that the program got. Repeat it for several parameters"`
+	Input    string    `query:"input" doc:"tasks whose input contains this text"`
 	Since    time.Time `query:"since" doc:"tasks that entered their state at this time or later"`
 	Before   time.Time `query:"before" doc:"tasks that entered their state before this time"`
 	Output   string    `query:"output" doc:"tasks whose last run printed this text to stdout"`
@@ -211,7 +213,7 @@ type Filter struct {
 func (f *Filter) query(c *call) manager.Query {
 	q := manager.Query{
 		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program,
-		Worker: f.Worker, Exit: f.Exit,
+		Worker: f.Worker, Exit: f.Exit, Params: f.Params, Input: f.Input,
 		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.By,
 	}
 	for _, s := range f.States {

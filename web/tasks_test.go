@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 const plain = `{"program":"p","source":"rsync:/p/run.sh","input":"1"}`
@@ -163,6 +164,22 @@ func TestActions(t *testing.T) {
 	}
 	bulk(409, `{"action":"cancel","filter":{"states":["open"]},"expect":4}`, "selects 5 tasks, and not 4")
 	bulk(200, `{"action":"change","ids":[2,3,99],"changes":{"meta":"m"}}`, `{"done":2,"skipped":1,"reasons":[{"code":"not_found"`)
+	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", Input: "--n three", Meta: `{"n":"three","k":1}`})
+	bulk(200, `{"action":"change","ids":[6],"changes":{"input":"--n 4"}}`, `"done":1`)
+	expect.Contains(t, s.as(access.Operator, 200, "GET", "/api/v1/tasks/6", "").text, `"input":"--n 4","input_replaced":true`)
+	bulk(200, `{"action":"change","ids":[6],"parameters":{"n":5}}`, "a template of the new input is needed")
+	bulk(200, `{"action":"change","ids":[6],"parameters":{"m":5},"changes":{"input":"--n {n}"}}`, `"invalid","detail":"change task 6: no parameter m; the parameters are n, k`)
+	s.as(access.Operator, 200, "POST", "/api/v1/tasks/6/change", `{"parameters":{"n":5.0},"changes":{"input":"--n {n}"}}`)
+	expect.Contains(t, s.as(access.Operator, 200, "GET", "/api/v1/tasks/6", "").text, `"input":"--n 5.0","parameters":{"n":5.0,"k":1}`)
+	for query, want := range map[string]string{
+		"params=n%3D5.0&params=k%3D1&input=--n": `{"tasks":[{"id":6,`, "params=n%3D5": `{"tasks":[]`, "params=n%3D5.0&params=k%3D2": `{"tasks":[]`, "input=--m": `{"tasks":[]`,
+	} {
+		expect.Contains(t, s.as(access.Operator, 200, "GET", "/api/v1/tasks?"+query, "").text, want, query)
+	}
+	s.as(access.Operator, 422, "GET", "/api/v1/tasks?params=n", "")
+	bulk(409, `{"action":"cancel","filter":{"params":["n=5.0"],"input":"--n"},"expect":2}`, "selects 1 tasks")
+	bulk(200, `{"action":"remove","ids":[6]}`, `"skipped":1`)
+	s.as(access.Operator, 200, "POST", "/api/v1/tasks/6/cancel", "{}")
 	bulk(200, `{"action":"cancel","filter":{"states":["open"]},"expect":5}`, `{"done":5,"skipped":0}`)
 	bulk(200, `{"action":"remove","ids":[1,2]}`, `{"done":2,"skipped":0}`)
 	before := s.world()
@@ -170,19 +187,23 @@ func TestActions(t *testing.T) {
 		`{}`:                  "unknown action",
 		`{"action":"run"}`:    "unknown action",
 		`{"action":"cancel"}`: "either ids or a filter",
-		`{"action":"cancel","ids":[3],"filter":{}}`:                        "either ids or a filter",
-		`{"action":"cancel","filter":{}}`:                                  "expect",
-		`{"action":"cancel","ids":[3],"expect":1}`:                         "expect",
-		`{"action":"retry","filter":{"sates":["open"]},"expect":1}`:        "sates",
-		`{"action":"retry","filter":{"states":["opened"]},"expect":1}`:     "unknown state",
-		`{"action":"change","ids":[3]}`:                                    "without changes",
-		`{"action":"cancel","ids":[3],"changes":{"input":"1"}}`:            "only for change and retry",
-		`{"action":"change","ids":[3],"changes":{"group":"g"}}`:            "group",
-		`{"action":"change","ids":[3],"changes":{"owner":"g"}}`:            "cannot change",
-		`{"action":"retry","ids":[3],"elsewhere":true}`:                    "only for requeue",
-		`{"action":"retry","ids":["3"]}`:                                   "",
-		`{"action":"retry","ids":[3],"changes":{"max_fails":"many"}}`:      "max_fails",
-		`{"action":"retry","ids":[3],"changes":{"max_fails":99999999999}}`: "max_fails",
+		`{"action":"cancel","ids":[3],"filter":{}}`:                                 "either ids or a filter",
+		`{"action":"cancel","filter":{}}`:                                           "expect",
+		`{"action":"cancel","ids":[3],"expect":1}`:                                  "expect",
+		`{"action":"retry","filter":{"sates":["open"]},"expect":1}`:                 "sates",
+		`{"action":"retry","filter":{"states":["opened"]},"expect":1}`:              "unknown state",
+		`{"action":"change","ids":[3]}`:                                             "without changes",
+		`{"action":"cancel","ids":[3],"changes":{"input":"1"}}`:                     "only for change and retry",
+		`{"action":"change","ids":[3],"changes":{"group":"g"}}`:                     "group",
+		`{"action":"cancel","ids":[3],"parameters":{"a":1}}`:                        "only for change and retry",
+		`{"action":"retry","ids":[3],"parameters":["a"]}`:                           "not a JSON object",
+		`{"action":"retry","ids":[3],"parameters":{"a":1},"changes":{"meta":"m"}}`:  "the parameters are the meta",
+		`{"action":"retry","ids":[3],"parameters":{"a":1},"changes":{"input":"{"}}`: "a { is not closed",
+		`{"action":"change","ids":[3],"changes":{"owner":"g"}}`:                     "cannot change",
+		`{"action":"retry","ids":[3],"elsewhere":true}`:                             "only for requeue",
+		`{"action":"retry","ids":["3"]}`:                                            "",
+		`{"action":"retry","ids":[3],"changes":{"max_fails":"many"}}`:               "max_fails",
+		`{"action":"retry","ids":[3],"changes":{"max_fails":99999999999}}`:          "max_fails",
 	} {
 		bulk(422, body, want)
 	}

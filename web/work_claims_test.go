@@ -182,42 +182,6 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")
 }
 
-// If the client is gone when the tasks are claimed, they are released at once, and another worker gets them.
-func TestUndeliveredTasksAreReleased(t *testing.T) {
-	s := newSite(t, Options{})
-	s.open(handled(3)...)
-	w := s.worker()
-	for _, part := range []string{"before", "flush"} {
-		ctx, leave := context.WithCancel(t.Context())
-		s.ServeHTTP(&leaving{httptest.NewRecorder(), part, leave}, webtest.Call(ctx, w.token, "POST", base+"/work/"+w.session+"/claims", `{"most":2}`))
-		leave()
-		for id := int64(1); id <= 2; id++ {
-			task := s.task(id)
-			expect.Equal(t, task.State, tdf.Open, part)
-			expect.Compare(t, task.Releases, ">", 0, part)
-			expect.Equal(t, task.Losses, 0, part)
-		}
-	}
-	got := w.claim(`{"most":9}`).Tasks
-	expect.True(t, len(got) == 3, got)
-}
-
-// A leaving client goes away before the answer, or when the answer is sent.
-type leaving struct {
-	*httptest.ResponseRecorder
-	at    string
-	leave func()
-}
-
-func (l *leaving) WriteHeader(status int) {
-	if l.at == "before" {
-		l.leave()
-	}
-	l.ResponseRecorder.WriteHeader(status)
-}
-
-func (l *leaving) Flush() { l.leave() }
-
 // A drained worker gets nothing until it is resumed, also if it waits already. Its other calls say who has drained it.
 func TestDrainedWorker(t *testing.T) {
 	s := newSite(t, Options{})

@@ -10,7 +10,6 @@ import (
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
-	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -76,35 +75,6 @@ func (s *site) all() (all []*manager.Task) {
 		all = append(all, task)
 	}
 	return all
-}
-
-// A report of a task that is lost, cancelled or removed is not accepted, and changes nothing.
-func TestLateReports(t *testing.T) {
-	s := newSite(t, Options{})
-	s.open(handled(4)...)
-	w := s.worker()
-	tasks := w.claim(`{"most":4}`).Tasks
-	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
-	s.as(access.Operator, 200, "POST", base+"/tasks/2/requeue", "")
-	s.as(access.Operator, 200, "POST", base+"/tasks/3/cancel", "")
-	s.as(access.Operator, 200, "POST", base+"/tasks/3/remove", "")
-	lines := ""
-	for _, task := range tasks {
-		lines += "{" + of(task) + `,"action":"complete","stdout":"late","open":[{"input":"late"}]}` + "\n"
-	}
-	text := s.call(w.token, "POST", base+"/work/"+w.session+"/reports", lines, "Content-Type: "+jsonLines).text
-	answers := webtest.Decode[outcomes](t, text).Reports
-	codes := ""
-	for _, a := range answers {
-		codes += a.Code + " "
-	}
-	expect.Equal(t, codes, "conflict conflict not_found  ")
-	expect.True(t, answers[3].Accepted, text)
-	renewed := w.post(200, "renewals", "[{"+of(tasks[0])+"},{"+of(tasks[1])+"},{"+of(tasks[2])+"}]")
-	expect.True(t, strings.Count(renewed, `"detail"`) == 3, renewed)
-	expect.Len(t, s.all(), 4, "tasks 1, 2 and 4, and the one that task 4 has opened")
-	expect.Equal(t, s.task(2).State, tdf.Open, "tasks 1, 2 and 4, and the one that task 4 has opened")
-	expect.Equal(t, s.task(2).Round, 1, "tasks 1, 2 and 4, and the one that task 4 has opened")
 }
 
 // A result and the tasks that follow from it are one step: they exist if and only if the result was accepted and the round succeeded.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,7 +36,7 @@ type breakers struct {
 // A breaker is the circuit breaker of one program.
 type breaker struct {
 	failures   int           // failed rounds in a row
-	failed     time.Time     // when the last round failed
+	failed     time.Time     // when the last round failed or could not start
 	tooMany    bool          // the breaker is open because of failures
 	asked      time.Time     // when the worker last asked whether the program succeeds on another worker
 	unfits     int           // rounds in a row that this host could not start; if above 0, the breaker is open
@@ -50,7 +51,8 @@ const (
 	probePause      = time.Minute
 	firstUnfitPause = time.Second
 	maxBreakers     = redisstate.MaxAvoided
-	slowedAfter     = 5 // failed rounds in a row after which the worker reports the pauses of its slots
+	forgetPause     = 10 * time.Minute // after this time without a failed round, a breaker without tasks is forgotten
+	slowedAfter     = 5                // failed rounds in a row after which the worker reports the pauses of its slots
 )
 
 func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
@@ -102,13 +104,17 @@ func (bs *breakers) nextProbe(longest time.Duration) time.Duration {
 }
 
 // nothingToProbe records that a claim found no task of the programs whose breakers are half-open. It opens these
-// breakers again.
+// breakers again, or forgets them after a long time: a corrected program may have replaced theirs.
 func (bs *breakers) nothingToProbe() {
 	bs.Lock()
 	defer bs.Unlock()
 	at := bs.clock()
-	for _, b := range bs.programs {
-		if b.isOpen() && !b.probing && !at.Before(b.until) {
+	for name, b := range bs.programs {
+		switch {
+		case !b.isOpen() || b.probing || at.Before(b.until):
+		case at.Sub(b.failed) >= forgetPause:
+			delete(bs.programs, name)
+		default:
 			b.until = at.Add(b.pause)
 		}
 	}
@@ -133,18 +139,47 @@ func (bs *breakers) roundEnded(program string) {
 	}
 }
 
-// succeeded records that a round of the program succeeded, and closes the program's breaker.
+// succeeded records that a round of the program succeeded, and closes the program's breaker. If it is a corrected
+// program, the worker no longer reports the failures of the earlier one, unless it fails again.
 func (bs *breakers) succeeded(program string) {
 	bs.Lock()
 	defer bs.Unlock()
 	if b := bs.programs[program]; b != nil && b.isOpen() {
 		bs.log.Info("the worker runs a paused program again", "program", program)
 	}
+	before := bs.reported()
 	delete(bs.programs, program)
+	for name, b := range bs.programs {
+		if unversioned(name) == unversioned(program) {
+			b.failed = time.Time{}
+		}
+	}
+	if bs.reported() < before {
+		bs.changed.give()
+	}
 	if len(bs.successes) < maxBreakers {
 		bs.successes[program] = true
 		bs.succeed.give()
 	}
+}
+
+// reported returns how many breakers the worker reports.
+func (bs *breakers) reported() (n int) {
+	for _, b := range bs.programs {
+		if b.isOpen() || bs.slows(b) {
+			n++
+		}
+	}
+	return n
+}
+
+// unversioned returns the name of a program without the hash that tdf adds to the name of its directory.
+func unversioned(program string) string {
+	i := len(program) - len("-12345678")
+	if i <= 0 || program[i] != '-' || strings.Trim(program[i+1:], "0123456789abcdef") != "" {
+		return program
+	}
+	return program[:i]
 }
 
 // failed records that a round of the program ran and failed. If ask is true, the caller must ask whether the program
@@ -202,7 +237,7 @@ func (bs *breakers) unfit(program, reason string) {
 	defer bs.Unlock()
 	b := bs.of(program)
 	length := min(firstUnfitPause<<min(b.unfits, 10), probePause)
-	b.unfits, b.probing = b.unfits+1, false
+	b.unfits, b.failed, b.probing = b.unfits+1, bs.clock(), false
 	bs.open(program, b, length, "this host cannot run the program: "+broker.Short(reason))
 }
 

@@ -121,6 +121,9 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	if avoid, probing := a.avoided(); len(avoid) != 1 || probing || a.nextProbe(time.Hour) != probePause {
 		t.Errorf("avoids %v, probing %v, next in %v", avoid, probing, a.nextProbe(time.Hour))
 	}
+	at = at.Add(forgetPause)
+	a.nothingToProbe()
+	expect.Len(t, a.pauses(), 0, "after a long time without tasks")
 	for i := range 2 * maxBreakers {
 		a.failed(strconv.Itoa(i), "exit 1")
 	}
@@ -153,4 +156,15 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	a.failed("p", "exit 1")
 	a.succeeded("p")
 	expect.Len(t, a.pauses(), 1, "after a success")
+	for range slowedAfter {
+		a.failed("sum-1a2b3c4d", "exit 1")
+		a.failed("sum-2-1a2b3c4d", "exit 1")
+	}
+	expect.Len(t, a.pauses(), 3)
+	<-a.changed
+	a.succeeded("sum-1a2b3c4e")
+	expect.Len(t, a.pauses(), 2, "after a success of the corrected program")
+	expect.Len(t, a.changed, 1)
+	a.failed("sum-1a2b3c4d", "exit 2")
+	expect.Len(t, a.pauses(), 3, "after another failure of the old program")
 }

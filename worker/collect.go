@@ -8,10 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -67,6 +69,9 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		return result, maskError(x, err)
 	}
 	failed := result.HasFailed(e.task.FailOn)
+	if failed {
+		result.Reason = x.secrets.Mask(e.remarks(ended, &result))
+	}
 	if !failed {
 		if err := e.collectFollowing(x, r); err != nil {
 			e.keepScratch(x, true)
@@ -76,6 +81,25 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	e.keepScratch(x, failed)
 	return result, nil
 }
+
+// remarks returns the reason of a failed round, with lines that the worker adds. Package listing knows these lines, so
+// that they hide no error (internal/listing/telling.go).
+func (e *execution) remarks(ended Ended, r *tdf.Result) string {
+	text := ended.Reason
+	if ended.directory != "" && noSuchFile().MatchString(r.Error) {
+		text = tdf.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
+	}
+	if n := len(ended.cores); n > 0 {
+		names := strings.Join(ended.cores[:min(n, namedCores)], ", ")
+		text = tdf.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
+	}
+	return text
+}
+
+const namedCores = 10 // how many memory dumps an error names at most
+
+// noSuchFile matches what programs print about a file that does not exist.
+var noSuchFile = lazy.Regexp(`(?i)no such file or directory|FileNotFound|\bENOENT\b`)
 
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
 	text, err := x.dir.Opens(tdf.MaxFollowingBytes)

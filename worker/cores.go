@@ -12,11 +12,11 @@ import (
 // coreSlack is how much older than a round its files may seem: file systems have coarse clocks.
 const coreSlack = time.Second
 
-// removeCores removes the memory dumps that crashes of a round have left in the directory in which it ran, and logs
-// their names: each may be as large as the memory of the program, and nobody looks for them there.
-func removeCores(r *Round, dir string, exit string, began time.Time) {
+// removeCores removes the memory dumps that crashes of a round have left in the directory in which it ran, logs their
+// names, and returns them: each may be as large as the memory of the program, and nobody looks for them there.
+func removeCores(r *Round, dir string, exit string, began time.Time) (removed []string) {
 	if !mayDump(exit) {
-		return
+		return nil
 	}
 	names, _ := filepath.Glob(filepath.Join(escapeGlob(dir), "core*"))
 	for _, name := range names {
@@ -25,7 +25,9 @@ func removeCores(r *Round, dir string, exit string, began time.Time) {
 			continue
 		}
 		r.Log.Warn("removed a core file of the program", "file", name, "bytes", info.Size())
+		removed = append(removed, filepath.Base(name))
 	}
+	return removed
 }
 
 func escapeGlob(path string) string {

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"strconv"
@@ -42,6 +43,14 @@ func (e *execution) environment(dir string) []string {
 		dirVariable+dir,
 	)
 	return append(env, e.secrets.Env()...)
+}
+
+// checkTemporary warns about a TMPDIR that is no directory: programs get the variable, and few name it in their errors.
+func (w *Worker) checkTemporary() {
+	dir := os.Getenv("TMPDIR")
+	if info, err := os.Stat(cmp.Or(dir, "/")); err != nil || !info.IsDir() {
+		w.log.Warn("the environment variable TMPDIR names no directory", "TMPDIR", dir)
+	}
 }
 
 // allowedVariables returns the variables of environ that a program gets. Their names are listed in inherited or in

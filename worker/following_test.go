@@ -113,56 +113,6 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A round that does not succeed opens no tasks. The next round, which succeeds, opens them once.
-func TestOnlyARoundThatSucceedsOpensTasks(t *testing.T) {
-	w := newWorld(t)
-	w.script("p", `#!/bin/sh
-echo '{"input": "child"}' >$TDF_DIR/open.jsonl
-[ -s $TDF_DIR/checkpoint ] && exit
-echo again >$TDF_DIR/checkpoint
-exit 1
-`)
-	id := w.open("", func(d *tdf.Properties) { d.MaxFails, d.FailOn = 1, tdf.FailOnExit })
-	worker, s := w.worker(), w.newServer()
-	w.runOnce(worker)
-	expect.Equal(t, w.lastID(), id, "a failed round has opened a task")
-	eventually(t, "the next round", func() bool {
-		_, err := s.RunOnce(t.Context())
-		must(t, err)
-		return w.task(id).State == tdf.Open
-	})
-	w.runOnce(worker)
-	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Equal(t, w.lastID(), id+1)
-}
-
-// A user takes the task from its worker while the round runs. Redis refuses the report together with its tasks.
-func TestALostRoundOpensNoTasks(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"))
-	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
-		w.requeue(id)
-		return r.Open(tdf.Definition{Input: "child"})
-	})))
-	expect.Equal(t, w.task(id).State, tdf.Open)
-	expect.Equal(t, w.lastID(), id)
-}
-
-// The replies to the reports are lost. The worker repeats its calls, and the tasks are opened once.
-func TestTasksOfARepeatedReportAreOpenedOnce(t *testing.T) {
-	w := newWorld(t)
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	id := w.open("", forHandler("p"))
-	worker := w.workerOn(w.connect(proxy.Addr), Handle("p", func(_ context.Context, r *Round) error {
-		proxy.DropReplies(3, redistest.Scripts)
-		return r.Open(tdf.Definition{Input: "1"}, tdf.Definition{Input: "2"})
-	}))
-	w.runOnce(worker)
-	expect.Equal(t, w.task(id).State, tdf.Executed)
-	expect.Equal(t, w.lastID(), id+2)
-	expect.Equal(t, proxy.Dropped(), 3)
-}
-
 // A handler's tasks are checked like those of a program.
 func TestAHandlerOpensTooManyTasks(t *testing.T) {
 	w := newWorld(t)

@@ -150,17 +150,6 @@ func TestLaterReleasesTheTask(t *testing.T) {
 	}
 }
 
-// A task in its last round cannot be put off.
-func TestLaterInTheLastRound(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"))
-	must(t, w.client().HSet(t.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound).Err())
-	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Later(time.Hour, nil) })))
-	got := w.finished(id)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), "put off by its handler, and the task cannot be released")
-}
-
 // A worker with handlers claims no task with a source and no task of another program. A worker without handlers claims no
 // task without a source.
 func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
@@ -187,18 +176,6 @@ func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 }
 
 func nothing(context.Context, *Round) error { return nil }
-
-// A handler can release a task that this host cannot run.
-func TestUnfitHandler(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"))
-	w.runOnce(w.worker(Handle("p", func(context.Context, *Round) error { return Unfit(errors.New("no GPU")) })))
-	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Open)
-	expect.Equal(t, got.UnfitHosts, 1)
-	expect.Equal(t, got.Fails, 0)
-	expect.Contains(t, got.Log, "no GPU")
-}
 
 // After the timeout, the handler's error is ignored. Its output is kept.
 func TestHandlerThatAnswersTooLate(t *testing.T) {

@@ -44,27 +44,11 @@ func TestHeartbeats(t *testing.T) {
 	host := expect.Result(os.Hostname()).Value(t)
 	want := map[string]string{
 		"host": host, "pid": strconv.Itoa(os.Getpid()), "boot": w.store.Boot(),
-		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "avoids": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "",
+		"version": "v1.2.3", "lease": "1080000", "state": "working", "slots": "1", "runs": "", "pauses": "", "runner": "", "queues": "", "tags": "", "handlers": "", "group": "",
 		"remember": "3240000",
 		"process":  identity(),
 	}
 	expect.Equal(t, cmp.Diff(want, first), "")
-}
-
-// A worker follows the rules of docs/operations.md, "Names of workers".
-func TestASecondStartIsRefused(t *testing.T) {
-	w := newWorld(t)
-	stop := w.start(w.worker())
-	eventually(t, "the first worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
-	second := w.workerOn(w.connect(redistest.Shared(t)))
-	err := second.Run(t.Context())
-	var taken *redisstate.NameTakenError
-	expect.MustTrue(t, errors.As(err, &taken), err)
-	expect.Equal(t, taken.PID, strconv.Itoa(os.Getpid()))
-	stop()
-	stop = w.start(second)
-	eventually(t, "the second worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
-	stop()
 }
 
 // If another worker takes the name of a worker, the tasks of the first worker are lost at once. The first worker ends

@@ -50,13 +50,14 @@ func TestEnvironment(t *testing.T) {
 	}
 	w := newWorld(t)
 	w.cfg.Env = []string{"MORE"}
+	t.Setenv("TMPDIR", "/no/directory")
 	got := map[string]string{}
 	for line := range strings.Lines(w.run("#!/bin/sh\nexec env\n", "")) {
 		name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
 		got[name] = value
 	}
 	want := map[string]string{
-		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user",
+		"LC_NUMERIC": "C", "TZ": "UTC", "HOME": "/home/of the user", "TMPDIR": "/no/directory",
 		"TDF_NAMESPACE": w.cfg.Namespace, "TDF_TASK_ID": "1", "TDF_ROUND": "0", "TDF_PROGRAM": "p", "TDF_WORKER": "w1", "TDF_SLOT": "1",
 		"TDF_START": w.task(1).Current().Entered[tdf.Running].String(), "TDF_TIMEOUT": "inf", "TDF_END_BEFORE": "inf",
 		"TDF_GROUP": "", "TDF_META": "", "TDF_DIR": filepath.Join(w.worker().rounds(), filepath.Base(got["TDF_DIR"])), "MORE": "of it",
@@ -68,6 +69,7 @@ func TestEnvironment(t *testing.T) {
 		return !wanted && (own || slices.Contains([]string{"PWD", "OLDPWD", "SHLVL", "_"}, name))
 	})
 	expect.Equal(t, cmp.Diff(want, got), "")
+	w.logged("the environment variable TMPDIR names no directory\" TMPDIR=/no/directory")
 }
 
 // leakyDescriptor makes a descriptor that is not marked close-on-exec, like those that a worker inherits.
@@ -111,4 +113,21 @@ func TestCoreFilesAreRemoved(t *testing.T) {
 	expect.MustLen(t, left, 1)
 	expect.Equal(t, filepath.Base(left[0]), "core.txt")
 	w.logged("removed a core file of the program")
+	expect.Contains(t, w.task(id).Current().Error, "run.sh ended with signal: segmentation fault; the worker removed core, core.")
+}
+
+// The error of a round that misses a file says where its program ran.
+func TestMissingFileNamesTheDirectory(t *testing.T) {
+	w := newWorld(t)
+	host := expect.Result(os.Hostname()).Value(t)
+	ran := "run.sh ran in " + w.path("p") + " on " + host
+	for input, want := range map[string]string{
+		"cat data/x.csv": "data/x.csv: No such file or directory\n" + ran,
+		"echo bad >&2":   "bad\n",
+	} {
+		w.script("p", "#!/bin/sh\nLC_ALL=C "+input)
+		id := w.open("")
+		w.runOnce(w.worker())
+		expect.True(t, strings.HasSuffix(w.task(id).Current().Error, want), w.task(id).Current().Error, want)
+	}
 }

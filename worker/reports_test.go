@@ -235,7 +235,7 @@ func TestCircuitBreaker(t *testing.T) {
 		w.executed(id)
 	}
 	const why = "3 rounds failed in a row, and another worker succeeds with the program; the last failure: run.sh ended with 4: broken"
-	eventually(t, "the log", func() bool { return w.registered()["avoids"] == "bad: "+why })
+	eventually(t, "the pause", func() bool { return strings.HasSuffix(w.registered()["pauses"], "\tbad\t"+why) })
 	for i, id := range bad {
 		want := tdf.Open
 		if i < 3 {

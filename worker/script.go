@@ -60,6 +60,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	s.fetcher.OtherUser = host.OtherUser()
 	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
 	w.logIsolation(host)
+	w.checkTemporary()
 	return func() {
 		w.slotDirs.close()
 		w.preparer, w.processes, w.slotDirs = nil, nil, nil
@@ -155,12 +156,14 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	r.ReportPID(p.PID())
 	cause := l.await(ctx, r, p)
 	cost := p.Ended()
-	removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
+	cores := removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
 	}
-	return Ended{Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS},
-		cause
+	return Ended{
+		Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS,
+		directory: l.dir, cores: cores,
+	}, cause
 }
 
 // await returns when the program and all processes that it started have ended. The error says why the worker ended the

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/timers"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/process"
@@ -67,6 +68,13 @@ type Worker struct {
 
 	// process.Sweep, unless a test replaces it
 	endLeftovers func(ctx context.Context, prefix string, log *slog.Logger) (ended int)
+}
+
+func init() {
+	timers.Set = func(w any, after func(time.Duration) <-chan time.Time) {
+		of := w.(*Worker)
+		of.after, of.answer, of.leaveBound = after, 20*time.Hour, time.Hour+time.Minute
+	}
 }
 
 // Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a

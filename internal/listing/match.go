@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // prepare returns the query with its defaults, or a *[tdf.QueryError].
@@ -88,6 +89,9 @@ func texts(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
 // Searched returns which texts of a task a query searches.
 func Searched(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
+	if q.Input != "" || len(q.Params) > 0 {
+		texts = append(texts, OfTask)
+	}
 	if q.Output != "" {
 		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput})
 	}
@@ -103,7 +107,8 @@ func Searched(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
 // textsMatch reports whether a task meets the conditions on its texts.
 func textsMatch(q *tdf.Query, t *tdf.Task) bool {
 	r := t.Rounds.At(t.LastRun())
-	return strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
+	return strings.Contains(t.Input, q.Input) && (len(q.Params) == 0 || sweep.HasParams(t.Meta, q.Params)) &&
+		strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
 		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint(q.FailureBy).ID(), q.Failure))
 }
 

@@ -31,7 +31,12 @@ func chosenLine(rule, text string) string {
 		return clean(first)
 	case tdf.ByLastLine:
 		text = strings.TrimRightFunc(text[max(0, len(text)-endsLooked):], unicode.IsSpace)
-		return clean(text[strings.LastIndexByte(text, '\n')+1:])
+		i := strings.LastIndexByte(text, '\n')
+		for i >= 0 && isRemark().MatchString(text[i+1:]) {
+			text = strings.TrimRightFunc(text[:i], unicode.IsSpace)
+			i = strings.LastIndexByte(text, '\n')
+		}
+		return clean(text[i+1:])
 	}
 	found := compiled(rule).FindStringSubmatch(text[max(0, len(text)-endsLooked):])
 	if found == nil {
@@ -114,16 +119,22 @@ func lastLines(text string) []string {
 	return all
 }
 
+// workerRemarks matches the lines that a worker adds below the error of a program (worker/collect.go).
+const workerRemarks = `run\.sh ran in .* on .*|run\.sh ended with .*; the worker removed .*`
+
+var isRemark = lazy.Regexp(`^(?:` + workerRemarks + `)$`)
+
 // isBoilerplate matches lines that a runtime or a tool prints below the cause, whatever the cause is.
 var isBoilerplate = lazy.Regexp(`^(?:` + strings.Join([]string{
-	`[\pP\pS ]+`,                        // banners, closing brackets
-	`note: .*|Node\.js v.*`,             // Rust; Node.js
-	`in expression starting at .*`,      // Julia
-	`(?i:stack ?trace(?:back)?:)`,       // Julia, PHP, Lua
-	`#\d+ .*`,                           // frames of PHP and of Fortran
-	`Error termination\. Backtrace:`,    // Fortran
-	`Execution halted|Calls: .*`,        // R
-	`CallStack \(from .*`,               // Haskell
+	`[\pP\pS ]+`,                     // banners, closing brackets
+	`note: .*|Node\.js v.*`,          // Rust; Node.js
+	`in expression starting at .*`,   // Julia
+	`(?i:stack ?trace(?:back)?:)`,    // Julia, PHP, Lua
+	`#\d+ .*`,                        // frames of PHP and of Fortran
+	`Error termination\. Backtrace:`, // Fortran
+	`Execution halted|Calls: .*`,     // R
+	`CallStack \(from .*`,            // Haskell
+	workerRemarks,
 	`make(?:\[\d+\])?: .*|ninja: .*`,    // what failed is above
 	`srun: .*|slurmstepd: .*`,           // Slurm
 	`.*: line \d+: +\d+ [A-Z][a-z ]+.*`, // a shell, about a program that a signal ended

@@ -90,6 +90,9 @@ func (t *TDF) makeDirectory() (err error) {
 	}
 	t.Directory, err = os.MkdirTemp("", "tdf-*")
 	t.temporary = err == nil
+	if dir := os.Getenv("TMPDIR"); err != nil && dir != "" {
+		err = fmt.Errorf("the environment variable TMPDIR is %s: %w", dir, err)
+	}
 	return err
 }
 

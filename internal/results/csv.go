@@ -25,39 +25,46 @@ var (
 		"opened", "started", "ended", "seconds", "cpu_seconds", "max_rss", "worker", "exit", "program_sha256",
 	}
 	printedColumns = []string{"output", "output_whole", "error"}
+	// replacedColumn follows the parameters, if the input of a task was replaced.
+	replacedColumn = "input_replaced"
 	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
+// Written says what [CSV] has written.
+type Written struct {
+	Rows    int
+	Late    int      // number of values without a column, because tasks changed meanwhile
+	LeftOut []string // names of fields of last lines that have no column, because they are no numbers; at most 10
+}
+
 // CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns,
-// then for the rows. It returns the number of rows, and how many values have no column, because tasks changed
-// meanwhile.
-func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (rows, late int,
-	err error,
-) {
+// then for the rows.
+func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (done Written, err error) {
 	c := newColumns(o.Fields)
+	defer func() { done.Late, done.LeftOut = c.late, c.leftOut }()
 	fromOutput := o.Fields != FromResult
 	for t, err := range m.List(ctx, reading(q, fromOutput)) {
 		if err != nil {
-			return 0, 0, err
+			return done, err
 		}
 		c.collect(t)
 	}
 	w := csv.NewWriter(out)
 	names := c.names(o.Output)
 	if err := w.Write(o.change(slices.Clone(names))); err != nil {
-		return 0, 0, err
+		return done, err
 	}
 	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
 		if err != nil {
-			return rows, c.late, err
+			return done, err
 		}
 		if err := w.Write(o.change(c.row(t, names))); err != nil {
-			return rows, c.late, err
+			return done, err
 		}
-		rows++
+		done.Rows++
 	}
 	w.Flush()
-	return rows, c.late, w.Error()
+	return done, w.Error()
 }
 
 // columns holds the columns that depend on the tasks.
@@ -67,7 +74,9 @@ type columns struct {
 	order, resultOrder  []string          // names of the columns, in the order of the CSV
 	taken               map[string]bool   // names of all columns
 	bytes               int               // total length of these names
+	replaced            bool              // whether the input of a task was replaced
 	late                int               // number of values that have no column
+	leftOut             []string          // names of fields of last lines that are no numbers
 }
 
 func newColumns(source string) *columns {
@@ -75,7 +84,7 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	for _, name := range slices.Concat(firstColumns, runColumns, printedColumns, lastColumns) {
+	for _, name := range slices.Concat(firstColumns, []string{replacedColumn}, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c
@@ -96,6 +105,7 @@ func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text
 
 // collect adds columns for a task's parameters and results.
 func (c *columns) collect(t *manager.Task) {
+	c.replaced = c.replaced || t.InputReplaced
 	for _, f := range c.fitting(c.parameters, t.Meta, fieldsOf(t.Meta)) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
@@ -128,7 +138,7 @@ func (c *columns) resultFields(t *manager.Task) (text string, fields []field) {
 		}
 	}
 	line := lastLine(t.Output())
-	return line, numbersOf(line)
+	return line, c.numbersOf(line)
 }
 
 func parameterName(key string) string {
@@ -160,7 +170,11 @@ func (c *columns) add(of map[string]string, order *[]string, key, name, prefix s
 
 // names returns the names of all columns. If withOutput is true, it includes the columns for stdout and stderr.
 func (c *columns) names(withOutput bool) []string {
-	names := slices.Concat(firstColumns, c.order, runColumns, c.resultOrder)
+	names := slices.Concat(firstColumns, c.order)
+	if c.replaced {
+		names = append(names, replacedColumn)
+	}
+	names = slices.Concat(names, runColumns, c.resultOrder)
 	if withOutput {
 		names = append(names, printedColumns...)
 	}
@@ -222,6 +236,7 @@ func fixedCells(t *manager.Task) map[string]string {
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
+	cells[replacedColumn] = strconv.FormatBool(t.InputReplaced)
 	r := t.LastRun()
 	if r == nil {
 		return cells
@@ -293,13 +308,24 @@ func lastLine(output string) string {
 	return ""
 }
 
-// numbersOf returns the fields of a JSON object whose values are numbers. Any other text has no fields.
-func numbersOf(text string) []field {
+// maxLeftOut is how many names of fields without a column are kept.
+const maxLeftOut = 10
+
+// numbersOf returns the fields of a JSON object whose values are numbers, and keeps the names of the others. Any other
+// text has no fields.
+func (c *columns) numbersOf(text string) []field {
 	if _, ok := jsonview.ParseObject(text); !ok {
 		return nil
 	}
 	return slices.DeleteFunc(fieldsOf(text), func(f field) bool {
-		return !strings.ContainsRune("-0123456789", rune(f.value[0]))
+		if strings.ContainsRune("-0123456789", rune(f.value[0])) {
+			return false
+		}
+		isNull := f.value[0] == 'n' // its cell is empty anyway
+		if !isNull && len(c.leftOut) < maxLeftOut && !slices.Contains(c.leftOut, f.key) {
+			c.leftOut = append(c.leftOut, f.key)
+		}
+		return true
 	})
 }
 

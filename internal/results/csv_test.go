@@ -51,6 +51,7 @@ func TestColumns(t *testing.T) {
 // Columns come from the last line if the user asks for it, or if there is no result.
 func TestFieldsOfTheLastLine(t *testing.T) {
 	long := strings.Repeat(" ", maxLastLine)
+	c := newColumns(FromLastLine)
 	for output, want := range map[string]string{
 		"":          "",
 		"no JSON":   "",
@@ -74,11 +75,13 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		strings.Repeat(`{"a":`, 20000) + "1" + strings.Repeat("}", 20000): "",
 	} {
 		var parts []string
-		for _, f := range numbersOf(lastLine(output)) {
+		for _, f := range c.numbersOf(lastLine(output)) {
 			parts = append(parts, f.key+"="+f.text())
 		}
 		expect.Equal(t, strings.Join(parts, " "), want, output)
 	}
+	slices.Sort(c.leftOut)
+	expect.Equal(t, c.leftOut, []string{"l", "o", "s", "t"}, "fields without a column")
 	for source, want := range map[string]string{FromAuto: "[result.r result.n]", FromLastLine: "[result.n]", FromResult: "[result.r]"} {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
@@ -135,6 +138,7 @@ func TestFieldsOf(t *testing.T) {
 		`{"a":1`:                         "*={\"a\":1",
 		`{"a":1e400,"b":12345678901234}`: "a=1e400 b=12345678901234",
 		"[1, 2]":                         "*=[1,2]",
+		`{"a":"\ud800"}`:                 "a=\uFFFD",
 		"null":                           "*=",
 		"free text":                      "*=free text",
 	} {

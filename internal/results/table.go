@@ -221,6 +221,11 @@ func (t *Table) put(x *manager.Task) {
 	}
 	values := map[string]string{}
 	t.names.putAll(values, x)
+	if x.InputReplaced { // a plot would show its result at the parameters of another input
+		for _, name := range t.names.order {
+			delete(values, name)
+		}
+	}
 	for _, name := range slices.Concat(t.names.order, t.names.resultOrder) {
 		t.set(row, name, values[name])
 	}

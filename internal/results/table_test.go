@@ -231,6 +231,7 @@ func TestMixedColumns(t *testing.T) {
 		r := &tdf.Round{Worker: "w", Output: "x"}
 		of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: r}}, false))
 	}
+	of.put(manager.TaskOf(&tdf.Task{ID: 12, Properties: tdf.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: tdf.Rounds{}}, false))
 	a := of.Columns("a")[0]
 	var got []string
 	for _, code := range a.Codes {
@@ -240,7 +241,7 @@ func TestMixedColumns(t *testing.T) {
 			got = append(got, a.Texts[code])
 		}
 	}
-	expect.Equal(t, strings.Join(got, " "), "1 1e400 NaN - text - [1] true 1 - -")
+	expect.Equal(t, strings.Join(got, " "), "1 1e400 NaN - text - [1] true 1 - - -")
 	var ids Column
 	for row, value := range []string{"007", "7", "1e5", "100000", "", "NA12878"} {
 		ids.set(row, value)

@@ -13,13 +13,15 @@ type Filter struct {
 	Group, Queue, Owner, Program string
 	Worker, Exit, Output, Error  string
 	Failure, FailureBy           string
+	Params                       []string // each is NAME=VALUE
+	Input                        string
 	OlderThan, NewerThan         string // spans: the least and the longest time that a task has been in its state
 }
 
 // Empty reports whether the filter sets no condition.
 func (f *Filter) Empty() bool {
-	return len(f.IDs)+len(f.States)+len(f.Outcomes) == 0 && f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Output+
-		f.Error+f.Failure == "" && !f.NeedsClock()
+	return len(f.IDs)+len(f.States)+len(f.Outcomes)+len(f.Params) == 0 &&
+		f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Input+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
 }
 
 // NeedsClock reports whether the query depends on the time. If not, Query ignores it.
@@ -30,7 +32,7 @@ func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	q := tdf.Query{
 		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker,
-		Exit:   f.Exit,
+		Exit: f.Exit, Params: f.Params, Input: f.Input,
 		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
 	}
 	var err error

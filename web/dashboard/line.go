@@ -34,7 +34,7 @@ const oldestFirst = "oldest-first"
 func newLine() *line {
 	l := &line{flags: pflag.NewFlagSet("", pflag.ContinueOnError)}
 	l.flags.SortFlags, l.flags.Usage = false, func() {}
-	l.Flags(l.flags, "")
+	l.Flags(l.flags, false)
 	l.flags.BoolVar(&l.oldest, oldestFirst, false, "")
 	l.flags.IntVar(&l.limit, "limit", pageSizes[0], "")
 	return l
@@ -110,7 +110,14 @@ func lineOf(query url.Values) string {
 	l.Filter = filterOf(query).Filter
 	var words []string
 	l.flags.VisitAll(func(f *pflag.Flag) {
-		if all := valuesOf(f); len(all) > 0 && f.Value.String() != f.DefValue {
+		all := valuesOf(f)
+		switch {
+		case len(all) == 0 || f.Value.String() == f.DefValue:
+		case f.Value.Type() == "stringArray": // a flag for each value
+			for _, value := range all {
+				words = append(words, "--"+f.Name, sweep.Quote(value))
+			}
+		default:
 			words = append(words, "--"+f.Name, sweep.Quote(strings.Join(all, ",")))
 		}
 	})

@@ -24,6 +24,7 @@ func TestLine(t *testing.T) {
 		`--error-has "Memory  Error" --of simulate-*`:          "/ui/tasks?column=id&error-has=Memory++Error&of=simulate-%2A",
 		"--oldest-first --limit 100 --worker ''":               "/ui/tasks?column=id&limit=100&order=oldest",
 		"--oldest-first=false --worker --state":                "/ui/tasks?column=id&worker=--state",
+		"--param a=1,2 --param 'b=x y'":                        "/ui/tasks?column=id&param=a%3D1%2C2&param=b%3Dx+y",
 		"--":                                                   "/ui/tasks?column=id",
 	} {
 		got := expect.Result(addressOf(text, url.Values{"column": {"id"}, "state": {"open"}, "cursor": {"x"}})).Value(t)
@@ -73,13 +74,14 @@ func TestFlagsOfTheLine(t *testing.T) {
 	for name, isFilter := range names {
 		expect.True(t, !isFilter, name, "is no parameter")
 	}
-	got := lineOf(url.Values{"id": {"7", "9-12"}, "state": {"failed open"}, "worker": {"it's"}, "order": {"oldest"}, "limit": {"500"}, "column": {"id"}, "cursor": {"x"}})
-	expect.Equal(t, got, `--state failed,open --worker 'it'\''s' --limit 500 --oldest-first 7 9-12`)
+	got := lineOf(url.Values{"id": {"7", "9-12"}, "param": {"a=1,2", "", "b=x y"}, "input-has": {"z"}, "state": {"failed open"}, "worker": {"it's"}, "order": {"oldest"}, "limit": {"500"}, "column": {"id"}, "cursor": {"x"}})
+	expect.Equal(t, got, `--state failed,open --worker 'it'\''s' --param a=1,2 --param 'b=x y' --input-has z --limit 500 --oldest-first 7 9-12`)
 }
 
 // The line of an address leads back to its filter.
 func FuzzLine(f *testing.F) {
 	f.Add("state=failed,open&worker=it's&error-has=a%0Ab&id=7+9-12&order=oldest&limit=100")
+	f.Add("param=a%3D1%2C2&param=b%3D+&param=&input-has=x")
 	f.Add("campaign=%22&of=--x&exit=signal: killed&older-than=1h&failure=%00")
 	f.Fuzz(func(t *testing.T, query string) {
 		of, err := url.ParseQuery(query)
@@ -102,6 +104,7 @@ func FuzzLine(f *testing.F) {
 func sameFilter(a, b filter) bool {
 	for _, f := range []*filter{&a, &b} {
 		f.IDs, f.States, f.Outcomes = append([]string{}, f.IDs...), append([]string{}, f.States...), append([]string{}, f.Outcomes...)
+		f.Params = append([]string{}, f.Params...)
 	}
 	return reflect.DeepEqual(a, b)
 }

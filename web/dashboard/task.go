@@ -147,6 +147,9 @@ func factsOf(t *manager.Task) (all []taskFact) {
 	} {
 		add(c.name, strconv.Itoa(c.n))
 	}
+	if t.InputReplaced {
+		add("input replaced", "yes: the parameters in the meta are those of an earlier input")
+	}
 	add("not on", strings.Join(t.NotOn, ", "))
 	return all
 }

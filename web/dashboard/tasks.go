@@ -33,13 +33,15 @@ func filterOf(query url.Values) filter {
 		Worker: one("worker"), Exit: one("exit"), Output: query.Get("output-has"), Error: query.Get("error-has"),
 		Failure: one("failure"), FailureBy: query.Get("by"),
 		OlderThan: one("older-than"), NewerThan: one("newer-than"),
+		Params: slices.DeleteFunc(slices.Clone(query["param"]), func(p string) bool { return p == "" }),
+		Input:  query.Get("input-has"),
 	}}
 }
 
 // filterNames are the parameters of a filter.
 var filterNames = []string{
-	"id", "state", "outcome", "campaign", "queue", "owner", "of", "worker", "exit", "output-has",
-	"error-has", "failure", "by", "older-than", "newer-than",
+	"id", "state", "outcome", "campaign", "queue", "owner", "of", "worker", "exit", "param", "input-has",
+	"output-has", "error-has", "failure", "by", "older-than", "newer-than",
 }
 
 // onlyFilter returns the parameters that select tasks.
@@ -217,9 +219,12 @@ func resultsAddress(q manager.Query, as string) string {
 	}
 	for name, value := range map[string]string{
 		"group": q.Group, "queue": q.Queue, "owner": q.Owner, "program": q.Program, "worker": q.Worker, "exit": q.Exit,
-		"output": q.Output, "error": q.Error, "failure": q.Failure, "failure_by": q.FailureBy, "as": as,
+		"input": q.Input, "output": q.Output, "error": q.Error, "failure": q.Failure, "failure_by": q.FailureBy, "as": as,
 	} {
 		set(name, value)
+	}
+	if len(q.Params) > 0 {
+		to["params"] = q.Params // values may have commas
 	}
 	for name, at := range map[string]time.Time{"since": q.Since, "before": q.Before} {
 		if !at.IsZero() {

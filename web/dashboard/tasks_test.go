@@ -70,6 +70,8 @@ func TestBulkChange(t *testing.T) {
 	task := testspace.Read(t, s.store, 2)
 	expect.Equal(t, task.Priority, 7)
 	expect.Equal(t, task.Timeout, 7200)
+	expect.NoError(t, s.store.Redis.HSet(t.Context(), s.store.Keys.Task(2), "input_replaced", "1").Err())
+	expect.Contains(t, b.page("/ui/tasks/2", 200), "the parameters in the meta are those of an earlier input")
 	got = b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3"))
 	expect.Equal(t, got.StatusCode, 200)
 	expect.Equal(t, s.count(tdf.Expired), 3)
@@ -126,6 +128,10 @@ func TestListOfTasks(t *testing.T) {
 	for _, filter := range []string{"id=1-1000000", "id=1-1000000&do=retry"} { // a short address makes no long page
 		expect.Compare(t, len(b.page("/ui/tasks?"+filter, 200)), "<", 100_000, filter)
 	}
+	text = b.page("/ui/tasks?param=a%3D1%2C2&param=b%3D3&input-has=x", 200)
+	expect.Contains(t, text, `params=a%3D1%2C2&amp;params=b%3D3`)
+	expect.Contains(t, text, `value="b=3"`)
+	expect.Contains(t, text, "among 60 tasks that were read")
 	got := b.get("/ui/api/v1/results?states=open")
 	expect.Equal(t, got.StatusCode, 200)
 	expect.True(t, strings.HasPrefix(got.Header.Get("Content-Type"), "text/csv"), got.StatusCode, got.Header)

@@ -59,21 +59,38 @@ func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 	s := storeOf(c)
 	finishing, finish := conn.Finish(ctx)
 	defer finish()
-	got, err := s.Claim(finishing, redisstate.ClaimRequest{
+	got, err := claimSound(finishing, s, redisstate.ClaimRequest{
 		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease),
 		Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
 	})
-	if err != nil || len(got.Claims) == 0 {
+	if err != nil || len(got) == 0 {
 		return claimed{}, err
 	}
-	undo := func() { release(s, workerOf(c), got.Claims[0]) }
-	t, err := hold(ctx, s, got.Claims[0], lease)
+	undo := func() { release(s, workerOf(c), got[0]) }
+	t, err := hold(ctx, s, got[0], lease)
 	if err != nil {
 		undo()
 		return nil, err
 	}
 	c.Undo = undo
 	return claimed{t}, nil
+}
+
+// claimSound claims tasks that can be run. It reports the others: they have failed.
+func claimSound(ctx context.Context, s *redisstate.Store, r redisstate.ClaimRequest) ([]redisstate.Claim, error) {
+	for {
+		got, err := s.Claim(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		sound, failed := broker.Sound(got.Claims)
+		if len(failed) == 0 {
+			return sound, nil
+		}
+		if _, err := s.Execute(ctx, r.Worker, failed...); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // hold makes a new claim hold for its whole time, and returns its task.

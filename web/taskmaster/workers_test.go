@@ -2,8 +2,6 @@ package taskmaster_test
 
 import (
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -136,20 +134,6 @@ func TestFailuresAndLossesCountTogether(t *testing.T) {
 	expect.True(t, strings.Contains(*got.LastError, "max_attempts"), *got.LastError)
 }
 
-// A worker whose client has gone before the answer has not got its tasks.
-func TestClaimWhoseClientHasGone(t *testing.T) {
-	s := newSite(t)
-	id := s.submit("q", `{}`)
-	s.handler.ServeHTTP(brokenPipe{httptest.NewRecorder()}, webtest.Call(t.Context(), s.token, http.MethodPost, "/tasks/v1/claim", `{"workerId":"w","queueName":"q","maxTasks":1}`))
-	s.mustBe(id, "PENDING", 0)
-	expect.Equal(t, s.mustClaim("v", "q", 1)[0].Attempts, 1, "attempts")
-}
-
-// A brokenPipe is an answer that nobody reads.
-type brokenPipe struct{ *httptest.ResponseRecorder }
-
-func (brokenPipe) FlushError() error { return http.ErrHandlerTimeout }
-
 // A heartbeat renews the leases of very many tasks, and forgets those that have ended.
 func TestManyTasksOfAWorker(t *testing.T) {
 	s := newSite(t)
@@ -173,16 +157,4 @@ func TestManyTasksOfAWorker(t *testing.T) {
 	s.round()
 	s.register("w", "q", "") // renews what it holds, and finds that it is lost
 	expect.Equal(t, held(), 0, "held")
-}
-
-// Another worker of TDF that has the name keeps it.
-func TestNameOfAnotherWorker(t *testing.T) {
-	s := newSite(t)
-	s.register("w", "q", "")
-	name := s.name("w")
-	s.redis.HSet(t.Context(), s.store.Keys.Worker(name), "boot", "other")
-	status, text := s.call("POST", "/workers/v1/register", `{"workerId":"w","queueName":"q"}`)
-	expect.Equal(t, status, 409)
-	expect.Contains(t, text, "belongs to a worker", status)
-	s.must(404, "POST", "/workers/v1/w/heartbeat", "")
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // Changes holds the flags of set and retry that change properties of tasks.
@@ -19,13 +20,17 @@ type Changes struct {
 	task                   TaskFlags
 	input, program, source string
 	handler                bool
+	params                 []string
 }
 
 // AddTo adds the flags to a command.
 func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 	c.a = a
 	flags := cmd.Flags()
-	flags.StringVar(&c.input, "input", "", "`WORDS` arguments of run.sh")
+	flags.StringVar(&c.input, "input", "",
+		"`WORDS` arguments of run.sh; with --param, a template in which {NAME} stands for a parameter")
+	flags.StringArrayVar(&c.params, "param", nil,
+		"`NAME=VALUE` new value of a parameter; without --input, the arguments of run.sh are all parameters in their order")
 	flags.StringVar(&c.program, "program", "",
 		"`DIR|NAME` new program: a directory, which tdf stores in Redis, or a name together with --source or --handler")
 	flags.StringVar(&c.source, "source", "", "`SOURCE` address from which workers fetch the program")
@@ -35,13 +40,16 @@ func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 
 // Given reports whether the user gave any of the flags.
 func (c *Changes) Given() bool {
-	return slices.ContainsFunc([]string{"input", "program", "source", "handler"}, c.task.changed) ||
+	return slices.ContainsFunc([]string{"input", "param", "program", "source", "handler"}, c.task.changed) ||
 		slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
 }
 
 // Check returns an error for invalid flags. It needs no connection to Redis.
 func (c *Changes) Check() error {
 	if err := c.task.Check(); err != nil {
+		return err
+	}
+	if _, err := c.Each(manager.Changes{}); err != nil {
 		return err
 	}
 	info, err := os.Stat(c.a.Path(c.program))
@@ -90,6 +98,32 @@ func (c *Changes) Read(ctx context.Context, m *Client) (manager.Changes, *progra
 		return all, packed, err
 	}
 	return all, packed, checkForAnyTask(all)
+}
+
+// Each returns a function that makes the changes of each task, or nil if all tasks get the same changes.
+func (c *Changes) Each(all manager.Changes) (func(*tdf.Task) (tdf.Changes, error), error) {
+	if len(c.params) == 0 {
+		return nil, nil
+	}
+	if c.task.changed("meta") {
+		return nil, Usagef("--param with --meta: the parameters are the meta; give one of them")
+	}
+	var values []sweep.Param
+	for _, text := range c.params {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, Usagef("invalid value %q for --param: want NAME=VALUE", text)
+		}
+		values = append(values, sweep.Param{Name: name, Text: value})
+	}
+	if !c.task.changed("input") {
+		return sweep.Changing(all, values, nil), nil
+	}
+	template, err := sweep.ParseTemplate(c.input)
+	if err != nil {
+		return nil, Usagef("--input: %v", err)
+	}
+	return sweep.Changing(all, values, template), nil
 }
 
 // checkForAnyTask refuses changes that are invalid for every task.

@@ -15,12 +15,12 @@ import (
 // A Filter holds the flags that select tasks.
 type Filter struct {
 	selection.Filter
-	QueueFlag string // name of the flag for the queue, if it is not queue
+	Changes bool // the command has flags that change tasks
 }
 
 // Flags adds the filter's flags to a command.
 func (f *Filter) Flags(c *cobra.Command) {
-	f.Filter.Flags(c.Flags(), f.QueueFlag)
+	f.Filter.Flags(c.Flags(), f.Changes)
 }
 
 // Given reports whether the user gave ids or flags of the filter.

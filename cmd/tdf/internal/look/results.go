@@ -161,10 +161,14 @@ func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, o
 	if e.a.Terminal.Out {
 		o.Cell = format.Printable
 	}
-	n, late, err := results.CSV(ctx, m.Manager, q, out, o)
-	if late > 0 {
+	done, err := results.CSV(ctx, m.Manager, q, out, o)
+	if done.Late > 0 {
 		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command",
-			format.Counted(late, "value"))
+			format.Counted(done.Late, "value"))
 	}
-	return n, err
+	if len(done.LeftOut) > 0 {
+		e.a.Say("no column for fields of last lines that are no numbers: %s; for columns, write them to result.json",
+			format.OneLine(strings.Join(done.LeftOut, ", "), 500))
+	}
+	return done.Rows, err
 }

@@ -76,12 +76,13 @@ func showOne(a *cli.App, v *view, asJSON bool) error {
 	return v.write(a.Stdout)
 }
 
-// A view is a task with its updates and its worker.
+// A view is a task with its last update and its worker.
 type view struct {
 	*manager.Task
 	now     time.Time
-	updates []admin.Update
-	worker  *admin.Worker // worker of the running round; nil if no round runs, or if the worker is unknown
+	updates int            // number of its updates
+	last    []admin.Update // the newest update, if it has any
+	worker  *admin.Worker  // worker of the running round; nil if no round runs, or if the worker is unknown
 	raw     bool
 }
 
@@ -93,9 +94,7 @@ func (v *view) current() *manager.Round {
 	return new(manager.Round)
 }
 
-const maxUpdates = 10_000 // maximum number of updates that view reads for a task
-
-// readView reads a task with its updates and its worker.
+// readView reads a task with its last update and its worker.
 func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, error) {
 	t, err := readTask(ctx, a, m, id)
 	if err != nil {
@@ -105,7 +104,7 @@ func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, 
 	if v.now, err = m.Now(ctx); err != nil {
 		return nil, err
 	}
-	if v.updates, err = m.Admin().Updates(ctx, id, admin.Update{}, maxUpdates); err != nil {
+	if v.last, v.updates, err = m.Admin().LastUpdates(ctx, id, 1); err != nil {
 		return nil, err
 	}
 	if t.State != tdf.Running {
@@ -156,7 +155,7 @@ func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
 // json returns the task as JSON, with facts that the task itself does not contain.
 func (v *view) json() jsonview.Object {
 	var others jsonview.Object
-	others.Set("updates", len(v.updates)) // of all rounds, at most maxUpdates
+	others.Set("updates", v.updates)
 	if v.State == tdf.Running {
 		v.addRunning(&others)
 	}

@@ -82,6 +82,7 @@ func (v *view) definition() []fact {
 		{"after", dependenciesText(d.After)},
 		{"after any", dependenciesText(d.AfterAny)},
 		{"input", d.Input},
+		{"input replaced", unless(!v.InputReplaced, "yes: the parameters in the meta are those of an earlier input")},
 		{"meta", d.Meta},
 		{"start after", cli.Clock(d.StartAfter)},
 		{"end before", unless(d.EndBefore.Equal(manager.NoEnd()), cli.Clock(d.EndBefore))},
@@ -152,15 +153,15 @@ func releasesText(t *tdf.Task) string {
 }
 
 func (v *view) updatesText() string {
-	n := len(v.updates)
-	if n == 0 {
+	switch {
+	case v.updates == 0:
 		return ""
+	case len(v.last) == 0: // another program has written an entry with the id of no update
+		return format.Number(v.updates)
 	}
-	last, count := v.updates[n-1], format.Number(n)
-	if n == maxUpdates {
-		count = "the first " + count + "; the last of these"
-	}
-	return fmt.Sprintf("%s, %s ago: %s", count, format.Span(v.now.Sub(last.Time)), format.OneLine(last.Line, 200))
+	last := v.last[0]
+	ago := format.Span(v.now.Sub(last.Time))
+	return fmt.Sprintf("%d, the last one %s ago: %s", v.updates, ago, format.OneLine(last.Line, 200))
 }
 
 // ending describes how a round ended.

@@ -41,9 +41,7 @@ var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired,
 
 // command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
-	if s.changes != nil { // --queue then changes the queue
-		s.filter.QueueFlag = "in-queue"
-	}
+	s.filter.Changes = s.changes != nil
 	s.filter.Flags(c)
 	s.name = c.Use
 	c.Use += " [ID…] [FILTER]"
@@ -101,11 +99,14 @@ func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) erro
 
 // plan returns the change to make. If --program is a directory, plan also packs and returns the program.
 func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action, packed *program.Packed, err error) {
-	var c manager.Changes
-	if s.changes != nil {
-		c, packed, err = s.changes.Read(ctx, m)
+	act = manager.Action{Verb: s.verb, Elsewhere: s.elsewhere}
+	if s.changes == nil {
+		return act, nil, nil
 	}
-	return manager.Action{Verb: s.verb, Changes: c, Elsewhere: s.elsewhere}, packed, err
+	if act.Changes, packed, err = s.changes.Read(ctx, m); err == nil {
+		act.Each, err = s.changes.Each(act.Changes)
+	}
+	return act, packed, err
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
