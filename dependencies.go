@@ -185,7 +185,8 @@ func InOrder(all []Properties) ([]int, error) {
 	}
 	for at := 0; at < len(order); at++ {
 		for _, i := range dependents[order[at]] {
-			if waits[i]--; waits[i] == 0 {
+			waits[i]--
+			if waits[i] == 0 {
 				order = append(order, i)
 			}
 		}
@@ -224,7 +225,8 @@ func cycleError(all []Properties, waits []int) error {
 	unordered := func(i int) bool { return waits[opens[i]] > 0 }
 	for i := slices.IndexFunc(waits, func(n int) bool { return n > 0 }); ; {
 		from, twice := seen[i]
-		if path = append(path, i); twice {
+		path = append(path, i)
+		if twice {
 			path = path[from:]
 			break
 		}

@@ -197,11 +197,10 @@ func readMembers(data []byte, take func(*Property, *Properties) error, others ma
 			return invalidProperty(fmt.Sprintf("%.100q", name), "no task has this property")
 		}
 		scratch := usual
-		err := p.setJSON(&scratch, members[name])
-		if err == nil {
-			err = take(p, &scratch)
+		if err := p.setJSON(&scratch, members[name]); err != nil {
+			return err
 		}
-		if err != nil {
+		if err := take(p, &scratch); err != nil {
 			return err
 		}
 	}

@@ -364,14 +364,14 @@ func (p *Property) Set(d *Properties, text string) error {
 // SetChange stores a new value, like Set. It returns an error if the property cannot change.
 func (p *Property) SetChange(c *Changes, text string) error {
 	d := usual
-	err := p.Set(&d, text)
-	if err == nil && p.changed == nil {
-		err = invalidProperty(p.Name, "cannot change")
+	if err := p.Set(&d, text); err != nil {
+		return err
 	}
-	if err == nil {
-		p.changed(&d, c)
+	if p.changed == nil {
+		return invalidProperty(p.Name, "cannot change")
 	}
-	return err
+	p.changed(&d, c)
+	return nil
 }
 
 // CanChange reports whether [Changes] has the property.

@@ -64,8 +64,8 @@ func (a *Admin) Ready(ctx context.Context) error {
 		return err
 	}
 	seen, err := s.LastServerHeartbeat(ctx)
-	if err == nil && now.Sub(seen) > serverAlive {
-		err = ErrNoServer
+	if err != nil || now.Sub(seen) <= serverAlive {
+		return err
 	}
-	return err
+	return ErrNoServer
 }

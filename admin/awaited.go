@@ -99,7 +99,8 @@ func addWaits(waits map[waiter][]waiter, t redisstate.Waiting, groups []waiter) 
 		all = append(all, waiter{id: id})
 	}
 	waits[waiter{id: t.ID}] = all
-	if own := (waiter{group: t.Group}); t.Group != "" {
+	if t.Group != "" {
+		own := waiter{group: t.Group}
 		waits[own] = append(waits[own], all...)
 	}
 }

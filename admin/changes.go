@@ -57,7 +57,8 @@ func (c *Changes) At() time.Time { return c.from.Add(changeWindow).Std() }
 
 // Next returns the next changes, at most some hundreds. If more is false, there are no others at the moment.
 func (c *Changes) Next(ctx context.Context) (changes []Change, more bool, err error) {
-	if c.Lost = false; c.until == 0 {
+	c.Lost = false
+	if c.until == 0 {
 		if err := c.begin(ctx); err != nil {
 			return nil, false, err
 		}

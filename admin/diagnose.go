@@ -238,7 +238,8 @@ func (v *vitals) shortages(d *diagnoses) {
 // pausedPrograms reports each program that workers pause. If all workers pause a program, none of its tasks runs.
 func (v *vitals) pausedPrograms(d *diagnoses) {
 	for _, p := range v.fleet.pauses() {
-		if fact := v.slotPause(&p); p.All() {
+		fact := v.slotPause(&p)
+		if p.All() {
 			v.held(d, "workers", fact)
 		} else {
 			d.notice("workers", fact)

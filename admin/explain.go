@@ -109,9 +109,17 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c.task, c.wrong = stored.Task, stored.Invalid
+	if err := c.read(ctx, s); err != nil {
+		return nil, fmt.Errorf("explain task %d: %w", id, err)
+	}
+	return c, nil
+}
+
+// read reads what decides about the task.
+func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 	now, err := s.Now(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("explain task %d: %w", id, err)
+		return err
 	}
 	err = readings(
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
@@ -123,13 +131,11 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 	)
-	if err == nil { // the check of the source depends on the workers
-		c.source, err = c.sourceCheck(ctx, s)
-	}
 	if err != nil {
-		return nil, fmt.Errorf("explain task %d: %w", id, err)
+		return err
 	}
-	return c, nil
+	c.source, err = c.sourceCheck(ctx, s) // it depends on the workers
+	return err
 }
 
 // limitOf returns how the limit of an open task's key is used.

@@ -67,9 +67,10 @@ func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (F
 	}
 	s := a.redis()
 	all, err := failures(ctx, s, q, cursor, listing.PageBounds)
-	if err == nil && cursor == "" {
-		all.Suspects, err = suspects(ctx, s, q)
+	if err != nil || cursor != "" {
+		return all, err
 	}
+	all.Suspects, err = suspects(ctx, s, q)
 	return all, err
 }
 

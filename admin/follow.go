@@ -40,13 +40,8 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 				nil) {
 				return
 			}
-			err := a.Follow(ctx, t.ID)
-			if err == nil && !conn.Sleep(ctx, FollowPause) {
-				err = context.Cause(ctx)
-			}
-			if err == nil {
-				t, r, err = a.Round(ctx, t.ID, r.Number)
-			}
+			var err error
+			t, r, err = a.nextOutput(ctx, t.ID, r.Number)
 			if err != nil {
 				yield(OutputPart{}, err)
 				return
@@ -56,6 +51,17 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 		last.Ended, last.Task, last.Round = true, t, r
 		yield(last, nil)
 	}
+}
+
+// nextOutput reads a round again after the time in which its worker reports new output.
+func (a *Admin) nextOutput(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
+	if err := a.Follow(ctx, id); err != nil {
+		return nil, nil, err
+	}
+	if !conn.Sleep(ctx, FollowPause) {
+		return nil, nil, context.Cause(ctx)
+	}
+	return a.Round(ctx, id, round)
 }
 
 // RoundEnded reports whether a round of a task has ended.

@@ -68,14 +68,16 @@ func (f *fleet) pauses() []Pause {
 				all[k], until[k] = p, at
 			}
 			p.Workers++
-			if until[k] = min(until[k], at); one.Slots {
+			until[k] = min(until[k], at)
+			if one.Slots {
 				p.AfterFailure = max(p.AfterFailure, one.For.Std())
 			}
 		}
 	}
 	pauses := make([]Pause, 0, len(all))
 	for k, p := range all {
-		if p.Of = claiming; !k.slots {
+		p.Of = claiming
+		if !k.slots {
 			p.Until = until[k].Std()
 		}
 		pauses = append(pauses, *p)

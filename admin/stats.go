@@ -75,9 +75,10 @@ const rateSpan = tdf.Seconds(60)
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
 	stats, err := a.StatsAgain(ctx, &QueueCounter{})
-	if err == nil {
-		stats.History, err = a.History(ctx)
+	if err != nil {
+		return stats, err
 	}
+	stats.History, err = a.History(ctx)
 	return stats, err
 }
 
@@ -169,7 +170,8 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 				longest = max(longest, now.Sub(from))
 			}
 		}
-		if size = openPerPage; last {
+		size = openPerPage
+		if last {
 			break
 		}
 	}

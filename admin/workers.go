@@ -129,8 +129,8 @@ func (a *Admin) Resume(ctx context.Context, worker string) error {
 
 func drain(ctx context.Context, s *redisstate.Store, worker, by string) error {
 	known, err := s.Drain(ctx, worker, by)
-	if err == nil && !known {
-		err = fmt.Errorf("worker %q: %w", worker, ErrNoWorker)
+	if err != nil || known {
+		return err
 	}
-	return err
+	return fmt.Errorf("worker %q: %w", worker, ErrNoWorker)
 }

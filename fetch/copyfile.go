@@ -109,10 +109,10 @@ func (c *copier) copy(name string, s stamp) (copied bool, err error) {
 
 func (c *copier) makeDirectory(name string) error {
 	err := unix.Mkdirat(int(c.dest.Fd()), name, 0o700)
-	if err == nil && c.owner != nil {
-		err = unix.Fchownat(int(c.dest.Fd()), name, c.owner.UID, c.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil || c.owner == nil {
+		return err
 	}
-	return err
+	return unix.Fchownat(int(c.dest.Fd()), name, c.owner.UID, c.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // finishDirectory gives a directory the mode and the time of the original, after all its files are copied.
@@ -190,19 +190,18 @@ func openIn(dir *os.File, name string, flags int) (*os.File, error) {
 
 // content clones the content of a file, or copies it if the file system cannot clone.
 func (c *copier) content(to, from *os.File, size int64) error {
-	if !c.noClones {
-		err := clone(to, from)
-		if err == nil {
-			return nil
-		}
-		c.noClones = true
+	if !c.noClones && clone(to, from) == nil {
+		return nil
 	}
-	if c.left -= size; c.left < 0 {
+	c.noClones = true
+	c.left -= size
+	if c.left < 0 {
 		return ErrTooLarge
 	}
 	n, err := io.Copy(to, io.LimitReader(from, size+c.left+1)) // the file may grow meanwhile
-	if c.left -= max(0, n-size); c.left < 0 && err == nil {
-		err = ErrTooLarge
+	c.left -= max(0, n-size)
+	if err == nil && c.left < 0 {
+		return ErrTooLarge
 	}
 	return err
 }

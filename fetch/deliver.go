@@ -111,15 +111,19 @@ func stageAs(tmp, dir, sub string) (stage string, err error) {
 	if stage, err = os.MkdirTemp(tmp, "deliver-"); err != nil {
 		return "", err
 	}
-	link := filepath.Join(stage, sub)
-	err = os.MkdirAll(filepath.Dir(link), 0o755)
-	if err == nil {
-		err = os.Symlink(dir, link)
-	}
-	if err != nil {
+	if err := linkAs(dir, filepath.Join(stage, sub)); err != nil {
 		os.RemoveAll(stage)
+		return "", err
 	}
-	return stage, err
+	return stage, nil
+}
+
+// linkAs creates a symbolic link, and the directories above it.
+func linkAs(target, link string) error {
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink(target, link)
 }
 
 var deliverCodes = map[int]string{

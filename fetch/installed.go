@@ -73,10 +73,8 @@ func readInstalled(dir, program string) (Installed, bool) {
 // has the name removedName.
 func recordIn(root *os.Root) (name string, info fs.FileInfo, err error) {
 	for _, name = range []string{recordName, removedName} {
-		if info, err = root.Lstat(name); err == nil && !info.Mode().IsRegular() {
-			err = fs.ErrNotExist
-		}
-		if err == nil || !gone(err) {
+		info, err = root.Lstat(name)
+		if err != nil && !gone(err) || err == nil && info.Mode().IsRegular() {
 			return name, info, err
 		}
 	}
@@ -89,16 +87,24 @@ const maxJournal = 256 << 20
 
 // journalIn returns the journal of a complete program.
 func journalIn(root *os.Root) (*journal, error) {
-	var o journal
-	data, err := readRegular(root, journalName, maxJournal)
-	if err == nil {
-		err = json.Unmarshal(data, &o)
-	}
-	if err == nil && !o.Done {
-		err = errors.New("the program is incomplete")
-	}
+	o, err := readJournal(root)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w; remove the program's directory", journalName, err)
+	}
+	return o, nil
+}
+
+func readJournal(root *os.Root) (*journal, error) {
+	var o journal
+	data, err := readRegular(root, journalName, maxJournal)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, &o); err != nil {
+		return nil, err
+	}
+	if !o.Done {
+		return nil, errors.New("the program is incomplete")
 	}
 	return &o, nil
 }

@@ -17,16 +17,15 @@ const runScript = "run.sh"
 // ready does the work of [Fetcher.Ready].
 func (j *job) ready() (Program, bool, error) {
 	info, err := os.Stat(filepath.Join(j.dir, runScript))
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return Program{}, false, nil
-	}
-	if errors.Is(err, syscall.ENOTDIR) {
+	case errors.Is(err, syscall.ENOTDIR):
 		return Program{}, false, fmt.Errorf("./%s is not a directory; remove it", j.program)
+	case err != nil:
+		return Program{}, false, err
 	}
-	if err == nil {
-		err = j.checkPlanted()
-	}
-	if err != nil {
+	if err := j.checkPlanted(); err != nil {
 		return Program{}, false, err
 	}
 	rec, err := readRecord(j.dir)
@@ -91,19 +90,19 @@ func checkScript(info fs.FileInfo) error {
 func (j *job) checkRunScript(tree string) error {
 	name := filepath.Join(tree, runScript)
 	info, err := os.Lstat(name)
-	if err == nil {
-		if err := checkScript(info); err != nil {
-			return err
+	if errors.Is(err, fs.ErrNotExist) {
+		if found := nestedScript(tree); found != "" {
+			return fmt.Errorf("run.sh is one level too deep, at %q; pack the archive from inside that directory", found)
 		}
-		return os.Chmod(name, j.executableMode(name, info.Mode()))
+		return errors.New("no run.sh at the top level of the archive")
 	}
-	if !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
 		return err
 	}
-	if found := nestedScript(tree); found != "" {
-		return fmt.Errorf("run.sh is one level too deep, at %q; pack the archive from inside that directory", found)
+	if err := checkScript(info); err != nil {
+		return err
 	}
-	return errors.New("no run.sh at the top level of the archive")
+	return os.Chmod(name, j.executableMode(name, info.Mode()))
 }
 
 // nestedScript returns the path of a run.sh one level below the top. Users often pack the directory itself instead of

@@ -96,17 +96,16 @@ func (u *unpacker) add(e entry) error {
 	if u.ctx.Err() != nil {
 		return context.Cause(u.ctx)
 	}
-	err := u.budget.addEntry(e.name, e.link)
-	if err == nil {
-		err = u.write(e)
-	}
-	if err != nil {
+	if err := u.write(e); err != nil {
 		return &entryError{e.name, err}
 	}
 	return nil
 }
 
 func (u *unpacker) write(e entry) error {
+	if err := u.budget.addEntry(e.name, e.link); err != nil {
+		return err
+	}
 	name, err := localName(e.name, u.budget.limits.Depth)
 	if err != nil {
 		return err

@@ -43,14 +43,15 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
 	now, err := a.store.Now(ctx)
-	if err == nil {
-		err = a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence)
+	if err != nil {
+		return
 	}
-	if err == nil {
-		a.registered = time.Now()
-		if a.first.IsZero() {
-			a.first = a.registered
-		}
+	if err := a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence); err != nil {
+		return
+	}
+	a.registered = time.Now()
+	if a.first.IsZero() {
+		a.first = a.registered
 	}
 }
 

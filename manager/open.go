@@ -78,18 +78,20 @@ func isRefusal(err error) bool {
 
 // checkNew returns an error if tasks with these definitions cannot be opened.
 func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error {
-	all := m.properties(definitions)
-	err := tdf.ValidateAll(all)
-	if err == nil {
-		err = m.store.CheckDependencies(ctx, all)
-	}
-	if err == nil {
-		err = m.store.CheckPrograms(ctx, all)
-	}
-	if err != nil {
+	if err := m.checkAll(ctx, m.properties(definitions)); err != nil {
 		return fmt.Errorf("open tasks: %w", err)
 	}
 	return nil
+}
+
+func (m *Manager) checkAll(ctx context.Context, all []tdf.Properties) error {
+	if err := tdf.ValidateAll(all); err != nil {
+		return err
+	}
+	if err := m.store.CheckDependencies(ctx, all); err != nil {
+		return err
+	}
+	return m.store.CheckPrograms(ctx, all)
 }
 
 func digest(text string) string {
@@ -132,12 +134,22 @@ func (m *Manager) OpenRest(ctx context.Context, definitions ...Definition) ([]*T
 func (m *Manager) open(
 	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
 ) ([]*Task, error) {
-	all, err := m.scatter(ctx, m.properties(definitions))
-	if err == nil {
-		err = m.store.CheckDependencies(ctx, all)
-	}
+	made, err := m.openTasks(ctx, definitions, on)
 	if err != nil {
-		return nil, fmt.Errorf("open tasks: %w", err)
+		return made, fmt.Errorf("open tasks: %w", err)
+	}
+	return made, nil
+}
+
+func (m *Manager) openTasks(
+	ctx context.Context, definitions []Definition, on func(group string) redisstate.Condition,
+) ([]*Task, error) {
+	all, err := m.scatter(ctx, m.properties(definitions))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.store.CheckDependencies(ctx, all); err != nil {
+		return nil, err
 	}
 	var condition redisstate.Condition
 	if on != nil && len(all) > 0 {
@@ -160,13 +172,10 @@ func (m *Manager) open(
 			made = append(made, tasks[i])
 		}
 	}
-	if err == nil {
-		err = m.readExisting(ctx, made)
-	}
 	if err != nil {
-		err = fmt.Errorf("open tasks: %w", err)
+		return made, err
 	}
-	return made, err
+	return made, m.readExisting(ctx, made)
 }
 
 func (m *Manager) openAll(

@@ -96,10 +96,7 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 	if s.next != nil {
 		c.group = s.next.group
 	}
-	err := x.collect(ctx, s, c)
-	if err == nil {
-		err = x.decide(ctx, s, c, empty)
-	}
+	err := x.decide(ctx, s, c, empty)
 	if c.name != "" && hasNoEffect(err) {
 		_ = x.store.RemoveDefinitions(ctx, c.name) // if this fails, they expire
 	}
@@ -131,7 +128,11 @@ func (x *pipelineRun) collect(ctx context.Context, s *stageRun, c *collector) er
 	return c.store(ctx)
 }
 
+// decide collects the definitions for the next stage, and takes the step.
 func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, empty bool) error {
+	if err := x.collect(ctx, s, c); err != nil {
+		return err
+	}
 	u := redisstate.Unit{Open: c.pending, Stage: &redisstate.StageChange{}}
 	if empty {
 		u.If = redisstate.NewGroup(s.group) // a group without tasks cannot be closed
@@ -174,7 +175,8 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 		Opened:      record.Done,
 	}}
 	next := record
-	if next.Done++; next.Done == next.Chunks {
+	next.Done++
+	if next.Done == next.Chunks {
 		next = tdf.StageRecord{Phase: tdf.StageOpened}
 	}
 	return x.openChunk(ctx, s, u, next)

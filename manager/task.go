@@ -179,7 +179,8 @@ func TaskOf(t *tdf.Task, whole bool) *Task {
 		stored: t, whole: whole,
 	}
 	t.Properties.Define(&v.Definition)
-	if v.WaitsForLimit = t.WaitsForLimit(); t.State == tdf.Open && !v.Waits {
+	v.WaitsForLimit = t.WaitsForLimit()
+	if t.State == tdf.Open && !v.Waits {
 		v.ClaimableFrom = t.ClaimableFrom().Std()
 	}
 	if t.State == tdf.Running {

@@ -28,7 +28,8 @@ func (c *connection) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(outages, prometheus.CounterValue, float64(n))
 	buckets, sofar := map[float64]uint64{}, uint64(0)
 	for i, count := range calls.Counts {
-		if sofar += uint64(count); i < len(conn.LatencyBounds) {
+		sofar += uint64(count)
+		if i < len(conn.LatencyBounds) {
 			buckets[conn.LatencyBounds[i].Seconds()] = sofar
 		}
 	}

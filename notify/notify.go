@@ -67,20 +67,25 @@ func (n *Notifier) Run(ctx context.Context) error {
 		<-ctx.Done()
 	}
 	for ctx.Err() == nil {
-		end, err := n.watch.look(ctx)
-		if err == nil {
-			err = n.deliver(ctx)
-		}
+		pause, err := n.runOnce(ctx)
 		if err != nil && ctx.Err() == nil {
 			n.log.Error("notices wait for Redis", "error", err)
-		}
-		pause := lookPause
-		if err == nil && !end {
-			pause = walkPause
 		}
 		conn.Sleep(ctx, pause)
 	}
 	return nil
+}
+
+// runOnce finds notices and delivers those that are due. It returns the pause until the next call.
+func (n *Notifier) runOnce(ctx context.Context) (time.Duration, error) {
+	end, err := n.watch.look(ctx)
+	if err != nil {
+		return lookPause, err
+	}
+	if err := n.deliver(ctx); err != nil || end {
+		return lookPause, err
+	}
+	return walkPause, nil
 }
 
 // deliver delivers some of the notices that are due. It ends soon after the time of a turn, so that receivers that do

@@ -74,7 +74,8 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 	if _, err := w.store.See(ctx, seen...); err != nil {
 		return false, err
 	}
-	if w.after = next; next != "" {
+	w.after = next
+	if next != "" {
 		return false, nil
 	}
 	return true, w.forget(ctx)
@@ -260,7 +261,8 @@ func (w *watch) forget(ctx context.Context) error {
 		if is {
 			gone = append(gone, redisstate.Sighting{Mark: mark, Before: value})
 		}
-		if looked++; looked == marksAtOnce { // the walk does not go on, and the next look meets other marks
+		looked++
+		if looked == marksAtOnce { // the walk does not go on, and the next look meets other marks
 			next = w.cursor
 			break
 		}

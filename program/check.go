@@ -34,21 +34,26 @@ func (*ArchiveError) Code() tdf.Code { return tdf.CodeInvalid }
 // limits: because of a name, a link, the number of files, their depth, or their unpacked size.
 func Check(name string, archive []byte) (Packed, error) {
 	t := &packTree{entries: map[string]packEntry{}}
-	r, err := opened(archive)
-	if err == nil {
-		defer r.Close()
-		err = t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))}))
-	}
-	if err == nil {
-		err = t.checkRunScript()
-	}
-	if err == nil {
-		err = t.checkLinks()
-	}
-	if err != nil {
+	if err := t.check(archive); err != nil {
 		return Packed{}, &ArchiveError{err.Error()}
 	}
 	return newPacked(name, archive, t), nil
+}
+
+// check reads and checks a whole archive.
+func (t *packTree) check(archive []byte) error {
+	r, err := opened(archive)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if err := t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))})); err != nil {
+		return err
+	}
+	if err := t.checkRunScript(); err != nil {
+		return err
+	}
+	return t.checkLinks()
 }
 
 var (
@@ -168,7 +173,8 @@ func (t *packTree) put(name string, e packEntry) error {
 		}
 		t.entries[dir] = packEntry{mode: fs.ModeDir}
 	}
-	if t.entries[name] = e; len(t.entries) > mostEntries {
+	t.entries[name] = e
+	if len(t.entries) > mostEntries {
 		return errTooManyEntries
 	}
 	return nil

@@ -254,7 +254,8 @@ func (t *packTree) follow(name string) error {
 			}
 			done = at
 		default:
-			if links++; links > maxLinks {
+			links++
+			if links > maxLinks {
 				return errors.New("leads in a circle")
 			}
 			if filepath.IsAbs(e.link) && at != name {

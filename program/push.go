@@ -75,10 +75,10 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 			"programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
 	pushed, err := PushPacked(ctx, m, p)
-	if err == nil {
-		err = s.OwnProgram(ctx, sum, owner)
+	if err != nil {
+		return pushed, err
 	}
-	return pushed, err
+	return pushed, s.OwnProgram(ctx, sum, owner)
 }
 
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources").

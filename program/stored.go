@@ -96,10 +96,10 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 	// a task that changes its state goes to the end of its new list
 	stretch := redisstate.ListQuery{States: states, OldestFirst: true}
 	for places, err := range stretch.Pages(ctx, s, tasksPerPage) {
-		if err == nil {
-			err = countUses(ctx, s, places, uses)
-		}
 		if err != nil {
+			return nil, fmt.Errorf("find tasks that use stored programs: %w", err)
+		}
+		if err := countUses(ctx, s, places, uses); err != nil {
 			return nil, fmt.Errorf("find tasks that use stored programs: %w", err)
 		}
 	}

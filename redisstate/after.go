@@ -78,10 +78,10 @@ func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []i
 		}
 	}
 	for entries, err := range of.Pages(ctx, s, groupIDsPerPage) {
-		if err == nil {
-			err = page(IDsOf(entries))
-		}
 		if err != nil {
+			return err
+		}
+		if err := page(IDsOf(entries)); err != nil {
 			return err
 		}
 	}

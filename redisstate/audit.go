@@ -35,6 +35,14 @@ func (f Finding) String() string { return fmt.Sprintf("task %d: %s", f.ID, f.Pro
 func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 	var findings []Finding
 	seen := map[int64]bool{}
+	add := func(found []Finding) {
+		for _, f := range found {
+			if !seen[f.ID] && !f.Harmless {
+				findings = append(findings, f)
+			}
+			seen[f.ID] = true
+		}
+	}
 	var page WalkPage
 	for done := false; !done; {
 		var ids []int64
@@ -43,18 +51,10 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 			return findings, err
 		}
 		found, err := s.examineTwice(ctx, ids)
-		if err == nil {
-			found, err = s.withoutHeld(ctx, found)
-		}
 		if err != nil {
 			return findings, err
 		}
-		for _, f := range found {
-			if !seen[f.ID] && !f.Harmless {
-				findings = append(findings, f)
-			}
-			seen[f.ID] = true
-		}
+		add(found)
 	}
 	var indexes IndexPage
 	for done := false; !done; {
@@ -63,12 +63,7 @@ func (s *Store) Check(ctx context.Context) ([]Finding, error) {
 		if dangling, indexes, done, err = s.DanglingIDs(ctx, indexes, 500); err != nil {
 			return findings, err
 		}
-		for _, f := range dangling {
-			if !seen[f.ID] {
-				findings = append(findings, f)
-			}
-			seen[f.ID] = true
-		}
+		add(dangling)
 	}
 	return findings, nil
 }
@@ -88,8 +83,8 @@ func (s *Store) withoutHeld(ctx context.Context, findings []Finding) ([]Finding,
 	}), err
 }
 
-// examineTwice examines tasks twice, and returns only the findings that are the same both times. A task that moves
-// while it is read may look inconsistent once.
+// examineTwice examines tasks twice, and returns only the findings that are the same both times, without those that a
+// grace period holds back. A task that moves while it is read may look inconsistent once.
 func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error) {
 	first, err := s.Examine(ctx, ids)
 	if err != nil || len(first) == 0 {
@@ -102,7 +97,11 @@ func (s *Store) examineTwice(ctx context.Context, ids []int64) ([]Finding, error
 		again = append(again, f.ID)
 	}
 	second, err := s.Examine(ctx, again)
-	return slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot }), err
+	if err != nil {
+		return nil, err
+	}
+	second = slices.DeleteFunc(second, func(f Finding) bool { return signs[f.ID] != f.Problem+f.Snapshot })
+	return s.withoutHeld(ctx, second)
 }
 
 // Examine reads tasks and returns findings about the inconsistent ones. It reads each task in several steps, so a task

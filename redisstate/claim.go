@@ -348,22 +348,7 @@ const requestContent = "content"
 // error is [ErrOtherRequest]. Before Redis stores a new request, Once calls check, and returns its error. A full Redis
 // stores none. The caller must call [Store.Unrequest] for a request that Redis has refused.
 func (s *Store) Once(ctx context.Context, name, content string, check func() error) (context.Context, error) {
-	key := s.Keys.Calls(name)
-	read := func() (map[string]string, error) {
-		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd {
-			return r.HGetAll(ctx, key)
-		})
-	}
-	fields, err := read()
-	if err == nil && fields[requestContent] == "" {
-		if err = check(); err == nil {
-			commands := []any{"HSETNX", 2, requestContent, content, "EXPIRE", 1, requestLife}
-			_, err = s.Run(ctx, "store a request", lua.Storing, []string{key, key}, commands, conn.Anything)
-		}
-		if err == nil {
-			fields, err = read() // another client may have stored the request meanwhile
-		}
-	}
+	fields, err := s.request(ctx, s.Keys.Calls(name), content, check)
 	if err != nil {
 		return nil, err
 	}
@@ -382,6 +367,27 @@ func (s *Store) Once(ctx context.Context, name, content string, check func() err
 		}
 	}
 	return conn.Within(ctx, r), nil
+}
+
+// request returns the fields of a request. It stores a new request, if the function check allows it.
+func (s *Store) request(ctx context.Context, key, content string, check func() error) (map[string]string, error) {
+	read := func() (map[string]string, error) {
+		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd {
+			return r.HGetAll(ctx, key)
+		})
+	}
+	fields, err := read()
+	if err != nil || fields[requestContent] != "" {
+		return fields, err
+	}
+	if err := check(); err != nil {
+		return nil, err
+	}
+	commands := []any{"HSETNX", 2, requestContent, content, "EXPIRE", 1, requestLife}
+	if _, err := s.Run(ctx, "store a request", lua.Storing, []string{key, key}, commands, conn.Anything); err != nil {
+		return nil, err
+	}
+	return read() // another client may have stored the request meanwhile
 }
 
 // Unrequest removes what [Store.Once] has stored of a request, unless a call of it has succeeded.

@@ -59,7 +59,8 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 		}
 		dangling = append(dangling, found...)
 		seen += int64(len(members))
-		if from.index = cursor; cursor == 0 {
+		from.index = cursor
+		if cursor == 0 {
 			from.indexes = from.indexes[1:]
 		}
 	}

@@ -92,10 +92,10 @@ const dependentsPage = 500
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
 	of := ListQuery{States: []tdf.State{tdf.Failed, tdf.Archived}, OldestFirst: true}
 	for entries, err := range of.Pages(ctx, s, dependentsPage) {
-		if err == nil {
-			err = s.dependentsAmong(ctx, IDsOf(entries), each)
-		}
 		if err != nil {
+			return err
+		}
+		if err := s.dependentsAmong(ctx, IDsOf(entries), each); err != nil {
 			return err
 		}
 	}

@@ -114,12 +114,14 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 			continue
 		}
 		linked := tdf.SoundCount(conn.Text(v[2]))
-		if e.waited = e.round; v[2] == nil {
+		e.waited = e.round
+		if v[2] == nil {
 			if e.waited, linked, err = s.lastWait(ctx, e.id, e.round); err != nil {
 				return err
 			}
 		}
-		if e.released = linked; linked > 0 { // for now, the number of linked dependencies
+		e.released = linked
+		if linked > 0 { // for now, the number of linked dependencies
 			waited = append(waited, e)
 		}
 	}

@@ -46,7 +46,8 @@ func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 		}
 	}
 	return s.eachAnswer(ctx, asked, false, func(i int, values []any) bool {
-		if err := asked[i].take(hashes[of[i]], values); tooLong[of[i]] == nil {
+		err := asked[i].take(hashes[of[i]], values)
+		if tooLong[of[i]] == nil {
 			tooLong[of[i]] = err
 		}
 		return true

@@ -91,7 +91,8 @@ func runOf(units []Unit) int {
 		if !units[i].isOneMove() {
 			return i
 		}
-		if key = appendFormKey(key[:0], &units[i].Moves[0]); i == 0 {
+		key = appendFormKey(key[:0], &units[i].Moves[0])
+		if i == 0 {
 			first = slices.Clone(key)
 		} else if !slices.Equal(first, key) {
 			return i
@@ -316,7 +317,8 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 			continue
 		}
 		e.Count(n + 1)
-		if n++; i == len(has)-1 {
+		n++
+		if i == len(has)-1 {
 			n++
 		}
 	}

@@ -65,10 +65,11 @@ func (s *Store) SchemaOf(ctx context.Context) (version string, err error) {
 // Now returns the time by Redis's clock.
 func (s *Store) Now(ctx context.Context) (tdf.Time, error) {
 	now, err := conn.Ask(ctx, s.Conn, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
-	if err == nil {
-		s.tally.see(tdf.At(now))
+	if err != nil {
+		return 0, err
 	}
-	return tdf.At(now), err
+	s.tally.see(tdf.At(now))
+	return tdf.At(now), nil
 }
 
 // TryWrite makes a write that changes nothing. It returns an error if Redis refuses writes.

@@ -292,18 +292,23 @@ func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, 
 	running := s.Keys.List(tdf.Running)
 	given := map[int64]bool{}
 	end, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
+	if err != nil {
+		return 0, err
+	}
 	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
 	// beginning: then a moved task is read twice, instead of never.
-	for ; err == nil && end > 0; end -= maxTasksPerCall {
-		var members []string
-		members, err = conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
+	for ; end > 0; end -= maxTasksPerCall {
+		members, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
 			return r.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1)
 		})
-		if err == nil {
-			err = s.giveUpClaims(ctx, name, before, conn.IDsOf(members), given)
+		if err != nil {
+			return len(given), err
+		}
+		if err := s.giveUpClaims(ctx, name, before, conn.IDsOf(members), given); err != nil {
+			return len(given), err
 		}
 	}
-	return len(given), err
+	return len(given), nil
 }
 
 // giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's

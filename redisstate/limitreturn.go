@@ -45,7 +45,8 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 	now = tdf.At(clock.Val())
 	add := func(all []redis.Z, isDue func(next tdf.Time) bool) {
 		for _, z := range all {
-			if key, _ := z.Member.(string); isDue(tdf.Time(z.Score)) && len(due) < MostLimitsDue {
+			key, _ := z.Member.(string)
+			if isDue(tdf.Time(z.Score)) && len(due) < MostLimitsDue {
 				due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
 			}
 		}

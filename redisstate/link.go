@@ -141,10 +141,10 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	err := s.Pipeline(ctx, doing, func(p redis.Pipeliner) {
 		loading, members = p.Exists(ctx, s.Keys.Loading()), p.ZRange(ctx, s.Keys.Unlinked(), 0, tasksPerTurn-1)
 	})
-	if err == nil {
-		err = conn.Failed(doing, members.Err())
-	}
 	if err != nil {
+		return 0, err
+	}
+	if err := conn.Failed(doing, members.Err()); err != nil {
 		return 0, err
 	}
 	if loading.Val() > 0 || len(members.Val()) == 0 {

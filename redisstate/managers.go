@@ -56,10 +56,11 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 	}
 	boots, err := s.waitingNow(ctx)
 	w.read = time.Now() // also after an error, so that the next calls do not read again at once
-	if err == nil {
-		w.boots = boots
+	if err != nil {
+		return w.boots
 	}
-	return w.boots
+	w.boots = boots
+	return boots
 }
 
 // waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers

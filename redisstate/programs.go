@@ -115,16 +115,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 		return "", err
 	}
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
-		// First renew the last use, so that no server removes the program.
-		used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
-		err := s.Redis.ZAddArgs(ctx, s.Keys.ProgramsUsed(), used).Err()
-		// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
-		if err == nil {
-			err = s.Redis.ZAdd(ctx, s.Keys.Programs(), redis.Z{Score: float64(len(archive)), Member: name}).Err()
-		}
-		if err == nil {
-			err = s.Redis.Set(ctx, s.Keys.Program(name), archive, 0).Err()
-		}
+		err := s.writeProgram(ctx, now, name, archive)
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			return conn.ErrFull
 		}
@@ -134,6 +125,20 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 		return "", fmt.Errorf("store program: redis: %w", err)
 	}
 	return "redis:" + name, nil
+}
+
+func (s *Store) writeProgram(ctx context.Context, now tdf.Time, name string, archive []byte) error {
+	// First renew the last use, so that no server removes the program.
+	used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
+	if err := s.Redis.ZAddArgs(ctx, s.Keys.ProgramsUsed(), used).Err(); err != nil {
+		return err
+	}
+	// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
+	entry := redis.Z{Score: float64(len(archive)), Member: name}
+	if err := s.Redis.ZAdd(ctx, s.Keys.Programs(), entry).Err(); err != nil {
+		return err
+	}
+	return s.Redis.Set(ctx, s.Keys.Program(name), archive, 0).Err()
 }
 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.

@@ -122,7 +122,8 @@ func (s *Store) nameRecords(ctx context.Context, records []Record) error {
 }
 
 func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
-	if delete(sums, ""); len(sums) == 0 {
+	delete(sums, "")
+	if len(sums) == 0 {
 		return nil
 	}
 	stale := s.used.stale(slices.Collect(maps.Keys(sums)))
@@ -130,13 +131,14 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 		return nil
 	}
 	now, err := s.Now(ctx)
-	if err == nil {
-		err = s.UsePrograms(ctx, now, stale...)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		s.used.record(stale)
+	if err := s.UsePrograms(ctx, now, stale...); err != nil {
+		return err
 	}
-	return err
+	s.used.record(stale)
+	return nil
 }
 
 // StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
@@ -180,11 +182,11 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 			return err
 		}
 		stored, err := s.HasProgram(ctx, sum) // after the pin: from now on, no server removes the program
-		if err == nil && !stored {
-			err = fmt.Errorf("pin program %s: %w", sum, ErrNoProgram)
-		}
 		if err != nil {
 			return err
+		}
+		if !stored {
+			return fmt.Errorf("pin program %s: %w", sum, ErrNoProgram)
 		}
 	}
 	return nil
@@ -193,10 +195,10 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 // UnpinPrograms ends the effect of PinPrograms. It counts as a use of the programs.
 func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 	now, err := s.Now(ctx)
-	if err == nil && len(sums) > 0 {
-		err = s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
+	if err != nil || len(sums) == 0 {
+		return err
 	}
-	return err
+	return s.setUse(ctx, "unpin programs", float64(now), redis.ZAddArgs{XX: true}, sums)
 }
 
 // HasPrograms reports whether the namespace has stored programs.

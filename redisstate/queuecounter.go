@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"slices"
@@ -83,7 +84,8 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 		return err
 	}
 	sizes := [2]int64{partitions.Val(), queues.Val()}
-	if c.reused++; sizes == c.sizes && sizes[0]+sizes[1] > namesPerPage && c.reused <= namesReused {
+	c.reused++
+	if sizes == c.sizes && sizes[0]+sizes[1] > namesPerPage && c.reused <= namesReused {
 		return nil
 	}
 	names, err := s.partitionNames(ctx)
@@ -132,9 +134,7 @@ func (s *Store) countQueues(ctx context.Context, queues []string,
 		names = append(names, partitions[queue]...)
 	}
 	open, err := s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
-	if err2 := <-counted; err == nil {
-		err = err2
-	}
+	err = cmp.Or(err, <-counted)
 	if err != nil {
 		return nil, err
 	}

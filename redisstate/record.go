@@ -135,7 +135,8 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 	var all []Update
 	for after := (Update{}); ; after = all[len(all)-1] {
 		updates, err := s.Updates(ctx, id, after, page)
-		if all = append(all, updates...); err != nil || len(updates) < page {
+		all = append(all, updates...)
+		if err != nil || len(updates) < page {
 			return all, err
 		}
 	}
@@ -146,14 +147,16 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 // restore of another dump has not ended, BeginRestore changes nothing, and returns the mark of that dump.
 func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
 	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
-		if err = s.Redis.SetNX(ctx, s.Keys.Loading(), mark, 0).Err(); err == nil {
-			found, err = s.Redis.Get(ctx, s.Keys.Loading()).Result()
+		if err := s.Redis.SetNX(ctx, s.Keys.Loading(), mark, 0).Err(); err != nil {
+			return err
 		}
+		found, err = s.Redis.Get(ctx, s.Keys.Loading()).Result()
 		return err
 	})
-	if err == nil && found == mark {
-		_, err = s.restore(ctx, last, nil)
+	if err != nil || found != mark {
+		return found, err
 	}
+	_, err = s.restore(ctx, last, nil)
 	return found, err
 }
 

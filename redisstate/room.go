@@ -72,8 +72,8 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	}
 	settings = tdf.DefaultSettings()
 	for i, v := range values {
-		if value := conn.Text(v); v != nil {
-			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], value))
+		if v != nil {
+			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], conn.Text(v)))
 		}
 	}
 	return settings, invalid, info.Memory(), nil

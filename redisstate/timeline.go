@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -52,26 +53,32 @@ func (b *Bar) text() string {
 		b.Round, group)
 }
 
+func parse[T any](to *T, as func(string) (T, error), text string) (err error) {
+	*to, err = as(text)
+	return err
+}
+
+func parseID(text string) (int64, error) { return strconv.ParseInt(text, 10, 64) }
+
 // parseBar returns false for a text that no worker has written.
 func parseBar(text string) (b Bar, ok bool) {
 	parts := strings.SplitN(text, " ", 9)
 	if len(text) > longestBar || len(parts) < 9 {
 		return b, false
 	}
-	var errs [7]error
-	b.Slot, errs[0] = strconv.Atoi(parts[0])
-	b.Start, errs[1] = tdf.ParseTime(parts[1])
-	b.End, errs[2] = tdf.ParseTime(parts[2])
-	b.Busy, errs[3] = tdf.ParseSeconds(parts[3])
-	b.Rounds, errs[4] = strconv.Atoi(parts[4])
-	b.Outcome, b.Group = parts[5], parts[8]
-	b.Task, errs[5] = strconv.ParseInt(parts[6], 10, 64)
-	b.Round, errs[6] = strconv.Atoi(parts[7])
-	for _, err := range errs {
-		if err != nil {
-			return b, false
-		}
+	err := errors.Join(
+		parse(&b.Slot, strconv.Atoi, parts[0]),
+		parse(&b.Start, tdf.ParseTime, parts[1]),
+		parse(&b.End, tdf.ParseTime, parts[2]),
+		parse(&b.Busy, tdf.ParseSeconds, parts[3]),
+		parse(&b.Rounds, strconv.Atoi, parts[4]),
+		parse(&b.Task, parseID, parts[6]),
+		parse(&b.Round, strconv.Atoi, parts[7]),
+	)
+	if err != nil {
+		return b, false
 	}
+	b.Outcome, b.Group = parts[5], parts[8]
 	b.Busy = min(b.Busy, b.End.Sub(b.Start))
 	return b, b.Slot > 0 && b.Slot <= MaxBarSlot && b.Start <= b.End && b.End < latestBar && b.Rounds > 0 &&
 		b.Worse() >= 0 && b.Task > 0 && b.Round >= 0

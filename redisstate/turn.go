@@ -37,10 +37,11 @@ func (s *Store) Turn(
 	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) ||
 		min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
-		if err == nil {
-			c, _, claimErr = s.claim(claiming, r)
+		if err != nil {
+			return outcomes, c, err, nil
 		}
-		return outcomes, c, err, claimErr
+		c, _, claimErr = s.claim(claiming, r)
+		return outcomes, c, nil, claimErr
 	}
 	return s.turn(ctx, claiming, r, units)
 }

@@ -82,7 +82,8 @@ func (p WalkPage) count(most int64) (ids []int64, next WalkPage) {
 	for id := p.id + 1; id <= to; id++ {
 		ids = append(ids, id)
 	}
-	if p.id = to; to == p.last {
+	p.id = to
+	if to == p.last {
 		p.phase = listing
 	}
 	return ids, p
@@ -101,7 +102,8 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	for i := range found {
 		found[i] = s.idInKey(found[i])
 	}
-	if from.cursor = next; next == 0 {
+	from.cursor = next
+	if next == 0 {
 		from.phase = listing
 	}
 	return conn.IDsOf(found), from, nil
@@ -139,7 +141,8 @@ func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int
 		return nil, from, false, err
 	}
 	ids := conn.IDsOf(conn.EverySecond(scanned))
-	if from.cursor = next; next == 0 {
+	from.cursor = next
+	if next == 0 {
 		from.list++
 	}
 	if from.list == len(lists) {

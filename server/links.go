@@ -134,7 +134,8 @@ func (s *Server) completeGroup(ctx context.Context, group string) error {
 			at = count{}
 			continue
 		}
-		if at = (count{at.archived + archived, others, next}); next == 0 {
+		at = count{at.archived + archived, others, next}
+		if next == 0 {
 			delete(l.counting, group)
 			more, err := s.store.CompleteGroup(ctx, group, at.archived, others)
 			l.behind = l.behind || more

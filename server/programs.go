@@ -62,10 +62,10 @@ func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace
 	}
 	if stored && p.ended {
 		staged, err := s.store.StagePrograms(ctx)
-		if err == nil {
-			err = s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(staged))...)
-		}
 		if err != nil {
+			return err
+		}
+		if err := s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(staged))...); err != nil {
 			return err
 		}
 	}

@@ -180,10 +180,11 @@ func (s *Server) Settle(ctx context.Context) (Done, error) {
 // settleAndReport settles tasks, and then sends a heartbeat. If only the return of waiting tasks has failed, because a
 // key has a wrong type, the server goes on with its other work, and failed is the error.
 func (s *Server) settleAndReport(ctx context.Context) (done Done, failed, err error) {
-	if done, failed, err = s.settle(ctx); err == nil {
-		err = s.heartbeat(ctx)
+	done, failed, err = s.settle(ctx)
+	if err != nil {
+		return done, failed, err
 	}
-	return done, failed, err
+	return done, failed, s.heartbeat(ctx)
 }
 
 // settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also

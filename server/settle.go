@@ -135,9 +135,6 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 		units[i].Moves = moves[i : i+1]
 	}
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
-	if err == nil {
-		err = s.putOffRefused(ctx, moves, outcomes)
-	}
 	for i, o := range outcomes {
 		m := &moves[i]
 		if o.Err != nil || m.Verb == tdf.VerbReschedule {
@@ -148,7 +145,10 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.putOffRefused(ctx, moves, outcomes)
 }
 
 // kindOf returns the key of a Move in Done.

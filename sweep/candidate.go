@@ -19,25 +19,28 @@ type Candidate struct {
 // Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its
 // meta. If the template is nil, the input has all parameters in their order. The error is a *[RowError].
 func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
-	var err error
+	if err := r.fill(&d, input); err != nil {
+		return Candidate{}, r.Wrong(err)
+	}
+	return Candidate{d, r.Point(), *r}, nil
+}
+
+// fill gives the parameters to a task, and validates it.
+func (r *Row) fill(d *tdf.Properties, input *Template) (err error) {
 	d.Meta = r.JSON()
 	switch {
 	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
-		err = fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and "+
-			"use the names of the files as values",
-			len(d.Meta), tdf.MaxMeta)
+		return fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and "+
+			"use the names of the files as values", len(d.Meta), tdf.MaxMeta)
 	case input != nil:
 		d.Input, err = input.Fill(r)
 	default:
 		d.Input, err = r.Words()
 	}
-	if err == nil {
-		err = d.Validate()
-	}
 	if err != nil {
-		return Candidate{}, r.Wrong(err)
+		return err
 	}
-	return Candidate{d, r.Point(), *r}, nil
+	return d.Validate()
 }
 
 // A Tally counts, for each point, the tasks of a group and the rows of a sweep. If two rows of the sweep have the same

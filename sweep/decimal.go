@@ -70,7 +70,8 @@ func parseDecimal(number string) decimal {
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	d := decimal{digits: whole + fraction}
 	d.exponent, _ = strconv.Atoi(power) // for an exponent that is too large, Atoi returns the largest int
-	if d.exponent = max(min(d.exponent, outOfRange), -outOfRange); strings.Trim(d.digits, "-0") == "" {
+	d.exponent = max(min(d.exponent, outOfRange), -outOfRange)
+	if strings.Trim(d.digits, "-0") == "" {
 		d.exponent = min(d.exponent, 0) // zero needs no exponent
 	}
 	d.exponent -= len(fraction)

@@ -37,14 +37,16 @@ func checkShape(body []byte) error {
 			quoted = !quoted
 		case quoted:
 		case c == '{' || c == '[':
-			if depth++; depth > maxDepth {
+			depth++
+			if depth > maxDepth {
 				return refuse(string(tdf.CodeInvalid), fmt.Sprintf("the JSON of the body is deeper than %d levels",
 					maxDepth))
 			}
 		case c == '}' || c == ']':
 			depth = max(0, depth-1)
 		case c == ',' || c == '\n':
-			if values++; values > maxValues {
+			values++
+			if values > maxValues {
 				return refuse(tooLarge, fmt.Sprintf("the body has more than %d values", maxValues))
 			}
 		}
@@ -68,17 +70,24 @@ func (s *share) readBody(w http.ResponseWriter, r *http.Request, limit int64, lo
 	kinds []string,
 ) (body []byte, err error) {
 	callOf(r.Context()).body.mustEndIn(2 * longest)
-	if err = checkType(r, kinds); err == nil {
-		body, err = s.read(http.MaxBytesReader(w, r.Body, limit))
-	}
-	if err == nil && slices.Contains(kinds, jsonKinds[0]) {
-		err = checkShape(body)
-	}
+	body, err = s.checked(http.MaxBytesReader(w, r.Body, limit), r, kinds)
 	if err != nil {
 		w.Header().Set("Connection", "close")
 		return nil, bodyProblem(err)
 	}
 	return body, nil
+}
+
+// checked reads a body, and checks its type and its shape.
+func (s *share) checked(from io.Reader, r *http.Request, kinds []string) ([]byte, error) {
+	if err := checkType(r, kinds); err != nil {
+		return nil, err
+	}
+	body, err := s.read(from)
+	if err != nil || !slices.Contains(kinds, jsonKinds[0]) {
+		return body, err
+	}
+	return body, checkShape(body)
 }
 
 func (s *share) giveBack() { s.of.Return(s.key, s.taken) }

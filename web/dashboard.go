@@ -50,10 +50,10 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 func (p panel) Stream(r *http.Request, kind string, write func(dashboard.Stream) error) error {
 	return p.stream(callOf(r.Context()), kind, func(s *stream) error {
 		err := write(part{s})
-		if err == nil && s.ctx.Err() != nil {
-			err = context.Cause(s.ctx)
+		if err != nil || s.ctx.Err() == nil {
+			return err
 		}
-		return err
+		return context.Cause(s.ctx)
 	})
 }
 

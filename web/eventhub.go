@@ -265,7 +265,8 @@ func (r *eventReader) publishProgress(ctx context.Context) error {
 		}
 		before := r.known[t.ID]
 		changed := now.Progress != before.Progress || now.round != before.round
-		if r.known[t.ID] = now; changed && now.Progress != (manager.Progress{}) {
+		r.known[t.ID] = now
+		if changed && now.Progress != (manager.Progress{}) {
 			r.publish(newEvent(progressEvents, t.ID, t.Group, t.Owner, "", progressData{t.ID, t.Round, &now.Progress}))
 		}
 	}

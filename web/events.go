@@ -247,14 +247,15 @@ func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
 
 // send sends a text, and the events that are in a queue.
 func (s *stream) send(queue chan *event, text string) error {
-	_, err := s.Write([]byte(text))
-	for err == nil && len(queue) > 0 {
-		_, err = s.Write((<-queue).frame)
+	if _, err := s.Write([]byte(text)); err != nil {
+		return err
 	}
-	if err == nil {
-		err = s.flush()
+	for len(queue) > 0 {
+		if _, err := s.Write((<-queue).frame); err != nil {
+			return err
+		}
 	}
-	return err
+	return s.flush()
 }
 
 // catchUp sends the changes that a client has missed since its last event. The client has joined the hub before, so

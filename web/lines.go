@@ -159,32 +159,36 @@ func (o *lineOpener) add(line []byte) error {
 	if len(line) == 0 {
 		return nil
 	}
-	var d manager.Definition
-	err := checkShape(line)
-	if err == nil {
-		err = readJSON(line, &d)
-	}
-	if err == nil {
-		err = o.token.Claim(&d)
-	}
-	if err == nil && (hasPlaces(d.After) || hasPlaces(d.AfterAny)) {
-		err = errPlaces
-	}
-	if err == nil {
-		properties := o.call.manager.Internals().Config.TaskDefaults
-		d.Fill(&properties)
-		err = properties.Validate()
-	}
+	d, err := o.parse(line)
 	if err != nil {
 		return o.problemOf(o.request.Context(), fmt.Errorf("line %d: %w", o.done.Line, invalid(err)))
 	}
-	if o.alone = d.After != nil || d.AfterAny != nil; o.alone {
+	o.alone = d.After != nil || d.AfterAny != nil
+	if o.alone {
 		if err := o.openThen(nil); err != nil {
 			return err
 		}
 	}
 	o.batch, o.bytes = append(o.batch, d), o.bytes+len(line)
 	return nil
+}
+
+func (o *lineOpener) parse(line []byte) (d manager.Definition, err error) {
+	if err := checkShape(line); err != nil {
+		return d, err
+	}
+	if err := readJSON(line, &d); err != nil {
+		return d, err
+	}
+	if err := o.token.Claim(&d); err != nil {
+		return d, err
+	}
+	if hasPlaces(d.After) || hasPlaces(d.AfterAny) {
+		return d, errPlaces
+	}
+	properties := o.call.manager.Internals().Config.TaskDefaults
+	d.Fill(&properties)
+	return d, properties.Validate()
 }
 
 // invalid returns an error that has a code. JSON that cannot be read is invalid.
@@ -237,8 +241,8 @@ func (o *lineOpener) openStep(ctx context.Context) ([]*manager.Task, error) {
 func (o *lineOpener) answer() error {
 	err := wire.Encoder(o.stream).Encode(&o.done)
 	o.done.IDs, o.done.Existing = nil, nil
-	if err == nil {
-		err = o.flush()
+	if err != nil {
+		return err
 	}
-	return err
+	return o.flush()
 }

@@ -90,9 +90,9 @@ const htmlType = "text/html; charset=utf-8"
 
 // page serves a document that always stays the same. It is made for the first call, because most processes never serve
 // it.
-func (a *api) page(path, kind string, make func() ([]byte, error)) {
+func (a *api) page(path, kind string, write func() ([]byte, error)) {
 	content := sync.OnceValue(func() []byte {
-		made, err := make()
+		made, err := write()
 		if err != nil {
 			panic(err) // the tests make the documents
 		}

@@ -154,7 +154,8 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 		k = kindOf(precondition)
 	}
 	p := k.problem(err.Error())
-	if p.CorrelationID = callOf(ctx).id; k.hidden {
+	p.CorrelationID = callOf(ctx).id
+	if k.hidden {
 		a.Log.Warn("a call failed", "correlation_id", p.CorrelationID, "error", err)
 		p.Detail = k.Text
 	}

@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -85,12 +84,12 @@ func changeProgram(change func(context.Context, *manager.Manager, ...string) err
 	*programInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *programInput) (*none, error) {
 		stored, err := program.List(ctx, c.manager)
-		if err == nil && !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {
-			err = tdf.NewError(tdf.CodeNotFound, fmt.Sprintf("no stored program has the SHA-256 %s", in.SHA256))
+		if err != nil {
+			return nil, err
 		}
-		if err == nil {
-			err = change(ctx, c.manager, in.SHA256)
+		if !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {
+			return nil, tdf.NewError(tdf.CodeNotFound, "no stored program has the SHA-256 "+in.SHA256)
 		}
-		return nil, err
+		return nil, change(ctx, c.manager, in.SHA256)
 	}
 }

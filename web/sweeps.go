@@ -178,7 +178,8 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 		if err != nil {
 			return err
 		}
-		if rows++; rows > s.mostRows {
+		rows++
+		if rows > s.mostRows {
 			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
 		if ctx.Err() != nil {

@@ -118,7 +118,8 @@ func (c *call) onceKey(key string) string { return c.token.Name + " " + c.reques
 func openedBy(c *call, tasks []*manager.Task) opened {
 	o := opened{IDs: []int64{}, FailOn: string(c.manager.Internals().Config.TaskDefaults.FailOn)}
 	for _, t := range tasks {
-		if o.IDs = append(o.IDs, t.ID); t.Existing {
+		o.IDs = append(o.IDs, t.ID)
+		if t.Existing {
 			o.Existing = append(o.Existing, t.ID)
 		}
 	}
@@ -325,10 +326,10 @@ func (a *api) streamTasks(c *call, q manager.Query) error {
 		out := bufio.NewWriterSize(s, writeBuffer)
 		each := wire.Encoder(out)
 		for t, err := range c.manager.List(s.ctx, q) {
-			if err == nil {
-				err = each.Encode(t)
-			}
 			if err != nil {
+				return err
+			}
+			if err := each.Encode(t); err != nil {
 				return err
 			}
 		}
@@ -445,13 +446,13 @@ func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error 
 			return err
 		}
 		for part, err := range a.admin.FollowOutput(s.ctx, t, r) {
-			if err == nil {
-				_, err = s.Write([]byte(part.Text))
-			}
-			if err == nil {
-				err = s.flush()
-			}
 			if err != nil {
+				return err
+			}
+			if _, err := s.Write([]byte(part.Text)); err != nil {
+				return err
+			}
+			if err := s.flush(); err != nil {
 				return err
 			}
 			if part.Skipped || part.Unknown {

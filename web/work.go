@@ -121,7 +121,8 @@ func (a *api) claimTasks(ctx context.Context, c *call, in *claimInput) (*out[bro
 	if err != nil {
 		return nil, err
 	}
-	if c.undo = claim.Undo; claim.Waits {
+	c.undo = claim.Undo
+	if claim.Waits {
 		c.later = func() { a.waitForTasks(c, claim) }
 	}
 	return answerOf(claim.Claimed, nil)

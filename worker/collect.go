@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.
@@ -102,9 +103,10 @@ var noSuchFile = lazy.Regexp(`(?i)no such file or directory|FileNotFound|\bENOEN
 
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
 	text, err := x.dir.Opens(tdf.MaxFollowingBytes)
-	if err == nil {
-		e.following, err = followingOf(r, text)
+	if err != nil {
+		return err
 	}
+	e.following, err = followingOf(r, text)
 	return err
 }
 
@@ -131,12 +133,12 @@ func (e *maskedError) Unwrap() error { return e.err }
 
 // collectResult reads result.json, and sends files/ to its target. If one of these steps fails, the round fails.
 func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
-	json, ok, err := x.dir.Result()
+	text, ok, err := x.dir.Result()
 	if err != nil {
 		return withExit(result, err)
 	}
 	if ok {
-		result.JSON = json
+		result.JSON = text
 	}
 	if err := e.sendFiles(x); err != nil {
 		return withExit(result, err)
@@ -152,8 +154,8 @@ func withExit(result *tdf.Result, err error) error {
 // sendFiles copies files/ to the target that the configuration key collect names. Without a target, it keeps files/
 // beside the output file.
 func (e *execution) sendFiles(x *roundIO) error {
-	any, err := x.dir.Files()
-	if err != nil || !any {
+	some, err := x.dir.Files()
+	if err != nil || !some {
 		return err
 	}
 	if e.s.cfg.Collect == "" {
@@ -171,15 +173,11 @@ func (e *execution) sendFiles(x *roundIO) error {
 	if _, err := e.renewOne(ctx, r); err != nil {
 		return err
 	}
-	sub := filepath.Join(strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
 	defer e.s.holdChildren()()
 	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
 		errors.New("the copy took longer than fetch_timeout"))
 	defer cancel()
-	sealed, err := x.dir.Seal(ctx)
-	if err == nil {
-		err = fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
-	}
+	sealed, err := e.sealAndDeliver(ctx, x)
 	if err != nil {
 		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name,
 			e.keptPath("files"))
@@ -191,10 +189,19 @@ func (e *execution) sendFiles(x *roundIO) error {
 	return nil
 }
 
+func (e *execution) sealAndDeliver(ctx context.Context, x *roundIO) (rounddir.Sealed, error) {
+	sealed, err := x.dir.Seal(ctx)
+	if err != nil {
+		return sealed, err
+	}
+	sub := filepath.Join(strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
+	return sealed, fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
+}
+
 // keepFiles keeps files/ beside the output file.
 func (e *execution) keepFiles(x *roundIO) error {
-	any, err := x.dir.Files()
-	if err == nil && any {
+	some, err := x.dir.Files()
+	if err == nil && some {
 		err = e.keep("files", x.dir.KeepFiles)
 	}
 	if err != nil {

@@ -100,7 +100,8 @@ func bounded(err error) error {
 // countWrapped subtracts the number of errors in the tree of err from left. It stops when left is negative.
 func countWrapped(err error, left *int) {
 	for err != nil {
-		if *left--; *left < 0 {
+		*left--
+		if *left < 0 {
 			return
 		}
 		switch x := err.(type) {

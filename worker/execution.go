@@ -119,11 +119,13 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 	e.sound = true
 	r := e.newRound(args, data)
 	runner, err := e.prepare(ctx, r)
-	if err == nil && e.held {
-		err = e.begin(ctx)
-	}
 	if err != nil {
 		return tdf.Result{}, err
+	}
+	if e.held {
+		if err := e.begin(ctx); err != nil {
+			return tdf.Result{}, err
+		}
 	}
 	ctx, end := e.withTimeout(ctx)
 	defer end()

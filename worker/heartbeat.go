@@ -51,14 +51,16 @@ func (w *Worker) register(ctx context.Context) error {
 	if taken := stop(); taken != nil {
 		return taken
 	}
-	if err == nil {
-		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-		_, err = w.store.WorkerHeartbeat(ctx, w.info(w.state()))
-	}
 	if err != nil {
 		w.sendLastHeartbeat(ctx)
+		return err
 	}
-	return err
+	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
+	if _, err := w.store.WorkerHeartbeat(ctx, w.info(w.state())); err != nil {
+		w.sendLastHeartbeat(ctx)
+		return err
+	}
+	return nil
 }
 
 // holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the

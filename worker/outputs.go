@@ -141,10 +141,11 @@ func (e *execution) renumber() error {
 		at.Dir = dir
 	}
 	n, err := record.Free(f)
-	if err == nil {
-		e.number.Store(int64(n))
+	if err != nil {
+		return err
 	}
-	return err
+	e.number.Store(int64(n))
+	return nil
 }
 
 // keptPath returns where files/ or scratch/ of the round is kept: beside the file for stdout.

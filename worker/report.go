@@ -204,6 +204,15 @@ func (s *session) decidedAgain(ctx context.Context, timedOut []delivery) []deliv
 // error, and the outcomes of the reports that earlier calls sent.
 type send func(ctx context.Context, all []delivery) ([]redisstate.Outcome, error)
 
+// one sends one report. The error is Redis's answer to it.
+func (s send) one(ctx context.Context, d delivery) error {
+	outcomes, err := s(ctx, []delivery{d})
+	if err != nil {
+		return err
+	}
+	return outcomes[0].Err
+}
+
 func (s *session) execute(ctx context.Context, all []delivery) ([]redisstate.Outcome, error) {
 	outcomes, _, err, _ := s.store.Turn(ctx, s.awaiting, s.request(0), movesOf(all)...)
 	return outcomes, err
@@ -278,10 +287,7 @@ func (s *session) answered(ctx context.Context, d delivery, err error, send send
 	default:
 		return err
 	}
-	outcomes, err := send(ctx, []delivery{d})
-	if err == nil {
-		err = outcomes[0].Err
-	}
+	err = send.one(ctx, d)
 	if err != nil && !errors.As(err, &lost) {
 		return err
 	}

@@ -108,10 +108,10 @@ func (r *Round) Bind(v any) error {
 // the worker's max_result makes the round fail.
 func (r *Round) SetResult(v any) error {
 	b, err := json.Marshal(v)
-	if err == nil {
-		err = r.replace("result.json", b)
-	}
 	if err != nil {
+		return fmt.Errorf("set the result of task %d: %w", r.ID, err)
+	}
+	if err := r.replace("result.json", b); err != nil {
 		return fmt.Errorf("set the result of task %d: %w", r.ID, err)
 	}
 	return nil
@@ -169,13 +169,15 @@ func (r *Round) replace(name string, data []byte) error {
 	}
 	_, err = f.Write(data)
 	err = errors.Join(err, f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), filepath.Join(dir, name))
-	}
 	if err != nil {
 		_ = os.Remove(f.Name())
+		return err
 	}
-	return err
+	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
+		_ = os.Remove(f.Name())
+		return err
+	}
+	return nil
 }
 
 // HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It

@@ -81,22 +81,27 @@ func (w *Worker) makeOwnDirectory() error {
 // guardDirectory returns an error if another user controls the working directory: that user could replace the
 // worker's directories. It is called only if programs run as another user.
 func (w *Worker) guardDirectory() error {
-	rounds, err := safepath.Open(w.cfg.Directory, roundsDir, true)
-	if err == nil {
-		rounds.Close()
-	}
-	for _, dir := range []string{
-		w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name),
-		w.rounds(),
-	} {
-		if wrong := safepath.Check(dir); err == nil && !errors.Is(wrong, fs.ErrNotExist) {
-			err = wrong
-		}
-	}
+	err := w.checkDirectories()
 	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return nil
 	}
 	return wrongKey("directory", err.Error()+", where programs run as another user", err)
+}
+
+func (w *Worker) checkDirectories() error {
+	rounds, err := safepath.Open(w.cfg.Directory, roundsDir, true)
+	if err != nil {
+		return err
+	}
+	rounds.Close()
+	for _, dir := range []string{
+		w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name), w.rounds(),
+	} {
+		if err := safepath.Check(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
 }
 
 // logIsolation logs the kinds of isolation that are in force, and the missing kinds. It leaves out limits that the

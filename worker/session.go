@@ -62,8 +62,8 @@ func (s signal) give() {
 	}
 }
 
-// open starts a session with its loops. close waits until all executions are reported, and ends the session.
-func (w *Worker) open(stopping context.Context) (s *session, close func()) {
+// open starts a session with its loops. end waits until all executions are reported, and ends the session.
+func (w *Worker) open(stopping context.Context) (s *session, end func()) {
 	s = &session{
 		Worker: w, held: map[*execution]bool{},
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1),

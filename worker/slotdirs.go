@@ -64,9 +64,11 @@ func (d *slotDirs) open() (err error) {
 		d.numbers.Close()
 		d.slots, d.alone = map[int]*slotDir{}, false
 	}
-	if d.numbers, err = fetch.OpenNumbers(d.w.cfg.Directory); err == nil && d.w.slots() == 1 {
-		d.alone, err = d.numbers.TakeOriginal()
+	d.numbers, err = fetch.OpenNumbers(d.w.cfg.Directory)
+	if err != nil || d.w.slots() != 1 {
+		return err
 	}
+	d.alone, err = d.numbers.TakeOriginal()
 	return err
 }
 

@@ -198,7 +198,8 @@ func (v *visitor) first(ctx context.Context) string {
 		bytes := len(text)
 		for _, file := range regexp.MustCompile(`="/ui(/static/[^"]+)"`).FindAllSubmatch(text, -1) {
 			_, _, n, err := v.load(ctx, v.base+string(file[1]))
-			if bytes += n; err != nil {
+			bytes += n
+			if err != nil {
 				return err.Error()
 			}
 		}

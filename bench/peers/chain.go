@@ -51,7 +51,8 @@ func chain(ctx context.Context, m *manager.Manager, links int) (any, error) {
 	err := m.Run(ctx, manager.Callbacks{
 		Succeeded: func(_ context.Context, t *manager.Finished) error {
 			ran += t.LastRun().RunTime
-			if number++; number < int64(links) {
+			number++
+			if number < int64(links) {
 				t.Open(definition(number))
 			}
 			return nil

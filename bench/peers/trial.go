@@ -80,10 +80,11 @@ func (t *trial) start(j job, env []string, program string, args ...string) (*chi
 	cmd := exec.CommandContext(t.ctx, program, args...)
 	cmd.Env = append(append(os.Environ(), env...), jobVariable+"="+string(text))
 	p, err := child.Start(j.System+" "+j.Role, cmd)
-	if err == nil {
-		t.children = append(t.children, p)
+	if err != nil {
+		return nil, err
 	}
-	return p, err
+	t.children = append(t.children, p)
+	return p, nil
 }
 
 // startSelf starts a child process that runs this program (runRole).

@@ -55,16 +55,20 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	}
 	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
-	w, err := worker.New(arguments.Name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()),
-		worker.WithSole())
-	if err == nil {
-		defer context.AfterFunc(stopNow, w.StopNow)()
-		err = runWith(stop, w, cfg, log)
-	}
+	err = start(stop, stopNow, arguments.Name, cfg, log)
 	if invalid := new(config.Error); errors.As(err, &invalid) {
 		invalid.Locate(arguments.File)
 	}
 	return err
+}
+
+func start(stop, stopNow context.Context, name string, cfg config.Worker, log *slog.Logger) error {
+	w, err := worker.New(name, cfg, worker.WithLog(log), worker.WithVersion(command.Version()), worker.WithSole())
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(stopNow, w.StopNow)()
+	return runWith(stop, w, cfg, log)
 }
 
 // runWith runs the worker, and serves its metrics if the configuration has an address for them.

@@ -77,10 +77,10 @@ func absolute(files []string) ([]string, error) {
 	}
 	for i, file := range files {
 		path, err := filepath.Abs(file)
-		if err == nil {
-			_, err = os.Stat(path)
-		}
 		if err != nil {
+			return nil, fmt.Errorf("find file: %w", err)
+		}
+		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("find file: %w", err)
 		}
 		files[i] = path

@@ -43,13 +43,11 @@ func parse(args []string, stderr io.Writer) (*command, error) {
 		printUsage(flags, stderr)
 		return nil, errHelp
 	}
-	var numbers []int64
-	if err == nil {
-		numbers, err = parseNumbers(flags.Args(), args[split:])
+	if err != nil {
+		printUsage(flags, stderr)
+		return nil, err
 	}
-	if err == nil {
-		c.plan, err = newPlan(numbers[0], numbers[1], numbers[2])
-	}
+	c.plan, err = parsePlan(flags.Args(), args[split:])
 	if err != nil {
 		printUsage(flags, stderr)
 		return nil, err
@@ -67,7 +65,7 @@ func printUsage(flags *flag.FlagSet, w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-func parseNumbers(rest, words []string) ([]int64, error) {
+func parsePlan(rest, words []string) (*plan, error) {
 	if len(rest) > 0 {
 		return nil, fmt.Errorf("unknown option %q; M N P come last", rest[0])
 	}
@@ -82,7 +80,7 @@ func parseNumbers(rest, words []string) ([]int64, error) {
 		}
 		numbers[i] = n
 	}
-	return numbers, nil
+	return newPlan(numbers[0], numbers[1], numbers[2])
 }
 
 // check returns an error if the run's name cannot be part of a group's name.

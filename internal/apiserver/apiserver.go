@@ -142,7 +142,8 @@ func (s *Server) Run(ctx context.Context) error {
 		_ = s.server.Shutdown(bound) // fails if a call takes longer
 		stopped <- s.server.Close()
 	})
-	if err := s.serve(); stop() { // serve has failed by itself
+	err := s.serve()
+	if stop() { // serve has failed by itself
 		return fmt.Errorf("serve the HTTP API: %w", err)
 	}
 	return <-stopped

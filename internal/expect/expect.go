@@ -159,9 +159,10 @@ func NotContains(t testing.TB, got, part string, about ...any) {
 // Fails checks that err is an error whose text contains a part. With "", any error will do.
 func Fails(t testing.TB, err error, part string, about ...any) {
 	t.Helper()
-	if err == nil {
+	switch {
+	case err == nil:
 		t.Errorf("%sgot no error", prefix(about))
-	} else if !strings.Contains(err.Error(), part) {
+	case !strings.Contains(err.Error(), part):
 		t.Errorf("%sgot error %v, want one with %q", prefix(about), err, part)
 	}
 }

@@ -86,9 +86,10 @@ func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 // *[tdf.QueryError].
 func Validate(q tdf.Query, cursor string) error {
 	prepared, err := prepare(q)
-	if err == nil {
-		_, err = positionOf(&prepared, cursor)
+	if err != nil {
+		return err
 	}
+	_, err = positionOf(&prepared, cursor)
 	return err
 }
 

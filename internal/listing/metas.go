@@ -23,25 +23,27 @@ type Meta struct {
 // After an error, the sequence ends.
 func Metas(ctx context.Context, s Store, group string) iter.Seq2[Meta, error] {
 	return func(yield func(Meta, error) bool) {
-		stretch := redisstate.ListQuery{States: tdf.States, Group: group}
-		for places, err := range stretch.Pages(ctx, s, idsPerPage) {
-			more := false
-			if err == nil {
-				more, err = yieldMetas(ctx, s, places, yield)
-			}
-			if err != nil {
-				yield(Meta{}, fmt.Errorf("read tasks of group %q: %w", group, err))
-			}
-			if !more {
-				return
-			}
+		if err := eachMeta(ctx, s, group, func(m Meta) bool { return yield(m, nil) }); err != nil {
+			yield(Meta{}, fmt.Errorf("read tasks of group %q: %w", group, err))
 		}
 	}
 }
 
-func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta, error) bool) (more bool,
-	err error,
-) {
+func eachMeta(ctx context.Context, s Store, group string, yield func(Meta) bool) error {
+	stretch := redisstate.ListQuery{States: tdf.States, Group: group}
+	for places, err := range stretch.Pages(ctx, s, idsPerPage) {
+		if err != nil {
+			return err
+		}
+		more, err := yieldMetas(ctx, s, places, yield)
+		if err != nil || !more {
+			return err
+		}
+	}
+	return nil
+}
+
+func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta) bool) (bool, error) {
 	ids := redisstate.IDsOf(places)
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
 	for len(ids) > 0 {
@@ -50,7 +52,7 @@ func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yie
 			return false, err
 		}
 		for _, x := range stored {
-			if !yield(Meta{x.ID, x.Task.Meta}, nil) {
+			if !yield(Meta{x.ID, x.Task.Meta}) {
 				return false, nil
 			}
 		}

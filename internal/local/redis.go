@@ -144,14 +144,15 @@ func lockDirectory(dir string) (*os.File, error) {
 		return nil, err
 	}
 	err = syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-	if err == nil {
-		return lock, nil
-	}
-	lock.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
+		lock.Close()
 		return nil, ErrInUse
 	}
-	return nil, fmt.Errorf("lock %s: %w", dir, err)
+	if err != nil {
+		lock.Close()
+		return nil, fmt.Errorf("lock %s: %w", dir, err)
+	}
+	return lock, nil
 }
 
 // checkBefore returns an error for problems that redis-server itself would not report clearly.

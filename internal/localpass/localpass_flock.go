@@ -50,10 +50,10 @@ func keep(name, secret string) (*File, error) {
 		return nil, err
 	}
 	made := &File{Path: path, Secret: secret, file: f}
-	if err = f.Truncate(0); err == nil {
-		_, err = f.WriteAt([]byte(made.Secret+"\n"), 0)
+	if err := f.Truncate(0); err != nil {
+		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
 	}
-	if err != nil {
+	if _, err := f.WriteAt([]byte(secret+"\n"), 0); err != nil {
 		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
 	}
 	return made, nil
@@ -63,11 +63,11 @@ func keep(name, secret string) (*File, error) {
 func pathOf(name string) (string, error) {
 	var problems []error
 	for _, dir := range directories() {
-		err := makeOwnDirectory(dir)
-		if err == nil {
-			return filepath.Join(dir, name), nil
+		if err := makeOwnDirectory(dir); err != nil {
+			problems = append(problems, err)
+			continue
 		}
-		problems = append(problems, err)
+		return filepath.Join(dir, name), nil
 	}
 	return "", fmt.Errorf("make a directory for the password: %w", errors.Join(problems...))
 }
@@ -90,10 +90,11 @@ func lockFile(path string) (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("open password file: %w", err)
 		}
-		err = checkOwnFile(f)
-		if err == nil {
-			err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err := checkOwnFile(f); err != nil {
+			f.Close()
+			return nil, fmt.Errorf("lock password file: %w", err)
 		}
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err == nil && isFileAt(f, path) {
 			return f, nil
 		}

@@ -157,10 +157,11 @@ func listenFree() (listener net.Listener, claim io.Closer, err error) {
 			continue
 		}
 		listener, err := net.Listen("tcp", addr)
-		if err == nil {
-			return listener, claim, nil
+		if err != nil {
+			claim.Close()
+			continue
 		}
-		claim.Close()
+		return listener, claim, nil
 	}
 	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
 }

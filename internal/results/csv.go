@@ -55,10 +55,10 @@ func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer
 		return done, err
 	}
 	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
-		if err == nil {
-			err = w.Write(o.change(c.row(t, names)))
-		}
 		if err != nil {
+			return done, err
+		}
+		if err := w.Write(o.change(c.row(t, names))); err != nil {
 			return done, err
 		}
 		done.Rows++

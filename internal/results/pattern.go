@@ -25,18 +25,22 @@ func ParsePattern(text string) (*regexp.Regexp, error) {
 	if len(text) > 200 {
 		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is longer than 200 bytes")
 	}
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err == nil {
-		var program *syntax.Prog
-		if program, err = syntax.Compile(parsed.Simplify()); err == nil && len(program.Inst) > maxPattern {
-			return nil, tdf.NewError(tdf.CodeInvalid,
-				"the pattern repeats too much; write fewer or smaller repetitions")
-		}
-	}
+	program, err := compile(text)
 	if err != nil {
 		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is no regular expression: "+err.Error())
 	}
+	if len(program.Inst) > maxPattern {
+		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern repeats too much; write fewer or smaller repetitions")
+	}
 	return regexp.Compile(text)
+}
+
+func compile(text string) (*syntax.Prog, error) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	return syntax.Compile(parsed.Simplify())
 }
 
 // matches returns the values of a pattern in the last line of an output that it matches, by the names of their columns.

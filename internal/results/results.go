@@ -48,10 +48,10 @@ func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.E
 	err error,
 ) {
 	for t, err := range m.List(ctx, reading(q, withOutput)) {
-		if err == nil {
-			err = out.Encode(t)
-		}
 		if err != nil {
+			return n, err
+		}
+		if err := out.Encode(t); err != nil {
 			return n, err
 		}
 		n++

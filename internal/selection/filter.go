@@ -48,9 +48,11 @@ func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 	if err := oneOf("outcome", f.Outcomes, Outcomes()); err != nil {
 		return q, err
 	}
-	if q.Before, err = before(now, "older_than", f.OlderThan); err == nil {
-		q.Since, err = before(now, "newer_than", f.NewerThan)
+	q.Before, err = before(now, "older_than", f.OlderThan)
+	if err != nil {
+		return q, err
 	}
+	q.Since, err = before(now, "newer_than", f.NewerThan)
 	return q, err
 }
 

@@ -67,7 +67,8 @@ func (w *world) startable() ([]int64, error) {
 	places, all, err := w.store.Find(w.ctx, open, most)
 	var ids []int64
 	last := w.now
-	if w.start = end; !all {
+	w.start = end
+	if !all {
 		w.start = w.now // more tasks may start now, so claim again at once
 	}
 	for _, p := range places {

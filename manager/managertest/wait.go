@@ -111,7 +111,8 @@ func (w *world) step() error {
 		if err != nil {
 			return err
 		}
-		if w.seen = w.now; done.Total() > 0 {
+		w.seen = w.now
+		if done.Total() > 0 {
 			w.changed = w.now
 		}
 	}

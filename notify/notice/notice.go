@@ -89,7 +89,8 @@ func List(ctx context.Context, s *redisstate.Store, most int) ([]Notice, error) 
 	var all []Notice
 	for _, x := range stored {
 		n, wrong := Read(x)
-		if err = errors.Join(err, wrong); wrong == nil {
+		err = errors.Join(err, wrong)
+		if wrong == nil {
 			all = append(all, n)
 		}
 	}

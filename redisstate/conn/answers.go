@@ -70,7 +70,8 @@ func (a *answers) check(kind byte, length int) error {
 		return &answerError{reason: "an answer without a call"}
 	}
 	call := a.calls[0]
-	if a.calls = a.calls[1:]; kind == '-' {
+	a.calls = a.calls[1:]
+	if kind == '-' {
 		return nil
 	}
 	want := answerKinds[call.name]

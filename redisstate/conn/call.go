@@ -101,11 +101,12 @@ func (s *Conn) Script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load())
 // RecordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
 // records nothing.
 func (s *Conn) RecordRun(script *lua.Script, err error) {
-	if err == nil {
-		s.scriptWorked.Store(true)
-		if script.Moves {
-			s.taskMoved.Store(true)
-		}
+	if err != nil {
+		return
+	}
+	s.scriptWorked.Store(true)
+	if script.Moves {
+		s.taskMoved.Store(true)
 	}
 }
 

@@ -183,10 +183,8 @@ func refusedBy(reply string) string {
 // beginning, waiting would hide a wrong configuration. The method [Conn.UntilAnswered] also checks whether only this
 // call needs the right.
 func (s *Conn) outage(err error) (why string, passes bool) {
-	if err == nil {
-		return "", false
-	}
-	if why, passes = outage(err); passes || !s.connected.Load() {
+	why, passes = outage(err)
+	if err == nil || passes || !s.connected.Load() {
 		return why, passes
 	}
 	var refused *RefusedError

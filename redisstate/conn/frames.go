@@ -77,7 +77,8 @@ func (f *frames) passText(text []byte) {
 // end notes that an element has ended.
 func (f *frames) end() {
 	for i := len(f.lists) - 1; i >= 0; i-- {
-		if f.lists[i]--; f.lists[i] > 0 {
+		f.lists[i]--
+		if f.lists[i] > 0 {
 			return
 		}
 		f.lists = f.lists[:i]

@@ -102,7 +102,8 @@ func EverySecond(page []string) (members []string) {
 func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	return Failed(doing, s.UntilAnswered(ctx, func(ctx context.Context) error {
 		p := s.Redis.Pipeline()
-		if fill(p); p.Len() == 0 {
+		fill(p)
+		if p.Len() == 0 {
 			return nil
 		}
 		commands, _ := p.Exec(ctx)

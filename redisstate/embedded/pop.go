@@ -128,7 +128,8 @@ func (c *client) stopWaiting(keys []string, w *waiter) {
 	for _, key := range keys {
 		at := place{c.database, key}
 		left := slices.DeleteFunc(c.redis.waiting[at], func(other *waiter) bool { return other == w })
-		if c.redis.waiting[at] = left; len(left) == 0 {
+		c.redis.waiting[at] = left
+		if len(left) == 0 {
 			delete(c.redis.waiting, at)
 		}
 	}

@@ -196,7 +196,8 @@ func (p *painter) set(numbers string) {
 			p.back = 0
 		case n == 38 || n == 48:
 			colour, used := extended(all[i+1:])
-			if i += used; n == 38 {
+			i += used
+			if n == 38 {
 				p.fore = colour
 			} else {
 				p.back = colour

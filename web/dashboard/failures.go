@@ -18,14 +18,20 @@ type failuresPage struct {
 
 func loadFailures(ctx context.Context, v *visit) (any, error) {
 	page := failuresPage{Filter: onlyFilter(v.query)}
-	q, _, err := v.selected(ctx, v.query)
-	if err == nil {
-		page.Failures, err = v.dashboard.admin.Failures(ctx, q, v.query.Get("cursor"))
-	}
+	err := page.read(ctx, v)
 	if tdf.CodeOf(err) == tdf.CodeInvalid {
 		page.Problem, err = err.Error(), nil
 	}
 	return page, err
+}
+
+func (p *failuresPage) read(ctx context.Context, v *visit) error {
+	q, _, err := v.selected(ctx, v.query)
+	if err != nil {
+		return err
+	}
+	p.Failures, err = v.dashboard.admin.Failures(ctx, q, v.query.Get("cursor"))
+	return err
 }
 
 // Tasks returns the address of the tasks of a group of failures, or that which retries them.

@@ -164,7 +164,8 @@ func listOf(ids []int64) string {
 		for to+1 < len(ids) && ids[to+1] == ids[to]+1 {
 			to++
 		}
-		if fmt.Fprintf(&text, " %d", ids[from]); to > from {
+		fmt.Fprintf(&text, " %d", ids[from])
+		if to > from {
 			fmt.Fprintf(&text, "-%d", ids[to])
 		}
 		from = to + 1

@@ -39,7 +39,8 @@ func histories(now time.Time, h admin.History) []history {
 func historyOf(id, name string, from, to time.Time, p admin.Period) history {
 	h := history{ID: id, Name: name, Period: p}
 	for _, step := range p.Steps {
-		if good, bad := step.PerMinute(); !step.Gap {
+		if !step.Gap {
+			good, bad := step.PerMinute()
 			h.Highest = max(h.Highest, good+bad)
 		}
 	}

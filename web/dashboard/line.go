@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,19 +62,20 @@ func addressOf(text string, present url.Values) (string, error) {
 	} else if err != nil {
 		return "", lineError("%v", err)
 	}
-	if l.IDs = l.flags.Args(); !slices.Contains(pageSizes, l.limit) {
+	l.IDs = l.flags.Args()
+	if !slices.Contains(pageSizes, l.limit) {
 		return "", lineError("invalid value %d for --limit: want %s", l.limit,
 			strings.Trim(strings.ReplaceAll(fmt.Sprint(pageSizes), " ", ", "), "[]"))
 	}
 	q, err := l.Query(time.Time{}) // only checks the spans
-	if q.Since, q.Before = (time.Time{}), (time.Time{}); err == nil {
-		err = q.Validate()
-	}
+	q.Since, q.Before = time.Time{}, time.Time{}
+	err = cmp.Or(err, q.Validate())
 	if err != nil {
 		return "", lineError("%v", err)
 	}
 	to := url.Values{"id": l.IDs}
-	if to["column"] = present["column"]; len(l.IDs) == 0 {
+	to["column"] = present["column"]
+	if len(l.IDs) == 0 {
 		to.Del("id")
 	}
 	l.flags.Visit(func(f *pflag.Flag) {

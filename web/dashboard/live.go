@@ -55,7 +55,8 @@ func (f *feeds) subscribe(v *visit, p *page) (views chan *view, leave func()) {
 	return views, func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		if delete(of.subscribers, views); len(of.subscribers) == 0 {
+		delete(of.subscribers, views)
+		if len(of.subscribers) == 0 {
 			of.stop()
 			if f.all[key] == of {
 				delete(f.all, key)
@@ -193,7 +194,8 @@ func (s *sender) follow(t *transcript) {
 	if s.reader != nil {
 		s.leave()
 	}
-	if s.reader, s.more = nil, nil; t != nil {
+	s.reader, s.more = nil, nil
+	if t != nil {
 		s.leave = t.enter()
 		s.reader = t.reader(s.position)
 	}

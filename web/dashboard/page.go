@@ -79,13 +79,15 @@ func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve 
 ) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visit(r)
-		if err == nil && !need(v.rights) {
-			err = errMayNot
-		}
-		if err == nil {
-			err = serve(w, v)
-		}
 		if err != nil {
+			d.fail(w, r, v, err)
+			return
+		}
+		if !need(v.rights) {
+			d.fail(w, r, v, errMayNot)
+			return
+		}
+		if err := serve(w, v); err != nil {
 			d.fail(w, r, v, err)
 		}
 	})
@@ -105,10 +107,11 @@ func (d *Dashboard) show(w http.ResponseWriter, v *visit, p *page) error {
 	ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
 	defer cancel()
 	main, err := d.view(ctx, v, p)
-	if err == nil {
-		d.write(w, http.StatusOK, v, main, p.about != nil)
+	if err != nil {
+		return err
 	}
-	return err
+	d.write(w, http.StatusOK, v, main, p.about != nil)
+	return nil
 }
 
 // render makes the part of a page that users with the same rights share.

@@ -48,7 +48,8 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 	if err := table.Refresh(ctx, v.dashboard.manager, v.dashboard.Timeout/10); err != nil {
 		return nil, err
 	}
-	if p.TableStatus = table.Status(); p.Rows == 0 {
+	p.TableStatus = table.Status()
+	if p.Rows == 0 {
 		return p, nil
 	}
 	p.choose(table)
@@ -133,11 +134,11 @@ func plotFile(kind string, draw func(*plot.Figure) ([]byte, error)) func(context
 			return "", nil, err
 		}
 		p, err := v.plotted(ctx, name)
-		if err == nil && p.Figure == nil {
-			err = errNoPlot
-		}
 		if err != nil {
 			return "", nil, err
+		}
+		if p.Figure == nil {
+			return "", nil, errNoPlot
 		}
 		content, err := draw(p.Figure)
 		return kind, content, err

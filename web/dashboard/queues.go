@@ -56,9 +56,9 @@ func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable)
 	*visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		what, err := v.pausable()
-		if err == nil {
-			err = change(v.manager, ctx, what)
+		if err != nil {
+			return "", err
 		}
-		return "", err
+		return "", change(v.manager, ctx, what)
 	}
 }

@@ -120,18 +120,7 @@ func (d *Dashboard) writeLogin(w http.ResponseWriter, status int, f loginForm) {
 func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), d.Timeout)
 	defer cancel()
-	err := d.host.MayTry(r)
-	var t access.Token
-	if err == nil {
-		t, err = d.credentials(ctx, r)
-	}
-	if err == nil && !toSee(t.Role.Rights()) {
-		err = tdf.NewError(tdf.CodeForbidden, "a token of a worker cannot see tasks, so it cannot use the dashboard")
-	}
-	var session string
-	if err == nil {
-		session, err = d.admin.OpenSession(ctx, t)
-	}
+	session, err := d.openSession(ctx, r)
 	if err != nil {
 		p := d.host.Problem(r, err)
 		d.writeLogin(w, p.Status, loginForm{Next: local(r.PostFormValue("next")), Problem: p.Detail})
@@ -139,6 +128,21 @@ func (d *Dashboard) login(w http.ResponseWriter, r *http.Request) {
 	}
 	d.setSession(w, r, session)
 	http.Redirect(w, r, local(r.PostFormValue("next")), http.StatusSeeOther)
+}
+
+func (d *Dashboard) openSession(ctx context.Context, r *http.Request) (string, error) {
+	if err := d.host.MayTry(r); err != nil {
+		return "", err
+	}
+	t, err := d.credentials(ctx, r)
+	if err != nil {
+		return "", err
+	}
+	if !toSee(t.Role.Rights()) {
+		return "", tdf.NewError(tdf.CodeForbidden,
+			"a token of a worker cannot see tasks, so it cannot use the dashboard")
+	}
+	return d.admin.OpenSession(ctx, t)
 }
 
 func (d *Dashboard) credentials(ctx context.Context, r *http.Request) (access.Token, error) {

@@ -63,10 +63,11 @@ func (v *visit) selected(ctx context.Context, of url.Values) (q manager.Query, n
 	if now, err = v.dashboard.manager.Now(ctx); err != nil {
 		return q, now, err
 	}
-	if q, err = f.Query(now); err == nil {
-		err = q.Validate()
+	q, err = f.Query(now)
+	if err != nil {
+		return v.own(q), now, err
 	}
-	return v.own(q), now, err
+	return v.own(q), now, q.Validate()
 }
 
 // A column is a column of the list of tasks.
@@ -127,16 +128,35 @@ func (l taskList) Title() string {
 func aboutTasks(v *visit) Subject { return Subject{Group: v.query.Get("campaign"), Owner: v.owner} }
 
 func loadTasks(ctx context.Context, v *visit) (any, error) {
+	l := emptyList(v.query)
+	if v.query.Has("line") {
+		l.Line = v.query.Get("line")
+		to, err := addressOf(l.Line, v.query)
+		if err != nil {
+			l.Wrong = err.Error()
+			return l, nil
+		}
+		return nil, redirect(to)
+	}
+	err := l.read(ctx, v)
+	if tdf.CodeOf(err) == tdf.CodeInvalid {
+		l.Problem, err = err.Error(), nil
+	}
+	return l, err
+}
+
+// emptyList returns the list that a query asks for, without its tasks.
+func emptyList(query url.Values) taskList {
 	l := taskList{
-		Filter: onlyFilter(v.query), All: columns, Sizes: pageSizes, States: selection.States(), Verbs: verbs,
-		Chosen: map[string]bool{},
+		Filter: onlyFilter(query), All: columns, Sizes: pageSizes, States: selection.States(), Verbs: verbs,
+		Chosen: map[string]bool{}, Line: lineOf(query),
 	}
 	for _, name := range filterNames {
 		for _, value := range l.Filter[name] {
 			l.Filters = append(l.Filters, name+" "+value)
 		}
 	}
-	chosen := v.query["column"]
+	chosen := query["column"]
 	if len(chosen) == 0 {
 		chosen = usualColumns
 	}
@@ -145,40 +165,31 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 			l.Columns, l.Chosen[c.Name] = append(l.Columns, c), true
 		}
 	}
-	if l.Line = lineOf(v.query); v.query.Has("line") {
-		l.Line = v.query.Get("line")
-		to, err := addressOf(l.Line, v.query)
-		if err == nil {
-			return nil, redirect(to)
-		}
-		l.Wrong = err.Error()
-	}
-	l.Limit, _ = strconv.Atoi(v.query.Get("limit"))
+	l.Limit, _ = strconv.Atoi(query.Get("limit"))
 	if !slices.Contains(pageSizes, l.Limit) {
 		l.Limit = pageSizes[0]
 	}
-	if l.Wrong != "" {
-		return l, nil
-	}
+	return l
+}
+
+// read reads the tasks of the list.
+func (l *taskList) read(ctx context.Context, v *visit) error {
 	q, _, err := v.selected(ctx, v.query)
-	if err == nil {
-		if v.query.Get("order") == "oldest" {
-			q.Order = manager.OldestFirst
-		}
-		var page manager.Page
-		page, err = v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
-		l.Tasks, l.Next = page.Tasks, page.Next
-		if v.owner == "" {
-			l.Looked = page.Looked
-		}
-		if len(q.IDs) <= linkedIDs {
-			l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
-		}
+	if err != nil {
+		return err
 	}
-	if tdf.CodeOf(err) == tdf.CodeInvalid {
-		l.Problem, err = err.Error(), nil
+	if v.query.Get("order") == "oldest" {
+		q.Order = manager.OldestFirst
 	}
-	return l, err
+	page, err := v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
+	l.Tasks, l.Next = page.Tasks, page.Next
+	if v.owner == "" {
+		l.Looked = page.Looked
+	}
+	if len(q.IDs) <= linkedIDs {
+		l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
+	}
+	return err
 }
 
 // linkedIDs is the largest number of ids in a link to results. A call with more of them would have too long a header,
@@ -276,7 +287,8 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 		return nil, err
 	}
 	c := confirmation{verb: *what, Filters: onlyFilter(v.query)}
-	if c.Raw = c.Filters.Encode(); len(c.Filters) == 0 {
+	c.Raw = c.Filters.Encode()
+	if len(c.Filters) == 0 {
 		return nil, errNothing
 	}
 	if c.Verb == tdf.VerbChange || c.Verb == tdf.VerbReopen {

@@ -100,7 +100,8 @@ func when(t time.Time) template.HTML {
 func address(path string, query url.Values, pairs ...string) string {
 	changed := maps.Clone(query)
 	for i := 0; i+1 < len(pairs); i += 2 {
-		if changed.Del(pairs[i]); pairs[i+1] != "" {
+		changed.Del(pairs[i])
+		if pairs[i+1] != "" {
 			changed.Set(pairs[i], pairs[i+1])
 		}
 	}

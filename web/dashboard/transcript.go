@@ -69,7 +69,8 @@ func (c *transcripts) makeRoom() {
 	for key, t := range c.all {
 		t.mu.Lock()
 		if t.readers == 0 {
-			if idle++; oldest == "" || t.used.Before(c.all[oldest].used) {
+			idle++
+			if oldest == "" || t.used.Before(c.all[oldest].used) {
 				oldest = key
 			}
 		}
@@ -108,7 +109,8 @@ func (t *transcript) add(part string, end int) {
 func (t *transcript) enter() (leave func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.readers++; t.readers == 1 {
+	t.readers++
+	if t.readers == 1 {
 		ctx, stop := context.WithCancel(context.Background())
 		t.stop = stop
 		go t.run(ctx)
@@ -116,7 +118,8 @@ func (t *transcript) enter() (leave func()) {
 	return func() {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		if t.readers--; t.readers == 0 {
+		t.readers--
+		if t.readers == 0 {
 			t.stop()
 		}
 	}

@@ -213,10 +213,10 @@ func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return listGroups(ctx, c)
 	}
 	limit, owned, err := listOptions(c.URL.Query())
-	if err == nil {
-		err = c.Token.CheckGroup(name)
-	}
 	if err != nil {
+		return nil, err
+	}
+	if err := c.Token.CheckGroup(name); err != nil {
 		return nil, err
 	}
 	s := begin(c)

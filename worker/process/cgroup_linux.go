@@ -217,10 +217,11 @@ func (c *cgroups) enableHere(name string, sole bool) error {
 		}
 		err = writeFile(c.own, subtree, "+"+name)
 	}
-	if err == nil {
-		c.enabled = append(c.enabled, name)
+	if err != nil {
+		return err
 	}
-	return err
+	c.enabled = append(c.enabled, name)
+	return nil
 }
 
 // leafOf returns the cgroup to which this process moves. It is beside the Host's directory dir.

@@ -136,7 +136,8 @@ func (p *Process) killPass(find func() []proc, slow *stubborn) {
 	}
 	dying := func(pr proc) bool { return emptied && p.group.holds(pr.pid) }
 	p.signal(p.halt(all, slow.last, dying), syscall.SIGKILL)
-	if slow.saw(all); slow.isNews() {
+	slow.saw(all)
+	if slow.isNews() {
 		p.host.log.Warn("waiting for processes of a program: they do not end after SIGKILL", "pids", firstPIDs(all))
 	}
 }

@@ -318,7 +318,8 @@ func (f *family) inProgramCgroup(pid int) bool {
 func (f *family) registerCgroup(path string, registered bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.cgroupDirs[path] = registered; !registered {
+	f.cgroupDirs[path] = registered
+	if !registered {
 		delete(f.cgroupDirs, path)
 	}
 }
@@ -327,7 +328,8 @@ func (f *family) registerCgroup(path string, registered bool) {
 func (f *family) adopt() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.hosts++; f.hosts > 1 {
+	f.hosts++
+	if f.hosts > 1 {
 		return nil
 	}
 	var before int32
@@ -341,7 +343,8 @@ func (f *family) adopt() error {
 func (f *family) release() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.hosts--; f.hosts == 0 {
+	f.hosts--
+	if f.hosts == 0 {
 		_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, uintptr(f.before), 0, 0, 0)
 	}
 }

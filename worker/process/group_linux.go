@@ -89,11 +89,11 @@ func (c *cgroups) freeNumber(n int) {
 
 // remove removes the cgroup of a program.
 func (c *cgroups) remove(g *group) error {
-	err := g.remove()
-	if err == nil {
-		c.freeNumber(g.number)
+	if err := g.remove(); err != nil {
+		return err
 	}
-	return err
+	c.freeNumber(g.number)
+	return nil
 }
 
 // take returns an empty cgroup for a program: one that earlier programs have left, or a new one.

@@ -53,11 +53,10 @@ func newHost(cfg Config, withCgroups bool) (*Host, error) {
 	if h.log == nil {
 		h.log = slog.New(slog.DiscardHandler)
 	}
-	err := h.prepare(withCgroups)
-	if err == nil {
-		err = h.isolation.require(cfg.Require)
+	if err := h.prepare(withCgroups); err != nil {
+		return nil, errors.Join(err, h.Close())
 	}
-	if err != nil {
+	if err := h.isolation.require(cfg.Require); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	h.watching.Go(h.watch)
@@ -134,24 +133,33 @@ func (h *Host) prepareCgroups(with bool) {
 		h.isolation.set(Cgroup, errors.New("switched off"))
 		return
 	}
-	c, err := newCgroups(h.cfg.Name, h.cfg.Sole)
-	if err == nil {
-		if err = h.tryCgroup(c); err != nil {
-			_ = c.close()
-		}
-	}
-	if err == nil {
-		h.cgroups = c
-		if c.stale > 0 {
-			h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
-		}
-		if len(c.stuck) > 0 {
-			h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them",
-				"pids", firstPIDs(c.stuck))
-		}
-		ours.registerCgroup(c.path, true)
-	}
+	c, err := h.newCgroups()
 	h.isolation.set(Cgroup, err)
+	if err != nil {
+		return
+	}
+	h.cgroups = c
+	if c.stale > 0 {
+		h.log.Warn("ended processes that an earlier worker of this name had left running", "processes", c.stale)
+	}
+	if len(c.stuck) > 0 {
+		h.log.Warn("processes that an earlier worker left behind do not end: continuing without waiting for them",
+			"pids", firstPIDs(c.stuck))
+	}
+	ours.registerCgroup(c.path, true)
+}
+
+// newCgroups returns cgroups that it has tried.
+func (h *Host) newCgroups() (*cgroups, error) {
+	c, err := newCgroups(h.cfg.Name, h.cfg.Sole)
+	if err != nil {
+		return nil, err
+	}
+	if err := h.tryCgroup(c); err != nil {
+		_ = c.close()
+		return nil, err
+	}
+	return c, nil
 }
 
 func (h *Host) tryCgroup(c *cgroups) error {

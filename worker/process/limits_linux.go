@@ -116,10 +116,11 @@ func (h *Host) probeLimits(all []limit) (works []limit) {
 	}
 	for _, l := range all {
 		err := asUser(h.userOf(1).credential, func() error { return l.apply(cmd.Process.Pid) })
-		if err == nil {
-			works = append(works, l)
-		}
 		h.isolation.set(l.name, err)
+		if err != nil {
+			continue
+		}
+		works = append(works, l)
 	}
 	return works
 }

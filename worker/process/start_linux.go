@@ -51,22 +51,29 @@ func (h *Host) Start(cmd Command) (*Process, error) {
 // PID returns the process id of the program itself.
 func (p *Process) PID() int { return p.pid }
 
+// startHere starts the program on this thread. If drop is true, the thread first gives up its privileges.
+func (p *Process) startHere(drop bool) error {
+	if drop {
+		if err := dropPrivileges(); err != nil {
+			return err
+		}
+	}
+	if err := p.start(); err != nil {
+		return err
+	}
+	p.host.add(p)
+	return nil
+}
+
 // supervise starts the program, and waits for its end. It stays on one thread for two reasons. The kernel ends a child
 // when the thread that started the child ends. And only this thread may trace the child.
 func (p *Process) supervise(started chan<- error) {
 	runtime.LockOSThread()
-	var err error
-	if p.host.userOf(p.cmd.Slot).credential == nil {
+	drop := p.host.userOf(p.cmd.Slot).credential != nil
+	if !drop {
 		defer runtime.UnlockOSThread()
-	} else {
-		err = dropPrivileges()
 	}
-	if err == nil {
-		err = p.start()
-	}
-	if err == nil {
-		p.host.add(p)
-	}
+	err := p.startHere(drop)
 	started <- err
 	if err != nil {
 		return

@@ -87,30 +87,32 @@ func openAs(f Files, names Names) (*Record, error) {
 		return nil, err
 	}
 	r := &Record{}
-	out, err := f.create(f.Stdout, names.Stdout)
-	if err != nil {
-		return nil, fmt.Errorf("the file for stdout ([worker] task_output_filename): %w", err)
-	}
-	r.setFile(0, out)
-	failure, err := f.create(f.Stderr, names.Stderr)
-	if err != nil {
-		err = fmt.Errorf("the file for stderr ([worker] task_error_filename): %w", err)
-	}
-	r.setFile(1, failure)
-	if err == nil {
-		err = r.openSpares(f)
-	}
-	if err != nil {
+	if err := r.create(f, names); err != nil {
 		r.Close()
-		if out != nil {
+		if r.Stdout != nil {
 			_ = unix.Unlinkat(int(f.Stdout.Dir.Fd()), names.Stdout, 0)
 		}
-		if failure != nil {
+		if r.Stderr != nil {
 			_ = unix.Unlinkat(int(f.Stderr.Dir.Fd()), names.Stderr, 0)
 		}
 		return nil, err
 	}
 	return r, nil
+}
+
+// create makes the two files. After an error, r has only files that create has made in their directories.
+func (r *Record) create(f Files, names Names) error {
+	out, err := f.create(f.Stdout, names.Stdout)
+	if err != nil {
+		return fmt.Errorf("the file for stdout ([worker] task_output_filename): %w", err)
+	}
+	r.setFile(0, out)
+	failure, err := f.create(f.Stderr, names.Stderr)
+	if err != nil {
+		return fmt.Errorf("the file for stderr ([worker] task_error_filename): %w", err)
+	}
+	r.setFile(1, failure)
+	return r.openSpares(f)
 }
 
 // taken returns [fs.ErrExist] if the name of a directory beside the file for stdout is taken, or the name of the file

@@ -92,23 +92,22 @@ func (s *Slot) openHere(of Round, use [2]bool, private bool) (program [2]*os.Fil
 	if err = s.openDir(); err != nil {
 		return program, err
 	}
+	defer func() {
+		if err != nil {
+			closeAll(program)
+		}
+	}()
 	n := label{Round: of}
 	for i := range use {
 		if !use[i] {
 			continue
 		}
 		if program[i], err = s.openFile(i, private); err != nil {
-			break
+			return program, err
 		}
 		n.Files[i] = s.files[i].name
 	}
-	if err == nil {
-		err = s.write(n)
-	}
-	if err != nil {
-		closeAll(program)
-	}
-	return program, err
+	return program, s.write(n)
 }
 
 func closeAll(files [2]*os.File) {
@@ -144,9 +143,10 @@ func (s *Slot) write(n label) error {
 		return err
 	}
 	line, err := json.Marshal(n)
-	if err == nil {
-		_, err = s.label.WriteAt(append(line, '\n'), 0)
+	if err != nil {
+		return err
 	}
+	_, err = s.label.WriteAt(append(line, '\n'), 0)
 	return err
 }
 
@@ -206,18 +206,26 @@ func (s *Slot) openProgram(f *spare) (*os.File, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
-	var now unix.Stat_t
-	if err = unix.Fstat(fd, &now); err == nil && !isAsMade(&f.info, &now) {
-		err = errors.New("a program has changed the file")
-	}
-	if err == nil && now.Size > 0 {
-		err = unix.Ftruncate(fd, 0)
-	}
-	if err != nil {
+	if err := f.empty(fd); err != nil {
 		unix.Close(fd)
 		return nil, &os.PathError{Op: "open", Path: path, Err: err}
 	}
 	return os.NewFile(uintptr(fd), path), nil
+}
+
+// empty empties a file that no program has changed.
+func (f *spare) empty(fd int) error {
+	var now unix.Stat_t
+	if err := unix.Fstat(fd, &now); err != nil {
+		return err
+	}
+	if !isAsMade(&f.info, &now) {
+		return errors.New("a program has changed the file")
+	}
+	if now.Size == 0 {
+		return nil
+	}
+	return unix.Ftruncate(fd, 0)
 }
 
 // isAsMade reports whether now describes a file as it was made, apart from its size and times. A file with a second
@@ -292,9 +300,10 @@ func (s *Slot) empty(i int) {
 // round would wait for the disk.
 func (s *Slot) closeEmpty(f *spare) {
 	fd, err := unix.Openat(s.at, f.name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	if err == nil {
-		unix.Close(fd)
+	if err != nil {
+		return
 	}
+	unix.Close(fd)
 }
 
 // keep moves the file for a stream to a directory, and returns it. The slot then has no file for the stream. If the
@@ -302,11 +311,12 @@ func (s *Slot) closeEmpty(f *spare) {
 func (s *Slot) keep(i int, dir *os.File, name string) (*os.File, error) {
 	f := s.files[i]
 	kept, err := f.moveTo(s.at, dir, name)
-	if err == nil {
-		_ = unix.Unlinkat(s.at, f.name, 0)
-		s.files[i] = nil
+	if err != nil {
+		return nil, err
 	}
-	return kept, err
+	_ = unix.Unlinkat(s.at, f.name, 0)
+	s.files[i] = nil
+	return kept, nil
 }
 
 // moveTo gives the file a name in another directory. It returns a copy if that is the only way: if a program has
@@ -324,10 +334,11 @@ func (f *spare) moveTo(from int, to *os.File, name string) (*os.File, error) {
 		}
 	}
 	kept, err := f.copyTo(to, name)
-	if err == nil {
-		f.Close()
+	if err != nil {
+		return nil, err
 	}
-	return kept, err
+	f.Close()
+	return kept, nil
 }
 
 func (f *spare) copyTo(to *os.File, name string) (*os.File, error) {

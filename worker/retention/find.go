@@ -56,9 +56,9 @@ func (r *run) find(ctx context.Context) {
 			continue
 		}
 		info, err := f.Stat()
-		any, whole := r.readSegment(ctx, f)
+		some, whole := r.readSegment(ctx, f)
 		f.Close()
-		if err == nil && whole && !any && info.ModTime().Before(r.now.Add(-2*segmentTime)) {
+		if err == nil && whole && !some && info.ModTime().Before(r.now.Add(-2*segmentTime)) {
 			r.fail(journals.Remove(e.Name()))
 		}
 	}
@@ -98,9 +98,9 @@ func openSegment(dir *os.Root, name string) (*os.File, error) {
 // each.
 const maxLine = 64 << 10
 
-// readSegment takes the files that a file of a journal names. any says that some of them still exist. whole says that
+// readSegment takes the files that a file of a journal names. some says that some of them still exist. whole says that
 // the call has seen the whole file. Lines that are incomplete, or that a program has changed, are skipped.
-func (r *run) readSegment(ctx context.Context, f io.Reader) (any, whole bool) {
+func (r *run) readSegment(ctx context.Context, f io.Reader) (some, whole bool) {
 	lines := bufio.NewReaderSize(io.LimitReader(f, segmentBytes+maxLine), maxLine)
 	for ctx.Err() == nil {
 		line, err := lines.ReadSlice('\n')
@@ -108,14 +108,14 @@ func (r *run) readSegment(ctx context.Context, f io.Reader) (any, whole bool) {
 			continue
 		}
 		if err != nil {
-			return any, errors.Is(err, io.EOF)
+			return some, errors.Is(err, io.EOF)
 		}
 		var e entry
 		if json.Unmarshal(line, &e) == nil && e.isValid() {
-			any = r.take(e) || any
+			some = r.take(e) || some
 		}
 	}
-	return any, false
+	return some, false
 }
 
 func (e entry) isValid() bool {

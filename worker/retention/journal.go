@@ -75,10 +75,10 @@ func (j *Journal) add(e entry, dir *os.File, name string) (err error) {
 		return &os.PathError{Op: "stat", Path: filepath.Join(dir.Name(), name), Err: err}
 	}
 	line, err := json.Marshal(e)
-	if err == nil {
-		err = j.write(append(line, '\n'))
+	if err != nil {
+		return err
 	}
-	return err
+	return j.write(append(line, '\n'))
 }
 
 func (j *Journal) write(line []byte) error {
@@ -88,7 +88,8 @@ func (j *Journal) write(line []byte) error {
 		return err
 	}
 	n, err := j.file.Write(line)
-	if j.size += n; err != nil {
+	j.size += n
+	if err != nil {
 		j.close() // the line may be incomplete
 	}
 	return err
@@ -105,10 +106,11 @@ func (j *Journal) open() error {
 		return err
 	}
 	f, err := os.CreateTemp(dir, fmt.Sprintf("%d-*", time.Now().Unix())) // its mode is 0600
-	if err == nil {
-		j.file, j.begun, j.size = f, time.Now(), 0
+	if err != nil {
+		return err
 	}
-	return err
+	j.file, j.begun, j.size = f, time.Now(), 0
+	return nil
 }
 
 // isNamed reports whether the file still has exactly one name, so that no one has removed it.

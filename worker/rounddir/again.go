@@ -24,7 +24,8 @@ func (d *Dir) Untouched() bool {
 	if !d.looksUntouched() {
 		return false
 	}
-	if m.made = time.Now(); m.all != d.marks.all {
+	m.made = time.Now()
+	if m.all != d.marks.all {
 		d.marks = m
 	}
 	return true

@@ -88,10 +88,11 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 		return nil, errors.Join(err, RemoveAll(path))
 	}
 	d, err = d.Again(before, s)
-	if err == nil {
-		// "." comes last: until then no other user can enter the directory
-		err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
+	if err != nil {
+		return nil, errors.Join(err, d.Remove())
 	}
+	// "." comes last: until then no other user can enter the directory
+	err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
 	}

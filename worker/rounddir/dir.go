@@ -37,11 +37,11 @@ func (d *dir) open(name string) (*dir, error) {
 		return nil, err
 	}
 	sub, err := openDir(d.fd(), name, unix.O_NOFOLLOW)
-	if err == nil && sub.device != d.device {
-		sub.Close()
-		err = errors.New("another file system is mounted there")
+	if err != nil || sub.device == d.device {
+		return sub, err
 	}
-	return sub, err
+	sub.Close()
+	return nil, errors.New("another file system is mounted there")
 }
 
 // makeUsable gives this user the rights that the program has taken away from a directory. Root needs no such rights,

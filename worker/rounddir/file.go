@@ -19,10 +19,10 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	if errors.Is(err, unix.ENOENT) {
 		return nil, nil, nil
 	}
-	if err == nil {
-		err = d.usable(&info)
-	}
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := d.usable(&info); err != nil {
 		return nil, nil, err
 	}
 	file, err := unix.Openat(fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -34,14 +34,19 @@ func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
 	}
 	f := os.NewFile(uintptr(file), name)
 	// the file may have been replaced since the first check
-	if err = unix.Fstat(file, &info); err == nil {
-		err = d.usable(&info)
-	}
-	if err != nil {
+	if err := d.stat(file, &info); err != nil {
 		f.Close()
 		return nil, nil, err
 	}
 	return f, &info, nil
+}
+
+// stat reads the info of an open file, and returns an error if the file is not usable.
+func (d *Dir) stat(file int, info *unix.Stat_t) error {
+	if err := unix.Fstat(file, info); err != nil {
+		return err
+	}
+	return d.usable(info)
 }
 
 // usable returns an error if a file is not a regular file of the program's user. A file of another user must be a hard

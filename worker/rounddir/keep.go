@@ -13,7 +13,7 @@ import (
 
 // Files reports whether files/ has entries. It must be called after the program has ended. It returns an error if
 // files/ is not a directory.
-func (d *Dir) Files() (any bool, err error) {
+func (d *Dir) Files() (bool, error) {
 	if d == nil {
 		return false, nil
 	}
@@ -40,8 +40,8 @@ func (d *Dir) KeepFiles(to *os.File, name string) error {
 func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(scratchDir, to, name) }
 
 func (d *Dir) keep(what string, to *os.File, name string) error {
-	any, err := holdsAny(d.dir, what)
-	if err != nil || !any {
+	some, err := holdsAny(d.dir, what)
+	if err != nil || !some {
 		return err
 	}
 	return moveDirectory(d.dir, what, to, name)
@@ -62,16 +62,20 @@ func moveDirectory(from *dir, what string, to *os.File, name string) error {
 	return nil
 }
 
-func move(from *dir, name string, to *os.File, toName, what string) error {
-	at, err := openDir(int(to.Fd()), ".", 0)
-	if err == nil {
-		err = removeIn(at, toName)
-		at.Close()
-	}
+func removeOld(in *os.File, name string) error {
+	at, err := openDir(int(in.Fd()), ".", 0)
 	if err != nil {
+		return err
+	}
+	defer at.Close()
+	return removeIn(at, name)
+}
+
+func move(from *dir, name string, to *os.File, toName, what string) error {
+	if err := removeOld(to, toName); err != nil {
 		return &fs.PathError{Op: "remove", Path: filepath.Join(to.Name(), toName), Err: err}
 	}
-	err = unix.Renameat(from.fd(), name, int(to.Fd()), toName)
+	err := unix.Renameat(from.fd(), name, int(to.Fd()), toName)
 	if errors.Is(err, unix.EXDEV) {
 		return fmt.Errorf("cannot keep %s/: the target is on another file system than the round's directory: %w", what,
 			err)

@@ -125,13 +125,13 @@ func (s *seal) directory(in *dir, name string, into *dir, as, path string, depth
 	}
 	defer from.Close()
 	info, err := from.info()
-	if err == nil && (int(info.Uid) != s.owner || from.device != s.device) {
-		err = errors.New("the directory belongs to another user, or is on another file system")
-	}
-	if err == nil {
-		err = unix.Mkdirat(into.fd(), as, 0o700)
-	}
 	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if int(info.Uid) != s.owner || from.device != s.device {
+		return fmt.Errorf("%s: the directory belongs to another user, or is on another file system", path)
+	}
+	if err := unix.Mkdirat(into.fd(), as, 0o700); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	to, err := openDir(into.fd(), as, unix.O_NOFOLLOW)
@@ -234,7 +234,8 @@ func (s *seal) links(top string) error {
 }
 
 func (s *seal) leftOut(path string) {
-	if s.result.LeftOut++; s.result.Example == "" {
+	s.result.LeftOut++
+	if s.result.Example == "" {
 		s.result.Example = path
 	}
 }

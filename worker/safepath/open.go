@@ -124,7 +124,8 @@ func (w *walk) follow(name, path string) error {
 		}
 		return fmt.Errorf("open %s: it is a symbolic link that another user made, or could have made; %s", path, remedy)
 	}
-	if w.links++; w.links > mostLinks {
+	w.links++
+	if w.links > mostLinks {
 		return &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 	}
 	buf := make([]byte, unix.PathMax)

@@ -183,8 +183,8 @@ func (result *Result) readNews(dir *rounddir.Dir) {
 }
 
 func (result *Result) readJSON(dir *rounddir.Dir) {
-	json, _, err := dir.Result()
-	result.JSON = json
+	text, _, err := dir.Result()
+	result.JSON = text
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)
 		result.Error, result.Exit = tdf.AppendLine(result.Error, err.Error()), ""

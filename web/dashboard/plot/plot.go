@@ -193,7 +193,8 @@ func banded(c *Column, most int) *Column {
 	seen := map[float64]int32{}
 	for _, v := range c.Numbers {
 		if v = number(v); !math.IsNaN(v) {
-			if seen[v] = 0; len(seen) > most {
+			seen[v] = 0
+			if len(seen) > most {
 				return nil
 			}
 		}
@@ -262,7 +263,8 @@ func fewest(c *Column, most int) (codes []int32, texts []string) {
 	}
 	codes = make([]int32, len(c.Codes))
 	for i, code := range c.Codes {
-		if codes[i] = -1; code >= 0 {
+		codes[i] = -1
+		if code >= 0 {
 			codes[i] = to[code]
 		}
 	}

@@ -60,10 +60,11 @@ func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed)
 			"each worker", packed.LeftOut[0], n)
 	}
 	p, err := program.PushPacked(ctx, m.Manager, packed)
-	if err == nil {
-		a.Say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))
+	if err != nil {
+		return err
 	}
-	return err
+	a.Say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))
+	return nil
 }
 
 // Tool reads the configuration. Flags override environment variables, and environment variables override the file.

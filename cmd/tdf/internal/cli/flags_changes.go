@@ -94,10 +94,10 @@ func (c *Changes) Read(ctx context.Context, m *Client) (manager.Changes, *progra
 		all.Source = &c.source // with --handler, ""
 	}
 	packed, err := c.readProgram(&all)
-	if err == nil {
-		err = checkForAnyTask(all)
+	if err != nil {
+		return all, packed, err
 	}
-	return all, packed, err
+	return all, packed, checkForAnyTask(all)
 }
 
 // Each returns a function that makes the changes of each task, or nil if all tasks get the same changes.

@@ -29,11 +29,11 @@ func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
 // Check returns an error for invalid flags and ids. It needs no connection to Redis.
 func (f *Filter) Check(ids []string, cursor string) error {
 	q, err := f.at(time.Time{}, ids)
-	if err == nil {
-		q.Since, q.Before = time.Time{}, time.Time{}
-		err = listing.Validate(q, cursor)
+	if err != nil {
+		return err
 	}
-	return err
+	q.Since, q.Before = time.Time{}, time.Time{}
+	return listing.Validate(q, cursor)
 }
 
 // at returns the query for the flags and ids, at a time of Redis's clock.
@@ -65,10 +65,10 @@ func (f *Filter) checkCampaign(ctx context.Context, m *Client) error {
 		return nil
 	}
 	counts, err := m.Counts(ctx, f.Group)
-	if err == nil && counts.Total() == 0 {
-		err = UnknownCampaign(f.Group)
+	if err != nil || counts.Total() > 0 {
+		return err
 	}
-	return err
+	return UnknownCampaign(f.Group)
 }
 
 // ParseIDs reads ids and ranges of ids, such as 7 and 12-40.

@@ -52,11 +52,11 @@ func UnknownIDs(ctx context.Context, m *Client, args []string, existing map[int6
 // CheckFailure returns an error for an unknown failure group.
 func (f *Filter) CheckFailure(ctx context.Context, m *Client) error {
 	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: tdf.States})
-	if err == nil && !exists {
-		err = Usagef("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups, "+
-			"and a group of tdf failures --by RULE needs the same --by", f.Failure)
+	if err != nil || exists {
+		return err
 	}
-	return err
+	return Usagef("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups, "+
+		"and a group of tdf failures --by RULE needs the same --by", f.Failure)
 }
 
 // matchesAny reports whether any task matches the query.

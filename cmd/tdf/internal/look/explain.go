@@ -58,10 +58,10 @@ func explainTask(ctx context.Context, a *cli.App, m *cli.Client, id int64, asJSO
 	} else {
 		err = printChecks(a, e)
 	}
-	if err == nil && e.Blocked() {
-		err = cli.ErrProblems
+	if err != nil || !e.Blocked() {
+		return err
 	}
-	return err
+	return cli.ErrProblems
 }
 
 // printChecks prints each check with its state. It prints the fix of a check on the next line.

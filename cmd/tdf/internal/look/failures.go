@@ -66,14 +66,15 @@ func (r *failureReport) report(ctx context.Context, m *cli.Client, args []string
 		q.States = tdf.States
 	}
 	found, err := m.Admin().Failures(ctx, q, r.paging.Cursor)
-	for r.paging.All && err == nil && found.Next != "" {
-		var page admin.Failures
-		if page, err = m.Admin().Failures(ctx, q, found.Next); err == nil {
-			found.Merge(page)
-		}
-	}
 	if err != nil {
 		return err
+	}
+	for r.paging.All && found.Next != "" {
+		page, err := m.Admin().Failures(ctx, q, found.Next)
+		if err != nil {
+			return err
+		}
+		found.Merge(page)
 	}
 	if err := r.print(found); err != nil || found.Next != "" {
 		return err

@@ -122,10 +122,11 @@ func (l *lister) sayCampaign(ctx context.Context, m *cli.Client) error {
 		return nil
 	}
 	s, err := m.GroupStatus(ctx, l.filter.Group)
-	if err == nil {
-		l.a.Say("campaign %s is %s", l.filter.Group, campaignText(s))
+	if err != nil {
+		return err
 	}
-	return err
+	l.a.Say("campaign %s is %s", l.filter.Group, campaignText(s))
+	return nil
 }
 
 func campaignText(s manager.GroupStatus) string {

@@ -88,10 +88,11 @@ func (p *printout) run(ctx context.Context) error {
 // read reads the task and the round, and decides which round the command prints.
 func (p *printout) read(ctx context.Context) (*manager.Task, error) {
 	t, r, err := p.readRound(ctx)
-	if err == nil {
-		p.r, p.round = r, r.Number
+	if err != nil {
+		return t, p.explained(ctx, err)
 	}
-	return t, p.explained(ctx, err)
+	p.r, p.round = r, r.Number
+	return t, nil
 }
 
 // explained returns an error with the reason why the task may not exist.

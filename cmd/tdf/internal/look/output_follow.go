@@ -18,10 +18,10 @@ func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
 			"within 10 s", p.round, p.r.Worker)
 	}
 	for part, err := range p.m.Admin().FollowOutput(ctx, t, p.r) {
-		if err == nil {
-			err = p.printPart(&part)
-		}
 		if err != nil {
+			return p.explained(ctx, err)
+		}
+		if err := p.printPart(&part); err != nil {
 			return p.explained(ctx, err)
 		}
 	}

@@ -98,10 +98,12 @@ func (e *export) run(ctx context.Context) error {
 			write = e.writeLines
 		}
 		n, err := write(ctx, m, q, out)
-		if err = errors.Join(err, out.Flush()); err == nil {
-			e.a.Say("%s", format.Tasks(n))
+		err = errors.Join(err, out.Flush())
+		if err != nil {
+			return err
 		}
-		return err
+		e.a.Say("%s", format.Tasks(n))
+		return nil
 	})
 }
 

@@ -140,11 +140,11 @@ func (w *watching) printPage(ctx context.Context) error {
 		}
 	}
 	page, err := w.m.CampaignPage(ctx, w.campaign)
-	if err == nil && page == "" {
-		err = errNoPage
-	}
 	if err != nil {
 		return err
+	}
+	if page == "" {
+		return errNoPage
 	}
 	_, err = fmt.Fprintln(w.a.Stdout, page)
 	return err

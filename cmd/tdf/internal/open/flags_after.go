@@ -36,9 +36,11 @@ func (f *afterFlags) flags(c *cobra.Command) {
 // properties returns the properties d with the dependencies of the flags.
 func (f *afterFlags) properties(d tdf.Properties) (tdf.Properties, error) {
 	var err error
-	if d.After, err = dependencies("after", f.tasks, f.group); err == nil {
-		d.AfterAny, err = dependencies("after-any", f.anyTasks, f.anyGroup)
+	d.After, err = dependencies("after", f.tasks, f.group)
+	if err != nil {
+		return d, err
 	}
+	d.AfterAny, err = dependencies("after-any", f.anyTasks, f.anyGroup)
 	return d, err
 }
 

@@ -205,7 +205,8 @@ func (p *plan) countTasks(ctx context.Context) error {
 		if w.Admits(c.Point) && len(p.first) < dryTasks {
 			p.first = append(p.first, c.Task)
 		}
-		if rows++; rows%openAtOnce == 0 {
+		rows++
+		if rows%openAtOnce == 0 {
 			bar.Add(openAtOnce)
 		}
 	}
@@ -217,12 +218,15 @@ func (p *plan) countTasks(ctx context.Context) error {
 func (p *plan) candidates() iter.Seq2[sweep.Candidate, error] {
 	return func(yield func(sweep.Candidate, error) bool) {
 		for c, err := range p.sweep.candidates(p.base) {
-			if err == nil {
-				if err = p.after.pair(&c); err != nil {
-					err = c.Row.Wrong(err)
-				}
+			if err != nil {
+				yield(c, err)
+				return
 			}
-			if !yield(c, err) || err != nil {
+			if err := p.after.pair(&c); err != nil {
+				yield(c, c.Row.Wrong(err))
+				return
+			}
+			if !yield(c, nil) {
 				return
 			}
 		}

@@ -128,22 +128,28 @@ func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[sweep.Candidate, erro
 			yield(sweep.Candidate{Task: d}, nil)
 			return
 		}
-		rows, err := s.rows()
-		if err != nil {
+		if err := s.each(d, func(c sweep.Candidate) bool { return yield(c, nil) }); err != nil {
 			yield(sweep.Candidate{}, fmt.Errorf("%s: %w", s.name, err))
-			return
-		}
-		for row, err := range rows {
-			var c sweep.Candidate
-			if err == nil {
-				c, err = row.Candidate(d, s.input)
-			}
-			if err != nil {
-				err = fmt.Errorf("%s: %w", s.name, err)
-			}
-			if !yield(c, err) || err != nil {
-				return
-			}
 		}
 	}
+}
+
+func (s *rowSource) each(d tdf.Properties, yield func(sweep.Candidate) bool) error {
+	rows, err := s.rows()
+	if err != nil {
+		return err
+	}
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		c, err := row.Candidate(d, s.input)
+		if err != nil {
+			return err
+		}
+		if !yield(c) {
+			return nil
+		}
+	}
+	return nil
 }

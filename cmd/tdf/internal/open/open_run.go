@@ -1,6 +1,7 @@
 package open
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -35,18 +36,14 @@ func (p *plan) carryOut(ctx context.Context) error {
 	}
 	err := r.open(ctx)
 	for r.mustStartOver(err) {
-		if err = r.startOver(ctx); err == nil {
-			err = r.open(ctx)
-		}
+		err = r.startOver(ctx)
 	}
 	r.bar.Clear()
-	if unprinted := r.opened.print(p.a.Stdout); err == nil {
-		err = unprinted
+	err = cmp.Or(err, r.opened.print(p.a.Stdout))
+	if err != nil {
+		return r.finish(ctx, err)
 	}
-	if err == nil {
-		err = p.closeCampaign(ctx)
-	}
-	return r.finish(ctx, err)
+	return r.finish(ctx, p.closeCampaign(ctx))
 }
 
 // closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so
@@ -92,7 +89,7 @@ func (r *OpenRun) mustStartOver(err error) bool {
 	return manager.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
 }
 
-// startOver makes the run an extension: only the tasks of extensions have keys, so that none is opened twice.
+// startOver opens the tasks as an extension: only the tasks of extensions have keys, so that none is opened twice.
 func (r *OpenRun) startOver(ctx context.Context) error {
 	r.extend, r.found = true, nil
 	if err := r.readPoints(ctx); err != nil {
@@ -100,7 +97,7 @@ func (r *OpenRun) startOver(ctx context.Context) error {
 	}
 	r.walk = &sweep.Walk{Points: r.points}
 	r.batch, r.bytes, r.before, r.beside = nil, 0, r.opened.count(), 0
-	return nil
+	return r.open(ctx)
 }
 
 func (r *OpenRun) open(ctx context.Context) error {

@@ -35,10 +35,11 @@ func Dump(a *cli.App) *cobra.Command {
 			}
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				done, err := m.Admin().Dump(c.Context(), a.Stdout)
-				if err == nil {
-					a.Say("dumped %s", dumpedText(done))
+				if err != nil {
+					return err
 				}
-				return err
+				a.Say("dumped %s", dumpedText(done))
+				return nil
 			})
 		},
 	}

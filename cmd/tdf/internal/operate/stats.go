@@ -160,18 +160,24 @@ func replaceFile(path string, text []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = file.Write(text)
-	if err == nil {
-		err = file.Chmod(0o644)
-	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
+	if err := finishFile(file, path, text); err != nil {
 		os.Remove(file.Name())
+		return err
 	}
-	return err
+	return nil
+}
+
+// finishFile writes and closes a temporary file, and then renames it to path.
+func finishFile(file *os.File, path string, text []byte) error {
+	defer file.Close()
+	if _, err := file.Write(text); err != nil {
+		return err
+	}
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := file.Close(); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
 }

@@ -24,10 +24,11 @@ func Close(a *cli.App) *cobra.Command {
 				if errors.Is(err, tdf.ErrGroupEmpty) {
 					return cli.UnknownCampaign(args[0])
 				}
-				if err == nil {
-					a.Say("campaign %s: closed", args[0])
+				if err != nil {
+					return err
 				}
-				return err
+				a.Say("campaign %s: closed", args[0])
+				return nil
 			})
 		},
 	}

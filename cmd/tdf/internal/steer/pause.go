@@ -89,12 +89,12 @@ func Resume(a *cli.App) *cobra.Command {
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			what, err := p.read()
-			if err == nil && len(what) == 0 {
-				err = cli.Usagef(
-					"nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
-			}
 			if err != nil {
 				return err
+			}
+			if len(what) == 0 {
+				return cli.Usagef(
+					"nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
 			}
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				if err := m.Resume(c.Context(), what...); err != nil {

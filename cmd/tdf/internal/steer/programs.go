@@ -123,13 +123,14 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 					return err
 				}
 				sums, err := namedPrograms(stored, args)
-				if err == nil {
-					err = act(c.Context(), m.Manager, sums...)
+				if err != nil {
+					return err
 				}
-				if err == nil {
-					a.Say("%s: %s", done, format.Counted(len(sums), "program"))
+				if err := act(c.Context(), m.Manager, sums...); err != nil {
+					return err
 				}
-				return err
+				a.Say("%s: %s", done, format.Counted(len(sums), "program"))
+				return nil
 			})
 		},
 	}

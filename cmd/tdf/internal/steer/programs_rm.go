@@ -77,10 +77,11 @@ func (r *programRemoval) remove(ctx context.Context, m *cli.Client, sums []strin
 		r.a.Say("nothing was removed: %v", used)
 		return cli.ErrProblems
 	}
-	if err == nil {
-		r.a.Say("removed: %d", len(sums))
+	if err != nil {
+		return err
 	}
-	return err
+	r.a.Say("removed: %d", len(sums))
+	return nil
 }
 
 func (r *programRemoval) list(sums []string) error {

@@ -143,10 +143,11 @@ func (s *steering) findDependents(ctx context.Context, m *cli.Client, chosen []m
 		return nil, nil
 	}
 	found, err := m.Dependents(ctx, chosen...)
-	if err == nil {
-		s.a.Say("with %s that failed because of them", format.Tasks(int64(len(found))))
+	if err != nil {
+		return found, err
 	}
-	return found, err
+	s.a.Say("with %s that failed because of them", format.Tasks(int64(len(found))))
+	return found, nil
 }
 
 // report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have

@@ -34,10 +34,13 @@ func update(line string) error {
 func run() error {
 	n := 0
 	data, err := os.ReadFile(in("checkpoint"))
-	if err == nil {
-		err = json.Unmarshal(data, &n)
+	if errors.Is(err, fs.ErrNotExist) {
+		data, err = []byte("0"), nil
 	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, &n); err != nil {
 		return err
 	}
 	if text, err := os.ReadFile(in("last_error")); err == nil {
