@@ -231,17 +231,26 @@ func claimForm(queues int) conn.ReplyForm {
 	claim := conn.Tuple(conn.IsText, conn.IsText, conn.ListOf(0, len(claimProperties), conn.OrNil(conn.IsText)))
 	return conn.Tuple(
 		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
-		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 3, conn.Anything),
+		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 2, conn.Anything), conn.ManyTexts,
 	)
 }
 
+// The elements of the answer.
+const (
+	claimReplyNow = iota
+	claimReplyNext
+	claimReplyOverdue
+	claimReplyClaims
+	claimReplyMore
+	claimReplyUnwanted
+	claimReplyTaken
+	claimReplyPauses
+	claimReplyChanged
+)
+
 // changedOf returns the required tasks that have changed, according to the answer of claim.lua.
 func changedOf(reply any) (ids []int64) {
-	refusal := conn.List(conn.List(reply)[7])
-	if len(refusal) != 3 {
-		return nil
-	}
-	for _, text := range conn.List(refusal[2]) {
+	for _, text := range conn.List(conn.List(reply)[claimReplyChanged]) {
 		id, _ := strconv.ParseInt(conn.Text(text), 10, 64)
 		ids = append(ids, id)
 	}
@@ -251,21 +260,21 @@ func changedOf(reply any) (ids []int64) {
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claimed, overdue []int64) {
 	c = Claimed{Next: tdf.Never, Queues: queues}
 	parts := conn.List(reply)
-	c.Now, _ = tdf.ParseTime(conn.Text(parts[0]))
-	if next := conn.Text(parts[1]); next != "" {
+	c.Now, _ = tdf.ParseTime(conn.Text(parts[claimReplyNow]))
+	if next := conn.Text(parts[claimReplyNext]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
 	}
-	c.More = conn.Text(parts[4]) != ""
-	c.Unwanted, _ = strconv.Atoi(conn.Text(parts[5]))
-	for _, n := range conn.List(parts[6]) {
+	c.More = conn.Text(parts[claimReplyMore]) != ""
+	c.Unwanted, _ = strconv.Atoi(conn.Text(parts[claimReplyUnwanted]))
+	for _, n := range conn.List(parts[claimReplyTaken]) {
 		c.Taken = append(c.Taken, conn.Number(n))
 	}
-	c.Stale = s.readPauses(conn.List(parts[7]))
-	for _, id := range conn.List(parts[2]) {
+	c.Stale = s.readPauses(conn.List(parts[claimReplyPauses]))
+	for _, id := range conn.List(parts[claimReplyOverdue]) {
 		n, _ := strconv.ParseInt(conn.Text(id), 10, 64)
 		overdue = append(overdue, n)
 	}
-	claims, h := conn.List(parts[3]), tdf.Hash{}
+	claims, h := conn.List(parts[claimReplyClaims]), tdf.Hash{}
 	c.Claims = make([]Claim, len(claims))
 	for i, t := range claims {
 		clear(h)

@@ -2,6 +2,9 @@ package redisstate
 
 import (
 	"fmt"
+	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -300,4 +303,23 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 		expect.MustTrue(t, n <= 42, "claimed", n, "at once", err)
 		claimed += len(c.Claims)
 	}
+}
+
+// The scripts of a claim use properties by their places among those that a worker needs.
+func TestPlacesOfClaimProperties(t *testing.T) {
+	script := string(expect.Result(os.ReadFile("lua/claiming.lua")).Value(t))
+	named := regexp.MustCompile(`local ([A-Z_, ]+) = ([0-9, ]+) -- indexes of properties`).FindStringSubmatch(script)
+	expect.MustLen(t, named, 3)
+	places := strings.Split(named[2], ", ")
+	for i, name := range strings.Split(named[1], ", ") {
+		place := expect.Result(strconv.Atoi(places[i])).Value(t)
+		expect.Equal(t, claimProperties[place-1], strings.ToLower(name))
+	}
+	header := string(expect.Result(os.ReadFile("lua/claim.lua")).Value(t))
+	words := strings.Join(strings.Fields(strings.ReplaceAll(header, "\n--", " ")), " ")
+	list := func(names []string) string {
+		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	}
+	expect.Contains(t, words, "The first properties are "+list(claimProperties[:12])+".")
+	expect.Contains(t, words, "The last properties are "+list(claimProperties[len(claimProperties)-3:])+".")
 }

@@ -81,7 +81,7 @@ func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, u
 	for {
 		reply, err := s.Run(ctx, claimTasks, lua.Claim, keys, args(claimSlot, r.Call.sequence()), form)
 		switch {
-		case err == nil && len(conn.List(conn.List(reply)[3])) == 0:
+		case err == nil && len(conn.List(conn.List(reply)[claimReplyClaims])) == 0:
 			r.Call.next()
 		// Another client has made a later attempt, or a later claim.
 		case err != nil && strings.Contains(err.Error(), "TDFSTALE"):

@@ -27,14 +27,15 @@
 -- and meta. The last properties are claim_before, limit_key and input_encoding. The script reads them only if the task
 -- has a place (see places.lua), because each task with one of them has a place.
 --
--- Returns a list of eight elements:
+-- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want, the list of the numbers of claimed tasks of each queue
---  8. if the client knows another version: the version, and the list of what is paused. If required tasks have changed:
---     two empty texts, and the list of the ids of these tasks. In both cases, the script has claimed nothing. Otherwise
---     empty.
+--  8. if the client knows another version: the version, and the list of what is paused; otherwise empty
+--  9. the list of the ids of required tasks that have changed
+--
+-- If element 8 or 9 is not empty, the script has claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
 -- the script returns. The script delays an invalid task and adds it to `due`, so that the server decides about the
@@ -72,11 +73,11 @@ if before then
       again[#again + 1] = { id, claim, f }
     end
   end
-  return { now_text, '', {}, again, '', '0', {}, {} }
+  return { now_text, '', {}, again, '', '0', {}, {}, {} }
 end
 
 if version ~= known then
-  return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) } }
+  return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) }, {} }
 end
 
 if cursor < #ARGV then
@@ -88,7 +89,7 @@ if cursor < #ARGV then
     same = same and not (settled and type(redis.pcall('ZSCORE', archived, id)) == 'string')
     if not same then changed[#changed + 1] = id end
   end
-  if changed[1] then return { now_text, '', {}, {}, '', '0', {}, { '', '', changed } } end
+  if changed[1] then return { now_text, '', {}, {}, '', '0', {}, {}, changed } end
 end
 
 -- The first part of the script reads and decides.
@@ -280,5 +281,5 @@ if #ids + avoided > 0 then ordering.wake() end
 remember(table.concat(ids, ' '))
 return {
   now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, ordering.more and '1' or '', tostring(avoided),
-  claimed, {},
+  claimed, {}, {},
 }

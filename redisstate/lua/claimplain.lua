@@ -54,6 +54,6 @@ if ARGV[18] == '1' and version == '' and not before then
     bulk('ZREM', open, ids)
     if n > 0 and size > n then wake(KEYS[7], 1) end
     remember(table.concat(ids, ' '))
-    return { now_text, next_due < INF and text(next_due) or '', {}, chosen, more and '1' or '', '0', { n }, {} }
+    return { now_text, next_due < INF and text(next_due) or '', {}, chosen, more and '1' or '', '0', { n }, {}, {} }
   end
 end
