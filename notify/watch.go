@@ -41,7 +41,7 @@ type watch struct {
 	cursor   uint64          // of the walk through the marks
 	known    map[string]bool // the marks of all workers
 
-	told map[string]tdf.Time // when the last notice told of lost workers of a token
+	quiet map[string]tdf.Time // the time of the last notice about lost workers of each token
 }
 
 // look does a part of the walk. It reports whether the walk is at its end.
@@ -165,8 +165,8 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	}
 	names := make([]string, len(workers))
 	w.known = map[string]bool{}
-	if w.told == nil {
-		w.told = map[string]tdf.Time{}
+	if w.quiet == nil {
+		w.quiet = map[string]tdf.Time{}
 	}
 	for i := range workers {
 		names[i] = markOf(notice.WorkerLost, workers[i].Name)
@@ -183,7 +183,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 			after = x.Boot
 		}
 		token := tokenOf(x.Name)
-		if after == marks[i] || after != "" && now.Sub(w.told[token]) < quietTime {
+		if after == marks[i] || after != "" && now.Sub(w.quiet[token]) < quietTime {
 			continue
 		}
 		seen = append(seen, redisstate.Sighting{Mark: names[i], Before: marks[i], After: after})
@@ -195,14 +195,14 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 			lost[of] = lost[of].with(x, len(seen)-1)
 		}
 	}
-	maps.DeleteFunc(w.told, func(_ string, at tdf.Time) bool { return now.Sub(at) >= quietTime })
+	maps.DeleteFunc(w.quiet, func(_ string, at tdf.Time) bool { return now.Sub(at) >= quietTime })
 	for _, l := range lost {
 		seen[l.first].Notice = notice.Notice{
 			Kind: notice.WorkerLost, At: now.Std(), Worker: l.Name,
 			Text: l.sentence(),
 		}.Stored()
 		if token := tokenOf(l.Name); token != "" {
-			w.told[token] = now
+			w.quiet[token] = now
 		}
 	}
 	return seen, nil

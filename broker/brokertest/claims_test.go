@@ -23,9 +23,9 @@ var claimRows = []row{
 			w := s.worker(fmt.Sprint("w", i))
 			all.Go(func() {
 				for r := w.claim(); r != nil; r = w.claim() {
-					told := r.report(ending{})
+					got := r.report(ending{})
 					mu.Lock()
-					expect.Equal(s, told, accepted)
+					expect.Equal(s, got, accepted)
 					ids[r.id()]++
 					mu.Unlock()
 				}

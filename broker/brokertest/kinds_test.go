@@ -66,10 +66,10 @@ type caller interface{ claimAndGo(leaving) }
 // A round is the run of a task.
 type round interface {
 	id() int64
-	// renew renews the lease, and returns whether the claim holds, as far as the worker is told.
+	// renew renews the lease, and returns whether the claim holds, by the answer to the worker.
 	renew() bool
 	// report ends the round.
-	report(ending) told
+	report(ending) answer
 }
 
 // An ending says how a round ends: it succeeds, unless something else is set.
@@ -81,17 +81,17 @@ type ending struct {
 	returned  bool // the worker gives it back
 	result    string
 	opens     []tdf.Definition
-	waits     bool // for its end: the worker is told to end it
+	waits     bool // for its end: the worker gets the order to end it
 }
 
-// told is what a worker is told about its report.
-type told string
+// An answer is the answer to the report of a worker.
+type answer string
 
 const (
-	accepted told = "accepted"
-	spoilt   told = "accepted, but the round has failed"
-	refused  told = "refused: the task is no longer the worker's"
-	invalid  told = "invalid: nothing was done"
+	accepted         answer = "accepted"
+	acceptedAsFailed answer = "accepted, but the round has failed"
+	refused          answer = "refused: the task is no longer the worker's"
+	invalid          answer = "invalid: nothing was done"
 )
 
 func split(t testing.TB, addr string) (string, int) {

@@ -56,7 +56,7 @@ var leaseRows = []row{
 		s.silence()
 		s.settles(id, "open 1 losses 1")
 		s.unchanged(func() {
-			expect.True(s, !r.renew(), "the worker is not told that its claim is lost")
+			expect.True(s, !r.renew(), "the worker does not learn that its claim is lost")
 			s.reports(r, ending{}, refused)
 		})
 	}},

@@ -255,12 +255,12 @@ func (r *localRound) renew() bool {
 	r.clock.beat(r.local, "a renewal", r.every, func() bool {
 		p := r.scene.task(r.task).Rounds.At(r.number).Progress
 		held = fmt.Sprintf("%.6f", p.Fraction) == want
-		return held || r.told() != ""
+		return held || r.answer() != ""
 	})
 	return held
 }
 
-func (r *localRound) report(e ending) told {
+func (r *localRound) report(e ending) answer {
 	if e.result != "" {
 		expect.NoError(r, os.WriteFile(filepath.Join(r.files, "result.json"), []byte(e.result), 0o644))
 	}
@@ -269,14 +269,14 @@ func (r *localRound) report(e ending) told {
 	} else {
 		r.over(e)
 	}
-	expect.Eventually(r, "the report", func() bool { return r.told() != "" })
-	return r.told()
+	expect.Eventually(r, "the report", func() bool { return r.answer() != "" })
+	return r.answer()
 }
 
 var message = regexp.MustCompile(`msg=(?:"([^"]*)"|(\S+)) task=(\d+) round=(\d+) `)
 
-// told returns what the log says about the end of the round.
-func (r *localRound) told() told {
+// answer returns what the log says about the end of the round.
+func (r *localRound) answer() answer {
 	for _, m := range message.FindAllStringSubmatch(r.log.String(), -1) {
 		if m[3] != fmt.Sprint(r.task) || m[4] != fmt.Sprint(r.number) {
 			continue
@@ -285,7 +285,7 @@ func (r *localRound) told() told {
 		case text == "dropped":
 			return refused
 		case text == "executed, but its result is refused", text == "could not be run":
-			return spoilt
+			return acceptedAsFailed
 		case text == "executed", text == "timed out", strings.HasPrefix(text, "released"):
 			return accepted
 		}

@@ -29,7 +29,7 @@ var nameRows = []row{
 		v := s.starts("w")
 		s.round()
 		expect.Equal(s, s.task(id).Losses, 1) // v may have it already
-		expect.True(s, !w.beat(), "the first start is not told that it has lost its name")
+		expect.True(s, !w.beat(), "the first start does not learn that it has lost its name")
 		s.reports(s.claim(v), ending{}, accepted)
 		s.settles(id, "succeeded 1 losses 1")
 	}},
@@ -47,7 +47,7 @@ var nameRows = []row{
 		w := s.starts("w")
 		r := s.claim(w)
 		expect.True(s, expect.Result(s.store.Drain(s.Context(), s.registered("w"), "me")).Value(s), "drained")
-		expect.True(s, w.beat(), "the worker is told")
+		expect.True(s, w.beat(), "the worker learns it")
 		second := s.open()
 		s.reports(r, ending{}, accepted) // its tasks end
 		s.settles(first, "succeeded 0")

@@ -66,7 +66,7 @@ func must[T any](s *scene, method, path, body string) (answer T) {
 }
 
 // toldBy returns what the status of a report says.
-func toldBy(s *scene, status int, text string) told {
+func answerOf(s *scene, status int, text string) answer {
 	s.Helper()
 	switch {
 	case status < 300:
@@ -165,7 +165,7 @@ func (r *remoteRound) renew() bool {
 	return status == 200 && strings.Contains(text, `"lost":[]`)
 }
 
-func (r *remoteRound) report(e ending) told {
+func (r *remoteRound) report(e ending) answer {
 	type body struct {
 		remoteTask
 		Action    string           `json:"action"`
@@ -195,7 +195,7 @@ func (r *remoteRound) report(e ending) told {
 	}
 	status, answer := r.call(http.MethodPost, work+"/"+r.session+"/reports", text)
 	if status != 200 {
-		return toldBy(r.scene, status, answer)
+		return answerOf(r.scene, status, answer)
 	}
 	got := webtest.Decode[struct {
 		Reports []struct {
@@ -207,7 +207,7 @@ func (r *remoteRound) report(e ending) told {
 	case !got.Accepted:
 		return refused
 	case got.Detail != "":
-		return spoilt
+		return acceptedAsFailed
 	}
 	return accepted
 }
@@ -267,7 +267,7 @@ func (r *taskmasterRound) id() int64 { return r.task }
 // renew sends a heartbeat, or as a worker that was silent for too long must, a registration.
 func (r *taskmasterRound) renew() bool { return r.beat() || r.register() == "" }
 
-func (r *taskmasterRound) report(e ending) told {
+func (r *taskmasterRound) report(e ending) answer {
 	path, body := "/taskmaster/tasks/v1/"+r.uuid+"/complete", r.body("")
 	if e.result != "" {
 		body = r.body(`,"result":` + e.result)
@@ -277,7 +277,7 @@ func (r *taskmasterRound) report(e ending) told {
 	}
 	body = strings.Replace(body, fmt.Sprintf(`,"queueName":%q`, r.queue), "", 1)
 	status, text := r.call(http.MethodPost, path, body)
-	return toldBy(r.scene, status, text)
+	return answerOf(r.scene, status, text)
 }
 
 // A skuldClient is a client of Skuld.
@@ -335,7 +335,7 @@ func (r *skuldRound) renew() bool {
 	return status == 200
 }
 
-func (r *skuldRound) report(e ending) told {
+func (r *skuldRound) report(e ending) answer {
 	if e.fails != "" {
 		r.Fatal("Skuld has no failures")
 	}
@@ -344,5 +344,5 @@ func (r *skuldRound) report(e ending) told {
 		body = "{" + r.claimed + `,"message":` + e.result + "}"
 	}
 	status, text := r.call(http.MethodPost, "/skuld/complete", body)
-	return toldBy(r.scene, status, text)
+	return answerOf(r.scene, status, text)
 }

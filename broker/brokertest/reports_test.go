@@ -61,7 +61,7 @@ var reportRows = []row{
 	{"given back in the last round", []need{returns}, func(s *scene) {
 		id := s.open()
 		_, r := s.beginIn(id, tdf.MaxRound)
-		s.reports(r, ending{returned: true, fails: "the worker stops"}, spoilt)
+		s.reports(r, ending{returned: true, fails: "the worker stops"}, acceptedAsFailed)
 		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
 		expect.Contains(s, t.LastError(), "cannot be released")
 	}},
@@ -77,7 +77,7 @@ var reportRows = []row{
 	{"put off in the last round", []need{verdicts}, func(s *scene) {
 		id := s.open()
 		_, r := s.beginIn(id, tdf.MaxRound)
-		s.reports(r, ending{fails: "no licence", later: 3600}, spoilt)
+		s.reports(r, ending{fails: "no licence", later: 3600}, acceptedAsFailed)
 		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
 		expect.Contains(s, t.LastError(), "no licence, and the task cannot be released")
 	}},
@@ -90,7 +90,7 @@ var reportRows = []row{
 			expect.Contains(s, t.Log, "no gpu")
 		}
 		_, r := s.begin("w4")
-		s.reports(r, ending{fails: "no gpu", unfit: true}, spoilt)
+		s.reports(r, ending{fails: "no gpu", unfit: true}, acceptedAsFailed)
 		expect.Contains(s, s.settles(id, "failed 3 fails 1 releases 3 unfit 3").LastError(), "no gpu")
 	}},
 	{"late report", nil, func(s *scene) {
@@ -166,7 +166,7 @@ var reportRows = []row{
 		id := s.open()
 		_, r := s.begin("w")
 		proxy.Hang()
-		got := make(chan told)
+		got := make(chan answer)
 		go func() { got <- r.report(ending{}) }()
 		outage(s, proxy)
 		expect.Equal(s, <-got, accepted)
@@ -251,7 +251,7 @@ func (s *scene) spoils(e ending, why string) {
 	id := s.open(once)
 	_, r := s.begin("w")
 	switch before, got := s.world(), r.report(e); got {
-	case spoilt, accepted: // the latter if the handler got an error, and has returned it
+	case acceptedAsFailed, accepted: // the latter if the handler got an error, and has returned it
 		expect.Contains(s, s.settles(id, "failed 0 fails 1").LastError(), why)
 		expect.Equal(s, s.task(id).Current().Result, "")
 	default:

@@ -245,8 +245,8 @@ func (s *scene) claim(w worker) round {
 	return r
 }
 
-// reports checks what a worker is told about its report.
-func (s *scene) reports(r round, e ending, want told) {
+// reports checks the answer to a report.
+func (s *scene) reports(r round, e ending, want answer) {
 	s.Helper()
 	expect.Equal(s, r.report(e), want)
 }

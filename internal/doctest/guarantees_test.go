@@ -44,8 +44,11 @@ func TestGuarantees(t *testing.T) {
 		}
 		for _, text := range paragraph.Split(section, -1) {
 			text = strings.Join(strings.Fields(text), " ")
+			if text == "" {
+				continue
+			}
 			tested := slices.ContainsFunc(sentences, func(s string) bool { return strings.Contains(text, s) })
-			expect.True(t, text == "" || tested, heading, "has no test of:", text)
+			expect.True(t, tested, heading, "has no test of:", text)
 		}
 	}
 }
