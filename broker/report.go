@@ -254,7 +254,7 @@ func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	}
 	r.Exit = x.exit()
 	if x.Action != "complete" {
-		_, r.Reason = Failure(r.Exit, x.Error, "the worker gave no reason")
+		r.Reason = x.reason()
 	}
 	if n := len(r.Output); n > maxOutput {
 		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)

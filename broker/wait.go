@@ -172,7 +172,7 @@ func (l *waitlist) wakeNext() {
 // serve takes tokens as long as calls wait.
 func (l *waitlist) serve() {
 	waker, giveBack := l.broker.takeWaker(l.token, &l.offer)
-	defer giveBack()
+	defer func() { giveBack() }()
 	for {
 		pause, quiet, empty := l.plan()
 		switch {
@@ -186,6 +186,8 @@ func (l *waitlist) serve() {
 		case waker == nil:
 			time.Sleep(max(pause, l.broker.pollers.pause(l.token)))
 			l.wakeNext()
+			giveBack()
+			waker, giveBack = l.broker.takeWaker(l.token, &l.offer) // one may be free now
 		case l.await(waker, pause):
 			l.wakeNext()
 		}

@@ -42,6 +42,7 @@ type watch struct {
 	known    map[string]bool // the marks of all workers
 
 	quiet map[string]tdf.Time // the time of the last notice about lost workers of each token
+	next  []string            // the tokens about which the next notices are
 }
 
 // look does a part of the walk. It reports whether the walk is at its end.
@@ -73,6 +74,9 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 	}
 	if _, err := w.store.See(ctx, seen...); err != nil {
 		return false, err
+	}
+	for _, token := range w.next {
+		w.quiet[token] = now
 	}
 	w.after = next
 	if next != "" {
@@ -168,6 +172,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	if w.quiet == nil {
 		w.quiet = map[string]tdf.Time{}
 	}
+	w.next = nil
 	for i := range workers {
 		names[i] = markOf(notice.WorkerLost, workers[i].Name)
 		w.known[names[i]] = true
@@ -202,7 +207,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 			Text: l.sentence(),
 		}.Stored()
 		if token := tokenOf(l.Name); token != "" {
-			w.quiet[token] = now
+			w.next = append(w.next, token)
 		}
 	}
 	return seen, nil

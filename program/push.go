@@ -74,11 +74,11 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 		return Pushed{}, tdf.NewError(tdf.CodeFull, "the submitter would have more than half of the room for "+
 			"programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
-	pushed, err := PushPacked(ctx, m, p)
-	if err != nil {
-		return pushed, err
+	// The owner comes first, because a repeated push finds a stored program and adds none.
+	if err := s.OwnProgram(ctx, sum, owner); err != nil {
+		return Pushed{}, err
 	}
-	return pushed, s.OwnProgram(ctx, sum, owner)
+	return PushPacked(ctx, m, p)
 }
 
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources").

@@ -310,7 +310,9 @@ func (in *completing) execute(ctx context.Context, c *wire.Call, t *tdf.Task, r 
 	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
 	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
 	end := broker.Ending{Claim: r.Claim, Result: result}
-	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t))
+	move := end.Move(t)
+	broker.Reserve(&move)
+	outcomes, err := s.Execute(ctx, workerOf(c), move)
 	if err == nil && outcomes[0].Err != nil {
 		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
 			err = errLost
