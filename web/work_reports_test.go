@@ -77,36 +77,6 @@ func (s *site) all() (all []*manager.Task) {
 	return all
 }
 
-// A result and the tasks that follow from it are one step: they exist if and only if the result was accepted and the round succeeded.
-func TestReportsOpenTasks(t *testing.T) {
-	s := newSite(t, Options{})
-	one := 1
-	s.open(manager.Definition{Program: "p", Input: "root", Group: "g", MaxFails: &one, Generations: &one})
-	expect.NoError(t, s.manager.CloseGroup(t.Context(), "g"))
-	w := s.worker()
-	root := w.one()
-	more := `"action":"complete","open":[{"input":"a"},{"input":"b","after":{"places":[0]}}]`
-	for range 3 {
-		expect.True(t, w.report(root, more).Accepted, "the report")
-		s.settle()
-	}
-	expect.Len(t, s.all(), 3)
-	expect.Equal(t, s.task(2).Input, "a")
-	expect.Equal(t, s.task(2).Group, "g")
-	expect.Equal(t, s.task(2).Program, "p")
-	expect.Equal(t, s.task(1).State, tdf.Succeeded)
-	child := w.one()
-	expect.True(t, child.ID == 2, "only the task that waits for nothing can be claimed", child)
-	answer := w.report(child, `"action":"complete","stdout":"kept","open":[{"input":"c"}]`)
-	expect.True(t, answer.Accepted, answer)
-	expect.Contains(t, answer.Detail, "open, task 1")
-	expect.Contains(t, answer.Detail, "generations")
-	r := s.task(2).RoundNumber(0)
-	expect.Equal(t, r.Output, "kept")
-	expect.Contains(t, r.Error, "its new tasks could not be opened")
-	expect.Len(t, s.all(), 3)
-}
-
 // The tasks that follow belong to the owner of their task, and reach nothing of others. A round that has failed opens none, and neither does a report with too many.
 func TestReportsThatMayNotOpenTasks(t *testing.T) {
 	s := newSite(t, Options{})

@@ -1,9 +1,6 @@
 package worker
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -111,42 +108,6 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 			expect.Equal(t, w.lastID(), last, c.want)
 		})
 	}
-}
-
-// A handler's tasks are checked like those of a program.
-func TestAHandlerOpensTooManyTasks(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"), func(d *tdf.Properties) { d.MaxFails = 5 })
-	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
-		return errors.Join(r.Open(make([]tdf.Definition, tdf.MaxFollowing)...), r.Open(tdf.Definition{}))
-	})))
-	got := w.finished(id)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), "more than 1000 tasks are too many")
-	expect.Equal(t, w.lastID(), id)
-	other := w.open("", forHandler("p"))
-	w.runOnce(w.worker(Handle("p", func(_ context.Context, r *Round) error {
-		return r.Open(tdf.Definition{}, tdf.Definition{Timeout: -1})
-	})))
-	if got := w.finished(other); got.State != tdf.Failed || !strings.Contains(got.LastError(), "task 2 that the handler opens: timeout: ") {
-		t.Errorf("%s, %q", got.State, got.LastError())
-	}
-}
-
-// A program that opens itself for ever ends with its generations.
-func TestGenerationsEnd(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"), func(d *tdf.Properties) { d.Generations = 3 })
-	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
-		return r.Open(tdf.Definition{Input: fmt.Sprint(r.ID)})
-	}))
-	for range 4 {
-		w.runOnce(worker)
-	}
-	got := w.finished(id + 3)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), "generations")
-	expect.Equal(t, w.lastID(), id+3)
 }
 
 // closed makes a closed group with one task.

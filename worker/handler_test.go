@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -68,33 +67,6 @@ func TestAHandlerMayChangeItsThread(t *testing.T) {
 	stop()
 }
 
-// After a permanent error, the task has failed for good. After a user retries the task, `max_fails` decides again whether
-// a failed round ends the task (docs/lifecycle.md, "Failed for good").
-func TestPermanentErrorFailsTheTask(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"), func(d *tdf.Properties) { d.MaxFails = 5; d.FailOn = tdf.FailOnExit })
-	permanent := true
-	worker := w.worker(Handle("p", func(context.Context, *Round) error {
-		if permanent {
-			return fmt.Errorf("parse: %w", Permanent(errors.New("no such sample")))
-		}
-		return errors.New("busy")
-	}))
-	w.runOnce(worker)
-	got := w.finished(id)
-	if got.State != tdf.Failed || got.Fails != 1 || got.Round != 0 || got.LastError() != "parse: no such sample" || !strings.Contains(got.Log, "failed for good") {
-		t.Errorf("%s after %d failures: %q\n%s", got.State, got.Fails, got.LastError(), got.Log)
-	}
-	permanent = false
-	m := expect.Result(got.Reopen()).Value(t)
-	must(t, w.applied(m))
-	w.runOnce(worker)
-	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
-	if got := w.task(id); got.State != tdf.Open || got.Round != 2 || got.Fails != 2 {
-		t.Errorf("retried: %s in round %d after %d failures\n%s", got.State, got.Round, got.Fails, got.Log)
-	}
-}
-
 // requeue takes a running task from its worker, as a user does.
 func (w *world) requeue(id int64) {
 	w.Helper()
@@ -108,46 +80,6 @@ func (w *world) applied(m tdf.Move) error {
 		return err
 	}
 	return outcomes[0].Err
-}
-
-// A task that is put off gets a new score, and does not run before the delay has passed (docs/lifecycle.md, "Put
-// off").
-func TestLaterReleasesTheTask(t *testing.T) {
-	w := newWorld(t)
-	id := w.open("", forHandler("p"))
-	delay := time.Hour
-	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
-		if string(r.Checkpoint) == "seen" {
-			return nil
-		}
-		fmt.Fprint(r.Stdout, "waiting")
-		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(delay, errors.New("no licence")))
-	}))
-	before := expect.Result(w.store.Now(t.Context())).Value(t)
-	w.runOnce(worker)
-	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Open)
-	expect.Equal(t, got.Releases, 1)
-	expect.Equal(t, got.Fails, 0)
-	expect.Equal(t, got.Round, 1)
-	expect.Equal(t, got.UnfitHosts, 0)
-	expect.Equal(t, got.Rounds[0].Tail, "waiting")
-	expect.Compare(t, got.Ready, ">=", before.Add(3600))
-	expect.Compare(t, got.Ready, "<=", before.Add(3700))
-	expect.Contains(t, got.Log, "no licence")
-	score := expect.Result(w.client().ZScore(t.Context(), w.store.Keys.List(tdf.Placed), fmt.Sprint(id)).Result()).Value(t)
-	diff := tdf.Time(score) - got.Ready
-	expect.Compare(t, diff, "<=", 1e-5)
-	expect.Compare(t, diff, ">=", -1e-5)
-	ran, err := worker.RunOnce(t.Context())
-	expect.True(t, !ran, "the task ran before its time", ran, err)
-	expect.NoError(t, err)
-	m := expect.Result(got.Change(tdf.Changes{StartAfter: new(tdf.Time(1).Std())})).Value(t)
-	must(t, w.applied(m))
-	w.runOnce(worker)
-	if got := w.finished(id); got.State != tdf.Succeeded || got.Ready != 0 {
-		t.Errorf("%s: %q, ready %v", got.State, got.LastError(), got.Ready)
-	}
 }
 
 // A worker with handlers claims no task with a source and no task of another program. A worker without handlers claims no
@@ -234,31 +166,6 @@ func TestMarkedErrors(t *testing.T) {
 	expect.NoError(t, Permanent(nil), "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 	expect.NoError(t, Unfit(nil), "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
 	expect.Fails(t, Later(0, nil), "", "marking a nil error: want nil from Permanent and Unfit, and an error from Later")
-}
-
-// The first reply to each call is lost, so the worker repeats each call. The task is still released only once, with its
-// checkpoint.
-func TestLaterWithLostReplies(t *testing.T) {
-	w := newWorld(t)
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	runs := 0
-	worker := w.workerOn(w.connect(proxy.Addr), Handle("p", func(_ context.Context, r *Round) error {
-		runs++
-		return errors.Join(r.SetCheckpoint([]byte("seen")), Later(time.Hour, nil))
-	}))
-	id := w.open("", forHandler("p"))
-	dropFirstReplies(proxy)
-	w.runOnce(worker)
-	got := w.task(id)
-	expect.Equal(t, runs, 1)
-	expect.Equal(t, got.State, tdf.Open, runs)
-	expect.Equal(t, got.Round, 1, runs)
-	expect.Equal(t, got.Releases, 1, runs)
-	expect.Equal(t, got.Checkpoint, "seen", runs)
-	expect.NotEqual(t, got.Ready, 0, runs)
-	if proxy.Dropped() < 3 { // the replies to the claim, a renewal and the release
-		t.Errorf("only %d replies were dropped", proxy.Dropped())
-	}
 }
 
 // A preparer is a Preparer that calls a function. The function returns the Runner of the round.

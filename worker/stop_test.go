@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,35 +99,6 @@ func TestStopReleasesTasks(t *testing.T) {
 			w.logged("msg=released")
 		})
 	}
-}
-
-// A task in its last round cannot be released. It fails, with its output.
-func TestStopInTheLastRound(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Grace = 0
-	w.script("p", waiting)
-	p := w.pipe()
-	id := w.open(p.path, func(d *tdf.Properties) { d.MaxFails = 5 })
-	w.inLastRound(id)
-	ctx, stop := context.WithCancel(t.Context())
-	wait := w.until(ctx, w.worker())
-	p.begun()
-	stop()
-	p.ended()
-	wait()
-	w.finished(id)
-	got := w.client().HMGet(t.Context(), w.store.Keys.Task(id), "state", "round", "99999:output", "99999:exit", "99999:error").Val()
-	const why = "err\nthe worker stops, and the task cannot be released: it is in round 99999, the last one that a task can have"
-	want := []any{"failed", "99999", "out\n", nil, why}
-	expect.True(t, slices.Equal(got, want), got, "want", want)
-}
-
-// inLastRound puts an open task into the last round that a task can have. It also raises the counter reopens, so that
-// the counters explain the number of the round.
-func (w *world) inLastRound(id int64) {
-	w.Helper()
-	opened := w.task(id).Current().Entered[tdf.Open].String()
-	must(w, w.client().HSet(w.Context(), w.store.Keys.Task(id), "round", tdf.MaxRound, "99999:open", opened, "reopens", tdf.MaxRound).Err())
 }
 
 // If a worker begins to stop during a claim, it does not start the claimed task.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -355,60 +354,6 @@ func TestRacingUpdates(t *testing.T) {
 	all.Wait()
 	expect.MustLen(t, won, 1)
 	expect.Equal(t, fmt.Sprint(claimsOf(s.task(id))[0]["updates"]), fmt.Sprint(won))
-}
-
-// A completion may be repeated. A claim that is over cannot complete the task of another claim.
-func TestComplete(t *testing.T) {
-	s := newSite(t)
-	id := s.enqueue(`"queue":"q"`)
-	s.fails(404, "no such claim", "/complete", `{"task":"`+id+`","claim":0}`)
-	s.claim("q")
-	s.expire(id)
-	s.fails(409, "does not hold", "/complete", `{"task":"`+id+`","claim":0}`)
-	s.claim("q")
-	var all sync.WaitGroup
-	for range 6 {
-		all.Go(func() { s.do("/complete", `{"task":"`+id+`","claim":1,"w":2}`) })
-	}
-	all.Wait()
-	s.do("/complete", `{"task":"`+id+`","claim":1}`)
-	done := claimsOf(s.task(id))[1]
-	expect.True(t, done["completed"] != nil, done)
-	expect.Equal(t, done["completed"], done["end"])
-	s.fails(409, "does not hold", "/renew", `{"task":"`+id+`","claim":1,"dt":1000}`)
-}
-
-// A leavingReader is the body of a client that goes away as soon as it has sent its call.
-type leavingReader struct {
-	io.Reader
-	leave func()
-}
-
-func (r leavingReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	if err == io.EOF {
-		r.leave()
-	}
-	return n, err
-}
-
-// A task whose client has gone before it got the answer can be claimed again at once.
-func TestClientGoes(t *testing.T) {
-	s := newSite(t)
-	id := s.enqueue(`"queue":"q"`)
-	ctx, leave := context.WithCancel(t.Context())
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "http://localhost/skuld/claim", leavingReader{strings.NewReader(`{"queue":"q","dt":600000}`), leave})
-	r.Header.Set("Authorization", "Bearer "+s.tokens[access.Operator])
-	s.handler.ServeHTTP(httptest.NewRecorder(), r)
-	task := s.stored(id)
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Releases, 1)
-	again, n := s.claim("q")
-	expect.Equal(t, again, id, n)
-	expect.Equal(t, n, 2, again)
-	first := claimsOf(s.task(id))[0]
-	expect.Compare(t, number(first["end"]), ">=", number(first["start"]))
-	expect.Equal(t, first["completed"], nil)
 }
 
 // While Redis does not answer, a claim ends when its client goes, or when its time is over.

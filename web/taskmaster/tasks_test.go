@@ -19,7 +19,8 @@ import (
 // A task goes from its submission to DONE, and each answer is already true.
 func TestTaskIsCompleted(t *testing.T) {
 	s := newSite(t)
-	id := s.submit("mail", `{"to":"a"}`, `"tags":["b","a","b"]`)
+	s.submit("mail", `{}`) // is claimed later, because its priority is lower
+	id := s.submit("mail", `{"to":"a"}`, `"tags":["b","a","b"]`, `"priority":1`)
 	expect.MustLen(t, id, 36)
 	expect.MustEqual(t, id[14], '8', "is a UUID of version 8:", id)
 	expect.Contains(t, "89ab", id[19:20], "is a UUID of version 8:", id)
@@ -89,65 +90,6 @@ func TestBackOff(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(stored.Backoff, stored.BackoffFactor), "2 2", "base and factor")
 	expect.Compare(t, stored.BackoffMax*1.2, "<=", 300.001)
 	expect.Compare(t, stored.BackoffMax, ">=", 240)
-}
-
-// Claims take higher priorities first, and older tasks first within a priority, only from the named queue.
-func TestOrderOfClaims(t *testing.T) {
-	s := newSite(t)
-	var want []string
-	for _, priority := range []int{10, 5, 1} {
-		for range 3 {
-			want = append(want, s.submit("q", `{}`, fmt.Sprintf(`"priority":%d`, priority)))
-		}
-	}
-	s.submit("other", `{}`, `"priority":99`)
-	var got []string
-	for _, x := range s.mustClaim("w", "q", 9) {
-		got = append(got, x.TaskID)
-	}
-	expect.Equal(t, strings.Join(got, " "), strings.Join(want, " "))
-	expect.Len(t, s.claim("w", "q", 1), 0, "claimed from another queue")
-	expect.Len(t, s.mustClaim("w", "other", 1), 1, "a worker may claim from another queue than that of its registration")
-}
-
-// Two workers of two processes claim at the same time, and never get the same task.
-func TestClaimsOfTwoProcesses(t *testing.T) {
-	s := newSite(t)
-	processes := []*site{s, siteIn(t, s.cfg)}
-	const n = 200
-	for range n {
-		s.submit("q", `{}`)
-	}
-	var mu sync.Mutex
-	taken := map[string]int{}
-	var all sync.WaitGroup
-	for i, p := range processes {
-		for j := range 2 {
-			all.Go(func() {
-				worker := fmt.Sprintf("w%d%d", i, j)
-				for {
-					mu.Lock()
-					over := len(taken) == n
-					mu.Unlock()
-					if over {
-						return
-					}
-					for _, x := range p.claim(worker, "q", 7) {
-						mu.Lock()
-						taken[x.TaskID]++
-						mu.Unlock()
-						p.complete(204, x.TaskID, worker)
-					}
-				}
-			})
-		}
-	}
-	all.Wait()
-	for id, times := range taken {
-		expect.Equal(t, times, 1, "claims of", id)
-		s.mustBe(id, "DONE", 1)
-	}
-	expect.Equal(t, s.must(200, "GET", "/queues/v1", ""), `[{"queueName":"q","pending":0,"running":0,"failed":0,"dead":0,"activeWorkers":4}]`+"\n")
 }
 
 // Reports of one task race with each other, in two processes, and with a server. One of them wins, and the answer of the winner is true.

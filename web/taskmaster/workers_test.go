@@ -89,33 +89,6 @@ func TestStatesOfWorkers(t *testing.T) {
 	expect.Equal(t, s.worker("w").Status, "ACTIVE", "after a claim")
 }
 
-// Heartbeats keep the tasks of a worker, in any process. The tasks of a dead worker are PENDING again, or DEAD after maxAttempts, and its reports are refused.
-func TestDeadWorker(t *testing.T) {
-	s := newSite(t)
-	other := siteIn(t, s.cfg)
-	other.token = s.token
-	again, last := s.submit("q", `{}`), s.submit("q", `{}`, `"maxAttempts":1`)
-	s.mustClaim("w", "q", 2)
-	for range 3 {
-		s.silence("w", 3*time.Minute)
-		s.round()
-		s.mustBe(again, "RUNNING", 1)
-		other.must(204, "POST", "/workers/v1/w/heartbeat", "")
-	}
-	s.silence("w", 6*time.Minute)
-	s.round()
-	s.mustBe(again, "PENDING", 1)
-	got := s.mustBe(last, "DEAD", 1)
-	expect.True(t, got.LastError != nil, got)
-	expect.True(t, got.FinishedAt != nil, got)
-	s.complete(409, again, "w")
-	claims := other.mustClaim("v", "q", 1)
-	expect.Equal(t, fmt.Sprint(claims[0].TaskID, claims[0].Attempts), again+"2")
-	s.complete(409, again, "w")
-	s.complete(204, again, "v")
-	s.mustBe(again, "DONE", 2)
-}
-
 // Failures and losses together use up the attempts.
 func TestFailuresAndLossesCountTogether(t *testing.T) {
 	s := newSite(t)
