@@ -617,3 +617,25 @@ func mustClaimAll(t *testing.T, s *Store, offer tdf.Offer, ids []int64) {
 	}
 	expect.Equal(t, got, ids, "claimed")
 }
+
+// A claim that must begin a sweep after it has chosen tasks hands out each of them once.
+func TestSweepAfterATask(t *testing.T) {
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	withBudget(t, "60") // a claim that stops early begins a sweep too early
+	offer := offerOf("q")
+	var all []tdf.Properties
+	for i := range 150 { // more partitions before the position than a claim passes
+		d := placed("q", 5, fmt.Sprint("t", i))
+		d.Group = "night"
+		offer.Tags = append(offer.Tags, d.Tags...)
+		all = append(all, d)
+	}
+	mustOpen(t, s, all...)
+	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"})).OK(t)
+	for c := (Claimed{More: true}); c.More; {
+		c = claimFor(t, s, 5, offer)
+		expect.MustLen(t, c.Claims, 0)
+	}
+	ids := mustOpen(t, s, placed("q", 9), placed("q", 1))
+	mustClaimAll(t, s, offer, ids)
+}

@@ -351,16 +351,16 @@ function ordering.use(open, wanted, offer)
         ordering.more = true
       elseif not entry or first and not comes_before(entry, first.priority, first.at) then
         return first
-      elseif not open_next() then
-        ordering.begin(queue.name, queue.position, positions.sweep_from('', 0))
-        heap = queue.heap
+      elseif not open_next() then -- the next call reads the tasks of this one again, so it must not be the same call
+        queue.passes_too_many, ordering.more = true, true
       end
     end
   end
 
   -- Ends the reading of a queue. If the call has read as many entries of `heads` as a call may, the next call continues
-  -- after them: at once if the worker serves none of them, or else in a sweep, if the argument allows to begin one.
-  -- Returns where the next call continues with a sweep, or nil.
+  -- after them: at once if the worker serves none of them, or else in a sweep, if the argument allows to begin one. A
+  -- call that passes too many partitions also begins a sweep. Returns where the next call continues with a sweep, or
+  -- nil.
   function ordering.leave(may_sweep)
     for partition in pairs(queue.opened) do table.insert(ordering.waking, partition) end
     local first, n = queue.heap[1], 0
@@ -374,7 +374,11 @@ function ordering.use(open, wanted, offer)
     end
     if queue.stale[1] then ordering.stale[queue.name] = queue.stale end
     if queue.cut and not queue.suits then positions.keep_passed_heads(queue.position, queue.jumped, queue.last) end
-    if not queue.sweep then return queue.cut and queue.suits and may_sweep and '' or nil end
+    if not queue.sweep then
+      if not (queue.passes_too_many or queue.cut and queue.suits and may_sweep) then return nil end
+      queue.began = now
+      return ''
+    end
     local under_way = first and (not first.at or first.at < INF)
     return under_way and queue.sweep or queue.last or queue.sweep
   end
