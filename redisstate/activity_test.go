@@ -117,8 +117,9 @@ func TestActivityAfterLostReplies(t *testing.T) {
 func TestRepeatedRequestsCountOnce(t *testing.T) {
 	s := newStore(t)
 	other := connect(t, s.Addr, s.Keys.Namespace())
+	s.KeepCounts()
+	other.KeepCounts()
 	for _, by := range []*Store{s, other, s} {
-		by.KeepCounts()
 		ctx := expect.Result(by.Once(t.Context(), "request", "content", func() error { return nil })).Value(t)
 		keyed := define("y")
 		keyed.Unique = "k"
