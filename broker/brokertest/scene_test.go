@@ -83,7 +83,7 @@ func (s *scene) newSite() *site {
 	cfg.Redis = s.workerRedis()
 	m := testspace.Manager(s, cfg)
 	o := web.Options{Timeout: time.Hour, Log: testspace.Silent, Interfaces: []wire.Interface{
-		skuld.New("/skuld"),
+		skuld.New("/skuld", m),
 		taskmaster.New(m, taskmaster.Options{
 			Prefix: "/taskmaster", Stale: time.Minute, Dead: dead, Timeout: time.Hour, Log: testspace.Silent,
 		}),

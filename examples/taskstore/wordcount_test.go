@@ -35,7 +35,7 @@ func command(t *testing.T, env []string, args ...string) *exec.Cmd {
 // Workers that are killed at any moment lose no text, and count none twice.
 func TestKilledWorkers(t *testing.T) {
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
-	api := httptest.NewServer(web.New(m, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
+	api := httptest.NewServer(web.New(m, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes(m)}}}))
 	defer api.Close()
 	token := webtest.AddToken(t, m, access.Token{Name: "t", Role: access.Operator})
 	env := append(os.Environ(), "TDF_TASKSTORE="+api.URL+"/ts", "TDF_TOKEN="+token)

@@ -20,10 +20,10 @@ func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wi
 		}))
 	}
 	if cfg.TaskStore != "" {
-		all = append(all, wire.Interface{Prefix: cfg.TaskStore, Routes: taskstore.Routes()})
+		all = append(all, wire.Interface{Prefix: cfg.TaskStore, Routes: taskstore.Routes(m)})
 	}
 	if cfg.Skuld != "" {
-		all = append(all, skuld.New(cfg.Skuld))
+		all = append(all, skuld.New(cfg.Skuld, m))
 	}
 	return all
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// Parts are the parts of a manager.
+// Parts are the parts of a manager. Who gets the Store, keeps an interface with only the methods that it needs.
 type Parts struct {
 	Store  *redisstate.Store // connects at its first call
 	Config config.Manager

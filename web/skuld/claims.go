@@ -49,14 +49,14 @@ type claimed struct {
 }
 
 // claim claims the task with the highest priority, and of these, the oldest.
-func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
+func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 	lease, err := leaseOf(in.DT)
 	queue, notFor := queueOf(c, in.Queue)
 	queue = cmp.Or(queue, tdf.DefaultQueue)
 	if err = errors.Join(err, notFor, tdf.CheckLabel("queue", queue)); err != nil {
 		return nil, err
 	}
-	s := storeOf(c)
+	s := a.store
 	finishing, finish := conn.Finish(ctx)
 	defer finish()
 	got, err := claimSound(finishing, s, redisstate.ClaimRequest{
@@ -77,7 +77,7 @@ func claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 }
 
 // claimSound claims tasks that can be run. It reports the others: they have failed.
-func claimSound(ctx context.Context, s *redisstate.Store, r redisstate.ClaimRequest) ([]redisstate.Claim, error) {
+func claimSound(ctx context.Context, s store, r redisstate.ClaimRequest) ([]redisstate.Claim, error) {
 	for {
 		got, err := s.Claim(ctx, r)
 		if err != nil {
@@ -94,7 +94,7 @@ func claimSound(ctx context.Context, s *redisstate.Store, r redisstate.ClaimRequ
 }
 
 // hold makes a new claim hold for its whole time, and returns its task.
-func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
+func hold(ctx context.Context, s store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
 	if lease > firstLease {
 		renewed, err := s.Renew(ctx, lease, redisstate.Renewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
@@ -113,7 +113,7 @@ func hold(ctx context.Context, s *redisstate.Store, x redisstate.Claim, lease td
 }
 
 // release takes back a claim that no client has got.
-func release(s *redisstate.Store, worker string, x redisstate.Claim) {
+func release(s store, worker string, x redisstate.Claim) {
 	ctx, cancel := context.WithTimeout(context.Background(), undoTime)
 	defer cancel()
 	// If this fails, the claim ends by itself.
@@ -127,11 +127,11 @@ type holding struct {
 }
 
 // round returns the task and the round of the claim. Only its own token, or an operator, may use a claim.
-func (h *holding) round(ctx context.Context, c *wire.Call) (*tdf.Task, *tdf.Round, error) {
+func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*tdf.Task, *tdf.Round, error) {
 	if h.Claim == nil || *h.Claim < 0 {
 		return nil, nil, wire.Invalid("claim: want the place of the claim in the task's list of claims, from 0")
 	}
-	t, err := find(ctx, storeOf(c), h.Task, "", mostClaims)
+	t, err := find(ctx, a.store, h.Task, "", mostClaims)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,17 +160,17 @@ type renewing struct {
 }
 
 // renew makes a claim hold for a time from now. It never shortens a claim.
-func renew(ctx context.Context, c *wire.Call, in *renewing) (any, error) {
+func (a *app) renew(ctx context.Context, c *wire.Call, in *renewing) (any, error) {
 	lease, err := leaseOf(in.DT)
 	if err != nil {
 		return nil, err
 	}
-	t, r, err := in.round(ctx, c)
+	t, r, err := a.round(ctx, c, &in.holding)
 	if err == nil {
-		err = in.extend(ctx, c, t, r, lease, redisstate.LiveReport{})
+		err = a.extend(ctx, c, &in.holding, t, r, lease, redisstate.LiveReport{})
 	}
 	if err == nil {
-		t, _, err = in.round(ctx, c)
+		t, _, err = a.round(ctx, c, &in.holding)
 	}
 	if err != nil {
 		return nil, err
@@ -180,13 +180,13 @@ func renew(ctx context.Context, c *wire.Call, in *renewing) (any, error) {
 }
 
 // extend renews the lease of a claim, unless it holds for longer, and reports updates.
-func (h *holding) extend(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round, lease tdf.Seconds,
+func (a *app) extend(ctx context.Context, c *wire.Call, h *holding, t *tdf.Task, r *tdf.Round, lease tdf.Seconds,
 	report redisstate.LiveReport,
 ) error {
 	if !h.holds(t) {
 		return errLost
 	}
-	renewed, err := storeOf(c).Renew(ctx, lease, redisstate.Renewal{
+	renewed, err := a.store.Renew(ctx, lease, redisstate.Renewal{
 		ID: t.ID, Round: t.Round, Claim: r.Claim,
 		Until: t.EndBefore, Report: report,
 	})
@@ -207,7 +207,7 @@ const leastLease = tdf.Seconds(0.001)
 
 // update adds a message to the log of a claim. Its number is that of the messages before it, so the log has no gaps. A
 // call may be repeated.
-func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
+func (a *app) update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
 	line := lineOf(in.Message)
 	switch {
 	case in.Seq == nil || *in.Seq < 0 || *in.Seq >= mostUpdates:
@@ -216,21 +216,21 @@ func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
 	case in.Message == nil || len(line) > longestUpdate:
 		return nil, wire.Invalid(fmt.Sprintf("message: want any JSON of at most %d bytes", longestUpdate))
 	}
-	t, r, err := in.round(ctx, c)
+	t, r, err := a.round(ctx, c, &in.holding)
 	if err != nil {
 		return nil, err
 	}
-	known, err := updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+	known, err := updatesOf(ctx, a.store, t.ID, *in.Claim)
 	if err == nil && *in.Seq > len(known) {
 		err = conflict("seq: the update before it is missing; the next one is %d", len(known))
 	}
 	if err == nil && *in.Seq == len(known) {
-		err = in.extend(ctx, c, t, r, leastLease, redisstate.LiveReport{
+		err = a.extend(ctx, c, &in.holding, t, r, leastLease, redisstate.LiveReport{
 			Updates:     []string{line},
 			FirstUpdate: *in.Seq + 1,
 		})
 		if err == nil { // another call may have added another message
-			known, err = updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+			known, err = updatesOf(ctx, a.store, t.ID, *in.Claim)
 		}
 	}
 	if err == nil && (*in.Seq >= len(known) || known[*in.Seq] != line) {
@@ -240,7 +240,7 @@ func update(ctx context.Context, c *wire.Call, in *updating) (any, error) {
 }
 
 // updatesOf returns the lines of the updates of a claim.
-func updatesOf(ctx context.Context, s *redisstate.Store, id int64, claim int) (lines []string, err error) {
+func updatesOf(ctx context.Context, s store, id int64, claim int) (lines []string, err error) {
 	all, err := s.Updates(ctx, id, redisstate.Update{Round: claim}, mostUpdates)
 	for _, u := range all {
 		if u.Round == claim {
@@ -257,25 +257,25 @@ type completing struct {
 }
 
 // complete ends a task with success. It may be repeated.
-func complete(ctx context.Context, c *wire.Call, in *completing) (any, error) {
-	t, r, err := in.round(ctx, c)
+func (a *app) complete(ctx context.Context, c *wire.Call, in *completing) (any, error) {
+	t, r, err := a.round(ctx, c, &in.holding)
 	if err == nil && in.Message != nil {
 		err = checkResult(in.Message)
 	}
 	if err == nil && in.Seq != nil {
-		err = in.checkUpdates(ctx, c, t)
+		err = a.checkUpdates(ctx, c, in, t)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if in.holds(t) {
-		if err := in.execute(ctx, c, t, r); err != nil {
+		if err := a.execute(ctx, c, in, t, r); err != nil {
 			return nil, err
 		}
 	} else if r.Entered[tdf.Executed] == 0 {
 		return nil, errLost
 	}
-	if err := broker.Settle(ctx, storeOf(c), workerOf(c), t.ID); err != nil {
+	if err := broker.Settle(ctx, a.store, workerOf(c), t.ID); err != nil {
 		return nil, err
 	}
 	return written{W: copies}, nil
@@ -292,8 +292,8 @@ func checkResult(message json.RawMessage) error {
 	return nil
 }
 
-func (in *completing) checkUpdates(ctx context.Context, c *wire.Call, t *tdf.Task) error {
-	known, err := updatesOf(ctx, storeOf(c), t.ID, *in.Claim)
+func (a *app) checkUpdates(ctx context.Context, c *wire.Call, in *completing, t *tdf.Task) error {
+	known, err := updatesOf(ctx, a.store, t.ID, *in.Claim)
 	if err == nil && *in.Seq != len(known) {
 		err = conflict("seq: the claim has %d updates", len(known))
 	}
@@ -301,8 +301,8 @@ func (in *completing) checkUpdates(ctx context.Context, c *wire.Call, t *tdf.Tas
 }
 
 // execute reports the result of the round.
-func (in *completing) execute(ctx context.Context, c *wire.Call, t *tdf.Task, r *tdf.Round) error {
-	s := storeOf(c)
+func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *tdf.Task, r *tdf.Round) error {
+	s := a.store
 	now, err := s.Now(ctx)
 	if err != nil {
 		return err

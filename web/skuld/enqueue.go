@@ -27,7 +27,7 @@ type enqueueing struct {
 
 // enqueue opens a task. A call with the id of a task that exists changes nothing, and has the same answer: a task never
 // changes.
-func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
+func (a *app) enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 	t := &in.Task
 	if t.ID == "" {
 		t.ID = newID(time.Now())
@@ -43,7 +43,7 @@ func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 	if t.Data != nil {
 		t.DataBase64 = []byte(*t.Data)
 	}
-	d, err := define(ctx, c, in)
+	d, err := a.define(ctx, c, in)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, error) {
 	return written{ID: t.ID, W: copies}, nil
 }
 
-func define(ctx context.Context, c *wire.Call, in *enqueueing) (d manager.Definition, err error) {
+func (a *app) define(ctx context.Context, c *wire.Call, in *enqueueing) (d manager.Definition, err error) {
 	t := &in.Task
 	d = manager.Definition{
 		Program: program, Input: inputOf(t.DataBase64), Priority: &t.Priority, Group: group, Owner: c.Token.Owner(),
@@ -71,7 +71,7 @@ func define(ctx context.Context, c *wire.Call, in *enqueueing) (d manager.Defini
 	}
 	d.After = &manager.Dependencies{}
 	for _, id := range t.Dependencies {
-		of, err := find(ctx, storeOf(c), id, c.Token.Owner(), 1)
+		of, err := find(ctx, a.store, id, c.Token.Owner(), 1)
 		if err != nil {
 			return d, fmt.Errorf("dependencies: %w", err)
 		}

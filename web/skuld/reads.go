@@ -8,7 +8,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -25,8 +24,8 @@ type got struct {
 
 // getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has
 // seen, because Redis has lost writes, it returns an error instead of an older state.
-func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
-	s := storeOf(c)
+func (a *app) getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
+	s := a.store
 	t, err := find(ctx, s, in.ID, c.Token.Owner(), mostClaims)
 	if err != nil {
 		return nil, err
@@ -45,7 +44,7 @@ func getTask(ctx context.Context, c *wire.Call, in *getting) (any, error) {
 }
 
 // whole returns a task with the last updates of its last claims.
-func whole(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Task, error) {
+func whole(ctx context.Context, s store, t *tdf.Task) (Task, error) {
 	out := view(t, mostClaims)
 	if len(out.Claims) == 0 {
 		return out, nil
@@ -64,7 +63,7 @@ func whole(ctx context.Context, s *redisstate.Store, t *tdf.Task) (Task, error) 
 }
 
 // countTasks counts all tasks, also completed ones.
-func countTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+func (a *app) countTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 	counts, err := c.Manager.Counts(ctx, group)
 	return counted{counts.Total()}, err
 }
@@ -74,9 +73,9 @@ type inQueue struct {
 }
 
 // countQueue counts the tasks of a queue that can be claimed, now or when their time has come.
-func countQueue(ctx context.Context, c *wire.Call, in *inQueue) (any, error) {
+func (a *app) countQueue(ctx context.Context, c *wire.Call, in *inQueue) (any, error) {
 	p := tdf.Partition{Queue: cmp.Or(in.Queue, tdf.DefaultQueue), Handler: program}
-	n, err := storeOf(c).PartitionCount(ctx, p)
+	n, err := a.store.PartitionCount(ctx, p)
 	return counted{n}, err
 }
 
@@ -99,9 +98,11 @@ type listed struct {
 }
 
 // listTasks returns a page of tasks, in the order in which they were enqueued, with their last claims.
-func listTasks(ctx context.Context, c *wire.Call, in *listing) (any, error) { return list(ctx, c, in) }
+func (a *app) listTasks(ctx context.Context, c *wire.Call, in *listing) (any, error) {
+	return a.list(ctx, c, in)
+}
 
-func list(ctx context.Context, c *wire.Call, in *listing) (out listed, err error) {
+func (a *app) list(ctx context.Context, c *wire.Call, in *listing) (out listed, err error) {
 	if in.Limit < 0 || in.Limit > mostListed {
 		return out, wire.Invalid("limit: want 1 to " + strconv.Itoa(mostListed))
 	}
@@ -111,7 +112,7 @@ func list(ctx context.Context, c *wire.Call, in *listing) (out listed, err error
 	}
 	want := facts(listClaims)
 	want.MaxBytes = listBytes
-	stored, err := storeOf(c).Read(ctx, idsOf(page.Tasks), want)
+	stored, err := a.store.Read(ctx, idsOf(page.Tasks), want)
 	if err == nil && len(stored) < len(page.Tasks) {
 		page, err = c.Manager.Page(ctx, oldestFirst, in.Cursor, len(stored)) // for its cursor
 	}
@@ -132,13 +133,13 @@ func idsOf(tasks []*manager.Task) (ids []int64) {
 }
 
 // firstTasks returns the first tasks, as the only HTTP route of Skuld itself does.
-func firstTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
-	out, err := list(ctx, c, &listing{})
+func (a *app) firstTasks(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+	out, err := a.list(ctx, c, &listing{})
 	return out.Tasks, err
 }
 
 // wipe removes all tasks, also those that run. Tasks that are enqueued meanwhile may stay.
-func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
+func (a *app) wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 	removed := 0
 	for {
 		counts, err := c.Manager.Counts(ctx, group)
@@ -151,7 +152,7 @@ func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		n, err := removeAll(ctx, c, page.Tasks)
+		n, err := a.removeAll(ctx, c, page.Tasks)
 		if err == nil && n == 0 {
 			err = conflict("%d tasks are left, which another call has changed; repeat the call", counts.Total())
 		}
@@ -162,7 +163,7 @@ func wipe(ctx context.Context, c *wire.Call, _ *nothing) (any, error) {
 }
 
 // removeAll ends tasks, and removes them.
-func removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, error) {
+func (a *app) removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, error) {
 	ids, refs := idsOf(tasks), make([]manager.Ref, len(tasks))
 	for i, id := range ids {
 		refs[i] = manager.Ref{ID: id, Round: manager.AnyRound}
@@ -170,7 +171,7 @@ func removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task) (int, e
 	if _, err := c.Manager.Cancel(ctx, refs...); err != nil {
 		return 0, err
 	}
-	if err := broker.Settle(ctx, storeOf(c), workerOf(c), ids...); err != nil {
+	if err := broker.Settle(ctx, a.store, workerOf(c), ids...); err != nil {
 		return 0, err
 	}
 	done, err := c.Manager.Remove(ctx, refs...)

@@ -4,22 +4,43 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
-// New returns the interface of Skuld, below a prefix of paths.
-func New(prefix string) wire.Interface {
-	get := call("/list_tasks", wire.ToInspect, firstTasks)
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	broker.Settler
+	Now(ctx context.Context) (tdf.Time, error)
+	Holder(ctx context.Context, key string) (int64, error)
+	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
+	PartitionCount(ctx context.Context, p tdf.Partition) (int64, error)
+	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
+	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
+	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
+	LastUpdates(ctx context.Context, id int64, round, most int) ([]redisstate.Update, error)
+}
+
+// An app serves the interface.
+type app struct{ store store }
+
+// New returns the interface of Skuld to the tasks of a manager's namespace, below a prefix of paths.
+func New(prefix string, m *manager.Manager) wire.Interface {
+	a := &app{m.Internals().Store}
+	get := call("/list_tasks", wire.ToInspect, a.firstTasks)
 	get.Method = http.MethodGet
-	wiping := call("/wipe", wire.ToOperate, wipe)
+	wiping := call("/wipe", wire.ToOperate, a.wipe)
 	wiping.Bulk = true
 	return wire.Interface{Prefix: prefix, Routes: []wire.Route{
-		call("/enqueue", wire.ToOpen, enqueue), call("/claim", wire.ToWork, claim), call("/renew", wire.ToWork, renew),
-		call("/update", wire.ToWork, update), call("/complete", wire.ToWork, complete), call("/get_task", wire.ToSee,
-			getTask),
-		call("/count_tasks", wire.ToInspect, countTasks), call("/count_queue", wire.ToInspect, countQueue),
-		call("/list_tasks", wire.ToInspect, listTasks), get, wiping,
+		call("/enqueue", wire.ToOpen, a.enqueue), call("/claim", wire.ToWork, a.claim), call("/renew", wire.ToWork, a.renew),
+		call("/update", wire.ToWork, a.update), call("/complete", wire.ToWork, a.complete), call("/get_task", wire.ToSee,
+			a.getTask),
+		call("/count_tasks", wire.ToInspect, a.countTasks), call("/count_queue", wire.ToInspect, a.countQueue),
+		call("/list_tasks", wire.ToInspect, a.listTasks), get, wiping,
 	}}
 }
 
@@ -41,8 +62,6 @@ func call[In any](path string, need wire.Need, do func(context.Context, *wire.Ca
 		return wire.JSON(http.StatusOK, out)
 	}}
 }
-
-func storeOf(c *wire.Call) *redisstate.Store { return c.Manager.Internals().Store }
 
 // copies is the number of nodes that confirm a write and that are read: there is one Redis. Clients may ask for others
 // with w and r, and the answer has the true number.

@@ -50,7 +50,7 @@ func newSiteOn(t *testing.T, addr string, timeout time.Duration) *site {
 	cfg := testspace.Config(t, addr)
 	m := testspace.Manager(t, cfg)
 	s := &site{T: t, manager: m, tokens: webtest.Tokens(t, m)}
-	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: timeout, Log: testspace.Silent})
+	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld", m)}, Timeout: timeout, Log: testspace.Silent})
 	s.server = server.New("server", expect.Result(config.DefaultServer(cfg.Namespace)).Value(t), testspace.Connect(t, cfg), testspace.Silent)
 	return s
 }
@@ -361,7 +361,7 @@ func TestClaimDuringAnOutage(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := newSiteOn(t, proxy.Addr, time.Hour)
 	s.claim("q") // connects
-	hasty := web.New(s.manager, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld")}, Timeout: testspace.Soon, Log: testspace.Silent})
+	hasty := web.New(s.manager, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld", s.manager)}, Timeout: testspace.Soon, Log: testspace.Silent})
 	proxy.Hang()
 	defer proxy.Resume()
 	for _, handler := range []http.Handler{s.handler, hasty} {

@@ -49,7 +49,7 @@ func (a *app) submit(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return nil, err
 	}
 	d.Owner, d.CorrelationID = c.Token.Owner(), c.ID
-	ids, err := a.store.Open(ctx, c.Manager.Internals().Name, d)
+	ids, err := a.store.Open(ctx, c.Token.Holder(), d)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package taskmaster
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -30,10 +31,30 @@ type Options struct {
 	Log     *slog.Logger
 }
 
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	broker.Settler
+	Now(ctx context.Context) (tdf.Time, error)
+	Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
+	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
+	List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error)
+	LastID(ctx context.Context) (int64, error)
+	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	QueueCounts(ctx context.Context) ([]redisstate.QueueCount, error)
+	Activity(ctx context.Context, c *redisstate.ActivityCounter, most int) ([]redisstate.Activity, error)
+	CountRegistration(queue string)
+	CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*redisstate.WorkerStatus) bool) error
+	Worker(ctx context.Context, name string) (w redisstate.WorkerStatus, known bool, now tdf.Time, err error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...redisstate.Run) error
+	LetGo(ctx context.Context, worker string, runs ...redisstate.Run) error
+	Held(ctx context.Context, worker string) ([]redisstate.Run, error)
+}
+
 // An app serves the interface.
 type app struct {
 	Options
-	store  *redisstate.Store
+	store  store
 	broker *broker.Broker
 	ids    ids
 	retry  tdf.Seconds // base of the back-off

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -26,31 +27,46 @@ const (
 
 const formType = "application/x-www-form-urlencoded"
 
-// Routes returns the routes of the interface.
-func Routes() []wire.Route {
+// Routes returns the routes of the interface to the tasks of a manager's namespace.
+func Routes(m *manager.Manager) []wire.Route {
+	a := &app{m.Internals().Store}
 	bodies := []string{"application/json", formType} // curl sends JSON with the second type
 	return []wire.Route{
-		{Method: http.MethodGet, Path: "/groups", Need: wire.ToSee, Bulk: true, Do: listGroups},
-		{Method: http.MethodGet, Path: "/group", Need: wire.ToSee, Bulk: true, Do: listGroups},
-		{Method: http.MethodGet, Path: "/group/{name...}", Need: wire.ToSee, Bulk: true, Do: listGroup},
-		{Method: http.MethodGet, Path: "/task/{id}", Need: wire.ToSee, Do: getTask},
-		{Method: http.MethodGet, Path: "/tasks/{ids}", Need: wire.ToSee, Do: getTasks},
-		{Method: http.MethodPost, Path: "/update", Need: wire.ToOpen, Bulk: true, Types: bodies, Do: postUpdate},
-		{Method: http.MethodPost, Path: "/claim", Need: wire.ToOpen, Types: bodies, Do: postClaim},
+		{Method: http.MethodGet, Path: "/groups", Need: wire.ToSee, Bulk: true, Do: a.listGroups},
+		{Method: http.MethodGet, Path: "/group", Need: wire.ToSee, Bulk: true, Do: a.listGroups},
+		{Method: http.MethodGet, Path: "/group/{name...}", Need: wire.ToSee, Bulk: true, Do: a.listGroup},
+		{Method: http.MethodGet, Path: "/task/{id}", Need: wire.ToSee, Do: a.getTask},
+		{Method: http.MethodGet, Path: "/tasks/{ids}", Need: wire.ToSee, Do: a.getTasks},
+		{Method: http.MethodPost, Path: "/update", Need: wire.ToOpen, Bulk: true, Types: bodies, Do: a.postUpdate},
+		{Method: http.MethodPost, Path: "/claim", Need: wire.ToOpen, Types: bodies, Do: a.postClaim},
 	}
 }
 
-// A session is what the steps of one call share.
-type session struct {
-	call  *wire.Call
-	store *redisstate.Store
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	Now(ctx context.Context) (tdf.Time, error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
+	Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error)
+	AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error)
+	HavePlaced(ctx context.Context, places []string) ([]bool, error)
+	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
 
-func begin(c *wire.Call) session { return session{c, c.Manager.Internals().Store} }
+// An app serves the interface.
+type app struct{ store store }
+
+// A request is what the steps of one call share.
+type request struct {
+	call  *wire.Call
+	store store
+}
+
+func (a *app) begin(c *wire.Call) request { return request{c, a.store} }
 
 // read returns the versions with these ids, nil for those that do not exist or that the token may not see, and the
 // time.
-func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time, error) {
+func (s *request) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time, error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return nil, 0, err
@@ -73,12 +89,12 @@ func (s *session) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 
 // sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its
 // clients share the tasks with operators, who may have opened some of them.
-func (s *session) sees(t *tdf.Task) bool {
+func (s *request) sees(t *tdf.Task) bool {
 	return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group)
 }
 
-func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	s, names, prefix, after := begin(c), []string{}, "", ""
+func (a *app) listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	s, names, prefix, after := a.begin(c), []string{}, "", ""
 	if owner := c.Token.Owner(); owner != "" {
 		prefix = owner + "/"
 	}
@@ -105,16 +121,16 @@ func listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	return wire.JSON(http.StatusOK, names)
 }
 
-func getTask(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	all, err := versions(ctx, c, c.PathValue("id"))
+func (a *app) getTask(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	all, err := a.versions(ctx, c, c.PathValue("id"))
 	if err != nil || len(all) != 1 {
 		return nil, cmp.Or(err, wire.Invalid("want one id"))
 	}
 	return wire.JSON(http.StatusOK, all[0])
 }
 
-func getTasks(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
-	all, err := versions(ctx, c, c.PathValue("ids"))
+func (a *app) getTasks(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+	all, err := a.versions(ctx, c, c.PathValue("ids"))
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +138,7 @@ func getTasks(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 }
 
 // versions returns the versions with the ids of a text, in their order, and nil for those that do not exist.
-func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error) {
+func (a *app) versions(ctx context.Context, c *wire.Call, text string) ([]*version, error) {
 	var ids []int64
 	for word := range strings.SplitSeq(text, ",") {
 		id, err := strconv.ParseInt(word, 10, 64)
@@ -131,7 +147,7 @@ func versions(ctx context.Context, c *wire.Call, text string) ([]*version, error
 		}
 		ids = append(ids, id)
 	}
-	s := begin(c)
+	s := a.begin(c)
 	tasks, _, err := s.read(ctx, ids)
 	all := make([]*version, len(tasks))
 	for i, t := range tasks {
@@ -148,7 +164,7 @@ const listTries = 10
 // list returns the versions of a group as they were at one moment, in the order of their times; only the first ones if
 // limit is not 0. Redis lists the ids at one moment, and a version never changes. If one is gone before it is read, its
 // successor is missing, so list reads the ids again, and the new versions.
-func (s *session) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
+func (s *request) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
 	most := mostListed + 1
 	if limit > 0 {
 		most = min(most, limit)
@@ -173,7 +189,7 @@ func (s *session) list(ctx context.Context, group string, now tdf.Time, limit in
 
 // listed returns the versions with these ids, and reports whether all are still there. It reads those that are not
 // known.
-func (s *session) listed(ctx context.Context, ids []int64, known map[int64]version, limit int) (list []version,
+func (s *request) listed(ctx context.Context, ids []int64, known map[int64]version, limit int) (list []version,
 	whole bool, err error,
 ) {
 	list, whole = []version{}, true
@@ -207,10 +223,10 @@ func (s *session) listed(ctx context.Context, ids []int64, known map[int64]versi
 	return list, whole, nil
 }
 
-func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+func (a *app) listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	name := c.PathValue("name")
 	if name == "" {
-		return listGroups(ctx, c)
+		return a.listGroups(ctx, c)
 	}
 	limit, owned, err := listOptions(c.URL.Query())
 	if err != nil {
@@ -219,7 +235,7 @@ func listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if err := c.Token.CheckGroup(name); err != nil {
 		return nil, err
 	}
-	s := begin(c)
+	s := a.begin(c)
 	now := tdf.Time(0)
 	if !owned {
 		if now, err = s.store.Now(ctx); err != nil {

@@ -50,7 +50,7 @@ func newSite(t testing.TB) *site {
 	for range 2 {
 		s.Manager = testspace.Manager(t, cfg)
 		s.processes = append(s.processes, s.Manager)
-		s.servers = append(s.servers, web.New(s.Manager, web.Options{Timeout: time.Hour, Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}}))
+		s.servers = append(s.servers, web.New(s.Manager, web.Options{Timeout: time.Hour, Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes(s.Manager)}}}))
 	}
 	s.tokens = webtest.Tokens(t, s.Manager)
 	return s
@@ -241,7 +241,7 @@ func TestListsWhileTasksChange(t *testing.T) {
 	}
 	made := s.made("/update", `{"clientid":1,"adds":[`+strings.Join(adds, ",")+`]}`)
 	changer := testspace.Manager(t, s.Internals().Config)
-	handler := web.New(changer, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes()}}})
+	handler := web.New(changer, web.Options{Log: testspace.Silent, Interfaces: []wire.Interface{{Prefix: "/ts", Routes: taskstore.Routes(changer)}}})
 	for _, process := range s.processes {
 		process.Internals().Store.Redis.AddHook(&meddling{func() {
 			if len(made) < n-5 {

@@ -81,7 +81,7 @@ func bodyOf(c *wire.Call, field string, v any) error {
 	return c.Read(v)
 }
 
-func postUpdate(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+func (a *app) postUpdate(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	var u update
 	if err := bodyOf(c, "update", &u); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func postUpdate(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if err := u.checkTwice(); err != nil {
 		return nil, err
 	}
-	s := begin(c)
+	s := a.begin(c)
 	for range mostTries {
 		p, err := s.plan(ctx, &u)
 		if err != nil {
@@ -140,7 +140,7 @@ type plan struct {
 }
 
 // open adds a new version. The argument token is the owner of the task in TDF.
-func (s *session) open(p *plan, d tdf.Properties, token string) error {
+func (s *request) open(p *plan, d tdf.Properties, token string) error {
 	d.Owner = token
 	if err := s.call.Token.CheckGroup(d.Group); err != nil {
 		return err
@@ -159,7 +159,7 @@ func (s *session) open(p *plan, d tdf.Properties, token string) error {
 }
 
 // plan reads the tasks of a call, and makes a plan for it.
-func (s *session) plan(ctx context.Context, u *update) (*plan, error) {
+func (s *request) plan(ctx context.Context, u *update) (*plan, error) {
 	ids := make([]int64, 0, len(u.Updates)+len(u.Deletes)+len(u.Depends))
 	for i := range u.Updates {
 		ids = append(ids, u.Updates[i].ID)
@@ -228,7 +228,7 @@ func (p *plan) require(ids []int64, tasks []*tdf.Task, already map[int64]bool) {
 
 // commit carries out a plan, and returns the new versions. If tasks have changed since they were read, it returns true
 // for changed, and has done nothing.
-func (s *session) commit(ctx context.Context, p *plan) (tasks []version, changed bool, err error) {
+func (s *request) commit(ctx context.Context, p *plan) (tasks []version, changed bool, err error) {
 	tasks = []version{}
 	if len(p.unit.Moves)+len(p.unit.Open) == 0 {
 		return tasks, false, nil
@@ -236,7 +236,7 @@ func (s *session) commit(ctx context.Context, p *plan) (tasks []version, changed
 	if p.unit.Size() > 4<<20 {
 		return nil, false, wire.Invalid("the tasks of one call have more than 4 MiB of data")
 	}
-	outcomes, err := s.store.Apply(ctx, s.call.Manager.Internals().Name, p.unit)
+	outcomes, err := s.store.Apply(ctx, s.call.Token.Holder(), p.unit)
 	if err != nil {
 		return nil, false, err
 	}
@@ -255,7 +255,7 @@ func (s *session) commit(ctx context.Context, p *plan) (tasks []version, changed
 	return tasks, false, nil
 }
 
-func postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
+func (a *app) postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	var k claim
 	if err := bodyOf(c, "claim", &k); err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if len(k.Depends) > mostChanged-1 {
 		return nil, wire.Invalid(fmt.Sprintf("want at most %d tasks in depends", mostChanged-1))
 	}
-	s := begin(c)
+	s := a.begin(c)
 	for range mostTries {
 		p, found, err := s.planClaim(ctx, &k)
 		switch {
@@ -286,7 +286,7 @@ func postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 }
 
 // planClaim makes a plan for the claim of a random task. It reports whether it has found one.
-func (s *session) planClaim(ctx context.Context, k *claim) (p *plan, found bool, err error) {
+func (s *request) planClaim(ctx context.Context, k *claim) (p *plan, found bool, err error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return nil, false, err

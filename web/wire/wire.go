@@ -57,7 +57,7 @@ type Call struct {
 	Token *access.Token
 
 	// Manager opens and changes tasks, and writes the name of the token into their logs. It knows no owners: what the
-	// token may see and change is the interface's business. Manager.Internals has the Store.
+	// token may see and change is the interface's business.
 	Manager *manager.Manager
 
 	// Undo takes back what the call has done. Web calls it if it is not nil, and the client cannot have got the answer.
