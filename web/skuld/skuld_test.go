@@ -356,6 +356,21 @@ func TestRacingUpdates(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(claimsOf(s.task(id))[0]["updates"]), fmt.Sprint(won))
 }
 
+// Copies of a completion may come at the same time.
+func TestComplete(t *testing.T) {
+	s := newSite(t)
+	id := s.enqueue(`"queue":"q"`)
+	s.claim("q")
+	var all sync.WaitGroup
+	for range 6 {
+		all.Go(func() { s.do("/complete", `{"task":"`+id+`","claim":0,"w":2}`) })
+	}
+	all.Wait()
+	done := claimsOf(s.task(id))[0]
+	expect.NotEqual(t, done["completed"], nil)
+	expect.Equal(t, done["completed"], done["end"])
+}
+
 // While Redis does not answer, a claim ends when its client goes, or when its time is over.
 func TestClaimDuringAnOutage(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
