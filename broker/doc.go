@@ -1,5 +1,8 @@
 // Package broker is the side of a worker that faces Redis, in one place for all workers: those that run here, those
-// over HTTP, and those of other systems' interfaces. It says what the end of a round means for its task (ending.go).
+// over HTTP, and those of other systems' interfaces. It says what the end of a round means for its task (ending.go),
+// and delivers the reports (delivery.go).
+//
+// A [Direct] serves one worker in this process.
 //
 // A [Broker] serves workers in other processes, which reach Redis only through its calls (docs/http.md, "Workers").
 // All state is in Redis: the name, the offer and the lease of a worker are in the worker's hash, as for every other

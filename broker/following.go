@@ -50,6 +50,9 @@ func ParseLines(all []Following, openFile string) ([]Following, error) {
 // Properties returns the properties of the tasks that a round of t opens. The task t must have all of its properties.
 // The error says which definition is invalid, and why.
 func Properties(t *tdf.Task, all []Following) ([]tdf.Properties, error) {
+	if len(all) > tdf.MaxFollowing {
+		return nil, ErrTooMany
+	}
 	open := make([]tdf.Properties, len(all))
 	for i := range all {
 		var err error

@@ -51,11 +51,11 @@ func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64
 }
 
 // checkOpen returns an error if the token of the report may not open the new tasks.
-func (x *delivery) checkOpen() error {
-	own := campaign{x.task.Group, x.task.Owner}
+func (x *delivery) checkOpen(open []tdf.Properties) error {
+	own := campaign{x.Task.Group, x.Task.Owner}
 	inGroup := func(id int64) bool { return own.group != "" && x.campaigns[id] == own }
-	for i := range x.open {
-		if err := x.token.CheckFollowing(x.task, &x.open[i], inGroup); err != nil {
+	for i := range open {
+		if err := x.token.CheckFollowing(x.Task, &open[i], inGroup); err != nil {
 			return fmt.Errorf("open, task %d: %w", i+1, err)
 		}
 	}

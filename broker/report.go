@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -123,14 +122,11 @@ func (s session) checkRuns(most int, runs []Run) error {
 // A delivery is a report on its way to Redis.
 type delivery struct {
 	*Report
+	Delivery
 	token     *access.Token
 	campaigns map[int64]campaign // of the tasks for which new tasks of reports wait
 	closed    error              // why rounds may open no tasks, or nil
 	answer    *Reported
-	task      *tdf.Task
-	end       Ending
-	move      tdf.Move
-	open      []tdf.Properties
 }
 
 // Report stores how rounds have ended. Each report succeeds or fails on its own. A report may come twice, also while
@@ -169,10 +165,15 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 			others = append(others, x)
 		}
 	}
-	if err = b.deliver(ctx, s, results, others); err != nil {
+	late, err := deliverTo(ctx, reporting(b.store, s.worker), results)
+	if err != nil {
 		return nil, err
 	}
-	return answers, b.readAgain(ctx, over)
+	later, err := deliverTo(ctx, applying(b.store, s.worker), others)
+	if err != nil {
+		return nil, err
+	}
+	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
@@ -199,7 +200,8 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 	}
 	all := make([]delivery, len(reports))
 	for i := range reports {
-		all[i] = delivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed, task: stored[i].Task}
+		all[i] = delivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed}
+		all[i].Task = stored[i].Task
 		all[i].decide(now)
 	}
 	return all, nil
@@ -207,8 +209,8 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 
 // holds reports whether the task still runs with the claim.
 func (x *delivery) holds() bool {
-	t := x.task
-	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Claim
+	t := x.Task
+	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Run.Claim
 }
 
 // decide makes the move of a report. If the claim does not hold, there is none.
@@ -216,16 +218,18 @@ func (x *delivery) decide(now tdf.Time) {
 	if !x.holds() {
 		return
 	}
-	x.end = Ending{Claim: x.Claim, Result: x.resultAt(now), Reason: x.reason()}
+	x.Ending = Ending{Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason()}
 	switch {
-	case x.Unfit:
-		x.end.Way = Unfit
-	case x.Later != nil:
-		x.end.Way, x.end.Delay = Later, tdf.Seconds(*x.Later)
+	case x.Report.Unfit:
+		x.Way = Unfit
+	case x.Report.Later != nil:
+		x.Way, x.Delay = Later, tdf.Seconds(*x.Report.Later)
 	case x.Action == "release":
-		x.end.Way = Released
+		x.Way = Released
 	}
-	x.makeMove()
+	x.Following, x.Allowed = Numbered("open, task %d", x.Open), x.checkOpen
+	x.Delivery.Settles = x.Report.Settles
+	x.complete(x.closed)
 }
 
 func (x *delivery) reason() string {
@@ -262,7 +266,7 @@ func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	if n := len(r.Error); n > maxOutput {
 		r.Error, r.ErrorBytes = record.Shorten(r.Error, maxOutput), int64(n)
 	}
-	ran := max(now.Sub(x.task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
+	ran := max(now.Sub(x.Task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
 	if r.Seconds = ran; x.Seconds > 0 {
 		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
 	}
@@ -283,39 +287,16 @@ func (x *delivery) checkResult() error {
 	return rounddir.CheckJSON(x.Result)
 }
 
-// makeMove makes the move, with the tasks that the round opens.
-func (x *delivery) makeMove() {
-	if len(x.Open) > 0 && x.end.Opens(x.task) {
-		err := x.closed
-		if err == nil && len(x.Open) > tdf.MaxFollowing {
-			err = ErrTooMany
-		}
-		if err == nil {
-			x.open, err = Properties(x.task, Numbered("open, task %d", x.Open))
-		}
-		if err == nil {
-			err = x.checkOpen()
-		}
-		if err != nil {
-			x.open = nil
-			x.end.NotOpened(err)
-		}
-	}
-	if x.move = x.end.Move(x.task); x.Settles {
-		Reserve(&x.move)
-	}
-}
-
 // answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was
 // accepted.
 func (b *Broker) answerAgain(ctx context.Context, over []*delivery) error {
 	byRound := map[int][]*delivery{}
 	for _, x := range over {
 		switch {
-		case x.task == nil:
+		case x.Task == nil:
 			x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
-		case x.task.Round == x.Round:
-			x.answerFrom(x.task)
+		case x.Task.Round == x.Round:
+			x.answerFrom(x.Task)
 		default:
 			byRound[x.Round] = append(byRound[x.Round], x)
 		}
@@ -341,7 +322,7 @@ func (x *delivery) answerFrom(t *tdf.Task) {
 	executed := r.Entered[tdf.Executed] > 0 && r.Exit == x.exit()
 	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
 	gives := x.Action == "release" || x.Later != nil || x.Unfit
-	if r.Claim == x.Claim && (executed || released && gives) {
+	if r.Claim == x.Run.Claim && (executed || released && gives) {
 		x.answer.Accepted, x.answer.Code, x.answer.Detail = true, "", ""
 		return
 	}
@@ -354,56 +335,29 @@ func (x *delivery) refuse(err error) {
 
 func (x *delivery) accept() {
 	x.answer.Accepted = true
-	if x.move.Verb == tdf.VerbExecute && x.end.Result.Refused {
-		x.answer.Detail = Short(x.end.Result.Reason)
+	if x.move.Verb == tdf.VerbExecute && x.Delivery.Result.Refused {
+		x.answer.Detail = Short(x.Delivery.Result.Reason)
 	}
 }
 
-// deliver sends the moves to Redis, and answers the reports.
-func (b *Broker) deliver(ctx context.Context, s session, results, others []*delivery) error {
-	moves := make([]tdf.Move, len(results))
-	for i, x := range results {
-		moves[i] = x.move
+// deliverTo sends reports, and answers them. It returns those whose tasks do not run with the claim any more: perhaps
+// another copy of the report was faster.
+func deliverTo(ctx context.Context, send send, all []*delivery) (late []*delivery, err error) {
+	reports := make([]*Delivery, len(all))
+	for i, x := range all {
+		reports[i] = &x.Delivery
 	}
-	outcomes, err := b.store.Execute(ctx, s.worker, moves...)
-	for i, o := range outcomes {
-		if o.Err != nil {
-			results[i].refuse(o.Err)
-		} else {
-			results[i].accept()
-		}
+	if err := send.deliver(ctx, reports); err != nil {
+		return nil, err
 	}
-	if err != nil || len(others) == 0 {
-		return err
-	}
-	units := make([]redisstate.Unit, len(others))
-	for i, x := range others {
-		units[i] = redisstate.Unit{Moves: []tdf.Move{x.move}, Open: x.open, ByRound: len(x.open) > 0}
-	}
-	outcomes, err = b.store.Apply(ctx, s.worker, units...)
-	var over, again []*delivery
-	for i, o := range outcomes {
-		switch x := others[i]; {
-		case o.Err == nil:
+	for _, x := range all {
+		if x.Err == nil {
 			x.accept()
-		case errors.As(o.Err, new(*tdf.StateError)): // perhaps another copy of the report was faster
-			over = append(over, x)
-		case len(x.open) > 0:
-			x.end.NotOpened(o.Err)
-			x.open, x.Open = nil, nil
-			x.makeMove()
-			again = append(again, x)
-		default:
-			x.refuse(o.Err)
+		} else {
+			late = append(late, x)
 		}
 	}
-	if err == nil {
-		err = b.readAgain(ctx, over)
-	}
-	if err != nil || len(again) == 0 {
-		return err
-	}
-	return b.deliver(ctx, s, again, nil)
+	return late, nil
 }
 
 // readAgain reads the present facts of tasks, and answers their reports, whose claims do not hold.
@@ -416,7 +370,7 @@ func (b *Broker) readAgain(ctx context.Context, over []*delivery) error {
 		return err
 	}
 	for i, x := range over {
-		x.task = stored[i].Task
+		x.Task = stored[i].Task
 	}
 	return b.answerAgain(ctx, over)
 }

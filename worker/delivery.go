@@ -3,7 +3,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -11,29 +10,22 @@ import (
 	"github.com/tdf-framework/tdf/broker"
 )
 
-// A delivery is the report of an execution that has ended.
-type delivery struct {
-	e        *execution
-	move     tdf.Move // has no verb if there is nothing to report
-	success  bool
-	stored   bool                      // the report contains the round's output
-	opens    bool                      // the report opens tasks
-	open     []tdf.Properties          // these tasks, once complete has completed them
-	refused  bool                      // Redis has refused the report at least once
-	accepted func(ctx context.Context) // called when Redis has accepted the report
-}
-
-// delivery returns the report of an execution that has ended with the result r.
-func (e *execution) delivery(r tdf.Result) delivery {
-	end := broker.Ending{Claim: e.claim, Result: r}
-	if e.cause != nil {
-		var known bool
-		if end.Way, known = e.way(); !known {
-			return delivery{e: e, move: tdf.Move{Claim: e.claim}} // there is nothing to report
-		}
-		end.Reason, end.Delay = e.cause.Error(), delayOf(e.cause)
+// conclude makes the report of an execution that has ended. It reports whether there is anything to report.
+func (e *execution) conclude() bool {
+	e.result.ClearLive = e.reportedLive
+	e.report = broker.Delivery{
+		Task: e.task, Ending: broker.Ending{Claim: e.claim, Result: e.result}, Following: e.following,
+		Answered: e.answered,
 	}
-	return e.report(end)
+	if e.cause == nil {
+		return e.report.Decide()
+	}
+	var known bool
+	if e.report.Way, known = e.way(); !known {
+		return false
+	}
+	e.report.Reason, e.report.Delay = e.cause.Error(), delayOf(e.cause)
+	return e.report.Decide()
 }
 
 // way returns how a round ended that was cut short. It returns false if the task no longer belongs to this worker.
@@ -62,26 +54,18 @@ func delayOf(err error) tdf.Seconds {
 	return 0
 }
 
-// report returns the report of an ending.
-func (e *execution) report(end broker.Ending) delivery {
-	d := delivery{e: e}
-	end.Result.ClearLive = e.reportedLive
-	way := end.Way
-	d.move = end.Move(e.decidesOn)
-	switch {
-	case end.Way == broker.Done:
-		if way != broker.Done { // the task cannot be given back
-			e.reason = end.Result.Reason
-		}
-		return e.executed(d, &end)
-	case end.Way == broker.TimedOut:
-		d.stored = e.read
-		d.accepted = func(context.Context) { e.log.Info("timed out", "timeout", e.task.Timeout) }
+// reportAccepted logs an accepted report, and counts it for the circuit breakers.
+func (e *execution) reportAccepted(ctx context.Context) {
+	e.stored = e.read && !e.report.ResultLost
+	switch e.report.Way {
+	case broker.Done:
+		e.executed(ctx)
+	case broker.TimedOut:
+		e.log.Info("timed out", "timeout", e.task.Timeout)
 	default:
-		e.reason = end.Reason
-		d.accepted = func(context.Context) { e.givenBack(way) }
+		e.stored = false
+		e.givenBack(e.report.Way)
 	}
-	return d
 }
 
 // givenBack logs that the task was given back.
@@ -91,7 +75,7 @@ func (e *execution) givenBack(way broker.Way) {
 	case isShortage(e.cause):
 		e.log.Warn("released: the worker lacks what the round needs", "reason", reason)
 	case way == broker.Unfit:
-		e.s.breakers.unfit(e.task.Program, e.reason)
+		e.s.breakers.unfit(e.task.Program, e.report.Reason)
 		e.log.Warn("released: this host cannot run it", "reason", reason)
 	case way == broker.Later:
 		e.log.Info("released for later", "delay", delayOf(e.cause).Std(), "reason", reason)
@@ -100,29 +84,19 @@ func (e *execution) givenBack(way broker.Way) {
 	}
 }
 
-// executed completes the report of a round with a result.
-func (e *execution) executed(d delivery, end *broker.Ending) delivery {
-	d.stored = e.read
-	r := &end.Result
-	exit, seconds, failure := r.Exit, r.Seconds, "" // without r, so that the function keeps less memory
-	if r.Refused {
-		d.accepted = func(ctx context.Context) { e.logRefused(ctx, exit) }
-		return d
+// executed logs a round with a result.
+func (e *execution) executed(ctx context.Context) {
+	r := &e.report.Result
+	switch {
+	case r.Refused:
+		e.logRefused(ctx)
+		return
+	case e.report.Succeeds():
+		e.s.breakers.succeeded(e.task.Program)
+	default:
+		e.countFailure(ctx, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 	}
-	d.success = !r.HasFailed(e.task.FailOn)
-	d.opens = len(e.following) > 0 && end.Opens(e.task)
-	if !d.success {
-		failure = r.Subject() + " ended with " + r.Exit + lastError(r.Error)
-	}
-	d.accepted = func(ctx context.Context) {
-		if failure == "" {
-			e.s.breakers.succeeded(e.task.Program)
-		} else {
-			e.countFailure(ctx, failure)
-		}
-		e.log.Info("executed", slices.Concat([]any{"exit", exit}, e.directoryAttr(), []any{"seconds", seconds})...)
-	}
-	return d
+	e.log.Info("executed", slices.Concat([]any{"exit", r.Exit}, e.directoryAttr(), []any{"seconds", r.Seconds})...)
 }
 
 // directoryAttr says in the log that other rounds may have used the program's directory at the same time, although
@@ -144,41 +118,22 @@ func lastError(stderr string) string {
 }
 
 // logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
-func (e *execution) logRefused(ctx context.Context, exit string) {
+func (e *execution) logRefused(ctx context.Context) {
+	exit, reason := e.report.Result.Exit, e.reason
+	if reason == "" || e.report.ResultLost {
+		reason = e.report.Result.Reason
+	}
 	switch {
 	// A task cannot be released in its last round; the program is not at fault.
 	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause):
 	case isUnfit(e.cause):
-		e.s.breakers.unfit(e.task.Program, e.reason)
+		e.s.breakers.unfit(e.task.Program, reason)
 	case exit != "":
-		e.countFailure(ctx, e.reason)
-		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(e.reason))
+		e.countFailure(ctx, reason)
+		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(reason))
 		return
 	case e.sound:
-		e.s.breakers.couldNotStart(e.task.Program, e.reason)
+		e.s.breakers.couldNotStart(e.task.Program, reason)
 	}
-	e.log.Info("could not be run", "error", broker.Short(e.reason))
-}
-
-// withoutResult returns the report without the result, which Redis cannot store. The round fails, and its error says
-// why.
-func (e *execution) withoutResult(err error) delivery {
-	r := e.result
-	e.reason = fmt.Sprintf("the round's result is lost: %v", err)
-	d := e.delivery(tdf.Result{
-		Exit: r.Exit, Refused: true, Reason: e.reason, Permanent: r.Permanent, Started: r.Started,
-		ProgramSHA256: r.ProgramSHA256,
-		OutputBytes:   r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
-		MaxRSS: r.MaxRSS,
-	})
-	d.stored = false
-	return d
-}
-
-func movesOf(all []delivery) []tdf.Move {
-	moves := make([]tdf.Move, len(all))
-	for i, d := range all {
-		moves[i] = d.move
-	}
-	return moves
+	e.log.Info("could not be run", "error", broker.Short(reason))
 }

@@ -90,13 +90,9 @@ type watching struct {
 	before func()
 }
 
-func (s *watching) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
-	if len(results) > 0 {
-		s.before()
-	}
-	return s.Store.Turn(ctx, claiming, r, results...)
+func (s *watching) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+	s.before()
+	return s.Store.Execute(ctx, worker, results...)
 }
 
 // A program leaves many files. The worker reports the result before it removes them, and starts the slot's next round

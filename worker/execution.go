@@ -28,10 +28,8 @@ type execution struct {
 	invalid error  // why the task is invalid; nil if it is valid
 	data    []byte // the input, if it has any bytes; otherwise nil
 
-	// the task with the properties that a time-out is decided on; until they are read, the claimed task
-	decidesOn *tdf.Task
-	slot      int // at least 1; unique among the executions that the session holds
-	log       *slog.Logger
+	slot int // at least 1; unique among the executions that the session holds
+	log  *slog.Logger
 
 	clock atomic.Pointer[reading]
 	// when the worker sent the claim or the last accepted renewal; the lease counts from then
@@ -64,6 +62,10 @@ type execution struct {
 	cause     error              // why the round was cut short; nil if it was not
 	sound     bool               // the task is valid, so the program is at fault if the round fails
 	reason    string             // why the round counts as failed; "" if only the program itself reports a failure
+
+	report     broker.Delivery // once the round has ended
+	refused    bool            // Redis has refused the report at least once
+	mustReport bool            // Redis has not accepted the report yet
 }
 
 // A reading is the time at which the task's timeout began to count, by Redis's clock and by this machine's clock.
@@ -76,7 +78,7 @@ type reading struct {
 // the leases count.
 func (s *session) newExecution(c redisstate.Claim, clock *reading, leased *time.Time) *execution {
 	e := &execution{
-		s: s, task: c.Task, decidesOn: c.Task, claim: c.ID, invalid: c.Invalid,
+		s: s, task: c.Task, claim: c.ID, invalid: c.Invalid,
 		log: slog.New(s.log.Handler().WithAttrs([]slog.Attr{
 			slog.Int64("task", c.Task.ID), slog.Int("round", c.Task.Round), slog.String("program", c.Task.Program),
 		})),

@@ -9,18 +9,9 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 )
-
-// A registry has the calls to Redis with which a worker takes and keeps its name (docs/operations.md, "Names of
-// workers").
-type registry interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string,
-		since tdf.Time, err error)
-	Outages() int64
-	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
-	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
-}
 
 // heartbeatPause returns the time between two heartbeats, or two renewals.
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
@@ -33,7 +24,7 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 	return redisstate.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
 		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: pauses,
-		Offer: w.queues.offer, InProcess: w.inProcess(),
+		Offer: w.offer, InProcess: w.inProcess(),
 	}
 }
 
@@ -41,7 +32,8 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 // claim, because servers must know the longest lease of all workers. It returns a *[redisstate.NameTakenError] if
 // another worker has the name, or takes the name during the call.
 func (w *Worker) register(ctx context.Context) error {
-	drained, since, err := w.takeName(ctx)
+	drained, since, err := w.broker.TakeName(ctx, w.info(redisstate.WorkerStarting),
+		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
 	if err != nil {
 		return err
 	}
@@ -56,7 +48,7 @@ func (w *Worker) register(ctx context.Context) error {
 		return err
 	}
 	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-	if _, err := w.store.WorkerHeartbeat(ctx, w.info(w.state())); err != nil {
+	if _, err := w.broker.WorkerHeartbeat(ctx, w.info(w.state())); err != nil {
 		w.sendLastHeartbeat(ctx)
 		return err
 	}
@@ -70,7 +62,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for wait(starting, w.after(w.heartbeatPause())) {
-			drained, err := w.store.WorkerHeartbeat(starting, w.info(redisstate.WorkerStarting))
+			drained, err := w.broker.WorkerHeartbeat(starting, w.info(redisstate.WorkerStarting))
 			var taken *redisstate.NameTakenError
 			switch {
 			case errors.As(err, &taken):
@@ -99,7 +91,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 // also gives up the claims that this name made before the time since. The rounds of these claims are then lost.
 func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 	w.sweep(ctx)
-	lost, err := w.store.GiveUp(ctx, w.name, since)
+	lost, err := w.broker.GiveUp(ctx, w.name, since)
 	if lost > 0 {
 		w.log.Warn("tasks of an earlier worker of this name are lost", "tasks", lost)
 	}
@@ -108,37 +100,6 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 
 // nameTaken reports whether err says that another worker has taken the name.
 func nameTaken(err error) bool { return errors.As(err, new(*redisstate.NameTakenError)) }
-
-// takeName takes the name. If another worker has the name, takeName takes the name only if that worker is gone. A
-// worker may also be silent because Redis was away. If no server can rule that out, takeName waits for the length of
-// the other worker's lease. It also returns the time by Redis's clock since which this worker has the name.
-func (w *Worker) takeName(ctx context.Context) (drained string, since tdf.Time, err error) {
-	var before redisstate.PriorOwner
-	var boot string
-	for outages := int64(-1); ; {
-		drained, since, err = w.store.TakeName(ctx, w.info(redisstate.WorkerStarting), before)
-		var taken *redisstate.NameTakenError
-		switch {
-		case !errors.As(err, &taken):
-			return drained, since, err
-		case isGone(taken.Process) && before.Gone != taken.Boot:
-			before.Gone = taken.Boot
-			continue
-		case !taken.Silent() || boot != "" && taken.Boot != boot:
-			return "", 0, err
-		}
-		if now := w.store.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
-			boot, outages = taken.Boot, now
-			before.Seen, before.Since = taken.Seen, taken.Now
-			w.log.Warn("the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away",
-				"host", taken.Host, "pid", taken.PID, "seconds", float64(taken.Lease))
-		}
-		w.sleep(ctx, min(taken.Lease.Std()/4+time.Millisecond, time.Second))
-		if ctx.Err() != nil {
-			return "", 0, context.Cause(ctx)
-		}
-	}
-}
 
 // sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
 // function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
@@ -165,7 +126,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
-	if _, err := w.store.WorkerHeartbeat(ctx, w.info(redisstate.WorkerGone)); err != nil {
+	if _, err := w.broker.WorkerHeartbeat(ctx, w.info(redisstate.WorkerGone)); err != nil {
 		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
 }
@@ -187,7 +148,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 			return
 		}
 		next = s.heartbeatPause()
-		drained, err := s.store.WorkerHeartbeat(over, s.infoWithTasks())
+		drained, err := s.broker.WorkerHeartbeat(over, s.infoWithTasks())
 		var taken *redisstate.NameTakenError
 		switch {
 		case errors.As(err, &taken):

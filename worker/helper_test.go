@@ -17,6 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -78,7 +79,7 @@ func (w *world) logger() *slog.Logger {
 
 func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with...) }
 
-func (w *world) workerOn(store store, with ...Option) *Worker {
+func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	w.Helper()
 	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
 	worker.after = w.timers.after
@@ -86,7 +87,7 @@ func (w *world) workerOn(store store, with ...Option) *Worker {
 	return worker
 }
 
-func withStore(s store) Option {
+func withStore(s broker.DirectStore) Option {
 	return func(o *options) { o.store = s }
 }
 

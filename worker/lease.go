@@ -87,7 +87,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	for i := range all {
 		sent[i] = all[i].sent
 	}
-	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
+	renewed, err := s.broker.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
 	var unstorable *conn.UnstorableError
 	var forbidden *conn.ForbiddenError
 	switch {
@@ -113,7 +113,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 
 // renewWithoutReport renews a lease, and drops the report that Redis has refused. Redis would refuse this report again.
 func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
-	renewed, err := s.store.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
+	renewed, err := s.broker.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
 	if err != nil {
 		r.more = false
 		return err
@@ -160,7 +160,7 @@ func (e *execution) holdEnd(d time.Duration) {
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
 // The error is a *lostError if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
-	renewed, err := e.s.store.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
+	renewed, err := e.s.broker.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
 	if err != nil {
 		return 0, err
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -114,7 +115,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	w.open("")
 	worker := w.running(untilItsEnd)
-	worker.store = sentLongAgo{worker.store}
+	worker.broker = broker.NewDirect(sentLongAgo{worker.store}, worker.name, worker.offer)
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
@@ -133,7 +134,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	id := w.open("")
 	worker := w.running(untilItsEnd)
-	worker.store = neverRenewed{sentLongAgo{worker.store}}
+	worker.broker = broker.NewDirect(neverRenewed{sentLongAgo{worker.store}}, worker.name, worker.offer)
 	s, end := w.session(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
@@ -142,19 +143,19 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 }
 
 // neverRenewed is a store that renews no lease.
-type neverRenewed struct{ store }
+type neverRenewed struct{ broker.DirectStore }
 
 func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (redisstate.Renewed, error) {
 	return redisstate.Renewed{}, errors.New("it does not renew")
 }
 
 // sentLongAgo is a store that reports each claim as sent two hours before the answer.
-type sentLongAgo struct{ store }
+type sentLongAgo struct{ broker.DirectStore }
 
 func (s sentLongAgo) Turn(
 	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
 ) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
-	outcomes, c, err, claimErr := s.store.Turn(ctx, claiming, r, results...)
+	outcomes, c, err, claimErr := s.DirectStore.Turn(ctx, claiming, r, results...)
 	c.Sent = c.Sent.Add(-2 * time.Hour)
 	return outcomes, c, err, claimErr
 }

@@ -77,11 +77,11 @@ func (w *Worker) removeLeftovers(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	now, err := w.store.Now(ctx)
+	now, err := w.broker.Now(ctx)
 	if err != nil {
 		return err
 	}
-	workers, err := w.store.Workers(ctx)
+	workers, err := w.broker.Workers(ctx)
 	if err != nil {
 		return err
 	}

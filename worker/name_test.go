@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -38,14 +39,14 @@ func TestNewRefuses(t *testing.T) {
 		cfg, err := config.DefaultWorker("N")
 		must(t, err)
 		c.change(&cfg)
-		_, err = New("w", cfg, withStore(struct{ store }{}))
+		_, err = New("w", cfg, withStore(struct{ broker.DirectStore }{}))
 		var wrong *config.Error
 		expect.MustTrue(t, errors.As(err, &wrong), name, err)
 		expect.Contains(t, err.Error(), c.want, name)
 	}
 	cfg := expect.Result(config.DefaultWorker("N")).Value(t)
 	cfg.Directory = "/proc" // a directory in which no user can write
-	w := expect.Result(New("w", cfg, withStore(struct{ store }{}))).Value(t)
+	w := expect.Result(New("w", cfg, withStore(struct{ broker.DirectStore }{}))).Value(t)
 	var wrong *config.Error
 	err := w.Run(t.Context())
 	expect.MustTrue(t, errors.As(err, &wrong), err)

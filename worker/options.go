@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 )
 
 // An Option configures a worker. [New] and [Load] return an error for nil values, for two Runners, for a Runner beside
@@ -18,7 +19,7 @@ type options struct {
 	sole     bool
 	runner   Runner
 	handlers handlers
-	store    store // a test sets it; if it is nil, Run connects to Redis
+	store    broker.DirectStore // a test sets it; if it is nil, Run connects to Redis
 
 	errs []error
 }

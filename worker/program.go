@@ -1,11 +1,8 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"io/fs"
 	"time"
 
 	"github.com/tdf-framework/tdf/fetch"
@@ -15,22 +12,10 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	l := w.cfg.Limits
 	return &fetch.Fetcher{
 		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
-		Log: w.log, Blob: w.blob, Cache: &fetch.Cache{},
+		Log: w.log, Blob: w.broker.Archive, Cache: &fetch.Cache{},
 		PasswordHosts: w.cfg.RsyncPasswordHosts,
 		Limits:        fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
-}
-
-// blob opens an archive that a manager stored in the namespace.
-func (w *Worker) blob(ctx context.Context, sha256 string) (io.ReadCloser, error) {
-	archive, err := w.store.Program(ctx, sha256)
-	switch {
-	case err != nil:
-		return nil, err
-	case archive == nil:
-		return nil, fs.ErrNotExist
-	}
-	return io.NopCloser(bytes.NewReader(archive)), nil
 }
 
 // Prepare fetches the task's program, unless the program is already on the disk. A fetch may take up to fetch_timeout.

@@ -306,7 +306,7 @@ func TestReportsInParts(t *testing.T) {
 		{0, 2, 0}, {1, 2, 1}, {2*leastPart - 1, 2, 1}, {2 * leastPart, 2, 2}, {100, 2, 2}, {100, 1, 1}, {101, 2, 2},
 	} {
 		total := 0
-		parts := inParts(make([]delivery, c.all), c.parts)
+		parts := inParts(make([]*execution, c.all), c.parts)
 		for _, part := range parts {
 			total += len(part)
 		}

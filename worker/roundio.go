@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/retention"
@@ -85,7 +84,7 @@ func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error
 type unreadError struct{ error }
 
 func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
-	unread, err := broker.WriteDependencies(ctx, e.s.store, e.task.ID, to)
+	unread, err := e.s.broker.WriteDependencies(ctx, e.task, to)
 	if unread != nil {
 		return unreadError{unread}
 	}
@@ -148,18 +147,9 @@ func (e *execution) earlier(ctx context.Context) (before rounddir.Before, err er
 	if e.task.Round == 0 {
 		return before, nil
 	}
-	last := e.task.Round - 1
-	stored, err := e.s.store.ReadOne(ctx, e.task.ID, redisstate.Want{Texts: redisstate.SameTexts(
-		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint}, redisstate.TextsOf{
-			Round: last,
-			Texts: tdf.TextError,
-		},
-	)})
-	if err != nil {
-		return before, err
-	}
-	before.Checkpoint, before.LastError = []byte(stored.Task.Checkpoint), stored.Task.Rounds.At(last).Error
-	return before, nil
+	checkpoint, lastError, err := e.s.broker.Earlier(ctx, e.task)
+	before.Checkpoint, before.LastError = []byte(checkpoint), lastError
+	return before, err
 }
 
 // liveReport returns a report of the data that Redis has not accepted yet. The caller must call accepted when Redis has

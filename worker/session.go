@@ -217,8 +217,6 @@ func (s *session) executions() []*execution {
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
 func (s *session) claimUntilStopped() {
-	waker := s.store.WakeWorker(&s.queues.offer)
-	defer waker.Close()
 	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
@@ -256,7 +254,7 @@ func (s *session) claimUntilStopped() {
 		case c.Unwanted > 0:
 			s.sleep(s.stopping, min(s.idle(c), unwantedPause))
 		default:
-			if waker.Wait(s.stopping, s.idle(c)) {
+			if s.broker.Await(s.stopping, s.idle(c)) {
 				s.sleep(s.stopping, s.claimGap-time.Since(began))
 			}
 		}
@@ -289,7 +287,7 @@ func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed,
 	}
 	r := s.request(most)
 	r.Avoid, r.Resume = avoid, resume
-	if _, c, _, err = s.store.Turn(s.awaiting, s.awaiting, r); err != nil {
+	if c, err = s.broker.Claim(s.awaiting, r); err != nil {
 		return most, c, err
 	}
 	s.startClaimed(s.awaiting, c, time.Now())

@@ -37,19 +37,16 @@ func (m *slotsModel) claim() {
 
 func (m *slotsModel) report() {
 	n := rapid.IntRange(0, len(m.running)).Draw(m.t, "results")
-	results := make([]delivery, n)
-	for i, e := range m.running[:n] {
-		results[i].e = e
-	}
+	results := slices.Clone(m.running[:n])
 	m.running = slices.Clone(m.running[n:])
 	most := m.reserve(results)
 	var steps []func()
 	var refused []*execution
 	for _, d := range results {
 		if rapid.IntRange(0, 9).Draw(m.t, "refused") == 0 {
-			refused = append(refused, d.e)
+			refused = append(refused, d)
 		} else {
-			steps = append(steps, func() { m.freeSlot(d.e) })
+			steps = append(steps, func() { m.freeSlot(d) })
 		}
 	}
 	// The slot of a refused result is not free. If a task was claimed for this slot, the worker releases the task.

@@ -7,12 +7,6 @@ import (
 	"time"
 )
 
-// A successStore has the calls to Redis with which workers share which programs succeed.
-type successStore interface {
-	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
-	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
-}
-
 // sharePause is the time between two calls that share successes, so that not every round needs a call.
 const sharePause = time.Minute
 
@@ -29,7 +23,7 @@ func (s *session) shareOnce(ctx context.Context) {
 	if len(programs) == 0 {
 		return
 	}
-	if err := s.store.NoteSuccesses(ctx, s.name, programs...); err != nil && ctx.Err() == nil {
+	if err := s.broker.NoteSuccesses(ctx, s.name, programs...); err != nil && ctx.Err() == nil {
 		s.log.Debug("successes could not be shared", "error", err)
 	}
 }
@@ -50,7 +44,7 @@ func (e *execution) countFailure(ctx context.Context, reason string) {
 	if !s.breakers.failed(e.task.Program, reason) {
 		return
 	}
-	elsewhere, err := s.store.SucceededElsewhere(ctx, s.name, e.task.Program)
+	elsewhere, err := s.broker.SucceededElsewhere(ctx, s.name, e.task.Program)
 	if err != nil && ctx.Err() == nil {
 		e.log.Warn("the worker could not ask whether the program succeeds on other workers", "error", err)
 	}

@@ -11,11 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A timelineStore has the call to Redis with which a worker shows what its slots ran.
-type timelineStore interface {
-	AddBars(ctx context.Context, worker string, ended, present []redisstate.Bar) error
-}
-
 // timelinePause is the time between two calls that store bars, so that not every round needs a call.
 const timelinePause = time.Second
 
@@ -147,7 +142,7 @@ func (s *session) sendTimeline(ctx context.Context) {
 }
 
 func (s *session) storeBars(ctx context.Context, ended, present []redisstate.Bar) {
-	if err := s.store.AddBars(ctx, s.name, ended, present); err != nil {
+	if err := s.broker.AddBars(ctx, s.name, ended, present); err != nil {
 		s.log.Debug("bars of the timeline are lost", "error", err)
 	}
 }

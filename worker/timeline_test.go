@@ -85,15 +85,13 @@ func TestBarOfADroppedRound(t *testing.T) {
 	w := newWorld(t)
 	s, end := w.session(w.worker())
 	defer end()
-	for _, success := range []bool{true, false} {
-		e := &execution{s: s, task: &tdf.Task{}, log: s.log, slot: s.takeSlot(), result: tdf.Result{Started: 100, Seconds: 1}}
-		s.busy++
-		s.work.Add(1)
-		s.drop(delivery{e: e, success: success}, tdf.ErrNoTask)
-		_, present, _ := s.timeline.bars()
-		expect.MustTrue(t, len(present) > 0, present)
-		expect.MustEqual(t, present[0].Outcome, "released")
-	}
+	e := &execution{s: s, task: &tdf.Task{}, log: s.log, slot: s.takeSlot(), result: tdf.Result{Started: 100, Seconds: 1}}
+	s.busy++
+	s.work.Add(1)
+	s.drop(e, tdf.ErrNoTask)
+	_, present, _ := s.timeline.bars()
+	expect.MustTrue(t, len(present) > 0, present)
+	expect.MustEqual(t, present[0].Outcome, "released")
 }
 
 // A worker that ends stores its last bars. A later worker of the same name adds to them, and another worker has its own.

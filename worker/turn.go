@@ -14,62 +14,49 @@ var errNoSlot = errors.New("its worker has no free slot")
 
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
 // become free. So a worker with short rounds does not wait for Redis twice.
-func (s *session) reportAndClaim(ctx context.Context, results []delivery) (refused []delivery, err error) {
+func (s *session) reportAndClaim(ctx context.Context, results []*execution) error {
 	most := 0
 	if s.mayClaimWith(results) {
 		most = s.reserve(results)
 	}
 	if most == 0 {
-		return s.deliver(ctx, results, s.execute)
+		return s.broker.Report(ctx, reportsOf(results)...)
 	}
 	defer s.endReservation(most, results)
 	s.work.Add(1) // the session stays open until the claimed tasks have started
 	defer s.work.Done()
-	sent, start := false, func() {}
-	refused, err = s.deliver(ctx, results, func(ctx context.Context, all []delivery) ([]redisstate.Outcome, error) {
-		if sent { // deliver sends some results again, which may take longer than a lease
-			start()
-			start = func() {}
-			return s.execute(ctx, all)
-		}
-		sent = true
-		// The error of the claim is ignored here. claimUntilStopped claims again, and gets the same error.
-		outcomes, c, err, _ := s.store.Turn(ctx, s.awaiting, s.request(most), movesOf(all)...)
-		received := time.Now()
-		start = func() { s.startClaimed(ctx, c, received) }
-		return outcomes, err
-	})
-	start()
-	return refused, err
+	return s.broker.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.Claimed, received time.Time) {
+		s.startClaimed(ctx, c, received)
+	}, reportsOf(results)...)
 }
 
 // request returns a request for at most the given number of tasks.
 func (s *session) request(most int) redisstate.ClaimRequest {
-	return redisstate.ClaimRequest{Worker: s.name, Most: most, Lease: tdf.For(s.cfg.Lease), Offer: s.queues.inTurn()}
+	return redisstate.ClaimRequest{Most: most, Lease: tdf.For(s.cfg.Lease)}
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
 // the same call. It returns their number.
-func (s *session) reserve(results []delivery) int {
+func (s *session) reserve(results []*execution) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := max(0, s.slots()-s.busy-s.reserved+len(results))
 	s.reserved += most
 	// each of the other slots is already reserved by another claim
-	for _, d := range results[:min(most, len(results))] {
-		d.e.handedOver = true
+	for _, e := range results[:min(most, len(results))] {
+		e.handedOver = true
 		s.busy--
 	}
 	return most
 }
 
 // endReservation ends a reservation of n slots. The slots of refused results are busy again.
-func (s *session) endReservation(n int, results []delivery) {
+func (s *session) endReservation(n int, results []*execution) {
 	s.mu.Lock()
 	s.reserved -= n
-	for _, d := range results {
-		if d.e.handedOver {
-			d.e.handedOver = false
+	for _, e := range results {
+		if e.handedOver {
+			e.handedOver = false
 			s.busy++
 		}
 	}
@@ -78,7 +65,7 @@ func (s *session) endReservation(n int, results []delivery) {
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
-func (s *session) mayClaimWith(results []delivery) bool {
+func (s *session) mayClaimWith(results []*execution) bool {
 	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() ||
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
@@ -86,10 +73,10 @@ func (s *session) mayClaimWith(results []delivery) bool {
 	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
 		return false
 	}
-	for _, d := range results {
+	for _, e := range results {
 		// A failure may pause its program or its slot, Redis may refuse a report again, and a directory is removed
 		// after the report.
-		if !d.success || d.refused || d.e.dir != nil {
+		if !e.report.Succeeds() || e.refused || e.dir != nil {
 			return false
 		}
 	}
@@ -98,7 +85,6 @@ func (s *session) mayClaimWith(results []delivery) bool {
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
 func (s *session) startClaimed(ctx context.Context, c redisstate.Claimed, received time.Time) {
-	s.queues.record(c)
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

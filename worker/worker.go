@@ -13,31 +13,14 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/timers"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/process"
 	"github.com/tdf-framework/tdf/worker/retention"
 )
-
-// A store has the calls to Redis that a worker needs. The calls wait while Redis is away.
-type store interface {
-	reporter
-	registry
-	successStore
-	timelineStore
-	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
-	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	EachDependency(ctx context.Context, id int64, each func(redisstate.Stored) bool) (left int, err error)
-	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	Program(ctx context.Context, sha256 string) ([]byte, error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
-	Now(ctx context.Context) (tdf.Time, error)
-	RoundsOpen(ctx context.Context) error
-	WakeWorker(offer *tdf.Offer) *conn.Waker
-}
 
 // A Worker runs the tasks of one namespace, as many at once as it has slots.
 type Worker struct {
@@ -46,7 +29,8 @@ type Worker struct {
 	name      string
 	hostname  string
 	cfg       config.Worker // its Directory is absolute
-	queues    queues
+	offer     tdf.Offer
+	broker    protocol // nil while the worker is not connected
 	breakers  breakers
 	shortages *shortages
 	drain     drain
@@ -126,7 +110,10 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if !w.inProcess() {
 		w.limitSlots(openFiles())
 	}
-	w.queues.offer = w.newOffer()
+	w.offer = w.newOffer()
+	if o.store != nil {
+		w.broker = broker.NewDirect(o.store, name, w.offer)
+	}
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
 	w.shortages = newShortages(name, w.breakers.changed)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
@@ -200,16 +187,17 @@ func (w *Worker) Run(ctx context.Context) error {
 // connect connects to Redis, unless a test has given the worker a store.
 func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	if w.store != nil {
-		return func() {}, nil
+		return w.broker.Close, nil
 	}
 	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
 	if err != nil {
 		return nil, err
 	}
 	s.KeepCounts()
-	w.store = s
+	w.broker = broker.NewDirect(s, w.name, w.offer)
 	return func() {
-		w.store = nil
+		w.broker.Close()
+		w.broker = nil
 		_ = s.Close() // best effort: all reports are sent
 	}, nil
 }

@@ -1,0 +1,184 @@
+package broker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// A Delivery reports the end of a round.
+type Delivery struct {
+	Task *tdf.Task // as it was claimed, or read later
+	Ending
+	Following []Following // the tasks that the round opens if it succeeds
+
+	// Allowed returns an error if the round must not open these tasks. It may be nil.
+	Allowed func([]tdf.Properties) error
+
+	Settles bool // the caller settles the round itself, with [Settle]
+
+	// Answered is called when Err is known. It may be nil.
+	Answered func(context.Context)
+	// Err is the answer to the report; nil if the report is accepted. With a *[tdf.StateError], the task no longer
+	// belongs to the worker. With any other error, the worker must send the report again.
+	Err error
+
+	// ResultLost means that the report says only how the round has ended, because Redis cannot store its result.
+	ResultLost bool
+
+	move tdf.Move
+	open []tdf.Properties // the tasks of Following, with all their properties
+}
+
+// Succeeds reports whether the report says that the round has succeeded.
+func (d *Delivery) Succeeds() bool { return d.Way == Done && !d.Result.HasFailed(d.Task.FailOn) }
+
+// OpensTasks reports whether the report opens tasks.
+func (d *Delivery) OpensTasks() bool { return len(d.Following) > 0 && d.Opens(d.Task) }
+
+// Decide decides what the end of the round means for its task. It reports whether there is anything to report: for a
+// round that timed out, that may not be so.
+func (d *Delivery) Decide() bool {
+	d.move = d.Move(d.Task)
+	return d.move.Verb != ""
+}
+
+// complete decides as Decide does, and completes the definitions of the tasks that the round opens. The task must have
+// the properties that this needs. If the tasks cannot be opened, the round fails.
+func (d *Delivery) complete(closed error) {
+	d.open = nil
+	if d.OpensTasks() {
+		err := closed
+		if err == nil {
+			d.open, err = Properties(d.Task, d.Following)
+		}
+		if err == nil && d.Allowed != nil {
+			err = d.Allowed(d.open)
+		}
+		if err != nil {
+			d.failToOpen(err)
+		}
+	}
+	if d.Decide(); d.Settles {
+		Reserve(&d.move)
+	}
+}
+
+// failToOpen makes the round fail, because its tasks cannot be opened.
+func (d *Delivery) failToOpen(err error) {
+	d.open = nil
+	d.NotOpened(err)
+}
+
+// change changes a report that Redis refuses, so that Redis can accept it. It reports whether it has.
+func (d *Delivery) change(answer error) bool {
+	var unstorable *conn.UnstorableError
+	switch {
+	case errors.As(answer, new(*tdf.StateError)):
+		return false
+	case errors.As(answer, &unstorable) && !d.ResultLost:
+		d.loseResult(unstorable)
+	case answer != nil && len(d.open) > 0:
+		d.failToOpen(answer)
+	default:
+		return false
+	}
+	d.complete(nil)
+	return true
+}
+
+// loseResult leaves out what the round has printed and computed. The round fails, and its error says why.
+func (d *Delivery) loseResult(err error) {
+	r := &d.Result
+	d.ResultLost = true
+	d.Result = tdf.Result{
+		Exit: r.Exit, Refused: true, Reason: fmt.Sprintf("the round's result is lost: %v", err),
+		Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256, ClearLive: r.ClearLive,
+		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
+		MaxRSS: r.MaxRSS,
+	}
+}
+
+func (d *Delivery) answer(ctx context.Context, err error) {
+	if d.Err = err; d.Answered != nil {
+		d.Answered(ctx)
+	}
+}
+
+// A send sends reports in one call, or in several. If a call fails, it returns the error, and the outcomes of the
+// reports that earlier calls sent.
+type send func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error)
+
+// deliver sends reports in one call. If Redis refuses the call, deliver sends them one by one, so that a refused report
+// does not delay the others (docs/guarantees.md, "Every call may be sent twice"). It returns an error if Redis has
+// refused a call, and when ctx ends.
+func (send send) deliver(ctx context.Context, rest []*Delivery) (err error) {
+	for most := len(rest); len(rest) > 0; {
+		n := min(most, len(rest))
+		outcomes, failed := send(ctx, rest[:n])
+		for i, o := range outcomes {
+			err = cmp.Or(send.settle(ctx, rest[i], o.Err), err)
+		}
+		rest = rest[len(outcomes):]
+		switch {
+		case failed == nil:
+		case ctx.Err() != nil:
+			for _, d := range rest {
+				d.answer(ctx, failed)
+			}
+			return failed
+		case n > 1:
+			most = 1
+		default:
+			err = cmp.Or(send.settle(ctx, rest[0], failed), err)
+			rest = rest[1:]
+		}
+	}
+	return err
+}
+
+// settle handles Redis's answer to a report. It returns an error if the report must be sent again.
+func (send send) settle(ctx context.Context, d *Delivery, err error) error {
+	for d.change(err) {
+		var outcomes []redisstate.Outcome
+		if outcomes, err = send(ctx, []*Delivery{d}); err == nil {
+			err = outcomes[0].Err
+		}
+	}
+	d.answer(ctx, err)
+	if errors.As(err, new(*tdf.StateError)) {
+		return nil
+	}
+	return err
+}
+
+func movesOf(all []*Delivery) []tdf.Move {
+	moves := make([]tdf.Move, len(all))
+	for i, d := range all {
+		moves[i] = d.move
+	}
+	return moves
+}
+
+// applying returns a send that also opens the tasks of reports.
+func applying(s store, who string) send {
+	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
+		units := make([]redisstate.Unit, len(all))
+		for i, d := range all {
+			units[i] = redisstate.Unit{Moves: []tdf.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
+		}
+		return s.Apply(ctx, who, units...)
+	}
+}
+
+// reporting returns a send for reports with results only.
+func reporting(s store, who string) send {
+	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
+		return s.Execute(ctx, who, movesOf(all)...)
+	}
+}

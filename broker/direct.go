@@ -1,0 +1,237 @@
+package broker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// A DirectStore has the calls to Redis that a [Direct] needs: those of a *redisstate.Store. They wait while Redis is
+// away.
+type DirectStore interface {
+	store
+	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move) (
+		outcomes []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string,
+		since tdf.Time, err error)
+	Outages() int64
+	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Program(ctx context.Context, sha256 string) ([]byte, error)
+	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
+	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
+	AddBars(ctx context.Context, worker string, ended, present []redisstate.Bar) error
+}
+
+// A Direct serves one worker in this process, which has a connection to Redis of its own.
+type Direct struct {
+	DirectStore
+	name  string
+	offer tdf.Offer
+	waker *conn.Waker // nil until the worker waits
+
+	mu    sync.Mutex
+	turns tdf.Turns
+}
+
+// NewDirect returns a Direct for a worker. The worker must call Close in the end.
+func NewDirect(s DirectStore, name string, offer tdf.Offer) *Direct {
+	return &Direct{DirectStore: s, name: name, offer: offer}
+}
+
+// Close frees what the Direct needs to wait for tasks.
+func (d *Direct) Close() {
+	if d.waker != nil {
+		_ = d.waker.Close() // it has nothing left to lose
+	}
+}
+
+// Claim claims tasks, as [Direct.Turn] does.
+func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+	d.complete(&r)
+	_, c, _, err := d.DirectStore.Turn(ctx, ctx, r)
+	d.record(&c)
+	return c, err
+}
+
+// complete sets what all claims of this worker have: its name, and its queues in the order in which this claim serves
+// them.
+func (d *Direct) complete(r *redisstate.ClaimRequest) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	o := d.offer
+	o.Queues = d.turns.Order(o.Queues)
+	r.Worker, r.Offer = d.name, &o
+}
+
+// record counts the tasks that a claim took from each queue.
+func (d *Direct) record(c *redisstate.Claimed) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
+}
+
+// Await waits until there may be a task for the worker, at most for a time. It reports whether there may be one. Only
+// one goroutine at a time may wait.
+func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
+	if d.waker == nil {
+		d.waker = d.WakeWorker(&d.offer)
+	}
+	return d.waker.Wait(ctx, longest)
+}
+
+// Report reports how rounds have ended. The error says that some reports must be sent again.
+func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
+	var results, others []*Delivery
+	for _, x := range all {
+		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
+			results = append(results, x)
+		} else {
+			others = append(others, x)
+		}
+	}
+	err := reporting(d, d.name).deliver(ctx, results)
+	ready, unread := d.ready(ctx, others)
+	return errors.Join(err, unread, applying(d, d.name).deliver(ctx, ready))
+}
+
+// Turn reports how rounds have ended, none of which opens tasks. In the same call it claims tasks, so that a worker
+// with short rounds does not wait for Redis twice. It calls claimed with the answer to the claim before it repeats
+// reports, because that may take longer than a lease.
+//
+// The error of the claim is ignored. The worker's next claim gets the same error.
+func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimRequest,
+	claimed func(c redisstate.Claimed, received time.Time), results ...*Delivery,
+) error {
+	sent, start := false, func() {}
+	err := send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
+		if sent {
+			start()
+			start = func() {}
+			return d.Execute(ctx, d.name, movesOf(all)...)
+		}
+		sent = true
+		d.complete(&r)
+		outcomes, c, err, _ := d.DirectStore.Turn(ctx, claiming, r, movesOf(all)...)
+		received := time.Now()
+		d.record(&c)
+		start = func() { claimed(c, received) }
+		return outcomes, err
+	}).deliver(ctx, results)
+	start()
+	return err
+}
+
+// ready reads what decides about rounds that open tasks or timed out, and returns the reports that can be sent. A claim
+// does not read it, because few rounds need it. If the tasks cannot be read, rounds that open tasks must be reported
+// again, because a result must not be stored without its tasks.
+func (d *Direct) ready(ctx context.Context, all []*Delivery) (ready []*Delivery, err error) {
+	var opening, timedOut []*Delivery
+	for _, x := range all {
+		switch {
+		case x.OpensTasks():
+			opening = append(opening, x)
+		case x.Way == TimedOut:
+			timedOut = append(timedOut, x)
+		default:
+			ready = append(ready, x)
+		}
+	}
+	stored, err := d.readTasks(ctx, timedOut, redisstate.Rules)
+	for i, t := range stored {
+		if x := timedOut[i]; err == nil && holds(t, x.Task) { // otherwise Redis refuses the report, too
+			x.Task = t
+			x.Decide()
+		}
+	}
+	ready = append(ready, timedOut...)
+	if len(opening) == 0 {
+		return ready, nil
+	}
+	more, err := d.readyToOpen(ctx, opening)
+	return append(ready, more...), err
+}
+
+// readyToOpen does the work of ready for rounds that open tasks.
+func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []*Delivery, err error) {
+	closed := d.RoundsOpen(ctx)
+	stored, err := d.readTasks(ctx, opening, redisstate.Facts)
+	if err == nil && closed != redisstate.ErrRoundsOpenNothing {
+		err = closed
+	}
+	for i, x := range opening {
+		switch {
+		case err != nil:
+			x.answer(ctx, err)
+			continue
+		case !holds(stored[i], x.Task):
+			x.answer(ctx, &tdf.StateError{ID: x.Task.ID, Verb: tdf.VerbExecute})
+			continue
+		}
+		x.Task = stored[i]
+		x.complete(closed)
+		ready = append(ready, x)
+	}
+	return ready, err
+}
+
+// holds reports whether a stored task still runs in the round of a claimed one.
+func holds(stored, claimed *tdf.Task) bool {
+	return stored != nil && stored.State == tdf.Running && stored.Round == claimed.Round
+}
+
+// readTasks reads the tasks of reports. An element of a task that does not exist is nil.
+func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redisstate.Fields) ([]*tdf.Task, error) {
+	ids := make([]int64, len(all))
+	for i, x := range all {
+		ids[i] = x.Task.ID
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	stored, err := d.Read(ctx, ids, redisstate.Want{Fields: fields})
+	tasks := make([]*tdf.Task, len(stored))
+	for i := range stored {
+		tasks[i] = stored[i].Task
+	}
+	return tasks, err
+}
+
+// Earlier returns what the earlier rounds of a claimed task have left: the checkpoint, and the error of the last round.
+func (d *Direct) Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error) {
+	last := t.Round - 1
+	stored, err := d.ReadOne(ctx, t.ID, redisstate.Want{Texts: redisstate.SameTexts(
+		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint},
+		redisstate.TextsOf{Round: last, Texts: tdf.TextError},
+	)})
+	if err != nil {
+		return "", "", err
+	}
+	return stored.Task.Checkpoint, stored.Task.Rounds.At(last).Error, nil
+}
+
+// WriteDependencies writes what a claimed task has waited for (see [WriteDependencies]).
+func (d *Direct) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error) {
+	return WriteDependencies(ctx, d, t.ID, to)
+}
+
+// Archive returns a program that a manager has stored in the namespace. If there is none, the error is
+// [fs.ErrNotExist].
+func (d *Direct) Archive(ctx context.Context, sha256 string) (io.ReadCloser, error) {
+	archive, err := d.Program(ctx, sha256)
+	switch {
+	case err != nil:
+		return nil, err
+	case archive == nil:
+		return nil, fs.ErrNotExist
+	}
+	return io.NopCloser(bytes.NewReader(archive)), nil
+}

@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"context"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A protocol is how a worker takes part in TDF: a *[broker.Direct]. The calls wait while Redis is away.
+type protocol interface {
+	TakeName(ctx context.Context, w redisstate.WorkerInfo, o broker.Takeover) (drained string, since tdf.Time, err error)
+	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
+
+	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
+	Await(ctx context.Context, longest time.Duration) bool
+	Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error)
+	WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error)
+	Archive(ctx context.Context, sha256 string) (io.ReadCloser, error)
+
+	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Report(ctx context.Context, all ...*broker.Delivery) error
+	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, claimed func(c redisstate.Claimed, received time.Time),
+		results ...*broker.Delivery) error
+
+	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
+	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
+	AddBars(ctx context.Context, worker string, ended, present []redisstate.Bar) error
+	Now(ctx context.Context) (tdf.Time, error)
+	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Close()
+}
+
+// newOffer returns which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues"). A worker with
+// handlers runs only tasks without a source.
+func (w *Worker) newOffer() tdf.Offer {
+	return tdf.Offer{
+		Queues: w.cfg.Queues, Tags: w.cfg.Tags,
+		Handlers: slices.Sorted(maps.Keys(w.handlers)), Programs: len(w.handlers) == 0, Anything: w.runner != nil,
+		Group: w.cfg.Group,
+	}
+}
