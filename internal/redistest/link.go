@@ -2,9 +2,12 @@ package redistest
 
 import (
 	"bufio"
+	"math"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/resp"
 )
 
 // A direction is the direction in which a link passes frames.
@@ -18,8 +21,11 @@ const (
 // Properties of a link whose rate is limited (Proxy.Limit).
 const (
 	piecesPerSecond = 50
+	longestLine     = 64 << 10
 	burst           = 200 * time.Millisecond // if the test's host was slow, the link makes up for at most this delay
 )
+
+var anySize = resp.Limits{List: math.MaxInt32, Bytes: math.MaxInt32}
 
 // A link is a client's connection to the proxy, with the proxy's connection to Redis.
 type link struct {
@@ -50,9 +56,9 @@ func (l *link) run() {
 
 func (l *link) passCommands() {
 	defer l.close()
-	from := bufio.NewReader(l.client)
+	from := bufio.NewReaderSize(l.client, longestLine)
 	for {
-		command, err := readFrame(from)
+		command, err := resp.Read(from, anySize)
 		if err != nil {
 			return
 		}
@@ -60,8 +66,8 @@ func (l *link) passCommands() {
 			return
 		}
 		// before the command is passed, because the reply can arrive immediately after that
-		l.push(l.proxy.claimDrop(command.words))
-		if !l.pass(toRedis, l.redis, command.raw) {
+		l.push(l.proxy.claimDrop(command.Words))
+		if !l.pass(toRedis, l.redis, command.Raw) {
 			return
 		}
 	}
@@ -69,20 +75,20 @@ func (l *link) passCommands() {
 
 func (l *link) passReplies() {
 	defer l.close()
-	from := bufio.NewReader(l.redis)
+	from := bufio.NewReaderSize(l.redis, longestLine)
 	for {
-		reply, err := readFrame(from)
+		reply, err := resp.Read(from, anySize)
 		if err != nil {
 			return
 		}
-		if !reply.isPush() && l.pop() {
+		if l.pop() {
 			l.proxy.countDrop()
 			return
 		}
 		if !l.proxy.hold(l) {
 			return
 		}
-		if !l.pass(toClient, l.client, l.proxy.altered(reply.raw)) {
+		if !l.pass(toClient, l.client, l.proxy.altered(reply.Raw)) {
 			return
 		}
 	}
@@ -118,8 +124,8 @@ func (l *link) push(drop bool) {
 	l.pending = append(l.pending, drop)
 }
 
-// pop reports whether to drop the reply to the oldest unanswered command. In RESP2, a message to a subscriber may
-// arrive although no command is unanswered. The proxy does not drop this message.
+// pop reports whether to drop the reply to the oldest unanswered command. A message to a subscriber may arrive although
+// no command is unanswered. The proxy does not drop this message.
 func (l *link) pop() (drop bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

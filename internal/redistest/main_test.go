@@ -42,7 +42,7 @@ func childMain() {
 // connect returns a client of Redis without retries and timeouts.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})
+	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})
 	t.Cleanup(func() { client.Close() })
 	return client
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/resp"
 )
 
 type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -17,14 +19,15 @@ type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // it as soon as it has read the value's length, and closes the connection. At that time, the client is still sending
 // the value. A plain connection would report only that it is broken. The client would treat this as an outage, and
 // would send the value again for ever. Redis also closes a new connection when it has too many. The connections also
-// check the answers of Redis (see answers).
+// check the lengths in the replies of Redis, because the library go-redis allocates memory for the length that a header
+// names.
 func dialer(dial dial) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
-		conn := &closeReasonConn{Conn: c, answers: newAnswers()}
+		conn := &closeReasonConn{Conn: c, replies: resp.Scanner{Limits: replyLimits}}
 		if raw, ok := c.(syscall.Conn); ok {
 			return &rawCloseReasonConn{conn, raw}, nil
 		}
@@ -36,7 +39,7 @@ func dialer(dial dial) dial {
 // connection.
 type closeReasonConn struct {
 	net.Conn
-	answers *answers
+	replies resp.Scanner
 	// Redis has refused the connection, because it has too many; go-redis may ignore this answer to its first command
 	full atomic.Bool
 }
@@ -48,13 +51,16 @@ type rawCloseReasonConn struct {
 	syscall.Conn
 }
 
+// replyLimits are the maximum lengths in replies. The longest text that Redis stores by default has 512 MiB.
+var replyLimits = resp.Limits{List: 1 << 20, Bytes: 512 << 20}
+
 // closeReasonWait is the longest wait for a reply that Redis sent before it closed the connection.
 const closeReasonWait = time.Second
 
 func (c *closeReasonConn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if wrong := c.answers.pass(&c.answers.got, p[:n]); wrong != nil {
-		return 0, wrong
+	if wrong := c.replies.Scan(p[:n]); wrong != nil {
+		return 0, &answerError{reason: "unreadable answer: " + wrong.Error(), notRedis: wrong == resp.NotRedis}
 	}
 	if bytes.HasPrefix(p[:n], []byte("-"+tooManyClients)) {
 		c.full.Store(true)
@@ -63,9 +69,6 @@ func (c *closeReasonConn) Read(p []byte) (int, error) {
 }
 
 func (c *closeReasonConn) Write(p []byte) (int, error) {
-	if err := c.answers.pass(&c.answers.sent, p); err != nil {
-		return 0, err
-	}
 	n, err := c.Conn.Write(p)
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return n, err

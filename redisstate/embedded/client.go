@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/alicebob/miniredis/v2/server"
+
+	"github.com/tdf-framework/tdf/internal/resp"
 )
 
 // A client is the front's side of a connection. Its goroutine reads requests, makes miniredis execute them, and writes
@@ -31,6 +33,13 @@ type client struct {
 
 // loginTime is the time within which a client must log in if there is a password.
 const loginTime = 10 * time.Second
+
+var (
+	// strangerLimits apply to the requests of a client that has not logged in.
+	strangerLimits = resp.Limits{List: 10, Bytes: 16 << 10, Requests: true}
+	// clientLimits apply to all other clients. A real Redis has the same limits.
+	clientLimits = resp.Limits{List: 1 << 20, Bytes: 512 << 20, Requests: true}
+)
 
 // keepBuffer is the largest size of a buffer that is used again for the next reply.
 const keepBuffer = 1 << 20
@@ -92,13 +101,14 @@ func (c *client) serveNext() bool {
 	if !c.known {
 		most = strangerLimits
 	}
-	request, err := readRequest(c.rd, most)
+	frame, err := resp.Read(c.rd, most)
 	if err != nil {
-		if wrong := protocolError(""); errors.As(err, &wrong) {
-			c.fail(wrong.Error())
+		if wrong := resp.Error(""); errors.As(err, &wrong) {
+			c.fail("ERR Protocol error: " + wrong.Error())
 		}
 		return false
 	}
+	request := frame.Words
 	if c.out.Len() > keepBuffer {
 		if err := c.flush(); err != nil {
 			return false
