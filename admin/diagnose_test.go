@@ -61,7 +61,7 @@ func TestDiagnose(t *testing.T) {
 		},
 		"could not rewrite":                                            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
 		"Redis evicts keys":                                            {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
-		"hash-max-listpack-value is 64":                                {SeverityNotice, func(v *vitals) { v.untuned = []redisstate.Tuning{{Name: "hash-max-listpack-value", Found: "64"}} }},
+		"hash-max-listpack-value is 64":                                {SeverityNotice, func(v *vitals) { v.untuned = []conn.Tuning{{Name: "hash-max-listpack-value", Found: "64"}} }},
 		"Redis has no password and is reachable":                       {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
 		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
 		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},

@@ -19,7 +19,7 @@ type vitals struct {
 	redis          config.Redis
 	info           conn.Info // empty for the embedded Redis
 	memory         Memory
-	untuned        []redisstate.Tuning
+	untuned        []conn.Tuning
 	schema         string
 	loading        bool        // a dump is being loaded, or the load was interrupted
 	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock

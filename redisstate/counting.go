@@ -27,7 +27,7 @@ func (s *Store) countOpened(definitions []tdf.Properties, o Outcome) {
 
 // countClaims counts the claims of a call, and how long their tasks have waited.
 func (s *Store) countClaims(c *Claimed) {
-	s.tally.see(c.Now)
+	s.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
 		s.count(t.Queue, transitionName(tdf.VerbClaim, tdf.Running), 1)
@@ -62,7 +62,7 @@ func (s *Store) countMove(m *tdf.Move) {
 	if m.Ran > 0 {
 		s.countSpan(m.Queue, CountRun, m.Ran)
 	}
-	if end := cmp.Or(m.Ended, s.tally.now()); m.Opened > 0 && end > 0 {
+	if end := cmp.Or(m.Ended, s.About()); m.Opened > 0 && end > 0 {
 		s.countSpan(m.Queue, CountLife, end.Sub(m.Opened))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -257,4 +258,31 @@ func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) i
 			return h, tooLong, err
 		}
 	}
+}
+
+// MemoryOf returns how many bytes of memory each task takes, without its entries in lists. It returns 0 for a task that
+// does not exist. It also returns 0 if Redis refuses the command MEMORY USAGE or does not support it. The embedded
+// Redis does not support it.
+func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
+	bytes, _, err := s.memory(ctx, ids)
+	return bytes, err
+}
+
+// memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
+// the size is an estimate, because an exact measurement would delay other clients of Redis.
+func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
+	replies, err := conn.AskEach(ctx, s.Conn, "measure the memory of tasks", ids,
+		func(p redis.Pipeliner, id int64) *redis.IntCmd {
+			return p.MemoryUsage(ctx, s.Keys.Task(id), smallHash) // measures this number of properties, or all
+		})
+	known = err == nil
+	if err != nil && !conn.LacksRights(err) && !strings.Contains(err.Error(), "unknown command") &&
+		!strings.Contains(err.Error(), "syntax error") {
+		return nil, false, err
+	}
+	bytes = make([]int64, len(ids))
+	for i, r := range replies {
+		bytes[i] = r.Val()
+	}
+	return bytes, known, nil
 }

@@ -61,3 +61,21 @@ func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, mo
 		})
 	return conn.IDsOf(members), err
 }
+
+// Between counts the tasks that entered one of the given states between two times, and are still in that state.
+func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
+	var counts []*redis.IntCmd
+	err := s.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
+		counts = nil
+		for _, state := range states {
+			for _, list := range tdf.ListsOf(state) {
+				counts = append(counts, p.ZCount(ctx, s.Keys.List(list), from.String(), to.String()))
+			}
+		}
+	})
+	var n int64
+	for _, c := range counts {
+		n += c.Val()
+	}
+	return n, err
+}

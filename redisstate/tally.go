@@ -79,8 +79,6 @@ type tally struct {
 	next   *time.Timer // of the next call; nil if none is due
 	closed bool
 
-	seen   tdf.Time  // a time by Redis's clock,
-	seenAt time.Time // and by this machine's clock
 	// has an element while counts are sent, or counts in Redis are read; nil if the client does not count
 	sending chan struct{}
 	calls   uint64
@@ -200,21 +198,4 @@ func addCounts(e *conn.Args, queue string, all activities) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		e.Add(name, strconv.FormatInt(counts[name], 10))
 	}
-}
-
-// see records a time of Redis's clock.
-func (t *tally) see(now tdf.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.seen, t.seenAt = now, time.Now()
-}
-
-// now returns the approximate time by Redis's clock, or 0 if it is unknown.
-func (t *tally) now() tdf.Time {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.seen == 0 {
-		return 0
-	}
-	return t.seen.Add(tdf.For(time.Since(t.seenAt)))
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Shipped contains the arguments that give a redis-server the settings of the Redis that TDF ships. Only the settings
@@ -22,7 +22,7 @@ import (
 var Shipped = shipped()
 
 func shipped() (settings []string) {
-	for _, t := range redisstate.Tunings() {
+	for _, t := range conn.Tunings() {
 		settings = append(settings, "--"+t.Name, strconv.FormatInt(t.Value, 10))
 	}
 	return settings

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -34,7 +33,7 @@ func startEmbedded(cfg config.Redis, log *slog.Logger) (*embedded.Redis, error) 
 
 // warn logs warnings about Redis settings that can lose tasks, that let other users in, or that cost memory or time
 // (docs/operations.md, "Redis").
-func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []redisstate.Tuning) {
+func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []conn.Tuning) {
 	if policy := info["maxmemory_policy"]; policy != "" && policy != "noeviction" {
 		log.Warn("redis evicts keys when its memory is full, set maxmemory-policy to noeviction", "maxmemory-policy",
 			policy)

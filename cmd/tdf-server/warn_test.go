@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -19,7 +18,7 @@ func TestWarn(t *testing.T) {
 	for name, c := range map[string]struct {
 		redis   config.Redis
 		info    conn.Info
-		untuned []redisstate.Tuning
+		untuned []conn.Tuning
 		want    string
 	}{
 		"careful":             {config.Redis{Host: "localhost"}, careful, nil, ""},
@@ -29,7 +28,7 @@ func TestWarn(t *testing.T) {
 		"on a network":        {config.Redis{Host: "10.0.0.1"}, careful, nil, password},
 		"on a network, name":  {config.Redis{Host: "localhost.example"}, careful, nil, password},
 		"with a password":     {config.Redis{Host: "10.0.0.1", Password: "x"}, careful, nil, ""},
-		"untuned":             {config.Redis{Host: "localhost"}, careful, []redisstate.Tuning{{Name: "hash-max-listpack-value", Value: 1024, Found: "64"}}, tuning},
+		"untuned":             {config.Redis{Host: "localhost"}, careful, []conn.Tuning{{Name: "hash-max-listpack-value", Value: 1024, Found: "64"}}, tuning},
 	} {
 		var log bytes.Buffer
 		warn(slog.New(slog.NewTextHandler(&log, nil)), c.redis, c.info, c.untuned)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 
 	"github.com/tdf-framework/tdf"
@@ -188,7 +188,7 @@ func serverConfig(at config.Redis, dir string) string {
 		{"save", ""},
 		{"maxmemory-policy", "noeviction"},
 	}
-	for _, t := range redisstate.Tunings() {
+	for _, t := range conn.Tunings() {
 		lines = append(lines, []string{t.Name, fmt.Sprint(t.Value)})
 	}
 	if at.Password != "" {

@@ -19,7 +19,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // freeAddr returns an address that is free at the moment.
@@ -132,7 +132,7 @@ func TestServerConfigMatchesThePages(t *testing.T) {
 	table := settings("operations.md", "\n## Redis\n", regexp.MustCompile("(?m)^\\| `([a-z-]+ [a-z0-9]+)` \\|"))
 	file := settings("tutorial.md", "\n## Add a second machine\n", regexp.MustCompile(`(?m)^   ((?:append|hash|zset|maxmemory)[a-z-]* \S+)$`))
 	shipped := []string{"appendonly yes"}
-	for _, t := range redisstate.Tunings() {
+	for _, t := range conn.Tunings() {
 		shipped = append(shipped, fmt.Sprint(t.Name, " ", t.Value))
 	}
 	var deployed []string

@@ -31,6 +31,7 @@ type Conn struct {
 
 	outages   atomic.Int64
 	latencies latencies
+	clock     clock
 	dials     atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis

@@ -132,3 +132,15 @@ func (s *Conn) checkSchema(ctx context.Context) error {
 	}
 	return nil
 }
+
+// SchemaOf returns the layout version of the namespace.
+func (s *Conn) SchemaOf(ctx context.Context) (version string, err error) {
+	return Ask(ctx, s, "read the layout version", func(r redis.Cmdable) *redis.StringCmd {
+		return r.Get(ctx, s.Keys.Schema())
+	})
+}
+
+// TryWrite makes a write that changes nothing. It returns an error if Redis refuses writes.
+func (s *Conn) TryWrite(ctx context.Context) error {
+	return s.BestEffort(ctx, "try a write", func(p redis.Pipeliner) { p.ZRem(ctx, s.Keys.TokensUsed(), "") })
+}

@@ -1,4 +1,4 @@
-package redisstate
+package conn
 
 import (
 	"context"
@@ -6,15 +6,13 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Tuning is a setting of Redis for which TDF ships another value than Redis's default (docs/operations.md, "Redis").
 type Tuning struct {
 	Name  string
 	Value int64  // the shipped value
-	Found string // the value of a Redis, if [Store.Untuned] returned the Tuning
+	Found string // the value of a Redis, if [Conn.Untuned] returned the Tuning
 	Costs string // what the default costs
 
 	larger bool // larger values than Value are as good; otherwise smaller ones are
@@ -42,7 +40,7 @@ func (t Tuning) fits(value string) bool {
 
 // Untuned returns the tunings that Redis lacks. If Redis does not know a setting, or refuses to show it, the tuning is
 // not among them.
-func (s *Store) Untuned(ctx context.Context) ([]Tuning, error) {
+func (s *Conn) Untuned(ctx context.Context) ([]Tuning, error) {
 	var lacks []Tuning
 	for _, t := range Tunings() {
 		value, err := s.setting(ctx, t.Name)
@@ -59,10 +57,10 @@ func (s *Store) Untuned(ctx context.Context) ([]Tuning, error) {
 
 // setting returns the value of a setting of Redis. It returns "" if Redis has no such setting, or refuses to tell its
 // value: the user may have no right to CONFIG GET, and the embedded Redis does not know the command.
-func (s *Store) setting(ctx context.Context, name string) (string, error) {
+func (s *Conn) setting(ctx context.Context, name string) (string, error) {
 	var reply *redis.MapStringStringCmd
 	err := s.Pipeline(ctx, "read the setting "+name, func(p redis.Pipeliner) { reply = p.ConfigGet(ctx, name) })
-	if err != nil && (conn.LacksRights(err) || strings.Contains(err.Error(), "unknown command") ||
+	if err != nil && (LacksRights(err) || strings.Contains(err.Error(), "unknown command") ||
 		strings.Contains(err.Error(), "unknown subcommand")) {
 		return "", nil
 	}

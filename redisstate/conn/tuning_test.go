@@ -1,18 +1,23 @@
-package redisstate
+package conn
 
 import (
+	"log/slog"
+	"net"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
 func TestSetting(t *testing.T) {
 	addr := redistest.Start(t, redistest.Args("--hash-max-listpack-value", "99", "--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
-	s := connect(t, addr, redistest.Namespace(t))
+	s := connect(t, addr)
 	expectSetting := func(name, want string) {
 		t.Helper()
 		expect.Result(s.setting(t.Context(), name)).Is(t, want, name)
@@ -41,7 +46,17 @@ func TestSetting(t *testing.T) {
 
 // The method setting returns no error, even for the embedded Redis, which has no settings.
 func TestSettingOfTheEmbeddedRedis(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		expect.Result(s.setting(t.Context(), "hash-max-listpack-value")).OK(t)
-	})
+	t.Parallel()
+	r := expect.Result(embedded.Start("127.0.0.1:0")).Value(t)
+	t.Cleanup(r.Close)
+	expect.Result(connect(t, r.Addr()).setting(t.Context(), "hash-max-listpack-value")).OK(t)
+}
+
+func connect(t *testing.T, addr string) *Conn {
+	host, port, _ := net.SplitHostPort(addr)
+	cfg := config.Redis{Host: host}
+	cfg.Port, _ = strconv.Atoi(port)
+	c := expect.Result(New(cfg, redistest.Namespace(t), slog.New(slog.DiscardHandler))).Value(t)
+	t.Cleanup(func() { c.Close() })
+	return c
 }

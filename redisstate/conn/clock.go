@@ -1,0 +1,47 @@
+package conn
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A clock remembers when Redis's clock was last read.
+type clock struct {
+	mu     sync.Mutex
+	seen   tdf.Time  // a time by Redis's clock,
+	seenAt time.Time // and by this machine's clock
+}
+
+// Now returns the time by Redis's clock.
+func (s *Conn) Now(ctx context.Context) (tdf.Time, error) {
+	now, err := Ask(ctx, s, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
+	if err != nil {
+		return 0, err
+	}
+	s.SeeTime(tdf.At(now))
+	return tdf.At(now), nil
+}
+
+// SeeTime records a time of Redis's clock.
+func (s *Conn) SeeTime(now tdf.Time) {
+	c := &s.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen, c.seenAt = now, time.Now()
+}
+
+// About returns the approximate time by Redis's clock, or 0 if it is unknown.
+func (s *Conn) About() tdf.Time {
+	c := &s.clock
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.seen == 0 {
+		return 0
+	}
+	return c.seen.Add(tdf.For(time.Since(c.seenAt)))
+}
