@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -34,33 +35,33 @@ func TestConnectRefuses(t *testing.T) {
 		words string
 	}{
 		{name: "wrong password", words: "the password (or the username) is wrong", redis: func() config.Redis {
-			r := redisAt(t, locked.Addr)
+			r := conntest.Config(t, locked.Addr)
 			r.Password = "wrong"
 			return r
 		}},
-		{name: "no password", words: "it requires a password", redis: func() config.Redis { return redisAt(t, locked.Addr) }},
+		{name: "no password", words: "it requires a password", redis: func() config.Redis { return conntest.Config(t, locked.Addr) }},
 		{name: "wrong database", words: "it has no database with this number", redis: func() config.Redis {
-			r := redisAt(t, locked.Addr)
+			r := conntest.Config(t, locked.Addr)
 			r.Password, r.DB = "right", 7
 			return r
 		}},
 		{name: "a cluster", words: "it runs in cluster mode", redis: func() config.Redis {
-			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r := conntest.Config(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
 			r.DB = 0
 			return r
 		}},
 		{name: "a cluster, and a database", words: "it runs in cluster mode", redis: func() config.Redis {
-			r := redisAt(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
+			r := conntest.Config(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
 			r.DB = 1
 			return r
 		}},
-		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return redisAt(t, chatter(t)) }},
+		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return conntest.Config(t, chatter(t)) }},
 		{
-			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return redisAt(t, shared) },
+			name: "keys of other types", words: ns + ":open is a string and not a zset", ns: ns, redis: func() config.Redis { return conntest.Config(t, shared) },
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) },
 		},
 		{
-			name: "a newer layout", words: "has layout version 7, and this release knows version 1", ns: ns + "-7", redis: func() config.Redis { return redisAt(t, shared) },
+			name: "a newer layout", words: "has layout version 7, and this release knows version 1", ns: ns + "-7", redis: func() config.Redis { return conntest.Config(t, shared) },
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+"-7:schema", 7, 0) },
 		},
 	} {
@@ -104,7 +105,7 @@ func TestConnectWaitsForRedis(t *testing.T) {
 	log, lines := logged()
 	done := make(chan error)
 	go func() {
-		s, err := Connect(t.Context(), redisAt(t, proxy.Addr), redistest.Namespace(t), log)
+		s, err := Connect(t.Context(), conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
 		if err == nil {
 			err = s.Close()
 		}
@@ -125,7 +126,7 @@ func TestConnectEndsWithItsContext(t *testing.T) {
 	log, lines := logged()
 	done := make(chan error)
 	go func() {
-		_, err := Connect(ctx, redisAt(t, proxy.Addr), redistest.Namespace(t), log)
+		_, err := Connect(ctx, conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)
 		done <- err
 	}()
 	<-lines
@@ -180,7 +181,7 @@ func TestNewDoesNotNeedRedis(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	proxy.Refuse()
 	log, lines := logged()
-	s := expect.Result(New(redisAt(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
+	s := expect.Result(New(conntest.Config(t, proxy.Addr), redistest.Namespace(t), log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	var pings atomic.Int64
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -220,7 +221,7 @@ func TestTheFirstCallRefusesAnotherLayout(t *testing.T) {
 	ns := redistest.Namespace(t)
 	other := connect(t, redistest.Shared(t), ns)
 	must(t, other.Redis.Set(t.Context(), other.Keys.Schema(), 7, 0).Err())
-	s := expect.Result(New(redisAt(t, redistest.Shared(t)), ns, quiet)).Value(t)
+	s := expect.Result(New(conntest.Config(t, redistest.Shared(t)), ns, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	before := dump(t, other)
 	for name, call := range map[string]func() error{

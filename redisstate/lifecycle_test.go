@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -180,11 +181,11 @@ func TestLogKeepsFirstAndLastLines(t *testing.T) {
 		expect.MustLen(t, lines, 100, "lines")
 		rounds := 0
 		for _, line := range lines[10:] {
-			if moments.ReplaceAllString(line, "T") == "T test: reopened by hand" {
+			if conntest.Moments.ReplaceAllString(line, "T") == "T test: reopened by hand" {
 				rounds++
 			}
 		}
-		expect.Equal(t, moments.ReplaceAllString(lines[0], "T"), "T manager: open", rounds, "of the last 90 lines are about a reopening")
+		expect.Equal(t, conntest.Moments.ReplaceAllString(lines[0], "T"), "T manager: open", rounds, "of the last 90 lines are about a reopening")
 		expect.Equal(t, rounds, 45)
 	})
 }

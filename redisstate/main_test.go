@@ -5,12 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
-	"net"
 	"os"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,49 +14,28 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/redisstate/embedded"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
-func redisAt(t testing.TB, addr string) config.Redis {
-	host, port, err := net.SplitHostPort(addr)
-	must(t, err)
-	n, _ := strconv.Atoi(port)
-	r := config.Redis{Host: host, Port: n}
-	if !onEmbedded(t) {
-		r.DB = redistest.Database(t)
-	}
-	return r
-}
-
 // connect returns a Store for the given namespace, and closes it at the end of the test.
 func connect(t testing.TB, addr, namespace string) *Store {
 	t.Helper()
-	s := expect.Result(Connect(t.Context(), redisAt(t, addr), namespace, quiet)).Value(t)
+	s := expect.Result(Connect(t.Context(), conntest.Config(t, addr), namespace, quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s
 }
 
-// onEach runs a test twice: with the embedded Redis and with a real Redis. Together, these tests run every script on the
-// embedded Redis, because its Lua differs from that of a real Redis. Other tests use newStore. Like newStore, it marks the
-// test as parallel.
+// onEach runs a test with the embedded Redis and with a real Redis. Together, these tests run every script on the embedded
+// Redis, because its Lua differs from that of a real Redis. Other tests use newStore.
 func onEach(t *testing.T, test func(t *testing.T, s *Store)) {
-	t.Parallel()
-	t.Run("embedded", func(t *testing.T) {
-		t.Parallel()
-		r := expect.Result(embedded.Start("127.0.0.1:0", embedded.Scripts("test", lua.Sums()...))).Value(t)
-		t.Cleanup(r.Close)
-		test(t, connect(t, r.Addr(), redistest.Namespace(t)))
-	})
-	t.Run("real", func(t *testing.T) { test(t, newStore(t)) })
+	conntest.EachRedis(t, func(t *testing.T, addr string) { test(t, connect(t, addr, redistest.Namespace(t))) })
 }
 
 // newStore marks the test as parallel, and returns a Store for a namespace of its own in a real Redis.
@@ -71,82 +45,16 @@ func newStore(t *testing.T) *Store {
 	return connect(t, redistest.Shared(t), redistest.Namespace(t))
 }
 
-// onEmbedded reports whether onEach runs the test on the embedded Redis.
-func onEmbedded(t testing.TB) bool { return strings.HasSuffix(t.Name(), "/embedded") }
+type world = conntest.World
 
-// world holds all data of a namespace, as a text for each key.
-type world map[string]string
-
-var moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`) // a time in whole seconds has no decimals
-
-// dump returns all data of the namespace, except the records of clients' calls. It replaces each time in the data by T.
 func dump(t testing.TB, s *Store) world {
 	t.Helper()
-	w := readAll(t, s)
-	for name, text := range w {
-		w[name] = moments.ReplaceAllString(text, "T")
-	}
-	return w
+	return conntest.Dump(t, s.Conn)
 }
 
-// readAll returns all data of the namespace, except the records of clients' calls.
 func readAll(t testing.TB, s *Store) world {
 	t.Helper()
-	ctx, prefix := context.Background(), s.Keys.Namespace()+":"
-	keys := expect.Result(s.Redis.Keys(ctx, prefix+"*").Result()).Value(t)
-	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, prefix+"calls:") })
-	kinds := expect.Result(s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for _, key := range keys {
-			p.Type(ctx, key)
-		}
-		return nil
-	})).Value(t)
-	w := world{}
-	values := expect.Result(s.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for i, key := range keys {
-			switch kind := kinds[i].(*redis.StatusCmd).Val(); kind {
-			case "string":
-				p.Get(ctx, key)
-			case "set":
-				p.SMembers(ctx, key)
-			case "list":
-				p.LRange(ctx, key, 0, -1)
-			case "zset":
-				p.ZRangeWithScores(ctx, key, 0, -1)
-			case "hash":
-				p.HGetAll(ctx, key)
-			default:
-				p.Echo(ctx, kind)
-			}
-		}
-		return nil
-	})).Value(t)
-	for i, key := range keys {
-		w[strings.TrimPrefix(key, prefix)] = textOfValue(values[i])
-	}
-	return w
-}
-
-func textOfValue(c redis.Cmder) string {
-	var lines []string
-	switch c := c.(type) {
-	case *redis.StringCmd:
-		return c.Val()
-	case *redis.StringSliceCmd:
-		if lines = c.Val(); c.Name() == "smembers" {
-			slices.Sort(lines)
-		}
-	case *redis.ZSliceCmd:
-		for _, z := range c.Val() {
-			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, tdf.Time(z.Score)))
-		}
-	case *redis.MapStringStringCmd:
-		for _, name := range slices.Sorted(maps.Keys(c.Val())) {
-			lines = append(lines, name+"="+c.Val()[name])
-		}
-		return strings.Join(lines, "\n")
-	}
-	return strings.Join(lines, " ")
+	return conntest.ReadAll(t, s.Conn)
 }
 
 // changed returns the differences between two worlds, or "" if they are equal.

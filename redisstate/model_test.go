@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -364,7 +365,7 @@ func (p *player) claim(ctx context.Context) {
 	})
 	p.must(err)
 	running := useOf(p.t, p.s, "fixed").Running
-	if !onEmbedded(p.t) { // the embedded Redis runs no scripts but those of TDF
+	if !conntest.OnEmbedded(p.t) { // the embedded Redis runs no scripts but those of TDF
 		list := []string{p.s.Keys.List(tdf.Running)}
 		running, err = p.s.Redis.Eval(ctx, countFixed, list, p.s.Keys.TaskPrefix()).Int()
 		p.must(err)
@@ -653,7 +654,7 @@ func operations(t testing.TB, short, long int) int {
 	switch {
 	case os.Getenv("TDF_SOAK") != "":
 		return long
-	case onEmbedded(t):
+	case conntest.OnEmbedded(t):
 		return short / 4
 	}
 	return short

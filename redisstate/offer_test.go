@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -79,7 +80,7 @@ func TestWorkersForOneGroup(t *testing.T) {
 		other.Group = "g"
 		var many []tdf.Properties
 		others := 2500 // more partitions than one claim passes
-		if onEmbedded(t) {
+		if conntest.OnEmbedded(t) {
 			others = 50 // its Lua is slow
 		}
 		for i := range others {

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -76,11 +77,11 @@ func TestAMissingRightOfAReader(t *testing.T) {
 func TestReadyNamesAMissingRight(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	admin := expect.Result(Connect(t.Context(), redisAt(t, r.Addr), "admin", quiet)).Value(t)
+	admin := expect.Result(Connect(t.Context(), conntest.Config(t, r.Addr), "admin", quiet)).Value(t)
 	t.Cleanup(func() { admin.Close() })
 	for _, command := range []string{"ping", "type", "get", "set", "info"} {
 		must(t, admin.Redis.Do(t.Context(), "ACL", "SETUSER", "u", "reset", "on", ">p", "~*", "&*", "+@all", "-"+command).Err())
-		at := redisAt(t, r.Addr)
+		at := conntest.Config(t, r.Addr)
 		at.Username, at.Password = "u", "p"
 		s, err := Connect(t.Context(), at, "ns", quiet)
 		if err == nil {

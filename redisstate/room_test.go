@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -169,7 +170,7 @@ func limited(t *testing.T) (s *Store, lines <-chan string, use func(part float64
 	t.Helper()
 	server := redistest.Start(t)
 	log, lines := logged()
-	s = expect.Result(Connect(t.Context(), redisAt(t, server.Addr), "limited", log)).Value(t)
+	s = expect.Result(Connect(t.Context(), conntest.Config(t, server.Addr), "limited", log)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	return s, lines, func(part float64) {
 		t.Helper()

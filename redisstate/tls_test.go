@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -29,7 +30,7 @@ func TestTLS(t *testing.T) {
 		return append(args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
 	}).Addr
 
-	secure := redisAt(t, addr)
+	secure := conntest.Config(t, addr)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
 	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
@@ -51,7 +52,7 @@ func TestTLS(t *testing.T) {
 		if !errors.As(err, &refused) {
 			expect.Contains(t, err.Error(), "[redis] tls_ca", words)
 		}
-		secure = redisAt(t, addr)
+		secure = conntest.Config(t, addr)
 		secure.TLS, secure.TLSCA = true, cert
 	}
 }
