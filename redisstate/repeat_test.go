@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -14,7 +15,8 @@ import (
 // If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	t.Parallel()
-	token, _ := newToken(t, "a")
+	token, _, err := access.New(access.Token{Name: "a", Role: access.Worker, Queues: []string{"q"}})
+	expect.NoError(t, err)
 	for _, call := range []struct {
 		name string
 		make func(ctx context.Context, t *testing.T, s *Store) any

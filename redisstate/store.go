@@ -9,12 +9,14 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
 	*conn.Conn
+	accounts.Accounts
 
 	link linkSpeed
 	pace pace
@@ -36,8 +38,10 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{Conn: c, room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}}},
-		nil
+	return &Store{
+		Conn: c, Accounts: accounts.Accounts{Conn: c},
+		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+	}, nil
 }
 
 // Connect returns a Store as soon as Redis answers and passes the checks of Ready. It waits for Redis until ctx ends.

@@ -77,6 +77,9 @@ func Connect(t testing.TB, addr string) *conn.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.Close() })
+	if err := c.Ready(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 

@@ -1,4 +1,4 @@
-package redisstate
+package accounts
 
 import (
 	"context"
@@ -16,17 +16,17 @@ import (
 )
 
 // AddToken stores a token. If a token with its name exists, the error wraps [access.ErrTaken].
-func (s *Store) AddToken(ctx context.Context, t access.Token) error {
+func (s *Accounts) AddToken(ctx context.Context, t access.Token) error {
 	return s.setToken(ctx, "add token "+t.Name, t.Name, t.Text())
 }
 
 // RemoveToken removes a token. From then on, Token does not return it. If there is no such token, the error wraps
 // [access.ErrNoToken].
-func (s *Store) RemoveToken(ctx context.Context, name string) error {
+func (s *Accounts) RemoveToken(ctx context.Context, name string) error {
 	return s.setToken(ctx, fmt.Sprintf("remove token %.100q", name), name, "")
 }
 
-func (s *Store) setToken(ctx context.Context, doing, name, text string) error {
+func (s *Accounts) setToken(ctx context.Context, doing, name, text string) error {
 	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Tokens(), s.Keys.TokensUsed()}
 	reply, err := s.CallOnce(ctx, lua.TokenSet, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(name, text, strconv.Itoa(access.MaxTokens))
@@ -45,7 +45,7 @@ func (s *Store) setToken(ctx context.Context, doing, name, text string) error {
 
 // Token returns a token, and the time of Redis's clock. It returns [access.ErrNoToken] if there is no such token, or if
 // its text in Redis is invalid.
-func (s *Store) Token(ctx context.Context, name string) (t access.Token, now tdf.Time, err error) {
+func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now tdf.Time, err error) {
 	var text *redis.StringCmd
 	var used *redis.FloatCmd
 	var clock *redis.TimeCmd
@@ -64,7 +64,7 @@ func (s *Store) Token(ctx context.Context, name string) (t access.Token, now tdf
 }
 
 // NoteTokenUse records that a token was used. It is best effort, and does nothing if the token was removed.
-func (s *Store) NoteTokenUse(ctx context.Context, name string, now tdf.Time) error {
+func (s *Accounts) NoteTokenUse(ctx context.Context, name string, now tdf.Time) error {
 	return s.BestEffort(ctx, "record the use of a token", func(p redis.Pipeliner) {
 		p.ZAddXX(ctx, s.Keys.TokensUsed(), redis.Z{Score: float64(now), Member: name})
 	})
@@ -72,7 +72,7 @@ func (s *Store) NoteTokenUse(ctx context.Context, name string, now tdf.Time) err
 
 // Tokens returns all tokens, ordered by name. It logs and leaves out a token whose text in Redis is invalid, because
 // nobody can use it.
-func (s *Store) Tokens(ctx context.Context) ([]access.Token, error) {
+func (s *Accounts) Tokens(ctx context.Context) ([]access.Token, error) {
 	var texts *redis.MapStringStringCmd
 	var used *redis.ZSliceCmd
 	err := s.Pipeline(ctx, "read the tokens", func(p redis.Pipeliner) {

@@ -1,4 +1,4 @@
-package redisstate
+package accounts
 
 import (
 	"errors"
@@ -6,27 +6,32 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func newToken(t testing.TB, name string) (access.Token, string) {
 	t.Helper()
 	made, text, err := access.New(access.Token{Name: name, Role: access.Worker, Queues: []string{"q"}})
-	must(t, err)
+	expect.NoError(t, err)
 	return made, text
 }
 
 func TestTokens(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
+		s := Accounts{c}
 		a, text := newToken(t, "a")
 		b, _ := newToken(t, "b")
-		must(t, s.AddToken(t.Context(), b))
-		must(t, s.AddToken(t.Context(), a))
+		expect.NoError(t, s.AddToken(t.Context(), b))
+		expect.NoError(t, s.AddToken(t.Context(), a))
 		other, _ := newToken(t, "a")
-		before := dump(t, s)
+		before := conntest.Dump(t, s.Conn)
 		if err := s.AddToken(t.Context(), other); !errors.Is(err, access.ErrTaken) || !strings.HasPrefix(err.Error(), "add token a: another") {
 			t.Errorf("a name twice: %v", err)
 		}
@@ -35,10 +40,10 @@ func TestTokens(t *testing.T) {
 			if _, _, err := s.Token(t.Context(), name); !errors.Is(err, access.ErrNoToken) {
 				t.Errorf("reading %.20q: %v", name, err)
 			}
-			must(t, s.NoteTokenUse(t.Context(), name, 1))
+			expect.NoError(t, s.NoteTokenUse(t.Context(), name, 1))
 		}
-		expect.Equal(t, changed(t, before, dump(t, s)), "")
-		must(t, s.NoteTokenUse(t.Context(), "a", 1.5))
+		expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
+		expect.NoError(t, s.NoteTokenUse(t.Context(), "a", 1.5))
 		got, now, err := s.Token(t.Context(), "a")
 		if err != nil || now == 0 || got.Text() != a.Text() || tdf.At(got.LastUse) != 1.5 || !got.Accepts(text, now.Std()) {
 			t.Errorf("%+v at %v, %v", got, now, err)
@@ -47,31 +52,32 @@ func TestTokens(t *testing.T) {
 		if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || !all[1].LastUse.IsZero() || tdf.At(all[0].LastUse) != 1.5 {
 			t.Errorf("%+v, %v", all, err)
 		}
-		must(t, s.RemoveToken(t.Context(), "a"))
-		must(t, s.RemoveToken(t.Context(), "b"))
+		expect.NoError(t, s.RemoveToken(t.Context(), "a"))
+		expect.NoError(t, s.RemoveToken(t.Context(), "b"))
 		expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.Tokens(), s.Keys.TokensUsed()).Val(), 0, "keys are left")
 	})
 }
 
 func TestManyTokens(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
+		s := Accounts{c}
 		a, _ := newToken(t, "a")
 		for i := range access.MaxTokens {
 			s.Redis.HSet(t.Context(), s.Keys.Tokens(), fmt.Sprint(i), a.Text())
 		}
-		before := dump(t, s)
+		before := conntest.Dump(t, s.Conn)
 		expect.FailsWith(t, s.AddToken(t.Context(), a), access.ErrTooMany)
-		expect.Equal(t, changed(t, before, dump(t, s)), "")
-		must(t, s.RemoveToken(t.Context(), "7"))
-		must(t, s.AddToken(t.Context(), a))
+		expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
+		expect.NoError(t, s.RemoveToken(t.Context(), "7"))
+		expect.NoError(t, s.AddToken(t.Context(), a))
 	})
 }
 
 // A text that TDF has not written gives nobody access, and hides no other token.
 func TestInvalidTokenInRedis(t *testing.T) {
-	s := newStore(t)
+	s := Accounts{conntest.New(t)}
 	good, _ := newToken(t, "good")
-	must(t, s.AddToken(t.Context(), good))
+	expect.NoError(t, s.AddToken(t.Context(), good))
 	for i, text := range []string{"", "x", `{"role":"operator"}`, `{"role":"root","sha256":"AAAA"}`} {
 		name := fmt.Sprint("bad", i)
 		s.Redis.HSet(t.Context(), s.Keys.Tokens(), name, text)
@@ -80,21 +86,22 @@ func TestInvalidTokenInRedis(t *testing.T) {
 		}
 	}
 	expect.Len(t, expect.Result(s.Tokens(t.Context())).Value(t), 1)
-	must(t, s.RemoveToken(t.Context(), "bad0"))
+	expect.NoError(t, s.RemoveToken(t.Context(), "bad0"))
 }
 
 func TestTokensOfAnotherType(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
+		s := Accounts{c}
 		a, _ := newToken(t, "a")
 		for _, key := range []string{s.Keys.Tokens(), s.Keys.TokensUsed()} {
 			s.Redis.Set(t.Context(), key, "text", 0)
-			before := dump(t, s)
+			before := conntest.Dump(t, s.Conn)
 			expect.Fails(t, s.AddToken(t.Context(), a), "", key, "no error")
 			expect.Fails(t, s.RemoveToken(t.Context(), "a"), "", key, "no error")
 			if _, _, err := s.Token(t.Context(), "a"); err == nil {
 				t.Errorf("%s: read a token", key)
 			}
-			expect.Equal(t, changed(t, before, dump(t, s)), "")
+			expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
 			s.Redis.Del(t.Context(), key)
 		}
 	})
@@ -104,11 +111,11 @@ func TestTokensOfAnotherType(t *testing.T) {
 func TestRepeatedTokenCalls(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	s := Accounts{conntest.Connect(t, proxy.Addr)}
 	a, _ := newToken(t, "a")
 	proxy.DropReplies(2, redistest.Scripts)
-	must(t, s.AddToken(t.Context(), a))
+	expect.NoError(t, s.AddToken(t.Context(), a))
 	proxy.DropReplies(2, redistest.Scripts)
-	must(t, s.RemoveToken(t.Context(), "a"))
+	expect.NoError(t, s.RemoveToken(t.Context(), "a"))
 	expect.Equal(t, proxy.Dropped(), 4, "replies were dropped")
 }

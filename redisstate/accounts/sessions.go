@@ -1,4 +1,4 @@
-package redisstate
+package accounts
 
 import (
 	"cmp"
@@ -16,7 +16,7 @@ import (
 // AddSession stores a session of a holder. It removes the expired ones, and the oldest one if there are too many. Two
 // calls at the same time may leave one more. A full Redis stores it, too, because the user must be able to see that
 // Redis is full.
-func (s *Store) AddSession(ctx context.Context, holder, digest string, add access.Session, now tdf.Time) error {
+func (s *Accounts) AddSession(ctx context.Context, holder, digest string, add access.Session, now tdf.Time) error {
 	const doing = "store a session"
 	all, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.MapStringStringCmd {
 		return r.HGetAll(ctx, s.Keys.Sessions(holder))
@@ -51,7 +51,7 @@ func surplusSessions(all map[string]string, now tdf.Time) []string {
 
 // Session returns a session, and the time of Redis's clock. It returns [access.ErrLoggedOut] if there is no such
 // session.
-func (s *Store) Session(ctx context.Context, holder, digest string) (read access.Session, now tdf.Time, err error) {
+func (s *Accounts) Session(ctx context.Context, holder, digest string) (read access.Session, now tdf.Time, err error) {
 	var text *redis.StringCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read a session", func(p redis.Pipeliner) {
@@ -67,7 +67,7 @@ func (s *Store) Session(ctx context.Context, holder, digest string) (read access
 }
 
 // RemoveSession removes a session.
-func (s *Store) RemoveSession(ctx context.Context, holder, digest string) error {
+func (s *Accounts) RemoveSession(ctx context.Context, holder, digest string) error {
 	_, err := conn.Ask(ctx, s.Conn, "remove a session", func(r redis.Cmdable) *redis.IntCmd {
 		return r.HDel(ctx, s.Keys.Sessions(holder), digest)
 	})
@@ -75,7 +75,7 @@ func (s *Store) RemoveSession(ctx context.Context, holder, digest string) error 
 }
 
 // AddLogin stores a login, which is a session that nobody has begun yet.
-func (s *Store) AddLogin(ctx context.Context, digest string, add access.Session, life time.Duration) error {
+func (s *Accounts) AddLogin(ctx context.Context, digest string, add access.Session, life time.Duration) error {
 	return s.BestEffort(ctx, "store a login", func(p redis.Pipeliner) {
 		p.Set(ctx, s.Keys.Login(digest), add.Text(),
 			life)
@@ -84,7 +84,7 @@ func (s *Store) AddLogin(ctx context.Context, digest string, add access.Session,
 
 // TakeLogin returns a login, and removes it. It returns [access.ErrLoggedOut] if there is no such login, or if an
 // earlier call has taken it. If the answer to the call was lost, the login is lost, too.
-func (s *Store) TakeLogin(ctx context.Context, digest string) (access.Session, error) {
+func (s *Accounts) TakeLogin(ctx context.Context, digest string) (access.Session, error) {
 	text, err := conn.Ask(ctx, s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd {
 		return r.GetDel(ctx, s.Keys.Login(digest))
 	})
