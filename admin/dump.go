@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // dumpFormat is the version of the lines that [Admin.Dump] writes (docs/tdf.md, "Dumps").
@@ -167,7 +168,7 @@ func (d *dump) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	last = min(max(last, 0), redisstate.MaxID) // the counter may be corrupt, so its value is limited
+	last = min(max(last, 0), index.MaxID) // the counter may be corrupt, so its value is limited
 	header := dumpHeader{dumpFormat, conn.Schema, d.parts.Config.Namespace, now, last}
 	if err := d.encoder.Encode(dumpLine{Header: &header}); err != nil {
 		return err

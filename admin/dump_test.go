@@ -26,6 +26,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // The golden dump has tasks in all states, texts that are not valid UTF-8, and keys of each kind.
@@ -336,7 +337,7 @@ func TestDumpLeavesOut(t *testing.T) {
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: key("updates:1"), ID: "0-1", Values: []string{"time", "inf", "line", "hello"}})
 	c.XAdd(t.Context(), &redis.XAddArgs{Stream: key("updates:1"), ID: "1-1", Values: []string{"time", "5"}})
 	c.HSet(t.Context(), key("task:1"), "state", "running", "0:claim", "x")
-	for _, counter := range []int64{-7, redisstate.MaxID + 1} {
+	for _, counter := range []int64{-7, index.MaxID + 1} {
 		c.Set(t.Context(), key("task_id"), counter, 0)
 		var log testlog.Buffer
 		dump := dumped(t, newManager(t, cfg, testspace.Log(slog.New(slog.NewTextHandler(&log, nil)))))

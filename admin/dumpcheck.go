@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A DumpError says which line of a dump is invalid, and why.
@@ -218,7 +219,7 @@ func (c *dumpCheck) header(h dumpHeader) error {
 	case h.Format != dumpFormat || h.Schema != conn.Schema:
 		return c.wrong("the dump has format %d and layout version %d, and this release knows %d and %d: use the "+
 			"release that wrote it", h.Format, h.Schema, dumpFormat, conn.Schema)
-	case h.LastID < 0 || h.LastID > redisstate.MaxID:
+	case h.LastID < 0 || h.LastID > index.MaxID:
 		return c.wrong("the dump's last id %d is invalid", h.LastID)
 	}
 	return nil

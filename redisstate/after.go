@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // Limits for one page of EachDependency.
@@ -95,11 +96,11 @@ const groupIDsPerPage = 1000
 func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool,
 	err error,
 ) {
-	_, last := groupRange(state)
+	_, last := index.GroupRange(state)
 	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list the %s tasks of group %q", state, group),
 		func(r redis.Cmdable) *redis.StringSliceCmd {
 			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
-				Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", groupScore(state, after)), Stop: last,
+				Key: s.Keys.Group(group), ByScore: true, Start: fmt.Sprintf("(%.0f", index.GroupScore(state, after)), Stop: last,
 				Count: groupIDsPerPage,
 			})
 		})

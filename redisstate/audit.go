@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A Finding describes an inconsistency of one task.
@@ -133,7 +134,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
 	}
-	scores, err := s.indexScores(ctx, sightings)
+	scores, err := s.IndexScores(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +148,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	}
 	var findings []Finding
 	for i, sighting := range sightings {
-		x := index{
+		x := entries{
 			due: due[i], scores: scores[i], rank: len(findings),
 			outOfPlace: !inPlace[i], uncounted: !counted[i],
 		}
@@ -160,8 +161,8 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	return findings, nil
 }
 
-// An index holds a task's scores in `due`, and in the indexes of its group and queue.
-type index struct {
+// An entries value holds a task's scores in `due`, and in the indexes of its group and queue.
+type entries struct {
 	due    *redis.FloatCmd
 	scores []*redis.FloatCmd
 	rank   int // the number of findings about the tasks before this one in the call
@@ -171,7 +172,7 @@ type index struct {
 }
 
 // fence returns the fence of a repair: the task's score in `due`, as Examine read it.
-func (x index) fence() string {
+func (x entries) fence() string {
 	if x.due.Err() != nil {
 		return notDue
 	}
@@ -184,7 +185,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	})
 }
 
-func (x index) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
+func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
 		return Finding{
@@ -242,7 +243,7 @@ func snapshot(s tdf.Placement, m tdf.Move) string {
 }
 
 // late reports whether the task's entry in `due` is missing or too late.
-func (x index) late(t *tdf.Task, now tdf.Time) bool {
+func (x entries) late(t *tdf.Task, now tdf.Time) bool {
 	look := t.NextDue(now)
 	if t.State == tdf.Executed {
 		look = now
@@ -253,9 +254,9 @@ func (x index) late(t *tdf.Task, now tdf.Time) bool {
 	return tdf.Time(x.due.Val()) > max(look, now).Add(1)
 }
 
-func (x index) misplaced(t *tdf.Task) bool {
+func (x entries) misplaced(t *tdf.Task) bool {
 	return slices.ContainsFunc(x.scores, func(score *redis.FloatCmd) bool {
-		return score.Err() != nil || score.Val() != groupScore(t.State, t.ID)
+		return score.Err() != nil || score.Val() != index.GroupScore(t.State, t.ID)
 	})
 }
 

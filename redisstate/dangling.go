@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -17,9 +18,9 @@ import (
 type IndexPage struct {
 	keys    uint64          // the cursor of SCAN over the keys of Redis; 0 at the beginning and at the end
 	begun   bool            // the walk through the keys has begun
-	indexes []taskIndex     // the indexes that the walk has not finished
+	indexes []index.Set     // the indexes that the walk has not finished
 	index   uint64          // the cursor in the first of them
-	found   []taskIndex     // the indexes that the last page has found; see [Store.KeepIndexNames]
+	found   []index.Set     // the indexes that the last page has found; see [Store.KeepIndexNames]
 	named   map[bool]string // the names of a group (false) and of a queue (true) after which KeepIndexNames continues
 }
 
@@ -70,7 +71,7 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 	return dangling, from, done, nil
 }
 
-func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskIndex, next uint64, err error) {
+func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []index.Set, next uint64, err error) {
 	pattern := patternEscaper.Replace(s.Keys.Key("")) + "[gq][ru][oe][ue][pe]:*" // group:* and queue:*
 	found, next, err := s.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
@@ -83,9 +84,9 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskInd
 	}
 	for _, key := range found {
 		if group, is := strings.CutPrefix(key, s.Keys.GroupPrefix()); is {
-			indexes = append(indexes, taskIndex{false, group})
+			indexes = append(indexes, index.Set{Name: group})
 		} else if queue, is := strings.CutPrefix(key, s.Keys.QueuePrefix()); is {
-			indexes = append(indexes, taskIndex{true, queue})
+			indexes = append(indexes, index.Set{OfQueue: true, Name: queue})
 		}
 	}
 	return indexes, next, nil
@@ -94,10 +95,10 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []taskInd
 // scanIndex returns the next ids in an index. It skips ids with an invalid score. If a score is invalid,
 // another program has added the member, or the key belongs to another namespace. The name of that other namespace
 // begins with the name of this namespace, and ":group" or ":queue".
-func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most int64) (ids []int64, next uint64,
+func (s *Store) scanIndex(ctx context.Context, of index.Set, from uint64, most int64) (ids []int64, next uint64,
 	err error,
 ) {
-	key := of.key(s.Keys)
+	key := of.Key(s.Keys)
 	scanned, next, err := s.Scan(ctx, "read the index "+strconv.Quote(key), func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ZScan(ctx, key, from, "", most)
 	})
@@ -107,7 +108,7 @@ func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most i
 	for i := 0; i+1 < len(scanned); i += 2 { // a score follows each member
 		score, _ := strconv.ParseFloat(scanned[i+1], 64)
 		for _, id := range conn.IDsOf(scanned[i : i+1]) {
-			if isGroupScore(score, id) {
+			if index.IsGroupScore(score, id) {
 				ids = append(ids, id)
 			}
 		}
@@ -118,9 +119,9 @@ func (s *Store) scanIndex(ctx context.Context, of taskIndex, from uint64, most i
 // danglingOf returns findings about the ids that have no task. It reads the task first, and then the index again. A
 // task leaves the index at the same moment as its hash is removed. So if the hash is missing and the id is still in the
 // index, the id has no task.
-func (s *Store) danglingOf(ctx context.Context, of taskIndex, ids []int64) ([]Finding, error) {
+func (s *Store) danglingOf(ctx context.Context, of index.Set, ids []int64) ([]Finding, error) {
 	states, places := make([]*redis.StringCmd, len(ids)), make([]*redis.FloatCmd, len(ids))
-	key := of.key(s.Keys)
+	key := of.Key(s.Keys)
 	err := s.Pipeline(ctx, "look up the tasks of the index "+strconv.Quote(key), func(p redis.Pipeliner) {
 		for i, id := range ids {
 			states[i] = p.HGet(ctx, s.Keys.Task(id), "state")
@@ -135,9 +136,9 @@ func (s *Store) danglingOf(ctx context.Context, of taskIndex, ids []int64) ([]Fi
 		if states[i].Err() == nil || places[i].Err() != nil {
 			continue
 		}
-		at := tdf.Placement{ID: id, Group: of.name}
-		if of.ofQueue {
-			at = tdf.Placement{ID: id, Queue: of.name}
+		at := tdf.Placement{ID: id, Group: of.Name}
+		if of.OfQueue {
+			at = tdf.Placement{ID: id, Queue: of.Name}
 		}
 		m, _ := at.Repair(0)
 		dangling = append(dangling, Finding{ID: id, Problem: m.Note, Repair: m, Certain: true})
@@ -156,12 +157,12 @@ func (s *Store) KeepIndexNames(ctx context.Context, page IndexPage) (IndexPage, 
 	for ofQueue, set := range map[bool]string{false: s.Keys.GroupNames(), true: s.Keys.QueueNames()} {
 		var found []string
 		for _, x := range page.found {
-			if x.ofQueue == ofQueue {
-				found = append(found, x.name)
+			if x.OfQueue == ofQueue {
+				found = append(found, x.Name)
 			}
 		}
 		e := &conn.Args{}
-		e.Add(taskIndex{ofQueue, ""}.key(s.Keys), page.named[ofQueue])
+		e.Add(index.Set{OfQueue: ofQueue}.Key(s.Keys), page.named[ofQueue])
 		e.Count(namesChecked)
 		e.Strings(found)
 		reply, err := s.Run(ctx, "check the names of groups and queues", lua.IndexNames, []string{set}, e.All,

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
 
@@ -64,7 +65,7 @@ func addUnfinishedCodes(e *conn.Args, needed bool) {
 	var codes []string
 	for _, list := range tdf.Lists {
 		if needed && !list.Finished() {
-			codes = append(codes, strconv.Itoa(groupCode(list)))
+			codes = append(codes, strconv.Itoa(index.GroupCode(list)))
 		}
 	}
 	e.Strings(codes)
@@ -103,7 +104,7 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 			forms.of = forms.of[1:]
 		}
 		for j := range u.Open {
-			e.Add(indexNames(u.Open[j].Group, u.Open[j].Queue), u.Open[j].FirstPlace())
+			e.Add(index.Pair(u.Open[j].Group, u.Open[j].Queue), u.Open[j].FirstPlace())
 			addOpening(e, &u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}

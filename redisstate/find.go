@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -148,7 +149,7 @@ func (of *ListQuery) base(state tdf.State) float64 {
 	if of.Group == "" {
 		return 0
 	}
-	return groupScore(state, 0)
+	return index.GroupScore(state, 0)
 }
 
 // A listRange is the part of one sorted set that a query selects. Its fields are arguments of find.lua.
@@ -160,7 +161,7 @@ func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
 	base := of.base(state)
 	if of.Group != "" {
 		l.key = s.Keys.Group(of.Group)
-		low, high = tdf.Time(base), tdf.Time(base+groupIDs)
+		low, high = tdf.Time(base), tdf.Time(base+index.GroupIDs)
 	} else if !of.ByScore && (state == tdf.Open || state == tdf.Placed || state == tdf.Executed) {
 		low, high = 0, 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // walk reads all pages of a query. Between two pages, it calls the function between.
@@ -106,7 +107,7 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	s := newStore(t)
 	var want []int64
 	move := func(id int64, state tdf.State) {
-		z := redis.Z{Score: float64(groupCode(state))*groupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
+		z := redis.Z{Score: float64(index.GroupCode(state))*index.GroupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err())
 	}
 	for id := int64(1); id <= 120; id++ {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -252,7 +253,7 @@ func addForm(e *conn.Args, f *form) {
 	for _, j := range f.own {
 		write = append(write, m.Set[j].Name, "")
 	}
-	e.All = append(e.All, string(m.From), m.Round, m.Revision, destination(m), groupCode(m.To))
+	e.All = append(e.All, string(m.From), m.Round, m.Revision, destination(m), index.GroupCode(m.To))
 	e.Add(linkKind(m), moment(m.Score), moment(m.NextDue), m.Note)
 	e.Flag(m.Repair)
 	e.Flag(m.Updates)
@@ -327,7 +328,7 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 
 // addMove adds a move of the form f.
 func addMove(e *conn.Args, m *tdf.Move, f *form) {
-	e.All = append(e.All, m.ID, indexNames(m.Group, m.Queue))
+	e.All = append(e.All, m.ID, index.Pair(m.Group, m.Queue))
 	for _, j := range f.own {
 		e.Add(m.Set[j].Value)
 	}

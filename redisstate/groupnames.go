@@ -6,6 +6,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A GroupCount is a group, and the number of its tasks in each state.
@@ -27,7 +28,7 @@ func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (gro
 	err error,
 ) {
 	most = min(max(most, 1), MaxGroups)
-	names, err := s.namesAfter(ctx, readGroups, s.Keys.GroupNames(), prefix, after, most)
+	names, err := s.NamesAfter(ctx, readGroups, s.Keys.GroupNames(), prefix, after, most)
 	if err != nil || len(names) == 0 {
 		return nil, "", err
 	}
@@ -35,18 +36,18 @@ func (s *Store) Groups(ctx context.Context, prefix, after string, most int) (gro
 		next = names[len(names)-1]
 	}
 	marks := make([]*redis.StringCmd, len(names))
-	counts := make([]readCounts, len(names))
+	counts := make([]index.ReadCounts, len(names))
 	err = s.Pipeline(ctx, readGroups, func(p redis.Pipeliner) {
 		for i, name := range names {
 			marks[i] = p.HGet(ctx, s.Keys.Groups(), name)
-			counts[i] = taskIndex{false, name}.countIn(ctx, p, s.Keys)
+			counts[i] = index.CountIn(ctx, p, s.Keys.Group(name))
 		}
 	})
 	if err != nil {
 		return nil, "", err
 	}
 	for i, name := range names {
-		g := GroupCount{name, parseMark(marks[i].Val()), counts[i].counts()}
+		g := GroupCount{name, parseMark(marks[i].Val()), counts[i].Counts()}
 		if g.Counts.Total() > 0 {
 			groups = append(groups, g)
 		}

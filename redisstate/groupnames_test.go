@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // groupNames returns the names and the counts of all groups, read in pages of one.
@@ -58,7 +59,7 @@ func TestGroupsWithHostileNames(t *testing.T) {
 	s := newStore(t)
 	for _, name := range []string{"a", "a\xff", "a\xffb", "b", "[x", "(", "+", "-", "ä b\n\x00", "\xff\xff"} {
 		s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: name})
-		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: groupScore(tdf.Failed, 7), Member: 7})
+		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: index.GroupScore(tdf.Failed, 7), Member: 7})
 	}
 	for prefix, want := range map[string]string{
 		"a\xff": "[a\xff failed 1 a\xffb failed 1]", "\xff": "[\xff\xff failed 1]", "(": "[( failed 1]", "[": "[[x failed 1]", "+": "[+ failed 1]",

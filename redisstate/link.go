@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -116,7 +117,7 @@ func (s *Store) linkArgs() *conn.Args {
 	addUnfinishedCodes(e, true)
 	e.Count(len(unsuccessful))
 	for _, state := range unsuccessful {
-		e.Count(groupCode(state))
+		e.Count(index.GroupCode(state))
 	}
 	return e
 }

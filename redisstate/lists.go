@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -23,7 +24,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 			keys = append(keys, s.Keys.List(state))
 			continue
 		}
-		first, last := groupRange(state)
+		first, last := index.GroupRange(state)
 		ranges = append(ranges, first, last)
 	}
 	numbers := len(tdf.States)
@@ -54,7 +55,7 @@ func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, mo
 			if group == "" {
 				return r.ZRange(ctx, s.Keys.List(of), offset, offset+most-1)
 			}
-			first, last := groupRange(of)
+			first, last := index.GroupRange(of)
 			return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 				Key: s.Keys.Group(group), ByScore: true, Start: first, Stop: last, Offset: offset, Count: most,
 			})

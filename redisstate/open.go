@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -107,7 +108,7 @@ func (s *Store) openCall(who string, on Condition, definitions []tdf.Properties)
 	return openCall{on: on, definitions: definitions, encode: func(e *conn.Args) {
 		e.All = slices.Grow(e.All, 50+8*len(definitions))
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
-		e.Count(groupCode(tdf.Open))
+		e.Count(index.GroupCode(tdf.Open))
 		e.Add(who, string(on))
 		addOpenings(e, s.Keys.Namespace(), definitions)
 	}}
@@ -148,7 +149,7 @@ func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	placements := make([]placement, len(definitions))
 	var indexes, places names
 	for i := range definitions {
-		placements[i].indexes = indexes.add(indexNames(definitions[i].Group, definitions[i].Queue))
+		placements[i].indexes = indexes.add(index.Pair(definitions[i].Group, definitions[i].Queue))
 		placements[i].place = places.add(definitions[i].FirstPlace())
 	}
 	shared := sharedFields(fields)

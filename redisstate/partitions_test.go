@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // QueueCounts counts tasks of all priorities, tags and handlers of a queue, also if they are not due.
@@ -103,15 +104,15 @@ func TestPartitionsWithTasks(t *testing.T) {
 // A hash that another program has written gives no error, and only a bounded number of names.
 func TestPartitionsOfAStrangeHash(t *testing.T) {
 	s := newStore(t)
-	for from := 0; from < 3*partitionsListed/2; from += partitionsPerPage {
+	for from := 0; from < 3*index.PartitionsListed/2; from += index.PartitionsPerPage {
 		var fields []any
-		for i := range partitionsPerPage {
+		for i := range index.PartitionsPerPage {
 			fields = append(fields, fmt.Sprint("queue=q", from+i), "1", fmt.Sprint("x", from+i), "1")
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Partitions(), fields...).Err())
 	}
-	names := expect.Result(s.partitionNames(t.Context())).Value(t)
-	expect.Compare(t, len(names), "<=", partitionsListed+1)
+	names := expect.Result(s.PartitionNames(t.Context())).Value(t)
+	expect.Compare(t, len(names), "<=", index.PartitionsListed+1)
 	expect.True(t, !slices.Contains(names, "x1"), len(names), "names")
 	s.Redis.Del(t.Context(), s.Keys.Partitions())
 	s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)

@@ -161,7 +161,7 @@ func TestClaimFromManyPartitions(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claimFor(t, s, 1, offer) // loads the script
-	names := expect.Result(s.partitionNames(t.Context())).Value(t)
+	names := expect.Result(s.PartitionNames(t.Context())).Value(t)
 	for _, p := range names {
 		s.Redis.Del(t.Context(), s.Keys.WakePartition(p))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A QueueCounter remembers the counts of queues, for a caller that counts them again and again, such as the metrics.
@@ -88,7 +89,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 	if sizes == c.sizes && sizes[0]+sizes[1] > namesPerPage && c.reused <= namesReused {
 		return nil
 	}
-	names, err := s.partitionNames(ctx)
+	names, err := s.PartitionNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 		all[of.Queue] = append(all[of.Queue], name)
 	}
 	for after, read := "", 0; read == 0 || after != "" && read < mostNames; read += namesPerPage {
-		page, err := s.namesAfter(ctx, "read the names of queues", s.Keys.QueueNames(), "", after, namesPerPage)
+		page, err := s.NamesAfter(ctx, "read the names of queues", s.Keys.QueueNames(), "", after, namesPerPage)
 		if err != nil && !conn.IsWrongType(err) {
 			return err
 		}
@@ -154,17 +155,17 @@ func (s *Store) countQueues(ctx context.Context, queues []string,
 func (s *Store) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
 	all := map[string]tdf.Counts{}
 	for page := range slices.Chunk(queues, countedPerPage) {
-		counts := make([]readCounts, len(page))
+		counts := make([]index.ReadCounts, len(page))
 		err := s.Pipeline(ctx, "count the tasks of queues by state", func(p redis.Pipeliner) {
 			for i, name := range page {
-				counts[i] = taskIndex{true, name}.countIn(ctx, p, s.Keys)
+				counts[i] = index.CountIn(ctx, p, s.Keys.Queue(name))
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
 		for i, name := range page {
-			if n := counts[i].counts(); n.Total() > 0 {
+			if n := counts[i].Counts(); n.Total() > 0 {
 				all[name] = n
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A QueueCounter always has the true counts of few queues. Of many queues, it always has those of the busiest, and those of each other queue are
@@ -102,7 +103,7 @@ func TestCountForeignQueues(t *testing.T) {
 	mustOpen(t, s, inQueue("a"))
 	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
-	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: groupScore(tdf.Open, 1), Member: "1"})
+	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(tdf.Open, 1), Member: "1"})
 	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[{a 1 false}]")
 	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
 	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)

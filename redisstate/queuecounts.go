@@ -35,7 +35,7 @@ const (
 // the number of partitions and priorities, not with the number of tasks. The counts of different queues may be of
 // different moments.
 func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
-	names, err := s.partitionNames(ctx)
+	names, err := s.PartitionNames(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A Record is a task as Redis stores it: all properties of the task, and the updates of its program.
@@ -25,8 +26,8 @@ type Record struct {
 
 // Validate checks whether the record can be a task: its id, its properties, and the order of its updates.
 func (r *Record) Validate() error {
-	if r.ID < 1 || r.ID > MaxID {
-		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, MaxID)
+	if r.ID < 1 || r.ID > index.MaxID {
+		return fmt.Errorf("task %d: its id is not from 1 to %d", r.ID, index.MaxID)
 	}
 	if len(r.Hash) == 0 {
 		return fmt.Errorf("task %d: it has no properties", r.ID)

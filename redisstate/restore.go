@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -19,8 +20,9 @@ const (
 )
 
 // Restore writes tasks that [Record.Validate] accepts, with their old ids. Each task gets entries in the list of its
-// state, in the index of its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after an error. New tasks
-// will get higher ids than the restored tasks. Restore returns the number of tasks that it has written.
+// state, in the index of its group, and in `due`. Restore leaves existing tasks unchanged, so it may be repeated after
+// an error. New tasks will get higher ids than the restored tasks. Restore returns the number of tasks that it has
+// written.
 //
 // If another task has the id of a record, the error wraps [ErrIDTaken]. If Redis has reached its maxmemory, the error
 // wraps [ErrFull].
@@ -94,8 +96,8 @@ func addRecord(e *conn.Args, r *Record) {
 	case tdf.Running:
 		limit = t.LimitKey
 	}
-	e.All = append(e.All, r.ID, list, place, groupCode(t.State))
-	e.Add(score.String(), indexNames(t.Group, t.Queue), r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
+	e.All = append(e.All, r.ID, list, place, index.GroupCode(t.State))
+	e.Add(score.String(), index.Pair(t.Group, t.Queue), r.Hash[tdf.RoundField(0, string(tdf.Open))], look, key, limit)
 	hash := r.withoutLinks()
 	e.Count(len(hash))
 	for name, value := range hash {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -75,7 +76,7 @@ func addUsual(e *conn.Args, u *tdf.Usual) {
 	for _, stamp := range m.Stamp {
 		write = append(write, stamp.Name, "")
 	}
-	e.All = append(e.All, groupCode(m.To), m.Note)
+	e.All = append(e.All, index.GroupCode(m.To), m.Note)
 	for _, n := range []int{
 		len(read), len(write), len(m.Stamp), len(values), len(u.Missing), len(u.Filled),
 		len(u.Variants),

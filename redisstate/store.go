@@ -11,12 +11,14 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
 	*conn.Conn
 	accounts.Accounts
+	index.Names
 
 	link linkSpeed
 	pace pace
@@ -39,7 +41,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		Conn: c, Accounts: accounts.Accounts{Conn: c},
+		Conn: c, Accounts: accounts.Accounts{Conn: c}, Names: index.Names{Conn: c},
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -231,7 +232,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), maxTasks)
-		e.Count(groupCode(tdf.Open))
+		e.Count(index.GroupCode(tdf.Open))
 		addHoldingStates(e, slices.ContainsFunc(units, Unit.needsKeys))
 		addArchivingStates(e, slices.ContainsFunc(units, Unit.movesFinished))
 		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))

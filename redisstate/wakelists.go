@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimRequest]).
@@ -58,7 +59,7 @@ func (l *wakeLists) get() []string {
 	if l.store.pauses.get().version != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
 		defer cancel()
-		err := l.store.eachPartition(ctx, func(name string, p tdf.Partition) bool {
+		err := l.store.EachPartition(ctx, func(name string, p tdf.Partition) bool {
 			read++
 			if name != tdf.DefaultPartition && l.offer.Matches(p) {
 				keys = append(keys, l.store.Keys.WakePartition(name))
@@ -68,7 +69,7 @@ func (l *wakeLists) get() []string {
 		if err != nil && len(l.keys) > len(keys) {
 			keys = l.keys
 		}
-		pages += time.Duration(read / partitionsPerPage)
+		pages += time.Duration(read / index.PartitionsPerPage)
 	}
 	l.keys, l.next = keys, time.Now().Add(pages*wakeListsKept)
 	return keys

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // byHand writes a task directly to Redis. If a list is given, it adds the task's id to the list. It does not raise the
@@ -56,12 +57,12 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 		odd := connect(t, s.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
-			mustRestore(t, s, Record{ID: MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
+			mustRestore(t, s, Record{ID: index.MaxID, Hash: tdf.Hash{"state": "archived", "outcome": "succeeded"}})
 			byHand(t, s, 77, "")
-			byHand(t, s, MaxID+1, tdf.Open)
+			byHand(t, s, index.MaxID+1, tdf.Open)
 			s.Redis.ZAdd(t.Context(), s.Keys.Due(), redis.Z{Member: "55"})
 			s.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
-			want := []int64{1, 2, 55, 66, 77, MaxID, MaxID + 1}
+			want := []int64{1, 2, 55, 66, 77, index.MaxID, index.MaxID + 1}
 			expect.Equal(t, slices.Concat(pages(t, s, 4)...), want)
 			findings := expect.Result(s.Check(t.Context())).Value(t)
 			expect.True(t, slices.ContainsFunc(findings, func(f Finding) bool { return f.ID == 77 }), "found", findings)

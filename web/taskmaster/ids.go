@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -38,7 +38,7 @@ func (n ids) id(text string) (int64, error) {
 		return 0, wire.Invalid(fmt.Sprintf("the id %.50q is no UUID", text))
 	}
 	id := int64(binary.BigEndian.Uint64(b[8:]) &^ (3 << 62))
-	if id < 1 || id > redisstate.MaxID || n.uuid(id) != strings.ToLower(text) {
+	if id < 1 || id > index.MaxID || n.uuid(id) != strings.ToLower(text) {
 		return 0, tdf.ErrNoTask
 	}
 	return id, nil

@@ -1,4 +1,4 @@
-package redisstate
+package index
 
 import (
 	"cmp"
@@ -15,24 +15,24 @@ import (
 )
 
 // The index of a group is a sorted set of its tasks, and so is the index of a queue. The score of a task is the code of
-// its state times groupIDs, plus its id, so that the tasks are ordered by state, and then by id.
+// its state times GroupIDs, plus its id, so that the tasks are ordered by state, and then by id.
 
-// groupIDs is the number of scores that each state has in an index, one for each id.
-const groupIDs = 1 << 40
+// GroupIDs is the number of scores that each state has in an index, one for each id.
+const GroupIDs = 1 << 40
 
 // MaxID is the highest id that an index can hold.
-const MaxID int64 = groupIDs - 1
+const MaxID int64 = GroupIDs - 1
 
-// groupCode returns the code of a state: its number in the indexes and in the scripts. It is at least 1. For
+// GroupCode returns the code of a state: its number in the indexes and in the scripts. It is at least 1. For
 // [tdf.None], it is 0.
-func groupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
+func GroupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
 
-// groupScore returns the score of a task in its indexes.
-func groupScore(s tdf.State, id int64) float64 { return float64(int64(groupCode(s))*groupIDs + id) }
+// GroupScore returns the score of a task in its indexes.
+func GroupScore(s tdf.State, id int64) float64 { return float64(int64(GroupCode(s))*GroupIDs + id) }
 
-// groupRange returns the lowest and the highest score of a state's tasks in an index.
-func groupRange(s tdf.State) (first, last string) {
-	from := int64(groupCode(s)) * groupIDs
+// GroupRange returns the lowest and the highest score of a state's tasks in an index.
+func GroupRange(s tdf.State) (first, last string) {
+	from := int64(GroupCode(s)) * GroupIDs
 	return strconv.FormatInt(from, 10), strconv.FormatInt(from+MaxID, 10)
 }
 
@@ -40,35 +40,36 @@ func groupRange(s tdf.State) (first, last string) {
 // for hundreds of queues.
 var stateRanges = func() (all [][2]string) {
 	for _, state := range tdf.States {
-		first, last := groupRange(state)
+		first, last := GroupRange(state)
 		all = append(all, [2]string{first, last})
 	}
 	return all
 }()
 
-// isGroupScore reports whether a task with this id can have this score in an index.
-func isGroupScore(score float64, id int64) bool {
+// IsGroupScore reports whether a task with this id can have this score in an index.
+func IsGroupScore(score float64, id int64) bool {
 	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool {
-		return groupScore(s, id) == score
+		return GroupScore(s, id) == score
 	})
 }
 
-// A taskIndex names the index of a group or of a queue.
-type taskIndex struct {
-	ofQueue bool
-	name    string
+// A Set names the index of a group or of a queue.
+type Set struct {
+	OfQueue bool
+	Name    string
 }
 
-func (x taskIndex) key(k keys.Names) string {
-	if x.ofQueue {
-		return k.Queue(x.name)
+// Key returns the key of the index.
+func (x Set) Key(k keys.Names) string {
+	if x.OfQueue {
+		return k.Queue(x.Name)
 	}
-	return k.Group(x.name)
+	return k.Group(x.Name)
 }
 
-// indexNames returns the names of a task's indexes, in the notation of the scripts: its group, and behind a line feed
+// Pair returns the names of a task's indexes, in the notation of the scripts: its group, and behind a line feed
 // its queue, if it has one.
-func indexNames(group, queue string) string {
+func Pair(group, queue string) string {
 	if queue = cmp.Or(queue, tdf.DefaultQueue); queue == tdf.DefaultQueue {
 		return group
 	}
@@ -77,19 +78,19 @@ func indexNames(group, queue string) string {
 
 // indexesOf returns the indexes that should have a task. It reads a group with a line feed, which is invalid, as the
 // scripts do.
-func indexesOf(t *tdf.Task) (all []taskIndex) {
-	group, queue, has := strings.Cut(indexNames(t.Group, t.Queue), "\n")
+func indexesOf(t *tdf.Task) (all []Set) {
+	group, queue, has := strings.Cut(Pair(t.Group, t.Queue), "\n")
 	if group != "" {
-		all = append(all, taskIndex{false, group})
+		all = append(all, Set{Name: group})
 	}
 	if has {
-		all = append(all, taskIndex{true, queue})
+		all = append(all, Set{OfQueue: true, Name: queue})
 	}
 	return all
 }
 
-// indexScores returns each task's scores in its indexes.
-func (s *Store) indexScores(ctx context.Context, sightings []tdf.Placement) ([][]*redis.FloatCmd, error) {
+// IndexScores returns each task's scores in its indexes.
+func (s *Names) IndexScores(ctx context.Context, sightings []tdf.Placement) ([][]*redis.FloatCmd, error) {
 	scores := make([][]*redis.FloatCmd, len(sightings))
 	err := s.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
 		for i, x := range sightings {
@@ -97,26 +98,25 @@ func (s *Store) indexScores(ctx context.Context, sightings []tdf.Placement) ([][
 				continue
 			}
 			for _, of := range indexesOf(x.Task) {
-				scores[i] = append(scores[i], p.ZScore(ctx, of.key(s.Keys), strconv.FormatInt(x.ID, 10)))
+				scores[i] = append(scores[i], p.ZScore(ctx, of.Key(s.Keys), strconv.FormatInt(x.ID, 10)))
 			}
 		}
 	})
 	return scores, err
 }
 
-// A readCounts has the replies with the numbers of tasks of one index, by state.
-type readCounts []*redis.IntCmd
+// ReadCounts has the replies with the numbers of tasks of one index, by state.
+type ReadCounts []*redis.IntCmd
 
-// countIn asks a pipeline for the number of tasks of each state in an index.
-func (x taskIndex) countIn(ctx context.Context, p redis.Pipeliner, k keys.Names) (counts readCounts) {
-	key := x.key(k)
+// CountIn asks a pipeline for the number of tasks of each state in the index with this key.
+func CountIn(ctx context.Context, p redis.Pipeliner, key string) (counts ReadCounts) {
 	for _, of := range stateRanges {
 		counts = append(counts, p.ZCount(ctx, key, of[0], of[1]))
 	}
 	return counts
 }
 
-func (r readCounts) counts() tdf.Counts {
+func (r ReadCounts) Counts() tdf.Counts {
 	counts := tdf.Counts{}
 	for i, state := range tdf.States {
 		counts[state] = r[i].Val()
@@ -124,11 +124,11 @@ func (r readCounts) counts() tdf.Counts {
 	return counts
 }
 
-// namesAfter returns the first names of a set of names after a name, in the order of their bytes: at most the given
+// NamesAfter returns the first names of a set of names after a name, in the order of their bytes: at most the given
 // number of names, and only those that begin with the prefix. The set has the names of all groups or of all queues. Its
 // scores are all 0, so that Redis orders it by name. The scripts that open the first task of a group or queue, or
 // remove the last one, change the set, too.
-func (s *Store) namesAfter(ctx context.Context, what, set, prefix, after string, most int) ([]string, error) {
+func (s *Names) NamesAfter(ctx context.Context, what, set, prefix, after string, most int) ([]string, error) {
 	from, to := "["+prefix, afterAll(prefix)
 	if after >= prefix && after != "" {
 		from = "(" + after
