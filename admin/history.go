@@ -7,6 +7,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // A History has the counts of the last hour and of the last day (docs/metrics.md, "History").
@@ -65,23 +66,23 @@ func readHistory(ctx context.Context, s *redisstate.Store) (h History, err error
 	if err != nil {
 		return h, err
 	}
-	hour, err := s.History(ctx, redisstate.HistoryHour, now)
+	hour, err := s.History(ctx, counts.HistoryHour, now)
 	if err != nil {
 		return h, err
 	}
-	day, err := s.History(ctx, redisstate.HistoryDay, now)
+	day, err := s.History(ctx, counts.HistoryDay, now)
 	if err != nil {
 		return h, err
 	}
 	present, err := s.PresentHistory(ctx, now)
-	return History{periodOf(redisstate.HistoryHour, hour, present), periodOf(redisstate.HistoryDay, day, present)}, err
+	return History{periodOf(counts.HistoryHour, hour, present), periodOf(counts.HistoryDay, day, present)}, err
 }
 
 // periodOf returns the counts between the first of the entries and the present.
-func periodOf(span redisstate.HistorySpan, entries []redisstate.HistoryEntry,
-	present redisstate.HistoryEntry,
+func periodOf(span counts.HistorySpan, entries []counts.HistoryEntry,
+	present counts.HistoryEntry,
 ) (p Period) {
-	all := redisstate.Activity{Counts: map[string]int64{}}
+	all := counts.Activity{Counts: map[string]int64{}}
 	for i, earlier := range entries {
 		later := present
 		if i+1 < len(entries) {
@@ -99,12 +100,12 @@ func periodOf(span redisstate.HistorySpan, entries []redisstate.HistoryEntry,
 		p.Since = entries[0].At.Std()
 	}
 	p.Succeeded, p.Failed = ended(&all)
-	p.Run, p.Wait = percentilesOf(&all, redisstate.CountRun), percentilesOf(&all, redisstate.CountWait)
+	p.Run, p.Wait = percentilesOf(&all, counts.CountRun), percentilesOf(&all, counts.CountWait)
 	return p
 }
 
 // ended returns how many tasks succeeded, and how many ended in another way.
-func ended(a *redisstate.Activity) (succeeded, failed int64) {
+func ended(a *counts.Activity) (succeeded, failed int64) {
 	a.Transitions(func(_ tdf.Verb, to tdf.State, n int64) {
 		if to == tdf.Succeeded {
 			succeeded += n
@@ -115,7 +116,7 @@ func ended(a *redisstate.Activity) (succeeded, failed int64) {
 	return succeeded, failed
 }
 
-func percentilesOf(a *redisstate.Activity, kind string) Percentiles {
+func percentilesOf(a *counts.Activity, kind string) Percentiles {
 	upTo, _ := a.Spans(kind)
 	n := int64(upTo[len(upTo)-1])
 	of := func(share float64) time.Duration { return percentile(upTo, share*float64(n)) }
@@ -126,7 +127,7 @@ func percentilesOf(a *redisstate.Activity, kind string) Percentiles {
 // histogram are evenly distributed. The longest times have no bound, so it returns the bound below them.
 func percentile(upTo []uint64, rank float64) time.Duration {
 	below, n := tdf.Seconds(0), 0.0
-	for i, bound := range redisstate.SpanBounds() {
+	for i, bound := range counts.SpanBounds() {
 		more := float64(upTo[i])
 		switch {
 		case rank <= 0 || bound == tdf.Forever:

@@ -7,31 +7,31 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 const (
-	succeeds = redisstate.CountTransition + "succeed:succeeded"
-	fails    = redisstate.CountTransition + "fail:failed"
-	expires  = redisstate.CountTransition + "cancel:expired"
+	succeeds = counts.CountTransition + "succeed:succeeded"
+	fails    = counts.CountTransition + "fail:failed"
+	expires  = counts.CountTransition + "cancel:expired"
 )
 
 // countedAt returns an entry of a history.
-func countedAt(at tdf.Time, counts map[string]int64) redisstate.HistoryEntry {
-	return redisstate.HistoryEntry{At: at, Counts: counts}
+func countedAt(at tdf.Time, numbers map[string]int64) counts.HistoryEntry {
+	return counts.HistoryEntry{At: at, Counts: numbers}
 }
 
 // A period has the differences of its entries. A time without a server is a gap, but its tasks count. After counts became
 // smaller, the others still count.
 func TestPeriod(t *testing.T) {
 	t.Parallel()
-	entries := []redisstate.HistoryEntry{
+	entries := []counts.HistoryEntry{
 		countedAt(6001, map[string]int64{succeeds: 10, fails: 1}),
 		countedAt(6061, map[string]int64{succeeds: 70, fails: 4, expires: 1}),
 		countedAt(6190, map[string]int64{succeeds: 75, fails: 4, expires: 1}),
 		countedAt(6241, map[string]int64{succeeds: 5, fails: 7, expires: 1}),
 	}
-	p := periodOf(redisstate.HistoryHour, entries, countedAt(6271, map[string]int64{succeeds: 20, fails: 7, expires: 1}))
+	p := periodOf(counts.HistoryHour, entries, countedAt(6271, map[string]int64{succeeds: 20, fails: 7, expires: 1}))
 	expect.Equal(t, p.Succeeded, 80)
 	expect.Equal(t, p.Failed, 7)
 	expect.Equal(t, p.Total(), 87)
@@ -43,18 +43,18 @@ func TestPeriod(t *testing.T) {
 	}
 	expect.Equal(t, text, "6001-6061 60 4 60.00 4.00 false\n6061-6190 5 0 2.33 0.00 true\n6190-6241 0 3 0.00 3.53 false\n6241-6271 15 0 30.00 0.00 false\n", "steps")
 
-	empty := periodOf(redisstate.HistoryHour, nil, countedAt(6271, map[string]int64{succeeds: 20}))
+	empty := periodOf(counts.HistoryHour, nil, countedAt(6271, map[string]int64{succeeds: 20}))
 	expect.Equal(t, empty.Total(), 0)
 	expect.True(t, empty.Since.IsZero(), empty)
 	expect.Len(t, empty.Steps, 0)
-	same := periodOf(redisstate.HistoryHour, []redisstate.HistoryEntry{countedAt(6000, nil)}, countedAt(6000, map[string]int64{succeeds: 20}))
+	same := periodOf(counts.HistoryHour, []counts.HistoryEntry{countedAt(6000, nil)}, countedAt(6000, map[string]int64{succeeds: 20}))
 	good, _ := same.Steps[0].PerMinute()
 	expect.True(t, good == 20/1e-3, "in no time", good)
 }
 
 func TestPercentiles(t *testing.T) {
 	t.Parallel()
-	run := func(bound string) string { return redisstate.CountRun + bound }
+	run := func(bound string) string { return counts.CountRun + bound }
 	for _, c := range []struct {
 		counts        map[string]int64
 		n             int64
@@ -66,7 +66,7 @@ func TestPercentiles(t *testing.T) {
 		{map[string]int64{run("inf"): 3}, 3, 48 * time.Hour, 48 * time.Hour, 48 * time.Hour},
 		{map[string]int64{run("0.010000"): 1}, 1, 5 * time.Millisecond, 9 * time.Millisecond, 9900 * time.Microsecond},
 	} {
-		got := percentilesOf(&redisstate.Activity{Counts: c.counts}, redisstate.CountRun)
+		got := percentilesOf(&counts.Activity{Counts: c.counts}, counts.CountRun)
 		expect.Equal(t, got, Percentiles{c.n, c.p50, c.p90, c.p99}, fmt.Sprint(c.counts))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // A Queue is a queue with tasks, or a queue that is paused.
@@ -37,7 +38,7 @@ func (q Queue) MarshalJSON() ([]byte, error) {
 }
 
 // A QueueCounter remembers the counts of queues for [Admin.StatsAgain]. The zero value remembers none.
-type QueueCounter = redisstate.QueueCounter
+type QueueCounter = counts.QueueCounter
 
 // Queues returns the queues with tasks, and those that are paused, ordered by name. The number of tasks hardly affects
 // how long this takes.
@@ -59,7 +60,7 @@ func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 
 // A queueReading has what Redis has about queues.
 type queueReading struct {
-	counts []redisstate.QueueCount
+	counts []counts.QueueCount
 	paused []redisstate.Pausing
 }
 
@@ -102,7 +103,7 @@ func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 
 // without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference
 // may be below 0, and then counts as 0.
-func without(all tdf.Counts, queues []redisstate.QueueCount) tdf.Counts {
+func without(all tdf.Counts, queues []counts.QueueCount) tdf.Counts {
 	rest := tdf.Counts{}
 	for state, n := range all {
 		for i := range queues {

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // Stats are the metrics of a namespace.
@@ -228,7 +229,7 @@ func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, er
 // Activity returns what the namespace has counted of its busiest queues, at most the given number, and of all other
 // queues together (docs/metrics.md). A counter that an earlier call had makes it cheaper, and then some counts of the
 // others may be up to three calls old.
-func (a *Admin) Activity(ctx context.Context, c *redisstate.ActivityCounter, most int) ([]redisstate.Activity, error) {
+func (a *Admin) Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error) {
 	return a.redis().Activity(ctx, c, most)
 }
 

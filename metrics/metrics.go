@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // mostQueues is the largest number of queues with metrics of their own: the busiest ones. The metrics of all others are
@@ -71,7 +71,7 @@ type namespace struct {
 	admin      *admin.Admin
 	wait       time.Duration // for Redis
 	queues     admin.QueueCounter
-	activities redisstate.ActivityCounter
+	activities counts.ActivityCounter
 }
 
 // Gather reads the metrics. It returns no error.

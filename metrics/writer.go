@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // A writer writes the metrics of a namespace. It makes them as the library of Prometheus sends them, because the
@@ -17,7 +18,7 @@ import (
 type writer struct {
 	families   []*dto.MetricFamily
 	namespace  string
-	activities []redisstate.Activity
+	activities []counts.Activity
 }
 
 // A family has the metrics of one name, each of which has the same labels.
@@ -100,14 +101,14 @@ func (w *writer) queues(s *admin.Stats) {
 	oldest := w.family(dto.MetricType_GAUGE, "tdf_queue_oldest_wait_seconds",
 		"Time for which the oldest open task of a queue could be claimed.", "queue")
 	tasks := w.family(dto.MetricType_GAUGE, "tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
-	own, others := redisstate.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 {
-		if q.Queue == redisstate.OtherQueues {
+	own, others := counts.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 {
+		if q.Queue == counts.OtherQueues {
 			return [2]int64{-1} // so that no other queue has its label
 		}
 		return [2]int64{q.Open, q.Tasks.Unfinished()}
 	})
 	if len(others) > 0 {
-		rest := admin.Queue{Queue: redisstate.OtherQueues, Tasks: tdf.Counts{}}
+		rest := admin.Queue{Queue: counts.OtherQueues, Tasks: tdf.Counts{}}
 		for i := range others {
 			q := &others[i]
 			rest.Open, rest.Waited = rest.Open+q.Open, max(rest.Waited, q.Waited)
@@ -131,11 +132,11 @@ func (w *writer) counts() {
 	transitions := w.family(dto.MetricType_COUNTER, "tdf_transitions_total",
 		"Transitions of tasks, by the state to which they led.", "queue", "to", "transition")
 	spans := map[string]*family{
-		redisstate.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds",
+		counts.CountWait: w.family(dto.MetricType_HISTOGRAM, "tdf_wait_seconds",
 			"Time from the moment when a task could first be claimed to its first claim.", "queue"),
-		redisstate.CountRun: w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds",
+		counts.CountRun: w.family(dto.MetricType_HISTOGRAM, "tdf_run_seconds",
 			"Run time of programs and handlers.", "queue"),
-		redisstate.CountLife: w.family(dto.MetricType_HISTOGRAM, "tdf_life_seconds",
+		counts.CountLife: w.family(dto.MetricType_HISTOGRAM, "tdf_life_seconds",
 			"Time from the opening of a task to its end.", "queue"),
 	}
 	finds := map[string]int64{}
@@ -145,7 +146,7 @@ func (w *writer) counts() {
 	for i := range w.activities {
 		a := &w.activities[i]
 		for name, n := range a.Counts {
-			if kind, ok := strings.CutPrefix(name, redisstate.CountFind); ok {
+			if kind, ok := strings.CutPrefix(name, counts.CountFind); ok {
 				finds[kind] += n
 			}
 		}
@@ -164,7 +165,7 @@ func (w *writer) counts() {
 }
 
 // histogram adds the histogram of a queue's spans.
-func (f *family) histogram(a *redisstate.Activity, kind string) {
+func (f *family) histogram(a *counts.Activity, kind string) {
 	upTo, sum := a.Spans(kind)
 	h := &dto.Histogram{SampleCount: &upTo[len(bounds)], SampleSum: (*float64)(&sum)}
 	for i := range bounds {
@@ -175,7 +176,7 @@ func (f *family) histogram(a *redisstate.Activity, kind string) {
 
 // bounds are the upper bounds of the histograms.
 var bounds = func() (all []float64) {
-	for _, bound := range redisstate.SpanBounds() {
+	for _, bound := range counts.SpanBounds() {
 		if bound < tdf.Forever {
 			all = append(all, float64(bound))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // Check returns one finding for each inconsistent task, and names the problem. Repair repairs the task.
@@ -71,7 +72,7 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 		mustBeSound(t, s)
 		if c.find != "" {
 			expect.True(t, slices.Contains(FindKinds, c.find), c.find)
-			finds[CountFind+c.find]++
+			finds[counts.CountFind+c.find]++
 		}
 		if c.want != tdf.None {
 			expect.Equal(t, task(t, s, id).State, c.want, c.problem, "its state")
@@ -81,8 +82,8 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			mustSettle(t, s, open.Task.ID)
 		}
 	}
-	for _, a := range expect.Result(s.Activity(ctx, &ActivityCounter{}, 1)).Value(t) {
-		maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, CountFind) })
+	for _, a := range expect.Result(s.Activity(ctx, &counts.ActivityCounter{}, 1)).Value(t) {
+		maps.DeleteFunc(a.Counts, func(name string, _ int64) bool { return !strings.HasPrefix(name, counts.CountFind) })
 		expect.Equal(t, a.Counts, finds, a.Queue)
 	}
 }

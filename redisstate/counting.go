@@ -2,25 +2,16 @@ package redisstate
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
-
-func (s *Store) count(queue, name string, n int64) { s.tally.count(queue, name, n) }
-
-func (s *Store) countSpan(queue, kind string, span tdf.Seconds) {
-	span = min(max(span, 0), 1e10) // above, a sum of microseconds might overflow
-	names := spanNames[kind]
-	s.count(queue, names.upTo[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })], 1)
-	s.count(queue, names.sum, int64(span*1e6))
-}
 
 // countOpened counts the tasks that a unit has opened.
 func (s *Store) countOpened(definitions []tdf.Properties, o Outcome) {
 	for i := range definitions {
 		if o.Existing == nil || !o.Existing[i] {
-			s.count(definitions[i].Queue, transitionName(tdf.VerbOpen, tdf.Open), 1)
+			s.Count(definitions[i].Queue, counts.TransitionName(tdf.VerbOpen, tdf.Open), 1)
 		}
 	}
 }
@@ -30,9 +21,9 @@ func (s *Store) countClaims(c *Claimed) {
 	s.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
-		s.count(t.Queue, transitionName(tdf.VerbClaim, tdf.Running), 1)
+		s.Count(t.Queue, counts.TransitionName(tdf.VerbClaim, tdf.Running), 1)
 		if opened := t.Opened(); t.Round == 0 && opened > 0 {
-			s.countSpan(t.Queue, CountWait, c.Now.Sub(max(opened, t.StartAfter)))
+			s.CountSpan(t.Queue, counts.CountWait, c.Now.Sub(max(opened, t.StartAfter)))
 		}
 	}
 }
@@ -52,18 +43,18 @@ func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
 
 func (s *Store) countMove(m *tdf.Move) {
 	if kind := repaired(m); kind != "" {
-		s.count("", CountFind+kind, 1)
+		s.Count("", counts.CountFind+kind, 1)
 	}
-	name := transitionName(m.Verb, m.To)
+	name := counts.TransitionName(m.Verb, m.To)
 	if m.Repair || name == "" || m.From == m.To {
 		return
 	}
-	s.count(m.Queue, name, 1)
+	s.Count(m.Queue, name, 1)
 	if m.Ran > 0 {
-		s.countSpan(m.Queue, CountRun, m.Ran)
+		s.CountSpan(m.Queue, counts.CountRun, m.Ran)
 	}
 	if end := cmp.Or(m.Ended, s.About()); m.Opened > 0 && end > 0 {
-		s.countSpan(m.Queue, CountLife, end.Sub(m.Opened))
+		s.CountSpan(m.Queue, counts.CountLife, end.Sub(m.Opened))
 	}
 }
 

@@ -7,22 +7,23 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // deathsKept is how long a counted death is remembered.
 const deathsKept = 7 * day
 
 // CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It
-// counts each death once, whichever clients count, and only those of workers that count reports. Workers that have died
-// more than a week ago are forgotten, which it counts, too.
-func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*WorkerStatus) bool) error {
+// counts each death once, whichever clients count, and only those of workers for which counted returns true. Workers
+// that have died more than a week ago are forgotten, which it counts, too.
+func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*WorkerStatus) bool) error {
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
 	})
 	if err != nil {
 		return err
 	}
-	s.count("", CountForgotten, forgotten)
+	s.Count("", counts.CountForgotten, forgotten)
 	const doing = "find dead workers"
 	end, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCount(ctx, s.Keys.Workers(), "("+after.String(), upTo.String())
@@ -46,7 +47,7 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 		}
 		for i := range found {
 			w := &found[i]
-			if w.Seen > upTo || !counts(w) {
+			if w.Seen > upTo || !counted(w) {
 				continue
 			}
 			added, err := conn.Ask(ctx, s.Conn, "note that a worker is dead", func(r redis.Cmdable) *redis.IntCmd {
@@ -58,11 +59,11 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counts func
 			if err != nil {
 				return err
 			}
-			s.count(w.Offer.Shares()[0].Queue, CountDied, added)
+			s.Count(w.Offer.Shares()[0].Queue, counts.CountDied, added)
 		}
 	}
 	return err
 }
 
 // CountRegistration counts the registration of a worker that serves a queue.
-func (s *Store) CountRegistration(queue string) { s.count(queue, CountRegistered, 1) }
+func (s *Store) CountRegistration(queue string) { s.Count(queue, counts.CountRegistered, 1) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
@@ -42,7 +43,7 @@ func TestQueueCounts(t *testing.T) {
 }
 
 // countsText returns counts without the times of their first tasks.
-func countsText(counts []QueueCount) string {
+func countsText(counts []counts.QueueCount) string {
 	var all []string
 	for _, c := range counts {
 		all = append(all, fmt.Sprintf("{%s %d %v}", c.Queue, c.Open, c.AtLeast))
@@ -67,7 +68,7 @@ func TestQueueCountsOfManyPriorities(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, placed("a", 1), placed("b", 1))
 	var levels []redis.Z
-	for i := range prioritiesCounted {
+	for i := range 20_000 {
 		levels = append(levels, redis.Z{Score: float64(i), Member: fmt.Sprint(i)})
 	}
 	for page := range slices.Chunk(levels, 5000) {

@@ -10,7 +10,14 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
+)
+
+// The numbers of queues that CountQueues promises to count at each call.
+const (
+	queuesAlways = 250
+	queuesInTurn = 350
 )
 
 // A QueueCounter always has the true counts of few queues. Of many queues, it always has those of the busiest, and those of each other queue are
@@ -18,8 +25,8 @@ import (
 func TestCountQueues(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-	var c QueueCounter
-	count := func(c *QueueCounter) map[string]string {
+	var c counts.QueueCounter
+	count := func(c *counts.QueueCounter) map[string]string {
 		t.Helper()
 		all := map[string]string{}
 		for _, of := range expect.Result(s.CountQueues(t.Context(), c)).Value(t) {
@@ -27,7 +34,7 @@ func TestCountQueues(t *testing.T) {
 		}
 		return all
 	}
-	exact := func() map[string]string { return count(&QueueCounter{}) }
+	exact := func() map[string]string { return count(&counts.QueueCounter{}) }
 	expect.Equal(t, count(&c), exact(), "without tasks")
 	a := mustOpen(t, s, define("plain"), inQueue("a"), inQueue("a"), inQueue("b"))[1]
 	expect.Equal(t, count(&c), exact(), "few queues")
@@ -38,7 +45,7 @@ func TestCountQueues(t *testing.T) {
 
 	const turns = 3
 	var many []tdf.Properties
-	for i := range busiestAtOnce + turns*othersAtOnce {
+	for i := range queuesAlways + turns*queuesInTurn {
 		many = append(many, inQueue(fmt.Sprintf("q%04d", i)))
 	}
 	var ids []int64
@@ -77,21 +84,21 @@ func TestCountQueuesWithManyPartitions(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	var all []tdf.Properties
-	for i := range 2 * othersAtOnce {
+	for i := range 2 * queuesInTurn {
 		all = append(all, placed("a", 0, fmt.Sprintf("tag%d", i)))
 	}
-	for i := range busiestAtOnce {
+	for i := range queuesAlways {
 		all = append(all, inQueue(fmt.Sprintf("q%d", i)), inQueue(fmt.Sprintf("q%d", i)))
 	}
 	for part := range slices.Chunk(append(all, inQueue("z"), inQueue("zz")), 500) {
 		mustOpen(t, s, part...)
 	}
-	var c QueueCounter
+	var c counts.QueueCounter
 	open := func(queue string) int64 {
-		counts := expect.Result(s.CountQueues(t.Context(), &c)).Value(t)
-		return counts[slices.IndexFunc(counts, func(of QueueCount) bool { return of.Queue == queue })].Open
+		all := expect.Result(s.CountQueues(t.Context(), &c)).Value(t)
+		return all[slices.IndexFunc(all, func(of counts.QueueCount) bool { return of.Queue == queue })].Open
 	}
-	expect.Equal(t, open("a"), 2*othersAtOnce)
+	expect.Equal(t, open("a"), 2*queuesInTurn)
 	mustOpen(t, s, inQueue("zz"))
 	open("zz")
 	expect.Equal(t, open("zz"), 2)
@@ -104,9 +111,9 @@ func TestCountForeignQueues(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
 	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(tdf.Open, 1), Member: "1"})
-	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[{a 1 false}]")
+	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1 false}]")
 	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
 	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
 	s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
-	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t)), "[]")
+	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[]")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -44,7 +45,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 			text, queue, _ := strings.Cut(of, " ")
 			n, _ := strconv.Atoi(text)
 			usual -= n
-			s.count(queue, transitionName(m.Verb, m.To), int64(n))
+			s.Count(queue, counts.TransitionName(m.Verb, m.To), int64(n))
 			continue
 		}
 		member, score, _ := strings.Cut(line, " ")
@@ -56,7 +57,7 @@ func (s *Store) SettleUsual(ctx context.Context, who string, u tdf.Usual, now td
 			return moved, nil, err
 		}
 	}
-	s.count("", transitionName(m.Verb, m.To), int64(usual))
+	s.Count("", counts.TransitionName(m.Verb, m.To), int64(usual))
 	return moved, others, nil
 }
 

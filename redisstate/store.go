@@ -11,14 +11,14 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/index"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
 type Store struct {
 	*conn.Conn
 	accounts.Accounts
-	index.Names
+	*counts.Counters
 
 	link linkSpeed
 	pace pace
@@ -27,7 +27,6 @@ type Store struct {
 	waiting waitingManagers
 	room    room
 	used    usedPrograms
-	tally   tally
 
 	scanMissing atomic.Bool // the user lacks the right to SCAN
 	scanRefused sync.Once   // logs once that the user lacks the right to SCAN
@@ -41,7 +40,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 		return nil, err
 	}
 	return &Store{
-		Conn: c, Accounts: accounts.Accounts{Conn: c}, Names: index.Names{Conn: c},
+		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counts.New(c),
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
@@ -57,6 +56,12 @@ func Connect(ctx context.Context, cfg config.Redis, namespace string, log *slog.
 		return nil, err
 	}
 	return s, nil
+}
+
+// Close adds the last counts to those in Redis, and ends the connection. Calls after Close return an error.
+func (s *Store) Close() error {
+	s.EndCounts()
+	return s.Conn.Close()
 }
 
 // ErrGroupTaken means that a group that should be new already has tasks.

@@ -10,19 +10,20 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // tasksByQueue returns the tasks of each queue by state, as a text.
 func tasksByQueue(t *testing.T, s *Store) string {
 	t.Helper()
-	counts := tasksIn(expect.Result(s.CountQueues(t.Context(), &QueueCounter{})).Value(t))
+	counts := tasksIn(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
 	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
 	expect.Len(t, counts, len(names), "a name of a queue is missing, or too many")
 	return fmt.Sprint(counts)
 }
 
 // tasksIn returns the tasks of each queue with an index.
-func tasksIn(all []QueueCount) map[string]tdf.Counts {
+func tasksIn(all []counts.QueueCount) map[string]tdf.Counts {
 	tasks := map[string]tdf.Counts{}
 	for _, of := range all {
 		if of.Tasks != nil {

@@ -4,16 +4,16 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // Each round of a server keeps the history. If several servers run, or a server restarts, each step has one entry. A wrong type in
 // Redis is no error of the round.
 func TestServersKeepHistory(t *testing.T) {
 	s := newSite(t)
-	entries := func() (all []redisstate.HistoryEntry) {
-		all = expect.Result(s.store.History(s.Context(), redisstate.HistoryHour, s.now())).Value(s)
-		return append(all, expect.Result(s.store.History(s.Context(), redisstate.HistoryDay, s.now())).Value(s)...)
+	entries := func() (all []counts.HistoryEntry) {
+		all = expect.Result(s.store.History(s.Context(), counts.HistoryHour, s.now())).Value(s)
+		return append(all, expect.Result(s.store.History(s.Context(), counts.HistoryDay, s.now())).Value(s)...)
 	}
 	s.do("SET", "$activity", "wrong")
 	s.round()

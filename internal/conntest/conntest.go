@@ -71,8 +71,13 @@ func New(t *testing.T) *conn.Conn {
 }
 
 // Connect connects to a new namespace. The connection is closed when the test ends.
-func Connect(t testing.TB, addr string) *conn.Conn {
-	c, err := conn.New(Config(t, addr), redistest.Namespace(t), slog.New(slog.DiscardHandler))
+func Connect(t testing.TB, addr string) *conn.Conn { return connect(t, addr, redistest.Namespace(t)) }
+
+// Another returns another connection to the namespace of a connection.
+func Another(t testing.TB, c *conn.Conn) *conn.Conn { return connect(t, c.Addr, c.Keys.Namespace()) }
+
+func connect(t testing.TB, addr, namespace string) *conn.Conn {
+	c, err := conn.New(Config(t, addr), namespace, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

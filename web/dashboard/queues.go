@@ -8,7 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // A queuesPage is what the page of the queues shows.
@@ -41,7 +41,7 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 
 // busiest returns the n queues with the most unfinished tasks, or all queues if there are fewer, ordered by name.
 func busiest(all []admin.Queue, n int) []admin.Queue {
-	shown, _ := redisstate.Busiest(all, n, func(q *admin.Queue) [2]int64 { return [2]int64{q.Tasks.Unfinished()} })
+	shown, _ := counts.Busiest(all, n, func(q *admin.Queue) [2]int64 { return [2]int64{q.Tasks.Unfinished()} })
 	slices.SortFunc(shown, func(a, b admin.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
 	return shown
 }

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/metrics"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -71,20 +71,20 @@ var meters = map[string]meter{
 		help: "Finished tasks that were removed.", tags: byQueue,
 		counts: []transition{{tdf.VerbRemove, tdf.None, ""}},
 	},
-	"workers.registered": {help: "Registrations of workers.", tags: byQueue, plain: redisstate.CountRegistered},
-	"workers.died":       {help: "Workers that are dead.", tags: byQueue, plain: redisstate.CountDied},
+	"workers.registered": {help: "Registrations of workers.", tags: byQueue, plain: counts.CountRegistered},
+	"workers.died":       {help: "Workers that are dead.", tags: byQueue, plain: counts.CountDied},
 	"workers.cleaned": {
 		help: "Dead workers that were forgotten.", tags: byQueue,
-		plain: redisstate.CountForgotten,
+		plain: counts.CountForgotten,
 	},
-	"tasks.queue.wait": {help: "Time from submission to claim.", tags: byQueue, spans: redisstate.CountWait},
+	"tasks.queue.wait": {help: "Time from submission to claim.", tags: byQueue, spans: counts.CountWait},
 	"tasks.execution.duration": {
 		help: "Time from claim to completion or failure.", tags: byQueue,
-		spans: redisstate.CountRun,
+		spans: counts.CountRun,
 	},
 	"tasks.end_to_end.duration": {
 		help: "Time from submission to the final state.", tags: byQueue,
-		spans: redisstate.CountLife,
+		spans: counts.CountLife,
 	},
 }
 
@@ -96,7 +96,7 @@ type sample struct {
 }
 
 // samples returns the values of a meter.
-func (m *meter) samples(activities []redisstate.Activity) (all []sample) {
+func (m *meter) samples(activities []counts.Activity) (all []sample) {
 	for i := range activities {
 		a := &activities[i]
 		add := func(reason string, count int64, sum tdf.Seconds) {
@@ -128,7 +128,7 @@ func (m *meter) samples(activities []redisstate.Activity) (all []sample) {
 
 // activities returns the counts of the busiest queues. Before, it counts the workers that have died since the last
 // reading: nothing happens in Redis when a worker dies.
-func (a *app) activities(ctx context.Context, most int) ([]redisstate.Activity, error) {
+func (a *app) activities(ctx context.Context, most int) ([]counts.Activity, error) {
 	now, err := a.store.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func (a *app) activities(ctx context.Context, most int) ([]redisstate.Activity, 
 		return nil, err
 	}
 	a.counted = silent
-	return a.store.Activity(ctx, &redisstate.ActivityCounter{}, most)
+	return a.store.Activity(ctx, &counts.ActivityCounter{}, most)
 }
 
 // prometheus answers with all metrics in the text format of Prometheus.
@@ -159,7 +159,7 @@ func (a *app) prometheus(ctx context.Context, _ *wire.Call) (*wire.Answer, error
 }
 
 // A collector collects the metrics from counts.
-type collector []redisstate.Activity
+type collector []counts.Activity
 
 // Describe sends nothing, because the queues are known only when the metrics are read.
 func (collector) Describe(chan<- *prometheus.Desc) {}

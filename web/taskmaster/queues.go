@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -34,7 +35,7 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	activities, err := a.store.Activity(ctx, &redisstate.ActivityCounter{}, mostQueues)
+	activities, err := a.store.Activity(ctx, &counts.ActivityCounter{}, mostQueues)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 }
 
 // hasFailed reports whether a task of a queue has ever become open again after a failure, a time-out or a loss.
-func hasFailed(a *redisstate.Activity) (has bool) {
+func hasFailed(a *counts.Activity) (has bool) {
 	a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
 		has = has || to == tdf.Open && n > 0 && (verb == tdf.VerbFail || verb == tdf.VerbTimeOut)
 	})

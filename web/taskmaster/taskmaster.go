@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -40,8 +41,8 @@ type store interface {
 	List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error)
 	LastID(ctx context.Context) (int64, error)
 	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
-	QueueCounts(ctx context.Context) ([]redisstate.QueueCount, error)
-	Activity(ctx context.Context, c *redisstate.ActivityCounter, most int) ([]redisstate.Activity, error)
+	QueueCounts(ctx context.Context) ([]counts.QueueCount, error)
+	Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error)
 	CountRegistration(queue string)
 	CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*redisstate.WorkerStatus) bool) error
 	Worker(ctx context.Context, name string) (w redisstate.WorkerStatus, known bool, now tdf.Time, err error)

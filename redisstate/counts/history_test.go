@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"fmt"
@@ -8,20 +8,22 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-var succeeds = transitionName(tdf.VerbSucceed, tdf.Succeeded)
+var succeeds = TransitionName(tdf.VerbSucceed, tdf.Succeeded)
 
 // succeed counts tasks of a queue that have succeeded.
-func succeed(s *Store, queue string, n int64) {
-	s.count(queue, succeeds, n)
-	s.sendTally()
+func succeed(s *Counters, queue string, n int64) {
+	s.Count(queue, succeeds, n)
+	s.SendCounts()
 }
 
 // historyText returns the times of the entries, and how many tasks had succeeded.
-func historyText(t *testing.T, s *Store, h HistorySpan, now tdf.Time) (text string) {
+func historyText(t *testing.T, s *Counters, h HistorySpan, now tdf.Time) (text string) {
 	t.Helper()
 	for _, e := range expect.Result(s.History(t.Context(), h, now)).Value(t) {
 		text += fmt.Sprintf("%v:%d ", e.At, e.Counts[succeeds])
@@ -31,27 +33,28 @@ func historyText(t *testing.T, s *Store, h HistorySpan, now tdf.Time) (text stri
 
 // The first server in a step stores the entry, for all queues together. The entries of a span are bounded, and expire.
 func TestHistory(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
+		s := New(c)
 		s.KeepCounts()
-		ctx, other := t.Context(), connect(t, s.Addr, s.Keys.Namespace())
+		ctx, other := t.Context(), New(conntest.Another(t, s.Conn))
 		start := tdf.Time(1_800_000_000)
 		succeed(s, "a", 3)
 		succeed(s, "b", 4)
-		s.count("a", CountLife+"1", 5) // not in the history
-		must(t, s.KeepHistory(ctx, start+1))
+		s.Count("a", CountLife+"1", 5) // not in the history
+		expect.NoError(t, s.KeepHistory(ctx, start+1))
 		succeed(s, "a", 10)
-		must(t, other.KeepHistory(ctx, start+2))
-		must(t, other.KeepHistory(ctx, start+60))
-		must(t, s.KeepHistory(ctx, start+61))
+		expect.NoError(t, other.KeepHistory(ctx, start+2))
+		expect.NoError(t, other.KeepHistory(ctx, start+60))
+		expect.NoError(t, s.KeepHistory(ctx, start+61))
 		expect.Equal(t, historyText(t, s, HistoryHour, start+62), "1800000001:7 1800000060:17 ", "the hour")
 		expect.Equal(t, historyText(t, other, HistoryDay, start+62), "1800000001:7 ", "the day")
 		present := expect.Result(other.PresentHistory(ctx, start+70)).Value(t)
 		expect.Equal(t, fmt.Sprint(present), fmt.Sprint(HistoryEntry{start + 70, map[string]int64{succeeds: 17}}), "the present")
 
-		must(t, s.KeepHistory(ctx, start+5)) // the clock was set back
+		expect.NoError(t, s.KeepHistory(ctx, start+5)) // the clock was set back
 		expect.Equal(t, historyText(t, s, HistoryHour, start+5), "1800000001:7 ", "before a later entry")
 		for i := range 100 {
-			must(t, s.KeepHistory(ctx, start+tdf.Time(60*i)))
+			expect.NoError(t, s.KeepHistory(ctx, start+tdf.Time(60*i)))
 		}
 		hour := expect.Result(s.History(ctx, HistoryHour, start+60*99)).Value(t)
 		expect.MustLen(t, hour, 61)
@@ -69,38 +72,38 @@ func TestHistory(t *testing.T) {
 func TestHistoryAfterLostReplies(t *testing.T) {
 	t.Parallel()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	s := New(conntest.Connect(t, proxy.Addr))
 	s.KeepCounts()
 	succeed(s, "q", 1)
 	proxy.DropReplies(2, redistest.Scripts)
-	must(t, s.KeepHistory(t.Context(), 6001))
+	expect.NoError(t, s.KeepHistory(t.Context(), 6001))
 	expect.Equal(t, proxy.Dropped(), 2, "lost replies")
 	succeed(s, "q", 1)
-	must(t, s.KeepHistory(t.Context(), 6002))
+	expect.NoError(t, s.KeepHistory(t.Context(), 6002))
 	expect.Equal(t, historyText(t, s, HistoryHour, 6003), "6001:1 ", "the hour")
 }
 
 // Values of other programs are no entries, and cause no error.
 func TestHistoryOfOtherPrograms(t *testing.T) {
-	s := newStore(t)
+	s := New(conntest.New(t))
 	ctx := t.Context()
 	s.KeepCounts()
 	succeed(s, "q", 8)
 	for step, text := range map[int64]string{
 		100: "", 101: "null", 102: `{"at":6000,"counts":{}}`, 103: `{"at":"x"}`, 104: `{"at":6241,"counts":{"` + succeeds + `":1e400}}`, 105: "\xff{", 107: `{"at":6421,"counts":null}`,
 	} {
-		must(t, s.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
+		expect.NoError(t, s.Redis.Set(ctx, s.historyKey(HistoryHour, step), text, 0).Err())
 	}
-	must(t, s.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
-	must(t, s.KeepHistory(ctx, 6000+6*60))
+	expect.NoError(t, s.Redis.LPush(ctx, s.historyKey(HistoryHour, 106), "x").Err())
+	expect.NoError(t, s.KeepHistory(ctx, 6000+6*60))
 	expect.Equal(t, historyText(t, s, HistoryHour, 6430), "6421:0 ", "the hour")
 	expect.Equal(t, historyText(t, s, HistoryDay, 6430), "6360:8 ", "the day")
-	must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
-	must(t, s.Redis.ZAdd(ctx, s.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
-	must(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("r"), succeeds, "9").Err())
+	expect.NoError(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("q"), succeeds, int64(math.MaxInt64), "made:x:y", "1", CountRun+"7", "3").Err())
+	expect.NoError(t, s.Redis.ZAdd(ctx, s.Keys.Activity(), redis.Z{Score: 1, Member: "r"}).Err())
+	expect.NoError(t, s.Redis.HSet(ctx, s.Keys.ActivityOf("r"), succeeds, "9").Err())
 	present := expect.Result(s.PresentHistory(ctx, 6430)).Value(t)
 	expect.True(t, len(present.Counts) == 0, "after an overflow", present.Counts)
-	must(t, s.Redis.Set(ctx, s.Keys.Activity(), "x", 0).Err())
+	expect.NoError(t, s.Redis.Set(ctx, s.Keys.Activity(), "x", 0).Err())
 	expect.Result(s.PresentHistory(ctx, 6430)).Fails(t, "WRONGTYPE")
 }
 

@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"cmp"
@@ -65,7 +65,7 @@ func (a activities) busiest(most int) (all []Activity) {
 const (
 	tallyPause  = time.Second // between the first count and the call that adds it to those in Redis
 	tallyAtOnce = 50          // queues in one call
-	lastTally   = time.Second // the time for the last call, when the Store closes
+	lastTally   = time.Second // the time for the last call, when the client closes
 )
 
 // A tally has what this client has counted, and not yet added to the counts in Redis. If the process is killed before
@@ -84,26 +84,26 @@ type tally struct {
 	calls   uint64
 }
 
-// KeepCounts makes the Store count what its calls do to tasks, and add the counts to those in Redis (docs/metrics.md):
+// KeepCounts makes the client count what its calls do to tasks, and add the counts to those in Redis (docs/metrics.md):
 // a second after the first of them, and when it closes.
-func (s *Store) KeepCounts() {
+func (s *Counters) KeepCounts() {
 	t := &s.tally
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ctx, t.end = context.WithCancel(context.Background())
-	t.send = s.sendTally
+	t.send = s.SendCounts
 	t.counts, t.sending = activities{}, make(chan struct{}, 1)
 }
 
-// Close adds the last counts to those in Redis, and ends the connection. Calls after Close return an error.
-func (s *Store) Close() error {
-	if s.tally.close() {
-		defer time.AfterFunc(lastTally, s.tally.end).Stop()
-		s.sendTally()
-		s.Redis.Unlink(s.tally.ctx, s.Keys.Counted(s.Boot())) // best effort: it expires anyway
-		s.tally.end()
+// EndCounts adds the last counts to those in Redis.
+func (s *Counters) EndCounts() {
+	if !s.tally.close() {
+		return
 	}
-	return s.Conn.Close()
+	defer time.AfterFunc(lastTally, s.tally.end).Stop()
+	s.SendCounts()
+	s.Redis.Unlink(s.tally.ctx, s.Keys.Counted(s.Boot())) // best effort: it expires anyway
+	s.tally.end()
 }
 
 // close ends the counting. It returns false if the client does not count.
@@ -118,6 +118,17 @@ func (t *tally) close() bool {
 		t.next.Stop()
 	}
 	return true
+}
+
+// Count adds n to a count of a queue.
+func (s *Counters) Count(queue, name string, n int64) { s.tally.count(queue, name, n) }
+
+// CountSpan counts a span of a kind, such as CountRun.
+func (s *Counters) CountSpan(queue, kind string, span tdf.Seconds) {
+	span = min(max(span, 0), 1e10) // above, a sum of microseconds might overflow
+	names := spanNames[kind]
+	s.Count(queue, names.upTo[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })], 1)
+	s.Count(queue, names.sum, int64(span*1e6))
 }
 
 // count adds n to a count of a queue.
@@ -170,9 +181,9 @@ func (t *tally) unsent() activities {
 	return counts
 }
 
-// sendTally adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are
+// SendCounts adds the counts to those in Redis. It waits while Redis is away. If Redis refuses a call, its counts are
 // lost.
-func (s *Store) sendTally() {
+func (s *Counters) SendCounts() {
 	t := &s.tally
 	t.sending <- struct{}{}
 	defer func() { <-t.sending }()

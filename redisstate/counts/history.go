@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"context"
@@ -38,7 +38,7 @@ var historyNames = namesOfHistory()
 func namesOfHistory() (names []string) {
 	for _, t := range tdf.Transitions {
 		if t.To.Settled() {
-			names = append(names, transitionName(t.Verb, t.To))
+			names = append(names, TransitionName(t.Verb, t.To))
 		}
 	}
 	for _, kind := range []string{CountRun, CountWait} {
@@ -48,7 +48,7 @@ func namesOfHistory() (names []string) {
 }
 
 // PresentHistory returns an entry with the present counts, which it does not store.
-func (s *Store) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry, error) {
+func (s *Counters) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry, error) {
 	all, err := s.Activity(ctx, &ActivityCounter{}, 0)
 	e := HistoryEntry{At: now, Counts: map[string]int64{}}
 	for _, a := range all {
@@ -63,7 +63,7 @@ func (s *Store) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry,
 
 // KeepHistory stores the entries of the present steps, if no server has stored them. Only the first entry of a step
 // counts, so the call may be repeated. Each entry expires by itself when its span is over.
-func (s *Store) KeepHistory(ctx context.Context, now tdf.Time) error {
+func (s *Counters) KeepHistory(ctx context.Context, now tdf.Time) error {
 	spans := []HistorySpan{HistoryHour, HistoryDay}
 	exist, err := conn.AskEach(ctx, s.Conn, "look for the history", spans,
 		func(p redis.Pipeliner, h HistorySpan) *redis.IntCmd {
@@ -88,13 +88,13 @@ func (s *Store) KeepHistory(ctx context.Context, now tdf.Time) error {
 	})
 }
 
-func (s *Store) historyKey(h HistorySpan, step int64) string {
+func (s *Counters) historyKey(h HistorySpan, step int64) string {
 	return s.Keys.History(int64(h.Step), step)
 }
 
 // History returns the entries of a span that ends now, the oldest first. A step in which no server ran has no entry. It
 // skips values that are no entries of their steps, because another program has written them.
-func (s *Store) History(ctx context.Context, h HistorySpan, now tdf.Time) (entries []HistoryEntry, err error) {
+func (s *Counters) History(ctx context.Context, h HistorySpan, now tdf.Time) (entries []HistoryEntry, err error) {
 	var names []string
 	first := h.step(now) - int64(h.Steps)
 	for i := range h.Steps + 1 {

@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ type QueueCount struct {
 	// the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
 	First tdf.Time
 
-	// all tasks of the queue by state, only from [Store.CountQueues]; nil for the default queue, which has no index
+	// all tasks of the queue by state, only from [Counters.CountQueues]; nil for the default queue, which has no index
 	Tasks tdf.Counts
 }
 
@@ -34,7 +34,7 @@ const (
 // QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with
 // the number of partitions and priorities, not with the number of tasks. The counts of different queues may be of
 // different moments.
-func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
+func (s *Counters) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
 	names, err := s.PartitionNames(ctx)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (s *Store) QueueCounts(ctx context.Context) (counts []QueueCount, err error
 
 // PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the
 // number is too low.
-func (s *Store) PartitionCount(ctx context.Context, p tdf.Partition) (int64, error) {
+func (s *Counters) PartitionCount(ctx context.Context, p tdf.Partition) (int64, error) {
 	counts, err := s.countPlaces(ctx, []string{p.String()})
 	if err != nil || len(counts) == 0 {
 		return 0, err
@@ -52,8 +52,10 @@ func (s *Store) PartitionCount(ctx context.Context, p tdf.Partition) (int64, err
 	return counts[0].Open, nil
 }
 
+const readPlaces = "read the places of open tasks"
+
 // countPlaces counts the tasks of partitions and of other places.
-func (s *Store) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount,
+func (s *Counters) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount,
 	err error,
 ) {
 	places, partial, err := s.usedPlaces(ctx, names)
@@ -98,7 +100,7 @@ type queuePlace struct{ queue, place string }
 
 // usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than
 // usedPlaces returns.
-func (s *Store) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool,
+func (s *Counters) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool,
 	err error,
 ) {
 	sets := make([]string, 0, 2*len(names)) // two for each partition

@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"cmp"
@@ -33,14 +33,14 @@ const (
 	namesReused    = 10     // the number of calls for which many names are good, unless their number changes
 )
 
-// CountQueues counts the open tasks of each queue, as [Store.QueueCounts] does, and its tasks by state. It returns the
-// queues that have any, ordered by name, in a list that the caller must not change. It leaves out all but about 20,000
-// queues, in the order of the bytes of their names.
+// CountQueues counts the open tasks of each queue, as [Counters.QueueCounts] does, and its tasks by state. It returns
+// the queues that have any, ordered by name, in a list that the caller must not change. It leaves out all but about
+// 20,000 queues, in the order of the bytes of their names.
 //
 // Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open
 // tasks, and 350 others, or those that have 350 partitions. So each queue has its turn: with 10,000 queues of one
 // partition, at the latest at every 28th call. The counts of different queues are of different moments.
-func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount, error) {
+func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.readNames(ctx, s); err != nil {
@@ -76,7 +76,7 @@ func (s *Store) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount,
 
 // readNames reads the names of the queues and of their partitions. It does not read many names at each call, because
 // their number says whether they have changed, except if one has replaced another.
-func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
+func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 	var partitions, queues *redis.IntCmd
 	err := s.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
 		partitions, queues = p.HLen(ctx, s.Keys.Partitions()), p.ZCard(ctx, s.Keys.QueueNames())
@@ -120,7 +120,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Store) error {
 }
 
 // countQueues counts the tasks of queues with these partitions. It leaves out queues without tasks.
-func (s *Store) countQueues(ctx context.Context, queues []string,
+func (s *Counters) countQueues(ctx context.Context, queues []string,
 	partitions map[string][]string,
 ) (map[string]QueueCount, error) {
 	var tasks map[string]tdf.Counts
@@ -152,7 +152,7 @@ func (s *Store) countQueues(ctx context.Context, queues []string,
 
 // countTasks counts the tasks in each state of those queues that have tasks. It leaves out the default queue, which has
 // no index.
-func (s *Store) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
+func (s *Counters) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
 	all := map[string]tdf.Counts{}
 	for page := range slices.Chunk(queues, countedPerPage) {
 		counts := make([]index.ReadCounts, len(page))

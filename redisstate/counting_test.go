@@ -1,7 +1,6 @@
 package redisstate
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 func inQueue(queue string) tdf.Properties {
@@ -22,14 +22,14 @@ func inQueue(queue string) tdf.Properties {
 func activityText(t testing.TB, s *Store, most int) string {
 	t.Helper()
 	var lines []string
-	for _, a := range expect.Result(s.Activity(t.Context(), &ActivityCounter{}, most)).Value(t) {
+	for _, a := range expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, most)).Value(t) {
 		line := a.Queue + ":"
 		for _, tr := range tdf.Transitions {
-			if n := a.Counts[transitionName(tr.Verb, tr.To)]; n > 0 {
+			if n := a.Counts[counts.TransitionName(tr.Verb, tr.To)]; n > 0 {
 				line += fmt.Sprintf(" %s %s %d,", tr.Verb, tr.To, n)
 			}
 		}
-		for _, kind := range []string{CountWait, CountRun, CountLife} {
+		for _, kind := range []string{counts.CountWait, counts.CountRun, counts.CountLife} {
 			upTo, _ := a.Spans(kind)
 			line += fmt.Sprintf(" %s%d", kind, upTo[len(upTo)-1])
 		}
@@ -46,10 +46,10 @@ func TestCountsDoNotFall(t *testing.T) {
 	defer sending.Wait()
 	for i := range 100 {
 		mustOpen(t, s, inQueue("a"))
-		sending.Go(s.sendTally)
-		all := expect.Result(s.Activity(t.Context(), &ActivityCounter{}, 10)).Value(t)
+		sending.Go(s.SendCounts)
+		all := expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, 10)).Value(t)
 		expect.MustLen(t, all, 1, i)
-		expect.MustEqual(t, all[0].Counts[transitionName(tdf.VerbOpen, tdf.Open)], int64(i+1), i)
+		expect.MustEqual(t, all[0].Counts[counts.TransitionName(tdf.VerbOpen, tdf.Open)], int64(i+1), i)
 	}
 }
 
@@ -87,30 +87,16 @@ func TestActivity(t *testing.T) {
 		want := "a: open open 2, claim running 2, execute executed 2, succeed succeeded 2, archive archived 1, remove  1, wait:2 run:2 life:2\n" +
 			"default: open open 4, claim running 3, execute executed 3, succeed succeeded 2, fail failed 1, cancel expired 1, reopen open 1, wait:3 run:3 life:4"
 		expect.Equal(t, activityText(t, s, 10), want, "before the counts are in Redis")
-		s.sendTally()
+		s.SendCounts()
 		expect.Equal(t, activityText(t, s, 10), want, "after it")
 		other := connect(t, s.Addr, s.Keys.Namespace())
 		expect.Equal(t, activityText(t, other, 10), want, "seen by another client")
-		upTo, sum := expect.Result(other.Activity(ctx, &ActivityCounter{}, 10)).Value(t)[0].Spans(CountRun)
+		upTo, sum := expect.Result(other.Activity(ctx, &counts.ActivityCounter{}, 10)).Value(t)[0].Spans(counts.CountRun)
 		expect.MustEqual(t, upTo[3], 0)
 		expect.Equal(t, upTo[4], 2)
 		expect.Equal(t, sum, 4)
 		expect.True(t, s.Redis.TTL(ctx, s.Keys.ActivityOf("a")).Val() > 0, "the counts never expire")
 	})
-}
-
-// A client whose replies are lost adds each count once.
-func TestActivityAfterLostReplies(t *testing.T) {
-	t.Parallel()
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	s := connect(t, proxy.Addr, redistest.Namespace(t))
-	s.KeepCounts()
-	for range 3 {
-		s.count("q", transitionName(tdf.VerbOpen, tdf.Open), 7)
-		proxy.DropReplies(2, redistest.Scripts)
-		s.sendTally()
-	}
-	expect.Equal(t, activityText(t, s, 10), "q: open open 21, wait:0 run:0 life:0")
 }
 
 // A request or a claim that a client repeats is counted once, whichever client carries it out.
@@ -128,7 +114,7 @@ func TestRepeatedRequestsCountOnce(t *testing.T) {
 		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
 		c := expect.Result(by.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
 		expect.Len(t, c.Claims, 2)
-		by.sendTally()
+		by.SendCounts()
 	}
 	expect.Equal(t, activityText(t, s, 10), "default: open open 3, claim running 2, wait:2 run:0 life:0")
 }
@@ -148,103 +134,4 @@ func TestCloseSendsTheLastCounts(t *testing.T) {
 	proxy.Cut()
 	proxy.Refuse()
 	_ = cut.Close()
-}
-
-// Of many queues, a counter reads the counts of the busiest at each call, and those of each other queue at the latest at every third call. The counts of all
-// other queues together never fall, also while this client adds its own.
-func TestActivityAgain(t *testing.T) {
-	s := newStore(t)
-	s.KeepCounts()
-	other := connect(t, s.Addr, s.Keys.Namespace())
-	other.KeepCounts()
-	name := transitionName(tdf.VerbOpen, tdf.Open)
-	queue := func(i int) string { return fmt.Sprintf("q%04d", i) }
-	for i := range mostCounted {
-		s.count(queue(i), name, int64(1+i))
-	}
-	s.sendTally()
-	var c ActivityCounter
-	read := func() map[string]int64 {
-		t.Helper()
-		all := map[string]int64{}
-		for _, a := range expect.Result(s.Activity(t.Context(), &c, 10)).Value(t) {
-			all[a.Queue] = a.Counts[name]
-		}
-		expect.Len(t, all, 11)
-		return all
-	}
-	total, before := int64(mostCounted*(mostCounted+1)/2), read()
-	for range 4 {
-		for _, by := range []*Store{s, other} {
-			for i := 1; i < mostCounted; i += 9 {
-				by.count(queue(i), name, 1)
-				total++
-			}
-			by.count(queue(mostCounted-1), name, 1)
-			by.count("new"+by.Boot(), name, 1) // counts as other queues, because there are too many
-			total += 2
-			if by == other {
-				by.sendTally()
-			}
-		}
-		for range 2 { // before this client has sent its counts, and after it
-			got := read()
-			expect.True(t, got[OtherQueues] >= before[OtherQueues], "the counts of other queues fell", before[OtherQueues], got[OtherQueues])
-			expect.Equal(t, got[queue(mostCounted-1)], before[queue(mostCounted-1)]+2, "the busiest queue")
-			s.sendTally()
-			before[OtherQueues] = got[OtherQueues]
-		}
-		before = read()
-	}
-	other.count(queue(1), name, 1)
-	other.count(queue(mostCounted-500), name, 1)
-	other.sendTally()
-	for range (mostCounted+othersAtOnce-1)/othersAtOnce - 1 {
-		read()
-	}
-	sum := int64(-2)
-	for _, n := range read() {
-		sum += n
-	}
-	expect.Equal(t, sum, total, "each queue had its turn")
-}
-
-// A namespace with many queues has counts for some of them, and counts the others together.
-func TestActivityOfManyQueues(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		s.KeepCounts()
-		name := transitionName(tdf.VerbOpen, tdf.Open)
-		for i := range mostCounted + 10 {
-			s.count(fmt.Sprintf("q%04d", i), name, 2)
-		}
-		s.count("busy", name, 5)
-		s.sendTally()
-		all := expect.Result(s.Activity(t.Context(), &ActivityCounter{}, 5000)).Value(t)
-		total := int64(0)
-		for _, a := range all {
-			total += a.Counts[name]
-		}
-		expect.Len(t, all, mostCounted+1, total)
-		expect.Equal(t, total, 2*(mostCounted+10)+5)
-		expect.Equal(t, activityText(t, s, 1), fmt.Sprintf("busy: open open 5, wait:0 run:0 life:0\nother: open open %d, wait:0 run:0 life:0", total-5))
-		// A new queue takes the place of one whose counts have expired.
-		must(t, s.Redis.Del(context.Background(), s.Keys.ActivityOf("q0000")).Err())
-		s.count("new", name, 1)
-		s.sendTally()
-		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.ActivityOf("new"), name).Val(), "1")
-	})
-}
-
-// Values of other programs in the counts neither stop nor mislead the readers.
-func TestForeignActivity(t *testing.T) {
-	s := newStore(t)
-	s.KeepCounts()
-	must(t, s.Redis.HSet(t.Context(), s.Keys.ActivityOf("a"), transitionName(tdf.VerbOpen, tdf.Open), "x", "wait:1", "1").Err())
-	must(t, s.Redis.Set(t.Context(), s.Keys.ActivityOf("b"), "text", 0).Err())
-	for _, queue := range []string{"a", "b"} {
-		s.count(queue, transitionName(tdf.VerbOpen, tdf.Open), 1)
-		s.count(queue, transitionName(tdf.VerbClaim, tdf.Running), 1)
-	}
-	s.sendTally()
-	expect.Equal(t, activityText(t, s, 10), "a: claim running 1, wait:1 run:0 life:0")
 }

@@ -1,4 +1,4 @@
-package redisstate
+package counts
 
 import (
 	"context"
@@ -105,8 +105,8 @@ var transitionNames = func() map[made]string {
 	return names
 }()
 
-// transitionName returns "" for a change that is no transition.
-func transitionName(verb tdf.Verb, to tdf.State) string { return transitionNames[made{verb, to}] }
+// TransitionName returns "" for a change that is no transition.
+func TransitionName(verb tdf.Verb, to tdf.State) string { return transitionNames[made{verb, to}] }
 
 // Limits of the counts in Redis.
 const (
@@ -127,7 +127,7 @@ const readActivity = "read the counts of queues"
 // The first call with a counter reads all counts. A further call reads those of the queues with the most transitions,
 // and of 350 others, so that each of the thousand queues has its turn at the latest at every third call. The counts of
 // [OtherQueues] do not fall because of this.
-func (s *Store) Activity(ctx context.Context, c *ActivityCounter, most int) ([]Activity, error) {
+func (s *Counters) Activity(ctx context.Context, c *ActivityCounter, most int) ([]Activity, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	release, err := s.tally.hold(ctx)
