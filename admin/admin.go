@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // An Admin observes and repairs the namespace of a manager. Several goroutines may use it at once.
@@ -30,7 +31,7 @@ type store interface {
 	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Partitions(ctx context.Context) ([]string, error)
 	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
 	Paused(ctx context.Context) ([]redisstate.Pausing, error)

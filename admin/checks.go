@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // open returns the checks of an open task, in the order in which the task must pass them.
@@ -282,7 +283,7 @@ func (c *situation) freeSlotCheck() Check {
 
 // whyPaused returns the reason why a worker pauses the task's program.
 func (c *situation) whyPaused(worker string) string {
-	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == worker })
+	i := slices.IndexFunc(c.workers, func(w presence.WorkerStatus) bool { return w.Name == worker })
 	p, _, _ := c.workers[i].Pausing(c.task.Program)
 	return p.Why
 }
@@ -313,7 +314,7 @@ const (
 	busy     = "has no free slot"
 )
 
-func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
+func (c *situation) obstacle(w *presence.WorkerStatus) string {
 	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
 	case !w.Offer.Matches(c.task.Partition()):
@@ -322,7 +323,7 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 		return notOn
 	case w.Drained != "":
 		return draining
-	case w.State != redisstate.WorkerWorking:
+	case w.State != presence.WorkerWorking:
 		return stopping
 	case pauses:
 		return avoiding
@@ -334,7 +335,7 @@ func (c *situation) obstacle(w *redisstate.WorkerStatus) string {
 
 // busy reports whether a live worker could run the task if one of its slots were free.
 func (c *situation) busy() bool {
-	return slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool {
+	return slices.ContainsFunc(c.workers, func(w presence.WorkerStatus) bool {
 		return w.Alive(c.at) && c.obstacle(&w) == busy
 	})
 }
@@ -342,7 +343,7 @@ func (c *situation) busy() bool {
 // holder returns the check of the worker that runs the task.
 func (c *situation) holder() Check {
 	name := c.task.Current().Worker
-	i := slices.IndexFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Name == name })
+	i := slices.IndexFunc(c.workers, func(w presence.WorkerStatus) bool { return w.Name == name })
 	if i < 0 && c.task.Current().Claim == "" {
 		return passed("worker", fmt.Sprintf("%s sends no heartbeats; the worker may belong to the original TDF", name))
 	}

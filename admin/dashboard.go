@@ -3,11 +3,11 @@ package admin
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // DashboardLife is how long Redis keeps an address of [Admin.SetDashboard].
-const DashboardLife = redisstate.DashboardLife
+const DashboardLife = presence.DashboardLife
 
 // SetDashboard stores the origin at which browsers reach the dashboard, such as https://tdf.example.org. If only the
 // browsers of one host reach it, host is the name of this host, else "". The latest call counts, for [DashboardLife].

@@ -12,12 +12,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // healthy returns the vitals of a namespace without problems.
 func healthy() vitals {
 	const now = 1_700_000_000
-	alive := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
+	alive := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
 		info: conn.Info{
@@ -25,7 +26,7 @@ func healthy() vitals {
 			"maxmemory_policy": "noeviction", "role": "master",
 		},
 		snapshot: snapshot{
-			fleet:  fleet{at: now, server: now - 1, workers: []redisstate.WorkerStatus{alive}, running: 4},
+			fleet:  fleet{at: now, server: now - 1, workers: []presence.WorkerStatus{alive}, running: 4},
 			counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
 		},
 	}
@@ -75,18 +76,18 @@ func TestDiagnose(t *testing.T) {
 		"all workers drain, start or stop":                             {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
 		"stopped sending heartbeats, but did not report their end: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
 		"program p is paused on 1 of 1 workers until 22:14:05 UTC, in 45 s: why": {SeverityProblem, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 45, Why: "why"}}
+			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 45, Why: "why"}}
 		}},
 		"program p is paused on 1 of 2 workers until a trial round: why": {SeverityNotice, func(v *vitals) {
 			v.fleet.workers = append(v.fleet.workers, v.fleet.workers[0])
 			v.fleet.running = 8
-			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", Why: "why"}}
+			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", Why: "why"}}
 		}},
 		"program p fails on 1 of 1 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): why": {SeverityNotice, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []redisstate.Pause{{Program: "p", For: 0.5, Why: "why", Slots: true}}
+			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why", Slots: true}}
 		}},
 		"worker w1: 1 of 2 slots pause: no space; they wait": {SeverityProblem, func(v *vitals) {
-			v.fleet.workers[0].Pauses = []redisstate.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1", Slots: true}}
+			v.fleet.workers[0].Pauses = []presence.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1", Slots: true}}
 		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
 			v.partitions = []string{tdf.DefaultPartition, "queue=crawl"}
@@ -206,7 +207,7 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 		"the workers are full": func(v *vitals) { v.fleet.workers[0].Runs = []int64{1, 2, 3, 4} },
 		"workers with free slots drain": func(v *vitals) {
 			v.fleet.workers[0].Runs = []int64{1, 2, 3, 4}
-			v.fleet.workers = append(v.fleet.workers, redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "draining", Slots: 4, Lease: 30}, Seen: v.at})
+			v.fleet.workers = append(v.fleet.workers, presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{State: "draining", Slots: 4, Lease: 30}, Seen: v.at})
 		},
 	} {
 		v := healthy()
@@ -247,8 +248,8 @@ func TestVitalsOfMoves(t *testing.T) {
 	}
 }
 
-func silentSince(v *vitals, name string, ago tdf.Seconds) redisstate.WorkerStatus {
-	return redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.at.Add(-ago)}
+func silentSince(v *vitals, name string, ago tdf.Seconds) presence.WorkerStatus {
+	return presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.at.Add(-ago)}
 }
 
 func aLongRun(id int64) longRun {

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 const testNow = tdf.Time(1_800_000_000)
@@ -20,7 +21,7 @@ func waiting(change func(*situation)) *situation {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
 		snapshot: snapshot{
-			fleet:    fleet{at: testNow, server: testNow - 1, workers: []redisstate.WorkerStatus{working("w1"), working("w2")}},
+			fleet:    fleet{at: testNow, server: testNow - 1, workers: []presence.WorkerStatus{working("w1"), working("w2")}},
 			settings: tdf.DefaultSettings(),
 		},
 		task:  &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}},
@@ -30,9 +31,9 @@ func waiting(change func(*situation)) *situation {
 	return c
 }
 
-func working(name string) redisstate.WorkerStatus {
-	return redisstate.WorkerStatus{
-		WorkerInfo: redisstate.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: testNow - 3,
+func working(name string) presence.WorkerStatus {
+	return presence.WorkerStatus{
+		WorkerInfo: presence.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: testNow - 3,
 	}
 }
 
@@ -80,9 +81,9 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"long queue":   {func(c *situation) { c.place.Ahead = 4 }, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots"},
 		"slow queue": {func(c *situation) {
 			c.place.Ahead = 4
-			c.workers[1].Pauses = []redisstate.Pause{{Program: "x", For: 0.5, Why: "7 rounds failed in a row; the last failure: exit 1: boom", Slots: true}}
+			c.workers[1].Pauses = []presence.Pause{{Program: "x", For: 0.5, Why: "7 rounds failed in a row; the last failure: exit 1: boom", Slots: true}}
 		}, "queue: 4 tasks are ahead in the queue; the workers that may claim the task have 4 slots; program x fails on 1 of 2 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): 7 rounds failed in a row; the last failure: exit 1: boom"},
-		"slow program": {func(c *situation) { c.workers[1].Pauses = []redisstate.Pause{{Program: "p", For: 0.5, Slots: true}} }, ""},
+		"slow program": {func(c *situation) { c.workers[1].Pauses = []presence.Pause{{Program: "p", For: 0.5, Slots: true}} }, ""},
 		"queue, all busy": {func(c *situation) {
 			c.place.Ahead = 4
 			c.workers[0].Runs, c.workers[1].Runs = []int64{1, 2}, []int64{3, 4}
@@ -105,14 +106,14 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"each has its reason": {func(c *situation) {
 			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
 			c.workers[0].Runs = []int64{1, 2, 3}
-			c.workers[1].Pauses = []redisstate.Pause{{Program: "x", Why: "y"}, {Program: "p", Why: "no disk"}}
+			c.workers[1].Pauses = []presence.Pause{{Program: "x", Why: "y"}, {Program: "p", Why: "no disk"}}
 			c.workers[2].Drained = "operator"
 			c.workers[3].State = "starting"
 			c.task.NotOn = []string{"w5"}
 		}, "worker: none of 5 workers can run the task; must not run the task (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2: no disk; has no free slot: w1"},
 		"avoids another": {func(c *situation) {
 			c.workers = c.workers[:1]
-			c.workers[0].Pauses = []redisstate.Pause{{Program: "pp"}}
+			c.workers[0].Pauses = []presence.Pause{{Program: "pp"}}
 		}, ""},
 		"queue": {func(c *situation) { c.task.Queue = "crawl" }, "worker: no live worker serves the queue crawl"},
 		"served queue": {func(c *situation) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods
@@ -18,7 +18,7 @@ import (
 type fleet struct {
 	at      tdf.Time
 	server  tdf.Time // when a server was seen last; 0 if never
-	workers []redisstate.WorkerStatus
+	workers []presence.WorkerStatus
 	running int // the number of running tasks
 	lost    int // the number of running tasks whose leases ran out
 
@@ -65,16 +65,16 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 // workerSilent is the state of a worker whose lease has run out. A worker that has signed off is gone, even after that.
 const workerSilent = "silent"
 
-func (f *fleet) stateOf(w *redisstate.WorkerStatus) string {
-	if w.State != redisstate.WorkerGone && !w.Alive(f.at) {
+func (f *fleet) stateOf(w *presence.WorkerStatus) string {
+	if w.State != presence.WorkerGone && !w.Alive(f.at) {
 		return workerSilent
 	}
 	return w.State
 }
 
 // claims reports whether a worker is alive and claims tasks.
-func (f *fleet) claims(w *redisstate.WorkerStatus) bool {
-	return w.Alive(f.at) && w.State == redisstate.WorkerWorking && w.Drained == ""
+func (f *fleet) claims(w *presence.WorkerStatus) bool {
+	return w.Alive(f.at) && w.State == presence.WorkerWorking && w.Drained == ""
 }
 
 // A census holds the numbers of workers and slots in a fleet.
@@ -93,7 +93,7 @@ func (f *fleet) count() census {
 	busy, free := f.running-f.lost, 0
 	for i := range f.workers {
 		w := &f.workers[i]
-		if state := f.stateOf(w); state != redisstate.WorkerGone {
+		if state := f.stateOf(w); state != presence.WorkerGone {
 			c.states[state]++
 		}
 		switch {

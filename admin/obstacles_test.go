@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 func onEachRedis(t *testing.T, test func(t *testing.T, m *manager.Manager, s *redisstate.Store)) {
@@ -43,8 +44,8 @@ func plain(*manager.Definition) {}
 
 func worker(t *testing.T, s *redisstate.Store, offer tdf.Offer) {
 	t.Helper()
-	w := redisstate.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
-	_, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{})
+	w := presence.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
+	_, _, err := s.TakeName(t.Context(), w, presence.PriorOwner{})
 	expect.NoError(t, err)
 }
 

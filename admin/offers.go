@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // meets reports which needs of a partition a worker meets, each without regard to the others.
@@ -117,7 +117,7 @@ func (v *vitals) unservedTasks(d *diagnoses) {
 // matching returns the fleet with those workers that may claim the task.
 func (c *situation) matching() fleet {
 	f, p := c.fleet, c.task.Partition()
-	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w redisstate.WorkerStatus) bool {
+	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w presence.WorkerStatus) bool {
 		return !w.Offer.Matches(p)
 	})
 	return f

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // The Facts about 10,000 queues and 1,000 workers need few comparisons, because many workers have the same offer.
@@ -18,7 +18,7 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 		f.workers = append(f.workers, w)
 	}
 	gone := working("gone")
-	gone.State, gone.Offer.Queues = redisstate.WorkerGone, []tdf.QueueShare{{Queue: "q3"}}
+	gone.State, gone.Offer.Queues = presence.WorkerGone, []tdf.QueueShare{{Queue: "q3"}}
 	f.workers = append(f.workers, gone)
 	expect.Equal(t, len(f.offers()), 3, "different offers")
 	var queues []string
@@ -53,8 +53,8 @@ func TestFactsAgree(t *testing.T) {
 
 // A fleet counts workers and slots by the rules in its doc comment. It never counts more busy slots than slots.
 func TestFleet(t *testing.T) {
-	worker := func(state string, silent bool, slots int, runs ...int64) redisstate.WorkerStatus {
-		w := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: state, Slots: slots, Runs: runs, Lease: 30}, Seen: testNow}
+	worker := func(state string, silent bool, slots int, runs ...int64) presence.WorkerStatus {
+		w := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{State: state, Slots: slots, Runs: runs, Lease: 30}, Seen: testNow}
 		if silent {
 			w.Seen -= 100
 		}
@@ -63,21 +63,21 @@ func TestFleet(t *testing.T) {
 	ordered := worker("working", false, 4, 1)
 	ordered.Drained = "someone"
 	for name, c := range map[string]struct {
-		workers       []redisstate.WorkerStatus
+		workers       []presence.WorkerStatus
 		running, lost int
 		want          string // "alive claiming: busy/slots free, states"
 	}{
 		"none":            {nil, 2, 0, "0 0: 0/0 0 map[]"},
-		"one":             {[]redisstate.WorkerStatus{worker("working", false, 3, 1, 2)}, 2, 0, "1 1: 2/3 1 map[working:1]"},
-		"heartbeat late":  {[]redisstate.WorkerStatus{worker("working", false, 3)}, 2, 0, "1 1: 2/3 1 map[working:1]"},
-		"running late":    {[]redisstate.WorkerStatus{worker("working", false, 3, 1, 2)}, 0, 0, "1 1: 0/3 1 map[working:1]"},
-		"one drains":      {[]redisstate.WorkerStatus{worker("working", false, 3, 5), worker("draining", false, 4, 1, 2)}, 3, 0, "2 1: 1/3 2 map[draining:1 working:1]"},
-		"one must drain":  {[]redisstate.WorkerStatus{worker("working", false, 3), ordered}, 1, 0, "2 1: 0/3 3 map[working:2]"},
-		"one starts":      {[]redisstate.WorkerStatus{worker("working", false, 3), worker("starting", false, 4)}, 0, 0, "2 1: 0/3 3 map[starting:1 working:1]"},
-		"one is silent":   {[]redisstate.WorkerStatus{worker("working", false, 3), worker("working", true, 4, 1, 2)}, 5, 2, "1 1: 3/3 0 map[silent:1 working:1]"},
-		"one is gone":     {[]redisstate.WorkerStatus{worker("working", false, 3), worker("gone", false, 4, 1, 2)}, 1, 0, "1 1: 1/3 2 map[working:1]"},
-		"more than slots": {[]redisstate.WorkerStatus{worker("working", false, 3)}, 5, 0, "1 1: 3/3 0 map[working:1]"},
-		"more lost":       {[]redisstate.WorkerStatus{worker("working", false, 3)}, 1, 2, "1 1: 0/3 3 map[working:1]"},
+		"one":             {[]presence.WorkerStatus{worker("working", false, 3, 1, 2)}, 2, 0, "1 1: 2/3 1 map[working:1]"},
+		"heartbeat late":  {[]presence.WorkerStatus{worker("working", false, 3)}, 2, 0, "1 1: 2/3 1 map[working:1]"},
+		"running late":    {[]presence.WorkerStatus{worker("working", false, 3, 1, 2)}, 0, 0, "1 1: 0/3 1 map[working:1]"},
+		"one drains":      {[]presence.WorkerStatus{worker("working", false, 3, 5), worker("draining", false, 4, 1, 2)}, 3, 0, "2 1: 1/3 2 map[draining:1 working:1]"},
+		"one must drain":  {[]presence.WorkerStatus{worker("working", false, 3), ordered}, 1, 0, "2 1: 0/3 3 map[working:2]"},
+		"one starts":      {[]presence.WorkerStatus{worker("working", false, 3), worker("starting", false, 4)}, 0, 0, "2 1: 0/3 3 map[starting:1 working:1]"},
+		"one is silent":   {[]presence.WorkerStatus{worker("working", false, 3), worker("working", true, 4, 1, 2)}, 5, 2, "1 1: 3/3 0 map[silent:1 working:1]"},
+		"one is gone":     {[]presence.WorkerStatus{worker("working", false, 3), worker("gone", false, 4, 1, 2)}, 1, 0, "1 1: 1/3 2 map[working:1]"},
+		"more than slots": {[]presence.WorkerStatus{worker("working", false, 3)}, 5, 0, "1 1: 3/3 0 map[working:1]"},
+		"more lost":       {[]presence.WorkerStatus{worker("working", false, 3)}, 1, 2, "1 1: 0/3 3 map[working:1]"},
 	} {
 		f := fleet{at: testNow, workers: c.workers, running: c.running, lost: c.lost}
 		got := f.count()

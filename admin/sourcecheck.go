@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/origin"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // noProgram is the SHA-256 in a source that names no program. The rounds of a task with this source run in the process
@@ -46,7 +47,7 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 func (c *situation) noProgramCheck() Check {
 	check := ahead("source", "the source names no program: only a worker that runs rounds in its own process can "+
 		"run the task")
-	if slices.ContainsFunc(c.workers, func(w redisstate.WorkerStatus) bool { return w.Alive(c.at) }) {
+	if slices.ContainsFunc(c.workers, func(w presence.WorkerStatus) bool { return w.Alive(c.at) }) {
 		check.State, check.Code, check.Fix = Blocked, FactNoHandler,
 			fix("run a worker with a handler for the program, or change the task's source")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A timed store has a clock that only the test advances. The field silent is the number of seconds since the last heartbeat
@@ -33,7 +34,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a, m := onEmbedded(t)
 	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
 	s := a.redis()
-	_, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, redisstate.PriorOwner{})
+	_, _, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	clock := &timed{s, now, 0}
@@ -84,8 +85,8 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	} {
 		w := a.Watch("")
 		w.runs = []tdf.Seconds{1, 1, 1}
-		worker := redisstate.WorkerStatus{WorkerInfo: redisstate.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
-		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []redisstate.WorkerStatus{worker}}
+		worker := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
+		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []presence.WorkerStatus{worker}}
 		expect.Equal(t, w.status(&look{at: testNow, counts: c.counts, fleet: fleet}).Estimate.Unknown, c.want, name)
 	}
 }

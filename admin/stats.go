@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Stats are the metrics of a namespace.
@@ -50,7 +51,7 @@ type Memory struct {
 
 // WorkerStates returns the states by which [Stats] groups workers.
 func WorkerStates() []string {
-	return []string{redisstate.WorkerStarting, redisstate.WorkerWorking, redisstate.WorkerDraining, workerSilent}
+	return []string{presence.WorkerStarting, presence.WorkerWorking, presence.WorkerDraining, workerSilent}
 }
 
 // MarshalJSON writes the counts of all states, and times as seconds.

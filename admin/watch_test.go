@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // addFinished writes n finished tasks into Redis, each with the given run time in seconds.
@@ -34,7 +35,7 @@ func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, s
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
 	t.Helper()
-	_, _, err := s.TakeName(t.Context(), redisstate.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, redisstate.PriorOwner{})
+	_, _, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: name, State: state, Slots: slots, Lease: 3600}, presence.PriorOwner{})
 	expect.NoError(t, err)
 }
 
@@ -302,22 +303,22 @@ func TestWatchNamesAPause(t *testing.T) {
 	addFinished(t, s, 1001, 5, "paused", "failed", "failed", "1")
 	addFinished(t, s, 2001, 5, "well", "succeeded", "succeeded", "1")
 	addServer(t, s)
-	pauses := func(name string, pauses ...redisstate.Pause) {
+	pauses := func(name string, pauses ...presence.Pause) {
 		t.Helper()
-		w := redisstate.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
-		_, _, err := s.TakeName(t.Context(), w, redisstate.PriorOwner{})
+		w := presence.WorkerInfo{Name: name, State: "working", Slots: 1, Lease: 3600, Pauses: pauses}
+		_, _, err := s.TakeName(t.Context(), w, presence.PriorOwner{})
 		expect.NoError(t, err)
 	}
 	look := func(group string) admin.Status {
 		t.Helper()
 		return expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 	}
-	pauses("w1", redisstate.Pause{Program: "bad", For: 50, Why: "exit 4"})
-	pauses("w2", redisstate.Pause{Program: "other", For: 50})
+	pauses("w1", presence.Pause{Program: "bad", For: 50, Why: "exit 4"})
+	pauses("w2", presence.Pause{Program: "other", For: 50})
 	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0].Workers != 1 || got.Pauses[0].Of != 2 || got.Estimate.Unknown != "" {
 		t.Errorf("one of two: %+v, %+v", got.Pauses, got.Estimate)
 	}
-	pauses("w2", redisstate.Pause{Program: "bad", For: 1000})
+	pauses("w2", presence.Pause{Program: "bad", For: 1000})
 	got := look("paused")
 	expect.MustLen(t, got.Pauses, 1)
 	expect.MustTrue(t, got.Pauses[0].All(), "both", got.Pauses, got.Estimate)
@@ -329,14 +330,14 @@ func TestWatchNamesAPause(t *testing.T) {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
 	for _, name := range []string{"w1", "w2"} {
-		pauses(name, redisstate.Pause{Program: "bad", For: 0.5, Why: "exit 5", Slots: true})
+		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5", Slots: true})
 	}
 	want := admin.Pause{Program: "bad", Workers: 2, Of: 2, Why: "exit 5", AfterFailure: time.Second / 2}
 	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0] != want || got.Pauses[0].All() || got.Estimate.Unknown != "" {
 		t.Errorf("pauses of slots: %+v, %+v", got.Pauses, got.Estimate)
 	}
 	for _, name := range []string{"w1", "w2"} {
-		pauses(name, redisstate.Pause{Slots: true, For: 1, Why: "no space"}, redisstate.Pause{Program: "bad", Slots: true, Why: "shares"})
+		pauses(name, presence.Pause{Slots: true, For: 1, Why: "no space"}, presence.Pause{Program: "bad", Slots: true, Why: "shares"})
 	}
 	expect.Len(t, look("paused").Pauses, 0)
 	workers := expect.Result(admin.New(m).Workers(t.Context())).Value(t)

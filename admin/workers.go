@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Worker is a worker as its last heartbeat described it.
@@ -86,7 +87,7 @@ func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	return workers, nil
 }
 
-func (f *fleet) view(w *redisstate.WorkerStatus) Worker {
+func (f *fleet) view(w *presence.WorkerStatus) Worker {
 	v := Worker{
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
 		Seen: w.Seen.Std(), Lease: w.Lease.Std(), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,

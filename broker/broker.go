@@ -10,16 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	RoundsOpen(ctx context.Context) error
-	Worker(ctx context.Context, name string) (redisstate.WorkerStatus, bool, tdf.Time, error)
+	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
-	Register(ctx context.Context, w redisstate.WorkerInfo) (drained string, giveUp tdf.Time, err error)
-	Beat(ctx context.Context, name, boot string, b redisstate.Beat) (drained string, err error)
+	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)
+	Beat(ctx context.Context, name, boot string, b presence.Beat) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)

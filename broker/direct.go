@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A DirectStore has the calls to Redis that a [Direct] needs: those of a *redisstate.Store. They wait while Redis is
@@ -20,15 +21,15 @@ type DirectStore interface {
 	store
 	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move) (
 		outcomes []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, before redisstate.PriorOwner) (drained string,
+	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
 		since tdf.Time, err error)
 	Outages() int64
-	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
-	AddBars(ctx context.Context, worker string, ended, present []redisstate.Bar) error
+	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
 }
 
 // A Direct serves one worker in this process, which has a connection to Redis of its own.

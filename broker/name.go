@@ -15,7 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/lazy"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Bounds of what a worker may say about itself. A grace period of the namespace is at least as long as the longest
@@ -79,9 +79,9 @@ type Registered struct {
 
 var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
-func (r *Registration) info(t *access.Token) (w redisstate.WorkerInfo, err error) {
-	w = redisstate.WorkerInfo{
-		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: redisstate.WorkerWorking,
+func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) {
+	w = presence.WorkerInfo{
+		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: presence.WorkerWorking,
 		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
 		Offer: tdf.Offer{
 			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
@@ -218,7 +218,7 @@ func (s session) owns(claim string) bool {
 
 // Register takes the name of a worker, and gives up the tasks of its earlier start. A call with the same key, if it is
 // not "", repeats the registration. If another start with the name is alive, the error is a
-// *[redisstate.NameTakenError].
+// *[presence.NameTakenError].
 func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Registration) (Registered, error) {
 	w, err := r.info(t)
 	if err != nil {
@@ -244,7 +244,7 @@ func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Re
 	if out.Lost, err = b.giveUp(ctx, w.Name, giveUp); err != nil {
 		return Registered{}, err
 	}
-	_, err = b.store.Beat(ctx, w.Name, s.boot, redisstate.Beat{GaveUp: true})
+	_, err = b.store.Beat(ctx, w.Name, s.boot, presence.Beat{GaveUp: true})
 	return out, heartbeatError(err)
 }
 
@@ -291,7 +291,7 @@ func (b *Broker) giveUp(ctx context.Context, worker string, since tdf.Time) (int
 // A visit is a call of a worker that has the name.
 type visit struct {
 	session
-	redisstate.WorkerStatus
+	presence.WorkerStatus
 	now tdf.Time
 }
 
@@ -309,8 +309,8 @@ func (b *Broker) visit(ctx context.Context, t *access.Token, id string) (v visit
 		return v, errNoSession
 	case v.Boot != v.boot:
 		return v, errReplaced
-	case v.State == redisstate.WorkerGone:
-		return v, redisstate.ErrSignedOff
+	case v.State == presence.WorkerGone:
+		return v, presence.ErrSignedOff
 	}
 	return v, checkQueues(&v.Offer, t)
 }
@@ -329,20 +329,20 @@ func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs
 	}
 	if err == nil {
 		runs = runs[:min(len(runs), keptRuns)]
-		err = b.beat(ctx, &v, redisstate.Beat{Runs: &runs})
+		err = b.beat(ctx, &v, presence.Beat{Runs: &runs})
 	}
 	return Beat{float64(v.Lease), v.Drained}, err
 }
 
 // beat sends a heartbeat.
-func (b *Broker) beat(ctx context.Context, v *visit, beat redisstate.Beat) (err error) {
+func (b *Broker) beat(ctx context.Context, v *visit, beat presence.Beat) (err error) {
 	v.Drained, err = b.store.Beat(ctx, v.worker, v.boot, beat)
 	return heartbeatError(err)
 }
 
 // heartbeatError returns the error of a call whose heartbeat has this error.
 func heartbeatError(err error) error {
-	if errors.As(err, new(*redisstate.NameTakenError)) {
+	if errors.As(err, new(*presence.NameTakenError)) {
 		return errReplaced
 	}
 	return err
@@ -353,7 +353,7 @@ func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 	if since := v.now.Sub(v.Seen); since >= 0 && since < v.Lease/4 {
 		return nil
 	}
-	return b.beat(ctx, v, redisstate.Beat{})
+	return b.beat(ctx, v, presence.Beat{})
 }
 
 // SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their
@@ -361,9 +361,9 @@ func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 func (b *Broker) SignOff(ctx context.Context, t *access.Token, id string) error {
 	v, err := b.visit(ctx, t, id)
 	if err == nil {
-		err = b.beat(ctx, &v, redisstate.Beat{Runs: new([]int64), Gone: true})
+		err = b.beat(ctx, &v, presence.Beat{Runs: new([]int64), Gone: true})
 	}
-	if errors.Is(err, redisstate.ErrSignedOff) {
+	if errors.Is(err, presence.ErrSignedOff) {
 		return nil
 	}
 	return err

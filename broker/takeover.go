@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Takeover says how a worker takes a name that another worker may have.
@@ -21,15 +21,15 @@ type Takeover struct {
 // TakeName takes a worker's name. If another worker has the name, TakeName takes the name only if that worker is gone.
 // A worker may also be silent because Redis was away. If no server can rule that out, TakeName waits for the length of
 // the other worker's lease. It also returns the time by Redis's clock since which this worker has the name. If the name
-// belongs to a live worker, the error is a *[redisstate.NameTakenError].
-func (d *Direct) TakeName(ctx context.Context, w redisstate.WorkerInfo, o Takeover) (drained string, since tdf.Time,
+// belongs to a live worker, the error is a *[presence.NameTakenError].
+func (d *Direct) TakeName(ctx context.Context, w presence.WorkerInfo, o Takeover) (drained string, since tdf.Time,
 	err error,
 ) {
-	var before redisstate.PriorOwner
+	var before presence.PriorOwner
 	var boot string
 	for outages := int64(-1); ; {
 		drained, since, err = d.DirectStore.TakeName(ctx, w, before)
-		var taken *redisstate.NameTakenError
+		var taken *presence.NameTakenError
 		switch {
 		case !errors.As(err, &taken):
 			return drained, since, err

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // An attendance is a record in Redis, which says that a manager waits for finished tasks. Because of the record, Redis
@@ -60,7 +61,7 @@ func (a *attendance) wait(ctx context.Context, most time.Duration) error {
 	if time.Since(a.registered) >= registerPause || most > registerPause {
 		a.register(ctx, most)
 	}
-	if unknown := redisstate.ManagerUnknown - time.Since(a.first); unknown > 0 {
+	if unknown := presence.ManagerUnknown - time.Since(a.first); unknown > 0 {
 		most = min(most, unknown)
 	}
 	a.waker.Wait(ctx, most)

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Marks remember the events that have a notice. Each begins with the kind of event, a space, and the name of the
@@ -25,7 +26,7 @@ type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
 	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	See(ctx context.Context, all ...redisstate.Sighting) (int, error)
 	Marks(ctx context.Context, names ...string) ([]string, error)
 	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
@@ -184,7 +185,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 	lost := map[string]*loss{}
 	for i := range workers {
 		x, after := &workers[i], ""
-		if x.State != redisstate.WorkerGone && !x.Alive(now) {
+		if x.State != presence.WorkerGone && !x.Alive(now) {
 			after = x.Boot
 		}
 		token := tokenOf(x.Name)
@@ -228,12 +229,12 @@ func tokenOf(worker string) string {
 
 // A loss are the workers of one token that are lost, or one other worker.
 type loss struct {
-	*redisstate.WorkerStatus     // the first of them
-	first                    int // the place of its sighting
-	n                        int
+	*presence.WorkerStatus     // the first of them
+	first                  int // the place of its sighting
+	n                      int
 }
 
-func (l *loss) with(w *redisstate.WorkerStatus, place int) *loss {
+func (l *loss) with(w *presence.WorkerStatus, place int) *loss {
 	if l == nil {
 		l = &loss{WorkerStatus: w, first: place}
 	}

@@ -12,13 +12,14 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // What had happened before the first walk gets no notice.
 func TestThePastIsNoNews(t *testing.T) {
 	s := newScene(t)
 	s.fail(s.open("old", 30)...)
-	expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: "w", Lease: 60, State: "working"})).OK(t)
+	expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60, State: "working"})).OK(t)
 	s.pass(time.Hour)
 	s.tells()
 	s.tells()
@@ -85,7 +86,7 @@ func TestWorkerIsLost(t *testing.T) {
 	beat := func(boot, state string) {
 		t.Helper()
 		testspace.Client(t, s.config).Del(t.Context(), s.store.Keys.Worker("w")) // frees the name at once
-		expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: "w", Boot: boot, Lease: 60, State: state})).OK(t)
+		expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: "w", Boot: boot, Lease: 60, State: state})).OK(t)
 		s.pass(time.Hour)
 	}
 	beat("a", "working")
@@ -104,7 +105,7 @@ func TestManyWorkersOfAToken(t *testing.T) {
 	s.tells()
 	beat := func(name string) {
 		t.Helper()
-		expect.Result(s.store.WorkerHeartbeat(t.Context(), redisstate.WorkerInfo{Name: name, Boot: name, Lease: 1, State: "working"})).OK(t)
+		expect.Result(s.store.WorkerHeartbeat(t.Context(), presence.WorkerInfo{Name: name, Boot: name, Lease: 1, State: "working"})).OK(t)
 	}
 	for i := range 100 {
 		beat(fmt.Sprintf("pool/w%02d", i))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Removing a task removes all its keys and entries, and nothing else.
@@ -184,16 +185,16 @@ func TestReopenWithChanges(t *testing.T) {
 
 func TestDrain(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		w := WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
+		w := presence.WorkerInfo{Name: "w", Host: "h", PID: 5, Lease: 60, State: "working", Slots: 2, Runs: []int64{3, 4}, Version: "v1"}
 		expect.True(t, !expect.Result(s.Drain(t.Context(), "w", "me")).Value(t))
-		must(t, took(s.TakeName(t.Context(), w, PriorOwner{})))
+		must(t, took(s.TakeName(t.Context(), w, presence.PriorOwner{})))
 		known := expect.Result(s.Drain(t.Context(), "w", "me")).Value(t)
 		expect.True(t, known, known)
 		second := connect(t, s.Addr, s.Keys.Namespace())
 		w.State = "gone"
 		expect.Result(s.WorkerHeartbeat(t.Context(), w)).Is(t, "me")
 		w.State = "working"
-		by, _, err := second.TakeName(t.Context(), w, PriorOwner{})
+		by, _, err := second.TakeName(t.Context(), w, presence.PriorOwner{})
 		expect.NoError(t, err, "a new owner of the name is drained by", by)
 		expect.Equal(t, by, "me")
 		all := expect.Result(s.Workers(t.Context())).Value(t)

@@ -38,7 +38,7 @@ func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 		return []string{s.Keys.WakeServer()}
 	case list.Settled():
 		var keys []string
-		for _, boot := range s.managersToWake(ctx) {
+		for _, boot := range s.ManagersToWake(ctx) {
 			keys = append(keys, s.Keys.WakeManager(boot))
 		}
 		return keys

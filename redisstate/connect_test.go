@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 func TestConnectRefuses(t *testing.T) {
@@ -164,10 +165,10 @@ func TestFullRedis(t *testing.T) {
 	left := s.Redis.TTL(t.Context(), s.Keys.FollowPrefix()+"2").Val()
 	expect.Compare(t, left, ">", 0)
 	expect.Compare(t, left, "<=", followLife)
-	must(t, took(again.TakeName(t.Context(), WorkerInfo{Name: "w"}, PriorOwner{})))
+	must(t, took(again.TakeName(t.Context(), presence.WorkerInfo{Name: "w"}, presence.PriorOwner{})))
 	must(t, again.ManagerHeartbeat(t.Context(), 1e9, 5))
 	before = dump(t, s)
-	_, _, err = again.TakeName(t.Context(), WorkerInfo{Name: "h", OverHTTP: true}, PriorOwner{})
+	_, _, err = again.TakeName(t.Context(), presence.WorkerInfo{Name: "h", OverHTTP: true}, presence.PriorOwner{})
 	expect.FailsWith(t, err, conn.ErrFull)
 	_, err = again.Once(t.Context(), "once-k", "content", func() error { return nil })
 	expect.FailsWith(t, err, conn.ErrFull)

@@ -7,4 +7,7 @@
 // Three packages stand below this one. Package keys names the keys, package lua has the scripts, and package conn sends
 // calls, and repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a
 // warning.
+//
+// What is not the life of a task is in packages of its own, whose methods Store has, too: accounts, counts, index and
+// presence.
 package redisstate

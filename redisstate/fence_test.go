@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A change that was checked against old values of the task is refused, even if the task changed between two steps of
@@ -70,7 +71,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 	const tasks, ending = maxTasksPerCall + 100, 600
 	mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
 	mustClaim(t, s, tasks)
-	_, since, err := s.TakeName(t.Context(), WorkerInfo{Name: "w", Lease: 60}, PriorOwner{})
+	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	must(t, err)
 	s.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
 		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())

@@ -22,6 +22,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
 
+var must = expect.NoError
+
 var quiet = slog.New(slog.NewTextHandler(io.Discard, nil))
 
 // connect returns a Store for the given namespace, and closes it at the end of the test.
@@ -182,9 +184,6 @@ func (w lineWriter) Write(p []byte) (int, error) {
 	w <- string(p)
 	return len(p), nil
 }
-
-// signed returns only the error of a call of WorkerHeartbeat.
-func signed(_ string, err error) error { return err }
 
 // took returns only the error of a call of TakeName.
 func took(_ string, _ tdf.Time, err error) error { return err }

@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Redis keeps the record of a client's calls for a day after the last call.
@@ -51,7 +52,7 @@ func TestNumbersOfNamesExpire(t *testing.T) {
 	ctx := t.Context()
 	s.Redis.Set(ctx, s.Keys.WorkerNumber("original"), "7", 0)
 	for _, name := range []string{"pod-1", "original", "pod-1"} {
-		must(t, took(s.TakeName(ctx, WorkerInfo{Name: name, Lease: 60}, PriorOwner{})))
+		must(t, took(s.TakeName(ctx, presence.WorkerInfo{Name: name, Lease: 60}, presence.PriorOwner{})))
 	}
 	left := s.Redis.TTL(ctx, s.Keys.WorkerNumber("pod-1")).Val()
 	expect.True(t, left >= 29*24*time.Hour, "the number is kept for", left)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -205,4 +207,60 @@ func (r *LiveReport) fields(round int) []tdf.Field {
 		fields = append(fields, tdf.Field{Name: tdf.RoundField(round, tdf.RoundPID), Value: strconv.Itoa(r.PID)})
 	}
 	return fields
+}
+
+const readRunning = "read the running tasks"
+
+// GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
+// of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
+// to that worker, or to a later owner of the name.
+func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
+	running := s.Keys.List(tdf.Running)
+	given := map[int64]bool{}
+	end, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
+	if err != nil {
+		return 0, err
+	}
+	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
+	// beginning: then a moved task is read twice, instead of never.
+	for ; end > 0; end -= maxTasksPerCall {
+		members, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1)
+		})
+		if err != nil {
+			return len(given), err
+		}
+		if err := s.giveUpClaims(ctx, name, before, conn.IDsOf(members), given); err != nil {
+			return len(given), err
+		}
+	}
+	return len(given), nil
+}
+
+// giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's
+// id to the map given.
+func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64,
+	given map[int64]bool,
+) error {
+	running, err := s.Read(ctx, ids, Want{Fields: Rules})
+	if err != nil {
+		return err
+	}
+	var renewals []Renewal
+	for _, seen := range running {
+		t := seen.Task
+		if t == nil || t.State != tdf.Running || given[t.ID] {
+			continue
+		}
+		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
+			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
+		}
+	}
+	if _, err = s.Renew(ctx, 0, renewals...); err != nil {
+		return err
+	}
+	for _, r := range renewals {
+		given[r.ID] = true
+	}
+	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
@@ -45,7 +46,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {
-			return fmt.Sprint(took(s.TakeName(ctx, WorkerInfo{Name: "w", Lease: 3600}, PriorOwner{})))
+			return fmt.Sprint(took(s.TakeName(ctx, presence.WorkerInfo{Name: "w", Lease: 3600}, presence.PriorOwner{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
 			running := task(t, s, runningID)

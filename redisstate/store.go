@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
@@ -19,14 +20,14 @@ type Store struct {
 	*conn.Conn
 	accounts.Accounts
 	*counts.Counters
+	*presence.Presence
 
 	link linkSpeed
 	pace pace
 
-	pauses  knownPauses
-	waiting waitingManagers
-	room    room
-	used    usedPrograms
+	pauses knownPauses
+	room   room
+	used   usedPrograms
 
 	scanMissing atomic.Bool // the user lacks the right to SCAN
 	scanRefused sync.Once   // logs once that the user lacks the right to SCAN
@@ -39,8 +40,9 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	counters := counts.New(c)
 	return &Store{
-		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counts.New(c),
+		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counters, Presence: presence.New(c, counters),
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }

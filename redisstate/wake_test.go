@@ -2,13 +2,9 @@ package redisstate
 
 import (
 	"context"
-	"strconv"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -116,32 +112,4 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	defer w.Close() // ends the goroutine that Wait may have started
 	must(t, w.Close())
 	expect.True(t, !w.Wait(t.Context(), time.Millisecond), "woken by a closed connection")
-}
-
-// A waiting manager gets a wake token even if Redis still lists many crashed managers before and after it.
-func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
-	s := newStore(t)
-	now := expect.Result(s.Now(t.Context())).Value(t)
-	for i := range 3 * mostManagers {
-		until := now.Add(tdf.Seconds(10 * (i + 1)))
-		s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
-	}
-	must(t, s.ManagerHeartbeat(t.Context(), now, 15*mostManagers)) // the entries of half of the crashed managers expire later
-	for range 4 {
-		s.waiting.read = time.Time{}
-		mustExecute(t, s, mustClaimOne(t, s), tdf.Result{Exit: "0"})
-		mustSettle(t, s, lastID(t, s))
-	}
-	expect.True(t, s.Redis.LLen(t.Context(), s.Keys.WakeManager(s.Boot())).Val() != 0, "not woken")
-}
-
-func mustClaimOne(t *testing.T, s *Store) Claim {
-	t.Helper()
-	mustOpen(t, s, define("x"))
-	return mustClaim(t, s, 1)[0]
-}
-
-func lastID(t *testing.T, s *Store) int64 {
-	t.Helper()
-	return expect.Result(s.LastID(t.Context())).Value(t)
 }

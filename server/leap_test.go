@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A leaper is a site whose Redis has a clock that leaps.
@@ -248,7 +249,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
-		expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30})).OK(s) // shorter than its claims
+		expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s) // shorter than its claims
 		s.round()
 		bounded, byHand := define(), define()
 		bounded.Timeout, byHand.Timeout = 500, 500
@@ -315,7 +316,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 // longer than those of all workers.
 func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s := newSite(t)
-	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 30})).OK(s)
+	expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 30})).OK(s)
 	s.open(define())
 	s.claim(300)
 	s.checkConsistent()

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 func renewal(c redisstate.Claim) redisstate.Renewal {
@@ -92,7 +93,7 @@ func TestGraceAfterTimeWithoutServer(t *testing.T) {
 func TestGraceIsAtLeastTheLongestLease(t *testing.T) {
 	s := newSite(t)
 	s.do("ZADD", "$servers", (s.now() - 60).String(), "before")
-	expect.Result(s.store.WorkerHeartbeat(s.Context(), redisstate.WorkerInfo{Name: "w", Lease: 10 * outageGrace})).OK(s)
+	expect.Result(s.store.WorkerHeartbeat(s.Context(), presence.WorkerInfo{Name: "w", Lease: 10 * outageGrace})).OK(s)
 	before := s.now()
 	s.round()
 	end := s.grace().Running

@@ -12,7 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // longestWait is the longest time for which a call waits for tasks.
@@ -76,7 +76,7 @@ type registerInput struct {
 
 func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[broker.Registered], error) {
 	r, err := a.broker.Register(ctx, &c.token, in.Key, in.Body)
-	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) {
+	if taken := new(presence.NameTakenError); errors.As(err, &taken) {
 		return nil, refuse(string(tdf.CodeTaken), taken.Error())
 	}
 	return answerOf(r, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // breakers are the circuit breakers of a worker, one for each program. Without them, a host that cannot run a program
@@ -273,22 +274,22 @@ func (bs *breakers) removeOldest() {
 
 // pauses returns the paused programs, and then the programs whose failures make slots pause. The program that the
 // worker tries next comes first.
-func (bs *breakers) pauses() []redisstate.Pause {
+func (bs *breakers) pauses() []presence.Pause {
 	bs.Lock()
 	defer bs.Unlock()
-	var all []redisstate.Pause
+	var all []presence.Pause
 	for name, b := range bs.programs {
 		if b.isOpen() {
-			all = append(all, redisstate.Pause{
+			all = append(all, presence.Pause{
 				Program: name, For: tdf.For(max(0, b.until.Sub(bs.clock()))),
 				Why: b.reason,
 			})
 		} else if bs.slows(b) {
 			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", b.failures, b.lastReason)
-			all = append(all, redisstate.Pause{Program: name, For: tdf.For(bs.slotPause), Why: why, Slots: true})
+			all = append(all, presence.Pause{Program: name, For: tdf.For(bs.slotPause), Why: why, Slots: true})
 		}
 	}
-	slices.SortFunc(all, func(x, y redisstate.Pause) int {
+	slices.SortFunc(all, func(x, y presence.Pause) int {
 		if x.Slots != y.Slots {
 			return map[bool]int{false: -1, true: 1}[x.Slots]
 		}

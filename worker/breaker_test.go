@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // The worker keeps the rules of docs/operations.md, "Programs that a worker pauses".
@@ -47,7 +47,7 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	fail(1)
 	is(false, "p")
 	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
-	expect.Equal(t, a.pauses(), []redisstate.Pause{{Program: "p", For: 60, Why: why}})
+	expect.Equal(t, a.pauses(), []presence.Pause{{Program: "p", For: 60, Why: why}})
 	expect.Equal(t, a.nextProbe(time.Hour), probePause, "next in")
 
 	at = at.Add(probePause)
@@ -141,7 +141,7 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	expect.Equal(t, a.pauses(), nil)
 	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
-	want := []redisstate.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
+	want := []presence.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
 	expect.Equal(t, a.pauses(), want)
 	expect.Len(t, a.changed, 1)
 	if avoid, probing := a.avoided(); len(avoid) > 0 || probing {

@@ -4,7 +4,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker's process
@@ -45,7 +45,7 @@ func (d *drain) on() bool {
 // state returns the worker's state for its heartbeats, except while the worker stops.
 func (w *Worker) state() string {
 	if w.drain.on() {
-		return redisstate.WorkerDraining
+		return presence.WorkerDraining
 	}
-	return redisstate.WorkerWorking
+	return presence.WorkerWorking
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A worker that drains by order finishes its rounds, and claims no more tasks. Its process does not end. The order
@@ -20,7 +20,7 @@ func TestDrain(t *testing.T) {
 	p.begun()
 	p.ended()
 	w.drain("a user")
-	w.timers.beat(t, "the worker to drain", func() bool { return w.workerState() == redisstate.WorkerDraining })
+	w.timers.beat(t, "the worker to drain", func() bool { return w.workerState() == presence.WorkerDraining })
 	second := w.open(p.path)
 	p.release()
 	expect.Equal(t, w.finished(first).State, tdf.Succeeded, "the running task")
@@ -29,14 +29,14 @@ func TestDrain(t *testing.T) {
 	stop()
 
 	stop = w.start(w.worker())
-	eventually(t, "the next worker", func() bool { return w.workerState() == redisstate.WorkerDraining })
+	eventually(t, "the next worker", func() bool { return w.workerState() == presence.WorkerDraining })
 	w.nextHeartbeats(3)
 	expect.Equal(t, w.task(second).State, tdf.Open, "with a new worker the next task")
 	w.drain("")
 	w.timers.beat(t, "the order's end", func() bool { return strings.Contains(w.log.String(), "the order to drain is withdrawn") })
 	p.begun()
 	p.ended()
-	eventually(t, "the worker to work", func() bool { return w.workerState() == redisstate.WorkerWorking })
+	eventually(t, "the worker to work", func() bool { return w.workerState() == presence.WorkerWorking })
 	p.release()
 	w.finished(second)
 	stop()

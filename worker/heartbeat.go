@@ -10,18 +10,18 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // heartbeatPause returns the time between two heartbeats, or two renewals.
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
-func (w *Worker) info(state string) redisstate.WorkerInfo {
+func (w *Worker) info(state string) presence.WorkerInfo {
 	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.breakers.pauses()...)
 	if w.slotDirs != nil {
 		pauses = append(pauses, w.slotDirs.remarks()...)
 	}
-	return redisstate.WorkerInfo{
+	return presence.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
 		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: pauses,
 		Offer: w.offer, InProcess: w.inProcess(),
@@ -29,10 +29,10 @@ func (w *Worker) info(state string) redisstate.WorkerInfo {
 }
 
 // register takes the name, and cleans up after the earlier worker of this name. It must be called before the first
-// claim, because servers must know the longest lease of all workers. It returns a *[redisstate.NameTakenError] if
+// claim, because servers must know the longest lease of all workers. It returns a *[presence.NameTakenError] if
 // another worker has the name, or takes the name during the call.
 func (w *Worker) register(ctx context.Context) error {
-	drained, since, err := w.broker.TakeName(ctx, w.info(redisstate.WorkerStarting),
+	drained, since, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
 		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
 	if err != nil {
 		return err
@@ -56,14 +56,14 @@ func (w *Worker) register(ctx context.Context) error {
 }
 
 // holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the
-// name, the context starting ends, and stop returns a *[redisstate.NameTakenError].
+// name, the context starting ends, and stop returns a *[presence.NameTakenError].
 func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for wait(starting, w.after(w.heartbeatPause())) {
-			drained, err := w.broker.WorkerHeartbeat(starting, w.info(redisstate.WorkerStarting))
-			var taken *redisstate.NameTakenError
+			drained, err := w.broker.WorkerHeartbeat(starting, w.info(presence.WorkerStarting))
+			var taken *presence.NameTakenError
 			switch {
 			case errors.As(err, &taken):
 				w.log.Error("another worker has taken the name: the start is cancelled", "error", err)
@@ -79,7 +79,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	return starting, func() error {
 		end(nil)
 		loop.Wait()
-		var taken *redisstate.NameTakenError
+		var taken *presence.NameTakenError
 		if errors.As(context.Cause(starting), &taken) {
 			return taken
 		}
@@ -99,7 +99,7 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 }
 
 // nameTaken reports whether err says that another worker has taken the name.
-func nameTaken(err error) bool { return errors.As(err, new(*redisstate.NameTakenError)) }
+func nameTaken(err error) bool { return errors.As(err, new(*presence.NameTakenError)) }
 
 // sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
 // function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
@@ -126,7 +126,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
-	if _, err := w.broker.WorkerHeartbeat(ctx, w.info(redisstate.WorkerGone)); err != nil {
+	if _, err := w.broker.WorkerHeartbeat(ctx, w.info(presence.WorkerGone)); err != nil {
 		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
 }
@@ -149,7 +149,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 		}
 		next = s.heartbeatPause()
 		drained, err := s.broker.WorkerHeartbeat(over, s.infoWithTasks())
-		var taken *redisstate.NameTakenError
+		var taken *presence.NameTakenError
 		switch {
 		case errors.As(err, &taken):
 			s.log.Error("another worker has taken the name: all programs are ended", "error", err)
@@ -165,10 +165,10 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 	}
 }
 
-func (s *session) infoWithTasks() redisstate.WorkerInfo {
+func (s *session) infoWithTasks() presence.WorkerInfo {
 	state := s.state()
 	if s.stopping.Err() != nil {
-		state = redisstate.WorkerDraining
+		state = presence.WorkerDraining
 	}
 	info := s.info(state)
 	for _, e := range s.executions() {

@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // registered returns what Redis stores about the worker w1.
@@ -36,7 +37,7 @@ func TestHeartbeats(t *testing.T) {
 	worker := w.worker()
 	worker.version = "v1.2.3"
 	stop := w.start(worker)
-	eventually(t, "the first heartbeat", func() bool { return w.workerState() == redisstate.WorkerWorking })
+	eventually(t, "the first heartbeat", func() bool { return w.workerState() == presence.WorkerWorking })
 	first := w.registered()
 	w.timers.beat(t, "another heartbeat, while idle", func() bool { return w.registered()["seen"] > first["seen"] })
 	stop()
@@ -73,17 +74,17 @@ func losesItsName(t *testing.T, draining bool) {
 	p.begun()
 	if draining {
 		stop()
-		eventually(t, "the draining", func() bool { return w.workerState() == redisstate.WorkerDraining })
+		eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
 	}
 
 	other := w.connect(redistest.Shared(t))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: redisstate.WorkerWorking}
-	_, since, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
+	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: presence.WorkerWorking}
+	_, since, err := other.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	n := expect.Result(other.GiveUp(t.Context(), "w1", since)).Value(t)
 	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
 	p.ended()
-	var taken *redisstate.NameTakenError
+	var taken *presence.NameTakenError
 	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
 		t.Errorf("got %v; %d lost at once", err, n)
 	}
@@ -151,9 +152,9 @@ func TestAWorkerThatStartsKeepsItsName(t *testing.T) {
 	<-hangs
 	first := w.registered()
 	w.timers.beat(t, "another heartbeat", func() bool { return w.registered()["seen"] > first["seen"] })
-	expect.Equal(t, w.workerState(), redisstate.WorkerStarting, "the worker")
+	expect.Equal(t, w.workerState(), presence.WorkerStarting, "the worker")
 	stop()
-	expect.Equal(t, w.workerState(), redisstate.WorkerGone, "at the end the worker")
+	expect.Equal(t, w.workerState(), presence.WorkerGone, "at the end the worker")
 }
 
 // A starting worker stops if another worker takes its name. It changes nothing that belongs to the other worker.
@@ -168,12 +169,12 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	<-hangs
 
 	other := w.connect(redistest.Shared(t))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: redisstate.WorkerWorking}
-	_, _, err := other.TakeName(t.Context(), info, redisstate.PriorOwner{Gone: w.store.Boot()})
+	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: presence.WorkerWorking}
+	_, _, err := other.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
 	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
 	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
-	var taken *redisstate.NameTakenError
+	var taken *presence.NameTakenError
 	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" {
 		t.Errorf("got %v", err)
 	}
@@ -191,8 +192,8 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 func (w *world) silentWorker(lease tdf.Seconds) (comesBack func()) {
 	w.Helper()
 	store := w.connect(redistest.Shared(w))
-	info := redisstate.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: redisstate.WorkerWorking}
-	_, _, err := store.TakeName(w.Context(), info, redisstate.PriorOwner{})
+	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: lease, State: presence.WorkerWorking}
+	_, _, err := store.TakeName(w.Context(), info, presence.PriorOwner{})
 	must(w, err)
 	now := expect.Result(store.Now(w.Context())).Value(w)
 	must(w, w.client().HSet(w.Context(), w.cfg.Namespace+":worker:w1", "seen", now.Add(-2*lease).String()).Err())
@@ -212,7 +213,7 @@ func TestAWorkerThatComesBackKeepsItsName(t *testing.T) {
 	go func() { done <- worker.Run(t.Context()) }()
 	eventually(t, "it waits", func() bool { return strings.Contains(w.log.String(), waitingForName) })
 	comesBack()
-	var taken *redisstate.NameTakenError
+	var taken *presence.NameTakenError
 	err := <-done
 	expect.MustTrue(t, errors.As(err, &taken), err)
 	expect.Equal(t, taken.Host, "elsewhere")
@@ -223,7 +224,7 @@ func TestAWorkerThatStaysSilentLosesItsName(t *testing.T) {
 	w.silentWorker(0.2)
 	stop := w.start(w.worker())
 	eventually(t, "the second worker has the name", func() bool {
-		return w.registered()["host"] != "elsewhere" && w.workerState() == redisstate.WorkerWorking
+		return w.registered()["host"] != "elsewhere" && w.workerState() == presence.WorkerWorking
 	})
 	stop()
 	w.logged(waitingForName)

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A new task wakes an idle worker. The worker's sleep would never end by itself in this test.
@@ -20,7 +21,7 @@ func TestAnIdleWorkerIsWoken(t *testing.T) {
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
 	stop := w.start(w.worker())
-	eventually(t, "the start", func() bool { return w.workerState() == redisstate.WorkerWorking })
+	eventually(t, "the start", func() bool { return w.workerState() == presence.WorkerWorking })
 	for range 5 {
 		w.executed(w.open(""))
 	}

@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -86,7 +86,7 @@ func (w *Worker) removeLeftovers(ctx context.Context) error {
 		return err
 	}
 	for _, name := range names {
-		alive := slices.ContainsFunc(workers, func(s redisstate.WorkerStatus) bool {
+		alive := slices.ContainsFunc(workers, func(s presence.WorkerStatus) bool {
 			return s.Name == name && s.Alive(now)
 		})
 		for _, process := range subdirectories(w.roundsOf(name)) {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/worker/record"
 )
 
@@ -83,8 +83,8 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 
 func (w *world) register(name string) {
 	w.Helper()
-	info := redisstate.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: redisstate.WorkerWorking}
-	_, _, err := w.connect(redistest.Shared(w)).TakeName(w.Context(), info, redisstate.PriorOwner{})
+	info := presence.WorkerInfo{Name: name, Host: "elsewhere", Lease: 3600, State: presence.WorkerWorking}
+	_, _, err := w.connect(redistest.Shared(w)).TakeName(w.Context(), info, presence.PriorOwner{})
 	must(w, err)
 }
 

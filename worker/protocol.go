@@ -10,12 +10,13 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A protocol is how a worker takes part in TDF: a *[broker.Direct]. The calls wait while Redis is away.
 type protocol interface {
-	TakeName(ctx context.Context, w redisstate.WorkerInfo, o broker.Takeover) (drained string, since tdf.Time, err error)
-	WorkerHeartbeat(ctx context.Context, w redisstate.WorkerInfo) (drained string, err error)
+	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, since tdf.Time, err error)
+	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
@@ -31,9 +32,9 @@ type protocol interface {
 
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
-	AddBars(ctx context.Context, worker string, ended, present []redisstate.Bar) error
+	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
 	Now(ctx context.Context) (tdf.Time, error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Close()
 }
 

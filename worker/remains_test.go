@@ -16,7 +16,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A runningWorker is a worker that a test runs in the background.
@@ -55,7 +55,7 @@ func (w *world) work(f fault) *runningWorker {
 	}
 	ctx, cancel := context.WithCancel(w.Context())
 	wait := w.until(ctx, r.worker)
-	eventually(w, "the start", func() bool { return w.workerState() == redisstate.WorkerWorking })
+	eventually(w, "the start", func() bool { return w.workerState() == presence.WorkerWorking })
 	r.next() // run a first task, because it opens files that a worker opens only once
 	r.before = tracesOf(w)
 	r.stop = func() {

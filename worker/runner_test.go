@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A goRunner is a Runner that calls a function.
@@ -127,7 +128,7 @@ func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	}
 	expect.Equal(t, explained().State, admin.Ahead, "without a worker")
 	stop := w.start(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
-	eventually(t, "the worker", func() bool { return w.workerState() == redisstate.WorkerWorking })
+	eventually(t, "the worker", func() bool { return w.workerState() == presence.WorkerWorking })
 	got := explained()
 	expect.Equal(t, got.State, admin.Passed)
 	expect.Contains(t, got.Text, "need no source: w1")

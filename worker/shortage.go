@@ -10,7 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors,
@@ -102,7 +102,7 @@ func (s *shortages) remedy(cause error) string {
 }
 
 // remarks returns a remark for people who list the workers, with the latest shortage. It has no program.
-func (s *shortages) remarks(now time.Time, of int) []redisstate.Pause {
+func (s *shortages) remarks(now time.Time, of int) []presence.Pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var latest shortage
@@ -115,7 +115,7 @@ func (s *shortages) remarks(now time.Time, of int) []redisstate.Pause {
 		return nil
 	}
 	why := strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
-	return []redisstate.Pause{{Slots: true, For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
+	return []presence.Pause{{Slots: true, For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
 }
 
 // Descriptors that a worker needs, for each slot that runs a program and for the rest.

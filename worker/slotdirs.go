@@ -12,7 +12,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/fetch"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
@@ -227,14 +227,14 @@ func (d *slotDirs) warnOfChange(r *Round, file string) {
 }
 
 // remarks returns a remark about each program whose rounds share its directory, for people who list the workers.
-func (d *slotDirs) remarks() (all []redisstate.Pause) {
+func (d *slotDirs) remarks() (all []presence.Pause) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	const why = "rounds share the program's directory, because it is larger than max_copy_bytes"
 	for program := range d.shared {
-		all = append(all, redisstate.Pause{Program: program, Slots: true, Why: why})
+		all = append(all, presence.Pause{Program: program, Slots: true, Why: why})
 	}
-	slices.SortFunc(all, func(a, b redisstate.Pause) int { return strings.Compare(a.Program, b.Program) })
+	slices.SortFunc(all, func(a, b presence.Pause) int { return strings.Compare(a.Program, b.Program) })
 	return all
 }
 

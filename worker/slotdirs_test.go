@@ -10,7 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // runWorker runs a worker until stop is called.
@@ -137,7 +137,7 @@ func TestSharedDirectory(t *testing.T) {
 			worker := w.worker()
 			stop := w.runWorker(worker)
 			got := w.finished(w.open("", from(source)))
-			remarks := worker.info(redisstate.WorkerWorking).Pauses
+			remarks := worker.info(presence.WorkerWorking).Pauses
 			stop()
 			want := expect.Result(filepath.EvalSymlinks(w.path())).Value(t) + "/p"
 			if !c.shared {

@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // until runs the worker in the background until ctx ends. The function wait returns when Run has returned.
@@ -47,14 +47,14 @@ func TestStopLetsTheProgramFinish(t *testing.T) {
 	p.begun()
 	p.ended()
 	stop()
-	eventually(t, "the draining", func() bool { return w.workerState() == redisstate.WorkerDraining })
+	eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
 	p.release()
 	wait()
 	got := w.finished(id)
 	expect.Equal(t, got.State, tdf.Succeeded)
 	expect.Equal(t, got.LastOutput(), "done\n")
 	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
-	expect.Equal(t, w.workerState(), redisstate.WorkerGone, "the worker")
+	expect.Equal(t, w.workerState(), presence.WorkerGone, "the worker")
 }
 
 func TestStopReleasesTasks(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // timelinePause is the time between two calls that store bars, so that not every round needs a call.
@@ -25,14 +25,14 @@ type timeline struct {
 
 	mu      sync.Mutex
 	slots   map[int]*slotLine
-	ended   []redisstate.Bar // do not change any more
-	changed bool             // since the last call to Redis
+	ended   []presence.Bar // do not change any more
+	changed bool           // since the last call to Redis
 }
 
 // A slotLine is the present of a slot. A bar without rounds stands for none.
 type slotLine struct {
-	last    redisstate.Bar // may still grow
-	running redisstate.Bar
+	last    presence.Bar // may still grow
+	running presence.Bar
 	seen    bool // the round already ran when bars were last taken
 	shown   bool // Redis has the running bar
 }
@@ -48,27 +48,27 @@ func (t *timeline) slot(n int) *slotLine {
 }
 
 // begin records that a slot begins a round.
-func (t *timeline) begin(b redisstate.Bar) {
-	if b.Slot > redisstate.MaxBarSlot {
+func (t *timeline) begin(b presence.Bar) {
+	if b.Slot > presence.MaxBarSlot {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.slot(b.Slot)
-	b.End, b.Rounds, b.Outcome = b.Start, 1, redisstate.BarRunning
+	b.End, b.Rounds, b.Outcome = b.Start, 1, presence.BarRunning
 	line.running, line.seen, line.shown = b, false, false
 }
 
 // end records that the round of a slot has ended. A bar without a start stands for a round that did not run.
-func (t *timeline) end(b redisstate.Bar) {
-	if b.Slot > redisstate.MaxBarSlot {
+func (t *timeline) end(b presence.Bar) {
+	if b.Slot > presence.MaxBarSlot {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line := t.slot(b.Slot)
 	t.changed = t.changed || line.shown
-	line.running = redisstate.Bar{}
+	line.running = presence.Bar{}
 	if b.Start == 0 {
 		return
 	}
@@ -78,13 +78,13 @@ func (t *timeline) end(b redisstate.Bar) {
 		return
 	}
 	if line.last.Rounds > 0 {
-		t.ended = append(t.ended[max(0, len(t.ended)+1-redisstate.MaxBars):], line.last)
+		t.ended = append(t.ended[max(0, len(t.ended)+1-presence.MaxBars):], line.last)
 	}
 	line.last = b
 }
 
 // merge adds the next round of a slot to a bar, unless the bar would become too long.
-func merge(bar, next *redisstate.Bar, longest tdf.Seconds) bool {
+func merge(bar, next *presence.Bar, longest tdf.Seconds) bool {
 	if bar.Rounds == 0 || next.Start < bar.End || next.End.Sub(bar.Start) > longest {
 		return false
 	}
@@ -102,7 +102,7 @@ func merge(bar, next *redisstate.Bar, longest tdf.Seconds) bool {
 
 // take returns the bars for the next call to Redis. If nothing has changed, ok is false. A running round becomes a bar
 // when it is taken for the second time, because most rounds of short programs end before.
-func (t *timeline) take() (ended, present []redisstate.Bar, ok bool) {
+func (t *timeline) take() (ended, present []presence.Bar, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, line := range t.slots {
@@ -110,8 +110,8 @@ func (t *timeline) take() (ended, present []redisstate.Bar, ok bool) {
 			line.shown, t.changed = true, true
 		}
 		line.seen = true
-		for _, b := range []redisstate.Bar{line.last, line.running} {
-			if b.Rounds > 0 && (b.Outcome != redisstate.BarRunning || line.shown) {
+		for _, b := range []presence.Bar{line.last, line.running} {
+			if b.Rounds > 0 && (b.Outcome != presence.BarRunning || line.shown) {
 				present = append(present, b)
 			}
 		}
@@ -141,14 +141,14 @@ func (s *session) sendTimeline(ctx context.Context) {
 	}
 }
 
-func (s *session) storeBars(ctx context.Context, ended, present []redisstate.Bar) {
+func (s *session) storeBars(ctx context.Context, ended, present []presence.Bar) {
 	if err := s.broker.AddBars(ctx, s.name, ended, present); err != nil {
 		s.log.Debug("bars of the timeline are lost", "error", err)
 	}
 }
 
 // bar returns the bar of an execution that has ended. If it did not run, the bar has no start.
-func (e *execution) bar(success bool) redisstate.Bar {
+func (e *execution) bar(success bool) presence.Bar {
 	b := e.emptyBar()
 	b.Start, b.End = e.result.Started, e.result.Started.Add(max(0, e.result.Seconds))
 	switch {
@@ -164,6 +164,6 @@ func (e *execution) bar(success bool) redisstate.Bar {
 	return b
 }
 
-func (e *execution) emptyBar() redisstate.Bar {
-	return redisstate.Bar{Slot: e.slot, Task: e.task.ID, Round: e.task.Round, Group: e.task.Group}
+func (e *execution) emptyBar() presence.Bar {
+	return presence.Bar{Slot: e.slot, Task: e.task.ID, Round: e.task.Round, Group: e.task.Group}
 }

@@ -7,17 +7,17 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-func ran(slot int, from, to tdf.Time, outcome string, task int64, group string) redisstate.Bar {
-	return redisstate.Bar{Slot: slot, Start: from, End: to, Outcome: outcome, Task: task, Group: group}
+func ran(slot int, from, to tdf.Time, outcome string, task int64, group string) presence.Bar {
+	return presence.Bar{Slot: slot, Start: from, End: to, Outcome: outcome, Task: task, Group: group}
 }
 
 // bars returns the bars for the next call to Redis, the present ones by slot and start.
-func (t *timeline) bars() (ended, present []redisstate.Bar, ok bool) {
+func (t *timeline) bars() (ended, present []presence.Bar, ok bool) {
 	ended, present, ok = t.take()
-	slices.SortFunc(present, func(a, b redisstate.Bar) int { return 1000*(a.Slot-b.Slot) + int(a.Start-b.Start) })
+	slices.SortFunc(present, func(a, b presence.Bar) int { return 1000*(a.Slot-b.Slot) + int(a.Start-b.Start) })
 	return ended, present, ok
 }
 
@@ -29,12 +29,12 @@ func TestRoundsBecomeBars(t *testing.T) {
 	line.end(ran(1, 102, 104, "failed", 2, "a"))
 	line.end(ran(1, 105, 106, "succeeded", 3, "b"))
 	line.end(ran(2, 105, 106, "succeeded", 4, "b"))
-	merged := redisstate.Bar{Slot: 1, Start: 100, End: 106, Busy: 4, Rounds: 3, Outcome: "failed", Task: 2}
-	other := redisstate.Bar{Slot: 2, Start: 105, End: 106, Busy: 1, Rounds: 1, Outcome: "succeeded", Task: 4, Group: "b"}
+	merged := presence.Bar{Slot: 1, Start: 100, End: 106, Busy: 4, Rounds: 3, Outcome: "failed", Task: 2}
+	other := presence.Bar{Slot: 2, Start: 105, End: 106, Busy: 1, Rounds: 1, Outcome: "succeeded", Task: 4, Group: "b"}
 	ended, present, ok := line.bars()
 	expect.True(t, ok, ended)
 	expect.Len(t, ended, 0)
-	expect.Equal(t, present, []redisstate.Bar{merged, other})
+	expect.Equal(t, present, []presence.Bar{merged, other})
 	_, _, ok = line.bars()
 	expect.True(t, !ok, "nothing has changed")
 
@@ -48,12 +48,12 @@ func TestRoundsBecomeBars(t *testing.T) {
 	expect.Equal(t, ended[1].Busy, 94)
 	expect.MustLen(t, present, 2)
 	expect.Equal(t, present[0].Task, 6)
-	for i := range int64(3 * redisstate.MaxBars) {
+	for i := range int64(3 * presence.MaxBars) {
 		line.end(ran(1, tdf.Time(1000*(i+1)), tdf.Time(1000*(i+1)+500), "succeeded", i+1, ""))
 	}
 	ended, _, _ = line.bars()
-	expect.MustLen(t, ended, redisstate.MaxBars)
-	expect.Equal(t, ended[len(ended)-1].Task, 3*redisstate.MaxBars-1)
+	expect.MustLen(t, ended, presence.MaxBars)
+	expect.Equal(t, ended[len(ended)-1].Task, 3*presence.MaxBars-1)
 }
 
 // A round that runs is a bar from the second call on, and disappears when it ends.
@@ -65,15 +65,15 @@ func TestRunningRoundIsABar(t *testing.T) {
 	expect.True(t, !ok, "a round that may be short", present)
 	expect.Len(t, present, 0)
 	_, present, ok = line.bars()
-	running := redisstate.Bar{Slot: 1, Start: 100, End: 100, Rounds: 1, Outcome: redisstate.BarRunning, Task: 1, Group: "a"}
+	running := presence.Bar{Slot: 1, Start: 100, End: 100, Rounds: 1, Outcome: presence.BarRunning, Task: 1, Group: "a"}
 	expect.True(t, ok, present)
 	expect.MustLen(t, present, 1)
 	expect.Equal(t, present[0], running)
 	_, _, ok = line.bars()
 	expect.True(t, !ok, "nothing has changed")
 	line.end(ran(1, 0, 0, "released", 1, ""))
-	line.begin(ran(redisstate.MaxBarSlot+1, 100, 0, "", 2, ""))
-	line.end(ran(redisstate.MaxBarSlot+1, 100, 101, "failed", 2, ""))
+	line.begin(ran(presence.MaxBarSlot+1, 100, 0, "", 2, ""))
+	line.end(ran(presence.MaxBarSlot+1, 100, 101, "failed", 2, ""))
 	_, present, ok = line.bars()
 	expect.True(t, ok, present)
 	expect.Len(t, present, 0)
@@ -112,8 +112,8 @@ func TestWorkersStoreTheirBars(t *testing.T) {
 	got := all[0].Bars
 	expect.MustLen(t, got, 2)
 	expect.MustLen(t, all[1].Bars, 0)
-	slices.SortFunc(got, func(a, b redisstate.Bar) int { return int(a.Task - b.Task) })
-	for i, want := range []redisstate.Bar{{Task: good, Outcome: "succeeded", Group: "g"}, {Task: bad, Outcome: "failed"}} {
+	slices.SortFunc(got, func(a, b presence.Bar) int { return int(a.Task - b.Task) })
+	for i, want := range []presence.Bar{{Task: good, Outcome: "succeeded", Group: "g"}, {Task: bad, Outcome: "failed"}} {
 		want.Slot, want.Rounds, want.Start, want.End, want.Busy = 1, 1, got[i].Start, got[i].End, got[i].Busy
 		expect.Equal(t, got[i], want)
 		expect.Compare(t, want.Start, ">", 0)

@@ -24,7 +24,7 @@ import (
 	"github.com/tdf-framework/tdf/bench/internal/bars"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -262,15 +262,15 @@ func fillWorkers(ctx context.Context, m *manager.Manager) error {
 	}
 	for i := range 100 {
 		name := fmt.Sprintf("node-%d", i)
-		var all []redisstate.Bar
-		for n := range redisstate.MaxBars {
+		var all []presence.Bar
+		for n := range presence.MaxBars {
 			end := now.Add(-tdf.Seconds(80 * n / 8))
-			all = append(all, redisstate.Bar{
+			all = append(all, presence.Bar{
 				Slot: 1 + n%8, Start: end.Add(-70), End: end, Busy: 60, Rounds: 9,
-				Outcome: redisstate.BarOutcomes[1+n%4], Task: int64(1 + n), Group: "campaign-00007",
+				Outcome: presence.BarOutcomes[1+n%4], Task: int64(1 + n), Group: "campaign-00007",
 			})
 		}
-		_, err := store.WorkerHeartbeat(ctx, redisstate.WorkerInfo{
+		_, err := store.WorkerHeartbeat(ctx, presence.WorkerInfo{
 			Name: name, Boot: name, Host: "rack", Lease: 3600,
 			State: "working", Slots: 8,
 		})

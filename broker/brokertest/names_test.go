@@ -4,7 +4,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // nameRows are about the names of workers.
@@ -101,7 +101,7 @@ func (s *scene) registered(name string) string {
 }
 
 // registration returns what Redis has about a worker.
-func (s *scene) registration(name string) redisstate.WorkerStatus {
+func (s *scene) registration(name string) presence.WorkerStatus {
 	s.Helper()
 	w, known, _, err := s.store.Worker(s.Context(), s.registered(name))
 	expect.NoError(s, err)

@@ -22,7 +22,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -201,7 +201,7 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 // A person drains a worker, and lets it work again. A form that another site could have made does nothing.
 func TestDrainInTheBrowser(t *testing.T) {
 	s := newSite(t, web.Options{})
-	w := redisstate.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
+	w := presence.WorkerInfo{Name: "lab 1/a", Host: "lab", Lease: 3600, State: "working", Slots: 2}
 	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)
 	drained := func() bool {
 		by, err := s.store.WorkerHeartbeat(t.Context(), w)

@@ -16,7 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -24,7 +24,7 @@ import (
 // tasks. The words that complete a line are bounded, and those that the role may see.
 func TestLineOfTasks(t *testing.T) {
 	s := newSite(t, web.Options{})
-	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "lab 1/<b>", Boot: "b", Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})
+	_, _, err := s.store.TakeName(t.Context(), presence.WorkerInfo{Name: "lab 1/<b>", Boot: "b", Lease: 3600, State: "working", Slots: 2}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	var all []manager.Definition
 	for i := range 250 {
@@ -82,7 +82,7 @@ func TestLineOfTasks(t *testing.T) {
 func TestLineInTheBrowser(t *testing.T) {
 	s := newSite(t, web.Options{})
 	s.open(2, "")
-	_, _, err := s.store.TakeName(t.Context(), redisstate.WorkerInfo{Name: "lab 1", Boot: "b", Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})
+	_, _, err := s.store.TakeName(t.Context(), presence.WorkerInfo{Name: "lab 1", Boot: "b", Lease: 3600, State: "working", Slots: 2}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	server := s.serve()
 	b := s.tab(server)

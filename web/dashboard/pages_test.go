@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -86,16 +87,16 @@ func (s *site) addWorkers(names ...string) {
 	now, err := s.store.Now(ctx)
 	expect.NoError(s, err)
 	for _, name := range names {
-		var bars []redisstate.Bar
+		var bars []presence.Bar
 		for i := range 12 {
 			end := now.Add(-tdf.Seconds(60 * i))
-			outcome := redisstate.BarOutcomes[1+i%(len(redisstate.BarOutcomes)-1)]
-			bars = append(bars, redisstate.Bar{Slot: 1 + i%3, Start: end.Add(-50), End: end, Busy: 40, Rounds: 1 + i, Outcome: outcome, Task: int64(2 + i), Group: []string{"<b>g", hostile, "", "night"}[i%4]})
+			outcome := presence.BarOutcomes[1+i%(len(presence.BarOutcomes)-1)]
+			bars = append(bars, presence.Bar{Slot: 1 + i%3, Start: end.Add(-50), End: end, Busy: 40, Rounds: 1 + i, Outcome: outcome, Task: int64(2 + i), Group: []string{"<b>g", hostile, "", "night"}[i%4]})
 		}
-		running := redisstate.Bar{Slot: 2, Start: now.Add(-30), End: now.Add(-30), Rounds: 1, Outcome: redisstate.BarRunning, Task: 3, Group: "<b>g"}
-		w := redisstate.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 3, Runs: []int64{3}}
+		running := presence.Bar{Slot: 2, Start: now.Add(-30), End: now.Add(-30), Rounds: 1, Outcome: presence.BarRunning, Task: 3, Group: "<b>g"}
+		w := presence.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 3, Runs: []int64{3}}
 		if _, err = s.store.WorkerHeartbeat(ctx, w); err == nil {
-			err = s.store.AddBars(ctx, name, bars, []redisstate.Bar{running})
+			err = s.store.AddBars(ctx, name, bars, []presence.Bar{running})
 		}
 		expect.NoError(s, err)
 	}
@@ -198,11 +199,11 @@ func TestTimelinePage(t *testing.T) {
 	ctx := t.Context()
 	now := expect.Result(s.store.Now(ctx)).Value(t)
 	for _, name := range []string{"idle", "lab"} {
-		_, _, err := s.store.TakeName(ctx, redisstate.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 2}, redisstate.PriorOwner{})
+		_, _, err := s.store.TakeName(ctx, presence.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 2}, presence.PriorOwner{})
 		expect.NoError(t, err)
 	}
-	failed := redisstate.Bar{Slot: 1, Start: now.Add(-60), End: now.Add(-30), Busy: 30, Rounds: 1, Outcome: "failed", Task: 77, Group: "<b>g"}
-	expect.NoError(t, s.store.AddBars(ctx, "lab", []redisstate.Bar{failed}, nil))
+	failed := presence.Bar{Slot: 1, Start: now.Add(-60), End: now.Add(-30), Busy: 30, Rounds: 1, Outcome: "failed", Task: 77, Group: "<b>g"}
+	expect.NoError(t, s.store.AddBars(ctx, "lab", []presence.Bar{failed}, nil))
 	expect.NoError(t, s.store.Redis.ZAdd(ctx, s.store.Keys.Timeline("lab"), redis.Z{Score: float64(now), Member: "<script>"}).Err())
 	b := s.as(access.Viewer)
 	page := b.get("/ui/timeline?colour=campaign&window=15m")

@@ -28,6 +28,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
 
@@ -93,7 +94,7 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 		claim  *redisstate.Claim
 		begun  tdf.Time
 	}
-	slots, bars := []*slot{}, map[string][]redisstate.Bar{}
+	slots, bars := []*slot{}, map[string][]presence.Bar{}
 	for i := range 6 {
 		slots = append(slots, &slot{worker: fmt.Sprint("lab-", 1+i/2), number: 1 + i%2, free: tdf.Seconds(i).Std()})
 	}
@@ -115,7 +116,7 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 		if x.claim != nil {
 			result := trained(x.claim.Task.ID, now.Sub(x.begun))
 			testspace.End(s, counting, *x.claim, result)
-			bars[x.worker] = append(bars[x.worker], redisstate.Bar{
+			bars[x.worker] = append(bars[x.worker], presence.Bar{
 				Slot: x.number, Start: x.begun, End: now, Busy: now.Sub(x.begun), Rounds: 1, Task: x.claim.Task.ID,
 				Outcome: map[bool]string{true: "succeeded", false: "failed"}[result.Exit == "0"], Group: x.claim.Task.Group,
 			})
@@ -127,15 +128,15 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 	}
 	expect.NoError(s, counting.Close())
 	for _, x := range slots {
-		running := []redisstate.Bar{}
+		running := []presence.Bar{}
 		var runs []int64
 		for _, y := range slots {
 			if y.worker == x.worker {
 				runs = append(runs, y.claim.Task.ID)
-				running = append(running, redisstate.Bar{Slot: y.number, Start: y.begun, End: y.begun, Rounds: 1, Outcome: redisstate.BarRunning, Task: y.claim.Task.ID, Group: y.claim.Task.Group})
+				running = append(running, presence.Bar{Slot: y.number, Start: y.begun, End: y.begun, Rounds: 1, Outcome: presence.BarRunning, Task: y.claim.Task.ID, Group: y.claim.Task.Group})
 			}
 		}
-		expect.Result(s.store.WorkerHeartbeat(ctx, redisstate.WorkerInfo{Name: x.worker, Boot: x.worker, Host: x.worker, Lease: 7200, State: "working", Slots: 2, Runs: runs})).OK(s)
+		expect.Result(s.store.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: x.worker, Boot: x.worker, Host: x.worker, Lease: 7200, State: "working", Slots: 2, Runs: runs})).OK(s)
 		expect.NoError(s, s.store.AddBars(ctx, x.worker, bars[x.worker], running))
 	}
 	expect.NoError(s, s.store.ServerHeartbeat(ctx, "server", expect.Result(s.store.Now(ctx)).Value(s)))

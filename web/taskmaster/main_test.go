@@ -24,6 +24,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/web"
 	"github.com/tdf-framework/tdf/web/taskmaster"
@@ -171,7 +172,7 @@ func (s *site) register(worker, queue, more string) {
 func (s *site) name(worker string) string {
 	s.Helper()
 	all := expect.Result(s.store.Workers(s.Context())).Value(s)
-	i := slices.IndexFunc(all, func(w redisstate.WorkerStatus) bool { return strings.HasSuffix(w.Name, "/"+worker) })
+	i := slices.IndexFunc(all, func(w presence.WorkerStatus) bool { return strings.HasSuffix(w.Name, "/"+worker) })
 	expect.MustTrue(s, i >= 0, "no worker", worker)
 	return all[i].Name
 }

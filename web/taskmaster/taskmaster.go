@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -44,12 +45,12 @@ type store interface {
 	QueueCounts(ctx context.Context) ([]counts.QueueCount, error)
 	Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error)
 	CountRegistration(queue string)
-	CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*redisstate.WorkerStatus) bool) error
-	Worker(ctx context.Context, name string) (w redisstate.WorkerStatus, known bool, now tdf.Time, err error)
-	Workers(ctx context.Context) ([]redisstate.WorkerStatus, error)
-	Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...redisstate.Run) error
-	LetGo(ctx context.Context, worker string, runs ...redisstate.Run) error
-	Held(ctx context.Context, worker string) ([]redisstate.Run, error)
+	CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*presence.WorkerStatus) bool) error
+	Worker(ctx context.Context, name string) (w presence.WorkerStatus, known bool, now tdf.Time, err error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
+	Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...presence.Run) error
+	LetGo(ctx context.Context, worker string, runs ...presence.Run) error
+	Held(ctx context.Context, worker string) ([]presence.Run, error)
 }
 
 // An app serves the interface.

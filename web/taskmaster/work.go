@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -96,10 +97,10 @@ func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k
 // hand notes which tasks the worker holds, and returns the answer.
 func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimed, error) {
 	out := claimed{Tasks: []claimedTask{}}
-	var runs []redisstate.Run
+	var runs []presence.Run
 	var again []int64
 	for _, t := range k.Tasks {
-		runs = append(runs, redisstate.Run{ID: t.ID, Round: t.Round, Claim: t.Claim})
+		runs = append(runs, presence.Run{ID: t.ID, Round: t.Round, Claim: t.Claim})
 		if t.Round > 0 {
 			again = append(again, t.ID)
 		}
@@ -195,7 +196,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 	if err := a.verify(ctx, &report); err != nil {
 		return nil, err
 	}
-	if err := a.store.LetGo(ctx, w.name, redisstate.Run(report.Run)); err != nil {
+	if err := a.store.LetGo(ctx, w.name, presence.Run(report.Run)); err != nil {
 		a.Log.Debug("a run that has ended is renewed once more", "task", id, "error", err)
 	}
 	return wire.Empty(http.StatusNoContent), nil

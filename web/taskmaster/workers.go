@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -115,7 +115,7 @@ func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 		Name: w.local, Slots: orUsual(r.MaxConcurrency, usualConcurrency), Queues: []string{r.QueueName},
 		Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
-	if taken := new(redisstate.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
+	if taken := new(presence.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
 		return tdf.NewError(tdf.CodeTaken, taken.Error())
 	}
 	if err == nil {
@@ -182,8 +182,8 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 }
 
 // newest returns the newest run of each task, by the id of the task, and the others, which have ended.
-func newest(all []redisstate.Run) (runs map[int64]redisstate.Run, ended []redisstate.Run) {
-	runs = map[int64]redisstate.Run{}
+func newest(all []presence.Run) (runs map[int64]presence.Run, ended []presence.Run) {
+	runs = map[int64]presence.Run{}
 	for _, r := range all {
 		if before, twice := runs[r.ID]; twice {
 			if before.Round > r.Round {
@@ -203,9 +203,9 @@ const (
 	deadWorker   = "DEAD"
 )
 
-func (a *app) stateOf(w *redisstate.WorkerStatus, now tdf.Time) string {
+func (a *app) stateOf(w *presence.WorkerStatus, now tdf.Time) string {
 	switch silent := now.Sub(w.Seen).Std(); {
-	case silent > a.Dead || w.State == redisstate.WorkerGone:
+	case silent > a.Dead || w.State == presence.WorkerGone:
 		return deadWorker
 	case silent > a.Stale:
 		return staleWorker
@@ -245,14 +245,14 @@ func (a *app) workers(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 }
 
 // known returns the workers that have a handler for the tasks of the interface, and the time by Redis's clock.
-func (a *app) known(ctx context.Context) ([]redisstate.WorkerStatus, tdf.Time, error) {
+func (a *app) known(ctx context.Context) ([]presence.WorkerStatus, tdf.Time, error) {
 	all, err := a.store.Workers(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
 	now, err := a.store.Now(ctx)
-	return slices.DeleteFunc(all, func(w redisstate.WorkerStatus) bool { return !isOurs(&w) }), now, err
+	return slices.DeleteFunc(all, func(w presence.WorkerStatus) bool { return !isOurs(&w) }), now, err
 }
 
 // isOurs reports whether a worker has a handler for the tasks of the interface.
-func isOurs(w *redisstate.WorkerStatus) bool { return slices.Contains(w.Offer.Handlers, Program) }
+func isOurs(w *presence.WorkerStatus) bool { return slices.Contains(w.Offer.Handlers, Program) }

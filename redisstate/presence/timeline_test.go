@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"strings"
@@ -7,22 +7,23 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Each worker has a timeline of its own. Present bars are replaced, a repeated call adds nothing, and old bars are forgotten.
 func TestTimeline(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *Presence) {
 		ctx := t.Context()
 		one := Bar{Slot: 1, Start: 1_800_000_000.5, End: 1_800_000_010, Busy: 9, Rounds: 3, Outcome: "failed", Task: 7, Round: 2, Group: "a b <i>"}
 		now := Bar{Slot: 2, Start: 1_800_000_001, End: 1_800_000_001, Rounds: 1, Outcome: BarRunning, Task: 8}
 		for range 2 {
-			must(t, s.AddBars(ctx, "w", []Bar{one}, []Bar{now}))
+			expect.NoError(t, s.AddBars(ctx, "w", []Bar{one}, []Bar{now}))
 		}
 		later := now
 		later.End, later.Busy, later.Outcome = 1_800_000_020, 19, "succeeded"
-		must(t, s.AddBars(ctx, "v", nil, []Bar{now}))
-		must(t, s.AddBars(ctx, "w", []Bar{later}, nil))
+		expect.NoError(t, s.AddBars(ctx, "v", nil, []Bar{now}))
+		expect.NoError(t, s.AddBars(ctx, "w", []Bar{later}, nil))
 		got := expect.Result(s.Timelines(ctx, []string{"v", "w", "none"}, 1_800_000_000)).Value(t)
 		expect.Equal(t, got, []Timeline{{Bars: []Bar{now}}, {Bars: []Bar{one, later}}, {}})
 		expect.Equal(t, expect.Result(s.Timelines(ctx, []string{"w"}, 1_800_000_015)).Value(t), []Timeline{{Bars: []Bar{later}}}, "since a time")
@@ -35,7 +36,7 @@ func TestTimeline(t *testing.T) {
 			one.Start, one.End = tdf.Time(1_800_000_100+i), tdf.Time(1_800_000_101+i)
 			many = append(many, one)
 		}
-		must(t, s.AddBars(ctx, "w", many, []Bar{now}))
+		expect.NoError(t, s.AddBars(ctx, "w", many, []Bar{now}))
 		got = expect.Result(s.Timelines(ctx, []string{"w"}, 0)).Value(t)
 		expect.MustTrue(t, got[0].Full, "the latest bars", len(got[0].Bars))
 		expect.MustLen(t, got[0].Bars, MaxBars)
@@ -46,17 +47,17 @@ func TestTimeline(t *testing.T) {
 
 // Values that no worker has written are ignored.
 func TestHostileTimeline(t *testing.T) {
-	s := newStore(t)
+	s := of(conntest.New(t))
 	ctx := t.Context()
 	good := Bar{Slot: 1, Start: 1_800_000_000, End: 1_800_000_010, Busy: 1, Rounds: 1, Outcome: "failed", Task: 7}
-	must(t, s.AddBars(ctx, "w", []Bar{good}, nil))
+	expect.NoError(t, s.AddBars(ctx, "w", []Bar{good}, nil))
 	for i, text := range []string{
 		"", "x", "1 2 3", good.text() + strings.Repeat("x", 10<<20), "0 1 2 1 1 failed 1 0 ", "-1 1 2 1 1 failed 1 0 ", "1 3 2 1 1 failed 1 0 ", "1 1 9e18 1 1 failed 1 0 ", "1 1 inf 1 1 failed 1 0 ",
 		"1 nan 2 1 1 failed 1 0 ", "1 1 2 1 0 failed 1 0 ", "1 1 2 1 1 <b> 1 0 ", "1 1 2 1 1 failed 0 0 ", "1 1 2 1 1 failed 1 -1 ", "1 1 2 inf 99999999999999999999 failed 1 0 ", "999999999 1 2 1 1 failed 1 0 ",
 	} {
-		must(t, s.Redis.ZAdd(ctx, s.Keys.Timeline("w"), redis.Z{Score: float64(1_800_000_000 + i), Member: text}).Err())
+		expect.NoError(t, s.Redis.ZAdd(ctx, s.Keys.Timeline("w"), redis.Z{Score: float64(1_800_000_000 + i), Member: text}).Err())
 	}
-	must(t, s.Redis.Set(ctx, s.Keys.Timeline("v"), "no sorted set", 0).Err())
+	expect.NoError(t, s.Redis.Set(ctx, s.Keys.Timeline("v"), "no sorted set", 0).Err())
 	got := expect.Result(s.Timelines(ctx, []string{"v", "w"}, 0)).Value(t)
 	expect.Equal(t, got, []Timeline{{}, {Bars: []Bar{good}}})
 	expect.True(t, s.AddBars(ctx, "v", []Bar{good}, nil) != nil, "a key of another type is no error")

@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"context"
@@ -87,8 +87,8 @@ func parseBar(text string) (b Bar, ok bool) {
 // AddBars adds bars to the timeline of a worker. The present bars may still change: they replace those of the last
 // call. The timeline keeps the latest [MaxBars] bars. It expires a day after the last call. AddBars is best effort: a
 // repeated call changes nothing, and a lost one leaves a gap.
-func (s *Store) AddBars(ctx context.Context, worker string, ended, present []Bar) error {
-	key := s.Keys.Timeline(worker)
+func (s *Presence) AddBars(ctx context.Context, worker string, ended, present []Bar) error {
+	key, latest := s.Keys.Timeline(worker), strconv.FormatFloat(latestBar, 'g', -1, 64)
 	members := make([]redis.Z, 0, len(ended)+len(present))
 	for i := range ended {
 		members = append(members, redis.Z{Score: float64(ended[i].End), Member: ended[i].text()})
@@ -97,7 +97,7 @@ func (s *Store) AddBars(ctx context.Context, worker string, ended, present []Bar
 		members = append(members, redis.Z{Score: latestBar, Member: present[i].text()})
 	}
 	return s.BestEffort(ctx, "store the timeline of worker "+worker, func(p redis.Pipeliner) {
-		p.ZRemRangeByScore(ctx, key, score(latestBar), score(latestBar))
+		p.ZRemRangeByScore(ctx, key, latest, latest)
 		for some := range slices.Chunk(members, barsAtOnce) {
 			p.ZAdd(ctx, key, some...)
 		}
@@ -113,7 +113,7 @@ type Timeline struct {
 }
 
 // Timelines returns the timelines of workers since a time, in the order of the names. It ignores invalid entries.
-func (s *Store) Timelines(ctx context.Context, workers []string, since tdf.Time) ([]Timeline, error) {
+func (s *Presence) Timelines(ctx context.Context, workers []string, since tdf.Time) ([]Timeline, error) {
 	replies, err := conn.AskEach(ctx, s.Conn, "read the timelines of workers", workers,
 		func(p redis.Pipeliner, name string) *redis.StringSliceCmd {
 			return p.ZRangeArgs(ctx, redis.ZRangeArgs{

@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"context"
@@ -22,9 +22,9 @@ func (r Run) String() string {
 	return strconv.FormatInt(r.ID, 10) + " " + strconv.Itoa(r.Round) + " " + r.Claim
 }
 
-// Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Store.Held] can. The
+// Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Presence.Held] can. The
 // note is kept for the given time after the last call, which also may note no runs.
-func (s *Store) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...Run) error {
+func (s *Presence) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...Run) error {
 	return s.Pipeline(ctx, "note the runs of worker "+worker, func(p redis.Pipeliner) {
 		if len(runs) > 0 {
 			p.SAdd(ctx, s.Keys.Claims(worker), members(runs)...)
@@ -34,7 +34,7 @@ func (s *Store) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs 
 }
 
 // LetGo removes runs from the note of Hold.
-func (s *Store) LetGo(ctx context.Context, worker string, runs ...Run) error {
+func (s *Presence) LetGo(ctx context.Context, worker string, runs ...Run) error {
 	if len(runs) == 0 {
 		return nil
 	}
@@ -43,7 +43,7 @@ func (s *Store) LetGo(ctx context.Context, worker string, runs ...Run) error {
 }
 
 // Held returns the runs that Hold has noted. Some of them may have ended.
-func (s *Store) Held(ctx context.Context, worker string) (all []Run, err error) {
+func (s *Presence) Held(ctx context.Context, worker string) (all []Run, err error) {
 	lines, err := conn.Ask(ctx, s.Conn, "read the runs of worker "+worker, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.SMembers(ctx, s.Keys.Claims(worker))
 	})

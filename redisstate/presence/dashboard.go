@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"context"
@@ -17,7 +17,7 @@ const (
 
 // SetDashboard stores the origin at which browsers reach the dashboard, such as https://tdf.example.org. If only the
 // browsers of one host reach it, host is the name of this host, else "". The latest call counts, for [DashboardLife].
-func (s *Store) SetDashboard(ctx context.Context, host, origin string) error {
+func (s *Presence) SetDashboard(ctx context.Context, host, origin string) error {
 	return s.BestEffort(ctx, "store the address of the dashboard", func(p redis.Pipeliner) {
 		p.Set(ctx, s.Keys.Dashboard(host), origin, DashboardLife)
 	})
@@ -26,7 +26,7 @@ func (s *Store) SetDashboard(ctx context.Context, host, origin string) error {
 // Dashboard returns the origin of the dashboard for browsers on a host: one that all hosts reach, or else one that only
 // this host reaches. It returns "" if none is known. Because other programs may have written the keys, it returns
 // nothing but an http or https origin of at most 300 bytes.
-func (s *Store) Dashboard(ctx context.Context, host string) (string, error) {
+func (s *Presence) Dashboard(ctx context.Context, host string) (string, error) {
 	var all, own *redis.StringCmd
 	err := s.Pipeline(ctx, "read the address of the dashboard", func(p redis.Pipeliner) {
 		all, own = p.GetRange(ctx, s.Keys.Dashboard(""), 0, longestOrigin), p.GetRange(ctx, s.Keys.Dashboard(host), 0,

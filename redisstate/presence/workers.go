@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"cmp"
@@ -48,7 +48,7 @@ func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses 
 const mostWorkers = 1000
 
 // Workers returns the workers that Redis remembers, ordered by name.
-func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
+func (s *Presence) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	names, err := conn.Ask(ctx, s.Conn, "read workers", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.Workers(), 0, -1)
 	})
@@ -67,7 +67,7 @@ func (s *Store) Workers(ctx context.Context) ([]WorkerStatus, error) {
 	return all, nil
 }
 
-func (s *Store) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
+func (s *Presence) readWorkers(ctx context.Context, names []string) ([]WorkerStatus, error) {
 	replies, err := conn.AskEach(ctx, s.Conn, "read workers", names,
 		func(p redis.Pipeliner, name string) *redis.MapStringStringCmd {
 			return p.HGetAll(ctx, s.Keys.Worker(name))
@@ -95,7 +95,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 }
 
 // Worker returns a worker, and the time by Redis's clock. If Redis remembers no worker of this name, known is false.
-func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
+func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
 	var h *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) {
@@ -110,7 +110,7 @@ func (s *Store) Worker(ctx context.Context, name string) (w WorkerStatus, known 
 
 // NamesUnder returns how many of the workers that Redis remembers have names with this prefix. If the namespace has at
 // most as many workers as the given number, it counts all of them, because counting them is faster.
-func (s *Store) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
+func (s *Presence) NamesUnder(ctx context.Context, prefix string, enough int) (int, error) {
 	all, err := conn.Ask(ctx, s.Conn, "count workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCard(ctx, s.Keys.Workers())
 	})
@@ -137,7 +137,7 @@ func (s *Store) NamesUnder(ctx context.Context, prefix string, enough int) (int,
 // Drain makes a worker claim no more tasks from its next heartbeat on. It stores the given name of the user who drains
 // the worker. If this name is "", Drain ends the drain. The drain also holds for a later worker with the same name.
 // Drain returns false if Redis knows no worker with this name.
-func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
+func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
 	known := false
 	err := s.UntilAnswered(ctx, func(ctx context.Context) error {
 		n, err := s.Redis.Exists(ctx, s.Keys.Worker(name)).Result()
@@ -150,7 +150,7 @@ func (s *Store) Drain(ctx context.Context, name, by string) (bool, error) {
 }
 
 // writeDrain sets or ends a drain. The hash of a drained worker does not expire.
-func (s *Store) writeDrain(ctx context.Context, worker, by string) error {
+func (s *Presence) writeDrain(ctx context.Context, worker, by string) error {
 	keep, _ := tdf.ParseSeconds(s.Redis.HGet(ctx, worker, "remember").Val()) // 0 without an answer
 	p := s.Redis.TxPipeline()
 	if by == "" {
@@ -170,7 +170,7 @@ const namesForgotten = 500
 // ForgetWorkers removes names of workers that need not be remembered any more, from the list of workers and from the
 // set of all names. It looks at some of them, from a place on, and returns the place where the next call continues; the
 // first call has the place 0.
-func (s *Store) ForgetWorkers(ctx context.Context, from int) (next int, err error) {
+func (s *Presence) ForgetWorkers(ctx context.Context, from int) (next int, err error) {
 	keys := []string{s.Keys.Workers(), s.Keys.WorkerNames()}
 	args := []any{s.Keys.Worker(""), s.Keys.WorkerNumber(""), from, namesForgotten, UsuallyRemembered.String()}
 	reply, err := s.Run(ctx, "forget workers", lua.Forget, keys, args, conn.IsNumber)

@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"cmp"
@@ -171,7 +171,7 @@ type PriorOwner struct {
 // TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. If a
 // user has drained the worker, drained is the user's name, and otherwise it is "". TakeName also returns the time by
 // Redis's clock since which the worker has the name. Older claims under this name belong to earlier workers.
-func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time,
+func (s *Presence) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time,
 	err error,
 ) {
 	a, err := s.heartbeat(ctx, w, "1", before)
@@ -182,14 +182,14 @@ func (s *Store) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (
 // does, or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before
 // this time must be given up; the [Beat] GaveUp then says that this is done. Until then, each repeated call returns the
 // same time.
-func (s *Store) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
+func (s *Presence) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
 	a, err := s.heartbeat(ctx, w, "2", PriorOwner{})
 	return a.drained, a.giveUp, err
 }
 
-// WorkerHeartbeat reports that a worker is alive, and its state. It returns the same drained as [Store.TakeName]. If
+// WorkerHeartbeat reports that a worker is alive, and its state. It returns the same drained as [Presence.TakeName]. If
 // another worker has taken the name, the error is a *[NameTakenError].
-func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
+func (s *Presence) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained string, err error) {
 	a, err := s.heartbeat(ctx, w, "", PriorOwner{})
 	return a.drained, err
 }
@@ -198,16 +198,16 @@ func (s *Store) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained stri
 type Beat struct {
 	Runs   *[]int64 // the ids of the tasks that the worker runs; nil keeps those of the last heartbeat
 	Gone   bool     // the worker signs off
-	GaveUp bool     // the claims of the earlier worker are given up: see [Store.Register]
+	GaveUp bool     // the claims of the earlier worker are given up: see [Presence.Register]
 }
 
 // ErrSignedOff means that a worker has signed off, or that Redis does not know it.
 var ErrSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; register it again")
 
 // Beat sends a heartbeat of a worker that Register has registered. It changes nothing else of the registration, so a
-// registration or a sign-off at the same time holds. It returns the same drained as [Store.TakeName]. The error is
+// registration or a sign-off at the same time holds. It returns the same drained as [Presence.TakeName]. The error is
 // [ErrSignedOff], or a *[NameTakenError] if another worker has taken the name.
-func (s *Store) Beat(ctx context.Context, name, boot string, b Beat) (drained string, err error) {
+func (s *Presence) Beat(ctx context.Context, name, boot string, b Beat) (drained string, err error) {
 	var fields []any
 	if b.Runs != nil {
 		fields = append(fields, "runs", runsText(*b.Runs))
@@ -233,13 +233,13 @@ type heartbeatAnswer struct {
 	at, giveUp tdf.Time
 }
 
-func (s *Store) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer,
+func (s *Presence) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer,
 	error,
 ) {
 	return s.callHeartbeat(ctx, w, taking, before, w.fields())
 }
 
-func (s *Store) callHeartbeat(
+func (s *Presence) callHeartbeat(
 	ctx context.Context, w WorkerInfo, taking string, before PriorOwner, fields []any,
 ) (a heartbeatAnswer, err error) {
 	keys := []string{
@@ -283,66 +283,10 @@ func (s *Store) callHeartbeat(
 	return a, e
 }
 
-const readRunning = "read the running tasks"
-
-// GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
-// of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
-// to that worker, or to a later owner of the name.
-func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
-	running := s.Keys.List(tdf.Running)
-	given := map[int64]bool{}
-	end, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
-	if err != nil {
-		return 0, err
-	}
-	// A task that leaves the list moves all later tasks forward. So the pages are read from the end of the list to its
-	// beginning: then a moved task is read twice, instead of never.
-	for ; end > 0; end -= maxTasksPerCall {
-		members, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.ZRange(ctx, running, max(0, end-maxTasksPerCall), end-1)
-		})
-		if err != nil {
-			return len(given), err
-		}
-		if err := s.giveUpClaims(ctx, name, before, conn.IDsOf(members), given); err != nil {
-			return len(given), err
-		}
-	}
-	return len(given), nil
-}
-
-// giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's
-// id to the map given.
-func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64,
-	given map[int64]bool,
-) error {
-	running, err := s.Read(ctx, ids, Want{Fields: Rules})
-	if err != nil {
-		return err
-	}
-	var renewals []Renewal
-	for _, seen := range running {
-		t := seen.Task
-		if t == nil || t.State != tdf.Running || given[t.ID] {
-			continue
-		}
-		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
-			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
-		}
-	}
-	if _, err = s.Renew(ctx, 0, renewals...); err != nil {
-		return err
-	}
-	for _, r := range renewals {
-		given[r.ID] = true
-	}
-	return nil
-}
-
 const readLeases = "read the leases of workers"
 
 // LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.
-func (s *Store) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
+func (s *Presence) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
 	names, err := conn.Ask(ctx, s.Conn, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.Keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,

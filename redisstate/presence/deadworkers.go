@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"context"
@@ -16,14 +16,14 @@ const deathsKept = 7 * day
 // CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It
 // counts each death once, whichever clients count, and only those of workers for which counted returns true. Workers
 // that have died more than a week ago are forgotten, which it counts, too.
-func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*WorkerStatus) bool) error {
+func (s *Presence) CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*WorkerStatus) bool) error {
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
 	})
 	if err != nil {
 		return err
 	}
-	s.Count("", counts.CountForgotten, forgotten)
+	s.counts.Count("", counts.CountForgotten, forgotten)
 	const doing = "find dead workers"
 	end, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCount(ctx, s.Keys.Workers(), "("+after.String(), upTo.String())
@@ -59,11 +59,11 @@ func (s *Store) CountDead(ctx context.Context, after, upTo tdf.Time, counted fun
 			if err != nil {
 				return err
 			}
-			s.Count(w.Offer.Shares()[0].Queue, counts.CountDied, added)
+			s.counts.Count(w.Offer.Shares()[0].Queue, counts.CountDied, added)
 		}
 	}
 	return err
 }
 
 // CountRegistration counts the registration of a worker that serves a queue.
-func (s *Store) CountRegistration(queue string) { s.Count(queue, counts.CountRegistered, 1) }
+func (s *Presence) CountRegistration(queue string) { s.counts.Count(queue, counts.CountRegistered, 1) }

@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"cmp"
@@ -14,7 +14,7 @@ import (
 
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
 // heartbeat within the given time.
-func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
+func (s *Presence) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
 	return s.BestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.Keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.Boot()})
 		p.ZRemRangeByScore(ctx, s.Keys.Managers(), "-inf", "("+now.String())
@@ -22,7 +22,7 @@ func (s *Store) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.S
 }
 
 // ManagerLeft records that this client no longer waits for finished tasks.
-func (s *Store) ManagerLeft(ctx context.Context) error {
+func (s *Presence) ManagerLeft(ctx context.Context) error {
 	return s.Pipeline(ctx, "sign off", func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.Keys.Managers(), s.Boot())
 		p.Del(ctx, s.Keys.WakeManager(s.Boot()))
@@ -45,9 +45,9 @@ const (
 // ManagerUnknown is how long after its first heartbeat other clients may not know of a manager, and so may not wake it.
 const ManagerUnknown = 2 * managersCached
 
-// managersToWake returns the boot ids of the managers to wake when a task has finished. It ignores errors: without a
+// ManagersToWake returns the boot ids of the managers to wake when a task has finished. It ignores errors: without a
 // wake token, a manager only waits a little longer.
-func (s *Store) managersToWake(ctx context.Context) []string {
+func (s *Presence) ManagersToWake(ctx context.Context) []string {
 	w := &s.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Store) managersToWake(ctx context.Context) []string {
 
 // waitingNow reads which managers to wake. It prefers managers that have taken all their wake tokens, and then managers
 // with later heartbeats. A crashed manager takes no tokens. So after its first token, it comes after the live managers.
-func (s *Store) waitingNow(ctx context.Context) ([]string, error) {
+func (s *Presence) waitingNow(ctx context.Context) ([]string, error) {
 	boots, err := s.Redis.ZRangeArgs(ctx, redis.ZRangeArgs{
 		Key: s.Keys.Managers(), Start: 0, Stop: managersRead - 1,
 		Rev: true,

@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"fmt"
@@ -13,13 +13,13 @@ import (
 
 // Each worker is remembered as long as it has asked for. The names of the others leave the list, and then the set of all names.
 func TestForgottenWorkers(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
+	onEach(t, func(t *testing.T, s *Presence) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
 		for name, remember := range map[string]tdf.Seconds{"usual": 0, "short": 100, "leases": 1, "drained": 100} {
 			w := WorkerInfo{Name: name, Boot: name, Lease: 60, State: "working", Remember: remember}
 			_, _, err := s.TakeName(ctx, w, PriorOwner{})
-			must(t, err)
+			expect.NoError(t, err)
 			left := s.Redis.TTL(ctx, s.Keys.Worker(name)).Val()
 			want := max(3*time.Minute, remember.Std())
 			if remember == 0 {
@@ -44,7 +44,7 @@ func TestForgottenWorkers(t *testing.T) {
 		expect.Eventually(t, "the unused names are gone", func() bool {
 			var err error
 			from, err = s.ForgetWorkers(ctx, from)
-			must(t, err)
+			expect.NoError(t, err)
 			calls++
 			return s.Redis.SCard(ctx, s.Keys.WorkerNames()).Val() == 5
 		})

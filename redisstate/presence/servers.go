@@ -1,4 +1,4 @@
-package redisstate
+package presence
 
 import (
 	"context"
@@ -16,7 +16,7 @@ const clockSlack = tdf.Seconds(5)
 // ServerHeartbeat records that a server is alive. It removes the heartbeats of servers that have been silent for a day.
 // It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
-func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+func (s *Presence) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
 	return s.BestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.Keys.Servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "-inf", now.Add(-day).String())
@@ -25,7 +25,7 @@ func (s *Store) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) 
 }
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
-func (s *Store) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
+func (s *Presence) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
 	newest, err := conn.Ask(ctx, s.Conn, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
 		return r.ZRevRangeWithScores(ctx, s.Keys.Servers(), 0, 0)
 	})
@@ -42,7 +42,7 @@ const (
 )
 
 // Grace returns the latest grace period.
-func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
+func (s *Presence) Grace(ctx context.Context) (tdf.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
@@ -61,7 +61,7 @@ func (s *Store) Grace(ctx context.Context) (tdf.Grace, error) {
 }
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
-func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
+func (s *Presence) SetGrace(ctx context.Context, g tdf.Grace) error {
 	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
 		p.Set(ctx, s.Keys.GraceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.Keys.Leap(), leapUntil, g.Open.String())
@@ -72,7 +72,7 @@ func (s *Store) SetGrace(ctx context.Context, g tdf.Grace) error {
 }
 
 // FutureChecked records that a server has checked all tasks with a time in the future, after the clock was set back.
-func (s *Store) FutureChecked(ctx context.Context) error {
+func (s *Presence) FutureChecked(ctx context.Context) error {
 	return s.BestEffort(ctx, "store the grace period",
 		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Leap(), leapAhead) })
 }

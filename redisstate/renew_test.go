@@ -1,0 +1,88 @@
+package redisstate
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/presence"
+)
+
+// When another worker has taken over a name, GiveUp ends the leases of the earlier claims under this name, so that the
+// rounds of these claims are lost at once. It does not end the leases of later claims under this name, or of other
+// workers' claims.
+func TestGiveUp(t *testing.T) {
+	s := newStore(t)
+	mustOpen(t, s, define("a"), define("b"), define("c"))
+	mustClaim(t, s, 2) // by worker w
+	other := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})).Value(t)
+	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
+	expect.NoError(t, err)
+	mustOpen(t, s, define("d"))
+	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
+	expect.Equal(t, expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t), 2)
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	expect.Len(t, expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t), 2, "due")
+	mustSettle(t, s, 1)
+	mustSettle(t, s, 2)
+	got := task(t, s, 2)
+	expect.Equal(t, got.Losses, 1)
+	expect.Equal(t, got.State, tdf.Open)
+	for _, c := range []Claim{other.Claims[0], later} {
+		renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})).Value(t)
+		expect.NoError(t, renewed.Lost[0])
+	}
+	mustBeSound(t, s)
+}
+
+func TestLiveReports(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, define("a"))
+		c := mustClaim(t, s, 1)[0]
+		report := func(r LiveReport) Renewed {
+			t.Helper()
+			renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})).Value(t)
+			expect.NoError(t, renewed.Lost[0])
+			return renewed
+		}
+		tail, progress, checkpoint := &tdf.Tail{Text: "out\x00\xff", TailEnd: tdf.TailEnd{All: 7000, Stdout: 6999, Stderr: -1}}, "0.25 a quarter", "\x00here"
+		report(LiveReport{Tail: tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
+		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
+		got := task(t, s, 1)
+		r := got.Current()
+		expect.Equal(t, r.Tail, tail.Text)
+		expect.Equal(t, tdf.ParseTailEnd(r.TailEnd, r.Tail), tail.TailEnd)
+		expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
+		expect.Equal(t, got.Checkpoint, checkpoint)
+		must(t, s.Follow(t.Context(), 1))
+		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
+
+		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
+		if r := task(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
+			t.Errorf("%+v", r)
+		}
+		mustSettle(t, s, 1)
+		mustMove(t, s, 1, (*tdf.Task).Reopen)
+		c = mustClaim(t, s, 1)[0]
+		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})).Value(t)
+		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)
+		expect.Equal(t, earlier.Task.Rounds.At(0).Error, "boom")
+		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})
+		expect.Equal(t, updates(t, s, Update{}), "0-1 one, 0-2 two, 0-3 three, 1-1 again")
+		expect.Equal(t, updates(t, s, Update{Round: 0, Number: 2}), "0-3 three, 1-1 again")
+		mustBeSound(t, s)
+	})
+}
+
+func updates(t *testing.T, s *Store, after Update) string {
+	t.Helper()
+	all := expect.Result(s.Updates(t.Context(), 1, after, 100)).Value(t)
+	var texts []string
+	for _, u := range all {
+		expect.True(t, u.Time != 0, "no time", u)
+		texts = append(texts, strconv.Itoa(u.Round)+"-"+strconv.Itoa(u.Number)+" "+u.Line)
+	}
+	return strings.Join(texts, ", ")
+}
