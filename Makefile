@@ -13,7 +13,7 @@ PKG ?= $(if $(RACED),$(filter-out $(patsubst .%,github.com/tdf-framework/tdf%,$(
 # with the sources.
 CONCURRENT := . ./admin ./broker ./cmd/tdf ./cmd/tdf-server ./cmd/tdf-worker ./cmd/tdf/internal/cli ./cmd/tdf/internal/operate \
 	./examples/sources ./fetch ./internal/apiserver ./internal/batcher ./internal/command ./internal/listing ./internal/local ./internal/pool ./internal/redistest \
-	./internal/results ./internal/testlog ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn ./redisstate/counts ./redisstate/presence \
+	./internal/results ./internal/testlog ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn ./redisstate/counts ./redisstate/presence ./redisstate/programs \
 	./redisstate/embedded ./redisstate/lua ./web ./web/dashboard ./web/dashboard/plot ./web/taskmaster ./worker ./worker/process \
 	./worker/record ./worker/retention ./worker/rounddir
 # For speed, the race detector leaves out the interpreter of Lua in the embedded Redis and the libraries that compress and draw:

@@ -27,6 +27,7 @@ import (
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/index"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // The golden dump has tasks in all states, texts that are not valid UTF-8, and keys of each kind.
@@ -318,7 +319,7 @@ func TestDumpLeavesOut(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, c := newManager(t, cfg), client(t, cfg)
 	key := func(name string) string { return cfg.Namespace + ":" + name }
-	large := make([]byte, redisstate.MaxProgram+1)
+	large := make([]byte, programs.MaxBytes+1)
 	tooLarge, absent := fmt.Sprintf("%x", sha256.Sum256(large)), strings.Repeat("0a", 32)
 	named := strings.TrimPrefix(expect.Result(program.Put(t.Context(), m, []byte("named"))).Value(t), "redis:")
 	c.Set(t.Context(), key("program:"+absent), "absent", 0)

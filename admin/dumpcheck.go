@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // A DumpError says which line of a dump is invalid, and why.
@@ -191,8 +192,8 @@ func checkProgram(l *dumpLine) error {
 	switch {
 	case programName(l.Text) != sum:
 		return fmt.Errorf("the SHA-256 of the archive of program %.100q differs from the name", sum)
-	case len(l.Text) > redisstate.MaxProgram:
-		return fmt.Errorf("program %s has %d bytes; want at most %d", sum, len(l.Text), redisstate.MaxProgram)
+	case len(l.Text) > programs.MaxBytes:
+		return fmt.Errorf("program %s has %d bytes; want at most %d", sum, len(l.Text), programs.MaxBytes)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // Open opens tasks and returns them in the order of the definitions. New tasks have ascending ids. They contain no
@@ -101,7 +102,7 @@ func digest(text string) string {
 
 // ErrNoProgram means that a new task names a stored program (redis:SHA256) that does not exist. It was never pushed, or
 // it was removed. No task was opened.
-var ErrNoProgram = redisstate.ErrNoProgram
+var ErrNoProgram = programs.ErrNoProgram
 
 // ErrGroupTaken is the error of OpenGroup if the group already has tasks.
 var ErrGroupTaken = redisstate.ErrGroupTaken

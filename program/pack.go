@@ -17,7 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // A Packed is an archive of a program's directory.
@@ -115,7 +115,7 @@ func (t *packTree) archive(root *os.Root) ([]byte, error) {
 		err = fmt.Errorf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest "+
 			"files are %s; "+
 			"list files that the program does not need in a .tdfignore, or use an http or rsync source",
-			redisstate.MaxProgram, t.bytes, t.largest())
+			programs.MaxBytes, t.bytes, t.largest())
 	}
 	return archive, err
 }
@@ -145,11 +145,11 @@ func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser
 
 var errTooLarge = errors.New("too large")
 
-// boundedBuffer is a buffer that refuses more than redisstate.MaxProgram bytes.
+// boundedBuffer is a buffer that refuses more than programs.MaxBytes bytes.
 type boundedBuffer struct{ bytes.Buffer }
 
 func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > redisstate.MaxProgram {
+	if b.Len()+len(p) > programs.MaxBytes {
 		return 0, errTooLarge
 	}
 	return b.Buffer.Write(p)

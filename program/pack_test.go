@@ -25,6 +25,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 var must = expect.NoError
@@ -246,7 +247,7 @@ func TestPackTooLarge(t *testing.T) {
 	}
 	_, err := program.Pack(dir)
 	want := fmt.Sprintf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest files are one (41943040 bytes), two (41943040 bytes), run.sh",
-		redisstate.MaxProgram, 2*len(noise)+len(packedScript)+1)
+		programs.MaxBytes, 2*len(noise)+len(packedScript)+1)
 	expect.Fails(t, err, want)
 	must(t, os.Remove(filepath.Join(dir, "two")))
 	p := expect.Result(program.Pack(dir)).Value(t)

@@ -76,7 +76,7 @@ func (s *Store) scanIndexes(ctx context.Context, from uint64) (indexes []index.S
 	found, next, err := s.Scan(ctx, "find groups and queues", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.ScanType(ctx, from, pattern, keysScanned, "zset")
 	})
-	if s.mayNotScan(err) {
+	if s.MayNotScan(err) {
 		return nil, 0, nil
 	}
 	if err != nil {

@@ -8,6 +8,6 @@
 // calls, and repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a
 // warning.
 //
-// What is not the life of a task is in packages of its own, whose methods Store has, too: accounts, counts, index and
-// presence.
+// What is not the life of a task is in packages of its own, whose methods Store has, too: accounts, counts, index,
+// presence and programs.
 package redisstate

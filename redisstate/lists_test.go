@@ -83,17 +83,6 @@ func TestOpenRefusesAllOrNothing(t *testing.T) {
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 }
 
-func TestPrograms(t *testing.T) {
-	s := newStore(t)
-	source := expect.Result(s.PutProgram(t.Context(), []byte("an archive\x00\xff"))).Value(t)
-	sum := strings.TrimPrefix(source, "redis:")
-	expect.Equal(t, string(expect.Result(s.Program(t.Context(), sum)).Value(t)), "an archive\x00\xff")
-	got, err := s.Program(t.Context(), strings.Repeat("0", 64))
-	expect.Equal(t, got, nil)
-	expect.NoError(t, err)
-	expect.Result(s.PutProgram(t.Context(), make([]byte, MaxProgram+1))).Fails(t, "", "a program over the limit was stored")
-}
-
 // A list without numbers is no answer to Counts. A manager that believed it would end, because no task seems to be unfinished.
 func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
 	t.Parallel()

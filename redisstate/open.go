@@ -19,8 +19,9 @@ type Opened struct {
 }
 
 // OpenAll opens tasks. The answers have the order of the definitions. If any definition is invalid, OpenAll opens no
-// task. If a stored program that a task names does not exist, the error wraps [ErrNoProgram], and OpenAll opens no
-// task. If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or [ErrGroupExtended].
+// task. If a stored program that a task names does not exist, the error wraps [programs.ErrNoProgram], and OpenAll
+// opens no task. If the condition does not hold, OpenAll opens nothing, and the error is [ErrGroupTaken] or
+// [ErrGroupExtended].
 //
 // One atomic call opens up to 250 tasks or 4 MiB, and more tasks need several calls. If any definition has a unique key
 // (docs/lifecycle.md, "Unique tasks"), each task is opened on its own, unless tasks wait for others of the same call
@@ -122,7 +123,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.nameDefinitions(ctx, call.definitions); err != nil {
+	if err := s.NameDefinitions(ctx, call.definitions); err != nil {
 		return nil, err
 	}
 	keys := append([]string{

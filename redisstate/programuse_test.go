@@ -3,9 +3,7 @@ package redisstate
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -14,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // putProgram stores an archive, and returns its SHA-256.
@@ -40,58 +39,10 @@ func age(t *testing.T, s *Store, at float64, sums ...string) {
 	for _, sum := range sums {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.ProgramsUsed(), redis.Z{Score: at, Member: sum}).Err())
 	}
-	s.used.mu.Lock()
-	defer s.used.mu.Unlock()
-	s.used.renewed = nil
+	s.Archives = programs.New(s.Conn) // it has not renewed the last use yet
 }
 
-// RemoveUnused removes programs whose last use was before the given time, all traces of them, and no others.
-func TestRemoveUnused(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		old, edge, fresh, kept := putProgram(t, s, "old"), putProgram(t, s, "edge"), putProgram(t, s, "fresh"), putProgram(t, s, "pinned")
-		must(t, s.PinPrograms(t.Context(), kept))
-		age(t, s, 99, old)
-		age(t, s, 100, edge)
-		expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Is(t, []string{old}, "removed")
-		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 0, 10)).Value(t), 0, "removed")
-		programs := expect.Result(s.Programs(t.Context())).Value(t)
-		for _, p := range programs {
-			expect.NotEqual(t, p.SHA256, old)
-			expect.Equal(t, p.Pinned, p.SHA256 == kept)
-			if !p.Pinned {
-				expect.NotEqual(t, p.LastUse, 0)
-			}
-		}
-		stored, err := s.HasProgram(t.Context(), old)
-		expect.True(t, !stored, len(programs), "programs", err)
-		expect.NoError(t, err)
-		expect.Len(t, programs, 3)
-		expect.Equal(t, lastUse(t, s, old), -1)
-		must(t, s.UnpinPrograms(t.Context(), kept))
-		use := lastUse(t, s, kept)
-		expect.Compare(t, use, ">=", lastUse(t, s, fresh))
-		expect.True(t, !math.IsInf(use, 1), "after unpin", use)
-		removed, err := s.RemoveProgram(t.Context(), edge, 9e9, 0)
-		expect.True(t, removed, edge, "is still there", err)
-		expect.NoError(t, err, edge)
-		expect.Equal(t, lastUse(t, s, edge), -1, "a removed program has a last use")
-		expect.Fails(t, s.PinPrograms(t.Context(), strings.Repeat("0", 64)), "", "a program that is not stored was pinned")
-	})
-}
-
-// One call removes a bounded number of programs, and the next calls remove the others.
-func TestRemoveUnusedIsBounded(t *testing.T) {
-	s := newStore(t)
-	for i := range 25 {
-		age(t, s, 1, putProgram(t, s, fmt.Sprint(i)))
-	}
-	for _, want := range []int{10, 10, 5, 0} {
-		expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), want, "removed … programs")
-	}
-}
-
-// Each of these calls renews the last use of a program. A server that has chosen the program before can no longer remove
-// it.
+// Each of these calls renews the last use of a program.
 func TestUsesOfPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		sum := putProgram(t, s, "archive")
@@ -124,24 +75,8 @@ func TestUsesOfPrograms(t *testing.T) {
 			age(t, s, 50, sum)
 			must(t, use())
 			expect.True(t, lastUse(t, s, sum) >= 1e9, name, "the last use is", lastUse(t, s, sum))
-			removed := expect.Result(s.removeUnused(t.Context(), 100, []string{sum})).Value(t) // a server chose it before the use
-			expect.Len(t, removed, 0, name)
 		}
 	})
-}
-
-// A use does not unpin a program, does not make a last use older, and adds no program that is not stored.
-func TestUseKeepsThePin(t *testing.T) {
-	s := newStore(t)
-	sum, missing := putProgram(t, s, "archive"), strings.Repeat("1", 64)
-	before := lastUse(t, s, sum)
-	must(t, s.UsePrograms(t.Context(), 5, sum, missing))
-	expect.Equal(t, lastUse(t, s, sum), before)
-	expect.Equal(t, lastUse(t, s, missing), -1)
-	must(t, s.PinPrograms(t.Context(), sum))
-	putProgram(t, s, "archive")
-	must(t, s.UsePrograms(t.Context(), 9e9, sum))
-	expect.True(t, math.IsInf(lastUse(t, s, sum), 1), "the pin is gone")
 }
 
 // A client renews a program's last use once, and not for each call.
@@ -156,16 +91,6 @@ func TestUsesAreRenewedOnce(t *testing.T) {
 	mustOpen(t, s, define("y"))
 	expect.Equal(t, lastUse(t, s, sum), 7, "the last use was renewed twice")
 	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.ProgramsUsed()).Val(), 1, "programs have a last use")
-}
-
-// Entries without a program do no harm.
-func TestUseWithoutAProgram(t *testing.T) {
-	s := newStore(t)
-	expect.Result(s.HasPrograms(t.Context())).Is(t, false)
-	age(t, s, 1, "ghost", "a\x00b:*")
-	expect.Result(s.HasPrograms(t.Context())).Is(t, true)
-	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
-	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
 }
 
 // Clients push and open tasks while servers remove all that they may. No task loses its program.
@@ -197,7 +122,7 @@ func TestRemoveUnusedRacesWithOpens(t *testing.T) {
 		named := define("x")
 		named.Source = "redis:" + sum
 		_, err := s.Open(t.Context(), "m", named)
-		if i%2 > 0 && errors.Is(err, ErrNoProgram) {
+		if i%2 > 0 && errors.Is(err, programs.ErrNoProgram) {
 			continue // it was removed before
 		}
 		must(t, err)
@@ -218,7 +143,7 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 	mustOpen(t, s, d)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
 	opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d)
-	expect.FailsWith(t, err, ErrNoProgram)
+	expect.FailsWith(t, err, programs.ErrNoProgram)
 	expect.Equal(t, tdf.CodeOf(err), tdf.CodeNotFound)
 	expect.Len(t, opened, 0)
 	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(), 1, "tasks are open")
@@ -263,7 +188,7 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		}, false},
 	} {
 		sum := putProgram(t, s, name)
-		s.used.record([]string{sum}) // this client does not renew the last use again
+		must(t, s.NamePrograms(t.Context(), map[string]bool{sum: true})) // this client does not renew the last use again
 		since := expect.Result(s.Now(t.Context())).Value(t)
 		last := expect.Result(s.LastID(t.Context())).Value(t)
 		c.change(sum)
@@ -274,34 +199,4 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		expect.NotEqual(t, stored, removed, name)
 		expect.NoError(t, err2, name)
 	}
-}
-
-// SucceededElsewhere reports successes of other workers for an hour. Redis keeps at most two successes per program,
-// even if there are many workers.
-func TestSuccesses(t *testing.T) {
-	s := newStore(t)
-	elsewhere := func(worker, program string, want bool) {
-		t.Helper()
-		expect.Result(s.SucceededElsewhere(t.Context(), worker, program)).Is(t, want, worker, program)
-	}
-	elsewhere("w1", "p", false)
-	expect.NoError(t, s.NoteSuccesses(t.Context(), "w1", "p", "q"))
-	elsewhere("w1", "p", false)
-	elsewhere("w2", "p", true)
-	elsewhere("w2", "r", false)
-	for i := range 20 {
-		expect.NoError(t, s.NoteSuccesses(t.Context(), "w"+strconv.Itoa(i), "p"))
-	}
-	elsewhere("w1", "p", true)
-	key := s.Keys.Successes("p")
-	expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), keptSuccesses, "Redis keeps the successes of … workers")
-	left := s.Redis.TTL(t.Context(), key).Val()
-	expect.Compare(t, left, ">", 0)
-	expect.Compare(t, left, "<=", successLife)
-	for _, z := range s.Redis.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
-		z.Score -= successLife.Seconds() + 60
-		s.Redis.ZAdd(t.Context(), key, z)
-	}
-	elsewhere("w1", "p", false)
-	expect.NoError(t, s.NoteSuccesses(t.Context(), "w"))
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A QueuePosition is the position of an open task among the open tasks with the same queue, tags and handler.
@@ -63,12 +62,4 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 		n += count.Val()
 	}
 	return n, err
-}
-
-// HasProgram reports whether the namespace stores a program's archive with this SHA-256.
-func (s *Store) HasProgram(ctx context.Context, sha256 string) (bool, error) {
-	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd {
-		return r.Exists(ctx, s.Keys.Program(sha256))
-	})
-	return n > 0, err
 }

@@ -108,3 +108,12 @@ func addRecord(e *conn.Args, r *Record) {
 		e.Add(fmt.Sprintf("%d-%d", u.Round, u.Number), u.Time.String(), u.Line)
 	}
 }
+
+// nameRecords is like [programs.Archives.NameDefinitions], for a call that restores tasks.
+func (s *Store) nameRecords(ctx context.Context, records []Record) error {
+	sums := map[string]bool{}
+	for i := range records {
+		sums[tdf.StoredProgram(records[i].Hash["source"])] = true
+	}
+	return s.NamePrograms(ctx, sums)
+}

@@ -73,7 +73,7 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
-	if err := s.nameDefinitions(ctx, definitions); err != nil {
+	if err := s.NameDefinitions(ctx, definitions); err != nil {
 		return err
 	}
 	var encoded bytes.Buffer
@@ -104,4 +104,18 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 	return s.BestEffort(ctx, "remove stored definitions",
 		func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
+}
+
+// StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
+// these stages.
+func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
+	groups := map[string]string{}
+	err := s.Fields(ctx, pipelines, func(group, text string) bool {
+		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
+		for _, sum := range record.StoredPrograms() {
+			groups[sum] = group
+		}
+		return true
+	})
+	return groups, err
 }

@@ -3,8 +3,6 @@ package redisstate
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -13,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
 // A Store is one client of a namespace. Many goroutines may use it at the same time.
@@ -21,16 +20,13 @@ type Store struct {
 	accounts.Accounts
 	*counts.Counters
 	*presence.Presence
+	*programs.Archives
 
 	link linkSpeed
 	pace pace
 
 	pauses knownPauses
 	room   room
-	used   usedPrograms
-
-	scanMissing atomic.Bool // the user lacks the right to SCAN
-	scanRefused sync.Once   // logs once that the user lacks the right to SCAN
 }
 
 // New returns a Store for a namespace. It checks the configuration, but does not connect. The first method call
@@ -43,7 +39,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	counters := counts.New(c)
 	return &Store{
 		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counters, Presence: presence.New(c, counters),
-		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		Archives: programs.New(c),
+		room:     room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
 
@@ -78,9 +75,6 @@ var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage ha
 // ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be
 // removed.
 var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
-
-// ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
-var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
 
 // ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a
 // day.

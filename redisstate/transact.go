@@ -368,3 +368,17 @@ func dueScore(score float64) string {
 	}
 	return strconv.FormatFloat(score, 'f', -1, 64)
 }
+
+// nameUnits is like [programs.Archives.NameDefinitions], for a call that carries out units.
+func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
+	sums := map[string]bool{}
+	for i := range units {
+		for j := range units[i].Open {
+			sums[tdf.StoredProgram(units[i].Open[j].Source)] = true
+		}
+		for j := range units[i].Moves {
+			sums[units[i].Moves[j].NamedProgram()] = true
+		}
+	}
+	return s.NamePrograms(ctx, sums)
+}

@@ -93,7 +93,7 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 	found, next, err := s.Scan(ctx, "walk through all tasks", func(r redis.Cmdable) *redis.ScanCmd {
 		return r.Scan(ctx, from.cursor, patternEscaper.Replace(s.Keys.Key(""))+"[td]*", most)
 	})
-	if s.mayNotScan(err) {
+	if s.MayNotScan(err) {
 		return nil, WalkPage{phase: listing}, nil
 	}
 	if err != nil {
@@ -107,16 +107,6 @@ func (s *Store) walkKeys(ctx context.Context, from WalkPage, most int64) ([]int6
 		from.phase = listing
 	}
 	return conn.IDsOf(found), from, nil
-}
-
-// mayNotScan reports whether the user of Redis lacks the right to scan keys. The log says so once.
-func (s *Store) mayNotScan(err error) bool {
-	if !conn.LacksRights(err) {
-		return false
-	}
-	s.scanMissing.Store(true)
-	s.scanRefused.Do(func() { s.Log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err) })
-	return true
 }
 
 // idInKey returns the id in the key of a task, or in the key of the tasks that wait for a task. It returns other keys

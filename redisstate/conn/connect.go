@@ -39,6 +39,7 @@ type Conn struct {
 	flags        atomic.Bool   // Redis knows script flags
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
+	scanRefused  atomic.Bool   // the user lacks the right to SCAN
 }
 
 // New returns a Conn for a namespace. It checks the configuration, but does not connect. The first method call connects

@@ -67,6 +67,20 @@ func (s *Conn) Scan(ctx context.Context, doing string, command func(redis.Cmdabl
 	return page, next, Failed(doing, err)
 }
 
+// MayNotScan reports whether an error means that the user of Redis lacks the right to scan keys. The log says so once.
+func (s *Conn) MayNotScan(err error) bool {
+	if !LacksRights(err) {
+		return false
+	}
+	if !s.scanRefused.Swap(true) {
+		s.Log.Warn("redis refuses SCAN; tasks in no list are left out", "error", err)
+	}
+	return true
+}
+
+// ScanRefused reports whether MayNotScan has returned true before. Walks through all tasks may then leave out tasks.
+func (s *Conn) ScanRefused() bool { return s.scanRefused.Load() }
+
 // EachField passes the fields of a hash to a function, until it returns false. It reads a page at a time, so that a
 // long hash cannot make a reply long. A hash that changes meanwhile may lack fields, or have them twice.
 func (s *Conn) EachField(ctx context.Context, doing, key string, f func(name, value string) bool) error {

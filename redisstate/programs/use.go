@@ -1,4 +1,4 @@
-package redisstate
+package programs
 
 import (
 	"context"
@@ -55,10 +55,10 @@ func (u *usedPrograms) record(sums []string) {
 	}
 }
 
-// nameDefinitions prepares a call that opens tasks: no server removes the stored programs that the tasks name. Without
+// NameDefinitions prepares a call that opens tasks: no server removes the stored programs that the tasks name. Without
 // such programs, it sends no command.
-func (s *Store) nameDefinitions(ctx context.Context, definitions []tdf.Properties) error {
-	return s.namePrograms(ctx, programsOf(definitions))
+func (s *Archives) NameDefinitions(ctx context.Context, definitions []tdf.Properties) error {
+	return s.NamePrograms(ctx, programsOf(definitions))
 }
 
 // programsOf returns the stored programs that definitions name. It also has "" if a definition names none.
@@ -73,12 +73,12 @@ func programsOf(definitions []tdf.Properties) map[string]bool {
 // CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one
 // of them is not. Without such programs, CheckPrograms sends no command. It overlooks a removal by a user that begins
 // before and ends after the check. For a request that was carried out before, it checks nothing.
-func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
+func (s *Archives) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
 	if conn.IsRepeated(ctx) {
 		return nil
 	}
 	sums := programsOf(definitions)
-	if err := s.namePrograms(ctx, sums); err != nil {
+	if err := s.NamePrograms(ctx, sums); err != nil {
 		return err
 	}
 	for page := range slices.Chunk(slices.Sorted(maps.Keys(sums)), programsAtOnce) {
@@ -98,30 +98,8 @@ func (s *Store) CheckPrograms(ctx context.Context, definitions []tdf.Properties)
 	return nil
 }
 
-// nameUnits is like nameDefinitions, for a call that carries out units.
-func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
-	sums := map[string]bool{}
-	for i := range units {
-		for j := range units[i].Open {
-			sums[tdf.StoredProgram(units[i].Open[j].Source)] = true
-		}
-		for j := range units[i].Moves {
-			sums[units[i].Moves[j].NamedProgram()] = true
-		}
-	}
-	return s.namePrograms(ctx, sums)
-}
-
-// nameRecords is like nameDefinitions, for a call that restores tasks.
-func (s *Store) nameRecords(ctx context.Context, records []Record) error {
-	sums := map[string]bool{}
-	for i := range records {
-		sums[tdf.StoredProgram(records[i].Hash["source"])] = true
-	}
-	return s.namePrograms(ctx, sums)
-}
-
-func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
+// NamePrograms is like NameDefinitions, for any set of programs. It removes "" from the set.
+func (s *Archives) NamePrograms(ctx context.Context, sums map[string]bool) error {
 	delete(sums, "")
 	if len(sums) == 0 {
 		return nil
@@ -141,22 +119,8 @@ func (s *Store) namePrograms(ctx context.Context, sums map[string]bool) error {
 	return nil
 }
 
-// StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
-// these stages.
-func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
-	groups := map[string]string{}
-	err := s.Fields(ctx, pipelines, func(group, text string) bool {
-		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
-		for _, sum := range record.StoredPrograms() {
-			groups[sum] = group
-		}
-		return true
-	})
-	return groups, err
-}
-
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
-func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
+func (s *Archives) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
 	for page := range slices.Chunk(sums, programsAtOnce) {
 		if err := s.setUse(ctx, "renew the last use of programs", float64(now), redis.ZAddArgs{XX: true, GT: true},
 			page); err != nil {
@@ -168,7 +132,7 @@ func (s *Store) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) e
 
 const programsAtOnce = 500
 
-func (s *Store) setUse(ctx context.Context, doing string, score float64, how redis.ZAddArgs, sums []string) error {
+func (s *Archives) setUse(ctx context.Context, doing string, score float64, how redis.ZAddArgs, sums []string) error {
 	for _, sum := range sums {
 		how.Members = append(how.Members, redis.Z{Score: score, Member: sum})
 	}
@@ -176,7 +140,7 @@ func (s *Store) setUse(ctx context.Context, doing string, score float64, how red
 }
 
 // PinPrograms makes the server keep stored programs, even if no task names them. UnpinPrograms ends this.
-func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
+func (s *Archives) PinPrograms(ctx context.Context, sums ...string) error {
 	for _, sum := range sums {
 		if err := s.setUse(ctx, "pin program "+sum, pinned, redis.ZAddArgs{}, []string{sum}); err != nil {
 			return err
@@ -193,7 +157,7 @@ func (s *Store) PinPrograms(ctx context.Context, sums ...string) error {
 }
 
 // UnpinPrograms ends the effect of PinPrograms. It counts as a use of the programs.
-func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
+func (s *Archives) UnpinPrograms(ctx context.Context, sums ...string) error {
 	now, err := s.Now(ctx)
 	if err != nil || len(sums) == 0 {
 		return err
@@ -202,7 +166,7 @@ func (s *Store) UnpinPrograms(ctx context.Context, sums ...string) error {
 }
 
 // HasPrograms reports whether the namespace has stored programs.
-func (s *Store) HasPrograms(ctx context.Context) (bool, error) {
+func (s *Archives) HasPrograms(ctx context.Context) (bool, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count stored programs", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZCard(ctx, s.Keys.ProgramsUsed())
 	})
@@ -211,8 +175,8 @@ func (s *Store) HasPrograms(ctx context.Context) (bool, error) {
 
 // RemoveUnused removes stored programs whose last use was before the given time, but at most the given number. It
 // returns their SHA-256 sums. If a client uses a program in the meantime, it stays.
-func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error) {
-	if s.scanMissing.Load() {
+func (s *Archives) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error) {
+	if s.ScanRefused() {
 		return nil, nil // walks may have left out tasks
 	}
 	unused, err := conn.Ask(ctx, s.Conn, removeUnused, func(r redis.Cmdable) *redis.StringSliceCmd {
@@ -228,7 +192,7 @@ func (s *Store) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (
 
 const removeUnused = "remove unused programs"
 
-func (s *Store) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
+func (s *Archives) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
 	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.ProgramOwners()}, []any{before.String()}
 	for _, sum := range unused {
 		keys, args = append(keys, s.Keys.Program(sum)), append(args, sum)

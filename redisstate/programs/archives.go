@@ -1,4 +1,4 @@
-package redisstate
+package programs
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A StoredProgram describes an archive that [Store.PutProgram] stored.
-type StoredProgram struct {
+// A Stored describes an archive that [Archives.PutProgram] stored.
+type Stored struct {
 	SHA256  string
 	Bytes   int64
 	LastUse tdf.Time // 0 if the program is pinned
@@ -24,7 +24,7 @@ type StoredProgram struct {
 }
 
 // Programs returns the stored archives, ordered by size.
-func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
+func (s *Archives) Programs(ctx context.Context) ([]Stored, error) {
 	stored, err := s.scored(ctx, s.Keys.Programs())
 	if err != nil {
 		return nil, err
@@ -37,9 +37,9 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 	for _, z := range used {
 		uses[z.Member] = z.Score
 	}
-	programs := make([]StoredProgram, len(stored))
+	programs := make([]Stored, len(stored))
 	for i, z := range stored {
-		programs[i] = StoredProgram{
+		programs[i] = Stored{
 			SHA256: conn.Text(z.Member), Bytes: int64(z.Score),
 			Pinned: uses[z.Member] == pinned,
 		}
@@ -51,21 +51,21 @@ func (s *Store) Programs(ctx context.Context) ([]StoredProgram, error) {
 }
 
 // scored returns the members of a set of stored programs, with their scores.
-func (s *Store) scored(ctx context.Context, key string) ([]redis.Z, error) {
+func (s *Archives) scored(ctx context.Context, key string) ([]redis.Z, error) {
 	return conn.Ask(ctx, s.Conn, "list stored programs", func(r redis.Cmdable) *redis.ZSliceCmd {
 		return r.ZRangeWithScores(ctx, key, 0, -1)
 	})
 }
 
 // ProgramOwners returns the tokens of submitters that have stored programs first, by the SHA-256 sums of the programs.
-func (s *Store) ProgramOwners(ctx context.Context) (map[string]string, error) {
+func (s *Archives) ProgramOwners(ctx context.Context) (map[string]string, error) {
 	return conn.Ask(ctx, s.Conn, "read the owners of programs", func(r redis.Cmdable) *redis.MapStringStringCmd {
 		return r.HGetAll(ctx, s.Keys.ProgramOwners())
 	})
 }
 
 // OwnProgram makes a stored program count as one of a submitter's token.
-func (s *Store) OwnProgram(ctx context.Context, sha256, token string) error {
+func (s *Archives) OwnProgram(ctx context.Context, sha256, token string) error {
 	return s.Pipeline(ctx, "store the owner of a program",
 		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sha256, token) })
 }
@@ -75,7 +75,7 @@ func (s *Store) OwnProgram(ctx context.Context, sha256, token string) error {
 // The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up
 // to last. If a client has used the program after that time, or has opened a task that names it after that id, the
 // program stays, and removed is false. The caller must then look again.
-func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool,
+func (s *Archives) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool,
 	err error,
 ) {
 	keys := []string{
@@ -100,13 +100,13 @@ func (s *Store) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time
 	}
 }
 
-// MaxProgram is the maximum size of a program's archive in Redis, in bytes.
-const MaxProgram = 64 << 20
+// MaxBytes is the maximum size of a program's archive in Redis, in bytes.
+const MaxBytes = 64 << 20
 
 // PutProgram stores a program's archive in the namespace and returns its source, redis:SHA256. It is safe to repeat.
-func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
-	if len(archive) > MaxProgram {
-		return "", fmt.Errorf("store program: the archive has %d bytes; want at most %d", len(archive), MaxProgram)
+func (s *Archives) PutProgram(ctx context.Context, archive []byte) (source string, err error) {
+	if len(archive) > MaxBytes {
+		return "", fmt.Errorf("store program: the archive has %d bytes; want at most %d", len(archive), MaxBytes)
 	}
 	sum := sha256.Sum256(archive)
 	name := hex.EncodeToString(sum[:])
@@ -127,7 +127,7 @@ func (s *Store) PutProgram(ctx context.Context, archive []byte) (source string, 
 	return "redis:" + name, nil
 }
 
-func (s *Store) writeProgram(ctx context.Context, now tdf.Time, name string, archive []byte) error {
+func (s *Archives) writeProgram(ctx context.Context, now tdf.Time, name string, archive []byte) error {
 	// First renew the last use, so that no server removes the program.
 	used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
 	if err := s.Redis.ZAddArgs(ctx, s.Keys.ProgramsUsed(), used).Err(); err != nil {
@@ -142,7 +142,7 @@ func (s *Store) writeProgram(ctx context.Context, now tdf.Time, name string, arc
 }
 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
-func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
+func (s *Archives) Program(ctx context.Context, sha256 string) ([]byte, error) {
 	var archive *redis.StringCmd
 	err := s.Pipeline(ctx, "read program "+sha256,
 		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sha256)) })
@@ -150,4 +150,12 @@ func (s *Store) Program(ctx context.Context, sha256 string) ([]byte, error) {
 		return nil, err
 	}
 	return archive.Bytes()
+}
+
+// HasProgram reports whether the namespace stores a program's archive with this SHA-256.
+func (s *Archives) HasProgram(ctx context.Context, sha256 string) (bool, error) {
+	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd {
+		return r.Exists(ctx, s.Keys.Program(sha256))
+	})
+	return n > 0, err
 }

@@ -1,4 +1,4 @@
-package redisstate
+package programs
 
 import (
 	"context"
@@ -21,7 +21,7 @@ const (
 
 // NoteSuccesses records that rounds of these programs succeeded on a worker. It is best effort: losing a record does no
 // harm. A worker calls it at most once a minute.
-func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...string) error {
+func (s *Archives) NoteSuccesses(ctx context.Context, worker string, programs ...string) error {
 	now, err := s.Now(ctx)
 	for some := range slices.Chunk(programs, successesACall) {
 		if err != nil {
@@ -40,7 +40,7 @@ func (s *Store) NoteSuccesses(ctx context.Context, worker string, programs ...st
 }
 
 // SucceededElsewhere reports whether a round of the program has succeeded on another worker within the last hour.
-func (s *Store) SucceededElsewhere(ctx context.Context, worker, program string) (bool, error) {
+func (s *Archives) SucceededElsewhere(ctx context.Context, worker, program string) (bool, error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return false, err

@@ -1,0 +1,19 @@
+// Package programs has the programs that a namespace stores, when they were last used, and where they succeeded.
+package programs
+
+import (
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// Archives has the methods for stored programs. Many goroutines may use it at the same time.
+type Archives struct {
+	*conn.Conn
+	used usedPrograms
+}
+
+// New returns the Archives of a namespace.
+func New(c *conn.Conn) *Archives { return &Archives{Conn: c} }
+
+// ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
+var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
