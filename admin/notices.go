@@ -4,11 +4,11 @@ import (
 	"context"
 
 	"github.com/tdf-framework/tdf/notify/notice"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 )
 
 // MaxNotices is the number of notices that Redis keeps.
-const MaxNotices = redisstate.MaxNotices
+const MaxNotices = notices.Max
 
 // Notices returns the last notices (docs/notifications.md), the newest ones first, and at most the given number. It
 // leaves out those that another program has written; the error names them, and wraps [notice.ErrUnreadable].

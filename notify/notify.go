@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 )
 
 const (
@@ -92,7 +93,7 @@ func (n *Notifier) runOnce(ctx context.Context) (time.Duration, error) {
 // not answer do not keep the Notifier from its walk.
 func (n *Notifier) deliver(ctx context.Context) error {
 	begun := time.Now()
-	var tried *redisstate.StoredNotice
+	var tried *notices.Stored
 	again := tdf.Seconds(tdf.Never)
 	for i := 0; i < atOnce && (i == 0 || time.Since(begun) < n.turn); i++ {
 		next, err := n.watch.store.NextNotice(ctx, tried, again, lease)
@@ -107,9 +108,7 @@ func (n *Notifier) deliver(ctx context.Context) error {
 
 // try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which
 // time it is due again.
-func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tried *redisstate.StoredNotice,
-	again tdf.Seconds,
-) {
+func (n *Notifier) try(ctx context.Context, stored *notices.Stored) (tried *notices.Stored, again tdf.Seconds) {
 	x, err := notice.Read(*stored)
 	if err != nil { // written by another program
 		n.log.Error("a notice cannot be read", "error", err)
@@ -138,5 +137,5 @@ func (n *Notifier) try(ctx context.Context, stored *redisstate.StoredNotice) (tr
 			again = tdf.For(min(firstRetry<<min(x.Tries-1, 20), lastRetry))
 		}
 	}
-	return &redisstate.StoredNotice{ID: stored.ID, Text: x.Stored()}, again
+	return &notices.Stored{ID: stored.ID, Text: x.Stored()}, again
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -27,11 +28,10 @@ type store interface {
 	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
 	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	See(ctx context.Context, all ...redisstate.Sighting) (int, error)
+	See(ctx context.Context, all ...notices.Sighting) (int, error)
 	Marks(ctx context.Context, names ...string) ([]string, error)
 	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
-	NextNotice(ctx context.Context, tried *redisstate.StoredNotice, again, lease tdf.Seconds) (*redisstate.StoredNotice,
-		error)
+	NextNotice(ctx context.Context, tried *notices.Stored, again, lease tdf.Seconds) (*notices.Stored, error)
 }
 
 // A watch walks through all campaigns, again and again, and looks at all workers.
@@ -70,7 +70,7 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 			seen[i].Notice, seen[i].After = "", strings.TrimPrefix(seen[i].After, "~")
 		}
 		if next == "" {
-			seen = append(seen, redisstate.Sighting{Mark: markBegun, After: now.String()})
+			seen = append(seen, notices.Sighting{Mark: markBegun, After: now.String()})
 		}
 	}
 	if _, err := w.store.See(ctx, seen...); err != nil {
@@ -87,7 +87,7 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 }
 
 // campaigns returns the events of the next campaigns, and the name after which the walk goes on.
-func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, next string, err error) {
+func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []notices.Sighting, next string, err error) {
 	groups, next, err := w.store.Groups(ctx, "", w.after, groupsAtOnce)
 	if err != nil {
 		return nil, "", err
@@ -102,7 +102,7 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []redisstate.
 	}
 	for i, g := range groups {
 		for j, after := range []string{ended(g, marks[2*i]), w.failing(g.Counts, marks[2*i+1])} {
-			if x := (redisstate.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
+			if x := (notices.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
 				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
 				if grown(x.Before, after) {
 					x.Notice = notice.Notice{
@@ -163,7 +163,7 @@ func sentence(kind notice.Kind, g redisstate.GroupCount) string {
 }
 
 // workers returns the events of workers. The value of a mark is the start of the worker that is lost.
-func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Sighting, err error) {
+func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []notices.Sighting, err error) {
 	workers, err := w.store.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -192,7 +192,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []redisstate.Si
 		if after == marks[i] || after != "" && now.Sub(w.quiet[token]) < quietTime {
 			continue
 		}
-		seen = append(seen, redisstate.Sighting{Mark: names[i], Before: marks[i], After: after})
+		seen = append(seen, notices.Sighting{Mark: names[i], Before: marks[i], After: after})
 		of := x.Name
 		if token != "" {
 			of = token + "/"
@@ -257,7 +257,7 @@ func (w *watch) forget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var gone []redisstate.Sighting
+	var gone []notices.Sighting
 	looked := 0
 	for mark, value := range marks {
 		is, err := w.isGone(ctx, mark)
@@ -265,7 +265,7 @@ func (w *watch) forget(ctx context.Context) error {
 			return err
 		}
 		if is {
-			gone = append(gone, redisstate.Sighting{Mark: mark, Before: value})
+			gone = append(gone, notices.Sighting{Mark: mark, Before: value})
 		}
 		looked++
 		if looked == marksAtOnce { // the walk does not go on, and the next look meets other marks

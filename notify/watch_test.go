@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/notify/notice"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -134,7 +134,7 @@ func TestTwoServers(t *testing.T) {
 	expect.NoError(t, other.deliver(t.Context()))
 	expect.NoError(t, s.notifier.deliver(t.Context()))
 	expect.Equal(t, len(s.channel.taken()), 1)
-	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)), 1)
+	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t)), 1)
 }
 
 // A walk has parts, so that many campaigns do not delay other work, and each part goes on where the last one has ended.
@@ -148,7 +148,7 @@ func TestManyCampaigns(t *testing.T) {
 	}
 	expect.True(t, !expect.Result(s.notifier.watch.look(t.Context())).Value(t), "one part is all")
 	s.walk(s.notifier)
-	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)), n)
+	expect.Equal(t, len(expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t)), n)
 	for done := 0; done < n; done += atOnce {
 		expect.NoError(t, s.notifier.deliver(t.Context()))
 		expect.Equal(t, len(s.channel.taken()), min(atOnce, n-done))
@@ -158,16 +158,16 @@ func TestManyCampaigns(t *testing.T) {
 // Redis keeps a bounded number of notices. Those that it drops are not delivered.
 func TestNoticesAreBounded(t *testing.T) {
 	s := newScene(t)
-	for i := range redisstate.MaxNotices + 3 {
+	for i := range notices.Max + 3 {
 		mark := fmt.Sprint("m", i)
-		sighting := redisstate.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()}
+		sighting := notices.Sighting{Mark: mark, After: "1", Notice: notice.Notice{Text: mark}.Stored()}
 		for range 2 { // as if the answer were lost
 			expect.Result(s.store.See(t.Context(), sighting)).OK(t)
 		}
 	}
-	all := expect.Result(notice.List(t.Context(), s.store, redisstate.MaxNotices)).Value(t)
-	expect.Equal(t, len(all), redisstate.MaxNotices)
+	all := expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t)
+	expect.Equal(t, len(all), notices.Max)
 	expect.Equal(t, all[len(all)-1].Text, "m3", "the oldest")
-	expect.Equal(t, all[0].Text, fmt.Sprint("m", redisstate.MaxNotices+2), "the newest")
-	expect.Equal(t, testspace.Client(t, s.config).ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(redisstate.MaxNotices))
+	expect.Equal(t, all[0].Text, fmt.Sprint("m", notices.Max+2), "the newest")
+	expect.Equal(t, testspace.Client(t, s.config).ZCard(t.Context(), s.store.Keys.NoticesDue()).Val(), int64(notices.Max))
 }

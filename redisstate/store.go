@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
@@ -19,6 +20,7 @@ type Store struct {
 	*conn.Conn
 	accounts.Accounts
 	*counts.Counters
+	notices.Delivery
 	*presence.Presence
 	*programs.Archives
 
@@ -39,8 +41,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	counters := counts.New(c)
 	return &Store{
 		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counters, Presence: presence.New(c, counters),
-		Archives: programs.New(c),
-		room:     room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		Archives: programs.New(c), Delivery: notices.Delivery{Conn: c},
+		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
 

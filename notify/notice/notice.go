@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 )
 
 // A Kind is a kind of event.
@@ -71,7 +72,7 @@ func (n *Notice) Delivery() string {
 var ErrUnreadable = tdf.NewError(tdf.CodeDamaged, "cannot be read")
 
 // Read reads a notice as Redis stores it.
-func Read(stored redisstate.StoredNotice) (n Notice, err error) {
+func Read(stored notices.Stored) (n Notice, err error) {
 	if err := json.Unmarshal([]byte(stored.Text), &n); err != nil {
 		return n, fmt.Errorf("notice %d %w: %w", stored.ID, ErrUnreadable, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/notify/notice"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
 )
@@ -105,9 +106,9 @@ func (s *site) addWorkers(names ...string) {
 // addNotices stores notices, or texts of other programs in the place of notices.
 func (s *site) addNotices(texts ...string) {
 	s.Helper()
-	var all []redisstate.Sighting
+	var all []notices.Sighting
 	for i, text := range texts {
-		all = append(all, redisstate.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
+		all = append(all, notices.Sighting{Mark: fmt.Sprint("test ", i), After: "1", Notice: text})
 	}
 	expect.MustEqual(s, expect.Result(s.store.See(s.Context(), all...)).Value(s), len(texts))
 }
@@ -122,7 +123,7 @@ func TestNoticesPage(t *testing.T) {
 		expect.Contains(t, text, part)
 	}
 	var many []string
-	for i := range redisstate.MaxNotices {
+	for i := range notices.Max {
 		many = append(many, notice.Notice{Text: fmt.Sprint("notice number ", i, strings.Repeat("x", 1000)), Error: strings.Repeat("y", 500), Tries: 30, GivenUp: true}.Stored())
 	}
 	s = serialSite(t, web.Options{})

@@ -1,4 +1,4 @@
-package redisstate
+package notices
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// MaxNotices is the number of notices that Redis keeps. A new one replaces the oldest.
-const MaxNotices = 1000
+// Max is the number of notices that Redis keeps. A new one replaces the oldest.
+const Max = 1000
 
 // A Sighting is something that a server has seen, and perhaps tells people about. Its mark remembers it, so that
 // several servers tell it once.
@@ -23,18 +23,18 @@ type Sighting struct {
 	Notice        string // the notice to add; "" for none
 }
 
-// A StoredNotice is a notice with its id. Later notices have higher ids.
-type StoredNotice struct {
+// A Stored is a notice with its id. Later notices have higher ids.
+type Stored struct {
 	ID   int64
 	Text string
 }
 
 // See stores sightings and adds their notices, and returns how many it has added. It ignores a sighting whose mark has
 // another value than Before.
-func (s *Store) See(ctx context.Context, all ...Sighting) (added int, err error) {
+func (s *Delivery) See(ctx context.Context, all ...Sighting) (added int, err error) {
 	for some := range slices.Chunk(all, 100) {
 		e := &conn.Args{}
-		e.Add(strconv.Itoa(MaxNotices))
+		e.Add(strconv.Itoa(Max))
 		e.Count(len(some))
 		for _, x := range some {
 			e.Add(x.Mark, x.Before, x.After, x.Notice)
@@ -50,7 +50,7 @@ func (s *Store) See(ctx context.Context, all ...Sighting) (added int, err error)
 }
 
 // Marks returns the values of marks, and "" for a mark that has none.
-func (s *Store) Marks(ctx context.Context, names ...string) ([]string, error) {
+func (s *Delivery) Marks(ctx context.Context, names ...string) ([]string, error) {
 	values := make([]string, len(names))
 	if len(names) == 0 {
 		return values, nil
@@ -65,7 +65,7 @@ func (s *Store) Marks(ctx context.Context, names ...string) ([]string, error) {
 }
 
 // MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
-func (s *Store) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
+func (s *Delivery) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
 	var page *redis.ScanCmd
 	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) {
 		page = p.HScan(ctx, s.Keys.Noticed(),
@@ -87,7 +87,7 @@ func (s *Store) MarksPage(ctx context.Context, cursor uint64) (marks map[string]
 // NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that
 // is due, or nil. The tried notice is due again after a time; with [tdf.Never], it is not. The next notice is due again
 // after the lease, unless a later call says how its attempt has ended. Without a lease, there is no next notice.
-func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, lease tdf.Seconds) (*StoredNotice, error) {
+func (s *Delivery) NextNotice(ctx context.Context, tried *Stored, again, lease tdf.Seconds) (*Stored, error) {
 	id, text, after := "", "", ""
 	if tried != nil {
 		id, text = strconv.FormatInt(tried.ID, 10), tried.Text
@@ -103,7 +103,7 @@ func (s *Store) NextNotice(ctx context.Context, tried *StoredNotice, again, leas
 		return nil, err
 	}
 	n, err := strconv.ParseInt(conn.Text(next[0]), 10, 64)
-	return &StoredNotice{n, conn.Text(next[1])}, err
+	return &Stored{n, conn.Text(next[1])}, err
 }
 
 // longestNotice is the largest number of bytes of a notice that Notices reads. Only other programs write longer ones.
@@ -111,7 +111,7 @@ const longestNotice = 16 << 10
 
 // Notices returns the notices that Redis keeps, the newest ones first, and at most the given number. The text of a
 // notice is empty if another program has made it longer than any notice of a server.
-func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
+func (s *Delivery) Notices(ctx context.Context, most int) ([]Stored, error) {
 	const doing = "read notices"
 	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
 		return r.HGet(ctx, s.Keys.Noticed(), "last")
@@ -121,7 +121,7 @@ func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
 	}
 	id, _ := strconv.ParseInt(last, 10, 64)
 	var ids []string
-	for ; id > 0 && len(ids) < min(most, MaxNotices); id-- {
+	for ; id > 0 && len(ids) < min(most, Max); id-- {
 		ids = append(ids, strconv.FormatInt(id, 10))
 	}
 	lengths, err := conn.AskEach(ctx, s.Conn, doing, ids, func(p redis.Pipeliner, id string) *redis.Cmd {
@@ -141,10 +141,10 @@ func (s *Store) Notices(ctx context.Context, most int) ([]StoredNotice, error) {
 		}
 		return p.HGet(ctx, s.Keys.Notices(), id)
 	})
-	var all []StoredNotice
+	var all []Stored
 	for i, text := range texts {
 		n, _ := strconv.ParseInt(ids[i], 10, 64)
-		one := StoredNotice{ID: n}
+		one := Stored{ID: n}
 		if text != nil {
 			one.Text = text.Val()
 		}

@@ -1,0 +1,7 @@
+// Package notices has the notices about what servers have seen, and what servers need to deliver each once.
+package notices
+
+import "github.com/tdf-framework/tdf/redisstate/conn"
+
+// Delivery has the methods for notices.
+type Delivery struct{ *conn.Conn }
