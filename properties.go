@@ -11,6 +11,10 @@ const (
 	FailOnStderr FailOn = "stderr" // the round fails if the program printed something to stderr; this is the default
 	FailOnExit   FailOn = "exit"   // the round fails if the exit status is not 0
 	FailOnAny    FailOn = "any"    // the round fails if there is text on stderr or if the exit status is not 0
+
+	// FailOnUnknown is for a worker that does not know the condition: a round fails if it would under each of them. No
+	// task has it.
+	FailOnUnknown FailOn = ""
 )
 
 // Properties are the part of a task that a manager sets when it opens the task: the program, its input, and the task's

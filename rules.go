@@ -163,6 +163,9 @@ func (r *Round) HasFailed(f FailOn) bool {
 	if f == FailOnStderr || r.Exit == "" || strings.HasPrefix(r.Exit, exitSignal) {
 		return r.HasError || strings.HasPrefix(r.Exit, exitSignal)
 	}
+	if f == FailOnUnknown {
+		return r.Exit != "0" && r.HasError
+	}
 	return r.Exit != "0" || f == FailOnAny && r.HasError
 }
 

@@ -30,6 +30,7 @@ type store interface {
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
+	ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64, err error)
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
 }
 

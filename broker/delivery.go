@@ -8,7 +8,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Delivery reports the end of a round.
@@ -77,13 +76,13 @@ func (d *Delivery) failToOpen(err error) {
 
 // change changes a report that Redis refuses, so that Redis can accept it. It reports whether it has.
 func (d *Delivery) change(answer error) bool {
-	var unstorable *conn.UnstorableError
+	var lasting Unstorable
 	switch {
 	case errors.As(answer, new(*tdf.StateError)):
 		return false
-	case errors.As(answer, &unstorable) && !d.ResultLost:
-		d.loseResult(unstorable)
-	case answer != nil && len(d.open) > 0:
+	case errors.As(answer, &lasting) && !d.ResultLost:
+		d.loseResult(lasting)
+	case answer != nil && d.OpensTasks():
 		d.failToOpen(answer)
 	default:
 		return false
@@ -110,14 +109,20 @@ func (d *Delivery) answer(ctx context.Context, err error) {
 	}
 }
 
-// A send sends reports in one call, or in several. If a call fails, it returns the error, and the outcomes of the
-// reports that earlier calls sent.
-type send func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error)
+// An Unstorable error means that a report can never be stored as it is.
+type Unstorable interface {
+	error
+	Unstorable()
+}
 
-// deliver sends reports in one call. If Redis refuses the call, deliver sends them one by one, so that a refused report
+// A Send sends reports in one call, or in several. If a call fails, it returns the error, and the outcomes of the
+// reports that earlier calls sent.
+type Send func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error)
+
+// Deliver sends reports in one call. If Redis refuses the call, Deliver sends them one by one, so that a refused report
 // does not delay the others (docs/guarantees.md, "Every call may be sent twice"). It returns an error if Redis has
 // refused a call, and when ctx ends.
-func (send send) deliver(ctx context.Context, rest []*Delivery) (err error) {
+func (send Send) Deliver(ctx context.Context, rest []*Delivery) (err error) {
 	for most := len(rest); len(rest) > 0; {
 		n := min(most, len(rest))
 		outcomes, failed := send(ctx, rest[:n])
@@ -143,7 +148,7 @@ func (send send) deliver(ctx context.Context, rest []*Delivery) (err error) {
 }
 
 // settle handles Redis's answer to a report. It returns an error if the report must be sent again.
-func (send send) settle(ctx context.Context, d *Delivery, err error) error {
+func (send Send) settle(ctx context.Context, d *Delivery, err error) error {
 	for d.change(err) {
 		var outcomes []redisstate.Outcome
 		if outcomes, err = send(ctx, []*Delivery{d}); err == nil {
@@ -165,8 +170,8 @@ func movesOf(all []*Delivery) []tdf.Move {
 	return moves
 }
 
-// applying returns a send that also opens the tasks of reports.
-func applying(s store, who string) send {
+// applying returns a Send that also opens the tasks of reports.
+func applying(s store, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		units := make([]redisstate.Unit, len(all))
 		for i, d := range all {
@@ -176,8 +181,8 @@ func applying(s store, who string) send {
 	}
 }
 
-// reporting returns a send for reports with results only.
-func reporting(s store, who string) send {
+// reporting returns a Send for reports with results only.
+func reporting(s store, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		return s.Execute(ctx, who, movesOf(all)...)
 	}

@@ -37,15 +37,17 @@ type Direct struct {
 	DirectStore
 	name  string
 	offer tdf.Offer
+	lease tdf.Seconds
+	since tdf.Time    // when the worker took its name, by Redis's clock
 	waker *conn.Waker // nil until the worker waits
 
 	mu    sync.Mutex
 	turns tdf.Turns
 }
 
-// NewDirect returns a Direct for a worker. The worker must call Close in the end.
-func NewDirect(s DirectStore, name string, offer tdf.Offer) *Direct {
-	return &Direct{DirectStore: s, name: name, offer: offer}
+// NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
+func NewDirect(s DirectStore, name string, offer tdf.Offer, lease tdf.Seconds) *Direct {
+	return &Direct{DirectStore: s, name: name, offer: offer, lease: lease}
 }
 
 // Close frees what the Direct needs to wait for tasks.
@@ -63,14 +65,14 @@ func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimRequest) (redissta
 	return c, err
 }
 
-// complete sets what all claims of this worker have: its name, and its queues in the order in which this claim serves
-// them.
+// complete sets what all claims of this worker have: its name, its lease, and its queues in the order in which this
+// claim serves them.
 func (d *Direct) complete(r *redisstate.ClaimRequest) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.offer
 	o.Queues = d.turns.Order(o.Queues)
-	r.Worker, r.Offer = d.name, &o
+	r.Worker, r.Lease, r.Offer = d.name, d.lease, &o
 }
 
 // record counts the tasks that a claim took from each queue.
@@ -89,6 +91,11 @@ func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
 	return d.waker.Wait(ctx, longest)
 }
 
+// Renew extends the leases of claims, and stores the worker's reports about the rounds.
+func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.Renewal) (redisstate.Renewed, error) {
+	return d.DirectStore.Renew(ctx, d.lease, renewals...)
+}
+
 // Report reports how rounds have ended. The error says that some reports must be sent again.
 func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
 	var results, others []*Delivery
@@ -99,9 +106,9 @@ func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
 			others = append(others, x)
 		}
 	}
-	err := reporting(d, d.name).deliver(ctx, results)
+	err := reporting(d.DirectStore, d.name).Deliver(ctx, results)
 	ready, unread := d.ready(ctx, others)
-	return errors.Join(err, unread, applying(d, d.name).deliver(ctx, ready))
+	return errors.Join(err, unread, applying(d.DirectStore, d.name).Deliver(ctx, ready))
 }
 
 // Turn reports how rounds have ended, none of which opens tasks. In the same call it claims tasks, so that a worker
@@ -113,7 +120,7 @@ func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimRequest,
 	claimed func(c redisstate.Claimed, received time.Time), results ...*Delivery,
 ) error {
 	sent, start := false, func() {}
-	err := send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
+	err := Send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		if sent {
 			start()
 			start = func() {}
@@ -126,7 +133,7 @@ func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimRequest,
 		d.record(&c)
 		start = func() { claimed(c, received) }
 		return outcomes, err
-	}).deliver(ctx, results)
+	}).Deliver(ctx, results)
 	start()
 	return err
 }
@@ -224,9 +231,9 @@ func (d *Direct) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Write
 	return WriteDependencies(ctx, d, t.ID, to)
 }
 
-// Archive returns a program that a manager has stored in the namespace. If there is none, the error is
-// [fs.ErrNotExist].
-func (d *Direct) Archive(ctx context.Context, sha256 string) (io.ReadCloser, error) {
+// Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
+// none, the error is [fs.ErrNotExist].
+func (d *Direct) Archive(ctx context.Context, _ *tdf.Task, sha256 string) (io.ReadCloser, error) {
 	archive, err := d.Program(ctx, sha256)
 	switch {
 	case err != nil:

@@ -149,27 +149,32 @@ func (r *Renewal) renewal() (redisstate.Renewal, error) {
 // WriteDependencies writes what the task of a run has waited for, as the file `after` of a round's directory
 // (docs/programs.md). The run must be one of the worker's own.
 func (b *Broker) WriteDependencies(ctx context.Context, t *access.Token, id string, r Run, to io.Writer) error {
-	s, err := parseSession(t, id)
-	if err == nil {
-		err = s.checkRuns(1, []Run{r})
-	}
-	if err != nil {
+	if _, err := b.taskOf(ctx, t, id, r, "read the dependencies of"); err != nil {
 		return err
+	}
+	unread, err := WriteDependencies(ctx, b.store, r.ID, to)
+	return cmp.Or(unread, err)
+}
+
+// taskOf returns the task of a run, which must be one of the worker's own. The verb is for the error.
+func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, verb tdf.Verb) (*tdf.Task, error) {
+	s, err := parseSession(t, id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.checkRuns(1, []Run{r}); err != nil {
+		return nil, err
 	}
 	stored, err := b.store.ReadOne(ctx, r.ID, redisstate.Want{
 		Fields: redisstate.Facts,
 		Rounds: redisstate.LastRounds(1),
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if c := stored.Task.Current(); stored.Task.State != tdf.Running || stored.Task.Round != r.Round ||
-		c.Claim != r.Claim {
-		return &tdf.StateError{
-			ID: r.ID, Verb: "read the dependencies of", State: stored.Task.State,
-			Round: stored.Task.Round,
-		}
+	of := stored.Task
+	if of.State != tdf.Running || of.Round != r.Round || of.Current().Claim != r.Claim {
+		return nil, &tdf.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
 	}
-	unread, err := WriteDependencies(ctx, b.store, r.ID, to)
-	return cmp.Or(unread, err)
+	return of, nil
 }

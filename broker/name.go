@@ -91,6 +91,9 @@ func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) 
 	if r.Lease == 0 {
 		w.Lease = usualLease
 	}
+	if r.Sources && r.Programs != nil { // an empty list: it only fetches programs
+		w.Offer.Anything, w.InProcess = false, false
+	}
 	switch {
 	case !validName().MatchString(r.Name):
 		return w, invalid("name %.100q: want 1 to 100 letters, digits, dots, hyphens and underscores, with a letter "+

@@ -342,12 +342,12 @@ func (x *delivery) accept() {
 
 // deliverTo sends reports, and answers them. It returns those whose tasks do not run with the claim any more: perhaps
 // another copy of the report was faster.
-func deliverTo(ctx context.Context, send send, all []*delivery) (late []*delivery, err error) {
+func deliverTo(ctx context.Context, send Send, all []*delivery) (late []*delivery, err error) {
 	reports := make([]*Delivery, len(all))
 	for i, x := range all {
 		reports[i] = &x.Delivery
 	}
-	if err := send.deliver(ctx, reports); err != nil {
+	if err := send.Deliver(ctx, reports); err != nil {
 		return nil, err
 	}
 	for _, x := range all {

@@ -31,6 +31,7 @@ type Server struct {
 // Worker is the configuration of tdf-worker (docs/configuration.md, "[worker]").
 type Worker struct {
 	Redis     Redis
+	API       API // instead of Redis, if it has a URL
 	Namespace string
 
 	Directory          string // the working directory, as written in the file; default: "."

@@ -74,6 +74,35 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 	}
 }
 
+// A worker uses either Redis or the API, and its token stays secret.
+func TestAPIOfAWorker(t *testing.T) {
+	const api, token = "[worker]\napi=https://tdf.example\n", "api_token_file=/t\n"
+	for file, want := range map[string]string{
+		api + token + "api_ca=/ca.pem": "", "[worker]\napi=http://127.0.0.1:1\n" + token: "", "[worker]\napi=http://localhost:1\n" + token: "",
+		api:                        "[worker] api: is set but api_token_file is not",
+		"[worker]\n" + token:       "[worker] api_token_file: is set but api is not",
+		"[worker]\napi_ca=/ca.pem": "[worker] api_ca: is set but api is not",
+		"[redis]\nhost=localhost\n" + api + token:                    "[redis] host: is set beside [worker] api",
+		"[redis]\npassword=secret\n" + api + token:                   "[redis] password: is set beside [worker] api",
+		"[worker]\napi=http://tdf.example\n" + token:                 "has no TLS, and is not a loopback address",
+		"[worker]\napi=http://10.0.0.1:80\n" + token:                 "has no TLS, and is not a loopback address",
+		"[worker]\napi=http://[::1]:1\napi_ca=a\n" + token:           "has no TLS; expected https://",
+		api + token + "api_ca=a\napi_pin=" + strings.Repeat("0", 64): "[worker] api_pin: is set beside api_ca",
+		api + token + "lease=0.5":                                    "[worker] lease: with api, expected 1 to 300 s",
+		api + token + "lease=301":                                    "[worker] lease: with api, expected 1 to 300 s",
+		api + token + "metrics_listen=127.0.0.1:0":                   "[worker] metrics_listen: metrics come from Redis",
+	} {
+		s := expect.Result(load(source, []byte(minimal+file), nil)).Value(t)
+		_, err := s.forWorker()
+		if want == "" {
+			expect.NoError(t, err, file)
+			continue
+		}
+		expect.Fails(t, err, want)
+		expect.True(t, !strings.Contains(err.Error(), "secret"), err)
+	}
+}
+
 // Each path of an interface must lead to this interface, and to no route of the API.
 func TestPrefixesOfInterfaces(t *testing.T) {
 	for _, text := range []string{

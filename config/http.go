@@ -57,6 +57,10 @@ func (h HTTP) HasTLS() bool { return h.TLSCert != "" }
 // localhost, because other names may lead to another machine.
 func (h HTTP) OnLoopback() bool {
 	host, _, _ := net.SplitHostPort(h.Listen)
+	return isLoopback(host)
+}
+
+func isLoopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return host == "localhost" || err == nil && ip.IsLoopback()
 }
@@ -93,7 +97,7 @@ func (s *settings) checkHTTP() error {
 }
 
 // longestDead is the longest lease that a worker over HTTP may have.
-const longestDead = 300 * time.Second
+const longestDead = longestAPILease
 
 // meet reports whether paths of two interfaces may be the same. An interface whose prefix is / has only paths that
 // begin with one of reservedPaths, so that it meets no other prefix.
@@ -150,7 +154,7 @@ func origins(at func(*settings) *[]string) kind {
 	return lower(listOf("origins such as https://lab.example.org", IsOrigin, at))
 }
 
-// origin returns the kind of the origin of the dashboard. Empty means none.
+// origin returns the kind of one origin, such as that of the dashboard. Empty means none.
 func origin(at func(*settings) *string) kind {
 	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool {
 		return s == "" || IsOrigin(s)

@@ -11,6 +11,26 @@ const maxWorkerTags = 256
 
 var workerKeys = []key{
 	{
+		"worker", "api", "", origin(func(s *settings) *string { return &s.worker.API.URL }),
+		"Work [over the HTTP API](remote-workers.md) at this address, and not with Redis. The file must then have no " +
+			"section `[redis]`. Without TLS, the address must be a loopback address. Requires `api_token_file`.",
+	},
+	{
+		"worker", "api_token_file", "", text(func(s *settings) *string { return &s.worker.API.TokenFile }),
+		"The file of the token for the API, which has the role worker. Only its owner may be able to use it. The " +
+			"worker reads it for each call, so that you can replace the token.",
+	},
+	{
+		"worker", "api_ca", "", text(func(s *settings) *string { return &s.worker.API.CA }),
+		"A PEM file with the certificate authorities that the worker trusts for the API. Empty means the system's " +
+			"authorities.",
+	},
+	{
+		"worker", "api_pin", "", fingerprint(func(s *settings) *string { return &s.worker.API.Pin }),
+		"The SHA-256 fingerprint of the API's certificate, as `openssl x509 -fingerprint -sha256` prints it. The " +
+			"worker then trusts this certificate alone, and no authority. Not together with `api_ca`.",
+	},
+	{
 		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
 		"The working directory. Each program has a directory below it. A relative path is relative to the directory " +
 			"in which the worker was started.",

@@ -169,7 +169,7 @@ func (s *settings) forWorker() (Worker, error) {
 	if err := s.needRealRedis(); err != nil {
 		return Worker{}, err
 	}
-	return s.worker, nil
+	return s.worker, s.checkAPI()
 }
 
 func (s *settings) forManager() (Manager, error) {

@@ -17,6 +17,9 @@ type Tool struct {
 	HTTP    HTTP
 	Notify  Notify
 
+	// WorkerAPI is why the file cannot be that of a tdf-worker over the HTTP API, or nil.
+	WorkerAPI error
+
 	from map[string]string // maps the environment variable of each set key to the source of the key's value
 }
 
@@ -71,7 +74,7 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 	}
 	t := Tool{
 		File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify,
-		from: s.from,
+		WorkerAPI: s.checkAPI(), from: s.from,
 	}
 	if !t.IsSet("task_defaults", "fail_on") {
 		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit

@@ -11,9 +11,12 @@ import (
 	"github.com/tdf-framework/tdf/program"
 )
 
+// octets is the type of an archive of any kind.
+const octets = "application/octet-stream"
+
 // addPrograms adds the routes about stored programs.
 func (a *api) addPrograms() {
-	archives := []string{"application/octet-stream", "application/x-tar", "application/gzip", "application/zstd"}
+	archives := []string{octets, "application/x-tar", "application/gzip", "application/zstd"}
 	add(a, route{http.MethodGet, "/programs", "list-programs", "List the stored programs", toInspect, false},
 		a.listPrograms)
 	addReading(a, route{

@@ -23,7 +23,7 @@ var allowed = map[string]string{
 	"list-limits": "viewer operator", "set-limit": "operator", "remove-limit": "operator", "list-pauses": "viewer operator",
 	"pause": "operator", "resume": "operator",
 	"register-worker": "worker operator", "sign-off-worker": "worker operator", "send-heartbeat": "worker operator", "claim-tasks": "worker operator",
-	"renew-claims": "worker operator", "report-rounds": "worker operator", "get-dependencies": "worker operator",
+	"renew-claims": "worker operator", "report-rounds": "worker operator", "get-dependencies": "worker operator", "get-program": "worker operator",
 	"store-program": "submitter operator", "pin-program": "operator", "unpin-program": "operator", "remove-program": "operator",
 	"get-results": "viewer submitter operator", "commit-transaction": "submitter operator", "open-sweep": "submitter operator",
 	"open-stream": "submitter operator", "stream-events": "viewer submitter operator", "list-queues": "viewer operator",

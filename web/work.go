@@ -46,6 +46,11 @@ func (a *api) addWork() {
 		http.MethodGet, "/work/{session}/after", "get-dependencies",
 		"Read what a claimed task has waited for, as JSON Lines", toWork, true,
 	}, a.getDependencies)
+	add(a, route{
+		http.MethodGet, "/work/{session}/programs/{sha256}", "get-program",
+		"Read the stored program of a claimed task, as it was stored", toWork, true,
+	}, a.getProgram)
+	a.alsoAnswers("get-program", octets)
 }
 
 // oneOrMany is a body with one object, a list of objects, or JSON Lines.
@@ -194,19 +199,30 @@ func (a *api) reportRounds(ctx context.Context, c *call, in *reportInput) (*out[
 	return answerOf(outcomes{answers}, err)
 }
 
-type dependenciesInput struct {
+// RunInput names a run of the worker of a session.
+type RunInput struct {
 	Session string `path:"session" maxLength:"200" doc:"the session that the registration returned"`
 	ID      int64  `query:"id" required:"true" doc:"the id of the task"`
 	Round   int    `query:"round" required:"true"`
 	Claim   string `query:"claim" required:"true" maxLength:"200"`
 }
 
-func (a *api) getDependencies(_ context.Context, c *call, in *dependenciesInput) (*streamed, error) {
+func (in *RunInput) run() broker.Run { return broker.Run{ID: in.ID, Round: in.Round, Claim: in.Claim} }
+
+func (a *api) getDependencies(_ context.Context, c *call, in *RunInput) (*streamed, error) {
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
-		return a.broker.WriteDependencies(s.ctx, &c.token, in.Session, broker.Run{
-			ID: in.ID, Round: in.Round,
-			Claim: in.Claim,
-		}, s)
+		return a.broker.WriteDependencies(s.ctx, &c.token, in.Session, in.run(), s)
+	})
+}
+
+type archiveInput struct {
+	RunInput
+	SHA256 string `path:"sha256" pattern:"^[0-9a-f]{64}$" doc:"the SHA-256 of the archive; the source of the task ends with it"`
+}
+
+func (a *api) getProgram(_ context.Context, c *call, in *archiveInput) (*streamed, error) {
+	return nil, a.stream(c, octets, func(s *stream) error {
+		return a.broker.WriteProgram(s.ctx, &c.token, in.Session, in.run(), in.SHA256, s)
 	})
 }
 

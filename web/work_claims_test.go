@@ -346,3 +346,44 @@ func TestWorkersGetInputsOfAnyBytes(t *testing.T) {
 	expect.Len(t, got[0].Args, 0)
 	expect.Contains(t, s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text, `"input":"AP9h","input_encoding":"base64"`)
 }
+
+// A worker with sources and an empty list of programs gets the tasks that need a program, and reads the stored ones.
+func TestProgramsOfClaims(t *testing.T) {
+	s := newSite(t, Options{})
+	archive := strings.Repeat("an archive\x00\xff", 200_000) // several parts
+	stored := func(archive string) (source, sum string) {
+		source = expect.Result(s.manager.Internals().Store.PutProgram(t.Context(), []byte(archive))).Value(t)
+		return source, tdf.StoredProgram(source)
+	}
+	source, sum := stored(archive)
+	_, other := stored("another archive")
+	s.open(manager.Definition{Program: "handled"}, testspace.Define("p", source, ""), testspace.Define("q", "rsync:/q/run.sh", ""))
+	w := s.begin(s.tokens[access.Worker], "w", `,"sources":true,"programs":[]`)
+	tasks := w.claim(`{"most":9}`).Tasks
+	expect.MustLen(t, tasks, 2)
+	read := func(w *remoteWorker, task broker.Task, sum string) answer {
+		return s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/programs/%s?id=%d&round=%d&claim=%s", base, w.session, sum, task.ID, task.Round, task.Claim), "")
+	}
+	got := read(w, tasks[0], sum)
+	expect.Equal(t, got.StatusCode, 200)
+	expect.Equal(t, got.Header.Get("Content-Type"), octets)
+	expect.True(t, got.text == archive, "another archive of", len(got.text), "bytes")
+
+	forged, thief := tasks[0], s.begin(s.token(access.Token{Name: "thief", Role: access.Worker}), "w", "")
+	forged.Round = 1
+	for what, c := range map[string]struct {
+		answer
+		status int
+	}{
+		"the program of another task":   {read(w, tasks[1], sum), 404},
+		"another program":               {read(w, tasks[0], other), 404},
+		"no SHA-256":                    {read(w, tasks[0], "x"), 422},
+		"another round":                 {read(w, forged, sum), 409},
+		"the claim of another worker":   {read(thief, tasks[0], sum), 403},
+		"the session of another worker": {read(&remoteWorker{s, thief.token, w.session}, tasks[0], sum), 403},
+	} {
+		expect.Equal(t, c.StatusCode, c.status, what, c.text)
+	}
+	w.report(tasks[0], `"action":"complete"`)
+	expect.Equal(t, read(w, tasks[0], sum).StatusCode, 409, "after the report")
+}

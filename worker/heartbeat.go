@@ -29,17 +29,17 @@ func (w *Worker) info(state string) presence.WorkerInfo {
 }
 
 // register takes the name, and cleans up after the earlier worker of this name. It must be called before the first
-// claim, because servers must know the longest lease of all workers. It returns a *[presence.NameTakenError] if
-// another worker has the name, or takes the name during the call.
+// claim, because servers must know the longest lease of all workers. It returns a [broker.NameTaken] if another worker
+// has the name, or takes the name during the call.
 func (w *Worker) register(ctx context.Context) error {
-	drained, since, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
+	drained, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
 		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
 	if err != nil {
 		return err
 	}
 	w.drain.obey(drained, w.log)
 	starting, stop := w.holdName(ctx)
-	err = w.cleanUp(starting, since)
+	err = w.cleanUp(starting)
 	if taken := stop(); taken != nil {
 		return taken
 	}
@@ -56,14 +56,14 @@ func (w *Worker) register(ctx context.Context) error {
 }
 
 // holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the
-// name, the context starting ends, and stop returns a *[presence.NameTakenError].
+// name, the context starting ends, and stop returns a [broker.NameTaken].
 func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
 	loop.Go(func() {
 		for wait(starting, w.after(w.heartbeatPause())) {
 			drained, err := w.broker.WorkerHeartbeat(starting, w.info(presence.WorkerStarting))
-			var taken *presence.NameTakenError
+			var taken broker.NameTaken
 			switch {
 			case errors.As(err, &taken):
 				w.log.Error("another worker has taken the name: the start is cancelled", "error", err)
@@ -79,7 +79,7 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 	return starting, func() error {
 		end(nil)
 		loop.Wait()
-		var taken *presence.NameTakenError
+		var taken broker.NameTaken
 		if errors.As(context.Cause(starting), &taken) {
 			return taken
 		}
@@ -88,10 +88,10 @@ func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop f
 }
 
 // cleanUp ends the processes and removes the directories that an earlier worker of this name left on this machine. It
-// also gives up the claims that this name made before the time since. The rounds of these claims are then lost.
-func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
+// also gives up the claims of that worker. The rounds of these claims are then lost.
+func (w *Worker) cleanUp(ctx context.Context) error {
 	w.sweep(ctx)
-	lost, err := w.broker.GiveUp(ctx, w.name, since)
+	lost, err := w.broker.GiveUp(ctx)
 	if lost > 0 {
 		w.log.Warn("tasks of an earlier worker of this name are lost", "tasks", lost)
 	}
@@ -99,7 +99,7 @@ func (w *Worker) cleanUp(ctx context.Context, since tdf.Time) error {
 }
 
 // nameTaken reports whether err says that another worker has taken the name.
-func nameTaken(err error) bool { return errors.As(err, new(*presence.NameTakenError)) }
+func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 
 // sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
 // function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
@@ -113,7 +113,7 @@ func (s *session) sendHeartbeats() (stop func() error) {
 		loop.Wait()
 		s.log.Info("stopped")
 		if taken := s.nameLost.Load(); taken != nil {
-			return taken
+			return *taken
 		}
 		s.sendLastHeartbeat(s.stopping)
 		return nil
@@ -149,11 +149,11 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 		}
 		next = s.heartbeatPause()
 		drained, err := s.broker.WorkerHeartbeat(over, s.infoWithTasks())
-		var taken *presence.NameTakenError
+		var taken broker.NameTaken
 		switch {
 		case errors.As(err, &taken):
 			s.log.Error("another worker has taken the name: all programs are ended", "error", err)
-			s.nameLost.Store(taken)
+			s.nameLost.Store(&taken)
 			s.endPrograms(&lostError{taken})
 			s.endClaims(taken)
 			return

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -87,8 +88,8 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 	for i := range all {
 		sent[i] = all[i].sent
 	}
-	renewed, err := s.broker.Renew(ctx, tdf.For(s.cfg.Lease), sent...)
-	var unstorable *conn.UnstorableError
+	renewed, err := s.broker.Renew(ctx, sent...)
+	var unstorable broker.Unstorable
 	var forbidden *conn.ForbiddenError
 	switch {
 	case err == nil:
@@ -113,7 +114,7 @@ func (s *session) renewAll(ctx context.Context, all []renewal) error {
 
 // renewWithoutReport renews a lease, and drops the report that Redis has refused. Redis would refuse this report again.
 func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
-	renewed, err := s.broker.Renew(ctx, tdf.For(s.cfg.Lease), r.e.renewal())
+	renewed, err := s.broker.Renew(ctx, r.e.renewal())
 	if err != nil {
 		r.more = false
 		return err
@@ -160,7 +161,7 @@ func (e *execution) holdEnd(d time.Duration) {
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
 // The error is a *lostError if the task no longer belongs to this worker.
 func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
-	renewed, err := e.s.broker.Renew(ctx, tdf.For(e.s.cfg.Lease), r)
+	renewed, err := e.s.broker.Renew(ctx, r)
 	if err != nil {
 		return 0, err
 	}

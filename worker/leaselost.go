@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -69,7 +68,7 @@ func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time
 	for i, claim := range c.Claims {
 		renewals[i] = renewalOf(claim.Task, claim.ID)
 	}
-	renewed, err := s.broker.Renew(ctx, tdf.For(s.cfg.Lease), renewals...)
+	renewed, err := s.broker.Renew(ctx, renewals...)
 	if err != nil || slices.ContainsFunc(renewed.Lost, func(lost error) bool { return lost != nil }) {
 		return c.Sent // keepLeases will end the programs of lost tasks
 	}

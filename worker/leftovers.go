@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -77,20 +76,13 @@ func (w *Worker) removeLeftovers(ctx context.Context) error {
 	if len(names) == 0 {
 		return nil
 	}
-	now, err := w.broker.Now(ctx)
-	if err != nil {
-		return err
-	}
-	workers, err := w.broker.Workers(ctx)
+	gone, err := w.broker.Gone(ctx, names)
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		alive := slices.ContainsFunc(workers, func(s presence.WorkerStatus) bool {
-			return s.Name == name && s.Alive(now)
-		})
 		for _, process := range subdirectories(w.roundsOf(name)) {
-			if !alive && ctx.Err() == nil {
+			if slices.Contains(gone, name) && ctx.Err() == nil {
 				err = errors.Join(err, w.removeLeftover(ctx, name, filepath.Join(w.roundsOf(name), process)))
 			}
 		}

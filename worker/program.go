@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/tdf-framework/tdf/fetch"
@@ -12,7 +13,7 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	l := w.cfg.Limits
 	return &fetch.Fetcher{
 		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
-		Log: w.log, Blob: w.broker.Archive, Cache: &fetch.Cache{},
+		Log: w.log, Cache: &fetch.Cache{},
 		PasswordHosts: w.cfg.RsyncPasswordHosts,
 		Limits:        fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
 	}
@@ -23,6 +24,9 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	fetcher := *s.fetcher
 	fetcher.User, _, _ = s.host.Credentials(r.Slot)
+	fetcher.Blob = func(ctx context.Context, sha256 string) (io.ReadCloser, error) {
+		return s.w.broker.Archive(ctx, r.execution.task, sha256)
+	}
 	p, ready, err := fetcher.Ready(r.Program, r.Source)
 	if !ready && err == nil {
 		if err := r.HoldTimeout(ctx, s.w.cfg.FetchTimeout); err != nil {

@@ -13,29 +13,33 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// A protocol is how a worker takes part in TDF: a *[broker.Direct]. The calls wait while Redis is away.
+// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of broker/remote. The
+// calls wait while Redis or the API is away.
 type protocol interface {
-	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, since tdf.Time, err error)
+	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, err error)
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
-	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
+	GiveUp(ctx context.Context) (int, error)
+	Gone(ctx context.Context, names []string) (gone []string, err error)
 
 	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
 	Await(ctx context.Context, longest time.Duration) bool
 	Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error)
 	WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error)
-	Archive(ctx context.Context, sha256 string) (io.ReadCloser, error)
+	Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error)
 
-	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Renew(ctx context.Context, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
 	Report(ctx context.Context, all ...*broker.Delivery) error
-	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, claimed func(c redisstate.Claimed, received time.Time),
-		results ...*broker.Delivery) error
 
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
-	Now(ctx context.Context) (tdf.Time, error)
-	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Close()
+}
+
+// A turner is a protocol that reports and claims in one call.
+type turner interface {
+	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, claimed func(c redisstate.Claimed, received time.Time),
+		results ...*broker.Delivery) error
 }
 
 // newOffer returns which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues"). A worker with

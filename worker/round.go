@@ -181,7 +181,7 @@ func (r *Round) replace(name string, data []byte) error {
 }
 
 // HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It
-// is for a [Preparer] whose work may take long. If HoldTimeout returns an error, Prepare must return that error,
+// is for a [Preparer] whose work may take long. Over HTTP, the timeout goes on (docs/remote-workers.md). If HoldTimeout returns an error, Prepare must return that error,
 // because the round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
@@ -193,9 +193,9 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	}
 	renewal := e.renewal()
 	renewal.Limit = tdf.For(limit) + e.task.Timeout
-	_, err := e.renewOne(ctx, renewal)
-	e.held = err == nil
-	if e.held && e.limitPreparation != nil {
+	now, err := e.renewOne(ctx, renewal)
+	e.held = err == nil && now > 0 // over HTTP, the timeout goes on, and there is no time
+	if err == nil && e.limitPreparation != nil {
 		e.limitPreparation(limit)
 	}
 	return err

@@ -37,7 +37,11 @@ func (w *Worker) roundsOf(name string) string {
 // name and the same working directory.
 func (w *Worker) hashOfNamespace() string {
 	h := fnv.New32a()
-	fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
+	if w.cfg.API.URL != "" {
+		fmt.Fprintf(h, "%s %s", w.cfg.API.URL, w.cfg.Namespace)
+	} else {
+		fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
+	}
 	return fmt.Sprintf("-%08x", h.Sum32())
 }
 

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
@@ -27,7 +27,7 @@ type session struct {
 
 	delivering context.Context // done when a worker that stops gives up reporting results and removing directories
 
-	nameLost atomic.Pointer[presence.NameTakenError] // nil unless another worker has taken the name
+	nameLost atomic.Pointer[broker.NameTaken] // nil unless another worker has taken the name
 
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -16,7 +15,8 @@ var errNoSlot = errors.New("its worker has no free slot")
 // become free. So a worker with short rounds does not wait for Redis twice.
 func (s *session) reportAndClaim(ctx context.Context, results []*execution) error {
 	most := 0
-	if s.mayClaimWith(results) {
+	turns, ok := s.broker.(turner)
+	if ok && s.mayClaimWith(results) {
 		most = s.reserve(results)
 	}
 	if most == 0 {
@@ -25,14 +25,14 @@ func (s *session) reportAndClaim(ctx context.Context, results []*execution) erro
 	defer s.endReservation(most, results)
 	s.work.Add(1) // the session stays open until the claimed tasks have started
 	defer s.work.Done()
-	return s.broker.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.Claimed, received time.Time) {
+	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.Claimed, received time.Time) {
 		s.startClaimed(ctx, c, received)
 	}, reportsOf(results)...)
 }
 
 // request returns a request for at most the given number of tasks.
 func (s *session) request(most int) redisstate.ClaimRequest {
-	return redisstate.ClaimRequest{Most: most, Lease: tdf.For(s.cfg.Lease)}
+	return redisstate.ClaimRequest{Most: most}
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/broker/remote"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/timers"
@@ -75,8 +76,8 @@ func Load(name, file string, with ...Option) (*Worker, error) {
 	return w, err
 }
 
-// New returns a worker. It does not connect to Redis: [Worker.Run] does. Each worker of a namespace has a name of its
-// own ([CheckName]).
+// New returns a worker. It does not connect to Redis or the API: [Worker.Run] does. Each worker of a namespace has a
+// name of its own ([CheckName]).
 //
 // An invalid configuration is a *[config.Error]. New also returns an error if options exclude each other.
 func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
@@ -95,6 +96,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.API.URL != "" {
+		boundTexts(&cfg)
+	}
 	if cfg.Directory, err = workingDirectory(cfg.Directory); err != nil {
 		return nil, err
 	}
@@ -112,12 +116,22 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	}
 	w.offer = w.newOffer()
 	if o.store != nil {
-		w.broker = broker.NewDirect(o.store, name, w.offer)
+		w.broker = broker.NewDirect(o.store, name, w.offer, tdf.For(cfg.Lease))
 	}
 	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
 	w.shortages = newShortages(name, w.breakers.changed)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil
+}
+
+// boundTexts lowers the bounds of texts to those of the API.
+func boundTexts(cfg *config.Worker) {
+	if cfg.MaxOutput == 0 {
+		cfg.MaxOutput = remote.MaxText
+	}
+	for _, most := range []*int64{&cfg.MaxOutput, &cfg.MaxCheckpoint, &cfg.MaxResult} {
+		*most = min(*most, remote.MaxText)
+	}
 }
 
 // workingDirectory returns dir as an absolute path. It returns an error if dir is not an existing directory.
@@ -148,11 +162,12 @@ func (w *Worker) slots() int {
 	return w.cfg.Concurrency
 }
 
-// Run connects to Redis, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more, waits up to
-// the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping a worker").
+// Run connects to Redis or the API, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more,
+// waits up to the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping a
+// worker").
 //
-// Run waits while Redis is away. It returns an error if
-//   - Redis refuses the worker, for example because of a wrong password,
+// Run waits while Redis or the API is away. It returns an error if
+//   - Redis or the API refuses the worker, for example because of a wrong password,
 //   - another worker has the name, or takes it while this worker runs,
 //   - this host cannot run programs as the configuration asks: a *[config.Error],
 //   - a [Handler] or [Runner] still runs, although its context ended kill_grace ago, or one second ago if kill_grace is
@@ -184,17 +199,25 @@ func (w *Worker) Run(ctx context.Context) error {
 	return cmp.Or(stopHeartbeats(), s.leftError())
 }
 
-// connect connects to Redis, unless a test has given the worker a store.
+// connect connects to Redis, unless the worker uses the API, or a test has given it a store.
 func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	if w.store != nil {
 		return w.broker.Close, nil
+	}
+	if w.cfg.API.URL != "" {
+		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
+		if err != nil {
+			return nil, err
+		}
+		w.broker = r
+		return r.Close, nil
 	}
 	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
 	if err != nil {
 		return nil, err
 	}
 	s.KeepCounts()
-	w.broker = broker.NewDirect(s, w.name, w.offer)
+	w.broker = broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
 	return func() {
 		w.broker.Close()
 		w.broker = nil
@@ -210,8 +233,11 @@ func unlessStopped(ctx context.Context, err error) error {
 }
 
 // RunOnce claims one task, runs it and reports it, as Run does. It returns whether there was a task. RunOnce neither
-// takes the worker's name nor cleans up after an earlier worker, so it is only for tests and trials.
+// takes the worker's name nor cleans up after an earlier worker, so it is only for tests and trials, and needs Redis.
 func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
+	if w.cfg.API.URL != "" {
+		return false, errors.New("run one task: a worker over the API must have a name: use Run")
+	}
 	disconnect, err := w.connect(ctx)
 	if err != nil {
 		return false, err

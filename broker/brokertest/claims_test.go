@@ -138,11 +138,13 @@ func (s *scene) forbidden(change func(*offer)) {
 	switch w := w.(type) {
 	case *remote:
 		text = w.register()
+	case *local:
+		text = w.register()
 	case *taskmasterWorker:
 		_, text = w.call("POST", "/taskmaster/tasks/v1/claim", w.body(""))
 	case *skuldClient:
 		_, text = w.call("POST", "/skuld/claim", w.body())
 	}
-	expect.Contains(s, text, `"code":"forbidden"`)
+	expect.Contains(s, text, "forbidden")
 	expect.True(s, strings.Contains(text, "queues"), text)
 }

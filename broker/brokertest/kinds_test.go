@@ -18,6 +18,7 @@ type kind struct {
 	worker func(*scene, offer) worker
 	lacks  map[need]string // what the kind does not have, and why
 
+	api     bool        // its workers are those of package worker, over the API
 	longest tdf.Seconds // the longest lease that its workers may ask for; 0 if they all have the same
 }
 
@@ -109,6 +110,9 @@ func encode(v any) string {
 // dead is the time after which a silent worker of Taskmaster is dead.
 const dead = 5 * time.Minute
 
+// asHTTP means that the kind makes the same calls as the kind HTTP.
+const asHTTP = "its calls are those of HTTP"
+
 var kinds = []*kind{
 	{name: "handler", worker: newHandler, lacks: map[need]string{
 		calls:  "it has no client",
@@ -124,6 +128,18 @@ var kinds = []*kind{
 		},
 	},
 	{name: "HTTP", worker: newRemote, longest: 300},
+	{name: "handler over HTTP", worker: newHandler, api: true, longest: 300, lacks: map[need]string{
+		calls: asHTTP, copies: "a handler ends once", numbers: asHTTP, shared: asHTTP,
+		beats: "it sends one heartbeat after the other",
+	}},
+	{
+		name: "run.sh over HTTP", worker: newScript, api: true, longest: 300,
+		task: func(d *tdf.Properties) { d.Source = "rsync:/nowhere/run.sh" },
+		lacks: map[need]string{
+			verdicts: "a program has an exit status", calls: asHTTP, copies: "a program ends once", numbers: asHTTP,
+			shared: asHTTP, beats: "it sends one heartbeat after the other",
+		},
+	},
 	{
 		name: "Taskmaster", worker: newTaskmaster, task: func(d *tdf.Properties) { d.Program = "taskmaster" },
 		lacks: map[need]string{

@@ -37,6 +37,7 @@ type local struct {
 	stop  context.CancelFunc
 	log   testlog.Buffer
 	clock clock
+	gate  *gate // nil unless the worker works over the API
 	begun chan *localRound
 	ran   chan error // from Run
 	once  chan error // from the last RunOnce, before the registration
@@ -62,6 +63,10 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	cfg := expect.Result(config.DefaultWorker(s.cfg.Namespace)).Value(s)
 	cfg.Redis, cfg.Directory, cfg.Lease, cfg.Group = s.workerRedis(), s.TempDir(), localLease, o.campaign
 	cfg.Queues, cfg.SleepAfterFailure, cfg.Grace = []tdf.QueueShare{{Queue: o.queue}}, 0, 0
+	if s.kind.api {
+		l.gate = newGate(s)
+		cfg.Redis, cfg.API, cfg.Lease = config.Redis{}, l.gate.config(s), s.kind.longest.Std()
+	}
 	if o.lease > 0 {
 		cfg.Lease = o.lease.Std()
 	}
@@ -69,9 +74,17 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(s.Context()))
 	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))))
 	if l.Worker, l.wrong = worked.New(o.name, cfg, with...); l.wrong == nil {
-		timers.Set(l.Worker, l.clock.after)
+		timers.Set(l.Worker, l.after)
 	}
 	return l
+}
+
+// after is the clock of the worker. Over the API, pauses between two attempts pass at once.
+func (l *local) after(d time.Duration) <-chan time.Time {
+	if l.gate != nil && d <= l.every/60 {
+		d = min(d, testspace.Soon/20)
+	}
+	return l.clock.after(d)
 }
 
 // end ends the worker with the test.
@@ -191,7 +204,7 @@ func (l *local) register() string {
 		default:
 			return strings.Contains(l.log.String(), "msg=working")
 		}
-	})
+	}, func() any { return l.log.String() })
 	if why == "" {
 		l.ran = ended
 		l.Cleanup(func() { l.end(l.ran) })
@@ -202,6 +215,9 @@ func (l *local) register() string {
 func (l *local) registered() bool { return strings.Contains(l.log.String(), "msg=working") }
 
 func (l *local) claim() round {
+	if l.gate != nil {
+		return l.claimOverAPI()
+	}
 	if l.registered() {
 		return <-l.begun
 	}
@@ -226,7 +242,7 @@ func (l *local) claim() round {
 }
 
 func (l *local) beat() bool {
-	name := l.store.Keys.Worker(l.name)
+	name := l.store.Keys.Worker(l.scene.registered(l.name))
 	before := l.redis.HGet(l.Context(), name, "seen").Val()
 	lost := false
 	l.clock.beat(l, "a heartbeat", l.every, func() bool {

@@ -204,6 +204,9 @@ type UnstorableError struct {
 	Err    error
 }
 
+// Unstorable makes it a broker.Unstorable.
+func (*UnstorableError) Unstorable() {}
+
 func (e *UnstorableError) Error() string { return "redis cannot store this: " + e.Reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").

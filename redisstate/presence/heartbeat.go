@@ -151,6 +151,9 @@ func (e *NameTakenError) Error() string {
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*NameTakenError) Code() tdf.Code { return tdf.CodeRefused }
 
+// NameTaken makes it a broker.NameTaken.
+func (*NameTakenError) NameTaken() {}
+
 // Silent reports whether the lease of the worker that has the name has ended without a new heartbeat. Even then, that
 // worker may be alive, because Redis may have been unavailable during the lease. It is known to be gone only if it
 // sends no heartbeat for another lease.

@@ -159,3 +159,17 @@ func (s *Archives) HasProgram(ctx context.Context, sha256 string) (bool, error) 
 	})
 	return n > 0, err
 }
+
+// ProgramPart returns a part of an archive that PutProgram stored: at most the given number of bytes, from a place on.
+// It also returns the size of the archive, which is 0 if the namespace has none with this SHA-256.
+func (s *Archives) ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64,
+	err error,
+) {
+	var bytes *redis.StringCmd
+	var length *redis.IntCmd
+	err = s.Pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) {
+		bytes = p.GetRange(ctx, s.Keys.Program(sha256), from, from+most-1)
+		length = p.StrLen(ctx, s.Keys.Program(sha256))
+	})
+	return []byte(bytes.Val()), length.Val(), err
+}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/tdf-framework/tdf/internal/lazy"
 )
@@ -56,6 +57,24 @@ func Private(f *os.File) error {
 			info.Mode().Perm())
 	}
 	return nil
+}
+
+// Text returns the text of a file with one secret, without blanks around it. Only the owner of the file may be able to
+// use it. The error names the file.
+func Text(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // to open a FIFO would otherwise wait for a writer
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := Private(f); err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, MaxFile))
+	if text = bytes.TrimSpace(text); err == nil && len(text) == 0 {
+		err = fmt.Errorf("%s is empty", path)
+	}
+	return text, err
 }
 
 func parse(data []byte) (env []string, err error) {

@@ -43,8 +43,15 @@ func checkConfig(a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	a.Say("%s: the configuration is valid: namespace %s, redis at %s", cmp.Or(tool.File, "no file"),
-		tool.Manager.Namespace, tool.Manager.Redis.Addr())
+	if tool.WorkerAPI != nil {
+		return tool.WorkerAPI
+	}
+	at := "redis at " + tool.Manager.Redis.Addr()
+	if api := tool.Worker.API.URL; api != "" {
+		at = "a worker over the API at " + api
+	}
+	a.Say("%s: the configuration is valid: namespace %s, %s", cmp.Or(tool.File, "no file"),
+		tool.Manager.Namespace, at)
 	return nil
 }
 

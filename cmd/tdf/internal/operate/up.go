@@ -153,6 +153,7 @@ func (u *up) config(tool config.Tool) (local.Config, error) {
 		Version: command.Version(), Log: u.log(tool),
 	}
 	cfg.Server.Redis, cfg.Worker.Redis = tool.Manager.Redis, tool.Manager.Redis
+	cfg.Worker.API = config.API{} // its workers reach its own Redis
 	cfg.Worker.Directory = u.workDirectory(tool.Worker.Directory)
 	for i := range u.workers {
 		cfg.Workers = append(cfg.Workers, fmt.Sprintf("%s-%d", host, i+1))

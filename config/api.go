@@ -1,0 +1,65 @@
+package config
+
+import (
+	"encoding/hex"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// API says how a worker reaches the HTTP API (docs/remote-workers.md).
+type API struct {
+	URL       string // its origin, such as https://tdf.example.org:7379; "" means that the worker uses Redis
+	TokenFile string
+	CA        string // a PEM file of trusted authorities; "" means the authorities that the system trusts
+	Pin       string // the SHA-256 of the only certificate that is trusted, in hexadecimal digits; "" means none
+}
+
+// fingerprint returns the kind of the SHA-256 of a certificate. Empty means none.
+func fingerprint(at func(*settings) *string) kind {
+	parse := func(s string) (string, bool) {
+		s = strings.ToLower(strings.ReplaceAll(s, ":", ""))
+		sum, err := hex.DecodeString(s)
+		return s, s == "" || err == nil && len(sum) == 32
+	}
+	return bind("64 hexadecimal digits, with or without colons, or nothing", parse, at)
+}
+
+// The lease of a worker over HTTP.
+const leastAPILease, longestAPILease = time.Second, 300 * time.Second
+
+// checkAPI returns an error if keys of a worker contradict each other, or if its token would travel over a network
+// without TLS.
+func (s *settings) checkAPI() error {
+	api := s.worker.API
+	for _, name := range []string{"api_token_file", "api_ca", "api_pin"} {
+		if api.URL == "" && s.isSet("worker", name) {
+			return s.fault("worker", name, "is set but api is not; expected both, or none")
+		}
+	}
+	if api.URL == "" {
+		return nil
+	}
+	for _, k := range redisKeys {
+		if k.section == "redis" && s.isSet(k.section, k.name) {
+			return s.fault(k.section, k.name, "is set beside [worker] api, and a worker uses either Redis or the API; "+
+				"expected one of them")
+		}
+	}
+	to, _ := url.Parse(api.URL) // valid, because it is an origin
+	switch {
+	case api.TokenFile == "":
+		return s.fault("worker", "api", "is set but api_token_file is not; expected both")
+	case to.Scheme != "https" && !isLoopback(to.Hostname()):
+		return s.fault("worker", "api", quote(api.URL)+" has no TLS, and is not a loopback address; expected https://")
+	case to.Scheme != "https" && api.CA+api.Pin != "":
+		return s.fault("worker", "api", quote(api.URL)+" has no TLS; expected https://, or neither api_ca nor api_pin")
+	case api.CA != "" && api.Pin != "":
+		return s.fault("worker", "api_pin", "is set beside api_ca; expected one of them")
+	case s.worker.Lease < leastAPILease || s.worker.Lease > longestAPILease:
+		return s.fault("worker", "lease", "with api, expected 1 to 300 s")
+	case s.worker.MetricsListen != "":
+		return s.fault("worker", "metrics_listen", "metrics come from Redis; with api, expected no address")
+	}
+	return nil
+}
