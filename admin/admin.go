@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -34,7 +35,7 @@ type store interface {
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Partitions(ctx context.Context) ([]string, error)
 	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
-	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+	Paused(ctx context.Context) ([]limits.Pausing, error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
 	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 }

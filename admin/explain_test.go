@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -333,7 +334,7 @@ func TestFixOfAnOpenCampaign(t *testing.T) {
 // pausedBy adds pauses.
 func (c *situation) pausedBy(all ...tdf.Pausable) {
 	for _, p := range all {
-		c.paused = append(c.paused, redisstate.Pausing{Pausable: p, By: "me", Since: testNow - 9})
+		c.paused = append(c.paused, limits.Pausing{Pausable: p, By: "me", Since: testNow - 9})
 	}
 }
 

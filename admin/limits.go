@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // limitCheck returns a check of the limit of the task's key. A task without a key, or whose key has no limit, has no
@@ -40,7 +40,7 @@ func (c *situation) limitCheck() []Check {
 }
 
 func (c *situation) namespacePaused() bool {
-	return slices.ContainsFunc(c.paused, func(p redisstate.Pausing) bool { return p.Pausable == tdf.Pausable{} })
+	return slices.ContainsFunc(c.paused, func(p limits.Pausing) bool { return p.Pausable == tdf.Pausable{} })
 }
 
 // useText describes how a limit is used, such as "4 of 4 tasks run, 7 tasks wait".

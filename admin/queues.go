@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A Queue is a queue with tasks, or a queue that is paused.
@@ -61,7 +62,7 @@ func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 // A queueReading has what Redis has about queues.
 type queueReading struct {
 	counts []counts.QueueCount
-	paused []redisstate.Pausing
+	paused []limits.Pausing
 }
 
 func (r *queueReading) read(ctx context.Context, s *redisstate.Store, c *QueueCounter) error {

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A snapshot holds what Explain, Diagnose and a Watch read of a namespace. Its methods derive Facts from it, without
@@ -16,7 +16,7 @@ import (
 type snapshot struct {
 	fleet
 	counts   tdf.Counts // of all groups
-	paused   []redisstate.Pausing
+	paused   []limits.Pausing
 	limits   []tdf.LimitUse
 	settings tdf.Settings
 	invalid  error // the reason why settings in Redis are invalid
@@ -100,7 +100,7 @@ func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
 }
 
 // pauseFact says who has paused what.
-func (f *fleet) pauseFact(p redisstate.Pausing) Fact {
+func (f *fleet) pauseFact(p limits.Pausing) Fact {
 	return Fact{
 		Code: FactPaused, About: p.Text(), Text: fmt.Sprintf("%s: paused by %s, %s ago", p.Text(), p.By,
 			span(f.at.Sub(p.Since))), Fix: toEndPause,

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A Pause says what is paused, by whom, and since when.
@@ -55,7 +55,7 @@ func (m *Manager) Halts(ctx context.Context) ([]Pause, error) {
 	return pauses(m.store.Halts(ctx))
 }
 
-func pauses(paused []redisstate.Pausing, err error) ([]Pause, error) {
+func pauses(paused []limits.Pausing, err error) ([]Pause, error) {
 	var all []Pause
 	for _, p := range paused {
 		all = append(all, Pause{p.Pausable, p.By, p.Since.Std()})

@@ -142,7 +142,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	counted, err := s.countedByLimits(ctx, sightings)
+	counted, err := s.CountedByLimits(ctx, sightings)
 	if err != nil {
 		return nil, err
 	}

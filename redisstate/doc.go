@@ -9,5 +9,5 @@
 // warning.
 //
 // What is not the life of a task is in packages of its own, whose methods Store has, too: accounts, counts, index,
-// notices, presence and programs.
+// limits, notices, presence and programs.
 package redisstate

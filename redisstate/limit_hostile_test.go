@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A handClock is a Redis whose clock the test moves.
@@ -203,9 +204,9 @@ func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
 				mustLimit(t, s, "db", running(1))
 				due, now, err := s.LimitsDue(t.Context())
 				must(t, err)
-				r := LimitReturn{LimitDue: due[0], Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}}
+				r := limits.Return{Due: due[0], Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}}
 				change(t, s, id)
-				expect.MustEqual(t, expect.Result(s.ReturnTasks(t.Context(), []LimitReturn{r})).Value(t), 0)
+				expect.MustEqual(t, expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t), 0)
 				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 				mustBeSound(t, s)
 			})
@@ -380,7 +381,7 @@ func TestTaskBehindOthersIsChecked(t *testing.T) {
 	if got := claimAll(t, s, 10); len(got) > 0 { // meanwhile, a claim makes the second task wait behind the first one
 		t.Fatalf("claimed %d", got)
 	}
-	if _, err := s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: next, LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{first}}}}); n != 1 || err != nil {
+	if _, err := s.ReturnTasks(t.Context(), []limits.Return{{Due: due[0], Next: next, LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{first}}}}); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
 	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at once")
@@ -472,7 +473,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				if due, _, err := s.LimitsDue(t.Context()); err == nil && len(due) > 0 {
 					uses, err := s.LimitUses(t.Context(), "db")
 					if err == nil {
-						s.ReturnTasks(t.Context(), []LimitReturn{{LimitDue: due[0], Next: uses[0].Now}})
+						s.ReturnTasks(t.Context(), []limits.Return{{Due: due[0], Next: uses[0].Now}})
 					}
 				}
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
@@ -501,10 +502,10 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 	must(t, s.Redis.Set(t.Context(), s.Keys.Place("queue=a"), "x", 0).Err())
 	due, now, err := s.LimitsDue(t.Context())
 	must(t, err)
-	var returns []LimitReturn
+	var returns []limits.Return
 	for _, d := range due {
 		id := ids[strings.Index("ab", d.Key)]
-		returns = append(returns, LimitReturn{LimitDue: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
+		returns = append(returns, limits.Return{Due: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
 	}
 	n, err := s.ReturnTasks(t.Context(), returns)
 	expect.Equal(t, n, 1)
@@ -588,7 +589,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
-	const keys = 2 * MostLimitsDue
+	const keys = 2 * limits.MostDue
 	var all []tdf.Properties
 	for i := range keys {
 		key := fmt.Sprint("k", i)
@@ -599,14 +600,14 @@ func TestManyKeys(t *testing.T) {
 	clock.pass(1)
 	claims := mustClaim(t, s, 1000)
 	expect.MustLen(t, claims, keys, "were claimed")
-	for range keys/MostLimitsDue + 1 {
+	for range keys/limits.MostDue + 1 {
 		returnWaiting(t, s)
 	}
 	if due, now, err := s.LimitsDue(t.Context()); err != nil || len(due) > 0 {
 		t.Fatalf("%v are due at %v, %v", due, now, err)
 	}
 	clock.pass(-3600)
-	for range keys / MostLimitsDue {
+	for range keys / limits.MostDue {
 		expect.MustTrue(t, returnWaiting(t, s) <= 0)
 	}
 	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.LimitsDue(), 0, 0).Val()[0]
@@ -615,7 +616,7 @@ func TestManyKeys(t *testing.T) {
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
 	}
 	n := 0
-	for range keys/MostLimitsDue + 1 {
+	for range keys/limits.MostDue + 1 {
 		n += returnWaiting(t, s)
 	}
 	expect.Equal(t, n, keys)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // limitedBy returns a definition with a limit key.
@@ -43,10 +44,10 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 	must(t, err)
 	for _, d := range due {
 		uses := expect.Result(s.LimitUses(t.Context(), d.Key)).Value(t)
-		r := LimitReturn{LimitDue: d}
+		r := limits.Return{Due: d}
 		var most int
 		most, r.Next = uses[0].Return()
-		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{min(uses[0].ToRead(most), MostReturned)})
+		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{min(uses[0].ToRead(most), limits.MostReturned)})
 		must(t, err)
 		r.Stale = stale[0]
 		stored := expect.Result(s.Read(t.Context(), ids[0], Want{Fields: Facts})).Value(t)
@@ -61,7 +62,7 @@ func returnWaiting(t testing.TB, s *Store) (n int) {
 		if r.LimitChoice = uses[0].Choose(waiting, most, nil); r.More {
 			r.Next = uses[0].Now
 		}
-		got := expect.Result(s.ReturnTasks(t.Context(), []LimitReturn{r})).Value(t)
+		got := expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t)
 		n += got
 	}
 	return n

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/redisstate/programs"
@@ -20,6 +21,7 @@ type Store struct {
 	*conn.Conn
 	accounts.Accounts
 	*counts.Counters
+	limits.Limiter
 	notices.Delivery
 	*presence.Presence
 	*programs.Archives
@@ -41,7 +43,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	counters := counts.New(c)
 	return &Store{
 		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counters, Presence: presence.New(c, counters),
-		Archives: programs.New(c), Delivery: notices.Delivery{Conn: c},
+		Archives: programs.New(c), Delivery: notices.Delivery{Conn: c}, Limiter: limits.Limiter{Conn: c},
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }

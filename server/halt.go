@@ -7,10 +7,11 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 type haltStore interface {
-	Halts(ctx context.Context) ([]redisstate.Pausing, error)
+	Halts(ctx context.Context) ([]limits.Pausing, error)
 	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
 	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
 	Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error)
@@ -33,7 +34,7 @@ func (s *Server) halt(ctx context.Context, now tdf.Time) error {
 
 // haltGroup pauses a group if enough of its tasks have failed. The halt is then over. It is also over when the group is
 // complete. If the server ends between the pause and the end of the halt, the next round repeats both.
-func (s *Server) haltGroup(ctx context.Context, h redisstate.Pausing, now tdf.Time) error {
+func (s *Server) haltGroup(ctx context.Context, h limits.Pausing, now tdf.Time) error {
 	counts, err := s.store.Counts(ctx, h.Group)
 	switch {
 	case err != nil:

@@ -7,14 +7,15 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 type limitStore interface {
-	LimitsDue(ctx context.Context) (due []redisstate.LimitDue, now tdf.Time, err error)
+	LimitsDue(ctx context.Context) (due []limits.Due, now tdf.Time, err error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
 	WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error)
-	ReturnTasks(ctx context.Context, all []redisstate.LimitReturn) (int, error)
-	Paused(ctx context.Context) ([]redisstate.Pausing, error)
+	ReturnTasks(ctx context.Context, all []limits.Return) (int, error)
+	Paused(ctx context.Context) ([]limits.Pausing, error)
 	CheckLimited(ctx context.Context) error
 }
 
@@ -44,7 +45,7 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 			return done, err
 		}
 		if held {
-			least = redisstate.MostReturned / len(due)
+			least = limits.MostReturned / len(due)
 		}
 	}
 	return done, nil
@@ -52,7 +53,7 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 
 // returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether only paused
 // tasks kept it from returning more, and whether more work may already be due.
-func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now tdf.Time, least int) (n int, held,
+func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, least int) (n int, held,
 	more bool, err error,
 ) {
 	keys := make([]string, len(due))
@@ -67,9 +68,9 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 	if err != nil {
 		return 0, false, false, err
 	}
-	returns, wanted, most := make([]redisstate.LimitReturn, len(due)), make([]int, len(due)), make([]int, len(due))
+	returns, wanted, most := make([]limits.Return, len(due)), make([]int, len(due)), make([]int, len(due))
 	for i, u := range uses {
-		returns[i].LimitDue = due[i]
+		returns[i].Due = due[i]
 		wanted[i], returns[i].Next = u.Return()
 		most[i] = toRead(u, wanted[i], least, paused)
 		if slices.Contains(paused, tdf.Pausable{}) {
@@ -77,7 +78,7 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 		}
 	}
 	n = fitting(most)
-	more = n < len(due) || len(due) >= redisstate.MostLimitsDue
+	more = n < len(due) || len(due) >= limits.MostDue
 	keys, most, returns = keys[:n], most[:n], returns[:n]
 	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
 		return 0, false, false, err
@@ -97,7 +98,7 @@ func (s *Server) returnDue(ctx context.Context, due []redisstate.LimitDue, now t
 func fitting(most []int) int {
 	tasks := 0
 	for i, n := range most {
-		if tasks += n; tasks > redisstate.MostReturned {
+		if tasks += n; tasks > limits.MostReturned {
 			return max(i, 1)
 		}
 	}
@@ -115,7 +116,7 @@ func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	case len(paused) > 0 && wanted > 0:
 		n = min(max(n, least), u.Waiting)
 	}
-	return min(n, redisstate.MostReturned)
+	return min(n, limits.MostReturned)
 }
 
 // paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no
@@ -132,7 +133,7 @@ func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Pa
 }
 
 // readWaiting reads the first waiting tasks of each key, and stores them in returns.
-func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []redisstate.LimitReturn) error {
+func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []limits.Return) error {
 	ids, stale, err := s.store.WaitingForLimits(ctx, keys, most)
 	if err != nil {
 		return err

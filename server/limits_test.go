@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 func limitedTask() tdf.Properties {
@@ -61,7 +62,7 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	s := newSite(t)
 	s.limit(tdf.Limit{AtMost: 0})
 	var all []tdf.Properties
-	for range redisstate.MostReturned + 10 {
+	for range limits.MostReturned + 10 {
 		d := limitedTask()
 		d.Queue = "night"
 		all = append(all, d)
@@ -167,7 +168,7 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 
 func TestFitting(t *testing.T) {
 	t.Parallel()
-	const most = redisstate.MostReturned
+	const most = limits.MostReturned
 	for _, c := range []struct {
 		tasks []int
 		want  int

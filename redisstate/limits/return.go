@@ -1,4 +1,4 @@
-package redisstate
+package limits
 
 import (
 	"context"
@@ -24,20 +24,20 @@ const (
 	implausibleNext = tdf.LimitRecheck + 1
 )
 
-// A LimitDue is a key whose waiting tasks the server must check.
-type LimitDue struct {
+// A Due is a key whose waiting tasks the server must check.
+type Due struct {
 	Key   string
 	Score string // the key's score in `limits_due`, which fences the next check
 }
 
 // LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock
 // was set back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
-func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, err error) {
+func (s *Limiter) LimitsDue(ctx context.Context) (due []Due, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostLimitsDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostLimitsDue-1)
+		first, clock = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostDue-1), p.Time(ctx)
+		last = p.ZRevRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostDue-1)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -46,8 +46,8 @@ func (s *Store) LimitsDue(ctx context.Context) (due []LimitDue, now tdf.Time, er
 	add := func(all []redis.Z, isDue func(next tdf.Time) bool) {
 		for _, z := range all {
 			key, _ := z.Member.(string)
-			if isDue(tdf.Time(z.Score)) && len(due) < MostLimitsDue {
-				due = append(due, LimitDue{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
+			if isDue(tdf.Time(z.Score)) && len(due) < MostDue {
+				due = append(due, Due{key, strconv.FormatFloat(z.Score, 'f', -1, 64)})
 			}
 		}
 	}
@@ -60,7 +60,7 @@ const readWaiting = "read waiting tasks"
 
 // WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given
 // number of ids for each key. The tasks with the highest priority come first, and among them the oldest.
-func (s *Store) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string,
+func (s *Limiter) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string,
 	err error,
 ) {
 	levels, err := conn.AskEach(ctx, s.Conn, readWaiting, keys,
@@ -115,9 +115,9 @@ func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []s
 	return ids, stale
 }
 
-// A LimitReturn says which waiting tasks of a key return to their queues, and when the server checks the key again.
-type LimitReturn struct {
-	LimitDue
+// A Return says which waiting tasks of a key return to their queues, and when the server checks the key again.
+type Return struct {
+	Due
 	tdf.LimitChoice
 	Next  tdf.Time
 	Stale []string // members of the places of the key that are no waiting tasks
@@ -126,7 +126,7 @@ type LimitReturn struct {
 // ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has
 // changed since it was read stays where it is. If only some tasks cannot return, because another program has damaged
 // their place, ReturnTasks returns the others, and an error.
-func (s *Store) ReturnTasks(ctx context.Context, all []LimitReturn) (n int, err error) {
+func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err error) {
 	e := &conn.Args{}
 	e.Add(s.Keys.TaskPrefix(), s.Keys.ReturnedPrefix(), s.Keys.PassedPrefix())
 	for _, r := range all {

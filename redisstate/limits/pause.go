@@ -1,4 +1,4 @@
-package redisstate
+package limits
 
 import (
 	"context"
@@ -22,16 +22,16 @@ type Pausing struct {
 
 // Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any
 // more. It returns the number of new pauses.
-func (s *Store) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+func (s *Limiter) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "1", who, what)
 }
 
 // Resume ends pauses, and returns how many it ended. The tasks have kept their order.
-func (s *Store) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+func (s *Limiter) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "", who, what)
 }
 
-func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
+func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
 	args := []any{pausing, who, tdf.MaxPaused, s.Keys.Key("wake:")}
 	for _, p := range what {
 		if err := p.Check(); err != nil {
@@ -52,18 +52,18 @@ func (s *Store) setPaused(ctx context.Context, pausing, who string, what []tdf.P
 }
 
 // Paused returns what is paused now, ordered by name.
-func (s *Store) Paused(ctx context.Context) ([]Pausing, error) {
+func (s *Limiter) Paused(ctx context.Context) ([]Pausing, error) {
 	all, err := s.pausings(ctx)
 	return slices.DeleteFunc(all, func(p Pausing) bool { return p.Failures > 0 }), err
 }
 
 // Halts returns the groups that a server pauses after a number of failures, ordered by name.
-func (s *Store) Halts(ctx context.Context) ([]Pausing, error) {
+func (s *Limiter) Halts(ctx context.Context) ([]Pausing, error) {
 	all, err := s.pausings(ctx)
 	return slices.DeleteFunc(all, func(p Pausing) bool { return p.Failures == 0 }), err
 }
 
-func (s *Store) pausings(ctx context.Context) ([]Pausing, error) {
+func (s *Limiter) pausings(ctx context.Context) ([]Pausing, error) {
 	all, err := conn.Ask(ctx, s.Conn, "read what is paused", func(r redis.Cmdable) *redis.MapStringStringCmd {
 		return r.HGetAll(ctx, s.Keys.Paused())
 	})

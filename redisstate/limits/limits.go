@@ -1,4 +1,4 @@
-package redisstate
+package limits
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run
 // already.
-func (s *Store) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
+func (s *Limiter) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
 	if err := limit.Check(); err != nil {
 		return fmt.Errorf("set the limit of %q: %w", key, err)
 	}
@@ -23,11 +23,11 @@ func (s *Store) SetLimit(ctx context.Context, key string, limit tdf.Limit) error
 }
 
 // RemoveLimit removes the limit of a key. The server then returns the waiting tasks of the key.
-func (s *Store) RemoveLimit(ctx context.Context, key string) error {
+func (s *Limiter) RemoveLimit(ctx context.Context, key string) error {
 	return s.writeLimit(ctx, key, "", 0)
 }
 
-func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts int) error {
+func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts int) error {
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
@@ -45,7 +45,7 @@ func (s *Store) writeLimit(ctx context.Context, key, limit string, keepStarts in
 }
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
-func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
+func (s *Limiter) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.HKeys(ctx, s.Keys.Limits())
 	})
@@ -62,24 +62,24 @@ func (s *Store) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 
 // These constants bound the work of one call, so that other clients of Redis wait only a few milliseconds.
 const (
-	MostLimitsDue  = 50 // keys that LimitsDue returns, and keys in a call
+	MostDue        = 50 // keys that LimitsDue returns, and keys in a call
 	runningChecked = 32 // running tasks of a key whose state a call checks
 )
 
 // LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes
 // tasks that no longer run from the key's set of running tasks.
-func (s *Store) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
+func (s *Limiter) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
 	return s.limitUses(ctx, false, keys)
 }
 
 // CheckLimited checks some tasks that are counted by limits, and removes those that no longer run. It checks the tasks
 // of 50 keys: those whose last check was the longest time ago, and those whose last check lies in the future because
 // the clock was set back.
-func (s *Store) CheckLimited(ctx context.Context) error {
+func (s *Limiter) CheckLimited(ctx context.Context) error {
 	const ofFuture = 10
 	var first, last *redis.StringSliceCmd
 	err := s.Pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
-		first = p.ZRange(ctx, s.Keys.LimitsUsed(), 0, MostLimitsDue-ofFuture-1)
+		first = p.ZRange(ctx, s.Keys.LimitsUsed(), 0, MostDue-ofFuture-1)
 		last = p.ZRevRange(ctx, s.Keys.LimitsUsed(), 0, ofFuture-1)
 	})
 	if err != nil {
@@ -91,10 +91,10 @@ func (s *Store) CheckLimited(ctx context.Context) error {
 	return err
 }
 
-func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf.LimitUse, error) {
+func (s *Limiter) limitUses(ctx context.Context, check bool, keys []string) ([]tdf.LimitUse, error) {
 	var uses []tdf.LimitUse
 	for len(keys) > 0 {
-		answers, err := s.readLimitUses(ctx, check, keys[:min(len(keys), MostLimitsDue)])
+		answers, err := s.readLimitUses(ctx, check, keys[:min(len(keys), MostDue)])
 		if err != nil {
 			return nil, err
 		}
@@ -107,7 +107,7 @@ func (s *Store) limitUses(ctx context.Context, check bool, keys []string) ([]tdf
 }
 
 // readLimitUses makes one call, and returns the answers for the first keys: at least one.
-func (s *Store) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
+func (s *Limiter) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
 	e := &conn.Args{}
 	e.All = append(e.All, s.Keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
 	e.Flag(check)
@@ -142,9 +142,9 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 	return u
 }
 
-// countedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
+// CountedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
 // and for a task that does not run.
-func (s *Store) countedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
+func (s *Limiter) CountedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
 	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all,
 		func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
 			if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
