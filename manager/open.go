@@ -37,7 +37,7 @@ func (m *Manager) Open(ctx context.Context, definitions ...Definition) ([]*Task,
 }
 
 // ErrOtherRequest is the error of OpenOnce if an earlier call with the same key had other definitions.
-var ErrOtherRequest = redisstate.ErrOtherRequest
+var ErrOtherRequest = conn.ErrOtherRequest
 
 // OpenOnce opens tasks like Open, but at most once for each key. A second call with the same key and the same
 // definitions opens no task that the first call has opened, also in another process. It returns the same tasks, with

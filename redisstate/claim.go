@@ -12,12 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
-	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A ClaimRequest asks for tasks for a worker.
@@ -341,74 +338,4 @@ func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, n
 		}
 	}
 	return cleared, err
-}
-
-// ErrOtherRequest means that an earlier request with the same name had another content.
-var ErrOtherRequest = tdf.NewError(tdf.CodeConflict, "an earlier call with this key had another content; use a new key")
-
-// requestLife is the number of seconds for which Redis keeps the answers to a request.
-const requestLife = 24 * 60 * 60
-
-// requestContent is the field that holds the digest of a request. The other fields are call slots.
-const requestContent = "content"
-
-// Once returns a context for calls that open tasks. If these calls were made before, with the same name and content and
-// within a day, Redis repeats its answers, also if another client made them. It carries out the calls that it has
-// refused, or that were not made. The name must be unknown to others, or contain who asks. If the content differs, the
-// error is [ErrOtherRequest]. Before Redis stores a new request, Once calls check, and returns its error. A full Redis
-// stores none. The caller must call [Store.Unrequest] for a request that Redis has refused.
-func (s *Store) Once(ctx context.Context, name, content string, check func() error) (context.Context, error) {
-	fields, err := s.request(ctx, s.Keys.Calls(name), content, check)
-	if err != nil {
-		return nil, err
-	}
-	if fields[requestContent] != content {
-		return nil, fmt.Errorf("open tasks: %w", ErrOtherRequest)
-	}
-	r := &conn.Request{Name: name, Sequence: map[string]int{}, Answered: map[string]bool{}}
-	delete(fields, requestContent)
-	for slot := range fields {
-		number, answer, _ := strings.Cut(fields[slot], "\n")
-		r.Sequence[slot], _ = strconv.Atoi(number)
-		if hasSucceeded(answer) {
-			r.Repeated, r.Answered[slot] = true, true
-		} else {
-			r.Sequence[slot]++
-		}
-	}
-	return conn.Within(ctx, r), nil
-}
-
-// request returns the fields of a request. It stores a new request, if the function check allows it.
-func (s *Store) request(ctx context.Context, key, content string, check func() error) (map[string]string, error) {
-	read := func() (map[string]string, error) {
-		return conn.Ask(ctx, s.Conn, "read a request", func(r redis.Cmdable) *redis.MapStringStringCmd {
-			return r.HGetAll(ctx, key)
-		})
-	}
-	fields, err := read()
-	if err != nil || fields[requestContent] != "" {
-		return fields, err
-	}
-	if err := check(); err != nil {
-		return nil, err
-	}
-	commands := []any{"HSETNX", 2, requestContent, content, "EXPIRE", 1, requestLife}
-	if _, err := s.Run(ctx, "store a request", lua.Storing, []string{key, key}, commands, conn.Anything); err != nil {
-		return nil, err
-	}
-	return read() // another client may have stored the request meanwhile
-}
-
-// Unrequest removes what [Store.Once] has stored of a request, unless a call of it has succeeded.
-func (s *Store) Unrequest(ctx context.Context, name string) error {
-	_, err := s.Run(ctx, "remove a request", lua.Unrequest, []string{s.Keys.Calls(name)}, nil, conn.IsText)
-	return err
-}
-
-// hasSucceeded reports whether the answer of a script says that it has carried out a unit.
-func hasSucceeded(answer string) bool {
-	return slices.ContainsFunc(strings.Split(answer, "\n"), func(line string) bool {
-		return strings.HasPrefix(line, "+")
-	})
 }

@@ -2,7 +2,6 @@ package conn
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -121,7 +119,7 @@ func (s *Conn) CallOnce(ctx context.Context, script *lua.Script, keys []string, 
 		encode(e)
 		return e.All
 	}
-	if r, ok := ctx.Value(requestKey{}).(*Request); ok && once {
+	if r, ok := ctx.Value(requestKey{}).(*request); ok && once {
 		all, slot, sequence := r.next(s.Keys, keys)
 		return s.Run(ctx, "", script, all, args(slot, sequence), want)
 	}
@@ -146,51 +144,4 @@ func between(ctx context.Context) {
 	if do, _ := ctx.Value(betweenKey{}).(func()); do != nil {
 		do()
 	}
-}
-
-// A Request has call slots of its own, which any client can use again: if a client makes the same calls in the same
-// order, Redis repeats the answers. Its calls must not run at the same time.
-type Request struct {
-	Name     string         // part of the name of the key in Redis
-	Sequence map[string]int // the sequence number of the next call in each call slot, if it is not 1
-	Repeated bool           // Redis has carried out a call of the request before
-
-	// Answered has the call slots whose next call Redis has carried out before, so that it only repeats the answer.
-	Answered map[string]bool
-
-	slot int
-}
-
-type requestKey struct{}
-
-// Within returns a context whose calls with a call slot use the call slots of a request.
-func Within(ctx context.Context, r *Request) context.Context {
-	return context.WithValue(ctx, requestKey{}, r)
-}
-
-// InRequest reports whether the context belongs to a request.
-func InRequest(ctx context.Context) bool {
-	_, ok := ctx.Value(requestKey{}).(*Request)
-	return ok
-}
-
-// IsRepeated reports whether the context belongs to a request that was carried out before, at least in part.
-func IsRepeated(ctx context.Context) bool {
-	r, ok := ctx.Value(requestKey{}).(*Request)
-	return ok && r.Repeated
-}
-
-// CallIsRepeated reports whether the last call with the context belongs to a request, and was carried out before, so
-// that its effects have been counted.
-func CallIsRepeated(ctx context.Context) bool {
-	r, ok := ctx.Value(requestKey{}).(*Request)
-	return ok && r.slot > 0 && r.Answered[strconv.Itoa(r.slot-1)]
-}
-
-// next returns the keys of the next call, its call slot and its sequence number. The first key has the answers.
-func (r *Request) next(k keys.Names, of []string) (all []string, slot string, sequence uint64) {
-	all, slot = slices.Clone(of), strconv.Itoa(r.slot)
-	all[0] = k.Calls(r.Name)
-	r.slot++
-	return all, slot, uint64(max(1, r.Sequence[slot]))
 }
