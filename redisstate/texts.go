@@ -1,0 +1,125 @@
+package redisstate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// TextsOf selects texts of a task, or of one of its rounds.
+type TextsOf struct {
+	Round int // the number of the round, or OfTask for texts of the task itself
+	Texts tdf.Texts
+}
+
+// OfTask is the value of TextsOf.Round for texts of the task itself.
+const OfTask = -1
+
+// SameTexts returns a value for Want.Texts that selects the same texts of every task.
+func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
+	return func(*tdf.Task) []TextsOf { return of }
+}
+
+// textsOf returns the texts to read of a task.
+func (w *Want) textsOf(x *Stored) []TextsOf {
+	if x.Task == nil || w.Texts == nil {
+		return nil
+	}
+	var all []TextsOf
+	for _, of := range w.Texts(x.Task) { // a text may be searched, and wanted in the answer, too
+		if i := slices.IndexFunc(all, func(o TextsOf) bool { return o.Round == of.Round }); i >= 0 {
+			all[i].Texts |= of.Texts
+		} else {
+			all = append(all, of)
+		}
+	}
+	return all
+}
+
+// readTexts reads the texts of the first tasks, as many as MaxBytes allows. It returns only these tasks.
+func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
+	asked := make([]question, len(stored))
+	found := make([]tdf.Hash, len(stored))
+	for i := range stored {
+		asked[i].id, found[i] = stored[i].ID, tdf.Hash{}
+		for _, of := range want.textsOf(&stored[i]) {
+			of.each(func(name string, _ textField) { asked[i].names = append(asked[i].names, name) })
+		}
+	}
+	n, err := s.readLong(ctx, asked, cmp.Or(want.MaxBytes, math.MaxInt), validLength, func(i int, name, value string,
+		length int,
+	) {
+		if len(value) < length {
+			value = fmt.Sprintf("(%d bytes, too long to be valid)", length)
+		}
+		found[i][name] = value
+	})
+	for i := range stored[:n] {
+		want.takeTexts(&stored[i], found[i])
+	}
+	return stored[:n], err
+}
+
+// takeTexts copies the texts of a hash into the task.
+func (w *Want) takeTexts(x *Stored, h tdf.Hash) {
+	for _, of := range w.textsOf(x) {
+		of.each(func(name string, f textField) {
+			of.put(x.Task, f, h[name])
+			x.Bytes += len(h[name])
+		})
+	}
+}
+
+// A textField is a text, the name of its property, and its place in a task.
+type textField struct {
+	text tdf.Texts
+	name string
+	in   func(*tdf.Task, *tdf.Round) *string
+}
+
+var textFields = []textField{
+	{tdf.TextInput, "input", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Input }},
+	{tdf.TextMeta, "meta", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Meta }},
+	{tdf.TextLog, "log", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Log }},
+	{tdf.TextCheckpoint, tdf.FieldCheckpoint, func(t *tdf.Task, _ *tdf.Round) *string { return &t.Checkpoint }},
+	{tdf.TextOutput, tdf.RoundOutput, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Output }},
+	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
+	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
+	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
+	{tdf.TextTail, tdf.RoundTailEnd, func(_ *tdf.Task, r *tdf.Round) *string { return &r.TailEnd }},
+}
+
+// each calls the function do once per text, with the name of the text's property.
+func (of TextsOf) each(do func(name string, f textField)) {
+	for _, f := range textFields {
+		switch {
+		case of.Texts&f.text == 0:
+		case of.Round == OfTask:
+			do(f.name, f)
+		default:
+			do(tdf.RoundField(of.Round, f.name), f)
+		}
+	}
+}
+
+// put stores a text in the task.
+func (of TextsOf) put(t *tdf.Task, f textField, value string) {
+	r := t.Rounds.At(of.Round)
+	if of.Round == OfTask {
+		t.Unread &^= f.text
+	} else {
+		if t.Rounds[of.Round] == nil { // no facts of this round were read
+			r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+			t.Rounds[of.Round] = r
+		}
+		r.Unread &^= f.text
+	}
+	*f.in(t, r) = value
+	if f.text == tdf.TextError {
+		r.HasError = value != ""
+	}
+}
