@@ -1,6 +1,7 @@
 package tdf
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -18,30 +19,67 @@ const (
 	MinPer    = Seconds(1e-3) // Redis's clock has no more than six decimals
 )
 
-// AnyNumber is the value of Limit.AtMost that allows any number of running tasks.
-const AnyNumber = math.MaxInt32
-
 // A Limit says how many tasks with the same limit key may run at once, and how often one of them may start
 // (docs/lifecycle.md, "Limits per key").
 type Limit struct {
-	AtMost int // the largest number of running tasks; [AnyNumber] means any number
+	// AtMost is the largest number of running tasks. If it is 0, a limit with a rate allows any number, and a limit
+	// without a rate allows no task to start.
+	AtMost int
 
 	// At most Starts rounds begin in any time span of the length Per. If Starts is 0, the limit has no rate.
 	Starts int
 	Per    Seconds
 }
 
+// NewLimit returns the limit that a user has written. The number is nil if the user has given none, and starts is 0
+// without a rate.
+func NewLimit(atMost *int, starts int, per Seconds) (Limit, error) {
+	l := Limit{Starts: starts, Per: per}
+	switch {
+	case atMost == nil && starts == 0:
+		return l, errors.New("a limit without a number and a rate; want at least one of them")
+	case atMost != nil && *atMost == 0 && starts > 0:
+		return l, errors.New("a limit of 0 with a rate: with 0, no task starts; leave out one of them")
+	case atMost != nil:
+		l.AtMost = *atMost
+	}
+	return l, l.Check()
+}
+
+// ReadLimit returns the limit that a user has written as texts: a number such as "4", and a rate such as "10/1s" (see
+// [ParseRate]). One of them may be "".
+func ReadLimit(number, rate string) (l Limit, err error) {
+	var atMost *int
+	if number != "" {
+		n, err := strconv.Atoi(number)
+		if err != nil {
+			return l, fmt.Errorf("invalid limit %q: want a number from 0 to %d, or none", number, MaxAtMost)
+		}
+		atMost = &n
+	}
+	if rate != "" {
+		if l.Starts, l.Per, err = ParseRate(rate); err != nil {
+			return l, err
+		}
+	}
+	return NewLimit(atMost, l.Starts, l.Per)
+}
+
+// HasNumber reports whether the limit has a largest number of running tasks.
+func (l Limit) HasNumber() bool { return l.AtMost > 0 || l.Starts == 0 }
+
+// StopsAll reports whether the limit lets no task start.
+func (l Limit) StopsAll() bool { return l.HasNumber() && l.AtMost == 0 }
+
 // Check returns an error if no key can have the limit.
 func (l Limit) Check() error {
 	switch {
-	case l.AtMost < 0 || l.AtMost > MaxAtMost && l.AtMost != AnyNumber:
+	case l.AtMost < 0 || l.AtMost > MaxAtMost:
 		return fmt.Errorf("invalid limit %d: want a number from 0 to %d", l.AtMost, MaxAtMost)
 	case l.Starts < 0 || l.Starts > MaxStarts:
 		return fmt.Errorf("invalid rate of %d starts: want 1 to %d starts", l.Starts, MaxStarts)
 	case l.Starts > 0 && !(l.Per >= MinPer && l.Per <= MaxPer):
 		return fmt.Errorf("invalid time span %v s of a rate: want %v to %v s", l.Per, MinPer, MaxPer)
-	case l.AtMost == AnyNumber && l.Starts == 0:
-		return fmt.Errorf("a limit without a number and a rate; want at least one of them")
 	}
 	return nil
 }
@@ -64,7 +102,7 @@ const (
 // String returns the text of the limit in Redis, such as "at_most=4 rate=10/1.000000".
 func (l Limit) String() string {
 	var parts []string
-	if l.AtMost != AnyNumber {
+	if l.HasNumber() {
 		parts = append(parts, limitAtMost+strconv.Itoa(l.AtMost))
 	}
 	if l.Starts > 0 {
@@ -75,14 +113,14 @@ func (l Limit) String() string {
 
 // ParseLimit reads the text of a limit in Redis. It returns false if the text is not a valid limit.
 func ParseLimit(s string) (l Limit, ok bool) {
-	l.AtMost = AnyNumber
+	var atMost *int
 	for part := range strings.FieldsSeq(s) {
 		if n, is := strings.CutPrefix(part, limitAtMost); is {
 			most, err := strconv.Atoi(n)
 			if err != nil {
 				return Limit{}, false
 			}
-			l.AtMost = most
+			atMost = &most
 		} else if rate, is := strings.CutPrefix(part, limitRate); is {
 			starts, per, _ := strings.Cut(rate, "/")
 			n, err := strconv.Atoi(starts)
@@ -93,7 +131,8 @@ func ParseLimit(s string) (l Limit, ok bool) {
 			l.Starts, l.Per = n, Seconds(span)
 		}
 	}
-	return l, l.Check() == nil
+	l, err := NewLimit(atMost, l.Starts, l.Per)
+	return l, err == nil
 }
 
 // ParseRate reads a rate such as "10/1s", "600/m" or "5/1.5s". The units are s, m, h and d.
@@ -119,7 +158,7 @@ func ParseRate(s string) (starts int, per Seconds, err error) {
 		return 0, 0, wrong
 	}
 	per = Seconds(math.Round(n*float64(unit)*1e6) / 1e6)
-	return starts, per, Limit{AtMost: AnyNumber, Starts: starts, Per: per}.Check()
+	return starts, per, Limit{Starts: starts, Per: per}.Check()
 }
 
 var rateUnits = map[byte]Seconds{'s': 1, 'm': 60, 'h': 3600, 'd': 86400}
@@ -127,7 +166,7 @@ var rateUnits = map[byte]Seconds{'s': 1, 'm': 60, 'h': 3600, 'd': 86400}
 // Text describes the limit for users, such as "at most 4 at once, at most 10 starts in 1 s".
 func (l Limit) Text() string {
 	var parts []string
-	if l.AtMost != AnyNumber {
+	if l.HasNumber() {
 		parts = append(parts, fmt.Sprintf("at most %d at once", l.AtMost))
 	}
 	if l.Starts > 0 {

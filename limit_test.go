@@ -11,9 +11,9 @@ func TestLimitText(t *testing.T) {
 	for text, want := range map[string]Limit{
 		"at_most=4":                    {AtMost: 4},
 		"at_most=0":                    {},
-		"rate=10/1.000000":             {AtMost: AnyNumber, Starts: 10, Per: 1},
+		"rate=10/1.000000":             {Starts: 10, Per: 1},
 		"at_most=3 rate=10000/0.00100": {AtMost: 3, Starts: 10_000, Per: 0.001},
-		"rate=1/10000000.000000":       {AtMost: AnyNumber, Starts: 1, Per: 1e7},
+		"rate=1/10000000.000000":       {Starts: 1, Per: 1e7},
 	} {
 		got, ok := ParseLimit(text)
 		again, _ := ParseLimit(got.String())
@@ -38,7 +38,6 @@ func TestLimitCheck(t *testing.T) {
 	for _, l := range []Limit{
 		{AtMost: -1},
 		{AtMost: MaxAtMost + 1},
-		{AtMost: AnyNumber},
 		{Starts: -1, Per: 1},
 		{Starts: 1},
 		{Starts: 1, Per: Seconds(math.NaN())},
@@ -139,5 +138,21 @@ func TestMovesNameTheLimitKey(t *testing.T) {
 	x.LimitKey = "db"
 	if m, _ := x.lose(Executed); m.Limit != "db" {
 		t.Error("a lost task that was found executed keeps its place")
+	}
+}
+
+func TestReadLimit(t *testing.T) {
+	for texts, want := range map[[2]string]Limit{
+		{"4", ""}: {AtMost: 4}, {"0", ""}: {}, {"", "10/1s"}: {Starts: 10, Per: 1}, {"4", "600/m"}: {AtMost: 4, Starts: 600, Per: 60},
+	} {
+		got := expect.Result(ReadLimit(texts[0], texts[1])).Value(t)
+		expect.Equal(t, got, want)
+		expect.Equal(t, got.StopsAll(), texts[0] == "0")
+	}
+	for texts, want := range map[[2]string]string{
+		{"", ""}: "at least one of them", {"0", "10/1s"}: "leave out one of them", {"x", ""}: `"x"`, {"-1", ""}: "invalid limit -1", {"4", "x"}: `"x"`,
+	} {
+		_, err := ReadLimit(texts[0], texts[1])
+		expect.Fails(t, err, want)
 	}
 }

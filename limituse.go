@@ -1,6 +1,9 @@
 package tdf
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A LimitUse says how the limit of a key is used at the time Now.
 type LimitUse struct {
@@ -35,11 +38,11 @@ const LimitRecheck = ReturnPatience
 
 // Room returns the number of tasks that may start now.
 func (u LimitUse) Room() int {
+	room := math.MaxInt32
 	if !u.Limited {
-		return AnyNumber
+		return room
 	}
-	room := AnyNumber
-	if u.Limit.AtMost != AnyNumber {
+	if u.Limit.HasNumber() {
 		room = max(0, u.Limit.AtMost-u.Running)
 	}
 	if u.Limit.Starts > 0 {
@@ -53,7 +56,8 @@ func (u LimitUse) Room() int {
 func (u LimitUse) Return() (n int, next Time) {
 	next = u.Now.Add(LimitRecheck)
 	n = min(max(0, u.Room()-u.Returned), u.Waiting)
-	if starts := u.Limit.Starts; starts > 0 && u.Running < u.Limit.AtMost && (n > 0 || u.Free < starts) {
+	full := u.Limit.HasNumber() && u.Running >= u.Limit.AtMost
+	if starts := u.Limit.Starts; starts > 0 && !full && (n > 0 || u.Free < starts) {
 		next = min(next, max(u.NextStart, u.Now))
 	}
 	return n, next

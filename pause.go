@@ -10,9 +10,11 @@ import (
 // MaxPaused is the largest number of queues and groups that are paused at once.
 const MaxPaused = 1000
 
-// A Pausable is what a user can pause: a queue, a group, or the whole namespace. The zero value is the namespace
-// (docs/lifecycle.md, "Pausing").
+// A Pausable is what a user can pause: a queue, a group, or the whole namespace (docs/lifecycle.md, "Pausing"). The
+// zero value names nothing, so an empty name pauses nothing.
 type Pausable struct {
+	Namespace bool
+
 	Queue string // [DefaultQueue] is the queue of the tasks without a queue
 	Group string
 
@@ -20,6 +22,9 @@ type Pausable struct {
 	// have failed or timed out. Archived tasks do not count.
 	Failures int
 }
+
+// Everything is the whole namespace.
+var Everything = Pausable{Namespace: true}
 
 // Names of pauses in Redis.
 const (
@@ -43,7 +48,7 @@ func (p Pausable) String() string {
 
 // ParsePausable reads a name in Redis. It returns false for any other text.
 func ParsePausable(name string) (Pausable, bool) {
-	var p Pausable
+	p := Pausable{Namespace: name == pausedNamespace}
 	if queue, is := strings.CutPrefix(name, queuePart); is {
 		p.Queue = queue
 	} else if group, is := strings.CutPrefix(name, pausedGroup); is {
@@ -53,7 +58,7 @@ func ParsePausable(name string) (Pausable, bool) {
 		p.Failures, _ = strconv.Atoi(failures)
 		p.Group = group
 	}
-	return p, p.String() == name
+	return p, p != Pausable{} && p.String() == name
 }
 
 // Text describes for users what is paused, such as "queue crawl" or "campaign night".
@@ -75,6 +80,15 @@ func (p Pausable) Check() error {
 		return invalidProperty(fieldGroup, "a pause after %d failures needs a group, and a number from 1 up",
 			p.Failures)
 	}
+	named := 0
+	for _, given := range []bool{p.Queue != "", p.Group != "", p.Namespace} {
+		if given {
+			named++
+		}
+	}
+	if named != 1 {
+		return invalidProperty(fieldGroup, "to pause or to resume, name exactly one of a queue, a group and the namespace")
+	}
 	if p.Queue != "" {
 		return CheckLabel(FieldQueue, p.Queue)
 	}
@@ -86,7 +100,7 @@ type Paused []Pausable
 
 // Withhold returns the queues that are not paused, and the paused groups. Both are nil if the namespace is paused.
 func (all Paused) Withhold(shares []QueueShare) (queues, groups []string) {
-	if slices.Contains(all, Pausable{}) {
+	if slices.Contains(all, Everything) {
 		return nil, nil
 	}
 	for _, s := range shares {
@@ -104,7 +118,7 @@ func (all Paused) Withhold(shares []QueueShare) (queues, groups []string) {
 
 // Holds reports which pause keeps workers from claiming the task. It returns false if no pause does.
 func (all Paused) Holds(d *Properties) (Pausable, bool) {
-	for _, p := range []Pausable{{}, {Queue: d.Partition().Queue}, {Group: d.Group}} {
+	for _, p := range []Pausable{Everything, {Queue: d.Partition().Queue}, {Group: d.Group}} {
 		if slices.Contains(all, p) {
 			return p, true
 		}

@@ -9,7 +9,7 @@ import (
 // Each name in Redis stands for one Pausable, and no other text does.
 func TestPausableNames(t *testing.T) {
 	for name, want := range map[string]Pausable{
-		"namespace": {}, "queue=a": {Queue: "a"}, "group=a=b": {Group: "a=b"}, "halt=20=a=b": {Group: "a=b", Failures: 20},
+		"namespace": Everything, "queue=a": {Queue: "a"}, "group=a=b": {Group: "a=b"}, "halt=20=a=b": {Group: "a=b", Failures: 20},
 	} {
 		if got, ok := ParsePausable(name); !ok || got != want || got.String() != name || got.Check() != nil {
 			t.Errorf("%s: %+v, %v, %v", name, got, ok, got.Check())
@@ -20,7 +20,7 @@ func TestPausableNames(t *testing.T) {
 			t.Errorf("%q is %+v", name, got)
 		}
 	}
-	for _, p := range []Pausable{{Failures: 1}, {Queue: "q", Failures: 1}, {Group: "g", Failures: -1}, {Group: "g", Queue: "q", Failures: 2}} {
+	for _, p := range []Pausable{{}, {Namespace: true, Queue: "q"}, {Queue: "q", Group: "g"}, {Failures: 1}, {Queue: "q", Failures: 1}, {Group: "g", Failures: -1}, {Group: "g", Queue: "q", Failures: 2}} {
 		expect.Fails(t, p.Check(), "", "is valid")
 	}
 	halt := Pausable{Group: "g", Failures: 3}

@@ -159,7 +159,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db", 9, 4, 7
 		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
 		"waits for a rate": {func(c *situation) {
-			c.limitedTo(tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1.5})
+			c.limitedTo(tdf.Limit{Starts: 10, Per: 1.5})
 			c.task.PlacedIn, c.limit.Waiting = "limit=db", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
 		"the limit was removed": {func(c *situation) {
@@ -167,7 +167,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
 		"the limit was removed in a pause": {func(c *situation) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
-			c.pausedBy(tdf.Pausable{})
+			c.pausedBy(tdf.Everything)
 		}, "pause: all tasks: paused by me, 9.0 s ago | " +
 			`limit: the limit of key "db" was removed, and after the pause of the namespace, the server will return the waiting tasks`},
 		"higher priority":            {func(c *situation) { c.place.Higher = 3 }, ""},
@@ -181,7 +181,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, "pause: queue default: paused by me, 9.0 s ago"},
 		"paused campaign and namespace": {func(c *situation) {
 			c.task.Group = "night"
-			c.pausedBy(tdf.Pausable{Group: "night"}, tdf.Pausable{})
+			c.pausedBy(tdf.Pausable{Group: "night"}, tdf.Everything)
 		}, "pause: campaign night: paused by me, 9.0 s ago | pause: all tasks: paused by me, 9.0 s ago"},
 		"waits for the server": {func(c *situation) { c.waitsFor(5) }, "dependencies: all dependencies have ended, and the server lets the task run soon"},
 		"not linked": {func(c *situation) {

@@ -40,13 +40,13 @@ func (c *situation) limitCheck() []Check {
 }
 
 func (c *situation) namespacePaused() bool {
-	return slices.ContainsFunc(c.paused, func(p limits.Pausing) bool { return p.Pausable == tdf.Pausable{} })
+	return slices.ContainsFunc(c.paused, func(p limits.Pausing) bool { return p.Namespace })
 }
 
 // useText describes how a limit is used, such as "4 of 4 tasks run, 7 tasks wait".
 func useText(u tdf.LimitUse) string {
 	var parts []string
-	if u.Limit.AtMost != tdf.AnyNumber {
+	if u.Limit.HasNumber() {
 		parts = append(parts, fmt.Sprintf("%d of %d tasks run", u.Running, u.Limit.AtMost))
 	}
 	if u.Limit.Starts > 0 {

@@ -101,7 +101,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 		mustBe("pauses", "queue", unserved+" | queue crawl"+by)
 		mustBe("pauses", "plain", "campaign plain"+by)
 		mustBe("pauses", "limit", `the limit of key "db" is 0`)
-		expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{}))
+		expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
 		mustBe("a pause of the namespace", "limit", "all tasks"+by+` | the limit of key "db" is 0`)
 		mustBe("a pause of the namespace", "waits", "")
 	})

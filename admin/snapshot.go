@@ -126,7 +126,7 @@ func zeroLimit(u tdf.LimitUse) (Fact, bool) {
 	if u.Waiting > 0 {
 		text += ": " + tasksText(u.Waiting)
 	}
-	return Fact{Code: FactLimitZero, About: u.Key, Text: text, Fix: toRaiseLimit}, u.Limited && u.Limit.AtMost == 0
+	return Fact{Code: FactLimitZero, About: u.Key, Text: text, Fix: toRaiseLimit}, u.Limited && u.Limit.StopsAll()
 }
 
 // unclosed returns a Fact about groups that tasks wait for, although they are not closed.

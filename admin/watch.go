@@ -300,7 +300,7 @@ func blocks(f Fact) bool {
 
 // paused reports whether all watched tasks are paused.
 func (w *Watch) paused(l *look) bool {
-	all := []string{tdf.Pausable{}.Text()}
+	all := []string{tdf.Everything.Text()}
 	if w.query.Group != "" {
 		all = append(all, tdf.Pausable{Group: w.query.Group}.Text())
 	}

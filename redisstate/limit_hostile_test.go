@@ -43,7 +43,7 @@ func TestRateIsExact(t *testing.T) {
 	clock, s := withHandClock(t)
 	seed := seeded(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 10, Per: 1})
+	mustLimit(t, s, "api", tdf.Limit{Starts: 10, Per: 1})
 	var all []tdf.Properties
 	for range 200 {
 		all = append(all, limitedBy("api"))
@@ -92,7 +92,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 	t.Parallel()
 	for _, back := range []float64{2, 15, 30, 59} {
 		clock, s := withHandClock(t)
-		mustLimit(t, s, "api", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 1})
+		mustLimit(t, s, "api", tdf.Limit{Starts: 1, Per: 1})
 		mustOpen(t, s, limitedBy("api"), limitedBy("api"))
 		clock.pass(100) // the tasks stay due when the clock is set back
 		expect.MustLen(t, claimAll(t, s, 9), 1, "claimed")
@@ -246,7 +246,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: per} }
+		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{Starts: 1, Per: per} }
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
@@ -628,7 +628,7 @@ func TestLateStartOfARate(t *testing.T) {
 	s := newStore(t)
 	d := limitedBy("k")
 	mustOpen(t, s, d, d, d)
-	mustLimit(t, s, "k", tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1, Per: 100})
+	mustLimit(t, s, "k", tdf.Limit{Starts: 1, Per: 100})
 	claim := func(want int64) {
 		t.Helper()
 		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{want}, "claimed", want)

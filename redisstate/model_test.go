@@ -297,7 +297,7 @@ func (p *player) limitKey(ctx context.Context) {
 	case 0:
 		p.must(p.s.RemoveLimit(ctx, key))
 	case 1:
-		p.must(p.s.SetLimit(ctx, key, tdf.Limit{AtMost: tdf.AnyNumber, Starts: 1 + p.rand.IntN(3), Per: 0.01}))
+		p.must(p.s.SetLimit(ctx, key, tdf.Limit{Starts: 1 + p.rand.IntN(3), Per: 0.01}))
 	default:
 		p.must(p.s.SetLimit(ctx, key, tdf.Limit{AtMost: p.rand.IntN(4)}))
 	}

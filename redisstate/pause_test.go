@@ -14,7 +14,7 @@ import (
 func TestPause(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]tdf.Pausable{
-		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": {}, "another queue": {Queue: "b"},
+		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": tdf.Everything, "another queue": {Queue: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
@@ -89,9 +89,9 @@ func TestResumeLeavesNothing(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	before := dump(t, s)
 	for range 2 {
-		expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"})).OK(t)
+		expect.Result(s.Pause(t.Context(), "ann", tdf.Everything, tdf.Pausable{Group: "g"})).OK(t)
 	}
-	n, err := s.Resume(t.Context(), "ann", tdf.Pausable{}, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
+	n, err := s.Resume(t.Context(), "ann", tdf.Everything, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
 	expect.Equal(t, n, 2)
 	expect.NoError(t, err, n)
 	after := dump(t, s)

@@ -73,7 +73,7 @@ func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, 
 		returns[i].Due = due[i]
 		wanted[i], returns[i].Next = u.Return()
 		most[i] = toRead(u, wanted[i], least, paused)
-		if slices.Contains(paused, tdf.Pausable{}) {
+		if slices.Contains(paused, tdf.Everything) {
 			returns[i].Next = now.Add(pausedRecheck)
 		}
 	}
@@ -111,7 +111,7 @@ func fitting(most []int) int {
 func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	n := u.ToRead(wanted)
 	switch {
-	case slices.Contains(paused, tdf.Pausable{}):
+	case slices.Contains(paused, tdf.Everything):
 		return 0
 	case len(paused) > 0 && wanted > 0:
 		n = min(max(n, least), u.Waiting)

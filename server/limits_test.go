@@ -87,10 +87,10 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 	s.limit(tdf.Limit{AtMost: 0})
 	ids := s.open(limitedTask(), limitedTask())
 	s.claimAll("default")
-	expect.Result(s.store.Pause(s.Context(), "ann", tdf.Pausable{})).OK(t)
+	expect.Result(s.store.Pause(s.Context(), "ann", tdf.Everything)).OK(t)
 	s.limit(tdf.Limit{AtMost: 1})
 	expect.Equal(t, s.round()["returned"], 0, "the round did")
-	expect.Result(s.store.Resume(s.Context(), "ann", tdf.Pausable{})).OK(t)
+	expect.Result(s.store.Resume(s.Context(), "ann", tdf.Everything)).OK(t)
 	s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
 	expect.Equal(t, s.round()["returned"], 2, "the round did")
 	expect.Equal(t, s.claimAll("default"), ids, "claimed")
@@ -99,7 +99,7 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {AtMost: tdf.AnyNumber, Starts: 3, Per: 0.02}} {
+	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {Starts: 3, Per: 0.02}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(s *site) {
 				const tasks = 30
@@ -122,7 +122,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						break
 					}
 					n := len(c.Claims)
-					if limit.AtMost != tdf.AnyNumber {
+					if limit.HasNumber() {
 						expect.Compare(t, n, "<=", limit.AtMost)
 					}
 					for _, claim := range c.Claims {

@@ -223,7 +223,7 @@ func (a *api) listLimits(ctx context.Context, c *call, _ *none) (*out[[]usedLimi
 	limits := make([]usedLimit, len(all))
 	for i, l := range all {
 		limits[i] = usedLimit{l.Key, limit{Starts: l.Starts, Span: float64(l.Per)}, l.Running, l.Waiting}
-		if l.AtMost != tdf.AnyNumber {
+		if l.HasNumber() {
 			limits[i].Limit.AtMost = &l.AtMost
 		}
 	}
@@ -240,11 +240,8 @@ type limitInput struct {
 }
 
 func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, error) {
-	l := tdf.Limit{AtMost: tdf.AnyNumber, Starts: in.Body.Starts, Per: tdf.Seconds(in.Body.Span)}
-	if in.Body.AtMost != nil {
-		l.AtMost = *in.Body.AtMost
-	}
-	if err := l.Check(); err != nil {
+	l, err := tdf.NewLimit(in.Body.AtMost, in.Body.Starts, tdf.Seconds(in.Body.Span))
+	if err != nil {
 		return nil, refuse(string(tdf.CodeInvalid), err.Error())
 	}
 	return nil, c.manager.SetLimit(ctx, in.Key, l)
@@ -263,16 +260,7 @@ type pausable struct {
 }
 
 func (p pausable) value() (tdf.Pausable, error) {
-	v := tdf.Pausable{Queue: p.Queue, Group: p.Group, Failures: p.Failures}
-	named := 0
-	for _, given := range []bool{p.Queue != "", p.Group != "", p.Namespace} {
-		if given {
-			named++
-		}
-	}
-	if named != 1 {
-		return v, refuse(string(tdf.CodeInvalid), "want exactly one of queue, group and namespace")
-	}
+	v := tdf.Pausable{Namespace: p.Namespace, Queue: p.Queue, Group: p.Group, Failures: p.Failures}
 	return v, v.Check()
 }
 
@@ -290,7 +278,7 @@ func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused],
 	pauses := make([]paused, len(all))
 	for i, p := range all {
 		pauses[i] = paused{
-			pausable{Queue: p.Queue, Group: p.Group, Namespace: p.Pausable == tdf.Pausable{}},
+			pausable{Queue: p.Queue, Group: p.Group, Namespace: p.Namespace},
 			p.By,
 			p.Since,
 		}

@@ -127,9 +127,10 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u.Now, _ = tdf.ParseTime(conn.Text(parts[0]))
 	if u.Limited = conn.Text(parts[1]) != ""; u.Limited {
 		u.Limit = tdf.Limit{AtMost: conn.Number(parts[9]), Starts: conn.Number(parts[10])}
-		if u.Limit.AtMost < 0 {
-			u.Limit.AtMost = tdf.AnyNumber
+		if u.Limit.AtMost == 0 { // nothing starts, whatever the rate is
+			u.Limit.Starts = 0
 		}
+		u.Limit.AtMost = max(0, u.Limit.AtMost) // below 0: the limit has only a rate
 		per, _ := tdf.ParseTime(conn.Text(parts[11]))
 		u.Limit.Per = tdf.Seconds(per)
 	}

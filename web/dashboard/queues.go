@@ -31,7 +31,7 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 	page := queuesPage{Queues: busiest(all, queuesShown), Others: len(all) - queuesShown}
 	pauses, err := d.manager.Paused(ctx)
 	for _, p := range pauses {
-		page.Halted = page.Halted || p.Pausable == tdf.Pausable{}
+		page.Halted = page.Halted || p.Namespace
 		if p.Queue == "" {
 			page.Pauses = append(page.Pauses, p)
 		}
@@ -46,18 +46,12 @@ func busiest(all []admin.Queue, n int) []admin.Queue {
 	return shown
 }
 
-// pausable returns what the fields queue and campaign of a form name, or the namespace.
-func (v *visit) pausable() (tdf.Pausable, error) {
-	what := tdf.Pausable{Queue: v.request.PostForm.Get("queue"), Group: v.request.PostForm.Get("campaign")}
-	return what, what.Check()
-}
-
 func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context,
 	*visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
-		what, err := v.pausable()
-		if err != nil {
-			return "", err
+		what, ok := tdf.ParsePausable(v.request.PostForm.Get("pause"))
+		if !ok {
+			return "", tdf.NewError(tdf.CodeInvalid, "pause: want queue=NAME, group=NAME or namespace")
 		}
 		return "", change(v.manager, ctx, what)
 	}

@@ -2,7 +2,7 @@ package steer
 
 import (
 	"context"
-	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +44,7 @@ func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	limit, err := parseLimit(args[1:], rate)
+	limit, err := tdf.ReadLimit(strings.Join(args[1:], ""), rate)
 	switch {
 	case remove && rate != "":
 		return cli.Usagef("none removes the whole limit; leave --rate out")
@@ -65,24 +65,6 @@ func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error
 		a.Say("%s: %s", format.OneLine(key, 0), limit.Text())
 		return nil
 	})
-}
-
-// parseLimit reads the number of tasks, which may be missing, and the rate, which may be empty.
-func parseLimit(number []string, rate string) (l tdf.Limit, err error) {
-	l.AtMost = tdf.AnyNumber
-	if len(number) > 0 {
-		n, err := strconv.Atoi(number[0])
-		if err != nil || n < 0 || n > tdf.MaxAtMost {
-			return l, cli.Usagef("invalid limit %q: want a number from 0 to %d, or none", number[0], tdf.MaxAtMost)
-		}
-		l.AtMost = n
-	}
-	if rate != "" {
-		if l.Starts, l.Per, err = tdf.ParseRate(rate); err != nil {
-			return l, err
-		}
-	}
-	return l, nil
 }
 
 // A limitLine is a line of tdf limit --json.
@@ -111,7 +93,7 @@ func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, a
 			continue
 		}
 		line := limitLine{Key: l.Key, Starts: l.Starts, Seconds: float64(l.Per), Running: l.Running, Waiting: l.Waiting}
-		if l.AtMost != tdf.AnyNumber {
+		if l.HasNumber() {
 			line.AtMost = &l.AtMost
 		}
 		if err := cli.JsonLines(a.Stdout).Encode(line); err != nil {

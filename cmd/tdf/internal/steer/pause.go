@@ -34,15 +34,15 @@ func (p *pausables) read() ([]tdf.Pausable, error) {
 		all = append(all, tdf.Pausable{Group: campaign})
 	}
 	for _, what := range all {
-		if err := what.Check(); err != nil {
-			return nil, cli.Usagef("%v", err)
-		}
 		if what == (tdf.Pausable{}) {
 			return nil, cli.Usagef("empty name of a queue or campaign; to pause or resume all tasks, use --all")
 		}
+		if err := what.Check(); err != nil {
+			return nil, cli.Usagef("%v", err)
+		}
 	}
 	if p.all {
-		all = append(all, tdf.Pausable{})
+		all = append(all, tdf.Everything)
 	}
 	return all, nil
 }
