@@ -104,27 +104,30 @@ func digest(text string) string {
 // it was removed. No task was opened.
 var ErrNoProgram = programs.ErrNoProgram
 
-// ErrGroupTaken is the error of OpenGroup if the group already has tasks.
-var ErrGroupTaken = redisstate.ErrGroupTaken
-
-// OpenGroup opens tasks like Open, in a new group. If the group of the first definition already has a task in any
-// state, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If two managers open the same group at the same
-// time, only one of them succeeds. If the tasks need several calls, and the group is extended between them, the error
-// wraps [ErrGroupExtended]. Open more tasks of the group with [Manager.OpenRest].
-func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+// OpenFirst opens the first tasks of a new group, in one step of up to 250 tasks and 4 MiB: all of them, or none. If the
+// group already has a task in any state, it opens none, and the error wraps [ErrGroupTaken]. Open more tasks of the
+// group with [Manager.OpenRest]. If you have all definitions at hand, [Manager.OpenGroup] does all of this.
+func (m *Manager) OpenFirst(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	if _, err := oneGroup(definitions); err != nil {
+		return nil, err
+	}
+	if n := redisstate.OpenBatch(m.properties(definitions)); n < len(definitions) {
+		return nil, tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("open group: one step opens only the first %d of %d tasks; "+
+			"use OpenGroup", n, len(definitions)))
+	}
 	return m.open(ctx, definitions, redisstate.NewGroup)
 }
 
 // ErrGroupExtended is the error of OpenRest if another call has extended the group.
 var ErrGroupExtended = redisstate.ErrGroupExtended
 
-// MustExtend reports whether an error of OpenGroup or OpenRest means that another call extends the group, or has done
+// MustExtend reports whether an error of OpenFirst or OpenRest means that another call extends the group, or has done
 // so.
 func MustExtend(err error) bool {
 	return errors.Is(err, ErrGroupExtended) || errors.Is(err, tdf.ErrGroupClosed)
 }
 
-// OpenRest opens further tasks like Open, in a group whose first tasks [Manager.OpenGroup] has opened. If another call
+// OpenRest opens further tasks like Open, in a group whose first tasks [Manager.OpenFirst] has opened. If another call
 // has begun to extend the group meanwhile ([Manager.BeginExtension], [Manager.ExtendGroup]), OpenRest opens no task,
 // and the error wraps [ErrGroupExtended]: the other call may have opened the same tasks.
 func (m *Manager) OpenRest(ctx context.Context, definitions ...Definition) ([]*Task, error) {

@@ -105,7 +105,12 @@ func TestOpenUnique(t *testing.T) {
 	tm := managertest.New(t)
 	d := define("p", source, "a")
 	d.Unique, d.Group = "k", "g"
-	first := expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "plain"))).Value(t)
+	grouped := func(input string) manager.Definition {
+		x := define("p", source, input)
+		x.Group = "g"
+		return x
+	}
+	first := expect.Result(tm.Manager.OpenGroup(t.Context(), d, grouped("plain"))).Value(t)
 	expect.MustLen(t, first, 2)
 	expect.MustTrue(t, !first[0].Existing, first)
 	expect.MustTrue(t, !first[1].Existing, first)
@@ -120,7 +125,7 @@ func TestOpenUnique(t *testing.T) {
 	expect.Equal(t, held.Group, "g")
 	expect.True(t, !held.Opened.IsZero(), held, "want the first task")
 	d.Group = "g"
-	expect.Result(tm.Manager.OpenGroup(t.Context(), d, define("p", source, "d"))).FailsWith(t, manager.ErrGroupTaken, "a group that has tasks")
+	expect.Result(tm.Manager.OpenGroup(t.Context(), d, grouped("d"))).FailsWith(t, manager.ErrGroupTaken, "a group that has tasks")
 	expect.Equal(t, len(tm.Tasks()), 3, "tasks")
 }
 

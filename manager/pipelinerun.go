@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -295,13 +294,12 @@ func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 		return err
 	}
 	o := outcomes[0]
-	if slices.ContainsFunc(o.Refused, func(err error) bool { return errors.Is(err, redisstate.ErrStageChanged) }) {
-		return redisstate.ErrStageChanged // the other reasons follow from this change
+	switch err := refusedWith(o, redisstate.ErrStageChanged); err {
+	case nil, redisstate.ErrStageChanged:
+		return err
+	default:
+		return stageError{err}
 	}
-	if o.Err != nil {
-		return stageError{o.Err}
-	}
-	return nil
 }
 
 // openChunk opens tasks of a stage and changes its record, in one step. Redis refuses the step if another manager has

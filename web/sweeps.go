@@ -216,7 +216,7 @@ func (s *sweeper) open(ctx context.Context, batch []manager.Definition) error {
 	open := s.call.manager.OpenRest
 	switch {
 	case s.isNew:
-		open = s.call.manager.OpenGroup
+		open = s.call.manager.OpenFirst
 	case s.extend:
 		open = s.call.manager.OpenExtending
 	}

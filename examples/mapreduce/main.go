@@ -31,7 +31,7 @@ Count the words of up to 250 text files. Without -config, mapreduce runs Redis, 
 
 `
 
-// maxFiles is the largest number of tasks that OpenGroup opens in one step.
+// maxFiles is how many tasks one step can surely archive: see succeeded.
 const maxFiles = 250
 
 func main() {

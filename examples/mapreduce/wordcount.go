@@ -47,7 +47,7 @@ func (w *wordCount) run(ctx context.Context) (string, error) {
 	return w.counts, w.readResult(ctx) // another manager may have handled the last task
 }
 
-// open opens the map tasks in one step, unless an earlier start or another manager has opened them.
+// open opens the map tasks, unless an earlier start or another manager has opened them.
 func (w *wordCount) open(ctx context.Context) error {
 	var tasks []manager.Definition
 	for _, file := range w.files {

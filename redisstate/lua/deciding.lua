@@ -49,7 +49,11 @@ end
 function deciding.apply(group, change)
   if group ~= '' then redis.call('HSET', marks, group, 'decided ' .. now_text) end
   if not change then return end
-  redis.call('HSET', pipelines, change.stage, change.new)
+  if change.new == '' then
+    redis.call('HDEL', pipelines, change.stage)
+  else
+    redis.call('HSET', pipelines, change.stage, change.new)
+  end
   -- A stage that will open tasks of stored programs uses them: see use_program in moving.lua.
   for sum in string.gmatch(string.match(change.new, '^stored %d+ %d+ %S+ (.*)') or '', '%x+') do
     redis.pcall('ZADD', beside(groups, 'programs_used'), 'XX', 'GT', now_text, sum)

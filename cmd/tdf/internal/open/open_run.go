@@ -233,7 +233,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]*manager.Task, error) {
 	switch {
 	case r.isNew:
-		return r.m.OpenGroup
+		return r.m.OpenFirst
 	case r.extend:
 		return r.m.OpenExtending
 	case r.fresh:

@@ -1,0 +1,160 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// ErrGroupTaken is the error of OpenGroup and OpenFirst if the group already has tasks.
+var ErrGroupTaken = redisstate.ErrGroupTaken
+
+// OpenGroup opens all tasks of a new group, any number of them (docs/manager.md, "Restarting"). All definitions name
+// the group. If a call was interrupted, the next call with the same definitions opens the rest, also in another process
+// and after any time. It returns the tasks that it has opened.
+//
+// If the group is complete, or has other tasks, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If an
+// interrupted call had other definitions, the error wraps [ErrOtherRequest]. For other errors, see [Manager.Open].
+func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
+	group, err := oneGroup(definitions)
+	if err != nil {
+		return nil, err
+	}
+	made, err := m.openGroup(ctx, group, definitions)
+	if err != nil {
+		return made, fmt.Errorf("open group %q: %w", group, err)
+	}
+	return made, nil
+}
+
+// oneGroup returns the group that all definitions name.
+func oneGroup(definitions []Definition) (string, error) {
+	if len(definitions) == 0 {
+		return "", tdf.NewError(tdf.CodeInvalid, "open group: no definitions; a group begins with its first task")
+	}
+	group := definitions[0].Group
+	for i := range definitions {
+		if g := definitions[i].Group; g != group || g == "" {
+			return "", tdf.NewError(tdf.CodeInvalid, fmt.Sprintf(
+				"open group: definition %d has the group %q and the first one %q; want one group in all of them, and "+
+					`not ""`, i, g, group))
+		}
+	}
+	return group, nil
+}
+
+func (m *Manager) openGroup(ctx context.Context, group string, definitions []Definition) ([]*Task, error) {
+	all, err := m.scatter(ctx, m.properties(definitions))
+	if err != nil {
+		return nil, err
+	}
+	if err := m.checkAll(ctx, all); err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if all[i].HasPlaces() && redisstate.OpenBatch(all) < len(all) {
+			return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), and are too many for one "+
+				"step of 250 tasks and 4 MiB; open them with OpenOnce")
+		}
+	}
+	g := groupOpening{m: m, group: group, record: openingOf(group), all: all, tasks: openedTasks(all)}
+	for {
+		err := g.next(ctx)
+		switch {
+		case errors.Is(err, redisstate.ErrStageChanged): // another call opens the same tasks
+		case errors.Is(err, redisstate.ErrNoRoom) && conn.Sleep(ctx, redisstate.RoomPause):
+		case err != nil:
+			return g.made, err
+		case g.done:
+			return g.made, m.readExisting(ctx, g.made)
+		}
+	}
+}
+
+// A groupOpening opens a group in steps. Between the steps, a record in Redis says how many tasks are open.
+type groupOpening struct {
+	m             *Manager
+	group, record string
+	all           []tdf.Properties
+	rest          unopened // those that are not open yet, as far as this call knows
+	tasks, made   []*Task
+	done          bool
+}
+
+// openingOf returns the name of the record of a group. It is the name of no stage, because it begins with a slash.
+func openingOf(group string) string { return "/" + group }
+
+// next opens the next tasks, in one step.
+func (g *groupOpening) next(ctx context.Context) error {
+	records, invalid, err := g.m.store.StageRecords(ctx, []string{g.record})
+	if err = errors.Join(append(invalid, err)...); err != nil {
+		return err
+	}
+	from := records[0]
+	if err := g.skip(from); err != nil {
+		return err
+	}
+	rest := g.rest
+	n := redisstate.OpenBatch(rest.pending)
+	u := redisstate.Unit{Open: rest.pending[:n:n]}
+	if from.Phase == tdf.StageUnopened {
+		u.If = redisstate.NewGroup(g.group)
+	}
+	rest.drop(n)
+	var to tdf.StageRecord
+	if len(rest.pending) > 0 {
+		to = tdf.StageRecord{Phase: tdf.StageOpening, Done: rest.done, Digest: rest.digest}
+	}
+	if from != to {
+		u.Stage = &redisstate.StageChange{Stage: g.record, From: from, To: to}
+	}
+	outcomes, err := g.m.store.Apply(ctx, g.m.name, u)
+	if err != nil {
+		return err
+	}
+	if o := outcomes[0]; o.Err != nil {
+		return refusedWith(o, redisstate.ErrStageChanged)
+	}
+	g.add(from.Done, outcomes[0])
+	g.rest = rest
+	g.done = to.Phase == tdf.StageUnopened
+	return nil
+}
+
+// skip makes rest begin after the tasks that are open. It compares their definitions with those of this call.
+func (g *groupOpening) skip(r tdf.StageRecord) error {
+	if r.Done > len(g.all) {
+		return fmt.Errorf("an earlier call has opened %d tasks: %w", r.Done, ErrOtherRequest)
+	}
+	if r.Done < g.rest.done || g.rest.done == 0 { // the first step, or another call has begun again
+		g.rest = unopened{pending: g.all, bytes: sizeOf(g.all)}
+	}
+	if g.rest.drop(r.Done - g.rest.done); g.rest.digest != r.Digest {
+		return fmt.Errorf("its first %d definitions were others: %w", r.Done, ErrOtherRequest)
+	}
+	return nil
+}
+
+// add completes the tasks that a step has opened. The first of them has the given index.
+func (g *groupOpening) add(first int, o redisstate.Outcome) {
+	for i, id := range o.IDs {
+		t := g.tasks[first+i]
+		t.setOpened(id, o.Existing != nil && o.Existing[i], func(place int) int64 { return o.IDs[place-first] })
+		g.made = append(g.made, t)
+	}
+}
+
+// refusedWith returns the error of a refused unit. If one of the reasons is cause, it returns cause, because the other
+// reasons follow from it.
+func refusedWith(o redisstate.Outcome, cause error) error {
+	for _, err := range o.Refused {
+		if errors.Is(err, cause) {
+			return cause
+		}
+	}
+	return o.Err
+}

@@ -1,0 +1,86 @@
+package manager_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+func inGroup(n int, group string) []manager.Definition {
+	return many(n, func(i int, d *manager.Definition) { d.Group, d.Input = group, fmt.Sprint(i) })
+}
+
+// OpenGroup continues an interrupted call in another manager, and opens no task twice.
+func TestOpenGroupContinues(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	client := testspace.Client(t, cfg)
+	open := func(n int) ([]*manager.Task, error) {
+		return testspace.Manager(t, cfg).OpenGroup(t.Context(), inGroup(n, "g")...)
+	}
+	limit := func(n string) { client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", n) }
+	limit("600")
+	first, err := open(700)
+	expect.MustTrue(t, errors.As(err, new(*tdf.TasksLimitError)), err)
+	expect.Len(t, first, 500)
+	limit("inf")
+	expect.Result(open(499)).FailsWith(t, manager.ErrOtherRequest, "fewer tasks than are open")
+	others := inGroup(700, "g")
+	others[3].Input = "another"
+	expect.Result(testspace.Manager(t, cfg).OpenGroup(t.Context(), others...)).FailsWith(t, manager.ErrOtherRequest, "another definition")
+	rest := expect.Result(open(700)).Value(t)
+	expect.MustLen(t, rest, 200)
+	expect.Equal(t, rest[0].Input, "500")
+	expect.Result(open(700)).FailsWith(t, manager.ErrGroupTaken, "a complete group")
+	m := testspace.Manager(t, cfg)
+	expect.Equal(t, expect.Result(m.Counts(t.Context(), "g")).Value(t).Total(), 700)
+	expect.Equal(t, client.HLen(t.Context(), cfg.Namespace+":pipelines").Val(), 0, "records of a complete group")
+	place := 0
+	for task, err := range m.List(t.Context(), manager.Query{Group: "g", Order: manager.ByID}) {
+		expect.NoError(t, err)
+		expect.Equal(t, task.Input, fmt.Sprint(place))
+		place++
+	}
+}
+
+// Managers that open the same group at the same time open each task once.
+func TestOpenGroupAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	var calls sync.WaitGroup
+	for range 4 {
+		m := testspace.Manager(t, cfg)
+		calls.Go(func() {
+			if _, err := m.OpenGroup(t.Context(), inGroup(1100, "g")...); err != nil {
+				expect.FailsWith(t, err, manager.ErrGroupTaken)
+			}
+		})
+	}
+	calls.Wait()
+	expect.Equal(t, expect.Result(testspace.Manager(t, cfg).Counts(t.Context(), "g")).Value(t).Total(), 1100)
+}
+
+// One step opens all tasks or none, and the tasks of one group.
+func TestOpenGroupRefuses(t *testing.T) {
+	t.Parallel()
+	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	mixed, none, waits := inGroup(2, "g"), inGroup(2, "g"), inGroup(251, "g")
+	mixed[1].Group, none[1].Group = "h", ""
+	waits[0].After = &manager.Dependencies{Places: []int{1}}
+	for want, definitions := range map[string][]manager.Definition{
+		"no definitions": nil, `"h" and the first one "g"`: mixed, `definition 1 has the group ""`: none,
+	} {
+		expect.Result(m.OpenGroup(t.Context(), definitions...)).Fails(t, want)
+		expect.Result(m.OpenFirst(t.Context(), definitions...)).Fails(t, want)
+	}
+	expect.Result(m.OpenGroup(t.Context(), waits...)).Fails(t, "OpenOnce")
+	expect.Result(m.OpenFirst(t.Context(), inGroup(251, "g")...)).Fails(t, "only the first 250 of 251 tasks; use OpenGroup")
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
+}
