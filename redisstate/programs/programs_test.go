@@ -104,6 +104,8 @@ func TestUseAfterAServerHasChosen(t *testing.T) {
 	conntest.OnEach(t, func(t *testing.T, c *conn.Conn) {
 		s := New(c)
 		sum := putProgram(t, s, "archive")
+		age(t, s, 50, sum)
+		expect.NoError(t, s.UsePrograms(t.Context(), 150, sum)) // after the server has chosen it
 		expect.Result(s.removeUnused(t.Context(), 100, []string{sum})).Is(t, nil)
 		age(t, s, 50, sum)
 		expect.Result(s.removeUnused(t.Context(), 100, []string{sum})).Is(t, []string{sum})
