@@ -104,8 +104,8 @@ func digest(text string) string {
 // it was removed. No task was opened.
 var ErrNoProgram = programs.ErrNoProgram
 
-// OpenFirst opens the first tasks of a new group, in one step of up to 250 tasks and 4 MiB: all of them, or none. If the
-// group already has a task in any state, it opens none, and the error wraps [ErrGroupTaken]. Open more tasks of the
+// OpenFirst opens the first tasks of a new group, in one step of up to 250 tasks and 4 MiB: all of them, or none. If
+// the group already has a task in any state, it opens none, and the error wraps [ErrGroupTaken]. Open more tasks of the
 // group with [Manager.OpenRest]. If you have all definitions at hand, [Manager.OpenGroup] does all of this.
 func (m *Manager) OpenFirst(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	if _, err := oneGroup(definitions); err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of broker/remote. The
-// calls wait while Redis or the API is away.
+// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of broker/remote.
+// The calls wait while Redis or the API is away.
 type protocol interface {
 	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, err error)
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)

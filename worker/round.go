@@ -181,8 +181,8 @@ func (r *Round) replace(name string, data []byte) error {
 }
 
 // HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It
-// is for a [Preparer] whose work may take long. Over HTTP, the timeout goes on (docs/remote-workers.md). If HoldTimeout returns an error, Prepare must return that error,
-// because the round must not run.
+// is for a [Preparer] whose work may take long. Over HTTP, the timeout goes on (docs/remote-workers.md). If HoldTimeout
+// returns an error, Prepare must return that error, because the round must not run.
 func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 	e := r.execution
 	if e == nil {

@@ -163,8 +163,8 @@ func (w *Worker) slots() int {
 }
 
 // Run connects to Redis or the API, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more,
-// waits up to the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping a
-// worker").
+// waits up to the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping
+// a worker").
 //
 // Run waits while Redis or the API is away. It returns an error if
 //   - Redis or the API refuses the worker, for example because of a wrong password,
