@@ -104,16 +104,13 @@ func digest(text string) string {
 // it was removed. No task was opened.
 var ErrNoProgram = programs.ErrNoProgram
 
-// OpenFirst opens the first tasks of a new group, in one step of up to 250 tasks and 4 MiB: all of them, or none. If
-// the group already has a task in any state, it opens none, and the error wraps [ErrGroupTaken]. Open more tasks of the
-// group with [Manager.OpenRest]. If you have all definitions at hand, [Manager.OpenGroup] does all of this.
+// OpenFirst opens the first tasks of a new group, like Open. If the group already has a task in any state, it opens
+// none, and the error wraps [ErrGroupTaken]. If the tasks need several steps, and the group is extended in between, the
+// error wraps [ErrGroupExtended]. Open more tasks of the group with [Manager.OpenRest]. If you have all definitions at
+// hand, use [Manager.OpenGroup]: it also continues a call that was interrupted between two steps.
 func (m *Manager) OpenFirst(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	if _, err := oneGroup(definitions); err != nil {
 		return nil, err
-	}
-	if n := redisstate.OpenBatch(m.properties(definitions)); n < len(definitions) {
-		return nil, tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("open group: one step opens only the first %d of %d tasks; "+
-			"use OpenGroup", n, len(definitions)))
 	}
 	return m.open(ctx, definitions, redisstate.NewGroup)
 }

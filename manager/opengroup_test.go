@@ -67,7 +67,7 @@ func TestOpenGroupAtTheSameTime(t *testing.T) {
 	expect.Equal(t, expect.Result(testspace.Manager(t, cfg).Counts(t.Context(), "g")).Value(t).Total(), 1100)
 }
 
-// One step opens all tasks or none, and the tasks of one group.
+// All tasks belong to one group.
 func TestOpenGroupRefuses(t *testing.T) {
 	t.Parallel()
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
@@ -81,6 +81,5 @@ func TestOpenGroupRefuses(t *testing.T) {
 		expect.Result(m.OpenFirst(t.Context(), definitions...)).Fails(t, want)
 	}
 	expect.Result(m.OpenGroup(t.Context(), waits...)).Fails(t, "OpenOnce")
-	expect.Result(m.OpenFirst(t.Context(), inGroup(251, "g")...)).Fails(t, "only the first 250 of 251 tasks; use OpenGroup")
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
 }
