@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -18,7 +19,8 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // and after any time. It returns the tasks that it has opened.
 //
 // If the group is complete, or has other tasks, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If an
-// interrupted call had other definitions, the error wraps [ErrOtherRequest]. For other errors, see [Manager.Open].
+// interrupted call had other definitions, the error wraps [ErrOtherRequest]. A group whose tasks were all removed is new
+// again. For other errors, see [Manager.Open].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	group, err := oneGroup(definitions)
 	if err != nil {
@@ -55,11 +57,10 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	if err := m.checkAll(ctx, all); err != nil {
 		return nil, err
 	}
-	for i := range all {
-		if all[i].HasPlaces() && redisstate.OpenBatch(all) < len(all) {
-			return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), and are too many for one "+
-				"step of 250 tasks and 4 MiB; open them with OpenOnce")
-		}
+	places := func(d tdf.Properties) bool { return d.HasPlaces() }
+	if redisstate.OpenBatch(all) < len(all) && slices.ContainsFunc(all, places) {
+		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), and are too many for one "+
+			"step of 250 tasks and 4 MiB; open them with OpenOnce")
 	}
 	g := groupOpening{m: m, group: group, record: openingOf(group), all: all, tasks: openedTasks(all)}
 	for {
@@ -95,13 +96,25 @@ func (g *groupOpening) next(ctx context.Context) error {
 		return err
 	}
 	from := records[0]
-	if err := g.skip(from); err != nil {
+	isNew := from.Phase == tdf.StageUnopened
+	if !isNew && g.rest.done == 0 { // a user may have removed the tasks
+		counts, err := g.m.store.Counts(ctx, g.group)
+		if err != nil {
+			return err
+		}
+		isNew = counts.Total() == 0
+	}
+	open := from
+	if isNew {
+		open = tdf.StageRecord{}
+	}
+	if err := g.skip(open); err != nil {
 		return err
 	}
 	rest := g.rest
 	n := redisstate.OpenBatch(rest.pending)
 	u := redisstate.Unit{Open: rest.pending[:n:n]}
-	if from.Phase == tdf.StageUnopened {
+	if isNew {
 		u.If = redisstate.NewGroup(g.group)
 	}
 	rest.drop(n)
@@ -119,7 +132,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 	if o := outcomes[0]; o.Err != nil {
 		return refusedWith(o, redisstate.ErrStageChanged)
 	}
-	g.add(from.Done, outcomes[0])
+	g.add(open.Done, outcomes[0])
 	g.rest = rest
 	g.done = to.Phase == tdf.StageUnopened
 	return nil
@@ -127,7 +140,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 
 // skip makes rest begin after the tasks that are open. It compares their definitions with those of this call.
 func (g *groupOpening) skip(r tdf.StageRecord) error {
-	if r.Done > len(g.all) {
+	if r.Done >= len(g.all) { // there is a record only while tasks are missing
 		return fmt.Errorf("an earlier call has opened %d tasks: %w", r.Done, ErrOtherRequest)
 	}
 	if r.Done < g.rest.done || g.rest.done == 0 { // the first step, or another call has begun again

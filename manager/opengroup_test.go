@@ -32,6 +32,7 @@ func TestOpenGroupContinues(t *testing.T) {
 	expect.Len(t, first, 500)
 	limit("inf")
 	expect.Result(open(499)).FailsWith(t, manager.ErrOtherRequest, "fewer tasks than are open")
+	expect.Result(open(500)).FailsWith(t, manager.ErrOtherRequest, "only the tasks that are open")
 	others := inGroup(700, "g")
 	others[3].Input = "another"
 	expect.Result(testspace.Manager(t, cfg).OpenGroup(t.Context(), others...)).FailsWith(t, manager.ErrOtherRequest, "another definition")
@@ -48,6 +49,27 @@ func TestOpenGroupContinues(t *testing.T) {
 		expect.Equal(t, task.Input, fmt.Sprint(place))
 		place++
 	}
+}
+
+// A group whose tasks were removed after an interrupted call begins again.
+func TestOpenGroupBeginsAgain(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	client, m := testspace.Client(t, cfg), testspace.Manager(t, cfg)
+	limit := func(n string) { client.HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", n) }
+	limit("600")
+	first, err := m.OpenGroup(t.Context(), inGroup(700, "g")...)
+	expect.MustTrue(t, errors.As(err, new(*tdf.TasksLimitError)), err)
+	ids := make([]int64, len(first))
+	for i, task := range first {
+		ids[i] = task.ID
+	}
+	expect.Result(m.Cancel(t.Context(), manager.ByIDs(ids...)...)).OK(t)
+	expect.Equal(t, expect.Result(m.Remove(t.Context(), manager.ByIDs(ids...)...)).Value(t).Done, 500)
+	limit("inf")
+	other := testspace.Manager(t, cfg)
+	expect.Len(t, expect.Result(other.OpenGroup(t.Context(), inGroup(700, "g")...)).Value(t), 700)
+	expect.Equal(t, expect.Result(other.Counts(t.Context(), "g")).Value(t).Total(), 700)
 }
 
 // Managers that open the same group at the same time open each task once.

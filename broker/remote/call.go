@@ -188,7 +188,7 @@ func (c *client) call(ctx context.Context, r *request) error {
 }
 
 // isLasting reports whether a worker that starts should not wait for the end of an outage. A worker that works waits,
-// because somebody may replace the token or the certificate.
+// because a user may replace the token or the certificate.
 func isLasting(err error) bool {
 	return errors.Is(err, errPin) || errors.As(err, new(*tls.CertificateVerificationError)) ||
 		hasStatus(err, http.StatusUnauthorized)
