@@ -82,7 +82,7 @@ func (d *Delivery) change(answer error) bool {
 		return false
 	case errors.As(answer, &lasting) && !d.ResultLost:
 		d.loseResult(lasting)
-	case answer != nil && d.OpensTasks():
+	case answer != nil && len(d.open) > 0:
 		d.failToOpen(answer)
 	default:
 		return false

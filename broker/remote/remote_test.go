@@ -412,6 +412,13 @@ func TestRefusedReports(t *testing.T) {
 	f.says(500, "") // perhaps one of the tasks is damaged
 	expect.Fails(t, r.Report(t.Context(), deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})...), "500")
 	expect.Len(t, f.made(), 3)
+	opening := deliveries(tdf.Result{Exit: "0"})
+	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), tdf.Never
+	for _, status := range []int{404, 500} { // of a proxy, for example
+		f.says(status, "")
+		expect.Fails(t, r.Report(t.Context(), opening...), fmt.Sprint(status))
+		expect.True(t, opening[0].OpensTasks(), "the round has failed because of the status", status)
+	}
 }
 
 // Renewals have the bounds of the API, so that none of them is refused.
