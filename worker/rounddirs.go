@@ -34,11 +34,11 @@ func (w *Worker) roundsOf(name string) string {
 }
 
 // hashOfNamespace is a part of the name of the rounds' directory, since a worker of another namespace may have the same
-// name and the same working directory.
+// name and the same working directory. Over HTTP, so may a worker with another token.
 func (w *Worker) hashOfNamespace() string {
 	h := fnv.New32a()
 	if w.cfg.API.URL != "" {
-		fmt.Fprintf(h, "%s %s", w.cfg.API.URL, w.cfg.Namespace)
+		fmt.Fprintf(h, "%s %s %s", w.cfg.API.URL, w.cfg.API.TokenFile, w.cfg.Namespace)
 	} else {
 		fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
 	}

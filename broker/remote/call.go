@@ -168,7 +168,9 @@ func (c *client) call(ctx context.Context, r *request) error {
 		var away *outageError
 		switch {
 		case !errors.As(err, &away):
-			c.known.Store(c.known.Load() || err == nil)
+			if err == nil {
+				c.known.Store(true)
+			}
 			if c.outage.Swap(false) {
 				c.log.Info("the API answers again")
 			}

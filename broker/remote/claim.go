@@ -53,7 +53,7 @@ func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstat
 	var got broker.Claimed
 	call := &request{
 		method: http.MethodPost, path: r.session + "/claims", body: body, answer: &got,
-		longest: answerTime + longestWait,
+		longest: bulkTime + longestWait, // the answer may have large checkpoints
 	}
 	if err := r.call(ctx, call); err != nil {
 		return redisstate.Claimed{}, err
