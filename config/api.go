@@ -32,12 +32,12 @@ const leastAPILease, longestAPILease = time.Second, 300 * time.Second
 // without TLS.
 func (s *settings) checkAPI() error {
 	api := s.worker.API
-	for _, name := range []string{"api_token_file", "api_ca", "api_pin"} {
-		if api.URL == "" && s.isSet("worker", name) {
-			return s.fault("worker", name, "is set but api is not; expected both, or none")
-		}
-	}
 	if api.URL == "" {
+		for _, x := range [][2]string{{"api_token_file", api.TokenFile}, {"api_ca", api.CA}, {"api_pin", api.Pin}} {
+			if x[1] != "" {
+				return s.fault("worker", x[0], "is set but api is not; expected both, or none")
+			}
+		}
 		return nil
 	}
 	for _, k := range redisKeys {

@@ -79,6 +79,7 @@ func TestAPIOfAWorker(t *testing.T) {
 	const api, token = "[worker]\napi=https://tdf.example\n", "api_token_file=/t\n"
 	for file, want := range map[string]string{
 		api + token + "api_ca=/ca.pem": "", "[worker]\napi=http://127.0.0.1:1\n" + token: "", "[worker]\napi=http://localhost:1\n" + token: "",
+		"[worker]\napi=\napi_token_file=\napi_ca=\napi_pin=\n": "", // as in configs/worker.cfg
 		api:                        "[worker] api: is set but api_token_file is not",
 		"[worker]\n" + token:       "[worker] api_token_file: is set but api is not",
 		"[worker]\napi_ca=/ca.pem": "[worker] api_ca: is set but api is not",

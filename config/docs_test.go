@@ -106,7 +106,7 @@ var components = map[string][]string{
 // defaults.
 var commented = []string{"task_output_filename", "task_error_filename"}
 
-// Each file in configs/ contains every key of its component. Each key is set to its default, and has a comment above
+// Each file in configs/ can be used as it is, and contains every key of its component. Each key is set to its default, and has a comment above
 // it.
 func TestReadyToUseFiles(t *testing.T) {
 	for component, sections := range components {
@@ -121,6 +121,7 @@ func TestReadyToUseFiles(t *testing.T) {
 			for _, line := range uncommented(string(data)) {
 				t.Errorf("no comment above %q", line)
 			}
+			expect.NoError(t, loaders[component](path))
 		})
 	}
 }
