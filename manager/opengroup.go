@@ -19,8 +19,8 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // and after any time. It returns the tasks that it has opened.
 //
 // If the group is complete, or has other tasks, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If an
-// interrupted call had other definitions, the error wraps [ErrOtherRequest]. A group whose tasks were all removed is new
-// again. For other errors, see [Manager.Open].
+// interrupted call had other definitions, the error wraps [ErrOtherRequest]. A group whose tasks were all removed is
+// new again. For other errors, see [Manager.Open].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	group, err := oneGroup(definitions)
 	if err != nil {
