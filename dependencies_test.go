@@ -10,9 +10,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-func waiting(strict, any *Dependencies) Properties {
+func waiting(strict, loose *Dependencies) Properties {
 	d := Defaults("p", "rsync:/p/run.sh", "1")
-	d.Group, d.After, d.AfterAny = "own", strict, any
+	d.Group, d.After, d.AfterAny = "own", strict, loose
 	return d
 }
 

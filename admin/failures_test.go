@@ -25,8 +25,8 @@ func onEmbedded(t *testing.T) (*Admin, *manager.Manager) {
 	return New(m), m
 }
 
-// archive writes archived tasks. The function make changes the fields of each task.
-func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
+// archive writes archived tasks. The function change changes the fields of each task.
+func archive(t *testing.T, a *Admin, many int, change func(i int, h tdf.Hash)) {
 	t.Helper()
 	s := a.redis()
 	var records []redisstate.Record
@@ -36,7 +36,7 @@ func archive(t *testing.T, a *Admin, many int, make func(i int, h tdf.Hash)) {
 			"id": fmt.Sprint(i + 1), "state": "archived", "round": "0", "program": "p", "source": "rsync:/p/run.sh", "outcome": "succeeded",
 			"0:open": "1", "0:worker": "good", "0:exit": "0", "0:executed": at.String(), "0:archived": at.String(), "0:claim": "c",
 		}
-		make(i, h)
+		change(i, h)
 		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
 	}
 	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), records...)).Value(t), many)

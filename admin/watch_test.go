@@ -293,8 +293,8 @@ func TestArchivingIsNoRate(t *testing.T) {
 func TestWatchNamesAPause(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
-	open := func(group, program string) {
-		d := define(program, "rsync:/p/run.sh", "")
+	open := func(group, name string) {
+		d := define(name, "rsync:/p/run.sh", "")
 		d.Group = group
 		expect.Result(m.Open(t.Context(), d, d)).OK(t)
 	}

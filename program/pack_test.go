@@ -57,8 +57,8 @@ func fetched(t testing.TB, p program.Packed) (dir string, files map[string]strin
 	f := fetch.Fetcher{Dir: t.TempDir(), Blob: func(context.Context, string) (io.ReadCloser, error) {
 		return io.NopCloser(bytes.NewReader(p.Archive)), nil
 	}}
-	program := expect.Result(f.Fetch(t.Context(), p.Name, p.Source)).Value(t)
-	return program.Dir, listing(t, program.Dir)
+	fetched := expect.Result(f.Fetch(t.Context(), p.Name, p.Source)).Value(t)
+	return fetched.Dir, listing(t, fetched.Dir)
 }
 
 func listing(t testing.TB, dir string) map[string]string {

@@ -198,12 +198,12 @@ func TestGroupDependencies(t *testing.T) {
 		t.Run(fmt.Sprint("archive=", archive), func(t *testing.T) {
 			onEach(t, func(s *site) {
 				all, some := inGroup("all"), inGroup("some")
-				strict, any := define(), define()
-				strict.After, any.AfterAny = &tdf.Dependencies{Group: "all"}, &tdf.Dependencies{Group: "some"}
+				strict, loose := define(), define()
+				strict.After, loose.AfterAny = &tdf.Dependencies{Group: "all"}, &tdf.Dependencies{Group: "some"}
 				bad := define()
 				bad.After = &tdf.Dependencies{Group: "some", Tasks: []int64{1}}
 				s.open(all, all, some, some)
-				s.open(strict, any, bad)
+				s.open(strict, loose, bad)
 				expect.Equal(s, fmt.Sprint(s.runAll(4)), "[1 2 3 4]")
 				if archive {
 					for id := int64(1); id <= 4; id++ {
@@ -244,7 +244,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 	shuffled := r.Perm(n) // places of the tasks in the call; a task waits only for tasks that come before it in this list
 	for i, at := range shuffled {
 		d := define()
-		strict, any := &tdf.Dependencies{}, &tdf.Dependencies{}
+		strict, loose := &tdf.Dependencies{}, &tdf.Dependencies{}
 		succeeds[at] = r.IntN(8) > 0
 		endsAs[at] = tdf.Succeeded
 		if !succeeds[at] {
@@ -256,7 +256,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 			}
 			before := shuffled[r.IntN(i)]
 			if r.IntN(3) == 0 {
-				any.Places = append(any.Places, before)
+				loose.Places = append(loose.Places, before)
 				continue
 			}
 			strict.Places = append(strict.Places, before)
@@ -264,7 +264,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 				endsAs[at] = tdf.Failed
 			}
 		}
-		d.After, d.AfterAny = strict, any
+		d.After, d.AfterAny = strict, loose
 		all[at] = d
 	}
 	opened := expect.Result(s.store.OpenAll(s.Context(), "manager", "", all...)).Value(s)
@@ -614,9 +614,9 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 // A task that waited for a group without tasks does not release the group for the tasks that wait for it later.
 func TestGroupThatWasEmpty(t *testing.T) {
 	s := newSite(t)
-	any, strict := define(), define()
-	any.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
-	s.open(any)
+	loose, strict := define(), define()
+	loose.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
+	s.open(loose)
 	s.settle()
 	c := s.claim(60)
 	s.open(inGroup("g"))
@@ -713,9 +713,9 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 	for _, entries := range []bool{false, true} {
 		onEach(t, func(s *site) {
 			s.open(define(), define())
-			any := define()
-			any.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
-			s.open(after(1, 2), any)
+			loose := define()
+			loose.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+			s.open(after(1, 2), loose)
 			s.settle()
 			s.do("DEL", "$task:1")
 			if !entries {

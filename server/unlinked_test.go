@@ -43,9 +43,9 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 		removed.KeepFinished, emptied.KeepOutputs = 1e-6, 1e-6
 		ids := s.open(slices.Concat(slices.Repeat([]tdf.Properties{removed}, n), slices.Repeat([]tdf.Properties{emptied}, n))...)
 		s.failAll(ids)
-		any, group := afterAny(ids...), define()
+		loose, group := afterAny(ids...), define()
 		group.After = &tdf.Dependencies{Group: "g"}
-		waiting := s.open(any, group)
+		waiting := s.open(loose, group)
 		s.settle()
 		stored := expect.Result(s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
 		for _, x := range stored {

@@ -28,8 +28,8 @@ type Interpreter struct {
 	scripts map[string]*lua.FunctionProto // by SHA-1
 	now     time.Time                     // the time that scripts see; it stands still while a script runs
 
-	// Counted is called with the counts of each call of a script. The name is the SHA-1 of the script.
-	Counted func(sha1 string, c *Counts)
+	// Counted is called with the counts of each call of a script. The id of the script is its SHA-1.
+	Counted func(id string, c *Counts)
 }
 
 // New returns an Interpreter for the scripts with the given sources. Their commands run in the database db of the Redis

@@ -118,13 +118,13 @@ func (c *columns) collect(t *manager.Task) {
 // fitting returns the fields of a text that get columns. A text may take half of what is left of the bounds, so that
 // one odd result leaves columns for others. A text that needs more is one field.
 func (c *columns) fitting(known map[string]string, text string, fields []field) []field {
-	n, bytes := 0, 0
+	n, size := 0, 0
 	for _, f := range fields {
 		if known[f.key] == "" {
-			n, bytes = n+1, bytes+len("result.")+len(f.key)
+			n, size = n+1, size+len("result.")+len(f.key)
 		}
 	}
-	if 2*n > maxColumns-len(c.taken)+1 || 2*bytes > maxNames-c.bytes+1 {
+	if 2*n > maxColumns-len(c.taken)+1 || 2*size > maxNames-c.bytes+1 {
 		return whole(text)
 	}
 	return fields

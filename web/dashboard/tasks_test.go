@@ -38,8 +38,8 @@ func TestBulkChange(t *testing.T) {
 	expect.Contains(t, text, "Cancel 3 tasks")
 	expect.Contains(t, text, `name="expect" value="3"`)
 	expect.Contains(t, text, `value="of=p&amp;state=open"`)
-	form := func(do, tasks, expect string, more ...string) url.Values {
-		f := url.Values{"do": {do}, "tasks": {tasks}, "expect": {expect}}
+	form := func(do, tasks, number string, more ...string) url.Values {
+		f := url.Values{"do": {do}, "tasks": {tasks}, "expect": {number}}
 		for i := 0; i < len(more); i += 2 {
 			f.Add(more[i], more[i+1])
 		}

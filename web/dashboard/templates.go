@@ -97,7 +97,7 @@ func when(t time.Time) template.HTML {
 
 // address returns an address that differs from the present one in some parameters. An empty value removes its
 // parameter.
-func address(path string, query url.Values, pairs ...string) string {
+func address(page string, query url.Values, pairs ...string) string {
 	changed := maps.Clone(query)
 	for i := 0; i+1 < len(pairs); i += 2 {
 		changed.Del(pairs[i])
@@ -106,9 +106,9 @@ func address(path string, query url.Values, pairs ...string) string {
 		}
 	}
 	if len(changed) == 0 {
-		return path
+		return page
 	}
-	return path + "?" + changed.Encode()
+	return page + "?" + changed.Encode()
 }
 
 // query returns the parameters of an address.

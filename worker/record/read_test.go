@@ -35,8 +35,8 @@ func TestRead(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := open(t)
-			print(t, r.Stdout, "out"+c.text)
-			print(t, r.Stderr, c.text)
+			write(t, r.Stdout, "out"+c.text)
+			write(t, r.Stderr, c.text)
 			got, err := r.Read(c.most, "w1", nil)
 			expect.NoError(t, err)
 			expect.Equal(t, got.Error, c.want(r.Stderr.Name()))
@@ -52,7 +52,7 @@ func TestRead(t *testing.T) {
 // A text that is only masked is whole: its size is that of the masked text.
 func TestMaskedTextIsWhole(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "token hunter22, in JSON hunter22")
+	write(t, r.Stdout, "token hunter22, in JSON hunter22")
 	got := expect.Result(r.Read(1000, "w1", secret(t, "hunter22"))).Value(t)
 	expect.Equal(t, got.Output, "token ***, in JSON ***")
 	expect.Equal(t, got.OutputBytes, int64(len(got.Output)))
@@ -77,7 +77,7 @@ func TestReadMasksAcrossCuts(t *testing.T) {
 	s := secret(t, value)
 	text := strings.Repeat("a", 20) + value + strings.Repeat("b", 25) + value + strings.Repeat("c", 20)
 	r := open(t)
-	print(t, r.Stdout, text)
+	write(t, r.Stdout, text)
 	for most := range len(text) {
 		got := expect.Result(r.Read(int64(most), "w1", s)).Value(t)
 		what := note(int64(len(text)-most), r.Stdout.Name())
@@ -101,7 +101,7 @@ func TestReadToTheByte(t *testing.T) {
 		most := rapid.Int64Range(0, int64(len(text))+2).Draw(rt, "most")
 		r := open(t)
 		defer r.Close()
-		print(t, r.Stdout, text)
+		write(t, r.Stdout, text)
 		got := expect.Result(r.Read(most, "w1", s)).Value(t)
 		if int64(len(text)) <= most {
 			if got.Output != text {
@@ -123,7 +123,7 @@ func TestReadTakesNoMoreMemoryThanAsked(t *testing.T) {
 	r := open(t)
 	must(t, r.Stdout.Truncate(100*most))
 	s := secret(t, "hunter22")
-	print(t, r.Stdout, "hunter22")
+	write(t, r.Stdout, "hunter22")
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	got, err := r.Read(most, "w1", s)
@@ -169,7 +169,7 @@ func TestReadWhileItChanges(t *testing.T) {
 func TestReadRemovedFile(t *testing.T) {
 	r := open(t)
 	for _, f := range []*os.File{r.Stdout, r.Stderr} {
-		print(t, f, "0123456789")
+		write(t, f, "0123456789")
 		must(t, os.Remove(f.Name()))
 	}
 	must(t, os.WriteFile(r.Stderr.Name(), []byte("the program's own"), 0o644))
@@ -183,9 +183,9 @@ func TestReadRemovedFile(t *testing.T) {
 // If a program empties its own output with `> file`, Read returns only the text that the program prints afterwards.
 func TestReadEmptiedFile(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "before")
+	write(t, r.Stdout, "before")
 	must(t, os.Truncate(r.Stdout.Name(), 0))
-	print(t, r.Stdout, "after")
+	write(t, r.Stdout, "after")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "after")
 }
 

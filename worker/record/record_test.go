@@ -51,7 +51,7 @@ func files(t testing.TB, dir, out, failure string) Files {
 	}
 }
 
-func print(t testing.TB, f *os.File, text string) {
+func write(t testing.TB, f *os.File, text string) {
 	t.Helper()
 	expect.Result(f.WriteString(text)).OK(t)
 }
@@ -71,8 +71,8 @@ func TestOpenLeavesEarlierFiles(t *testing.T) {
 			r, n, err := Open(f)
 			must(t, err)
 			expect.Equal(t, n, number, "the execution has the number")
-			print(t, r.Stdout, fmt.Sprint(number))
-			print(t, r.Stderr, "new")
+			write(t, r.Stdout, fmt.Sprint(number))
+			write(t, r.Stderr, "new")
 			r.Close()
 		}
 		for path, want := range map[string]string{"out3": "3", "out4": "4", "err3": "new", "other": "kept"} {
@@ -114,7 +114,7 @@ func TestOpenReplacesSharedFiles(t *testing.T) {
 	r, n, err := Open(f)
 	must(t, err)
 	defer r.Close()
-	print(t, old.Stdout, "old")
+	write(t, old.Stdout, "old")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t), Texts{}, n)
 	expect.Equal(t, n, 1)
 }
@@ -123,9 +123,9 @@ func TestOpenAppends(t *testing.T) {
 	r := open(t)
 	again := expect.Result(os.OpenFile(r.Stdout.Name(), os.O_WRONLY|os.O_APPEND, 0)).Value(t)
 	defer again.Close()
-	print(t, r.Stdout, "1")
-	print(t, again, "2")
-	print(t, r.Stdout, "3")
+	write(t, r.Stdout, "1")
+	write(t, again, "2")
+	write(t, r.Stdout, "3")
 	expect.Equal(t, expect.Result(r.Read(10, "w1", nil)).Value(t).Output, "123")
 }
 

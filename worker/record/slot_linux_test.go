@@ -45,8 +45,8 @@ func TestSlotReusesItsFiles(t *testing.T) {
 		if out, failure := texts(t, r); out+failure != "" {
 			t.Errorf("round %d begins with %q, %q", round, out, failure)
 		}
-		print(t, r.Stdout, fmt.Sprint("out", round))
-		print(t, r.Stderr, fmt.Sprint("err", round))
+		write(t, r.Stdout, fmt.Sprint("out", round))
+		write(t, r.Stderr, fmt.Sprint("err", round))
 		if out, failure := texts(t, r); out != fmt.Sprint("out", round) || failure != fmt.Sprint("err", round) {
 			t.Errorf("got %q, %q", out, failure)
 		}
@@ -69,7 +69,7 @@ func TestSlotReusesItsFiles(t *testing.T) {
 var hostile = map[string]func(t *testing.T, r *Record, path string) (after func()){
 	"keeps it open": func(t *testing.T, r *Record, path string) func() {
 		f := expect.Result(os.OpenFile(path, os.O_WRONLY, 0)).Value(t)
-		return func() { print(t, f, "late"); f.Close() }
+		return func() { write(t, f, "late"); f.Close() }
 	},
 	"opens it for reading": func(t *testing.T, r *Record, path string) func() {
 		f := expect.Result(os.Open(path)).Value(t)
@@ -133,13 +133,13 @@ func TestSlotAfterAHostileProgram(t *testing.T) {
 			s := NewSlot(filepath.Join(t.TempDir(), "rounds"), 1, nil)
 			defer s.Close()
 			r := openSlot(t, s, 0)
-			print(t, r.Stdout, "first")
+			write(t, r.Stdout, "first")
 			after := act(t, r, filepath.Join(s.path, "slot-1.out"))
 			r.Close()
 			r.Release()
 			next := openSlot(t, s, 1)
 			after()
-			print(t, next.Stdout, "next")
+			write(t, next.Stdout, "next")
 			out, failure := texts(t, next)
 			expect.Equal(t, out, "next", failure)
 			expect.Equal(t, failure, "")
@@ -178,7 +178,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			s := NewSlot(t.TempDir(), 1, nil)
 			defer s.Close()
 			r := openSlot(t, s, 0)
-			print(t, r.Stdout, "0123456789")
+			write(t, r.Stdout, "0123456789")
 			got := r.Unkept(9)
 			expect.MustLen(t, got, 1)
 			expect.Equal(t, got[0], 0)
@@ -189,7 +189,7 @@ func TestSlotKeepsAFile(t *testing.T) {
 			r.Close()
 			r.Release()
 			next := openSlot(t, s, 1)
-			print(t, next.Stdout, "next")
+			write(t, next.Stdout, "next")
 			must(t, next.Keep(0, dir, "next"))
 			next.Close()
 			next.Release()
@@ -205,7 +205,7 @@ func TestSalvage(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	for number, text := range map[int]string{1: "", 2: "two"} {
 		r := openSlot(t, NewSlot(dir, number, nil), number)
-		print(t, r.Stderr, text)
+		write(t, r.Stderr, text)
 		r.Close()
 	}
 	place := expect.Result(os.Open(to)).Value(t)
@@ -270,7 +270,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 				return
 			}
 			must(t, err)
-			print(t, next.Stdout, "next")
+			write(t, next.Stdout, "next")
 			next.Close()
 			var found []string
 			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round.Round)) }, func(file string, why error) {
@@ -308,7 +308,7 @@ func TestSalvageSaysWhatItLeavesOut(t *testing.T) {
 			}
 			dir := t.TempDir()
 			r := openSlot(t, NewSlot(dir, 1, nil), 0)
-			print(t, r.Stdout, "out")
+			write(t, r.Stdout, "out")
 			r.Close()
 			must(t, c.act(dir))
 			got := ""

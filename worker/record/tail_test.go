@@ -28,24 +28,24 @@ func textOf(r *Record, s *secrets.Secrets) string {
 func TestTailIsInTheOrderSeen(t *testing.T) {
 	r := open(t)
 	tail(t, r, "", false)
-	print(t, r.Stderr, "E1\n")
-	print(t, r.Stdout, "O1\n")
+	write(t, r.Stderr, "E1\n")
+	write(t, r.Stdout, "O1\n")
 	tail(t, r, "O1\nE1\n", true)
 	tail(t, r, "O1\nE1\n", false)
-	print(t, r.Stderr, "E2\n")
+	write(t, r.Stderr, "E2\n")
 	tail(t, r, "O1\nE1\nE2\n", true)
-	print(t, r.Stdout, "O2")
+	write(t, r.Stdout, "O2")
 	tail(t, r, "O1\nE1\nE2\nO2", true)
 }
 
 func TestTailIsTheLast4KiB(t *testing.T) {
 	r := open(t)
-	print(t, r.Stderr, "gone\n")
+	write(t, r.Stderr, "gone\n")
 	r.Tail(nil)
 	var all strings.Builder
 	for i := range 2000 {
 		fmt.Fprintf(&all, "line %d\n", i)
-		print(t, r.Stdout, fmt.Sprintf("line %d\n", i))
+		write(t, r.Stdout, fmt.Sprintf("line %d\n", i))
 		if i%300 == 0 {
 			r.Tail(nil)
 		}
@@ -60,14 +60,14 @@ func TestTailIsTheLast4KiB(t *testing.T) {
 // If more output comes at once than the tail can hold, Tail does not join the texts before and after the gap.
 func TestTailSkips(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "first\n")
+	write(t, r.Stdout, "first\n")
 	r.Tail(nil)
-	print(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
+	write(t, r.Stdout, strings.Repeat("o", 1<<20)+"\nlast of stdout\n")
 	got := textOf(r, nil)
 	expect.Compare(t, len(got), "<=", tailBytes)
 	expect.NotContains(t, got, "first")
 	expect.True(t, strings.HasSuffix(got, "o\nlast of stdout\n"), len(got), "bytes", got)
-	print(t, r.Stderr, strings.Repeat("e", 1<<20))
+	write(t, r.Stderr, strings.Repeat("e", 1<<20))
 	if got := textOf(r, nil); got != strings.Repeat("e", tailBytes) {
 		t.Errorf("%d bytes: %.20q", len(got), got)
 	}
@@ -75,10 +75,10 @@ func TestTailSkips(t *testing.T) {
 
 func TestTailIsText(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "\xff\x00x")
+	write(t, r.Stdout, "\xff\x00x")
 	tail(t, r, "\uFFFD\x00x", true)
-	print(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
-	print(t, r.Stdout, "x")
+	write(t, r.Stdout, strings.Repeat("ä", 3000)) // one long line; a cut 4 KiB before its end would divide a character
+	write(t, r.Stdout, "x")
 	got := textOf(r, nil)
 	want := strings.Repeat("ä", 2047) + "x"
 	expect.True(t, got == want, len(got), "bytes", got)
@@ -88,11 +88,11 @@ func TestTailIsText(t *testing.T) {
 // bytes.
 func TestTailOfHalfACharacter(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "1 €"[:4])
+	write(t, r.Stdout, "1 €"[:4])
 	tail(t, r, "1 ", true)
-	print(t, r.Stderr, "E")
+	write(t, r.Stderr, "E")
 	tail(t, r, "1 E", true)
-	print(t, r.Stdout, "1 €"[4:])
+	write(t, r.Stdout, "1 €"[4:])
 	tail(t, r, "1 E€", true)
 }
 
@@ -100,8 +100,8 @@ func TestTailMasks(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
 	for i, c := range "a hunterXY, and huntsman." {
-		print(t, r.Stdout, string(c))
-		print(t, r.Stderr, string(rune('0'+i%10)))
+		write(t, r.Stdout, string(c))
+		write(t, r.Stderr, string(rune('0'+i%10)))
 		if got := textOf(r, s); strings.Contains(letters(got), "hunte") {
 			t.Errorf("after %d: %q", i, got)
 		}
@@ -125,7 +125,7 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 	s := secret(t, "QWERTYUIOP")
 	for i := range 11 {
 		r := open(t)
-		print(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
+		write(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
 		got := textOf(r, s)
 		expect.True(t, !strings.ContainsAny(got, "QWERTYUIOP"), i, got)
 		expect.Equal(t, strings.Count(got, "y"), tailBytes-i, i)
@@ -136,9 +136,9 @@ func TestTailMasksSkippedSecrets(t *testing.T) {
 func TestTailMasksOverlappingSecrets(t *testing.T) {
 	s := secret(t, "ABCDEF", "EFGHIJ")
 	r := open(t)
-	print(t, r.Stdout, "1ABCDEF")
+	write(t, r.Stdout, "1ABCDEF")
 	r.Tail(s)
-	print(t, r.Stdout, "zzz")
+	write(t, r.Stdout, "zzz")
 	got := textOf(r, s)
 	expect.True(t, !strings.ContainsAny(got, "ABCDEFGHIJ"), got)
 	expect.True(t, strings.HasSuffix(got, "zzz"), got)
@@ -146,11 +146,11 @@ func TestTailMasksOverlappingSecrets(t *testing.T) {
 
 func TestTailOfAnEmptiedFile(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "before\n")
+	write(t, r.Stdout, "before\n")
 	tail(t, r, "before\n", true)
 	must(t, r.Stdout.Truncate(0))
 	tail(t, r, "before\n", true)
-	print(t, r.Stdout, "x\n")
+	write(t, r.Stdout, "x\n")
 	tail(t, r, "before\nx\n", true)
 	ends, _ := r.Tail(nil)
 	expect.Equal(t, ends.TailEnd, tdf.TailEnd{All: 9, Stdout: 2})
@@ -160,19 +160,19 @@ func TestTailOfAnEmptiedFile(t *testing.T) {
 func TestEndsOfTails(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
-	print(t, r.Stdout, "a hunterXY b\xff")
-	print(t, r.Stderr, "ä")
+	write(t, r.Stdout, "a hunterXY b\xff")
+	write(t, r.Stderr, "ä")
 	got, _ := r.Tail(s)
 	expect.Equal(t, got, tdf.Tail{Text: "a *** b\uFFFDä", TailEnd: tdf.TailEnd{All: 12, Stdout: 8, Stderr: 2}})
-	print(t, r.Stdout, strings.Repeat("x", 2*tailBytes))
+	write(t, r.Stdout, strings.Repeat("x", 2*tailBytes))
 	got, _ = r.Tail(s)
 	expect.Equal(t, got.TailEnd, tdf.TailEnd{All: 12 + 2*tailBytes, Stdout: -1, Stderr: 2})
 }
 
 func TestSilent(t *testing.T) {
 	r := open(t)
-	print(t, r.Stdout, "x")
-	print(t, r.Stderr, "y")
+	write(t, r.Stdout, "x")
+	write(t, r.Stderr, "y")
 	hour := time.Now().Add(-time.Hour).Round(0) // without the monotonic clock, since the time of a file has none
 	must(t, os.Chtimes(r.Stdout.Name(), hour, hour))
 	must(t, os.Chtimes(r.Stderr.Name(), hour, hour.Add(-time.Minute)))

@@ -123,8 +123,8 @@ func TestAgain(t *testing.T) {
 	} {
 		withBothDirectories(t, name, func(t *testing.T, d *Dir) {
 			must(t, c.do(d.Path()))
-			any, err := d.Files()
-			expect.True(t, any == (name == "a file to keep"), "files", any, err)
+			found, err := d.Files()
+			expect.True(t, found == (name == "a file to keep"), "files", found, err)
 			expect.MustEqual(t, d.Untouched(), c.untouched, "untouched")
 			if c.untouched {
 				d, err = d.Again(Before{LastError: "oh"}, nil)

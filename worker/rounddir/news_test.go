@@ -117,8 +117,8 @@ func TestNewsOfARemovedDirectory(t *testing.T) {
 	expect.Equal(t, text, "")
 	expect.True(t, !ok, text, ok, err)
 	expect.NoError(t, err)
-	any, err := d.Files()
-	expect.True(t, !any, any, err)
+	found, err := d.Files()
+	expect.True(t, !found, found, err)
 	expect.NoError(t, err)
 }
 

@@ -73,8 +73,8 @@ func TestKeepUnreadable(t *testing.T) {
 		if err := os.Chmod(d.in("files"), 0); err != nil {
 			return err
 		}
-		any := expect.Result(d.Files()).Value(t)
-		expect.True(t, any, any)
+		found := expect.Result(d.Files()).Value(t)
+		expect.True(t, found, found)
 		if err := d.KeepFiles(directory(t, dir), "kept"); err != nil {
 			return err
 		}
@@ -134,8 +134,8 @@ func TestKeepOnAnotherFileSystem(t *testing.T) {
 	}
 	d.write(t, "files/x", "x")
 	contains(t, d.KeepFiles(here.File, "x"), "cannot keep files/: the target is on another file system than the round's directory: ")
-	any, err := d.Files()
-	expect.True(t, any, "the files are gone", err)
+	found, err := d.Files()
+	expect.True(t, found, "the files are gone", err)
 	expect.NoError(t, err)
 }
 

@@ -152,8 +152,8 @@ func TestKeepRefusesALinkAfterSeal(t *testing.T) {
 
 func keeps(t *testing.T, d *Dir, want map[string]string) {
 	t.Helper()
-	any, err := d.Files()
-	expect.True(t, any, any, err)
+	found, err := d.Files()
+	expect.True(t, found, found, err)
 	expect.NoError(t, err)
 	to := t.TempDir()
 	must(t, d.KeepFiles(directory(t, to), "1.files"))

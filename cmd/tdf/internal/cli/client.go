@@ -36,9 +36,9 @@ func (c *Client) RedisTime(ctx context.Context) (tdf.Time, error) {
 
 // Define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all
 // other properties.
-func (c *Client) Define(program, source, input string) tdf.Properties {
+func (c *Client) Define(name, source, input string) tdf.Properties {
 	p := c.defaults
-	p.Program, p.Source, p.Input = program, source, input
+	p.Program, p.Source, p.Input = name, source, input
 	return p
 }
 

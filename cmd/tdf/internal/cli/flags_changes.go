@@ -66,19 +66,19 @@ func (c *Changes) Check() error {
 }
 
 // NotADirectory returns the error for a command without --source and --handler whose --program is not a directory.
-func NotADirectory(program string) error {
+func NotADirectory(given string) error {
 	return Usagef("invalid value %q for --program: no such directory; a program stored elsewhere needs --source "+
 		"SOURCE, "+
-		"and a program that handlers of workers run needs --handler (docs/programs.md)", program)
+		"and a program that handlers of workers run needs --handler (docs/programs.md)", given)
 }
 
 func SourceWithHandler() error {
 	return Usagef("--source with --handler: a task with a source is not for handlers; give one of them")
 }
 
-func HandlerWithDirectory(program string) error {
+func HandlerWithDirectory(given string) error {
 	return Usagef("--handler with the directory %s: a handler has a name, and needs no directory; leave --handler "+
-		"out, or give the name", program)
+		"out, or give the name", given)
 }
 
 // Read returns the changes. If --program is a directory, read also packs and returns the program.

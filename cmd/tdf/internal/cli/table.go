@@ -29,11 +29,11 @@ func (t *table) Row(cells ...string) { t.rows = append(t.rows, cells) }
 
 // Write writes the table to stdout.
 func (t *table) Write() error {
-	text := t.tabs()
+	written := t.tabs()
 	if t.a.Terminal.Out {
-		text = t.columns()
+		written = t.columns()
 	}
-	_, err := io.WriteString(t.a.Stdout, text)
+	_, err := io.WriteString(t.a.Stdout, written)
 	return err
 }
 
@@ -47,17 +47,17 @@ func (t *table) visible() [][]string {
 // flat is a replacer that puts blanks in place of tabs and newlines, because these would end a cell or a row.
 var flat = strings.NewReplacer("\t", " ", "\n", " ", "\r", " ")
 
-// cell returns text on one line, with control characters escaped.
-func cell(text string) string { return format.Printable(flat.Replace(text)) }
+// cell returns a value on one line, with control characters escaped.
+func cell(value string) string { return format.Printable(flat.Replace(value)) }
 
 func (t *table) tabs() string {
 	var b strings.Builder
 	for _, row := range t.visible() {
-		for i, text := range row {
+		for i, value := range row {
 			if i > 0 {
 				b.WriteByte('\t')
 			}
-			b.WriteString(cell(text))
+			b.WriteString(cell(value))
 		}
 		b.WriteByte('\n')
 	}

@@ -178,12 +178,12 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 }
 
 // say prints a message. On a terminal, it clears the progress line first.
-func (w *watching) say(format string, args ...any) {
+func (w *watching) say(message string, args ...any) {
 	if w.rewrites() && w.printed != "" {
 		io.WriteString(w.a.Stdout, "\r\x1b[K")
 		w.printed = ""
 	}
-	w.a.Say(format, args...)
+	w.a.Say(message, args...)
 }
 
 // rewrites reports whether the command rewrites one progress line instead of printing new lines.
