@@ -20,7 +20,7 @@ type Admin struct {
 
 // New returns an Admin for the manager's namespace. The Admin uses the manager's connection to Redis, until the manager
 // is closed.
-func New(m *manager.Manager) *Admin { return &Admin{m.Internals()} }
+func New(m *manager.Manager) *Admin { return &Admin{friend.Of(m)} }
 
 func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 

@@ -78,12 +78,6 @@ func (m *Manager) Connect(ctx context.Context) error { return m.store.Ready(ctx)
 // Close ends the connection to Redis. Calls after Close return an error.
 func (m *Manager) Close() error { return m.store.Close() }
 
-// Internals returns the parts of the manager that other packages of TDF use. Programs must not use them: they can
-// change in any version.
-func (m *Manager) Internals() friend.Parts {
-	return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}
-}
-
 // Now returns the time of Redis's clock. All times of tasks are times of this clock.
 func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 	now, err := m.store.Now(ctx)
@@ -91,6 +85,10 @@ func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 }
 
 func init() {
+	friend.Of = func(manager any) friend.Parts {
+		m := manager.(*Manager)
+		return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}
+	}
 	hooks.New = func(s hooks.Setup, options any) (any, error) {
 		settings, err := options.(Options).settings()
 		m := newManager(settings, s.Store)

@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -60,7 +61,7 @@ func TestManyQueues(t *testing.T) {
 	all = append(append(all, define("busy", 7)...), define("other", 3)...) // the last one has the name that all others share
 	expect.Result(m.Open(t.Context(), all...)).OK(t)
 	got := text(t, m)
-	expect.Contains(t, got, `tdf_tasks{namespace="`+m.Internals().Config.Namespace+`",state="open"} 260`)
+	expect.Contains(t, got, `tdf_tasks{namespace="`+friend.Of(m).Config.Namespace+`",state="open"} 260`)
 	for _, metric := range []string{"tdf_queue_open_tasks", "tdf_queue_oldest_wait_seconds", "tdf_queue_tasks", "tdf_transitions_total"} {
 		queues := valuesOf(got, metric, "queue")
 		expect.Len(t, queues, 201, metric)

@@ -46,7 +46,7 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 	if owner == "" {
 		return PushPacked(ctx, m, p)
 	}
-	s := m.Internals().Store
+	s := storeOf(m)
 	stored, err := s.Programs(ctx)
 	if err != nil {
 		return Pushed{}, err
@@ -84,6 +84,5 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 // Put stores an archive of up to 64 MiB, and returns the program's source, redis:SHA256 (docs/programs.md, "Sources").
 // The archive must contain run.sh at its top. If the archive is already stored, Put changes nothing.
 func Put(ctx context.Context, m *manager.Manager, archive []byte) (source string, err error) {
-	s := m.Internals().Store
-	return s.PutProgram(ctx, archive)
+	return storeOf(m).PutProgram(ctx, archive)
 }

@@ -7,9 +7,29 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/programs"
 )
+
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	Now(ctx context.Context) (tdf.Time, error)
+	LastID(ctx context.Context) (int64, error)
+	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	Programs(ctx context.Context) ([]programs.Stored, error)
+	PutProgram(ctx context.Context, archive []byte) (source string, err error)
+	PinPrograms(ctx context.Context, sha256 ...string) error
+	UnpinPrograms(ctx context.Context, sha256 ...string) error
+	RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error)
+	StagePrograms(ctx context.Context) (map[string]string, error)
+	ProgramOwners(ctx context.Context) (map[string]string, error)
+	OwnProgram(ctx context.Context, sha256, token string) error
+}
+
+func storeOf(m *manager.Manager) store { return friend.Of(m).Store }
 
 // A Stored is a program that is stored in the namespace (docs/tdf.md, "Programs").
 type Stored struct {
@@ -64,24 +84,22 @@ var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
 
 // List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
-	redis := m.Internals().Store
-	stored, err := redis.Programs(ctx)
-	programs := make([]Stored, len(stored))
+	stored, err := storeOf(m).Programs(ctx)
+	all := make([]Stored, len(stored))
 	for i, p := range stored {
-		programs[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: p.LastUse.Std(), Pinned: p.Pinned}
+		all[i] = Stored{SHA256: p.SHA256, Bytes: p.Bytes, LastUse: p.LastUse.Std(), Pinned: p.Pinned}
 	}
-	return programs, err
+	return all, err
 }
 
 // Uses returns how many tasks use each stored program, by the program's SHA-256. It counts tasks in the given states,
 // or all tasks if no state is given. It reads the tasks page by page, which takes some seconds for a million tasks. If
 // a task changes its state meanwhile, it may count twice.
 func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[string]Use, error) {
-	redis := m.Internals().Store
-	return usesOf(ctx, redis, states...)
+	return usesOf(ctx, storeOf(m), states...)
 }
 
-func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[string]Use, error) {
+func usesOf(ctx context.Context, s store, states ...tdf.State) (map[string]Use, error) {
 	if len(states) == 0 {
 		states = tdf.States
 	}
@@ -106,7 +124,7 @@ func usesOf(ctx context.Context, s *redisstate.Store, states ...tdf.State) (map[
 	return uses, nil
 }
 
-func countUses(ctx context.Context, s *redisstate.Store, places []redisstate.ListEntry, uses map[string]Use) error {
+func countUses(ctx context.Context, s store, places []redisstate.ListEntry, uses map[string]Use) error {
 	stored, err := s.Read(ctx, redisstate.IDsOf(places), redisstate.Want{Fields: redisstate.Head | redisstate.Source})
 	if err != nil {
 		return err
@@ -142,7 +160,7 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {
 	for range mostLooks {
 		var err error
-		if sha256, err = remove(ctx, m.Internals().Store, sha256); err != nil || len(sha256) == 0 {
+		if sha256, err = remove(ctx, storeOf(m), sha256); err != nil || len(sha256) == 0 {
 			return err
 		}
 	}
@@ -154,16 +172,16 @@ const mostLooks = 20
 
 // remove looks once for unfinished tasks of the programs, and removes the programs. It returns the programs that
 // clients have used since the look.
-func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left []string, err error) {
-	since, err := redis.Now(ctx)
+func remove(ctx context.Context, s store, sha256 []string) (left []string, err error) {
+	since, err := s.Now(ctx)
 	if err != nil {
 		return sha256, err
 	}
-	last, err := redis.LastID(ctx)
+	last, err := s.LastID(ctx)
 	if err != nil {
 		return sha256, err
 	}
-	uses, err := usesOf(ctx, redis, unfinished...)
+	uses, err := usesOf(ctx, s, unfinished...)
 	if err != nil {
 		return sha256, err
 	}
@@ -173,7 +191,7 @@ func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left
 		}
 	}
 	for _, sum := range sha256 {
-		removed, err := redis.RemoveProgram(ctx, sum, since, last)
+		removed, err := s.RemoveProgram(ctx, sum, since, last)
 		if err != nil {
 			return sha256, err
 		}
@@ -186,10 +204,10 @@ func remove(ctx context.Context, redis *redisstate.Store, sha256 []string) (left
 
 // Pin makes the server keep stored programs, even if no task names them. The programs are given by their SHA-256.
 func Pin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return m.Internals().Store.PinPrograms(ctx, sha256...)
+	return storeOf(m).PinPrograms(ctx, sha256...)
 }
 
 // Unpin ends the effect of Pin. If no task names such a program, the server removes it a week later.
 func Unpin(ctx context.Context, m *manager.Manager, sha256 ...string) error {
-	return m.Internals().Store.UnpinPrograms(ctx, sha256...)
+	return storeOf(m).UnpinPrograms(ctx, sha256...)
 }

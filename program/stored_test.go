@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -44,7 +45,7 @@ func TestRemove(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
-	store := m.Internals().Store
+	store := friend.Of(m).Store
 	expect.Result(store.RestoreFields(t.Context(), "pipelines", tdf.Hash{"pipeline/stage": "stored 0 1 X " + free})).OK(t)
 	expect.Equal(t, expect.Result(program.Uses(t.Context(), m)).Value(t)[free], program.Use{Stage: "pipeline/stage"})
 	err = program.Remove(t.Context(), m, free)

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -17,7 +18,7 @@ import (
 func probe(undone *int) wire.Interface {
 	return wire.Interface{Prefix: "/probe", Routes: []wire.Route{
 		{Method: "GET", Path: "/see/{id}", Need: wire.ToSee, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
-			return wire.JSON(http.StatusOK, []string{c.PathValue("id"), c.URL.Query().Get("q"), c.Token.Name, c.ID, c.Manager.Internals().Name})
+			return wire.JSON(http.StatusOK, []string{c.PathValue("id"), c.URL.Query().Get("q"), c.Token.Name, c.ID, friend.Of(c.Manager).Name})
 		}},
 		{Method: "POST", Path: "/work", Need: wire.ToWork, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
 			var v struct{ N int }

@@ -186,7 +186,7 @@ func (o *lineOpener) parse(line []byte) (d manager.Definition, err error) {
 	if hasPlaces(d.After) || hasPlaces(d.AfterAny) {
 		return d, errPlaces
 	}
-	properties := o.call.manager.Internals().Config.TaskDefaults
+	properties := o.defaults
 	d.Fill(&properties)
 	return d, properties.Validate()
 }
@@ -221,7 +221,7 @@ func (o *lineOpener) open() error {
 	ctx, cancel := context.WithTimeout(o.ctx, 10*o.Timeout)
 	defer cancel()
 	tasks, err := o.openStep(ctx)
-	of := openedBy(o.call, tasks)
+	of := o.openedBy(tasks)
 	o.done.IDs, o.done.Existing, o.done.Opened = of.IDs, of.Existing, o.done.Opened+len(of.IDs)-len(of.Existing)
 	o.batch, o.bytes, o.steps = nil, 0, o.steps+1
 	if err != nil {

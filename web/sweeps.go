@@ -134,7 +134,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 		return nil, err
 	}
 	s := &sweeper{
-		api: a, call: c, base: c.manager.Internals().Config.TaskDefaults, rows: rows, extend: in.Extend, isNew: true,
+		api: a, call: c, base: a.defaults, rows: rows, extend: in.Extend, isNew: true,
 		points: sweep.Tally{},
 	}
 	all[0].Fill(&s.base)

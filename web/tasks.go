@@ -107,7 +107,7 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	if err != nil {
 		return nil, partly(len(tasks), err)
 	}
-	return &openOutput{openedBy(c, tasks)}, nil
+	return &openOutput{a.openedBy(tasks)}, nil
 }
 
 // onceKey returns the key of [manager.Manager.OpenOnce] for an Idempotency-Key. The keys of other tokens and routes
@@ -115,8 +115,8 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 func (c *call) onceKey(key string) string { return c.token.Name + " " + c.request.URL.Path + " " + key }
 
 // openedBy returns the answer for tasks that were opened.
-func openedBy(c *call, tasks []*manager.Task) opened {
-	o := opened{IDs: []int64{}, FailOn: string(c.manager.Internals().Config.TaskDefaults.FailOn)}
+func (a *api) openedBy(tasks []*manager.Task) opened {
+	o := opened{IDs: []int64{}, FailOn: string(a.defaults.FailOn)}
 	for _, t := range tasks {
 		o.IDs = append(o.IDs, t.ID)
 		if t.Existing {

@@ -68,7 +68,7 @@ func (a *api) commitTransaction(ctx context.Context, c *call, in *commitInput) (
 	if err != nil {
 		return nil, err
 	}
-	return &out[opened]{openedBy(c, tasks)}, nil
+	return &out[opened]{a.openedBy(tasks)}, nil
 }
 
 // commit commits a transaction. The error is a problem if a task has not the version that the call names.

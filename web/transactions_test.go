@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/program"
@@ -104,7 +105,7 @@ func TestPrograms(t *testing.T) {
 	s.as(access.Submitter, 415, "POST", base+"/programs", archive, "Content-Type: application/zip")
 	expect.Equal(t, fmt.Sprint(s.world()), before, "refused calls have changed something")
 
-	of := s.manager.Internals().Store
+	of := friend.Of(s.manager).Store
 	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(len(archive)) + 1}
 	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
 	full := s.as(access.Submitter, 507, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
@@ -116,7 +117,7 @@ func TestPrograms(t *testing.T) {
 // A submitter stores programs up to half of what the others leave of 1 GiB. The share ends with the programs.
 func TestShareOfPrograms(t *testing.T) {
 	s := newSite(t, Options{})
-	of := s.manager.Internals().Store
+	of := friend.Of(s.manager).Store
 	other := webtest.AddToken(t, s.manager, access.Token{Name: "other", Role: access.Submitter})
 	store := func(token, name string, status int) string {
 		got := s.call(token, "POST", base+"/programs", programArchive(t, "run.sh", name), "Content-Type: application/x-tar")

@@ -11,8 +11,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -70,14 +72,15 @@ type Options struct {
 // An api is the handler of the HTTP API.
 type api struct {
 	Options
-	manager *manager.Manager
-	admin   *admin.Admin
-	broker  *broker.Broker
-	huma    huma.API
-	mux     *http.ServeMux
-	routes  []route
-	names   map[string]bool // Options.Hosts, and localhost
-	origins map[string]bool // Options.Origins
+	manager  *manager.Manager
+	admin    *admin.Admin
+	defaults tdf.Properties // of new tasks
+	broker   *broker.Broker
+	huma     huma.API
+	mux      *http.ServeMux
+	routes   []route
+	names    map[string]bool // Options.Hosts, and localhost
+	origins  map[string]bool // Options.Origins
 
 	perToken, perAddress *limiter
 	logins               *limiter   // tries to log in to the dashboard, by address
@@ -113,15 +116,16 @@ func newAPI(m *manager.Manager, o Options) *api {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
+	parts := friend.Of(m)
 	a := &api{
-		Options: o, manager: m, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
+		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
 		origins:  map[string]bool{},
 		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress),
 		logins:  &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}},
 		places:  pool.New(int64(o.AtOnce)),
 		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies),
 		answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
-		managers: map[string]*manager.Manager{}, broker: broker.New(m.Internals().Store, broker.Options{
+		managers: map[string]*manager.Manager{}, broker: broker.New(parts.Store, broker.Options{
 			Answer: o.Timeout,
 			Log:    o.Log,
 		}), waiting: pool.New(int64(o.Waiting)),

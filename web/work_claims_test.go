@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -352,7 +353,7 @@ func TestProgramsOfClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	archive := strings.Repeat("an archive\x00\xff", 200_000) // several parts
 	stored := func(archive string) (source, sum string) {
-		source = expect.Result(s.manager.Internals().Store.PutProgram(t.Context(), []byte(archive))).Value(t)
+		source = expect.Result(friend.Of(s.manager).Store.PutProgram(t.Context(), []byte(archive))).Value(t)
 		return source, tdf.StoredProgram(source)
 	}
 	source, sum := stored(archive)

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
@@ -61,7 +62,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	w.refused(410, "heartbeat", "{}")
 	// A call that ended before it had given up the claims of the first start is repeated.
 	boot := strings.TrimPrefix(broker.SessionFor(&access.Token{Name: "worker"}, "w", "second"), "w.")
-	_, _, err := s.manager.Internals().Store.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
+	_, _, err := friend.Of(s.manager).Store.Register(t.Context(), presence.WorkerInfo{Name: "worker/w", Boot: boot, Lease: 60})
 	expect.NoError(t, err)
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`, "Idempotency-Key: second")
 	second := webtest.Decode[broker.Registered](t, got.text)

@@ -23,6 +23,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/bench/internal/bars"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
@@ -255,7 +256,7 @@ func (v *visitor) commands(ctx context.Context) float64 {
 
 // fillWorkers registers a hundred workers with full timelines.
 func fillWorkers(ctx context.Context, m *manager.Manager) error {
-	store := m.Internals().Store
+	store := friend.Of(m).Store
 	now, err := store.Now(ctx)
 	if err != nil {
 		return err

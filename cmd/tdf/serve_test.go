@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -125,7 +126,7 @@ func TestDefaultsOfEachWay(t *testing.T) {
 		if open == nil {
 			continue // the head of the table
 		}
-		before := expect.Result(m.Internals().Store.LastID(t.Context())).Value(t)
+		before := expect.Result(friend.Of(m).Store.LastID(t.Context())).Value(t)
 		open()
 		task := expect.Result(m.Get(t.Context(), before+1)).Value(t, row[1])
 		got := task.Definition.Properties(usual)

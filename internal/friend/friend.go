@@ -1,4 +1,4 @@
-// Package friend has what the packages of TDF need of a manager, beyond the manager's API.
+// Package friend has what the packages of TDF need of a manager, and programs cannot reach.
 package friend
 
 import (
@@ -15,3 +15,6 @@ type Parts struct {
 	Log    *slog.Logger
 	Name   string // the manager's name in the logs of tasks
 }
+
+// Of returns the parts of a *manager.Manager. Package manager sets it.
+var Of func(manager any) Parts

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -108,10 +109,17 @@ func (t *Table) Refresh(ctx context.Context, m *manager.Manager, longest time.Du
 		return nil // another call reads
 	}
 	defer t.reading.Unlock()
-	return t.refresh(ctx, m.Internals().Store, time.Now(), longest)
+	return t.refresh(ctx, friend.Of(m).Store, time.Now(), longest)
 }
 
-func (t *Table) refresh(ctx context.Context, s *redisstate.Store, now time.Time, longest time.Duration) error {
+// store lists the methods of *redisstate.Store that this package uses.
+type store interface {
+	listing.Store
+	Now(ctx context.Context) (tdf.Time, error)
+	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+}
+
+func (t *Table) refresh(ctx context.Context, s store, now time.Time, longest time.Duration) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.now.open {
@@ -128,7 +136,7 @@ var finishedStates = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.Stat
 })
 
 // begin begins a pass: through all finished tasks, or those that have finished since the last pass.
-func (t *Table) begin(ctx context.Context, s *redisstate.Store, now time.Time) error {
+func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 	begun, err := s.Now(ctx)
 	if err != nil {
 		return err
@@ -163,7 +171,7 @@ func (t *Table) begin(ctx context.Context, s *redisstate.Store, now time.Time) e
 }
 
 // walk goes on with a pass.
-func (t *Table) walk(ctx context.Context, s *redisstate.Store, longest time.Duration) error {
+func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error {
 	q := tdf.Query{Group: t.choice.Group, Owner: t.choice.Owner, States: finishedStates, Order: tdf.OldestFirst}
 	if !t.now.all {
 		q.Since = (t.since - 1).Std() // a second more, in case that the clock of Redis was set back a little

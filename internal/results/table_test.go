@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -54,7 +55,7 @@ func (c *campaign) run() {
 func (c *campaign) refresh(of *Table, at time.Duration, longest time.Duration) TableStatus {
 	c.Helper()
 	for {
-		expect.NoError(c.T, of.refresh(c.Context(), c.Manager.Internals().Store, time.Unix(1e9, 0).Add(at), longest))
+		expect.NoError(c.T, of.refresh(c.Context(), friend.Of(c.Manager).Store, time.Unix(1e9, 0).Add(at), longest))
 		if s := of.Status(); !s.Behind {
 			return s
 		}
@@ -157,7 +158,7 @@ func TestTableReadsInParts(t *testing.T) {
 	}
 	expect.Result(c.Manager.Cancel(t.Context(), manager.ByIDs(c.open("g", all...)...)...)).OK(t)
 	of := table(t, Choice{Group: "g"})
-	expect.NoError(t, of.refresh(t.Context(), c.Manager.Internals().Store, time.Now(), 0))
+	expect.NoError(t, of.refresh(t.Context(), friend.Of(c.Manager).Store, time.Now(), 0))
 	s := of.Status()
 	expect.True(t, s.Behind, s)
 	expect.Compare(t, s.Rows, ">", 0)

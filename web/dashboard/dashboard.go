@@ -10,8 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
@@ -100,24 +102,27 @@ type Options struct {
 // A Dashboard serves the pages of a namespace.
 type Dashboard struct {
 	Options
-	host    Host
-	manager *manager.Manager
-	admin   *admin.Admin
-	mux     *http.ServeMux
-	origins *http.CrossOriginProtection
-	users   *userfile.Users // nil without a user file
-	views   cache
-	feeds   feeds
-	outputs transcripts
-	facts   cache
-	tables  results.Tables
-	queues  admin.QueueCounter
+	host      Host
+	namespace string
+	failOn    tdf.FailOn // of new tasks
+	manager   *manager.Manager
+	admin     *admin.Admin
+	mux       *http.ServeMux
+	origins   *http.CrossOriginProtection
+	users     *userfile.Users // nil without a user file
+	views     cache
+	feeds     feeds
+	outputs   transcripts
+	facts     cache
+	tables    results.Tables
+	queues    admin.QueueCounter
 }
 
 // New returns the dashboard of a manager's namespace. Its addresses begin with [Base].
 func New(m *manager.Manager, host Host, o Options) *Dashboard {
+	cfg := friend.Of(m).Config
 	d := &Dashboard{
-		Options: o, host: host, manager: m, admin: admin.New(m), mux: http.NewServeMux(),
+		Options: o, host: host, namespace: cfg.Namespace, failOn: cfg.TaskDefaults.FailOn, manager: m, admin: admin.New(m), mux: http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}

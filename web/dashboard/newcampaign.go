@@ -59,7 +59,7 @@ func (p storedProgram) Value() string { return p.Source + " " + p.Name }
 func loadNewCampaign(ctx context.Context, v *visit) (any, error) {
 	f := &newCampaign{
 		Owner: v.owner, Campaign: v.query.Get("campaign"), Input: v.query.Get("input"), Grid: v.query.Get("grid"),
-		FailOn: string(v.dashboard.manager.Internals().Config.TaskDefaults.FailOn),
+		FailOn: string(v.dashboard.failOn),
 	}
 	if v.owner != "" && f.Campaign == "" {
 		f.Campaign = v.owner + "/"

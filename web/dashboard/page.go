@@ -181,7 +181,7 @@ type link struct {
 func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *view, live bool) {
 	f := frame{
 		Title: main.title, Main: main.withOutput(), Live: live,
-		Namespace: d.manager.Internals().Config.Namespace, Version: version(),
+		Namespace: d.namespace, Version: version(),
 	}
 	if v != nil {
 		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.EscapedPath()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -30,7 +31,7 @@ type app struct{ store store }
 
 // New returns the interface of Skuld to the tasks of a manager's namespace, below a prefix of paths.
 func New(prefix string, m *manager.Manager) wire.Interface {
-	a := &app{m.Internals().Store}
+	a := &app{friend.Of(m).Store}
 	get := call("/list_tasks", wire.ToInspect, a.firstTasks)
 	get.Method = http.MethodGet
 	wiping := call("/wipe", wire.ToOperate, a.wipe)

@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -117,7 +118,7 @@ func claimsOf(task map[string]any) (all []map[string]any) {
 
 func (s *site) stored(id string) *tdf.Task {
 	s.Helper()
-	st := s.manager.Internals().Store
+	st := friend.Of(s.manager).Store
 	number := expect.Result(st.Holder(s.Context(), "skuld:"+id)).Value(s)
 	return testspace.Read(s, st, number)
 }
@@ -126,7 +127,7 @@ func (s *site) stored(id string) *tdf.Task {
 func (s *site) expire(id string) {
 	s.Helper()
 	t := s.stored(id)
-	expect.Result(s.manager.Internals().Store.Renew(s.Context(), 0, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
+	expect.Result(friend.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
 	expect.Eventually(s, "the claim has ended", func() bool {
 		expect.Result(s.server.RunOnce(s.Context())).OK(s)
 		return s.stored(id).State != tdf.Running
@@ -312,7 +313,7 @@ func TestUpdates(t *testing.T) {
 	// The answer has the newest 10,000 updates.
 	id = s.enqueue(`"queue":"q"`)
 	s.claim("q")
-	st := s.manager.Internals().Store
+	st := friend.Of(s.manager).Store
 	p := st.Redis.Pipeline()
 	for n := 1; n <= 10_000; n++ {
 		p.XAdd(t.Context(), &redis.XAddArgs{Stream: st.Keys.UpdatesPrefix() + "2", ID: fmt.Sprint("0-", n), Values: []string{"line", "old"}})
@@ -465,7 +466,7 @@ func TestListAndWipe(t *testing.T) {
 	s.do("/complete", `{"task":"t00","claim":0}`)
 	executed := s.stored("t01") // a process that died before it settled the task
 	move := expect.Result(executed.Execute(executed.Current().Claim, tdf.Result{Exit: "0"})).Value(t)
-	expect.Result(s.manager.Internals().Store.Execute(t.Context(), "w", move)).OK(t)
+	expect.Result(friend.Of(s.manager).Store.Execute(t.Context(), "w", move)).OK(t)
 	expect.Result(s.manager.Open(t.Context(), manager.Definition{Program: "of TDF"})).OK(t)
 	var seen []string
 	for cursor, more := "", true; more; {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -75,7 +76,7 @@ const (
 // New returns the interface to the tasks of a manager's namespace. From the manager's TaskDefaults, it takes the
 // back-off and the retention periods.
 func New(m *manager.Manager, o Options) wire.Interface {
-	in := m.Internals()
+	in := friend.Of(m)
 	a := &app{
 		Options: o, store: in.Store, broker: broker.New(in.Store, broker.Options{Answer: o.Timeout, Log: o.Log}),
 		ids:   ids{in.Config.Namespace},

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -29,7 +30,7 @@ const formType = "application/x-www-form-urlencoded"
 
 // Routes returns the routes of the interface to the tasks of a manager's namespace.
 func Routes(m *manager.Manager) []wire.Route {
-	a := &app{m.Internals().Store}
+	a := &app{friend.Of(m).Store}
 	bodies := []string{"application/json", formType} // curl sends JSON with the second type
 	return []wire.Route{
 		{Method: http.MethodGet, Path: "/groups", Need: wire.ToSee, Bulk: true, Do: a.listGroups},
