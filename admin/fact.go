@@ -25,35 +25,36 @@ type Fix struct {
 func (f Fix) MarshalText() ([]byte, error) { return []byte(f.Text), nil }
 
 // A Step is one thing that a user can do.
-type Step string
+type Step int
 
 // The steps.
 const (
-	StepStartServer    Step = "start_server"
-	StepStartWorker    Step = "start_worker"
-	StepListWorkers    Step = "list_workers"
-	StepResumeWorker   Step = "resume_worker"
-	StepChangeStart    Step = "change_start"
-	StepChangeSource   Step = "change_source" // store the program in Redis, and change the source
-	StepRetry          Step = "retry"
-	StepRetryLater     Step = "retry_later" // retry with a later end_before
-	StepRequeue        Step = "requeue"
-	StepEndPause       Step = "end_pause"
-	StepRaiseLimit     Step = "raise_limit"
-	StepListLimits     Step = "list_limits"
-	StepClose          Step = "close"         // close a campaign
-	StepCancel         Step = "cancel"        // cancel a task
-	StepCancelOpen     Step = "cancel_open"   // cancel the open tasks of a campaign
-	StepCorrect        Step = "correct"       // pause a campaign, correct its program, and retry its failed tasks
-	StepShowFailures   Step = "show_failures" // show the groups of failures
-	StepStopFailing    Step = "stop_failing"  // cancel a campaign after a number of failures
-	StepExplain        Step = "explain"       // explain an open task
-	StepListRunning    Step = "list_running"
-	StepCheck          Step = "check" // look for inconsistent tasks
-	StepRemoveFinished Step = "remove_finished"
-	StepRaiseMaxTasks  Step = "raise_max_tasks"
-	StepChangeSetting  Step = "change_setting"
-	StepLoad           Step = "load"
+	StepStartServer Step = iota
+	StepStartWorker
+	StepListWorkers
+	StepResumeWorker
+	StepChangeStart
+	StepChangeSource // store the program in Redis, and change the source
+	StepRetry
+	StepRetryLater // retry with a later end_before
+	StepRequeue
+	StepEndPause
+	StepRaiseLimit
+	StepListLimits
+	StepClose        // close a campaign
+	StepCancel       // cancel a task
+	StepCancelOpen   // cancel the open tasks of a campaign
+	StepCorrect      // pause a campaign, correct its program, and retry its failed tasks
+	StepShowFailures // show the groups of failures
+	StepStopFailing  // cancel a campaign after a number of failures
+	StepExplain      // explain an open task
+	StepListRunning
+	StepCheck // look for inconsistent tasks
+	StepRemoveFinished
+	StepRaiseMaxTasks
+	StepChangeSetting
+	StepLoad
+	StepCount // the number of steps
 )
 
 // fix returns a Fix with its steps, in the order in which the text names them.

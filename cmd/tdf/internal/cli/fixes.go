@@ -8,7 +8,7 @@ import (
 )
 
 // stepCommands lists the commands for the steps of fixes. ID stands for the task's id.
-var stepCommands = map[admin.Step]string{
+var stepCommands = [admin.StepCount]string{
 	admin.StepStartServer:  "start tdf-server, or tdf up",
 	admin.StepStartWorker:  "start tdf-worker, or tdf up",
 	admin.StepListWorkers:  "tdf workers",
