@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -92,17 +91,14 @@ func (p *process) readLog() string {
 	return string(text)
 }
 
-// signal sends a signal to the process, and waits until the process ends. It does nothing if the process has already
-// ended.
-func (p *process) signal(sig os.Signal) error {
-	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal %v to redis-server: %w", sig, err)
+// kill kills the process with SIGKILL, and waits until it ends. It does nothing if the process has already ended.
+func (p *process) kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("kill redis-server: %w", err)
 	}
 	<-p.done
 	return nil
 }
-
-func (p *process) kill() error { return p.signal(syscall.SIGKILL) }
 
 // oldest is the oldest major version of Redis that supports all features that the project uses.
 const oldest = 7

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 )
 
@@ -82,10 +81,12 @@ func arguments(addr string, opts []Option) []string {
 }
 
 // Kill kills the server with SIGKILL. It does nothing if the server has already ended.
-func (s *Server) Kill() { s.end(syscall.SIGKILL) }
-
-// Stop stops the server with SIGTERM. Before the server ends, it syncs its append-only file.
-func (s *Server) Stop() { s.end(syscall.SIGTERM) }
+func (s *Server) Kill() {
+	s.t.Helper()
+	if err := s.process.kill(); err != nil {
+		s.t.Fatal(err)
+	}
+}
 
 // Restart kills the server if it runs, and starts it again with the same port and files.
 func (s *Server) Restart() {
@@ -96,11 +97,4 @@ func (s *Server) Restart() {
 		s.t.Fatal(err)
 	}
 	s.process = process
-}
-
-func (s *Server) end(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.process.signal(sig); err != nil {
-		s.t.Fatal(err)
-	}
 }
