@@ -204,7 +204,7 @@ func (v *vitals) silentWorkers(d *diagnoses) {
 	var silent []string
 	for i := range v.fleet.workers {
 		w := &v.fleet.workers[i]
-		if v.fleet.stateOf(w) == workerSilent && v.at.Sub(w.Seen) < removed {
+		if v.fleet.stateOf(w) == WorkerSilent && v.at.Sub(w.Seen) < removed {
 			silent = append(silent, w.Name)
 		}
 	}

@@ -62,19 +62,24 @@ func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
 	return n, err
 }
 
-// workerSilent is the state of a worker whose lease has run out. A worker that has signed off is gone, even after that.
-const workerSilent = "silent"
+// States of a [Worker]. One that is silent or gone is not alive.
+const (
+	WorkerWorking  = presence.WorkerWorking
+	WorkerDraining = presence.WorkerDraining
+	WorkerGone     = presence.WorkerGone // it has signed off
+	WorkerSilent   = "silent"            // its lease has run out, and it has not signed off
+)
 
 func (f *fleet) stateOf(w *presence.WorkerStatus) string {
-	if w.State != presence.WorkerGone && !w.Alive(f.at) {
-		return workerSilent
+	if w.State != WorkerGone && !w.Alive(f.at) {
+		return WorkerSilent
 	}
 	return w.State
 }
 
 // claims reports whether a worker is alive and claims tasks.
 func (f *fleet) claims(w *presence.WorkerStatus) bool {
-	return w.Alive(f.at) && w.State == presence.WorkerWorking && w.Drained == ""
+	return w.Alive(f.at) && w.State == WorkerWorking && w.Drained == ""
 }
 
 // A census holds the numbers of workers and slots in a fleet.
@@ -93,7 +98,7 @@ func (f *fleet) count() census {
 	busy, free := f.running-f.lost, 0
 	for i := range f.workers {
 		w := &f.workers[i]
-		if state := f.stateOf(w); state != presence.WorkerGone {
+		if state := f.stateOf(w); state != WorkerGone {
 			c.states[state]++
 		}
 		switch {

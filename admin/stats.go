@@ -51,7 +51,7 @@ type Memory struct {
 
 // WorkerStates returns the states by which [Stats] groups workers.
 func WorkerStates() []string {
-	return []string{presence.WorkerStarting, presence.WorkerWorking, presence.WorkerDraining, workerSilent}
+	return []string{presence.WorkerStarting, WorkerWorking, WorkerDraining, WorkerSilent}
 }
 
 // MarshalJSON writes the counts of all states, and times as seconds.

@@ -273,7 +273,7 @@ func fillWorkers(ctx context.Context, m *manager.Manager) error {
 		}
 		_, err := store.WorkerHeartbeat(ctx, presence.WorkerInfo{
 			Name: name, Boot: name, Host: "rack", Lease: 3600,
-			State: "working", Slots: 8,
+			State: presence.WorkerWorking, Slots: 8,
 		})
 		if err := errors.Join(err, store.AddBars(ctx, name, all, nil)); err != nil {
 			return err

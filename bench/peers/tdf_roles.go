@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/worker"
 )
@@ -148,7 +149,7 @@ func waitForWorkers(ctx context.Context, j job) error {
 			if err != nil && err != redis.Nil {
 				return err
 			}
-			if state == "working" {
+			if state == presence.WorkerWorking {
 				break
 			}
 			time.Sleep(pollPause)

@@ -109,9 +109,9 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 				if err != nil {
 					return err
 				}
-				n.State, n.Class = stateOf(status), "running"
+				n.State, n.Class = stateOf(status), string(tdf.Running)
 				if status.Complete() {
-					n.Class = "succeeded"
+					n.Class = string(tdf.Succeeded)
 				}
 			}
 			to.Nodes = append(to.Nodes, n)

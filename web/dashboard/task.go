@@ -219,11 +219,11 @@ func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
 func endingOf(t *manager.Task, r *manager.Round) (text, class string) {
 	switch {
 	case !r.Lost.IsZero():
-		return "the worker was lost", "failed"
+		return "the worker was lost", string(tdf.Failed)
 	case !r.TimedOut.IsZero():
-		return "timed out", "timed_out"
+		return "timed out", string(tdf.TimedOut)
 	case !r.Failed.IsZero():
-		return "failed", "failed"
+		return string(tdf.Failed), string(tdf.Failed)
 	}
 	if r.Number == t.Round {
 		return string(t.State), outcomeClass(t)
@@ -233,7 +233,7 @@ func endingOf(t *manager.Task, r *manager.Round) (text, class string) {
 			return string(state), string(state)
 		}
 	}
-	return "released", "expired"
+	return "released", string(tdf.Expired)
 }
 
 func outcomeClass(t *manager.Task) string {

@@ -7,6 +7,8 @@ import (
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/format"
 )
 
@@ -95,7 +97,7 @@ func (t *table) colourRow(cells []string, heading bool) pretty.Row {
 
 // colours maps states of tasks and workers to their colours.
 var colours = map[string]text.Color{
-	"succeeded": text.FgGreen, "failed": text.FgRed, "timed_out": text.FgRed, "expired": text.FgYellow,
-	"running": text.FgCyan,
-	"working": text.FgGreen, "draining": text.FgYellow, "silent": text.FgRed,
+	string(tdf.Succeeded): text.FgGreen, string(tdf.Failed): text.FgRed, string(tdf.TimedOut): text.FgRed,
+	string(tdf.Expired): text.FgYellow, string(tdf.Running): text.FgCyan,
+	admin.WorkerWorking: text.FgGreen, admin.WorkerDraining: text.FgYellow, admin.WorkerSilent: text.FgRed,
 }

@@ -49,7 +49,7 @@ func listWorkers(ctx context.Context, a *cli.App, m *cli.Client, all, asJSON boo
 	t := a.Table("worker", "host", "pid", "state", "slots", "runs", "seen", "version", "remarks")
 	shown := 0
 	for _, w := range workers {
-		if w.State == "gone" && !all {
+		if w.State == admin.WorkerGone && !all {
 			continue
 		}
 		shown++
