@@ -120,11 +120,11 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 	if n.at, err = s.Now(ctx); err != nil {
 		return n, err
 	}
-	counts, err := s.Counts(ctx)
+	tasks, err := s.Counts(ctx)
 	if err != nil {
 		return n, err
 	}
-	n.counts = counts
+	n.counts = tasks
 	due, _, err := s.NextDue(ctx)
 	if err != nil {
 		return n, err
@@ -138,7 +138,7 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 		return n, err
 	}
 	n.rate = finished / float64(rateSpan)
-	n.fleet, err = readFleet(ctx, s, n.at, counts[tdf.Running])
+	n.fleet, err = readFleet(ctx, s, n.at, tasks[tdf.Running])
 	return n, err
 }
 
@@ -266,14 +266,14 @@ func (a *Admin) Outcomes(ctx context.Context, group string) (map[string]int64, e
 }
 
 func outcomesOf(ctx context.Context, s store, group string) (map[string]int64, error) {
-	counts, err := s.Counts(ctx, groupsOf(group)...)
+	tasks, err := s.Counts(ctx, groupsOf(group)...)
 	if err != nil {
 		return nil, err
 	}
 	outcomes := map[string]int64{}
-	if counts[tdf.Expired]+counts[tdf.Archived] == 0 {
+	if tasks[tdf.Expired]+tasks[tdf.Archived] == 0 {
 		for _, state := range listing.Settled {
-			outcomes[string(state)] = counts[state]
+			outcomes[string(state)] = tasks[state]
 		}
 		return outcomes, nil
 	}

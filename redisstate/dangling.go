@@ -49,12 +49,12 @@ func (s *Store) DanglingIDs(ctx context.Context, from IndexPage, most int64) (da
 		if len(from.indexes) == 0 || seen >= most {
 			break
 		}
-		index := from.indexes[0]
-		members, cursor, err := s.scanIndex(ctx, index, from.index, most)
+		first := from.indexes[0]
+		members, cursor, err := s.scanIndex(ctx, first, from.index, most)
 		if err != nil {
 			return nil, from, false, err
 		}
-		found, err := s.danglingOf(ctx, index, members)
+		found, err := s.danglingOf(ctx, first, members)
 		if err != nil {
 			return nil, from, false, err
 		}

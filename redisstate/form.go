@@ -277,7 +277,7 @@ type formRead struct {
 	place, revision, link string
 }
 
-func (r *formRead) add(name string) (index string) {
+func (r *formRead) add(name string) (place string) {
 	r.names = append(r.names, name)
 	return strconv.Itoa(len(r.names) - 1)
 }

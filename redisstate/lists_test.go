@@ -106,10 +106,10 @@ func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
 func TestMemoryOf(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("x"))
-		real := infoOf(t, s)["redis_version"] != ""
+		isRedis := infoOf(t, s)["redis_version"] != ""
 		sizes := expect.Result(s.MemoryOf(t.Context(), append(ids, 99))).Value(t)
 		expect.MustLen(t, sizes, 2)
-		expect.MustEqual(t, sizes[0] > 100, real)
+		expect.MustEqual(t, sizes[0] > 100, isRedis)
 		expect.Equal(t, sizes[1], 0)
 	})
 }

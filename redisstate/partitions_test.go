@@ -19,9 +19,9 @@ func TestQueueCounts(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustBe := func(when, want string) {
 			t.Helper()
-			counts, err := s.QueueCounts(t.Context())
+			queues, err := s.QueueCounts(t.Context())
 			waiting, err2 := s.CountWaiting(t.Context())
-			got := fmt.Sprint(countsText(counts), " ", waiting)
+			got := fmt.Sprint(countsText(queues), " ", waiting)
 			expect.NoError(t, errors.Join(err, err2), when)
 			expect.Equal(t, got, want, when)
 		}
@@ -43,9 +43,9 @@ func TestQueueCounts(t *testing.T) {
 }
 
 // countsText returns counts without the times of their first tasks.
-func countsText(counts []counts.QueueCount) string {
+func countsText(queues []counts.QueueCount) string {
 	var all []string
-	for _, c := range counts {
+	for _, c := range queues {
 		all = append(all, fmt.Sprintf("{%s %d %v}", c.Queue, c.Open, c.AtLeast))
 	}
 	return fmt.Sprint(all)
@@ -57,10 +57,10 @@ func TestQueueCountsHaveTheFirstTask(t *testing.T) {
 	first, second := placed("a", -5), placed("a", 5, "gpu")
 	first.StartAfter, second.StartAfter = 4e9, 5e9
 	mustOpen(t, s, second, first)
-	counts := expect.Result(s.QueueCounts(t.Context())).Value(t)
-	expect.MustLen(t, counts, 1)
-	expect.MustTrue(t, counts[0].First >= 4e9, counts)
-	expect.Compare(t, counts[0].First, "<", 5e9)
+	queues := expect.Result(s.QueueCounts(t.Context())).Value(t)
+	expect.MustLen(t, queues, 1)
+	expect.MustTrue(t, queues[0].First >= 4e9, queues)
+	expect.Compare(t, queues[0].First, "<", 5e9)
 }
 
 // Above a number of priorities, the counts say that they are incomplete.
@@ -74,14 +74,14 @@ func TestQueueCountsOfManyPriorities(t *testing.T) {
 	for page := range slices.Chunk(levels, 5000) {
 		s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), page...)
 	}
-	counts, err := s.QueueCounts(t.Context())
+	queues, err := s.QueueCounts(t.Context())
 	want := "[{a 1 false} {b 1 false}]"
 	expect.NoError(t, err)
-	expect.Equal(t, countsText(counts), want)
+	expect.Equal(t, countsText(queues), want)
 	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=a"), redis.Z{Score: 1e6, Member: "1000000"})
-	counts, err = s.QueueCounts(t.Context())
+	queues, err = s.QueueCounts(t.Context())
 	expect.NoError(t, err)
-	expect.Equal(t, countsText(counts), "[{a 1 true} {b 1 false}]")
+	expect.Equal(t, countsText(queues), "[{a 1 true} {b 1 false}]")
 }
 
 // Partitions returns the partitions that have open tasks, also if no task is due.

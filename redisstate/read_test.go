@@ -326,8 +326,8 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 			}
 			expect.MustEqual(t, stored[n-1].ID, rest[n-1], n, most)
 			expect.MustTrue(t, stored[n-1].Task != nil, n, stored[max(0, n-1)].ID, most)
-			real := infoOf(t, s)["redis_version"] != ""
-			if real {
+			isRedis := infoOf(t, s)["redis_version"] != ""
+			if isRedis {
 				expect.Compare(t, len(stored), "<=", max(1, most/large), most, "bytes")
 			}
 			rest = rest[len(stored):]

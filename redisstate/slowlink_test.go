@@ -63,20 +63,20 @@ func TestRepliesOverASlowLink(t *testing.T) {
 func TestLinkSpeedBoundsBytes(t *testing.T) {
 	t.Parallel()
 	l := linkSpeed{}
-	expect := func(d time.Duration, want int) {
+	bytesIn := func(d time.Duration, want int) {
 		t.Helper()
 		expect.Equal(t, l.bytesWithin(d), want, "within", d, "bytes")
 	}
-	expect(5*time.Second, 5*conn.SlowestLink)
-	expect(time.Millisecond, minBytesPerClaim)
+	bytesIn(5*time.Second, 5*conn.SlowestLink)
+	bytesIn(time.Millisecond, minBytesPerClaim)
 	l.observe(1<<20, 10*time.Millisecond)
-	expect(5*time.Second, maxBytesPerClaim)
+	bytesIn(5*time.Second, maxBytesPerClaim)
 	l.observe(100, time.Minute) // a small reply does not measure the speed
-	expect(5*time.Second, maxBytesPerClaim)
+	bytesIn(5*time.Second, maxBytesPerClaim)
 	l.observe(1<<20, 8*time.Second)
-	expect(4*time.Second, 1<<19)
+	bytesIn(4*time.Second, 1<<19)
 	l.observe(1<<20, time.Hour)
-	expect(5*time.Second, 5*conn.SlowestLink)
+	bytesIn(5*time.Second, 5*conn.SlowestLink)
 }
 
 // Over a slow link, a claim returns few tasks, so that its reply arrives long before the leases end.

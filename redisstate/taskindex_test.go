@@ -16,10 +16,10 @@ import (
 // tasksByQueue returns the tasks of each queue by state, as a text.
 func tasksByQueue(t *testing.T, s *Store) string {
 	t.Helper()
-	counts := tasksIn(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
+	tasks := tasksIn(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t))
 	names := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.QueueNames(), 0, -1).Result()).Value(t)
-	expect.Len(t, counts, len(names), "a name of a queue is missing, or too many")
-	return fmt.Sprint(counts)
+	expect.Len(t, tasks, len(names), "a name of a queue is missing, or too many")
+	return fmt.Sprint(tasks)
 }
 
 // tasksIn returns the tasks of each queue with an index.

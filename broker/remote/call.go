@@ -245,12 +245,12 @@ func read(from io.Reader, answer any) error {
 		return nil
 	}
 	text, err := io.ReadAll(io.LimitReader(from, mostAnswer+1))
-	switch raw, bytes := answer.(*[]byte); {
+	switch raw, isRaw := answer.(*[]byte); {
 	case err != nil:
 		return err
 	case len(text) > mostAnswer:
 		return fmt.Errorf("it has more than %d bytes", mostAnswer)
-	case bytes:
+	case isRaw:
 		*raw = text
 		return nil
 	}

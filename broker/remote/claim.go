@@ -113,9 +113,9 @@ func invalidTask(t *tdf.Task) error {
 }
 
 // textOf returns a text that an answer has as it is, or in base64.
-func textOf(text *string, bytes []byte) string {
+func textOf(text *string, encoded []byte) string {
 	if text == nil {
-		return string(bytes)
+		return string(encoded)
 	}
 	return *text
 }

@@ -65,9 +65,9 @@ func (s *Archives) ProgramOwners(ctx context.Context) (map[string]string, error)
 }
 
 // OwnProgram makes a stored program count as one of a submitter's token.
-func (s *Archives) OwnProgram(ctx context.Context, sha256, token string) error {
+func (s *Archives) OwnProgram(ctx context.Context, sum, token string) error {
 	return s.Pipeline(ctx, "store the owner of a program",
-		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sha256, token) })
+		func(p redis.Pipeliner) { p.HSetNX(ctx, s.Keys.ProgramOwners(), sum, token) })
 }
 
 // RemoveProgram removes an archive that PutProgram stored. It is safe to repeat.
@@ -75,16 +75,16 @@ func (s *Archives) OwnProgram(ctx context.Context, sha256, token string) error {
 // The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up
 // to last. If a client has used the program after that time, or has opened a task that names it after that id, the
 // program stays, and removed is false. The caller must then look again.
-func (s *Archives) RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool,
+func (s *Archives) RemoveProgram(ctx context.Context, sum string, since tdf.Time, last int64) (removed bool,
 	err error,
 ) {
 	keys := []string{
-		s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sha256), s.Keys.TaskID(),
+		s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.Program(sum), s.Keys.TaskID(),
 		s.Keys.ProgramOwners(),
 	}
-	doing := "remove program " + sha256
+	doing := "remove program " + sum
 	for {
-		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sha256, since.String(), last, s.Keys.TaskPrefix()},
+		reply, err := s.Run(ctx, doing, lua.Drop, keys, []any{sum, since.String(), last, s.Keys.TaskPrefix()},
 			conn.IsText)
 		if err != nil {
 			return false, err
@@ -142,10 +142,10 @@ func (s *Archives) writeProgram(ctx context.Context, now tdf.Time, name string, 
 }
 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.
-func (s *Archives) Program(ctx context.Context, sha256 string) ([]byte, error) {
+func (s *Archives) Program(ctx context.Context, sum string) ([]byte, error) {
 	var archive *redis.StringCmd
-	err := s.Pipeline(ctx, "read program "+sha256,
-		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sha256)) })
+	err := s.Pipeline(ctx, "read program "+sum,
+		func(p redis.Pipeliner) { archive = p.Get(ctx, s.Keys.Program(sum)) })
 	if err != nil || archive.Err() != nil { // it does not exist, or is no string
 		return nil, err
 	}
@@ -153,23 +153,23 @@ func (s *Archives) Program(ctx context.Context, sha256 string) ([]byte, error) {
 }
 
 // HasProgram reports whether the namespace stores a program's archive with this SHA-256.
-func (s *Archives) HasProgram(ctx context.Context, sha256 string) (bool, error) {
+func (s *Archives) HasProgram(ctx context.Context, sum string) (bool, error) {
 	n, err := conn.Ask(ctx, s.Conn, "find stored program", func(r redis.Cmdable) *redis.IntCmd {
-		return r.Exists(ctx, s.Keys.Program(sha256))
+		return r.Exists(ctx, s.Keys.Program(sum))
 	})
 	return n > 0, err
 }
 
 // ProgramPart returns a part of an archive that PutProgram stored: at most the given number of bytes, from a place on.
 // It also returns the size of the archive, which is 0 if the namespace has none with this SHA-256.
-func (s *Archives) ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64,
+func (s *Archives) ProgramPart(ctx context.Context, sum string, from, most int64) (part []byte, size int64,
 	err error,
 ) {
 	var bytes *redis.StringCmd
 	var length *redis.IntCmd
-	err = s.Pipeline(ctx, "read program "+sha256, func(p redis.Pipeliner) {
-		bytes = p.GetRange(ctx, s.Keys.Program(sha256), from, from+most-1)
-		length = p.StrLen(ctx, s.Keys.Program(sha256))
+	err = s.Pipeline(ctx, "read program "+sum, func(p redis.Pipeliner) {
+		bytes = p.GetRange(ctx, s.Keys.Program(sum), from, from+most-1)
+		length = p.StrLen(ctx, s.Keys.Program(sum))
 	})
 	return []byte(bytes.Val()), length.Val(), err
 }

@@ -60,15 +60,15 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 	slices.Sort(names)
 	views, left := []queueView{}, failedExamined
 	for _, name := range slices.Compact(names) {
-		counts, err := a.store.Counts(ctx, groupPrefix+name)
+		tasks, err := a.store.Counts(ctx, groupPrefix+name)
 		if err != nil {
 			return nil, err
 		}
 		v := queueView{
-			QueueName: name, Pending: counts[tdf.Open], Running: counts[tdf.Running] + counts[tdf.Executed],
-			Dead: counts.Failures(), ActiveWorkers: active[name],
+			QueueName: name, Pending: tasks[tdf.Open], Running: tasks[tdf.Running] + tasks[tdf.Executed],
+			Dead: tasks.Failures(), ActiveWorkers: active[name],
 		}
-		if counts.Total() == 0 && v.ActiveWorkers == 0 {
+		if tasks.Total() == 0 && v.ActiveWorkers == 0 {
 			continue
 		}
 		if v.Pending > 0 && (everFailed[name] || len(activities) >= mostQueues) {

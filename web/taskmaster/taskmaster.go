@@ -46,7 +46,7 @@ type store interface {
 	QueueCounts(ctx context.Context) ([]counts.QueueCount, error)
 	Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error)
 	CountRegistration(queue string)
-	CountDead(ctx context.Context, after, upTo tdf.Time, counts func(*presence.WorkerStatus) bool) error
+	CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*presence.WorkerStatus) bool) error
 	Worker(ctx context.Context, name string) (w presence.WorkerStatus, known bool, now tdf.Time, err error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...presence.Run) error
