@@ -84,13 +84,19 @@ func recovered(ctx context.Context, f func(context.Context, *Finished) error, t 
 	return f(ctx, t)
 }
 
-// warn logs a warning for a task that is archived without a callback. For a task that succeeded, it logs nothing.
+// mostUncalled is the largest number of such warnings.
+const mostUncalled = 1000
+
+// warn logs a warning for the first task of a group and a state that is archived without a callback. For a task that
+// succeeded, it logs nothing.
 func (b *batch) warn(t *Finished) {
-	if t.State == tdf.Succeeded {
+	key := [2]string{t.Group, string(t.State)}
+	if t.State == tdf.Succeeded || b.uncalled[key] || len(b.uncalled) >= mostUncalled {
 		return
 	}
+	b.uncalled[key] = true
 	text, _, _ := strings.Cut(strings.TrimSpace(t.Error()), "\n")
-	b.log.Warn("task archived without a callback", "task", t.ID, "program", t.Program, "group", t.Group,
+	b.log.Warn("tasks of this state are archived without a callback, because it is nil; this is the first one", "task", t.ID, "program", t.Program, "group", t.Group,
 		"outcome", t.Outcome, "error", text)
 }
 

@@ -20,11 +20,16 @@ import (
 // handles other tasks. A callback may also run again after a crash of the manager. So a callback must be safe to run
 // several times for the same task.
 type Callbacks struct {
-	// Groups are the groups of the tasks that Run handles. If Groups is empty, Run handles all tasks.
+	// Groups are the groups of the tasks that Run handles.
 	Groups []string
 
-	// If the callback for a task's state is nil, Run archives the task. If the task did not succeed, Run also logs a
-	// warning.
+	// AllGroups makes Run handle the tasks of all groups, and those without a group. It leaves out the groups of
+	// pipelines, and the groups that the Run of another live manager names, unless Force is set. The Summary counts all
+	// tasks of the namespace, also those that are left to others.
+	AllGroups, Force bool
+
+	// If the callback for a task's state is nil, Run archives the task. For tasks that did not succeed, Run also logs a
+	// warning: once for each group and state.
 	Succeeded func(ctx context.Context, t *Finished) error
 	Failed    func(ctx context.Context, t *Finished) error
 	TimedOut  func(ctx context.Context, t *Finished) error

@@ -35,6 +35,7 @@ func Example() {
 
 	sum := 0
 	err := m.Run(ctx, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, t *manager.Finished) error {
 			var n int
 			if _, err := fmt.Sscan(t.Output(), &n); err != nil {
@@ -62,6 +63,7 @@ func ExampleFinished_Open() {
 		return
 	}
 	err := m.Run(ctx, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, t *manager.Finished) error {
 			result := strings.TrimSpace(t.Output())
 			fmt.Println(t.Input, "squared is", result)
@@ -130,7 +132,7 @@ func ExampleManager_Retry() {
 		fmt.Println(err)
 		return
 	}
-	_ = m.Run(ctx, manager.Callbacks{})
+	_ = m.Run(ctx, manager.Callbacks{AllGroups: true})
 	task := tasks[0].Ref()
 	fmt.Println(m.Retry(ctx, manager.Changes{}, task))
 	fmt.Println(m.Cancel(ctx, task))

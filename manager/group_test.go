@@ -67,7 +67,7 @@ func TestFollowUpIntoAClosedGroup(t *testing.T) {
 	expect.Result(m.Open(t.Context(), ofGroup("g", "a"))).OK(t)
 	must(t, m.CloseGroup(t.Context(), "g"))
 	calls := 0
-	run(t, m, manager.Callbacks{Succeeded: func(ctx context.Context, task *manager.Finished) error {
+	run(t, m, manager.Callbacks{AllGroups: true, Succeeded: func(ctx context.Context, task *manager.Finished) error {
 		calls++
 		if task.Input == "a" {
 			task.Open(ofGroup("g", "b"))

@@ -57,6 +57,7 @@ func ExampleLoad() {
 		tasks = append(tasks, manager.Definition{
 			Program: "primes",
 			Source:  "https://example.org/primes.tar.gz",
+			Group:   "primes",
 			Input:   fmt.Sprintf("%d %d", n*1000, (n+1)*1000),
 		})
 	}
@@ -66,6 +67,7 @@ func ExampleLoad() {
 
 	primes := 0
 	err = m.Run(ctx, manager.Callbacks{
+		Groups: []string{"primes"},
 		Succeeded: func(ctx context.Context, t *manager.Finished) error {
 			n, err := strconv.Atoi(strings.TrimSpace(t.Output()))
 			primes += n
@@ -139,7 +141,7 @@ func TestUniquePage(t *testing.T) {
 	expect.True(t, !tasks[0].Existing, tasks)
 	expect.True(t, tasks[1].Existing, tasks)
 	expect.Equal(t, tasks[1].ID, tasks[0].ID)
-	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
+	expect.NoError(t, m.Run(ctx, manager.Callbacks{AllGroups: true}))
 	if took := tm.Now().Sub(began); took < 25*time.Second || took > 37*time.Second {
 		t.Errorf("it took %v, want about 31 s", took)
 	}
@@ -167,7 +169,7 @@ func TestLimitPage(t *testing.T) {
 		t.Errorf("limits: %+v, %v", limits, err)
 	}
 	done := 0
-	err := m.Run(ctx, manager.Callbacks{Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
+	err := m.Run(ctx, manager.Callbacks{AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
 	expect.NoError(t, err)
 	expect.Equal(t, done, 25)
 	expect.NoError(t, m.RemoveLimit(ctx, "example.org"))
@@ -201,7 +203,7 @@ func TestQueuePage(t *testing.T) {
 		t.Errorf("paused: %+v, %v", paused, err)
 	}
 	expect.NoError(t, m.Resume(ctx, tdf.Pausable{Queue: "crawl"}))
-	expect.NoError(t, m.Run(ctx, manager.Callbacks{}))
+	expect.NoError(t, m.Run(ctx, manager.Callbacks{AllGroups: true}))
 	expect.Equal(t, expect.Result(m.Counts(ctx)).Value(t)[tdf.Archived], 2, "counts")
 }
 
@@ -210,7 +212,7 @@ func ExampleManager_Get() {
 	defer done()
 	ctx := context.Background()
 	tasks, _ := m.Open(ctx, define("square", "https://example.org/run.sh", "5"))
-	_ = m.Run(ctx, manager.Callbacks{})
+	_ = m.Run(ctx, manager.Callbacks{AllGroups: true})
 	id := tasks[0].ID
 	t, err := m.Get(ctx, id)
 	if err != nil {
@@ -227,6 +229,7 @@ func ExampleManager_Get() {
 
 // countdown opens a follow-up for each task that succeeded. The follow-up's input is the task's output. At 0 it opens no more.
 var countdown = manager.Callbacks{
+	Groups: []string{"countdown"},
 	Succeeded: func(ctx context.Context, t *manager.Finished) error {
 		next := t.Definition
 		if next.Input = strings.TrimSpace(t.Output()); next.Input != "0" {
@@ -282,7 +285,7 @@ func TestCountdown(t *testing.T) {
 		return managertest.Result{Output: fmt.Sprintln(n - 1), Duration: time.Minute}
 	})
 	m := tm.Manager
-	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3"}); err != nil {
+	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3", Group: "countdown"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Run(t.Context(), countdown); err != nil {
@@ -508,7 +511,7 @@ func TestFilm(t *testing.T) {
 	expect.NoError(t, err)
 	expect.MustEqual(t, last.ID, 4)
 	var programs []string
-	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
+	run(t, tm.Manager, manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, f *manager.Finished) error {
 		programs = append(programs, f.Program)
 		return nil
 	}})

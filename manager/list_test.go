@@ -185,7 +185,7 @@ func TestListOrders(t *testing.T) {
 	tm, _ := newTester(t)
 	m := tm.Manager
 	open(t, m, "ok", "ok", "fail", "ok")
-	run(t, m, manager.Callbacks{})
+	run(t, m, manager.Callbacks{AllGroups: true})
 	open(t, m, "later")
 	for _, c := range []struct {
 		q    manager.Query

@@ -79,6 +79,7 @@ func checkFollowUpsAreScattered(t *testing.T, tm *managertest.Tester) {
 	before := len(tm.Tasks())
 	first := true
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			for range 20 {
 				if first {
@@ -153,7 +154,7 @@ func TestOpenGraph(t *testing.T) {
 	expect.Equal(t, join.After.Tasks, []int64{tasks[1].ID, tasks[2].ID})
 	expect.Equal(t, join.State, tdf.Open)
 	var order []string
-	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
+	run(t, tm.Manager, manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, f *manager.Finished) error {
 		order = append(order, f.Input)
 		return nil
 	}})
@@ -194,7 +195,7 @@ func TestFollowUpsWait(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "first")
 	var order []string
-	run(t, tm.Manager, manager.Callbacks{Succeeded: func(_ context.Context, f *manager.Finished) error {
+	run(t, tm.Manager, manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, f *manager.Finished) error {
 		order = append(order, f.Input)
 		if f.Input == "first" {
 			f.Open(after(define("p", source, "third"), &manager.Dependencies{Tasks: []int64{f.ID}, Places: []int{1}}), define("p", source, "second"))

@@ -76,6 +76,7 @@ func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
 		return nil, err
 	}
 	x.run.scope, x.run.stages = each, x
+	x.run.handling.own.Pipeline = p.plan.Pipeline
 	return x, nil
 }
 

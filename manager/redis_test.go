@@ -165,6 +165,7 @@ func TestRedisIsFull(t *testing.T) {
 		ids = append(ids, opened...)
 	}
 	run(t, m, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if task.ID == ids[0] {
 				task.Open(define("p", source, "follow-up"))
@@ -264,7 +265,7 @@ func TestNoServer(t *testing.T) {
 	t.Parallel()
 	log := &logged{}
 	m := newManager(t, redisConfig(t, redistest.Shared(t)), log.option())
-	run(t, m, manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
+	run(t, m, manager.Callbacks{AllGroups: true, Stop: func(_ context.Context, s manager.Summary) bool { return s.Round == 3 }})
 	expect.Equal(t, log.Count("no server was ever seen"), 1, "the log does not say exactly once that there is no server", log.String())
 }
 
@@ -281,7 +282,7 @@ func TestRunOverASlowLink(t *testing.T) {
 	expect.Result(m.Open(t.Context(), define("p", source, input), define("p", source, input))).OK(t)
 	proxy.Limit(32 << 10)
 	bytes := 0
-	err := m.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, t *manager.Finished) error {
+	err := m.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, t *manager.Finished) error {
 		bytes += len(t.Output())
 		return nil
 	}})

@@ -38,6 +38,9 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	if err := r.server.look(ctx, o.now); err != nil {
 		return o.summary, err
 	}
+	if err := r.handling.say(ctx, o.now); err != nil {
+		return o.summary, err
+	}
 	for _, state := range listing.Settled {
 		for _, group := range r.scope {
 			if err := o.list(ctx, state, group); err != nil {
@@ -47,6 +50,7 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	}
 	if !o.cut {
 		r.backoff.forget(r.rounds)
+		r.handling.forget(r.rounds)
 	}
 	r.again = o.cut || o.summary.Archived > 0 && r.backoff.anyNotYet()
 	counts, err := r.store.Counts(ctx, r.Groups...)
@@ -63,10 +67,11 @@ func (o *round) list(ctx context.Context, state tdf.State, group string) error {
 			return err
 		}
 		before := o.left
-		due := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool {
+		own := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.handling.sees(id, o.rounds) })
+		due := slices.DeleteFunc(slices.Clone(own), func(id int64) bool {
 			return o.backoff.mustWait(id, o.rounds, o.now)
 		})
-		o.summary.Waiting += len(ids) - len(due)
+		o.summary.Waiting += len(own) - len(due)
 		for len(due) > 0 {
 			next := o.backoff.upTo(due, tasksPerBatch, tasksPerList-taken)
 			if len(next) == 0 {
@@ -96,6 +101,13 @@ func (o *round) batch(ctx context.Context, state tdf.State, tasks []redisstate.S
 		}
 		if ctx.Err() != nil {
 			break
+		}
+		foreign, err := o.handling.isForeign(ctx, t, o.rounds)
+		if err != nil {
+			return err
+		}
+		if foreign {
+			continue
 		}
 		b.call(ctx, &Finished{Task: TaskOf(t, true)})
 		if b.overdue() {

@@ -47,6 +47,7 @@ func (r *run) loop(ctx context.Context) error {
 	var leave func()
 	r.attend, leave = r.Manager.attend(ctx)
 	defer leave()
+	defer r.handling.leave()
 	for {
 		begun := time.Now()
 		done, err := r.executeRound(ctx)
@@ -66,6 +67,8 @@ type run struct {
 	*Manager
 	Callbacks
 	scope    []string // the groups whose tasks Run handles; a single "" means all tasks
+	handling *handling
+	uncalled map[[2]string]bool // the groups and states for which the log says that there is no callback
 	attend   func(ctx context.Context, most time.Duration) error
 	backoff  backoff
 	rounds   int
@@ -81,7 +84,13 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 		return nil, err
 	}
 	c.Groups = groups
-	r := &run{Manager: m, Callbacks: c, scope: groups, backoff: backoff{}}
+	h, err := m.newHandling(&c)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		Manager: m, Callbacks: c, scope: groups, handling: h, backoff: backoff{}, uncalled: map[[2]string]bool{},
+	}
 	if len(groups) == 0 {
 		r.scope = []string{""}
 	}

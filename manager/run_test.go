@@ -81,6 +81,7 @@ func TestRunCallsTheCallbackOfEachState(t *testing.T) {
 	ids := open(t, tm.Manager, "ok", "fail", "hang", "lost", "ok later")
 	expect.Result(tm.Manager.Cancel(t.Context(), manager.ByIDs(ids[4])...)).OK(t)
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: note("succeeded"), Failed: note("failed"), TimedOut: note("timed out"), Expired: note("expired"),
 	})
 	slices.Sort(calls)
@@ -96,7 +97,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	t.Parallel()
 	tm, log := newTester(t)
 	open(t, tm.Manager, "ok", "fail")
-	run(t, tm.Manager, manager.Callbacks{})
+	run(t, tm.Manager, manager.Callbacks{AllGroups: true})
 	expect.Equal(t, len(tm.In(tdf.Archived)), 2, "of 2 are archived")
 	expect.Equal(t, log.Count("task archived without a callback"), 1)
 	expect.Equal(t, log.Count(`error="it broke"`), 1)
@@ -114,6 +115,7 @@ func TestAFailingCallbackHoldsUpNoOther(t *testing.T) {
 			var at []time.Duration
 			begin := tm.Now()
 			run(t, tm.Manager, manager.Callbacks{
+				AllGroups: true,
 				Succeeded: func(_ context.Context, task *manager.Finished) error {
 					if task.ID != ids[0] {
 						return nil
@@ -148,6 +150,7 @@ func TestPausesEndAtFiveMinutes(t *testing.T) {
 	var pause time.Duration
 	last := tm.Now()
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(context.Context, *manager.Finished) error {
 			pause, last = tm.Now().Sub(last).Round(time.Millisecond), tm.Now()
 			return errors.New("never")
@@ -167,6 +170,7 @@ func TestNotYet(t *testing.T) {
 		return nil
 	}
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if task.ID == ids[0] && len(finished) < 2 {
 				return fmt.Errorf("two others: %w", manager.ErrNotYet)
@@ -188,6 +192,7 @@ func TestFollowUpsThatMakeNoSense(t *testing.T) {
 	open(t, tm.Manager, "ok")
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if calls++; calls == 1 {
 				task.Open(define("p", source, "fine"), define("", source, ""))
@@ -215,6 +220,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 	}{{errors.New("no"), 999, 1}, {manager.ErrNotYet, 998, 6}} {
 		var begun []time.Time
 		run(t, tm.Manager, manager.Callbacks{
+			AllGroups: true,
 			Succeeded: func(_ context.Context, task *manager.Finished) error {
 				if task.ID != c.free {
 					return c.hold
@@ -239,6 +245,7 @@ func TestPagingGoesPastHeldTasks(t *testing.T) {
 	}
 	var archived []int
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		EndOfRound: func(_ context.Context, s manager.Summary) error {
 			archived = append(archived, s.Archived)
 			return nil
@@ -255,6 +262,7 @@ func TestPausesBeginWithTheFailure(t *testing.T) {
 	open(t, tm.Manager, "bad")
 	var failed, again []time.Time
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			again = append(again, tm.Now())
 			if len(again) == 3 {
@@ -302,6 +310,7 @@ func TestEndOfRoundEndsRun(t *testing.T) {
 	enough := errors.New("enough")
 	stopped := false
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		AllGroups:  true,
 		EndOfRound: func(context.Context, manager.Summary) error { return enough },
 		Stop:       func(context.Context, manager.Summary) bool { stopped = true; return true },
 	})
@@ -325,6 +334,7 @@ func endsContext(t *testing.T, ended func(context.Context) error) {
 	why := errors.New("the test stops Run")
 	calls := 0
 	err := tm.Manager.Run(ctx, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if calls++; calls == 2 {
 				cancel(why)
@@ -349,6 +359,7 @@ func TestATaskThatIsElsewhereMeanwhile(t *testing.T) {
 	ids := open(t, tm.Manager, "ok")
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if calls++; calls > 1 {
 				return nil
@@ -368,10 +379,11 @@ func TestOneRunAtATime(t *testing.T) {
 	tm, _ := newTester(t)
 	open(t, tm.Manager, "ok")
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, _ *manager.Finished) error {
-			expect.Fails(t, tm.Manager.Run(ctx, manager.Callbacks{}), "", "a Run within a Run returned no error")
+			expect.Fails(t, tm.Manager.Run(ctx, manager.Callbacks{AllGroups: true}), "", "a Run within a Run returned no error")
 			return nil
 		},
 	})
-	run(t, tm.Manager, manager.Callbacks{})
+	run(t, tm.Manager, manager.Callbacks{AllGroups: true})
 }

@@ -31,6 +31,7 @@ func finishedTasks(t *testing.T, tm *managertest.Tester, inputs ...string) []*ma
 	t.Helper()
 	ids := open(t, tm.Manager, inputs...)
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(context.Context, *manager.Finished) error { return manager.ErrNotYet },
 		Stop: func(_ context.Context, s manager.Summary) bool {
 			return s.Counts[tdf.Open]+s.Counts[tdf.Running]+s.Counts[tdf.Executed] == 0
@@ -264,6 +265,7 @@ func TestStepOfACallback(t *testing.T) {
 	retried := map[int64]bool{}
 	var called []string
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(ctx context.Context, task *manager.Finished) error {
 			if task.Input != "last" && tm.Tasks()[3].State == tdf.Open {
 				return manager.ErrNotYet
@@ -296,6 +298,7 @@ func TestRefusedStepOfACallback(t *testing.T) {
 	guard := expect.Result(tm.Manager.Open(t.Context(), later)).Value(t)
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if calls++; calls == 1 {
 				seen := get(t, tm.Manager, guard[0].ID)

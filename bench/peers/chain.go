@@ -49,6 +49,7 @@ func chain(ctx context.Context, m *manager.Manager, links int) (any, error) {
 	}
 	number, ran := int64(0), time.Duration(0)
 	err := m.Run(ctx, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, t *manager.Finished) error {
 			ran += t.LastRun().RunTime
 			number++

@@ -66,6 +66,7 @@ func openOne(ctx context.Context, m *manager.Manager) func(number int64) error {
 // archiveAll archives finished tasks until ctx ends.
 func archiveAll(ctx context.Context, m *manager.Manager) {
 	err := m.Run(ctx, manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(context.Context, *manager.Finished) error { return nil },
 		Stop:      func(context.Context, manager.Summary) bool { return false },
 	})

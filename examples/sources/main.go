@@ -73,7 +73,7 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		fmt.Fprintf(stdout, "%s\t%s\t%s\n", t.Program, t.Source, strings.TrimSpace(t.Output()+t.Error()))
 		return nil
 	}
-	return m.Run(ctx, manager.Callbacks{Succeeded: report, Failed: report})
+	return m.Run(ctx, manager.Callbacks{AllGroups: true, Succeeded: report, Failed: report})
 }
 
 // serve serves the files of dir over http.

@@ -46,7 +46,7 @@ func (c *campaign) open(group string, definitions ...manager.Definition) []int64
 // run runs all tasks, and archives none.
 func (c *campaign) run() {
 	c.Helper()
-	expect.NoError(c.T, c.Manager.Run(c.Context(), manager.Callbacks{Stop: func(_ context.Context, s manager.Summary) bool {
+	expect.NoError(c.T, c.Manager.Run(c.Context(), manager.Callbacks{AllGroups: true, Stop: func(_ context.Context, s manager.Summary) bool {
 		return s.Counts.Unfinished() == 0
 	}}))
 }

@@ -43,6 +43,7 @@ func Example() {
 	}
 	begin := tm.Now()
 	err := m.Run(context.Background(), manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if task.Output() != "1000" {
 				next := task.Definition
@@ -92,7 +93,7 @@ func runToArchive(t *testing.T, change func(*manager.Definition), results ...man
 	d := define("p", source, "x")
 	change(&d)
 	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
-	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
 	return tm.Tasks()[0]
 }
 
@@ -134,7 +135,7 @@ func TestExpiry(t *testing.T) {
 	early.EndBefore = tm.Now().Add(50 * time.Second)
 	late.StartAfter = tm.Now().Add(24 * time.Hour)
 	expect.Result(tm.Manager.Open(t.Context(), early, late)).OK(t)
-	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
 	tasks := tm.Tasks()
 	expect.MustEqual(t, tasks[0].Outcome, "expired")
 	expect.Equal(t, tasks[1].Outcome, "succeeded")
@@ -150,14 +151,16 @@ func TestStuck(t *testing.T) {
 		callbacks manager.Callbacks
 		want      string
 	}{
-		"never ends": {forever, manager.Callbacks{}, "task 1 (p x) is running: the task's program never ends"},
+		"never ends": {forever, manager.Callbacks{AllGroups: true}, "task 1 (p x) is running: the task's program never ends"},
 		"not let go": {atOnce, manager.Callbacks{
+			AllGroups: true,
 			Succeeded: func(context.Context, *manager.Finished) error { return errors.New("no") },
 		}, "task 1 (p x) is succeeded: the task's callback does not return nil"},
 		"never stops": {atOnce, manager.Callbacks{
-			Stop: func(context.Context, manager.Summary) bool { return false },
+			AllGroups: true,
+			Stop:      func(context.Context, manager.Summary) bool { return false },
 		}, "all tasks are archived, but Stop does not return true"},
-		"unknown program": {nil, manager.Callbacks{}, `task 1 needs the program "p"`},
+		"unknown program": {nil, manager.Callbacks{AllGroups: true}, `task 1 needs the program "p"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recorder
@@ -187,7 +190,7 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 		return managertest.Result{Output: "too late"}
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
-	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
 	task := tm.Tasks()[0]
 	expect.Equal(t, task.Outcome, tdf.Cancelled)
 	expect.Equal(t, states, []tdf.State{tdf.Running})
@@ -204,7 +207,7 @@ func TestOrderOfResults(t *testing.T) {
 		expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	}
 	var ids []int64
-	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, task *manager.Finished) error {
 		ids = append(ids, task.ID)
 		return nil
 	}})
@@ -225,7 +228,7 @@ func TestRequeuedElsewhere(t *testing.T) {
 		return managertest.Result{Output: "too late", Duration: time.Minute}
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
-	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
 	task := tm.Tasks()[0]
 	expect.Equal(t, task.Round, 1)
 	expect.Equal(t, task.Output(), "again")
@@ -245,6 +248,7 @@ func TestLongWait(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), d, d)).OK(t)
 	rounds, begin := 0, tm.Now()
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(_ context.Context, task *manager.Finished) error {
 			if task.ID == 1 && len(tm.In(tdf.Running)) > 0 {
 				return manager.ErrNotYet
@@ -271,6 +275,7 @@ func TestSlowRounds(t *testing.T) {
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: time.Hour} })
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		AllGroups: true,
 		EndOfRound: func(context.Context, manager.Summary) error {
 			for begun := time.Now(); time.Since(begun) <= duration; {
 				runtime.Gosched()
@@ -299,7 +304,7 @@ func TestWhatProgramsLeave(t *testing.T) {
 	d.MaxFails = new(1)
 	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
 	var result string
-	err := tm.Manager.Run(t.Context(), manager.Callbacks{Succeeded: func(_ context.Context, task *manager.Finished) error {
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, task *manager.Finished) error {
 		result = task.Result()
 		return nil
 	}})
@@ -315,7 +320,7 @@ func TestResultMustBeJSON(t *testing.T) {
 	tm := managertest.New(&r)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{JSON: "{"} })
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
-	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{}))
+	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
 	expect.MustLen(t, r.failures, 1)
 	expect.Contains(t, r.failures[0], "is not JSON")
 }
@@ -330,6 +335,7 @@ func TestRetention(t *testing.T) {
 	expect.Result(tm.Manager.Open(t.Context(), brief, kept)).OK(t)
 	called := 0
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		AllGroups: true,
 		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },
 		Stop:      func(_ context.Context, s manager.Summary) bool { return s.Done() && s.Round > 3 },
 	})

@@ -1,0 +1,140 @@
+package manager
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/presence"
+)
+
+// A handling decides of which tasks a run calls the callbacks, and tells other managers (docs/manager.md, "Callbacks").
+type handling struct {
+	*Manager
+	own    presence.Handling
+	said   tdf.Time
+	others []presence.Handling
+	warned map[string]bool // the calls of Run in other managers that handle tasks of the same groups
+
+	// with AllGroups: whether a group belongs to others, and the tasks of such groups, with the round that saw them
+	owned   map[string]bool
+	foreign map[int64]int
+}
+
+// The record of a manager's groups counts for sayFor after each renewal. A callback may take longer than sayPause.
+const (
+	sayPause = tdf.Seconds(10)
+	sayFor   = tdf.Seconds(600)
+)
+
+var (
+	errNoGroups = errors.New("no groups: name the groups whose tasks this manager handles in Groups, or set AllGroups")
+	errTwice    = errors.New("both Groups and AllGroups are set; want one of them")
+)
+
+func (m *Manager) newHandling(c *Callbacks) (*handling, error) {
+	switch {
+	case len(c.Groups) == 0 && !c.AllGroups:
+		return nil, errNoGroups
+	case len(c.Groups) > 0 && c.AllGroups:
+		return nil, errTwice
+	}
+	return &handling{
+		Manager: m, own: presence.Handling{
+			ID: rand.Text(), Manager: m.name, Groups: c.Groups, All: c.AllGroups, Forced: c.Force,
+		},
+		warned: map[string]bool{}, owned: map[string]bool{}, foreign: map[int64]int{},
+	}, nil
+}
+
+// say renews the record of this manager from time to time, and reads those of others.
+func (h *handling) say(ctx context.Context, now tdf.Time) error {
+	if since := now.Sub(h.said); h.said > 0 && since >= 0 && since < sayPause {
+		return nil
+	}
+	h.said, h.own.Until = now, now.Add(sayFor)
+	if h.wait != nil {
+		h.own.Until = tdf.Never // the clock of a test jumps
+	}
+	h.write(ctx)
+	all, err := h.store.Handlings(ctx, now)
+	if err != nil {
+		return err
+	}
+	h.learn(slices.DeleteFunc(all, func(o presence.Handling) bool { return o.ID == h.own.ID }))
+	return nil
+}
+
+// write stores the record. A full Redis refuses it, and the manager must continue, because archiving frees memory.
+func (h *handling) write(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, registerBound)
+	defer cancel()
+	_ = h.store.SayHandling(ctx, h.own)
+}
+
+// leave removes the record. If Redis does not answer in time, the record ends later.
+func (h *handling) leave() {
+	ctx, cancel := context.WithTimeout(context.Background(), registerBound)
+	defer cancel()
+	_ = h.store.EndHandlings(ctx, h.own.ID)
+}
+
+// learn remembers what others handle. It warns once of each manager that handles tasks of the same groups.
+func (h *handling) learn(others []presence.Handling) {
+	same := func(a, b presence.Handling) bool { return a.ID == b.ID }
+	if !slices.EqualFunc(h.others, others, same) {
+		clear(h.owned)
+		clear(h.foreign)
+	}
+	h.others = others
+	for i := range others {
+		o := &others[i]
+		if groups := h.own.Overlap(o); len(groups) > 0 && !h.warned[o.ID] {
+			h.warned[o.ID] = true
+			h.log.Warn("another manager handles tasks of the same groups; each task gets the callback of only one of them",
+				"manager", o.Manager, "groups", strings.Join(groups[:min(len(groups), 10)], ", "))
+		}
+	}
+}
+
+// isForeign reports whether Run leaves a task to another manager.
+func (h *handling) isForeign(ctx context.Context, t *tdf.Task, round int) (bool, error) {
+	if !h.own.All || h.own.Forced || t.Group == "" {
+		return false, nil
+	}
+	owned, known := h.owned[t.Group]
+	if !known {
+		records, invalid, err := h.store.StageRecords(ctx, []string{t.Group})
+		if err != nil {
+			return false, err
+		}
+		owned = records[0].Phase != tdf.StageUnopened || invalid[0] != nil ||
+			slices.ContainsFunc(h.others, func(o presence.Handling) bool { return slices.Contains(o.Groups, t.Group) })
+		h.owned[t.Group] = owned
+	}
+	if owned {
+		h.foreign[t.ID] = round
+	}
+	return owned, nil
+}
+
+// sees reports whether a task is known to be foreign. It records that the task was seen in this round.
+func (h *handling) sees(id int64, round int) bool {
+	if _, foreign := h.foreign[id]; !foreign {
+		return false
+	}
+	h.foreign[id] = round
+	return true
+}
+
+// forget removes the tasks that were not seen in this round, because they were archived.
+func (h *handling) forget(round int) {
+	for id, seen := range h.foreign {
+		if seen != round {
+			delete(h.foreign, id)
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package manager_test
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/manager/managertest"
+)
+
+func TestRunNeedsGroups(t *testing.T) {
+	t.Parallel()
+	m := managertest.New(t).Manager
+	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{}), "name the groups whose tasks this manager handles")
+	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true, Groups: []string{"g"}}), "want one of them")
+}
+
+// A manager of all groups leaves the tasks of a pipeline, and those that another manager names, to them.
+func TestRunLeavesTasksToOthers(t *testing.T) {
+	t.Parallel()
+	for _, force := range []bool{false, true} {
+		t.Run(strconv.FormatBool(force), func(t *testing.T) {
+			t.Parallel()
+			tm := managertest.New(t)
+			tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+			called := callsByGroup{}
+			p := tm.Manager.Pipeline("line")
+			p.Start("a", func(_ context.Context, s *manager.Stage) error {
+				for i := range 20 {
+					s.Open(define("p", source, strconv.Itoa(i)))
+				}
+				return nil
+			})
+			p.Each("a", called.count("pipeline"))
+			owner, all := tm.Another(), tm.Another()
+			for _, group := range []string{"", "own", "others"} {
+				d := define("p", source, "")
+				d.Group = group
+				expect.Result(owner.Open(t.Context(), d, d, d)).OK(t)
+			}
+			begun := make(chan struct{})
+			var runs sync.WaitGroup
+			runs.Go(func() {
+				once := sync.OnceFunc(func() { close(begun) })
+				expect.NoError(t, owner.Run(t.Context(), manager.Callbacks{
+					Groups: []string{"own"}, Succeeded: called.count("owner"),
+					EndOfRound: func(context.Context, manager.Summary) error { once(); return nil },
+					Stop:       func(_ context.Context, s manager.Summary) bool { return called.total("own") >= 3 },
+				}))
+			})
+			<-begun
+			runs.Go(func() { expect.NoError(t, p.Run(t.Context())) })
+			expect.NoError(t, all.Run(t.Context(), manager.Callbacks{
+				AllGroups: true, Force: force, Succeeded: called.count("all"),
+				Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 29 },
+			}))
+			runs.Wait()
+			expect.Equal(t, called.of("all", ""), 3)
+			expect.Equal(t, called.of("all", "others"), 3)
+			if !force {
+				expect.Equal(t, called.of("owner", "own"), 3)
+				expect.Equal(t, called.of("pipeline", "line/a"), 20)
+			}
+		})
+	}
+}
+
+// callsByGroup counts callbacks by the one who made them and the group of the task.
+type callsByGroup map[[2]string]int
+
+var callsLock sync.Mutex
+
+func (c callsByGroup) count(who string) func(context.Context, *manager.Finished) error {
+	return func(_ context.Context, f *manager.Finished) error {
+		callsLock.Lock()
+		defer callsLock.Unlock()
+		c[[2]string{who, f.Group}]++
+		return nil
+	}
+}
+
+func (c callsByGroup) of(who, group string) int {
+	callsLock.Lock()
+	defer callsLock.Unlock()
+	return c[[2]string{who, group}]
+}
+
+func (c callsByGroup) total(group string) int {
+	return c.of("owner", group) + c.of("all", group) + c.of("pipeline", group)
+}
+
+// Managers whose groups overlap are told so, each of them once.
+func TestOverlappingGroups(t *testing.T) {
+	t.Parallel()
+	log := &testlog.Buffer{}
+	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	d := define("p", source, "")
+	d.Group = "g"
+	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
+	called, warned := make(chan struct{}), make(chan struct{})
+	var other sync.WaitGroup
+	m := tm.Another()
+	other.Go(func() {
+		once := sync.OnceFunc(func() { close(called) })
+		expect.NoError(t, m.Run(t.Context(), manager.Callbacks{
+			Groups: []string{"f", "g"},
+			Succeeded: func(context.Context, *manager.Finished) error {
+				once()
+				<-warned
+				return nil
+			},
+		}))
+	})
+	<-called
+	once := sync.OnceFunc(func() { close(warned) })
+	run(t, tm.Manager, manager.Callbacks{
+		Groups: []string{"g", "h"}, EndOfRound: func(context.Context, manager.Summary) error { once(); return nil },
+	})
+	other.Wait()
+	expect.Equal(t, log.Count("another manager handles tasks of the same groups"), 1, log.String())
+	expect.Contains(t, log.String(), "groups=g")
+}
