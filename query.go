@@ -40,6 +40,10 @@ type Query struct {
 	// whose first match, or the first group in it, is the line.
 	FailureBy string `json:"failure_by,omitempty"`
 
+	// CallbackFailed selects tasks whose callbacks have failed for good (docs/manager.md, "Callbacks that fail"): the
+	// 10,000 oldest such failures.
+	CallbackFailed bool `json:"callback_failed,omitempty"`
+
 	Order Order `json:"order,omitempty"`
 	Read  Read  `json:"read,omitempty"`
 }

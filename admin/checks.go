@@ -93,6 +93,16 @@ func (c *situation) finished() []Check {
 	if t.State == tdf.Archived {
 		return []Check{ended, passed("manager", "archived "+c.agoText(t.Current().Entered[tdf.Archived]))}
 	}
+	if f := c.callback; f.IsOf(t) {
+		line, _, _ := strings.Cut(f.Error, "\n")
+		text := fmt.Sprintf("the callback has failed %d times, the last time in %s %s: %s", f.Attempts, f.Manager,
+			c.agoText(f.At), line)
+		if f.GivenUp {
+			return []Check{ended, blockedBy("archive", FactCallbackFailed, text+"; it is not called again",
+				fix("correct the manager, and run the callback again", StepRetryCallbacks))}
+		}
+		return []Check{ended, passed("archive", text)}
+	}
 	return []Check{ended, passed("archive", "not archived yet")}
 }
 

@@ -21,7 +21,7 @@ func (v *vitals) diagnose() []Diagnosis {
 		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
 		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse,
 		v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings,
-		v.tasksLimit, v.memoryLeft, v.memoryWaits,
+		v.tasksLimit, v.memoryLeft, v.memoryWaits, v.managers,
 	} {
 		look(&d)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -60,10 +61,18 @@ func TestDiagnose(t *testing.T) {
 		"could not write its last snapshot (rdb_last_bgsave_status is": {
 			SeverityProblem, func(v *vitals) { v.info["rdb_last_bgsave_status"] = "err" },
 		},
-		"could not rewrite":                                            {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
-		"Redis evicts keys":                                            {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
-		"hash-max-listpack-value is 64":                                {SeverityNotice, func(v *vitals) { v.untuned = []conn.Tuning{{Name: "hash-max-listpack-value", Found: "64"}} }},
-		"Redis has no password and is reachable":                       {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"could not rewrite":                             {SeverityProblem, func(v *vitals) { v.info["aof_last_bgrewrite_status"] = "err" }},
+		"Redis evicts keys":                             {SeverityProblem, func(v *vitals) { v.info["maxmemory_policy"] = "allkeys-lru" }},
+		"hash-max-listpack-value is 64":                 {SeverityNotice, func(v *vitals) { v.untuned = []conn.Tuning{{Name: "hash-max-listpack-value", Found: "64"}} }},
+		"Redis has no password and is reachable":        {SeverityProblem, func(v *vitals) { v.redis.Host = "10.0.0.1" }},
+		"the callbacks of 3 tasks have failed for good": {SeverityProblem, func(v *vitals) { v.callbacks = 3 }},
+		"the managers a and b handle tasks of the same groups, and each task gets the callback of only one of them: g": {
+			SeverityNotice, func(v *vitals) {
+				v.handlings = []callbacks.Handling{
+					{ID: "1", Manager: "a", Groups: []string{"f", "g"}}, {ID: "2", Manager: "b", Groups: []string{"g"}},
+				}
+			},
+		},
 		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
 		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},
 		"a dump is being loaded":                                       {SeverityProblem, func(v *vitals) { v.loading = true }},

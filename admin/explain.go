@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // A Check is one condition that a task must meet so that it can finish.
@@ -88,14 +89,15 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 // A situation holds the facts on which the checks of a task depend.
 type situation struct {
 	snapshot
-	task    *tdf.Task
-	wrong   error // the reason why the task's definition is invalid
-	grace   tdf.Grace
-	place   redisstate.QueuePosition
-	pending []redisstate.Dependency // the first dependencies that have not ended
-	limit   tdf.LimitUse            // of the task's limit key
-	source  Check
-	took    []tdf.Seconds // run times of successful rounds of the program, in ascending order
+	task     *tdf.Task
+	wrong    error // the reason why the task's definition is invalid
+	grace    tdf.Grace
+	place    redisstate.QueuePosition
+	pending  []redisstate.Dependency // the first dependencies that have not ended
+	limit    tdf.LimitUse            // of the task's limit key
+	source   Check
+	callback callbacks.Failure // of the task's callback
+	took     []tdf.Seconds     // run times of successful rounds of the program, in ascending order
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
@@ -130,6 +132,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
+		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
 	)
 	if err != nil {
 		return err
@@ -148,6 +151,14 @@ func limitOf(ctx context.Context, s *redisstate.Store, t *tdf.Task) (tdf.LimitUs
 		return tdf.LimitUse{}, err
 	}
 	return uses[0], nil
+}
+
+func callbackOf(ctx context.Context, s *redisstate.Store, id int64) (callbacks.Failure, error) {
+	failures, err := s.Failures(ctx, id)
+	if err != nil {
+		return callbacks.Failure{}, err
+	}
+	return failures[0], nil
 }
 
 // errorOfEnd selects the stderr of the round in which a task failed, so that Explain reads this text.

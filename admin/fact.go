@@ -54,7 +54,8 @@ const (
 	StepRaiseMaxTasks
 	StepChangeSetting
 	StepLoad
-	StepCount // the number of steps
+	StepRetryCallbacks // show the failed callbacks, and run them again
+	StepCount          // the number of steps
 )
 
 // fix returns a Fix with its steps, in the order in which the text names them.
@@ -152,4 +153,6 @@ const (
 	FactLayout           FactCode = "layout"
 	FactLoading          FactCode = "loading"
 	FactInvalidSetting   FactCode = "invalid_setting"
+	FactCallbackFailed   FactCode = "callback_failed"
+	FactManagersOverlap  FactCode = "managers_overlap"
 )

@@ -38,6 +38,8 @@ type Stats struct {
 	Programs     int   `json:"programs"` // number of programs that are stored in the namespace
 	ProgramBytes int64 `json:"program_bytes"`
 
+	CallbacksFailed int64 `json:"callbacks_failed"` // callbacks that have failed for good; some tasks may have changed since
+
 	Memory  Memory  `json:"-"`
 	History History `json:"history"` // only from [Admin.Stats]
 }
@@ -97,6 +99,7 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 		func() error { return queues.read(ctx, s, c) },
 		func() (err error) { stats.Waiting, err = s.CountWaiting(ctx); return err },
 		func() error { return readPrograms(ctx, s, &stats) },
+		func() (err error) { stats.CallbacksFailed, err = s.CountGivenUp(ctx); return err },
 		func() (err error) { info, err = s.Info(ctx, "memory"); return err },
 	)
 	if err != nil {

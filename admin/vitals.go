@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -27,6 +28,9 @@ type vitals struct {
 	taskSize       int64       // size of one open task in bytes; 0 if unknown
 	long           []longRun
 	original       []*tdf.Task // running tasks that workers of the original TDF hold
+
+	handlings []callbacks.Handling // of which tasks managers call the callbacks
+	callbacks int64                // the number of callbacks that have failed for good
 
 	partitions []string // the names of the partitions with open tasks
 
@@ -70,6 +74,8 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		func() (err error) { v.paused, err = r.Paused(ctx); return err },
 		func() (err error) { v.limits, err = r.Limits(ctx); return err },
 		func() (err error) { v.partitions, err = r.Partitions(ctx); return err },
+		func() (err error) { v.callbacks, err = r.CountGivenUp(ctx); return err },
+		func() (err error) { v.handlings, err = r.Handlings(ctx, v.at); return err },
 		func() (err error) {
 			page, err = listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
 			return err

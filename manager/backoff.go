@@ -10,14 +10,16 @@ const (
 	lastPause  = tdf.Seconds(5 * 60)
 )
 
-// backoff holds the tasks whose callbacks must be called again, by id. It exists only in memory, so after a restart the
-// manager does not wait for the pauses to end.
+// backoff holds the tasks whose callbacks must be called again, by id, and those whose callbacks have failed for good.
+// The pauses exist only in memory, so after a restart the manager does not wait for them to end.
 type backoff map[int64]*retry
 
 type retry struct {
-	after tdf.Time    // the earliest time of the next call; 0 means that the callback is called in the next round
-	pause tdf.Seconds // the next pause, if the callback fails again
-	round int         // the round of Run in which the task was last seen
+	after    tdf.Time    // the earliest time of the next call; 0 means that the callback is called in the next round
+	pause    tdf.Seconds // the next pause, if the callback fails again
+	attempts int         // how often the callback has failed
+	givenUp  bool        // whether the callback is not called again
+	round    int         // the round of Run in which the task was last seen
 }
 
 // countNew counts the tasks that b does not contain.
@@ -44,18 +46,26 @@ func (b backoff) upTo(ids []int64, n, fresh int) []int64 {
 	return ids
 }
 
-// addFailure starts the next pause of a task, and returns the length of the pause.
-func (b backoff) addFailure(id int64, round int, now tdf.Time) tdf.Seconds {
-	pause := firstPause
-	if old := b[id]; old != nil {
-		pause = max(old.pause, firstPause)
+// addFailure counts a failure and starts the next pause of a task.
+func (b backoff) addFailure(id int64, round int, now tdf.Time) *retry {
+	r := b.of(id)
+	pause := max(r.pause, firstPause)
+	*r = retry{after: now.Add(pause), pause: min(2*pause, lastPause), attempts: r.attempts + 1, round: round}
+	return r
+}
+
+// of returns the entry of a task, and adds one if there is none.
+func (b backoff) of(id int64) *retry {
+	if b[id] == nil {
+		b[id] = &retry{}
 	}
-	b[id] = &retry{after: now.Add(pause), pause: min(2*pause, lastPause), round: round}
-	return pause
+	return b[id]
 }
 
 // notYet makes the task wait for the next round. If its callback fails later, the pauses begin with firstPause again.
-func (b backoff) notYet(id int64, round int) { b[id] = &retry{round: round} }
+func (b backoff) notYet(id int64, round int) {
+	b[id] = &retry{attempts: b.of(id).attempts, round: round}
+}
 
 // mustWait reports whether the task must still wait. It records that the task was seen in this round.
 func (b backoff) mustWait(id int64, round int, now tdf.Time) bool {
@@ -65,7 +75,8 @@ func (b backoff) mustWait(id int64, round int, now tdf.Time) bool {
 	}
 	again := r.round == round
 	r.round = round
-	return again || now < r.after && r.after <= now.Add(lastPause) // a later time means that Redis's clock was set back
+	// a later time means that Redis's clock was set back
+	return r.givenUp || again || now < r.after && r.after <= now.Add(lastPause)
 }
 
 // forget removes the tasks that were not seen in this round, because their states have changed.
@@ -81,7 +92,7 @@ func (b backoff) forget(round int) {
 func (b backoff) next() tdf.Time {
 	next := tdf.Never
 	for _, r := range b {
-		if r.after > 0 {
+		if r.after > 0 && !r.givenUp {
 			next = min(next, r.after)
 		}
 	}
@@ -91,9 +102,28 @@ func (b backoff) next() tdf.Time {
 // anyNotYet reports whether any of the tasks waits because its callback returned ErrNotYet.
 func (b backoff) anyNotYet() bool {
 	for _, r := range b {
-		if r.after == 0 {
+		if r.after == 0 && !r.givenUp {
 			return true
 		}
 	}
 	return false
+}
+
+// givenUp counts the tasks whose callbacks are not called again.
+func (b backoff) givenUp() (n int) {
+	for _, r := range b {
+		if r.givenUp {
+			n++
+		}
+	}
+	return n
+}
+
+// forgetGivenUp makes the manager look again whether callbacks must be called.
+func (b backoff) forgetGivenUp() {
+	for id, r := range b {
+		if r.givenUp {
+			delete(b, id)
+		}
+	}
 }

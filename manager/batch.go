@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"strings"
 	"time"
 
@@ -17,10 +16,11 @@ import (
 // task, one atomic step archives the task and opens its follow-ups. Follow-ups are the tasks that the callback passed
 // to Open. A task whose step names other tasks gets a call of its own, because no task may occur twice in a call.
 type batch struct {
-	*round
+	ids    map[int64]bool
 	alone  []*Finished // tasks without follow-ups
 	others []*Finished // tasks with follow-ups
 	naming []*Finished // tasks whose steps name other tasks
+	bytes  int         // the size of their outputs
 	since  time.Time   // when the first task was added
 }
 
@@ -28,30 +28,25 @@ type batch struct {
 // waiting tasks run again.
 const longestWait = time.Second
 
-func (b *batch) overdue() bool {
-	return len(b.naming) > 0 || len(b.alone)+len(b.others) > 0 && time.Since(b.since) > longestWait
+// left returns how long the batch can still wait.
+func (b *batch) left() time.Duration {
+	switch {
+	case len(b.ids) == 0:
+		return tdf.Forever.Std()
+	case len(b.naming) > 0 || len(b.ids) >= tasksPerBatch || b.bytes >= bytesPerBatch:
+		return 0
+	}
+	return max(0, longestWait-time.Since(b.since))
 }
 
-// call calls a task's callback, and handles the callback's error.
-func (b *batch) call(ctx context.Context, t *Finished) {
-	err := b.callback(ctx, t)
-	switch {
-	case errors.Is(err, ErrNotYet):
-		b.backoff.notYet(t.ID, b.rounds)
-		b.summary.Waiting++
-	case err != nil && ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())):
-		// The callback ended because ctx ended. The next Run calls it again.
-	case err != nil:
-		b.later(ctx, err, t)
-	default:
-		b.take(t)
-	}
-}
+func (b *batch) has(id int64) bool { return b.ids[id] }
 
 func (b *batch) take(t *Finished) {
-	if len(b.alone)+len(b.others) == 0 {
-		b.since = time.Now()
+	if len(b.ids) == 0 {
+		*b = batch{ids: map[int64]bool{}, since: time.Now()}
 	}
+	b.ids[t.ID] = true
+	b.bytes += len(t.Output()) + len(t.Error())
 	switch {
 	case len(t.actions) > 0 || t.decide != "":
 		b.naming = append(b.naming, t)
@@ -62,66 +57,44 @@ func (b *batch) take(t *Finished) {
 	}
 }
 
-func (b *batch) callback(ctx context.Context, t *Finished) (err error) {
-	if f := b.forState(t.State); f == nil {
-		b.warn(t)
-	} else if err := recovered(ctx, f, t); err != nil {
-		return err
-	}
-	if t.unit, err = b.unit(ctx, &t.Step, t.Task); err != nil {
-		return fmt.Errorf("step of the callback: %w", err)
-	}
-	return nil
-}
-
-// recovered calls a callback. If the callback panics, recovered returns an error.
-func recovered(ctx context.Context, f func(context.Context, *Finished) error, t *Finished) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("callback panicked: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return f(ctx, t)
-}
-
 // mostUncalled is the largest number of such warnings.
 const mostUncalled = 1000
 
 // warn logs a warning for the first task of a group and a state that is archived without a callback. For a task that
 // succeeded, it logs nothing.
-func (b *batch) warn(t *Finished) {
+func (r *run) warn(t *Finished) {
 	key := [2]string{t.Group, string(t.State)}
-	if t.State == tdf.Succeeded || b.uncalled[key] || len(b.uncalled) >= mostUncalled {
+	if t.State == tdf.Succeeded || r.uncalled[key] || len(r.uncalled) >= mostUncalled {
 		return
 	}
-	b.uncalled[key] = true
+	r.uncalled[key] = true
 	text, _, _ := strings.Cut(strings.TrimSpace(t.Error()), "\n")
-	b.log.Warn("tasks of this state are archived without a callback, because it is nil; this is the first one", "task", t.ID, "program", t.Program, "group", t.Group,
-		"outcome", t.Outcome, "error", text)
+	r.log.Warn("tasks of this group and state are archived without a callback; this is the first of them",
+		"task", t.ID, "state", t.State, "program", t.Program, "group", t.Group, "outcome", t.Outcome, "error", text)
 }
 
 // archive archives the tasks of the batch. It begins with tasks without follow-ups, because a full Redis can archive
 // only these. If ctx ends, archive continues for up to archivingBound.
-func (b *batch) archive(ctx context.Context) error {
+func (r *run) archive(ctx context.Context) error {
 	ctx, cancel := lingering(ctx)
 	defer cancel()
-	alone, others, naming := b.alone, b.others, b.naming
-	b.alone, b.others, b.naming = nil, nil, nil
-	if err := b.apply(ctx, alone); err != nil {
+	b := r.batch
+	r.batch = batch{}
+	if err := r.apply(ctx, b.alone); err != nil {
 		return err
 	}
-	if err := b.apply(ctx, others); err != nil {
+	if err := r.apply(ctx, b.others); err != nil {
 		return err
 	}
-	for i := range naming {
-		if err := b.apply(ctx, naming[i:i+1]); err != nil {
+	for i := range b.naming {
+		if err := r.apply(ctx, b.naming[i:i+1]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
+func (r *run) apply(ctx context.Context, tasks []*Finished) error {
 	if len(tasks) == 0 {
 		return nil
 	}
@@ -129,50 +102,56 @@ func (b *batch) apply(ctx context.Context, tasks []*Finished) error {
 	for i, t := range tasks {
 		units[i] = t.unit
 	}
-	outcomes, err := b.store.Apply(ctx, b.name, units...)
+	outcomes, err := r.store.Apply(ctx, r.name, units...)
+	var repaired []int64
 	for i, o := range outcomes {
-		b.conclude(ctx, tasks[i], o)
+		if again := r.backoff[tasks[i].ID]; again != nil && again.attempts > 0 && o.Err == nil {
+			repaired = append(repaired, tasks[i].ID)
+		}
+		r.archived(ctx, tasks[i], o)
 	}
+	_ = r.store.EndFailures(ctx, repaired...) // the server removes records of tasks that are archived
 	if errors.Is(err, conn.ErrFull) {
-		b.later(ctx, err, tasks[len(outcomes):]...)
+		r.later(ctx, err, tasks[len(outcomes):]...)
 		return nil
 	}
 	return err
 }
 
-func (b *batch) conclude(ctx context.Context, t *Finished, o redisstate.Outcome) {
+// archived handles the outcome of a task's step.
+func (r *run) archived(ctx context.Context, t *Finished, o redisstate.Outcome) {
 	found := new(tdf.StateError)
 	moved := errors.As(o.Err, &found) && found.ID == t.ID // the task itself is the first of a unit
 	if o.Err != nil && !moved {
-		b.later(ctx, fmt.Errorf("step of the callback: %w", t.refusal(o.Refused)), t)
+		r.later(ctx, fmt.Errorf("step of the callback: %w", t.refusal(o.Refused)), t)
 		return
 	}
-	delete(b.backoff, t.ID)
+	delete(r.backoff, t.ID)
 	if moved {
-		b.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
+		r.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
 			"task", t.ID, "program", t.Program, "error", o.Err)
 		return
 	}
-	b.summary.Archived++
-	b.summary.Opened += len(o.IDs) - o.Held()
-	b.left++
+	r.summary.Archived++
+	r.summary.Opened += len(o.IDs) - o.Held()
+	r.left++
 	for _, a := range t.actions {
-		b.recordMoved(a)
+		r.recordMoved(a)
 	}
 }
 
 // recordMoved records that a step has moved another task.
-func (o *round) recordMoved(a stepAction) {
+func (r *run) recordMoved(a stepAction) {
 	switch a.Verb {
 	case tdf.VerbRequire:
 		return
 	case tdf.VerbArchive:
-		o.summary.Archived++
-		o.left++
+		r.summary.Archived++
+		r.left++
 	case tdf.VerbReopen, tdf.VerbRemove: // too many only make the round read some tasks again
-		o.left++
+		r.left++
 	}
-	o.moved[a.task.ID] = true
+	r.moved[a.task.ID] = true
 }
 
 // lingering returns a context that ends when the time archivingBound has passed since the end of ctx.

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -12,13 +11,16 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
+// A Callback handles a finished task.
+type Callback func(ctx context.Context, t *Finished) error
+
 // Callbacks are the functions that [Manager.Run] calls for finished tasks (docs/manager.md, "Callbacks"). All fields
-// are optional. Run calls one callback at a time.
+// are optional, except that one of Groups and AllGroups must be set.
 //
-// If a callback returns nil, Run archives the callback's task. If a callback returns an error or panics, Run keeps the
-// task and calls the callback again after a pause. The pauses are 1 s, 2 s, 4 s and so on, up to 5 min. Meanwhile, Run
-// handles other tasks. A callback may also run again after a crash of the manager. So a callback must be safe to run
-// several times for the same task.
+// If a callback returns nil, Run archives the callback's task, at the latest a second later. If a callback returns an
+// error or panics, Run keeps the task and calls the callback again after a pause. The pauses are 1 s, 2 s, 4 s and so
+// on, up to 5 min. Meanwhile, Run handles other tasks. A callback may also run again after a crash of the manager. So a
+// callback must be safe to run several times for the same task.
 type Callbacks struct {
 	// Groups are the groups of the tasks that Run handles.
 	Groups []string
@@ -30,11 +32,24 @@ type Callbacks struct {
 
 	// If the callback for a task's state is nil, Run archives the task. For tasks that did not succeed, Run also logs a
 	// warning: once for each group and state.
-	Succeeded func(ctx context.Context, t *Finished) error
-	Failed    func(ctx context.Context, t *Finished) error
-	TimedOut  func(ctx context.Context, t *Finished) error
+	Succeeded, Failed, TimedOut Callback
 	// also called for cancelled tasks, which have the Outcome "cancelled"
-	Expired func(ctx context.Context, t *Finished) error
+	Expired Callback
+
+	// Use are functions that wrap each callback, for example to log or to measure it. The first is the outermost.
+	Use []func(next Callback) Callback
+
+	// Concurrency is how many callbacks of each group run at the same time. 0 means one callback at a time, whatever
+	// its group. With AllGroups, all tasks count as one group. EndOfRound and Stop may run at the same time, too.
+	Concurrency int
+
+	// InOrder makes Run call the callbacks of a group one after the other, in the order in which its tasks were opened:
+	// the callback of a task waits until all earlier tasks are archived. InOrder needs Groups.
+	InOrder bool
+
+	// Attempts is how often a failing callback is called. After that, its task stays as it is (docs/manager.md,
+	// "Callbacks that fail"). 0 means 20, and -1 means any number.
+	Attempts int
 
 	// EndOfRound is called after each round. If it returns an error, Run ends with that error.
 	EndOfRound func(ctx context.Context, s Summary) error
@@ -42,6 +57,25 @@ type Callbacks struct {
 	// Stop is called after EndOfRound. If it returns true, Run ends. If Stop is nil, Run ends when all tasks of Groups
 	// are archived.
 	Stop func(ctx context.Context, s Summary) bool
+}
+
+// mostConcurrency is the largest number of callbacks of a group that run at the same time.
+const mostConcurrency = 1000
+
+func (c *Callbacks) check() error {
+	switch {
+	case len(c.Groups) == 0 && !c.AllGroups:
+		return invalid("no groups; name the groups whose tasks this manager handles in Groups, or set AllGroups")
+	case len(c.Groups) > 0 && c.AllGroups:
+		return invalid("both Groups and AllGroups are set; set one of them")
+	case c.InOrder && c.AllGroups:
+		return invalid("InOrder needs Groups, because tasks without a group have no order; set Groups")
+	case c.Concurrency < 0 || c.Concurrency > mostConcurrency:
+		return invalid("Concurrency is %d; want a number from 0 to %d", c.Concurrency, mostConcurrency)
+	case c.Attempts < -1:
+		return invalid("Attempts is %d; want -1 or more", c.Attempts)
+	}
+	return nil
 }
 
 // ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls
@@ -60,8 +94,19 @@ type Finished struct {
 	unit redisstate.Unit // the step, after the callback has returned nil
 }
 
-// forState returns the callback for tasks in state s, or nil if this callback is not set.
-func (c *Callbacks) forState(s tdf.State) func(context.Context, *Finished) error {
+// callback returns the callback for tasks in state s with what wraps it, or nil if this callback is not set.
+func (c *Callbacks) callback(s tdf.State) Callback {
+	f := c.forState(s)
+	if f == nil {
+		return nil
+	}
+	for _, wrap := range slices.Backward(c.Use) {
+		f = wrap(f)
+	}
+	return f
+}
+
+func (c *Callbacks) forState(s tdf.State) Callback {
 	switch s {
 	case tdf.Succeeded:
 		return c.Succeeded
@@ -77,7 +122,7 @@ func (c *Callbacks) forState(s tdf.State) func(context.Context, *Finished) error
 // scopeOf returns the groups without duplicates. It returns an error if the name of a group is empty.
 func scopeOf(groups []string) ([]string, error) {
 	if slices.Contains(groups, "") {
-		return nil, errors.New(`the name of a group is ""; to select all tasks, pass no group`)
+		return nil, invalid(`the name of a group is ""; to select all tasks, pass no group`)
 	}
 	return slices.Compact(slices.Sorted(slices.Values(groups))), nil
 }
@@ -89,6 +134,8 @@ type Summary struct {
 	Archived int        // the number of tasks that the round archived
 	Opened   int        // the number of tasks that the round opened
 	Waiting  int        // the number of tasks that wait for another call of their callbacks
+	Running  int        // the number of callbacks that still run
+	GivenUp  int        // the number of tasks whose callbacks have failed for good
 }
 
 // Done reports whether all tasks are archived.

@@ -285,7 +285,9 @@ func TestCountdown(t *testing.T) {
 		return managertest.Result{Output: fmt.Sprintln(n - 1), Duration: time.Minute}
 	})
 	m := tm.Manager
-	if _, err := m.Open(t.Context(), manager.Definition{Program: "minus", Source: "https://example.org/run.sh", Input: "3", Group: "countdown"}); err != nil {
+	if _, err := m.Open(t.Context(), manager.Definition{
+		Program: "minus", Source: "https://example.org/run.sh", Group: "countdown", Input: "3",
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.Run(t.Context(), countdown); err != nil {

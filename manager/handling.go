@@ -3,20 +3,19 @@ package manager
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/redisstate/presence"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // A handling decides of which tasks a run calls the callbacks, and tells other managers (docs/manager.md, "Callbacks").
 type handling struct {
 	*Manager
-	own    presence.Handling
+	own    callbacks.Handling
 	said   tdf.Time
-	others []presence.Handling
+	others []callbacks.Handling
 	warned map[string]bool // the calls of Run in other managers that handle tasks of the same groups
 
 	// with AllGroups: whether a group belongs to others, and the tasks of such groups, with the round that saw them
@@ -26,46 +25,36 @@ type handling struct {
 
 // The record of a manager's groups counts for sayFor after each renewal. A callback may take longer than sayPause.
 const (
-	sayPause = tdf.Seconds(10)
+	sayPause = tdf.Seconds(1)
 	sayFor   = tdf.Seconds(600)
+	sayJump  = tdf.Seconds(1e10) // instead of sayFor, with the clock of a test, which jumps
 )
 
-var (
-	errNoGroups = errors.New("no groups: name the groups whose tasks this manager handles in Groups, or set AllGroups")
-	errTwice    = errors.New("both Groups and AllGroups are set; want one of them")
-)
-
-func (m *Manager) newHandling(c *Callbacks) (*handling, error) {
-	switch {
-	case len(c.Groups) == 0 && !c.AllGroups:
-		return nil, errNoGroups
-	case len(c.Groups) > 0 && c.AllGroups:
-		return nil, errTwice
-	}
+func (m *Manager) newHandling(c *Callbacks) *handling {
 	return &handling{
-		Manager: m, own: presence.Handling{
+		Manager: m, own: callbacks.Handling{
 			ID: rand.Text(), Manager: m.name, Groups: c.Groups, All: c.AllGroups, Forced: c.Force,
 		},
 		warned: map[string]bool{}, owned: map[string]bool{}, foreign: map[int64]int{},
-	}, nil
+	}
 }
 
-// say renews the record of this manager from time to time, and reads those of others.
-func (h *handling) say(ctx context.Context, now tdf.Time) error {
+// say renews the record of this manager from time to time, and reads those of others. It reports whether it did so.
+func (h *handling) say(ctx context.Context, now tdf.Time) (bool, error) {
 	if since := now.Sub(h.said); h.said > 0 && since >= 0 && since < sayPause {
-		return nil
+		return false, nil
 	}
 	h.said, h.own.Until = now, now.Add(sayFor)
 	if h.wait != nil {
-		h.own.Until = tdf.Never // the clock of a test jumps
+		h.own.Until = now.Add(sayJump)
 	}
 	h.write(ctx)
 	all, err := h.store.Handlings(ctx, now)
 	if err != nil {
-		return err
+		return false, err
 	}
-	h.learn(slices.DeleteFunc(all, func(o presence.Handling) bool { return o.ID == h.own.ID }))
-	return nil
+	h.learn(slices.DeleteFunc(all, func(o callbacks.Handling) bool { return o.ID == h.own.ID }))
+	return true, nil
 }
 
 // write stores the record. A full Redis refuses it, and the manager must continue, because archiving frees memory.
@@ -83,8 +72,8 @@ func (h *handling) leave() {
 }
 
 // learn remembers what others handle. It warns once of each manager that handles tasks of the same groups.
-func (h *handling) learn(others []presence.Handling) {
-	same := func(a, b presence.Handling) bool { return a.ID == b.ID }
+func (h *handling) learn(others []callbacks.Handling) {
+	same := func(a, b callbacks.Handling) bool { return a.ID == b.ID }
 	if !slices.EqualFunc(h.others, others, same) {
 		clear(h.owned)
 		clear(h.foreign)
@@ -94,7 +83,8 @@ func (h *handling) learn(others []presence.Handling) {
 		o := &others[i]
 		if groups := h.own.Overlap(o); len(groups) > 0 && !h.warned[o.ID] {
 			h.warned[o.ID] = true
-			h.log.Warn("another manager handles tasks of the same groups; each task gets the callback of only one of them",
+			h.log.Warn(
+				"another manager handles tasks of the same groups; each task gets the callback of only one of them",
 				"manager", o.Manager, "groups", strings.Join(groups[:min(len(groups), 10)], ", "))
 		}
 	}
@@ -112,7 +102,7 @@ func (h *handling) isForeign(ctx context.Context, t *tdf.Task, round int) (bool,
 			return false, err
 		}
 		owned = records[0].Phase != tdf.StageUnopened || invalid[0] != nil ||
-			slices.ContainsFunc(h.others, func(o presence.Handling) bool { return slices.Contains(o.Groups, t.Group) })
+			slices.ContainsFunc(h.others, func(o callbacks.Handling) bool { return slices.Contains(o.Groups, t.Group) })
 		h.owned[t.Group] = owned
 	}
 	if owned {

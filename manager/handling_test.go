@@ -18,7 +18,7 @@ func TestRunNeedsGroups(t *testing.T) {
 	t.Parallel()
 	m := managertest.New(t).Manager
 	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{}), "name the groups whose tasks this manager handles")
-	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true, Groups: []string{"g"}}), "want one of them")
+	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true, Groups: []string{"g"}}), "set one of them")
 }
 
 // A manager of all groups leaves the tasks of a pipeline, and those that another manager names, to them.

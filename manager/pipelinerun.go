@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -122,6 +123,11 @@ func (x *pipelineRun) advance(ctx context.Context) (done bool, err error) {
 	return x.confirm(done), nil
 }
 
+// isBusy reports whether a stage opens tasks, or waits for another attempt.
+func (x *pipelineRun) isBusy() bool {
+	return len(x.failed) > 0 || slices.ContainsFunc(x.stages, func(s *stageRun) bool { return s.opening != nil })
+}
+
 // confirm reports whether all stages are done, even after another check. A user may have retried tasks of a stage that
 // was done.
 func (x *pipelineRun) confirm(done bool) bool {
@@ -184,9 +190,9 @@ func (x *pipelineRun) waitForRoom(ctx context.Context, s *stageRun) error {
 func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stageError) error {
 	s.stopOpening()
 	now, err := x.store.Now(ctx)
-	pause := x.failed.addFailure(int64(s.index), x.rounds, now)
+	tried := x.failed.addFailure(int64(s.index), x.rounds, now)
 	x.log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
-		"pause_seconds", float64(pause), "error", failure.error)
+		"pause_seconds", float64(tried.after.Sub(now)), "error", failure.error)
 	return err
 }
 

@@ -1,8 +1,10 @@
 package manager
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
@@ -18,121 +20,171 @@ const (
 	tasksPerList = 16 * tasksPerBatch
 )
 
-// A round holds the data of one round of Run.
-type round struct {
-	*run
-	now     tdf.Time
-	summary Summary
-	left    int            // the number of tasks that have left the lists of finished tasks
-	moved   map[int64]bool // the tasks that the steps of other tasks have moved
-	cut     bool           // whether tasks remain for the next round because this round reached tasksPerList
+// present holds the data of the present round.
+type present struct {
+	now      tdf.Time
+	summary  Summary
+	left     int            // the number of tasks that have left the lists of finished tasks
+	moved    map[int64]bool // the tasks that the steps of other tasks have moved
+	cut      bool           // whether tasks remain for the next round because this round reached tasksPerList
+	full     bool           // whether tasks remain because too many callbacks of their group run
+	patience time.Duration  // how long the round may wait for a callback
 }
 
 func (r *run) round(ctx context.Context) (Summary, error) {
 	r.rounds++
-	o := &round{run: r, summary: Summary{Round: r.rounds}, moved: map[int64]bool{}}
-	var err error
-	if o.now, err = r.store.Now(ctx); err != nil {
-		return o.summary, err
+	r.present = present{summary: Summary{Round: r.rounds}, moved: map[int64]bool{}, patience: patience}
+	if err := r.begin(ctx); err != nil {
+		return r.summary, err
 	}
-	if err := r.server.look(ctx, o.now); err != nil {
-		return o.summary, err
+	if err := r.lists(ctx); err != nil {
+		return r.summary, err
 	}
-	if err := r.handling.say(ctx, o.now); err != nil {
-		return o.summary, err
+	if err := r.drain(ctx, false); err != nil {
+		return r.summary, err
 	}
-	for _, state := range listing.Settled {
-		for _, group := range r.scope {
-			if err := o.list(ctx, state, group); err != nil {
-				return o.summary, err
-			}
-		}
-	}
-	if !o.cut {
+	if !r.cut && !r.full {
 		r.backoff.forget(r.rounds)
 		r.handling.forget(r.rounds)
 	}
-	r.again = o.cut || o.summary.Archived > 0 && r.backoff.anyNotYet()
+	r.again = r.cut || r.summary.Archived > 0 && r.backoff.anyNotYet()
+	r.summary.Running, r.summary.GivenUp = len(r.calls.running), r.backoff.givenUp()
 	counts, err := r.store.Counts(ctx, r.Groups...)
-	o.summary.Counts = counts
-	return o.summary, err
+	r.summary.Counts = counts
+	return r.summary, err
+}
+
+// begin reads the clock, and what servers and other managers say.
+func (r *run) begin(ctx context.Context) (err error) {
+	if r.now, err = r.store.Now(ctx); err != nil {
+		return err
+	}
+	if err := r.server.look(ctx, r.now); err != nil {
+		return err
+	}
+	said, err := r.handling.say(ctx, r.now)
+	if err != nil || !said {
+		return err
+	}
+	return r.refresh(ctx)
+}
+
+// lists handles the lists of finished tasks.
+func (r *run) lists(ctx context.Context) error {
+	if r.InOrder {
+		for _, group := range r.scope {
+			if err := r.inOrder(ctx, group); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	for _, state := range listing.Settled {
+		for _, group := range r.scope {
+			if err := r.list(ctx, state, group); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// isHeld reports whether the callback of a task must not be called in this round.
+func (r *run) isHeld(id int64) bool {
+	if r.handling.sees(id, r.rounds) {
+		return true
+	}
+	held := r.backoff.mustWait(id, r.rounds, r.now)
+	if r.calls.running[id] != nil || r.batch.has(id) {
+		return true
+	}
+	if held {
+		r.summary.Waiting++
+	}
+	return held
 }
 
 // list handles one list of finished tasks. It skips tasks whose callbacks must not be called yet.
-func (o *round) list(ctx context.Context, state tdf.State, group string) error {
+func (r *run) list(ctx context.Context, state tdf.State, group string) error {
+	s := r.slots[group]
 	var offset int64
 	for taken := 0; ; {
-		ids, err := o.store.List(ctx, state, group, offset, idsPerPage)
+		ids, err := r.store.List(ctx, state, group, offset, idsPerPage)
 		if err != nil || len(ids) == 0 {
 			return err
 		}
-		before := o.left
-		own := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return o.handling.sees(id, o.rounds) })
-		due := slices.DeleteFunc(slices.Clone(own), func(id int64) bool {
-			return o.backoff.mustWait(id, o.rounds, o.now)
-		})
-		o.summary.Waiting += len(own) - len(due)
+		before := r.left
+		due := slices.DeleteFunc(slices.Clone(ids), r.isHeld)
 		for len(due) > 0 {
-			next := o.backoff.upTo(due, tasksPerBatch, tasksPerList-taken)
+			next := r.backoff.upTo(due, s.batch(), tasksPerList-taken)
 			if len(next) == 0 {
-				o.cut = true
+				r.cut = true
 				return nil
 			}
-			tasks, err := o.store.Read(ctx, next, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
+			tasks, err := r.read(ctx, next)
 			if err != nil {
 				return err
 			}
-			taken, due = taken+o.backoff.countNew(next[:len(tasks)]), due[len(tasks):]
-			if err := o.batch(ctx, state, tasks); err != nil {
+			taken, due = taken+r.backoff.countNew(next[:len(tasks)]), due[len(tasks):]
+			if more, err := r.offer(ctx, state, tasks, s); !more || err != nil {
 				return err
 			}
 		}
-		offset = max(0, offset+int64(len(ids)-(o.left-before)))
+		offset = max(0, offset+int64(len(ids)-(r.left-before)))
 	}
 }
 
-// batch calls the callbacks of tasks, and archives the tasks whose callbacks return nil.
-func (o *round) batch(ctx context.Context, state tdf.State, tasks []redisstate.Stored) error {
-	b := batch{round: o}
-	for i := range tasks {
-		t := tasks[i].Task
-		if t == nil || t.State != state || o.moved[t.ID] {
-			continue // another manager or the step of another task has moved the task
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		foreign, err := o.handling.isForeign(ctx, t, o.rounds)
-		if err != nil {
-			return err
-		}
-		if foreign {
-			continue
-		}
-		b.call(ctx, &Finished{Task: TaskOf(t, true)})
-		if b.overdue() {
-			if err := b.archive(ctx); err != nil {
-				return err
-			}
-		}
+// read reads the first of these tasks. A missing task is nil.
+func (r *run) read(ctx context.Context, ids []int64) ([]*tdf.Task, error) {
+	stored, err := r.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
+	tasks := make([]*tdf.Task, len(stored))
+	for i := range stored {
+		tasks[i] = stored[i].Task
 	}
-	if err := b.archive(ctx); err != nil {
-		return err
-	}
-	return context.Cause(ctx)
+	return tasks, err
 }
 
-// later makes Run call the callbacks of these tasks again after a pause. The pause begins at the present time, and not
-// at the beginning of the round, which may be long ago.
-func (o *round) later(ctx context.Context, err error, tasks ...*Finished) {
-	now, unknown := o.store.Now(ctx)
-	if unknown != nil { // ctx has ended
-		now = o.now
+// offer calls the callbacks of tasks. It reports whether the round can offer more tasks of this group.
+func (r *run) offer(ctx context.Context, state tdf.State, tasks []*tdf.Task, s *slots) (more bool, err error) {
+	if err := r.recall(ctx, tasks); err != nil {
+		return false, err
 	}
 	for _, t := range tasks {
-		pause := o.backoff.addFailure(t.ID, o.rounds, now)
-		o.summary.Waiting++
-		o.log.Error("callback failed; it is called again after a pause", "task", t.ID, "program", t.Program,
-			"state", t.State, "pause_seconds", float64(pause), "error", err)
+		if t == nil || t.State != state {
+			continue // another manager has moved the task
+		}
+		foreign, err := r.handling.isForeign(ctx, t, r.rounds)
+		if err != nil {
+			return false, err
+		}
+		if foreign || r.isGivenUp(t.ID) {
+			continue
+		}
+		free, err := r.slot(ctx, s)
+		switch {
+		case err != nil:
+			return false, err
+		case !free:
+			r.full = true
+			return false, context.Cause(ctx)
+		case ctx.Err() != nil:
+			return false, r.leave(ctx)
+		case !r.moved[t.ID]:
+			r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
+		}
 	}
+	if r.Concurrency == 0 {
+		err = r.drain(ctx, true)
+	}
+	return true, cmp.Or(err, context.Cause(ctx))
+}
+
+// leave archives the tasks whose callbacks have returned, and returns the cause of ctx, which has ended.
+func (r *run) leave(ctx context.Context) error {
+	return cmp.Or(r.drain(ctx, true), context.Cause(ctx))
+}
+
+func (r *run) isGivenUp(id int64) bool {
+	again := r.backoff[id]
+	return again != nil && again.givenUp
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -51,13 +52,25 @@ func (r *run) loop(ctx context.Context) error {
 	for {
 		begun := time.Now()
 		done, err := r.executeRound(ctx)
-		if done || err != nil {
-			return err
+		if !done && err == nil {
+			err = r.wait(ctx, begun)
 		}
-		if err := r.wait(ctx, begun); err != nil {
-			return err
+		if done || err != nil {
+			return r.end(ctx, err)
 		}
 	}
+}
+
+// end waits for the callbacks that run. If one of them has called runtime.Goexit, this goroutine ends, too. So
+// t.FailNow in a callback ends the test that called Run.
+func (r *run) end(ctx context.Context, err error) error {
+	for len(r.calls.running) > 0 {
+		err = cmp.Or(err, r.drain(ctx, true))
+	}
+	if errors.Is(err, errExited) {
+		runtime.Goexit()
+	}
+	return err
 }
 
 func (m *Manager) pause() time.Duration { return max(m.cfg.RoundDuration, leastRound) }
@@ -76,6 +89,12 @@ type run struct {
 	stages   *pipelineRun // nil if no pipeline runs
 	server   serverWatch
 	progress progress
+	present
+	slots   map[string]*slots // of the groups in scope
+	calls   calls
+	batch   batch
+	retries string // see refresh
+	failure error  // the last error of a callback
 }
 
 func (m *Manager) newRun(c Callbacks) (*run, error) {
@@ -84,16 +103,19 @@ func (m *Manager) newRun(c Callbacks) (*run, error) {
 		return nil, err
 	}
 	c.Groups = groups
-	h, err := m.newHandling(&c)
-	if err != nil {
+	if err := c.check(); err != nil {
 		return nil, err
 	}
+	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
+	h := m.newHandling(&c)
 	r := &run{
 		Manager: m, Callbacks: c, scope: groups, handling: h, backoff: backoff{}, uncalled: map[[2]string]bool{},
 	}
 	if len(groups) == 0 {
 		r.scope = []string{""}
 	}
+	r.newSlots()
+	r.calls = calls{running: map[int64]*call{}, wake: make(chan struct{}, 1)}
 	r.server = serverWatch{store: m.store, log: m.log}
 	r.progress = newProgress(m.progress)
 	return r, nil
@@ -107,7 +129,11 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 	}
 	r.progress.show(s)
 	if r.stages != nil {
-		return r.stages.advance(ctx)
+		done, err := r.stages.advance(ctx)
+		if done || err != nil || r.again || r.stages.isBusy() {
+			return done, err
+		}
+		return false, r.isStuck()
 	}
 	if r.EndOfRound != nil {
 		if err := r.EndOfRound(ctx, s); err != nil {
@@ -117,7 +143,7 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 	if r.Stop != nil {
 		return r.Stop(ctx, s), nil
 	}
-	return s.Done(), nil
+	return s.Done(), r.isStuck()
 }
 
 // wait returns when the next round must start. The caller passes the time when the last round started.
@@ -142,7 +168,9 @@ func (r *run) wait(ctx context.Context, begun time.Time) error {
 		// the parameter most has no effect here, because a test's clock stands still during a round
 		err = r.Manager.wait(ctx, r.pause(), held)
 	case most > 0:
-		err = r.attend(ctx, min(most, held))
+		wake, cancel := r.wakeFor(ctx)
+		err = r.attend(wake, min(most, held))
+		cancel()
 		conn.Sleep(ctx, min(shortestRound-time.Since(begun), held))
 	}
 	return cmp.Or(err, context.Cause(ctx))

@@ -99,7 +99,7 @@ func TestWithoutCallbacksTasksAreArchivedWithAWarning(t *testing.T) {
 	open(t, tm.Manager, "ok", "fail")
 	run(t, tm.Manager, manager.Callbacks{AllGroups: true})
 	expect.Equal(t, len(tm.In(tdf.Archived)), 2, "of 2 are archived")
-	expect.Equal(t, log.Count("task archived without a callback"), 1)
+	expect.Equal(t, log.Count("archived without a callback"), 1)
 	expect.Equal(t, log.Count(`error="it broke"`), 1)
 }
 

@@ -88,6 +88,7 @@ func (w *writer) stats(s *admin.Stats) {
 	w.gauge("tdf_slots_busy", "Busy slots of the workers that claim tasks.", float64(s.Busy))
 	w.gauge("tdf_programs", "Stored programs of the namespace.", float64(s.Programs))
 	w.gauge("tdf_program_bytes", "Size of the stored programs.", float64(s.ProgramBytes))
+	w.gauge("tdf_callbacks_failed", "Callbacks that have failed for good.", float64(s.CallbacksFailed))
 	if s.Memory.Used > 0 {
 		w.gauge("tdf_redis_memory_used_bytes", "Memory that Redis uses.", float64(s.Memory.Used))
 		w.gauge("tdf_redis_memory_limit_bytes", "Redis's maxmemory; 0 means no limit.", float64(s.Memory.Limit))

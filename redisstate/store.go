@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/redisstate/accounts"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
@@ -20,6 +21,7 @@ import (
 type Store struct {
 	*conn.Conn
 	accounts.Accounts
+	callbacks.Callbacks
 	*counts.Counters
 	limits.Limiter
 	notices.Delivery
@@ -42,7 +44,8 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	}
 	counters := counts.New(c)
 	return &Store{
-		Conn: c, Accounts: accounts.Accounts{Conn: c}, Counters: counters, Presence: presence.New(c, counters),
+		Conn: c, Accounts: accounts.Accounts{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters,
+		Presence: presence.New(c, counters),
 		Archives: programs.New(c), Delivery: notices.Delivery{Conn: c}, Limiter: limits.Limiter{Conn: c},
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil

@@ -19,6 +19,7 @@ type auditStore interface {
 	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding,
 		redisstate.IndexPage, bool, error)
 	ForgetWorkers(ctx context.Context, from int) (int, error)
+	CleanFailures(ctx context.Context, cursor uint64) (uint64, error)
 	KeepIndexNames(ctx context.Context, page redisstate.IndexPage) (redisstate.IndexPage, error)
 }
 
@@ -57,6 +58,7 @@ type audit struct {
 	suspects map[int64]suspicion
 	programs programs
 	archived []redisstate.ListEntry // see adoptArchived
+	failures uint64                 // where the next call of CleanFailures continues
 	workers  int                    // where the next call of ForgetWorkers continues
 }
 
@@ -100,6 +102,9 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 		return done, err
 	}
 	if s.audit.workers, err = s.store.ForgetWorkers(ctx, s.audit.workers); err != nil {
+		return done, err
+	}
+	if s.audit.failures, err = s.store.CleanFailures(ctx, s.audit.failures); err != nil {
 		return done, err
 	}
 	s.audit.walked = now

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // archiveByHand archives a task as the manager of the original TDF does, without changing the hash.
@@ -202,5 +203,27 @@ func TestAuditWalks(t *testing.T) {
 			expect.NotEqual(t, got, walked)
 			expect.Compare(t, got, "<=", s.now())
 		}
+	})
+}
+
+// The audit removes the records of failed callbacks of tasks that are gone or have changed, and no others.
+func TestRecordsOfFailedCallbacks(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(s *site) {
+		s.byHand(1)
+		record := callbacks.Failure{State: tdf.Open, Attempts: 3, GivenUp: true}
+		for id := range int64(301) {
+			f := record
+			f.Task = id
+			expect.NoError(s, s.store.SayFailure(s.Context(), f))
+		}
+		expect.Eventually(s, "one record is left", func() bool {
+			s.server.audit.walked = 0
+			s.round()
+			return s.cli.HLen(s.Context(), s.ns+":callbacks").Val() == 1
+		})
+		failed := expect.Result(s.store.FailedCallbacks(s.Context(), 10)).Value(s)
+		expect.MustLen(s, failed, 1)
+		expect.Equal(s, failed[0].Task, int64(1))
 	})
 }

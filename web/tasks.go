@@ -206,6 +206,7 @@ type Filter struct {
 	Output   string    `query:"output" doc:"tasks whose last run printed this text to stdout"`
 	Error    string    `query:"error" doc:"tasks whose last run printed this text to stderr"`
 	Failure  string    `query:"failure" doc:"tasks whose last failure belongs to this failure group"`
+	Callback bool      `query:"callback_failed" doc:"tasks whose callbacks have failed for good"`
 	By       string    `query:"failure_by" maxLength:"200" doc:"the line of stderr by which failures are grouped: first-line, last-line, or a regular expression; without it, the most informative line"`
 }
 
@@ -215,6 +216,7 @@ func (f *Filter) query(c *call) manager.Query {
 		IDs: f.IDs, Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program,
 		Worker: f.Worker, Exit: f.Exit, Params: f.Params, Input: f.Input,
 		Since: f.Since, Before: f.Before, Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.By,
+		CallbackFailed: f.Callback,
 	}
 	for _, s := range f.States {
 		q.States = append(q.States, tdf.State(s))

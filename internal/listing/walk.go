@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // Store lists the methods of a *redisstate.Store that this package uses.
@@ -15,6 +16,7 @@ type Store interface {
 	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	IDs(ctx context.Context, most int64) iter.Seq2[[]int64, error]
+	FailedCallbacks(ctx context.Context, most int) ([]callbacks.Failure, error)
 }
 
 // Bounds limit the work for one page. A page ends when it reaches one of its bounds.
@@ -69,6 +71,11 @@ func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error)
 	if err != nil {
 		return nil, err
 	}
+	if q.CallbackFailed {
+		if err := selectFailed(ctx, s, &q); err != nil {
+			return nil, err
+		}
+	}
 	at, err := positionOf(&q, after)
 	rounds := SummaryRounds
 	if q.Failure != "" { // LastFailure may find the failure in an earlier round
@@ -77,8 +84,27 @@ func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error)
 	return &Walk{
 		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds,
 		Texts:  func(t *tdf.Task) []redisstate.TextsOf { return texts(&q, t) },
-		atOnce: mostAtOnce, begun: time.Now(), at: at,
+		atOnce: mostAtOnce, begun: time.Now(), at: at, ended: q.CallbackFailed && len(q.IDs) == 0,
 	}, err
+}
+
+// mostFailed is the largest number of failed callbacks that a query selects.
+const mostFailed = 10_000
+
+// selectFailed sets the ids of a query to those of the tasks whose callbacks have failed for good.
+func selectFailed(ctx context.Context, s Store, q *tdf.Query) error {
+	failed, err := s.FailedCallbacks(ctx, mostFailed)
+	if err != nil {
+		return err
+	}
+	given := q.IDs
+	q.IDs = nil
+	for _, f := range failed {
+		if len(given) == 0 || slices.Contains(given, f.Task) {
+			q.IDs = append(q.IDs, f.Task)
+		}
+	}
+	return nil
 }
 
 // Add makes the walk read the texts that the function texts names, in addition to the texts that the query searches.

@@ -13,15 +13,20 @@ type Filter struct {
 	Group, Queue, Owner, Program string
 	Worker, Exit, Output, Error  string
 	Failure, FailureBy           string
+	Callback                     string   // "failed": tasks whose callbacks have failed for good
 	Params                       []string // each is NAME=VALUE
 	Input                        string
 	OlderThan, NewerThan         string // spans: the least and the longest time that a task has been in its state
 }
 
+// CallbackFailed is the only Callback of a Filter besides "".
+const CallbackFailed = "failed"
+
 // Empty reports whether the filter sets no condition.
 func (f *Filter) Empty() bool {
 	return len(f.IDs)+len(f.States)+len(f.Outcomes)+len(f.Params) == 0 &&
-		f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Input+f.Output+f.Error+f.Failure == "" && !f.NeedsClock()
+		f.Group+f.Queue+f.Owner+f.Program+f.Worker+f.Exit+f.Input+f.Output+f.Error+f.Failure+f.Callback == "" &&
+		!f.NeedsClock()
 }
 
 // NeedsClock reports whether the query depends on the time. If not, Query ignores it.
@@ -35,6 +40,10 @@ func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 		Exit: f.Exit, Params: f.Params, Input: f.Input,
 		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
 	}
+	if f.Callback != "" && f.Callback != CallbackFailed {
+		return q, &Error{"callback", f.Callback, CallbackFailed}
+	}
+	q.CallbackFailed = f.Callback != ""
 	var err error
 	if q.IDs, err = IDs(f.IDs); err != nil {
 		return q, err

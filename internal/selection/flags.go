@@ -31,6 +31,10 @@ func (f *Filter) Flags(flags *pflag.FlagSet, changes bool) {
 	flags.StringVar(&f.Output, "output-has", "", "`TEXT` text in the stdout of the last run")
 	flags.StringVar(&f.Error, "error-has", "", "`TEXT` text in the stderr of the last run")
 	flags.StringVar(&f.Failure, "failure", "", "`ID` failure group of the last failure, from tdf failures")
+	if !changes { // tdf retry --callback has another meaning
+		flags.StringVar(&f.Callback, "callback", "",
+			"`STATE` tasks whose callbacks are in this state: failed, which means for good")
+	}
 	flags.StringVar(&f.FailureBy, "by", "", "`RULE` line by which failures are grouped: first-line, last-line, or a "+
 		"regular expression (default: the most informative line)")
 }

@@ -153,7 +153,7 @@ func TestStuck(t *testing.T) {
 	}{
 		"never ends": {forever, manager.Callbacks{AllGroups: true}, "task 1 (p x) is running: the task's program never ends"},
 		"not let go": {atOnce, manager.Callbacks{
-			AllGroups: true,
+			AllGroups: true, Attempts: -1,
 			Succeeded: func(context.Context, *manager.Finished) error { return errors.New("no") },
 		}, "task 1 (p x) is succeeded: the task's callback does not return nil"},
 		"never stops": {atOnce, manager.Callbacks{

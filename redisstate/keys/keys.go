@@ -87,6 +87,8 @@ func (k Names) GraceUntil() string               { return k.Key("calm") }
 func (k Names) Leap() string                     { return k.Key("leap") }
 func (k Names) Managers() string                 { return k.Key("managers") }
 func (k Names) Handlings() string                { return k.Key("manager_groups") }
+func (k Names) Callbacks() string                { return k.Key("callbacks") }
+func (k Names) CallbacksFailed() string          { return k.Key("callbacks_failed") }
 func (k Names) Workers() string                  { return k.Key("workers") }
 func (k Names) Worker(name string) string        { return k.Key("worker:" + name) }
 func (k Names) Claims(worker string) string      { return k.Key("claims:" + worker) }
@@ -143,7 +145,8 @@ func (k Names) Successes(program string) string { return k.Key("successes:" + pr
 func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
-		k.Managers(): "zset", k.Handlings(): "hash", k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
+		k.Managers(): "zset", k.Handlings(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
+		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",
 		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",
 		k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",

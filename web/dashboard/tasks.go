@@ -31,7 +31,7 @@ func filterOf(query url.Values) filter {
 		IDs: words("id"), States: words("state"), Outcomes: words("outcome"), Group: query.Get("campaign"),
 		Queue: one("queue"), Owner: one("owner"), Program: one("of"),
 		Worker: one("worker"), Exit: one("exit"), Output: query.Get("output-has"), Error: query.Get("error-has"),
-		Failure: one("failure"), FailureBy: query.Get("by"),
+		Failure: one("failure"), FailureBy: query.Get("by"), Callback: one("callback"),
 		OlderThan: one("older-than"), NewerThan: one("newer-than"),
 		Params: slices.DeleteFunc(slices.Clone(query["param"]), func(p string) bool { return p == "" }),
 		Input:  query.Get("input-has"),
@@ -41,7 +41,7 @@ func filterOf(query url.Values) filter {
 // filterNames are the parameters of a filter.
 var filterNames = []string{
 	"id", "state", "outcome", "campaign", "queue", "owner", "of", "worker", "exit", "param", "input-has",
-	"output-has", "error-has", "failure", "by", "older-than", "newer-than",
+	"output-has", "error-has", "failure", "by", "callback", "older-than", "newer-than",
 }
 
 // onlyFilter returns the parameters that select tasks.

@@ -23,6 +23,9 @@ func (f *Filter) Flags(c *cobra.Command) {
 	f.Filter.Flags(c.Flags(), f.Changes)
 }
 
+// OnlyFailedCallbacks adds the condition that the callback of the task has failed for good.
+func (f *Filter) OnlyFailedCallbacks() { f.Callback = selection.CallbackFailed }
+
 // Given reports whether the user gave ids or flags of the filter.
 func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
 

@@ -105,6 +105,7 @@ func statsTable(a *cli.App, s *admin.Stats) error {
 	}
 	t.Row("waiting for tasks", format.Number(s.Waiting))
 	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, format.Size(s.ProgramBytes)))
+	t.Row("failed callbacks", format.Number(s.CallbacksFailed))
 	t.Row("redis memory", memoryOfRedis(s.Memory))
 	addPeriod(t.Row, "last hour", s.At, &s.History.Hour)
 	addPeriod(t.Row, "last day", s.At, &s.History.Day)

@@ -33,6 +33,7 @@ type steering struct {
 	dryRun     bool
 	elsewhere  bool         // used only by requeue
 	dependents bool         // used only by retry: also the tasks that failed because of the selected tasks
+	callback   bool         // used only by retry: the callbacks run again, and not the tasks
 	changes    *cli.Changes // used only by retry and set; nil in other commands
 }
 

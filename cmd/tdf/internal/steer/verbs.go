@@ -69,10 +69,15 @@ func Retry(a *cli.App) *cobra.Command {
 		Example: "  tdf retry --failure 5f3a --program ./corrected\n  tdf retry 17 --with-dependents",
 	})
 	s.changes.AddTo(a, c)
+	c.Flags().BoolVar(&s.callback, "callback", false,
+		"run the callbacks again that have failed for good, and not the tasks")
 	c.Flags().BoolVar(&s.dependents, "with-dependents", false,
 		"also the tasks that failed because they waited for the selected tasks; changes do not apply to them")
 	run := c.RunE
 	c.RunE = func(c *cobra.Command, args []string) error {
+		if s.callback {
+			return s.retryCallbacks(c.Context(), args)
+		}
 		if s.filter.Failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
 			s.states, s.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
 		}

@@ -1,4 +1,4 @@
-package presence
+package callbacks
 
 import (
 	"cmp"
@@ -24,7 +24,7 @@ type Handling struct {
 }
 
 // SayHandling stores or renews a Handling.
-func (s *Presence) SayHandling(ctx context.Context, h Handling) error {
+func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err
@@ -34,13 +34,13 @@ func (s *Presence) SayHandling(ctx context.Context, h Handling) error {
 }
 
 // EndHandlings removes Handlings.
-func (s *Presence) EndHandlings(ctx context.Context, ids ...string) error {
+func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
 	return s.Pipeline(ctx, "remove which tasks a manager handles",
 		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Handlings(), ids...) })
 }
 
 // Handlings returns the Handlings that count at the time now, ordered by their ids. It removes the others.
-func (s *Presence) Handlings(ctx context.Context, now tdf.Time) ([]Handling, error) {
+func (s Callbacks) Handlings(ctx context.Context, now tdf.Time) ([]Handling, error) {
 	texts, err := conn.Ask(ctx, s.Conn, "read which tasks managers handle",
 		func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Handlings()) })
 	var all []Handling

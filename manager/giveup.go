@@ -1,0 +1,92 @@
+package manager
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
+)
+
+// defaultAttempts is how often a failing callback is called. With the pauses between them, they take about an hour.
+const defaultAttempts = 20
+
+// ErrGivenUp is the error of a Run that ends because only tasks are left whose callbacks have failed for good
+// (docs/manager.md, "Callbacks").
+var ErrGivenUp = tdf.NewError(tdf.CodeConflict, "callbacks failed for good")
+
+// say logs the failure of a callback, and stores it in Redis. If it cannot be stored, a restarted manager begins to
+// count the attempts again.
+func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now tdf.Time) {
+	r.failure = fmt.Errorf("task %d: %w", t.ID, err)
+	log := r.log.With("task", t.ID, "program", t.Program, "state", t.State, "attempts", again.attempts, "error", err)
+	if again.givenUp {
+		log.Error("callback failed for good; tdf retry --callback calls it again")
+	} else {
+		log.Error("callback failed; it is called again after a pause", "pause_seconds", float64(again.after.Sub(now)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, registerBound)
+	defer cancel()
+	_ = r.store.SayFailure(ctx, callbacks.Failure{ // an error only loses the count
+		Task: t.ID, State: t.State, Round: t.Round, Attempts: again.attempts, At: now, Manager: r.name,
+		Error: err.Error(), GivenUp: again.givenUp,
+	})
+}
+
+// recall reads how often the callbacks of tasks have failed before this run.
+func (r *run) recall(ctx context.Context, tasks []*tdf.Task) error {
+	var unknown []*tdf.Task
+	var ids []int64
+	for _, t := range tasks {
+		if r.backoff[t.ID] == nil {
+			unknown, ids = append(unknown, t), append(ids, t.ID)
+		}
+	}
+	failures, err := r.store.Failures(ctx, ids...)
+	if err != nil {
+		return err
+	}
+	for i, f := range failures {
+		if f.IsOf(unknown[i]) {
+			r.backoff[f.Task] = &retry{attempts: f.Attempts, givenUp: f.GivenUp && r.Attempts > 0, round: r.rounds}
+		}
+	}
+	return nil
+}
+
+// refresh looks whether a user wants callbacks that failed for good to be called again.
+func (r *run) refresh(ctx context.Context) error {
+	retries, err := r.store.Retries(ctx)
+	if err == nil && retries != r.retries {
+		r.retries = retries
+		r.backoff.forgetGivenUp()
+	}
+	return err
+}
+
+// isStuck returns ErrGivenUp if each task that is left has a callback that failed for good.
+func (r *run) isStuck() error {
+	n := r.summary.GivenUp
+	if n == 0 || r.summary.Counts.Unfinished() > 0 || r.summary.Counts.Waiting() > int64(n) {
+		return nil
+	}
+	err := fmt.Errorf("run callbacks: %w: %d tasks are not archived; tdf ls --callback failed shows them", ErrGivenUp, n)
+	if r.failure != nil {
+		err = fmt.Errorf("%w; the last failure: %w", err, r.failure)
+	}
+	return err
+}
+
+// A FailedCallback is the record of a callback that has failed for good (docs/manager.md, "Callbacks that fail").
+type FailedCallback = callbacks.Failure
+
+// FailedCallbacks returns the records of callbacks that have failed for good, the oldest failures first. It returns at
+// most the given number. It leaves out tasks that have changed since.
+func (m *Manager) FailedCallbacks(ctx context.Context, most int) ([]FailedCallback, error) {
+	return m.store.FailedCallbacks(ctx, most)
+}
+
+// RetryCallbacks makes managers call the callbacks of these tasks again.
+func (m *Manager) RetryCallbacks(ctx context.Context, ids ...int64) error {
+	return m.store.RetryCallbacks(ctx, ids...)
+}

@@ -1,0 +1,68 @@
+package manager
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// unarchived are the states of the tasks whose callbacks have not returned nil.
+var unarchived = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return s == tdf.Archived })
+
+// inOrder calls the callbacks of a group in the order of the ids. It stops at the first task that is not finished, or
+// whose callback must be called again. It passes tasks whose callbacks have failed for good.
+func (r *run) inOrder(ctx context.Context, group string) error {
+	query := redisstate.ListQuery{States: unarchived, Group: group, OldestFirst: true}
+	for {
+		entries, last, err := r.store.Find(ctx, query, r.slots[group].batch())
+		if err != nil || len(entries) == 0 {
+			return err
+		}
+		tasks, err := r.read(ctx, redisstate.IDsOf(entries))
+		if err != nil || len(tasks) == 0 {
+			return err
+		}
+		if err := r.recall(ctx, tasks); err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			if next, err := r.next(ctx, t, r.slots[group]); !next || err != nil {
+				return err
+			}
+		}
+		if last && len(tasks) == len(entries) {
+			return nil
+		}
+		query.Behind = &entries[len(tasks)-1]
+	}
+}
+
+// next calls the callback of a task and waits for it. It reports whether the callback of the next task may be called.
+func (r *run) next(ctx context.Context, t *tdf.Task, s *slots) (bool, error) {
+	if t == nil || t.State == tdf.Archived {
+		return true, nil
+	}
+	held := r.isHeld(t.ID)
+	if r.isGivenUp(t.ID) {
+		return true, nil
+	}
+	if held || !t.State.Settled() {
+		return false, nil
+	}
+	free, err := r.slot(ctx, s)
+	if err != nil || !free || ctx.Err() != nil {
+		r.full = true
+		return false, cmp.Or(err, context.Cause(ctx))
+	}
+	r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
+	ended, err := r.until(ctx, r.waits(), func() bool { return r.calls.running[t.ID] == nil })
+	if err != nil || !ended {
+		r.full = true
+		return false, err
+	}
+	again := r.backoff[t.ID]
+	return again == nil || again.givenUp, context.Cause(ctx)
+}
