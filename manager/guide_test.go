@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -370,6 +371,16 @@ func TestCrawl(t *testing.T) {
 }
 
 var _ = runWorker // only compiled, because it needs a Redis and a server
+
+func withLog(next worker.Handler) worker.Handler {
+	return func(ctx context.Context, r *worker.Round) error {
+		err := next(ctx, r)
+		if err != nil {
+			slog.Error("round failed", "task", r.ID, "error", err)
+		}
+		return err
+	}
+}
 
 func runWorker(ctx context.Context) error {
 	w, err := worker.Load("hosts-1", "worker.cfg", worker.Handle("lookup", lookup))

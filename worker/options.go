@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
@@ -19,6 +20,7 @@ type options struct {
 	sole     bool
 	runner   Runner
 	handlers handlers
+	wrap     []func(next Handler) Handler
 	store    broker.DirectStore // a test sets it; if it is nil, Run connects to Redis
 
 	errs []error
@@ -32,8 +34,14 @@ func newOptions(with []Option) (options, error) {
 	if o.runner != nil && len(o.handlers) > 0 {
 		o.errs = append(o.errs, errors.New("a worker has either a Runner or handlers"))
 	}
+	if slices.ContainsFunc(o.wrap, func(f func(Handler) Handler) bool { return f == nil }) {
+		o.errs = append(o.errs, errors.New("a function of Use is nil"))
+	}
 	if err := errors.Join(o.errs...); err != nil {
 		return o, fmt.Errorf("make a worker: %w", err)
+	}
+	for program, h := range o.handlers {
+		o.handlers[program] = o.wrapped(h)
 	}
 	return o, nil
 }
