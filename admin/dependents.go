@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -50,7 +51,8 @@ func (a *Admin) Dependents(ctx context.Context, t *manager.Task, owner string, m
 		}
 		waits := x.Task != nil && x.Task.Round == all[i].Round && !x.Task.State.Finished()
 		if waits && (owner == "" || len(found.IDs) <= most) {
-			found.Tasks = append(found.Tasks, Dependent{manager.TaskOf(x.Task, false), all[i].Any, all[i].Group})
+			task := friend.TaskOf(x.Task, false).(*manager.Task)
+			found.Tasks = append(found.Tasks, Dependent{task, all[i].Any, all[i].Group})
 		}
 	}
 	return found, err

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -47,7 +48,8 @@ func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Ta
 	if err != nil {
 		return nil, err
 	}
-	return manager.TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+	// an invalid property is ignored here, because the server reports it
+	return friend.TaskOf(stored.Task, true).(*manager.Task), nil
 }
 
 // ErrNoRound is the error if a task has no round of this number.
@@ -108,7 +110,7 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 		return nil, nil, err
 	}
 	t.Rounds[n] = stored.Task.Rounds.At(n)
-	view := manager.TaskOf(t, false)
+	view := friend.TaskOf(t, false).(*manager.Task)
 	return view, view.RoundNumber(n), nil
 }
 

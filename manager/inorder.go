@@ -57,7 +57,7 @@ func (r *run) next(ctx context.Context, t *tdf.Task, s *slots) (bool, error) {
 		r.full = true
 		return false, cmp.Or(err, context.Cause(ctx))
 	}
-	r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
+	r.start(ctx, &Finished{Task: taskOf(t, true)}, s)
 	ended, err := r.until(ctx, r.waits(), func() bool { return r.calls.running[t.ID] == nil })
 	if err != nil || !ended {
 		r.full = true

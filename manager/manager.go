@@ -85,6 +85,7 @@ func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 }
 
 func init() {
+	friend.TaskOf = func(t *tdf.Task, whole bool) any { return taskOf(t, whole) }
 	friend.Of = func(manager any) friend.Parts {
 		m := manager.(*Manager)
 		return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}

@@ -225,7 +225,7 @@ func openedTasks(all []tdf.Properties) []*Task {
 	return tasks
 }
 
-// set does the same as TaskOf for a stored task, which most managers do not need.
+// set does the same as taskOf for a stored task, which most managers do not need.
 func (n *newTask) set(d *tdf.Properties) {
 	n.properties = *d
 	n.task = Task{State: tdf.Open, Waits: d.HasDependencies(), Rounds: n.round[:], whole: true, opened: n}

@@ -20,7 +20,7 @@ func TestOpenedTasks(t *testing.T) {
 	}
 	for i, opened := range openedTasks(all) {
 		opened.setOpened(int64(i+1), false, nil)
-		read := TaskOf(&tdf.Task{
+		read := taskOf(&tdf.Task{
 			ID: int64(i + 1), Properties: all[i], State: tdf.Open, PlacedIn: all[i].FirstPlace(), Rounds: tdf.Rounds{0: {}},
 		}, true)
 		expect.Equal(t, opened.Stored(), read.Stored())

@@ -62,7 +62,7 @@ func textsOf(read Read) func(*tdf.Task) []redisstate.TextsOf {
 
 // summary returns the summary of a task, with the texts that a query reads.
 func summary(t *tdf.Task, read Read) *Task {
-	v := TaskOf(t, false)
+	v := taskOf(t, false)
 	switch read {
 	case ReadSummary:
 		v.hidden = []string{"result", "output", "output_whole", "error", "error_whole", "tail"}
@@ -79,7 +79,7 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	if err != nil {
 		return nil, err
 	}
-	return TaskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
+	return taskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
 }
 
 // List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a

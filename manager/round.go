@@ -170,7 +170,7 @@ func (r *run) offer(ctx context.Context, state tdf.State, tasks []*tdf.Task, s *
 		case ctx.Err() != nil:
 			return false, r.leave(ctx)
 		case !r.moved[t.ID]:
-			r.start(ctx, &Finished{Task: TaskOf(t, true)}, s)
+			r.start(ctx, &Finished{Task: taskOf(t, true)}, s)
 		}
 	}
 	if r.Concurrency == 0 {

@@ -168,8 +168,8 @@ func (t *Task) Stored() *tdf.Task {
 	return t.stored
 }
 
-// TaskOf returns the Task for a stored task. If whole is false, the Task is a summary.
-func TaskOf(t *tdf.Task, whole bool) *Task {
+// taskOf returns the Task for a stored task. If whole is false, the Task is a summary.
+func taskOf(t *tdf.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),

@@ -40,7 +40,7 @@ func TestTaskJSON(t *testing.T) {
 		},
 	} {
 		task, _ := tdf.ParseTask(7, c.h)
-		expect.Equal(t, string(expect.Result(TaskOf(task, c.whole).MarshalJSON()).Value(t)), c.want, name)
+		expect.Equal(t, string(expect.Result(taskOf(task, c.whole).MarshalJSON()).Value(t)), c.want, name)
 	}
 }
 

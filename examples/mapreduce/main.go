@@ -17,9 +17,9 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/trial"
 )
 
 //go:embed run.sh
@@ -92,12 +92,12 @@ func absolute(files []string) ([]string, error) {
 // components in its own process.
 func count(ctx context.Context, file, name string, files []string, stderr io.Writer) (string, error) {
 	if file == "" {
-		trial, err := local.Try(ctx, 2, stderr)
+		all, err := trial.Start(ctx, 2, stderr)
 		if err != nil {
 			return "", err
 		}
-		defer trial.Stop()
-		cfg, err := trial.Manager()
+		defer all.Stop()
+		cfg, err := all.Manager()
 		if err != nil {
 			return "", err
 		}

@@ -13,9 +13,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/trial"
 )
 
 func main() {
@@ -29,7 +29,7 @@ func main() {
 
 // run runs the program in dir once from each source. It prints each source, and the output or the error.
 func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
-	tdf, err := local.Try(ctx, 1, stderr) // Redis, a server and a worker in this process
+	tdf, err := trial.Start(ctx, 1, stderr) // Redis, a server and a worker in this process
 	if err != nil {
 		return err
 	}

@@ -12,9 +12,9 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/trial"
 )
 
 func main() {
@@ -71,7 +71,7 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 }
 
 func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, error) {
-	tdf, err := local.Try(ctx, 2, stderr)
+	tdf, err := trial.Start(ctx, 2, stderr)
 	if err != nil {
 		return 0, err
 	}

@@ -13,9 +13,9 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
-	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/trial"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -44,7 +44,7 @@ func onRedis(t *testing.T) (file string) {
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%s\n[tdf]\nnamespace=%s\n", host, port, namespace)
 	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	cfg := expect.Result(config.LoadManager(file)).Value(t)
-	tdf := expect.Result(local.TryOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)).Value(t)
+	tdf := expect.Result(trial.StartOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)).Value(t)
 	t.Cleanup(func() {
 		expect.NoError(t, tdf.Stop())
 	})

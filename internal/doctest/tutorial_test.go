@@ -16,9 +16,9 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/gobuild"
-	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/trial"
 )
 
 // block returns the page's first block of code in a language. It removes the indentation of a block in a list.
@@ -88,7 +88,7 @@ func serving(t testing.TB) []string {
 	t.Setenv("TDF_CFG_REDIS_HOST", host)
 	t.Setenv("TDF_CFG_REDIS_PORT", port)
 	cfg := expect.Result(config.DefaultManager(namespace)).Value(t)
-	tdf := expect.Result(local.TryOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())).Value(t)
+	tdf := expect.Result(trial.StartOn(context.WithoutCancel(t.Context()), cfg.Redis, namespace, 1, t.Output())).Value(t)
 	t.Cleanup(func() {
 		expect.NoError(t, tdf.Stop())
 	})

@@ -8,13 +8,14 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskWith returns a task with the given meta and result.
 func taskWith(meta, result string) *manager.Task {
 	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
-	return manager.TaskOf(t, false)
+	return friend.TaskOf(t, false).(*manager.Task)
 }
 
 func TestColumns(t *testing.T) {
@@ -86,7 +87,7 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
 			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
-			c.collect(manager.TaskOf(task, false))
+			c.collect(friend.TaskOf(task, false).(*manager.Task))
 		}
 		expect.Equal(t, fmt.Sprint(c.resultOrder), want, "--fields", source)
 	}

@@ -192,7 +192,7 @@ func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error 
 	until := time.Now().Add(longest)
 	rows := 0
 	err = w.Each(func(x *tdf.Task) bool {
-		t.put(manager.TaskOf(x, false))
+		t.put(friend.TaskOf(x, false).(*manager.Task))
 		rows++
 		return rows%20 > 0 || time.Now().Before(until) // patterns take time, too
 	})

@@ -178,7 +178,7 @@ func TestTableIsBounded(t *testing.T) {
 		expect.Equal(t, of.maxCells, 2_000_000, "docs/dashboard.md has other bounds")
 		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
-			of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false))
+			of.put(friend.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false).(*manager.Task))
 		}
 		return of
 	}
@@ -230,9 +230,9 @@ func TestMixedColumns(t *testing.T) {
 	of := table(t, Choice{Group: "g", Pattern: "(x)"})
 	for i, meta := range []string{`{"a":1,"outcome":"mine"}`, `{"a":1e400,"match":5}`, `{"a":"NaN"}`, `{}`, `{"a":"text"}`, `{"a":null}`, `{"a":[1]}`, `{"a":true}`, `{"a":1}`, "no JSON", ""} {
 		r := &tdf.Round{Worker: "w", Output: "x"}
-		of.put(manager.TaskOf(&tdf.Task{ID: int64(i + 1), Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: r}}, false))
+		of.put(friend.TaskOf(&tdf.Task{ID: int64(i + 1), Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: r}}, false).(*manager.Task))
 	}
-	of.put(manager.TaskOf(&tdf.Task{ID: 12, Properties: tdf.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: tdf.Rounds{}}, false))
+	of.put(friend.TaskOf(&tdf.Task{ID: 12, Properties: tdf.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: tdf.Rounds{}}, false).(*manager.Task))
 	a := of.Columns("a")[0]
 	var got []string
 	for _, code := range a.Codes {

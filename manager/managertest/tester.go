@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 )
@@ -113,7 +114,7 @@ func (x *Tester) Outputs(group string) []string {
 	return outputs
 }
 
-func view(t *tdf.Task) *manager.Task { return manager.TaskOf(t, true) }
+func view(t *tdf.Task) *manager.Task { return friend.TaskOf(t, true).(*manager.Task) }
 
 // Now returns the time of the test's clock.
 func (x *Tester) Now() time.Time {

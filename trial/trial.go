@@ -1,4 +1,6 @@
-package local
+// Package trial runs all of TDF in this process, for examples and for trying things out: an embedded Redis, a server and
+// workers. It keeps nothing after its end.
+package trial
 
 import (
 	"context"
@@ -10,20 +12,21 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
 // A Trial is a server and workers with the default settings, for examples and tests.
 type Trial struct {
-	tdf       *TDF
+	tdf       *local.TDF
 	redis     *embedded.Redis // nil if the caller runs the Redis
 	at        config.Redis
 	namespace string
 	stopped   chan struct{}
 }
 
-// Try starts an embedded Redis, a server and workers. It logs warnings and errors to w. Call Stop at the end.
-func Try(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
+// Start starts an embedded Redis, a server and workers. It logs warnings and errors to w. Call Stop at the end.
+func Start(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 	password := rand.Text()
 	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password))
 	if err != nil {
@@ -32,7 +35,7 @@ func Try(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 	host, port, _ := net.SplitHostPort(redis.Addr())
 	at := config.Redis{Host: host, Password: password}
 	at.Port, _ = strconv.Atoi(port)
-	t, err := TryOn(ctx, at, "trial", workers, w)
+	t, err := StartOn(ctx, at, "trial", workers, w)
 	if err != nil {
 		redis.Close()
 		return nil, err
@@ -41,8 +44,8 @@ func Try(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 	return t, nil
 }
 
-// TryOn does the same as Try, but with the caller's Redis and namespace.
-func TryOn(ctx context.Context, at config.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
+// StartOn does the same as Start, but with the caller's Redis and namespace.
+func StartOn(ctx context.Context, at config.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server, err := config.DefaultServer(namespace)
 	if err != nil {
@@ -54,11 +57,11 @@ func TryOn(ctx context.Context, at config.Redis, namespace string, workers int, 
 	}
 	server.Redis, worker.Redis = at, at
 	worker.Directory, worker.SleepAfterFailure = "", 0
-	cfg := Config{Server: server, Worker: worker, Name: "server", Shared: true, Log: log}
+	cfg := local.Config{Server: server, Worker: worker, Name: "server", Shared: true, Log: log}
 	for i := range workers {
 		cfg.Workers = append(cfg.Workers, fmt.Sprintf("worker-%d", i+1))
 	}
-	tdf, err := Start(ctx, cfg)
+	tdf, err := local.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
