@@ -412,10 +412,52 @@ func TestLookup(t *testing.T) {
 	}
 }
 
+func TestParallelCallbacks(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	d := manager.Definition{Program: "p", Group: "g"}
+	if _, err := tm.Manager.Open(t.Context(), d, d); err != nil {
+		t.Fatal(err)
+	}
+	both := make(chan bool) // one callback sends, the other one receives
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Groups: []string{"g"}, Concurrency: 2,
+		Succeeded: func(context.Context, *manager.Finished) error {
+			select {
+			case both <- true:
+			case <-both:
+			}
+			return nil
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPoisonCallback(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	if _, err := tm.Manager.Open(t.Context(), manager.Definition{Program: "p", Group: "g"}); err != nil {
+		t.Fatal(err)
+	}
+	attempts := 0
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Groups: []string{"g"}, Attempts: 3,
+		Succeeded: func(context.Context, *manager.Finished) error {
+			attempts++
+			return errors.New("the database is gone")
+		},
+	})
+	if !errors.Is(err, manager.ErrGivenUp) || attempts != 3 {
+		t.Errorf("got %v after %d attempts", err, attempts)
+	}
+}
+
 // Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
-	guide, err := os.ReadFile("../docs/manager.md")
-	expect.NoError(t, err)
+	guide := expect.Result(os.ReadFile("../docs/manager.md")).Value(t)
+	guide = append(guide, expect.Result(os.ReadFile("../docs/testing.md")).Value(t)...)
 	tests, err := filepath.Glob("*_test.go")
 	expect.NoError(t, err)
 	code := ""
