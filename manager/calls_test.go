@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -170,41 +171,47 @@ func TestInOrder(t *testing.T) {
 // A callback that always fails ends, also if the manager is restarted between its attempts. A user can run it again.
 func TestCallbackGivenUp(t *testing.T) {
 	t.Parallel()
-	tm, log := newTester(t)
-	ids := open(t, tm.Manager, "poison", "fine")
-	var calls int
-	fails := true
-	c := manager.Callbacks{
-		AllGroups: true,
-		Succeeded: func(_ context.Context, f *manager.Finished) error {
-			if f.ID == ids[0] && fails {
-				calls++
-				panic(fmt.Sprint("attempt ", calls))
-			}
-			return nil
-		},
-	}
-	until := c
-	until.Stop = func(context.Context, manager.Summary) bool { return calls == 7 }
-	run(t, tm.Manager, until)
-	for range 2 {
-		err := tm.Another().Run(t.Context(), c)
-		expect.True(t, errors.Is(err, manager.ErrGivenUp), err)
-		expect.Equal(t, calls, 20)
-	}
-	expect.Equal(t, log.Count("callback failed for good"), 1)
-	failed := expect.Result(tm.Manager.FailedCallbacks(t.Context(), 10)).Value(t)
-	expect.MustLen(t, failed, 1)
-	expect.Equal(t, failed[0].Task, ids[0])
-	expect.Equal(t, failed[0].Attempts, 20)
-	expect.True(t, strings.HasPrefix(failed[0].Error, "callback panicked: attempt 20\n"), failed[0].Error)
-	expect.Contains(t, failed[0].Error, "calls_test.go")
+	onBoth(t, "", func(t *testing.T, m *manager.Manager, another func() *manager.Manager, log *logged) {
+		attempts := 0 // the default
+		if strings.HasSuffix(t.Name(), "redis") {
+			attempts = 2 // the pauses take real time
+		}
+		want := cmp.Or(attempts, 20)
+		ids := open(t, m, "poison", "fine")
+		var calls int
+		fails := true
+		c := manager.Callbacks{
+			AllGroups: true, Attempts: attempts,
+			Succeeded: func(_ context.Context, f *manager.Finished) error {
+				if f.ID == ids[0] && fails {
+					calls++
+					panic(fmt.Sprint("attempt ", calls))
+				}
+				return nil
+			},
+		}
+		until := c
+		until.Stop = func(context.Context, manager.Summary) bool { return calls == want/2 }
+		run(t, m, until)
+		for range 2 {
+			err := another().Run(t.Context(), c)
+			expect.True(t, errors.Is(err, manager.ErrGivenUp), err)
+			expect.Equal(t, calls, want)
+		}
+		expect.Equal(t, log.Count("callback failed for good"), 1)
+		failed := expect.Result(m.FailedCallbacks(t.Context(), 10)).Value(t)
+		expect.MustLen(t, failed, 1)
+		expect.Equal(t, failed[0].Task, ids[0])
+		expect.Equal(t, failed[0].Attempts, want)
+		expect.True(t, strings.HasPrefix(failed[0].Error, fmt.Sprintf("callback panicked: attempt %d\n", want)), failed[0].Error)
+		expect.Contains(t, failed[0].Error, "calls_test.go")
 
-	fails = false
-	expect.NoError(t, tm.Manager.RetryCallbacks(t.Context(), ids[0]))
-	run(t, tm.Manager, c)
-	expect.Equal(t, len(tm.In(tdf.Archived)), 2)
-	expect.Len(t, expect.Result(tm.Manager.FailedCallbacks(t.Context(), 10)).Value(t), 0)
+		fails = false
+		expect.NoError(t, m.RetryCallbacks(t.Context(), ids[0]))
+		run(t, m, c)
+		expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t)[tdf.Archived], int64(2))
+		expect.Len(t, expect.Result(m.FailedCallbacks(t.Context(), 10)).Value(t), 0)
+	})
 }
 
 // While a manager runs, a user lets it call a callback again that had failed for good.

@@ -30,6 +30,9 @@ const (
 	sayJump  = tdf.Seconds(1e10) // instead of sayFor, with the clock of a test, which jumps
 )
 
+// mostOwned is the largest number of groups of which a run knows whether they belong to others.
+const mostOwned = 100_000
+
 func (m *Manager) newHandling(c *Callbacks) *handling {
 	return &handling{
 		Manager: m, own: callbacks.Handling{
@@ -97,6 +100,9 @@ func (h *handling) isForeign(ctx context.Context, t *tdf.Task, round int) (bool,
 	}
 	owned, known := h.owned[t.Group]
 	if !known {
+		if len(h.owned) >= mostOwned {
+			clear(h.owned)
+		}
 		records, invalid, err := h.store.StageRecords(ctx, []string{t.Group})
 		if err != nil {
 			return false, err

@@ -2,14 +2,14 @@ package manager_test
 
 import (
 	"context"
-	"log/slog"
+	"fmt"
 	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -25,12 +25,9 @@ func TestRunNeedsGroups(t *testing.T) {
 func TestRunLeavesTasksToOthers(t *testing.T) {
 	t.Parallel()
 	for _, force := range []bool{false, true} {
-		t.Run(strconv.FormatBool(force), func(t *testing.T) {
-			t.Parallel()
-			tm := managertest.New(t)
-			tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+		onBoth(t, fmt.Sprint("force ", force), func(t *testing.T, m *manager.Manager, another func() *manager.Manager, _ *logged) {
 			called := callsByGroup{}
-			p := tm.Manager.Pipeline("line")
+			p := m.Pipeline("line")
 			p.Start("a", func(_ context.Context, s *manager.Stage) error {
 				for i := range 20 {
 					s.Open(define("p", source, strconv.Itoa(i)))
@@ -38,7 +35,7 @@ func TestRunLeavesTasksToOthers(t *testing.T) {
 				return nil
 			})
 			p.Each("a", called.count("pipeline"))
-			owner, all := tm.Another(), tm.Another()
+			owner, all := another(), another()
 			for _, group := range []string{"", "own", "others"} {
 				d := define("p", source, "")
 				d.Group = group
@@ -98,32 +95,50 @@ func (c callsByGroup) total(group string) int {
 // Managers whose groups overlap are told so, each of them once.
 func TestOverlappingGroups(t *testing.T) {
 	t.Parallel()
-	log := &testlog.Buffer{}
-	tm := managertest.NewWith(t, manager.Options{Log: slog.New(slog.NewTextHandler(log, nil))})
-	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
-	d := define("p", source, "")
-	d.Group = "g"
-	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
-	called, warned := make(chan struct{}), make(chan struct{})
-	var other sync.WaitGroup
-	m := tm.Another()
-	other.Go(func() {
-		once := sync.OnceFunc(func() { close(called) })
-		expect.NoError(t, m.Run(t.Context(), manager.Callbacks{
-			Groups: []string{"f", "g"},
-			Succeeded: func(context.Context, *manager.Finished) error {
-				once()
-				<-warned
-				return nil
-			},
-		}))
+	onBoth(t, "", func(t *testing.T, m *manager.Manager, another func() *manager.Manager, log *logged) {
+		d := define("p", source, "")
+		d.Group = "g"
+		expect.Result(m.Open(t.Context(), d)).OK(t)
+		called, warned := make(chan struct{}), make(chan struct{})
+		var other sync.WaitGroup
+		second := another()
+		other.Go(func() {
+			once := sync.OnceFunc(func() { close(called) })
+			expect.NoError(t, second.Run(t.Context(), manager.Callbacks{
+				Groups: []string{"f", "g"},
+				Succeeded: func(context.Context, *manager.Finished) error {
+					once()
+					<-warned
+					return nil
+				},
+			}))
+		})
+		<-called
+		once := sync.OnceFunc(func() { close(warned) })
+		run(t, m, manager.Callbacks{
+			Groups: []string{"g", "h"}, EndOfRound: func(context.Context, manager.Summary) error { once(); return nil },
+		})
+		other.Wait()
+		expect.Equal(t, log.Count("another manager handles tasks of the same groups"), 1, log.String())
+		expect.Contains(t, log.String(), "groups=g")
 	})
-	<-called
-	once := sync.OnceFunc(func() { close(warned) })
-	run(t, tm.Manager, manager.Callbacks{
-		Groups: []string{"g", "h"}, EndOfRound: func(context.Context, manager.Summary) error { once(); return nil },
+}
+
+// onBoth runs a test with managertest, and with a server and a worker on a Redis. The program p succeeds.
+func onBoth(t *testing.T, name string,
+	test func(t *testing.T, m *manager.Manager, another func() *manager.Manager, log *logged),
+) {
+	t.Run(name+" managertest", func(t *testing.T) {
+		log := &logged{}
+		tm := managertest.NewWith(t, manager.Options{Log: log.logger()})
+		tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+		test(t, tm.Manager, tm.Another, log)
 	})
-	other.Wait()
-	expect.Equal(t, log.Count("another manager handles tasks of the same groups"), 1, log.String())
-	expect.Contains(t, log.String(), "groups=g")
+	t.Run(name+" redis", func(t *testing.T) {
+		cfg := redisConfig(t, redistest.Shared(t))
+		startServerAndWorker(t, cfg)
+		log := &logged{}
+		another := func() *manager.Manager { return newManager(t, cfg, log.option()) }
+		test(t, another(), another, log)
+	})
 }
