@@ -75,13 +75,15 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		func() (err error) { v.limits, err = r.Limits(ctx); return err },
 		func() (err error) { v.partitions, err = r.Partitions(ctx); return err },
 		func() (err error) { v.callbacks, err = r.CountGivenUp(ctx); return err },
-		func() (err error) { v.handlings, err = r.Handlings(ctx, v.at); return err },
 		func() (err error) {
 			page, err = listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
 			return err
 		},
 	)
 	if err != nil {
+		return err
+	}
+	if v.handlings, err = r.Handlings(ctx, v.at); err != nil { // the readings have set the time
 		return err
 	}
 	var ids []int64
