@@ -76,7 +76,7 @@ func TestAForkBombIsEnded(t *testing.T) {
 		t.Skip("only root can run it as a user of its own, whom a limit on processes bounds")
 	}
 	for _, cgroups := range []bool{true, false} {
-		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 60}, User: nobody.Username, Require: []string{Processes, User}})
+		s := newSite(t, cgroups, Config{Limits: Limits{Processes: 30}, User: nobody.Username, Require: []string{Processes, User}})
 		if err := os.Chmod("/proc/self/exe", 0o755); err != nil { // other users may have no right to execute the test binary
 			t.Fatal(err)
 		}
