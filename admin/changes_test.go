@@ -43,7 +43,7 @@ func pace(t testing.TB, m *manager.Manager, s *redisstate.Store, ids []int64) []
 	case 3:
 		expect.Result(m.Archive(ctx, some()...)).OK(t)
 	default:
-		got := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1 + rand.IntN(50), Lease: 3600})).Value(t)
+		got := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 1 + rand.IntN(50), Lease: 3600})).Value(t)
 		for _, c := range got.Claims {
 			if rand.IntN(2) > 0 {
 				move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})

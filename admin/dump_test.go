@@ -83,7 +83,7 @@ func TestGoldenDump(t *testing.T) {
 		expect.Equal(t, counts.String(), "open 2 running 1 executed 2 succeeded 1 failed 1 expired 1 archived 2")
 		expect.Equal(t, s.Redis.TTL(t.Context(), s.Keys.Definitions("NAME")).Val(), -1, "the definitions expire after")
 		expect.Len(t, expect.Result(s.Definitions(t.Context(), "NAME", 2)).Value(t), 2)
-		claim := redisstate.ClaimRequest{Worker: "w", Most: 9, Lease: 3600}
+		claim := redisstate.ClaimParams{Worker: "w", Most: 9, Lease: 3600}
 		expect.Len(t, expect.Result(s.Claim(t.Context(), claim)).Value(t).Claims, 0, "of a paused group")
 		must(t, m.Resume(t.Context(), tdf.Pausable{Group: "closed"}))
 		expect.Len(t, expect.Result(s.Claim(t.Context(), claim)).Value(t).Claims, 1)
@@ -389,7 +389,7 @@ func TestLoadKeepsOtherValues(t *testing.T) {
 // finish claims the open tasks and lets them succeed.
 func finish(t *testing.T, s *redisstate.Store) {
 	t.Helper()
-	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 3600})).Value(t)
+	claimed := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 3600})).Value(t)
 	for _, c := range claimed.Claims {
 		move, err := c.Task.Execute(c.ID, tdf.Result{Output: "out", Exit: "0"})
 		apply(t, s, move, err)

@@ -66,7 +66,7 @@ func TestWatch(t *testing.T) {
 	expect.Result(m.Open(t.Context(), d, d, d, d, d, d)).OK(t)
 	addFinished(t, s, 1001, 5, "g", "succeeded", "succeeded", "10")
 	addFinished(t, s, 2001, 5, "other", "succeeded", "succeeded", "99999")
-	expect.MustLen(t, expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 3600})).Value(t).Claims, 2)
+	expect.MustLen(t, expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 3600})).Value(t).Claims, 2)
 	alive(t, s, "w", "working", 2)
 	alive(t, s, "drains", "draining", 7)
 	alive(t, connect(t, cfg), "gone", "gone", 9)

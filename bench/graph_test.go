@@ -62,7 +62,7 @@ func (c *caller) runAll(ctx context.Context, s *server.Server, n int) error {
 			return err
 		}
 		for n > 0 {
-			got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: 500, Lease: lease})
+			got, err := c.store.Claim(ctx, redisstate.ClaimParams{Worker: "worker", Most: 500, Lease: lease})
 			if err != nil {
 				return err
 			}

@@ -73,7 +73,7 @@ func BenchmarkLimits(b *testing.B) {
 		c, r := prepare(b, "db", &tdf.Limit{AtMost: batch})
 		s := newServer(b, c)
 		measure(b, r, batch, func(ctx context.Context, _ int) error {
-			got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: 2 * batch, Lease: lease})
+			got, err := c.store.Claim(ctx, redisstate.ClaimParams{Worker: "worker", Most: 2 * batch, Lease: lease})
 			if err == nil {
 				err = c.execute(ctx, got.Claims)
 			}
@@ -94,7 +94,7 @@ func (c *caller) limit(b *testing.B, l tdf.Limit) {
 // claimNothing claims until all due tasks wait because of the limit of their key.
 func (c *caller) claimNothing(ctx context.Context) error {
 	for {
-		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: 100, Lease: lease})
+		got, err := c.store.Claim(ctx, redisstate.ClaimParams{Worker: "worker", Most: 100, Lease: lease})
 		if err != nil || !got.More {
 			return err
 		}

@@ -26,7 +26,7 @@ type caller struct {
 	output int // if not 0, each task prints this number of bytes
 	tune   func(*tdf.Properties)
 
-	offer *tdf.Offer // see [redisstate.ClaimRequest]
+	offer *tdf.Offer // see [redisstate.ClaimParams]
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {
@@ -62,7 +62,7 @@ const lease = 600 // s
 func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
 	var claims []redisstate.Claim
 	for len(claims) < n {
-		got, err := c.store.Claim(ctx, redisstate.ClaimRequest{Worker: "worker", Most: n - len(claims), Lease: lease, Offer: c.offer})
+		got, err := c.store.Claim(ctx, redisstate.ClaimParams{Worker: "worker", Most: n - len(claims), Lease: lease, Offer: c.offer})
 		if err != nil {
 			return nil, err
 		}
@@ -76,9 +76,9 @@ func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
 
 // renew renews the leases of claims.
 func (c *caller) renew(ctx context.Context, claims []redisstate.Claim) error {
-	renewals := make([]redisstate.Renewal, len(claims))
+	renewals := make([]redisstate.LeaseRenewal, len(claims))
 	for i, claim := range claims {
-		renewals[i] = redisstate.Renewal{ID: claim.Task.ID, Round: claim.Task.Round, Claim: claim.ID, Until: tdf.Never}
+		renewals[i] = redisstate.LeaseRenewal{ID: claim.Task.ID, Round: claim.Task.Round, Claim: claim.ID, Until: tdf.Never}
 	}
 	_, err := c.store.Renew(ctx, lease, renewals...)
 	return err
@@ -99,7 +99,7 @@ func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim)
 	if err != nil {
 		return nil, err
 	}
-	r := redisstate.ClaimRequest{Worker: "worker", Most: len(claims), Lease: lease}
+	r := redisstate.ClaimParams{Worker: "worker", Most: len(claims), Lease: lease}
 	outcomes, claimed, err, claimErr := c.store.Turn(ctx, ctx, r, results...)
 	if err := firstError(outcomes, errors.Join(err, claimErr)); err != nil {
 		return nil, err

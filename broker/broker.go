@@ -23,9 +23,9 @@ type store interface {
 	Beat(ctx context.Context, name, boot string, b presence.Beat) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
-	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
+	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	WakeWorker(offer *tdf.Offer) *conn.Waker
-	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)

@@ -43,7 +43,7 @@ type Required struct {
 // etagForm is the form of an ETag, as package web writes it: state, round and revision.
 var etagForm = lazy.Regexp(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
 
-func (r *ClaimRequest) required() (all []redisstate.Required, err error) {
+func (r *ClaimRequest) required() (all []redisstate.TaskVersion, err error) {
 	if len(r.Require) > redisstate.MaxRequired {
 		return nil, invalid("require: want at most %d tasks", redisstate.MaxRequired)
 	}
@@ -54,7 +54,9 @@ func (r *ClaimRequest) required() (all []redisstate.Required, err error) {
 		}
 		round, _ := strconv.Atoi(parts[2])
 		revision, _ := strconv.Atoi(parts[3])
-		all = append(all, redisstate.Required{ID: v.ID, State: tdf.State(parts[1]), Round: round, Revision: revision})
+		all = append(all, redisstate.TaskVersion{
+			ID: v.ID, State: tdf.State(parts[1]), Round: round, Revision: revision,
+		})
 	}
 	return all, nil
 }
@@ -135,7 +137,7 @@ type Claiming struct {
 	token    *access.Token
 	session  string
 	base64   bool
-	request  redisstate.ClaimRequest
+	request  redisstate.ClaimParams
 	waitlist *waitlist
 	until    time.Time
 }
@@ -170,7 +172,7 @@ func (k *Claiming) attempt(ctx context.Context) error {
 }
 
 // deliver makes the answer that hands the tasks to the worker.
-func (k *Claiming) deliver(ctx context.Context, got *redisstate.Claimed) (err error) {
+func (k *Claiming) deliver(ctx context.Context, got *redisstate.ClaimResult) (err error) {
 	k.Now, k.Waits = got.Now.Std(), false
 	k.Undo = func() { k.broker.undo(ctx, k.request.Worker, got.Claims, "its worker has gone before it got the task") }
 	if k.Tasks, err = k.broker.tasks(ctx, k.request.Worker, got, k.base64); err == nil {
@@ -244,7 +246,7 @@ func (k *Claiming) checkWorker(ctx context.Context) error {
 
 // begin reads the worker, and makes the request to Redis.
 func (b *Broker) begin(ctx context.Context, t *access.Token, id string, r *ClaimRequest) (v visit,
-	request redisstate.ClaimRequest, err error,
+	request redisstate.ClaimParams, err error,
 ) {
 	ctx, cancel := context.WithTimeout(ctx, b.o.Answer)
 	defer cancel()
@@ -258,7 +260,7 @@ func (b *Broker) begin(ctx context.Context, t *access.Token, id string, r *Claim
 		v.Offer.Queues = r.Queues
 		err = checkQueues(&v.Offer, t)
 	}
-	request = redisstate.ClaimRequest{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
+	request = redisstate.ClaimParams{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
 	if err == nil {
 		request.Require, err = r.required()
 	}
@@ -279,7 +281,9 @@ func gone(ctx context.Context) error {
 
 // claim claims tasks, and returns those that can be run. It reports the others: they have failed. If the worker goes,
 // claim waits a little for the answer, since the tasks in an unread answer would be lost.
-func (b *Broker) claim(ctx context.Context, l *waitlist, r redisstate.ClaimRequest) (c redisstate.Claimed, err error) {
+func (b *Broker) claim(ctx context.Context, l *waitlist, r redisstate.ClaimParams) (c redisstate.ClaimResult,
+	err error,
+) {
 	ctx, cancel := context.WithTimeout(ctx, b.o.Answer)
 	defer cancel()
 	ctx, finish := conn.Finish(ctx)
@@ -306,10 +310,10 @@ func (b *Broker) claim(ctx context.Context, l *waitlist, r redisstate.ClaimReque
 
 // renewAgain renews the claims that a repeated call has got, because their leases have begun with the first call. It
 // drops those that are lost.
-func (b *Broker) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.Claimed) error {
-	renewals := make([]redisstate.Renewal, len(c.Claims))
+func (b *Broker) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.ClaimResult) error {
+	renewals := make([]redisstate.LeaseRenewal, len(c.Claims))
 	for i, x := range c.Claims {
-		renewals[i] = redisstate.Renewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore}
+		renewals[i] = redisstate.LeaseRenewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore}
 	}
 	renewed, err := b.store.Renew(ctx, lease, renewals...)
 	var held []redisstate.Claim
@@ -334,7 +338,7 @@ func (b *Broker) undo(ctx context.Context, worker string, claims []redisstate.Cl
 
 // tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit
 // into one answer.
-func (b *Broker) tasks(ctx context.Context, worker string, c *redisstate.Claimed, base64 bool) ([]Task, error) {
+func (b *Broker) tasks(ctx context.Context, worker string, c *redisstate.ClaimResult, base64 bool) ([]Task, error) {
 	earlier, err := b.earlier(ctx, c.Claims)
 	if err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ import (
 // away.
 type DirectStore interface {
 	store
-	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move) (
-		outcomes []redisstate.Outcome, c redisstate.Claimed, err, claimErr error)
+	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move) (
+		outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error)
 	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
 		since tdf.Time, err error)
 	Outages() int64
@@ -58,7 +58,7 @@ func (d *Direct) Close() {
 }
 
 // Claim claims tasks, as [Direct.Turn] does.
-func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	d.complete(&r)
 	_, c, _, err := d.DirectStore.Turn(ctx, ctx, r)
 	d.record(&c)
@@ -67,7 +67,7 @@ func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimRequest) (redissta
 
 // complete sets what all claims of this worker have: its name, its lease, and its queues in the order in which this
 // claim serves them.
-func (d *Direct) complete(r *redisstate.ClaimRequest) {
+func (d *Direct) complete(r *redisstate.ClaimParams) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	o := d.offer
@@ -76,7 +76,7 @@ func (d *Direct) complete(r *redisstate.ClaimRequest) {
 }
 
 // record counts the tasks that a claim took from each queue.
-func (d *Direct) record(c *redisstate.Claimed) {
+func (d *Direct) record(c *redisstate.ClaimResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
@@ -92,7 +92,7 @@ func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
 }
 
 // Renew extends the leases of claims, and stores the worker's reports about the rounds.
-func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.Renewal) (redisstate.Renewed, error) {
+func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	return d.DirectStore.Renew(ctx, d.lease, renewals...)
 }
 
@@ -116,8 +116,8 @@ func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
 // reports, because that may take longer than a lease.
 //
 // The error of the claim is ignored. The worker's next claim gets the same error.
-func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimRequest,
-	claimed func(c redisstate.Claimed, received time.Time), results ...*Delivery,
+func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimParams,
+	claimed func(c redisstate.ClaimResult, received time.Time), results ...*Delivery,
 ) error {
 	sent, start := false, func() {}
 	err := Send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {

@@ -62,7 +62,7 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 	if err != nil {
 		return out, err
 	}
-	runs, ids, sent := make([]Run, len(all)), make([]int64, len(all)), make([]redisstate.Renewal, len(all))
+	runs, ids, sent := make([]Run, len(all)), make([]int64, len(all)), make([]redisstate.LeaseRenewal, len(all))
 	for i := range all {
 		runs[i], ids[i] = all[i].Run, all[i].ID
 		if sent[i], err = all[i].renewal(); err != nil {
@@ -99,7 +99,7 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 }
 
 // setEnds sets the times at which the tasks expire. Only Redis knows them for sure.
-func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.Renewal) error {
+func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.LeaseRenewal) error {
 	stored, err := b.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
 	for i := range stored {
 		if all[i].Until = tdf.Never; stored[i].Task != nil {
@@ -109,8 +109,8 @@ func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.Rene
 	return err
 }
 
-func (r *Renewal) renewal() (redisstate.Renewal, error) {
-	out := redisstate.Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim}
+func (r *Renewal) renewal() (redisstate.LeaseRenewal, error) {
+	out := redisstate.LeaseRenewal{ID: r.ID, Round: r.Round, Claim: r.Claim}
 	if p := r.Progress; p != nil {
 		text, ok := rounddir.ParseProgress(fmt.Sprintf("%.6f %s", p.Fraction, p.Text))
 		if !ok {

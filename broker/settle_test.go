@@ -33,7 +33,7 @@ func execute(t *testing.T, s *redisstate.Store, n int) []int64 {
 func report(t *testing.T, s *redisstate.Store, n int) {
 	t.Helper()
 	for left := n; left > 0; {
-		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: left, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: left, Lease: 60})).Value(t)
 		var moves []tdf.Move
 		for _, x := range c.Claims {
 			moves = append(moves, expect.Result(x.Task.Execute(x.ID, tdf.Result{Exit: fmt.Sprint(1 - x.Task.ID%2)})).Value(t))
@@ -115,7 +115,7 @@ func TestSettleTheLastAttempt(t *testing.T) {
 	expect.NoError(t, broker.Settle(t.Context(), s, "caller", 1, 2))
 	expect.Equal(t, testspace.Read(t, s, 2).State, tdf.Failed)
 	expect.Result(s.Open(t.Context(), "m", late, late)).OK(t)
-	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 2, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 2, Lease: 60})).Value(t)
 	expect.MustLen(t, c.Claims, 2, "claims")
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "1"})).Value(t)
 	testspace.Apply(t, s, m, nil)
@@ -133,7 +133,7 @@ func TestReserve(t *testing.T) {
 	s := testspace.Connect(t, cfg)
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "1")
 	expect.Result(s.Open(t.Context(), "m", d)).OK(t)
-	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.MustLen(t, c.Claims, 1, "claims")
 	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 	broker.Reserve(&m)

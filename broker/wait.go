@@ -133,7 +133,7 @@ func (l *waitlist) tell() {
 
 // learn remembers what a claim has said about the tasks that are left, and wakes another call if there may be tasks for
 // it.
-func (l *waitlist) learn(c *redisstate.Claimed) {
+func (l *waitlist) learn(c *redisstate.ClaimResult) {
 	l.mu.Lock()
 	l.turns.Record(l.offer.Queues, c.Queues, c.Taken)
 	l.next = time.Time{}

@@ -82,7 +82,7 @@ func TestCancelOpen(t *testing.T) {
 	d, other := define("p", source, "x"), define("p", source, "x")
 	d.Group, other.Group = "g", "h"
 	expect.Result(m.Open(t.Context(), append(slices.Repeat([]manager.Definition{d}, many), other)...)).OK(t)
-	expect.Result(connect(t, cfg).Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 5, Lease: 60})).OK(t)
+	expect.Result(connect(t, cfg).Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 5, Lease: 60})).OK(t)
 	for _, c := range []struct {
 		group string
 		want  int

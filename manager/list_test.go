@@ -37,7 +37,7 @@ func populate(t testing.TB, s *redisstate.Store, m *manager.Manager, many int) {
 		expect.Result(m.Open(ctx, d)).OK(t)
 	}
 	for range 2 {
-		claimed := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})).Value(t)
+		claimed := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: fmt.Sprint("w", rand.IntN(2)), Most: many * 2 / 3, Lease: 3600})).Value(t)
 		for _, c := range claimed.Claims {
 			takeOn(t, s, c)
 		}

@@ -57,7 +57,7 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 	waker := s.WakeWorker(nil)
 	defer waker.Close()
 	for ctx.Err() == nil {
-		claimed, err := s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 30})
+		claimed, err := s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 30})
 		if ctx.Err() == nil && err != nil {
 			t.Error(err)
 			return
@@ -137,7 +137,7 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	t.Helper()
 	ctx := t.Context()
-	claimed := expect.Result(s.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 30})).Value(t)
+	claimed := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 30})).Value(t)
 	expect.MustLen(t, claimed.Claims, 1)
 	expect.MustEqual(t, claimed.Claims[0].Task.ID, id)
 	c := claimed.Claims[0]

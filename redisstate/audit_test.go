@@ -123,11 +123,11 @@ func TestIDsAreFreeOnesEvenWithoutTheCounter(t *testing.T) {
 func TestRenewalVoidsARepair(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 1e-6})).Value(t)
 	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
-	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

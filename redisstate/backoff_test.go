@@ -26,7 +26,7 @@ func TestBackoff(t *testing.T) {
 					mustSettle(t, s, id)
 				}
 
-				got := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30})).Value(t)
+				got := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30})).Value(t)
 				expect.MustLen(t, got.Claims, 0)
 				waiting := task(t, s, id)
 				wait := got.Next.Sub(got.Now)

@@ -38,15 +38,15 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 		definitions = append(definitions, define(fmt.Sprint(i)))
 	}
 	mustOpen(t, s, definitions...)
-	first := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: tasks, Lease: 3600})).Value(t)
+	first := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: tasks, Lease: 3600})).Value(t)
 	expect.MustTrue(t, len(first.Claims) < tasks, "claimed", len(first.Claims), "more", first.More)
 	expect.MustTrue(t, first.More, "claimed", len(first.Claims), "more", first.More)
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
 	expect.MustLen(t, claims, tasks)
 	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
-	renewals, moves := make([]Renewal, tasks), make([]tdf.Move, tasks)
+	renewals, moves := make([]LeaseRenewal, tasks), make([]tdf.Move, tasks)
 	for i, c := range claims {
-		renewals[i] = Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
+		renewals[i] = LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
 		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Exit: "0", Output: fmt.Sprint(i)})
 	}
 	renewals[60].Claim = "another"
@@ -123,8 +123,8 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 	}
 	for range 2 {
 		renewed, err := s.Renew(t.Context(), 60,
-			Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
-			Renewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
+			LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
+			LeaseRenewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
 		expect.NoError(t, err)
 		expect.NoError(t, renewed.Lost[0])
 		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)
@@ -139,7 +139,7 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 func TestRenewalsAreCutByTheirUpdates(t *testing.T) {
 	t.Parallel()
 	many := make([]string, 64_000)
-	pieces, of := renewalPieces([]Renewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
+	pieces, of := renewalPieces([]LeaseRenewal{{ID: 1}, {ID: 2, Report: LiveReport{Updates: many, FirstUpdate: 5}}, {ID: 3}})
 	expect.MustLen(t, pieces, 2+128)
 	expect.MustEqual(t, of[0], 0)
 	expect.MustEqual(t, of[1], 1)

@@ -21,7 +21,7 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	ids := mustOpen(t, s, d, d)
 	before := dump(t, s)
 	c := mustClaim(t, s, 1)[0]
-	_, err := s.Renew(t.Context(), 60, Renewal{
+	_, err := s.Renew(t.Context(), 60, LeaseRenewal{
 		ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
@@ -47,7 +47,7 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	mustMove(t, s, 1, (*tdf.Task).Cancel)
 	mustMove(t, s, 1, (*tdf.Task).Remove)
 	before := dump(t, s)
-	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: tdf.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
 	execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
@@ -88,7 +88,7 @@ func TestChangeOfTimes(t *testing.T) {
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
 	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
 	expect.True(t, !got, "the default of fail_on was written")
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.Equal(t, c.Next, later)
 }
@@ -99,7 +99,7 @@ func TestRequeueElsewhere(t *testing.T) {
 		mustOpen(t, s, define("x"))
 		claim := func(worker string) int {
 			t.Helper()
-			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: worker, Most: 1, Lease: 60})).Value(t)
+			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: worker, Most: 1, Lease: 60})).Value(t)
 			return len(c.Claims)
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
@@ -136,7 +136,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	}
 	got := 0
 	for range 100 { // several claims, because each claim stops after some milliseconds
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60, Resume: true})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60, Resume: true})).Value(t)
 		got += len(c.Claims)
 	}
 	expect.True(t, got != 0, "no task was claimed")
@@ -220,7 +220,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "deadline", "soon", "lease", "odd").Err())
 	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
-	renewed, err := s.Renew(t.Context(), 7200, Renewal{
+	renewed, err := s.Renew(t.Context(), 7200, LeaseRenewal{
 		ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)

@@ -17,8 +17,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
-// A ClaimRequest asks for tasks for a worker.
-type ClaimRequest struct {
+// ClaimParams ask for tasks for a worker.
+type ClaimParams struct {
 	Worker string
 	Most   int // the largest number of tasks to claim, from 1 to 1,000
 	Lease  tdf.Seconds
@@ -26,8 +26,8 @@ type ClaimRequest struct {
 	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
 
 	// Resume makes the claim skip the unwanted tasks that earlier claims of this worker met within the last minute. Set
-	// Resume if Claimed.Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks
-	// in this way, even without Resume.
+	// Resume if Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks in this
+	// way, even without Resume.
 	Resume bool
 
 	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the
@@ -37,15 +37,15 @@ type ClaimRequest struct {
 
 	// Require are tasks that must not have changed. Otherwise, the claim gets nothing, and the error is a
 	// *[RequireError].
-	Require []Required
+	Require []TaskVersion
 
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a
 	// queue, tags and a handler.
 	Offer *tdf.Offer
 }
 
-// A Required is a version of a task. Each transition and each change of a task makes a new version.
-type Required struct {
+// A TaskVersion is a version of a task. Each transition and each change of a task makes a new version.
+type TaskVersion struct {
 	ID              int64
 	State           tdf.State
 	Round, Revision int
@@ -73,8 +73,8 @@ type Claim struct {
 	Invalid error     // the reason why the task is invalid, or nil; the error of the round has this text
 }
 
-// Claimed is the answer of [Store.Claim].
-type Claimed struct {
+// ClaimResult is the answer of [Store.Claim].
+type ClaimResult struct {
 	Claims []Claim
 	Now    tdf.Time  // time of the claim by Redis's clock
 	Sent   time.Time // time by this machine's clock just before the call was first sent; the leases begin later
@@ -114,13 +114,13 @@ const MaxAvoided = 1000
 
 // Claim hands open tasks to a worker, beginning with the tasks that have been due for the longest time. It expires the
 // overdue tasks that it finds.
-func (s *Store) Claim(ctx context.Context, r ClaimRequest) (Claimed, error) {
+func (s *Store) Claim(ctx context.Context, r ClaimParams) (ClaimResult, error) {
 	return s.claimAndExpire(ctx, r, func([]tdf.Move) {})
 }
 
 // claimAndExpire does the same as Claim, and passes the Moves of the expired tasks to a function. It does not collect
 // the Moves in memory: after a long time without workers, a million tasks may be overdue.
-func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func([]tdf.Move)) (Claimed, error) {
+func (s *Store) claimAndExpire(ctx context.Context, r ClaimParams, expired func([]tdf.Move)) (ClaimResult, error) {
 	for {
 		c, overdue, err := s.claim(ctx, r)
 		if err != nil || len(c.Claims) > 0 || len(overdue) == 0 {
@@ -136,20 +136,20 @@ func (s *Store) claimAndExpire(ctx context.Context, r ClaimRequest, expired func
 
 const claimTasks = "claim tasks"
 
-func (s *Store) claim(ctx context.Context, r ClaimRequest) (Claimed, []int64, error) {
+func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64, error) {
 	if s.claimsMustWait(ctx) {
-		return Claimed{Next: tdf.Never, MustWait: true}, nil, nil
+		return ClaimResult{Next: tdf.Never, MustWait: true}, nil, nil
 	}
 	for {
 		start := time.Now()
 		args, queues := s.claimArgs(r)
 		reply, err := s.callClaim(ctx, &r, args, claimForm(len(queues)))
 		if err != nil {
-			return Claimed{}, nil, err
+			return ClaimResult{}, nil, err
 		}
 		s.link.observe(replySize(reply), time.Since(start))
 		if changed := changedOf(reply); len(changed) > 0 {
-			return Claimed{}, nil, &RequireError{changed}
+			return ClaimResult{}, nil, &RequireError{changed}
 		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
 		if r.Call == nil || !r.Call.Repeated {
@@ -173,7 +173,7 @@ func (s *Store) claimKeys() []string {
 
 // claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number. It also
 // returns the queues that the claim serves.
-func (s *Store) claimArgs(r ClaimRequest) (func(slot int, sequence uint64) []any, []string) {
+func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any, []string) {
 	random := cmp.Or(r.IDs, rand.Text())
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
@@ -255,8 +255,8 @@ func changedOf(reply any) (ids []int64) {
 	return ids
 }
 
-func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claimed, overdue []int64) {
-	c = Claimed{Next: tdf.Never, Queues: queues}
+func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimResult, overdue []int64) {
+	c = ClaimResult{Next: tdf.Never, Queues: queues}
 	parts := conn.List(reply)
 	c.Now, _ = tdf.ParseTime(conn.Text(parts[claimReplyNow]))
 	if next := conn.Text(parts[claimReplyNext]); next != "" {
@@ -283,7 +283,7 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c Claime
 }
 
 // nameQueues sets the queues of the claimed tasks, which come in the order of the queues.
-func (c *Claimed) nameQueues() {
+func (c *ClaimResult) nameQueues() {
 	next := 0
 	for i, n := range c.Taken {
 		for range min(n, len(c.Claims)-next) {

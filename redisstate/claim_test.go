@@ -53,7 +53,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	later := define("later")
 	later.StartAfter = now.Add(1000)
 	mustOpen(t, s, later, define("now"), later)
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 5, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 	expect.Equal(t, inputs(c.Claims), "now")
 	expect.Equal(t, c.Next.String(), later.StartAfter.String())
 	got := task(t, s, 3)
@@ -130,41 +130,41 @@ func TestRenew(t *testing.T) {
 		d := define("x")
 		d.Timeout = 100
 		mustOpen(t, s, d)
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
 		lease := tdf.Seconds(60)
-		renew := func(r Renewal) (tdf.Time, error) {
+		renew := func(r LeaseRenewal) (tdf.Time, error) {
 			r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
 			renewed := expect.Result(s.Renew(t.Context(), lease, r)).Value(t)
 			return renewed.Now, renewed.Lost[0]
 		}
-		fetching := expect.Result(renew(Renewal{Claim: c.ID, Limit: 700})).Value(t)
+		fetching := expect.Result(renew(LeaseRenewal{Claim: c.ID, Limit: 700})).Value(t)
 		expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
-		begun, err := renew(Renewal{Claim: c.ID, Begun: true, Limit: 100})
+		begun, err := renew(LeaseRenewal{Claim: c.ID, Begun: true, Limit: 100})
 		got := task(t, s, 1)
 		expect.NoError(t, err)
 		expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
 		expect.Equal(t, got.Current().Started.String(), begun.String())
-		now, err := renew(Renewal{Claim: c.ID})
+		now, err := renew(LeaseRenewal{Claim: c.ID})
 		if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
 			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
 		}
 		lease = 900
-		long := expect.Result(renew(Renewal{Claim: c.ID})).Value(t).Add(lease)
+		long := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t).Add(lease)
 		for _, lease = range []tdf.Seconds{0.001, 60} { // a renewal shortens no lease
-			expect.Result(renew(Renewal{Claim: c.ID})).OK(t)
+			expect.Result(renew(LeaseRenewal{Claim: c.ID})).OK(t)
 			expect.Equal(t, task(t, s, 1).LeaseUntil.String(), long.String())
 			expect.Equal(t, task(t, s, 1).Lease, 900)
 			expect.Equal(t, tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
 		}
 		s.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
-		set := expect.Result(renew(Renewal{Claim: c.ID})).Value(t)
+		set := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), set.Add(900).String())
 		lease = 0
-		over := expect.Result(renew(Renewal{Claim: c.ID})).Value(t)
+		over := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
 		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), over.String())
-		expect.Result(renew(Renewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
+		expect.Result(renew(LeaseRenewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
-		expect.Result(renew(Renewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
+		expect.Result(renew(LeaseRenewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
 	})
 }
 
@@ -196,7 +196,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				mustOpen(t, s, d)
 				c1 := mustClaim(t, s, 1)[0]
 				before := task(t, s, 1).Deadline
-				r := Renewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
+				r := LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
 					renewed := expect.Result(s.Renew(t.Context(), 3600, r)).Value(t)
 					expect.NoError(t, renewed.Lost[0])
@@ -204,7 +204,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 						before = renewed.Now.Add(600)
 					}
 				}
-				expect.Result(s.Renew(t.Context(), 3600, Renewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
+				expect.Result(s.Renew(t.Context(), 3600, LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
 				got := task(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
 				look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
@@ -249,7 +249,7 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // as if the clock was set back after the claim
 	s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
 	c.Task.Current().Entered[tdf.Running] = ahead
-	renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})).Value(t)
 	mustExecute(t, s, c, tdf.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
 	r := task(t, s, 1).Current()
@@ -269,7 +269,7 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 		definitions = append(definitions, d)
 	}
 	mustOpen(t, s, append(definitions, define("well"), define("also"))...)
-	request := ClaimRequest{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
+	request := ClaimParams{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
 	claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
 		for more := true; more && len(got) < 5; {
 			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
@@ -296,7 +296,7 @@ func TestClaimIsBoundedInBytes(t *testing.T) {
 	}
 	mustOpen(t, s, definitions...)
 	for claimed := 0; claimed < len(definitions); {
-		c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1000, Lease: 3600})
+		c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1000, Lease: 3600})
 		n := len(c.Claims)
 		expect.NoError(t, err, "claimed", n)
 		expect.MustTrue(t, n != 0, "claimed", n, "at once", err)

@@ -70,7 +70,7 @@ func (c *ClaimCall) sequence() uint64 { return uint64((c.number*maxAttempts + c.
 func (c *ClaimCall) next() { c.attempt = min(c.attempt+1, maxAttempts-1) }
 
 // callClaim runs claim.lua.
-func (s *Store) callClaim(ctx context.Context, r *ClaimRequest, args func(int, uint64) []any, form conn.ReplyForm) (any,
+func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, uint64) []any, form conn.ReplyForm) (any,
 	error,
 ) {
 	keys := s.claimKeys()

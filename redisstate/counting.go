@@ -17,7 +17,7 @@ func (s *Store) countOpened(definitions []tdf.Properties, o Outcome) {
 }
 
 // countClaims counts the claims of a call, and how long their tasks have waited.
-func (s *Store) countClaims(c *Claimed) {
+func (s *Store) countClaims(c *ClaimResult) {
 	s.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task

@@ -112,7 +112,7 @@ func TestRepeatedRequestsCountOnce(t *testing.T) {
 		expect.Result(by.Open(ctx, "m", define("x"))).OK(t)
 		expect.Result(by.Open(ctx, "m", keyed, define("z"))).OK(t)
 		call := expect.Result(by.ClaimCall(t.Context(), "session", 1)).Value(t)
-		c := expect.Result(by.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
+		c := expect.Result(by.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, IDs: "i", Call: call})).Value(t)
 		expect.Len(t, c.Claims, 2)
 		by.SendCounts()
 	}

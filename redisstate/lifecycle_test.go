@@ -163,7 +163,7 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
 	got := task(t, s, 1).Current().Entered
 	want := c.Now.Add(1e-6)

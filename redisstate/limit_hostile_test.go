@@ -153,7 +153,7 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 		mustOpen(t, s, all...)
 	}
 	clock.pass(1)
-	for c := (Claimed{More: true}); c.More; {
+	for c := (ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 10, offerOf("left", "default"))
 	}
 	mustLimit(t, s, "db", running(4))
@@ -172,7 +172,7 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 		expect.MustTrue(t, waited <= 150, "only", done, "were claimed in", waited, "s")
 	}
 	mustBeSound(t, s)
-	for c := (Claimed{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
+	for c := (ClaimResult{More: true}); c.More || len(c.Claims) > 0; { // the queue has workers again
 		c = claimFor(t, s, 1, offerOf("left"))
 	}
 	u := useOf(t, s, "db")
@@ -458,7 +458,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 				mustOpen(t, s, limitedBy("db"), define("plain"))
 				before := dump(t, s)
-				c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 60})
+				c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60})
 				for _, claim := range c.Claims {
 					expect.Equal(t, claim.Task.LimitKey, "", "task", claim.Task.ID, "was claimed beyond the limit")
 				}

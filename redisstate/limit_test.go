@@ -80,7 +80,7 @@ func TestLimitAtMost(t *testing.T) {
 		mustLimit(t, s, "db", running(2))
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
 		claims := mustClaim(t, s, 10)
-		expect.MustEqual(t, claimedIDs(Claimed{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
+		expect.MustEqual(t, claimedIDs(ClaimResult{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
 		x := task(t, s, ids[2])
 		expect.True(t, x.WaitsForLimit(), "the third task is", x.State, "in", x.PlacedIn)
 		expect.Equal(t, x.PlacedIn, "limit=db")
@@ -132,7 +132,7 @@ func TestPlacesComeBack(t *testing.T) {
 			mustMove(t, s, c.Task.ID, (*tdf.Task).Cancel)
 		},
 		"lost": func(t *testing.T, s *Store, c Claim) {
-			expect.Result(s.Renew(t.Context(), 0, Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})).OK(t)
+			expect.Result(s.Renew(t.Context(), 0, LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
 		"moved by another program": func(t *testing.T, s *Store, c Claim) {

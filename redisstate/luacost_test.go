@@ -73,7 +73,7 @@ func plainSteps(t *testing.T, s *Store, n int) []plainStep {
 		expect.Result(s.Open(ctx, "manager", tasks...)).OK(t)
 	}
 	claim := func() {
-		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: n, Lease: 600})).Value(t)
+		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: n, Lease: 600})).Value(t)
 		expect.MustLen(t, c.Claims, n)
 		claims, now = c.Claims, c.Now
 	}

@@ -76,7 +76,7 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 	t.Helper()
 	var claims []Claim
 	for more := true; more && len(claims) < most; {
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most - len(claims), Lease: 3600})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most - len(claims), Lease: 3600})).Value(t)
 		claims, more = append(claims, c.Claims...), c.More
 	}
 	return claims

@@ -355,7 +355,7 @@ func (p *player) openPlain(ctx context.Context) {
 }
 
 func (p *player) claim(ctx context.Context) {
-	request := ClaimRequest{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
+	request := ClaimParams{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
 	offer := p.offer()
 	request.Offer = &offer
 	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
@@ -465,7 +465,7 @@ func (p *player) renew(ctx context.Context) {
 	}
 	of := roundOf{c.Task.ID, c.Task.Round}
 	report, n := p.ledger.nextUpdate(of)
-	renewed, err := p.s.Renew(ctx, p.lease(), Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
+	renewed, err := p.s.Renew(ctx, p.lease(), LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: c.Task.EndBefore, Report: report})
 	if p.must(err); renewed.Lost[0] == nil {
 		p.ledger.updated(of, n)
 	}

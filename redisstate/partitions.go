@@ -43,7 +43,7 @@ func (p *knownPauses) set(known pauses) {
 
 var plainOffer = tdf.Offer{Programs: true}
 
-func (r *ClaimRequest) offer() *tdf.Offer {
+func (r *ClaimParams) offer() *tdf.Offer {
 	if r.Offer == nil {
 		return &plainOffer
 	}

@@ -38,16 +38,16 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 
 // claimUntil lets workers claim in turn until one of them gets a task. It returns the answer to the last claim, and the
 // number of claims.
-func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (Claimed, int) {
+func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (ClaimResult, int) {
 	t.Helper()
 	for n := 1; n <= 10_000; n++ {
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})).Value(t)
 		if len(c.Claims) > 0 {
 			return c, n
 		}
 	}
 	t.Fatal("no task within 10,000 claims")
-	return Claimed{}, 0
+	return ClaimResult{}, 0
 }
 
 // commandCalls returns the number of times that Redis has run a command.
@@ -96,7 +96,7 @@ func TestInvalidPositionsHideNoTask(t *testing.T) {
 	mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
 	claim := func(want string) {
 		t.Helper()
-		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
 		expect.Equal(t, inputs(c.Claims), want)
 	}
 	claim("a")
@@ -131,7 +131,7 @@ func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
 			t.Fatalf("the workers %v did not find the task behind %d tasks that they avoid", missing, before)
 		}
 		missing = slices.DeleteFunc(missing, func(i int) bool {
-			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})).Value(t)
+			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})).Value(t)
 			if len(c.Claims) > 0 {
 				mustOpen(t, s, define("well"))
 			}
@@ -148,7 +148,7 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 	ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
 	s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
 	for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
 		expect.Equal(t, inputs(c.Claims), step.want, step.worker)
 	}
 }
@@ -171,7 +171,7 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	for w := range 10 {
 		all.Go(func() {
 			for t.Context().Err() == nil {
-				c, err := s.Claim(t.Context(), ClaimRequest{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60, Avoid: []string{"broken"}})
+				c, err := s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60, Avoid: []string{"broken"}})
 				if err != nil {
 					t.Error(err)
 					return
@@ -201,7 +201,7 @@ func TestReturnedTasksEndPositions(t *testing.T) {
 		broken.Program = "broken"
 		mustOpen(t, s, broken, broken, define("y"))
 		claim := func() []int64 {
-			c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
 			return claimedIDs(c)
 		}
 		expect.MustEqual(t, claim(), []int64{3})

@@ -141,7 +141,7 @@ func lifeWith(t *testing.T, s *Store, changed string, values map[string]string) 
 		ids = mustOpen(t, s, define("a"), define("b"), define("c"))
 	})
 	step("claim", func() {
-		c := expect.Result(s.Claim(ctx, ClaimRequest{Worker: "w", Most: 5, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 		claims = c.Claims
 		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == tdf.Never))
 	})

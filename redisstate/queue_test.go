@@ -22,12 +22,12 @@ func placed(queue string, priority int, tags ...string) tdf.Properties {
 }
 
 // claimFor makes one claim for a worker with an offer.
-func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) Claimed {
+func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) ClaimResult {
 	t.Helper()
-	return expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
+	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
 }
 
-func claimedIDs(c Claimed) (ids []int64) {
+func claimedIDs(c ClaimResult) (ids []int64) {
 	for _, claim := range c.Claims {
 		ids = append(ids, claim.Task.ID)
 	}
@@ -235,7 +235,7 @@ func TestPositionsPassPriorities(t *testing.T) {
 	ids := mustOpen(t, s, all...)
 	offer := offerOf("a")
 	for range 500 { // a slow Redis looks at few tasks per claim
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})).Value(t)
 		if len(c.Claims) > 0 {
 			expect.Equal(t, claimedIDs(c), ids[passed:])
 			return
@@ -377,7 +377,7 @@ func TestTaskBehindManyPartitions(t *testing.T) {
 			for n := 1; len(got) < want; n++ {
 				expect.MustTrue(t, n <= 200, "claimed", got, "in", n, "claims, want", want, "tasks until", last)
 				before := commandCalls(t, s, "zrangebylex")
-				r := ClaimRequest{Worker: "w", Most: 2, Lease: 60, Resume: c.resume, Offer: &offer}
+				r := ClaimParams{Worker: "w", Most: 2, Lease: 60, Resume: c.resume, Offer: &offer}
 				if c.avoided > 0 {
 					r.Avoid = []string{"broken"}
 				}
@@ -492,7 +492,7 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	claim := func() {
-		expect.MustLen(t, expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(t).Claims, 100)
+		expect.MustLen(t, expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t).Claims, 100)
 	}
 	claim() // loads the script
 	want := map[string]int{"hget": 2, "zcard": 2, "hmget": 100, "hset": 101, "zrange": 1, "zadd": 2, "zrem": 1, "zrangebyscore": 0, "hlen": 0, "exists": 0}
@@ -595,7 +595,7 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 			s.Redis.Del(t.Context(), s.Keys.Key(key))
 			s.Redis.Set(t.Context(), s.Keys.Key(key), "x", 0)
 			before, offer := dump(t, s), offerOf("a")
-			c, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
+			c, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Offer: &offer})
 			diff := changed(t, before, dump(t, s))
 			if err != nil {
 				expect.Equal(t, diff, "")
@@ -611,7 +611,7 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 func mustClaimAll(t *testing.T, s *Store, offer tdf.Offer, ids []int64) {
 	t.Helper()
 	var got []int64
-	for c := (Claimed{More: true}); c.More; {
+	for c := (ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 5, offer)
 		got = append(got, claimedIDs(c)...)
 	}
@@ -632,7 +632,7 @@ func TestSweepAfterATask(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "night"})).OK(t)
-	for c := (Claimed{More: true}); c.More; {
+	for c := (ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 5, offer)
 		expect.MustLen(t, c.Claims, 0)
 	}

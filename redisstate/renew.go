@@ -14,8 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// A Renewal extends the lease of a claim, and carries the worker's report about the round.
-type Renewal struct {
+// A LeaseRenewal extends the lease of a claim, and carries the worker's report about the round.
+type LeaseRenewal struct {
 	ID    int64
 	Round int
 	Claim string
@@ -50,8 +50,8 @@ type LiveReport struct {
 	FirstUpdate int
 }
 
-// Renewed is the answer of [Store.Renew]. Each slice has one element for each Renewal.
-type Renewed struct {
+// RenewResult is the answer of [Store.Renew]. Each slice has one element for each renewal.
+type RenewResult struct {
 	Now      tdf.Time // time by Redis's clock
 	Lost     []error  // *[tdf.StateError] if the worker no longer has the claim; otherwise nil
 	Followed []bool   // whether a user watches the output of the round
@@ -62,8 +62,8 @@ type Renewed struct {
 
 // Renew extends the leases of claims, and stores the workers' reports. A lease that ends later stays as it is. If the
 // lease is 0, Renew ends the leases, so that the server settles the tasks as lost.
-func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...Renewal) (Renewed, error) {
-	all := Renewed{
+func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...LeaseRenewal) (RenewResult, error) {
+	all := RenewResult{
 		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),
 		Sent: make([]time.Time, len(renewals)),
 	}
@@ -89,13 +89,13 @@ const maxUpdatesPerCall = 500
 
 // renewalPieces splits renewals that have too many updates for one call. For each piece, owners contains the index of
 // its renewal.
-func renewalPieces(renewals []Renewal) (pieces []Renewal, owners []int) {
+func renewalPieces(renewals []LeaseRenewal) (pieces []LeaseRenewal, owners []int) {
 	for i, r := range renewals {
 		for len(r.Report.Updates) > maxUpdatesPerCall {
 			piece := r
 			piece.Report.Updates = r.Report.Updates[:maxUpdatesPerCall]
 			pieces, owners = append(pieces, piece), append(owners, i)
-			r = Renewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
+			r = LeaseRenewal{ID: r.ID, Round: r.Round, Claim: r.Claim, Until: r.Until, Report: LiveReport{
 				Updates:     r.Report.Updates[maxUpdatesPerCall:],
 				FirstUpdate: max(r.Report.FirstUpdate, 1) + maxUpdatesPerCall,
 			}}
@@ -106,7 +106,7 @@ func renewalPieces(renewals []Renewal) (pieces []Renewal, owners []int) {
 }
 
 // renewalBatch returns how many of the renewals fit into the next call. It returns at least 1.
-func renewalBatch(renewals []Renewal) int {
+func renewalBatch(renewals []LeaseRenewal) int {
 	return conn.Batch(len(renewals), conn.AtMost(maxTasksPerCall),
 		conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int { return renewals[i].Report.size() }},
 		conn.Bound{Limit: maxUpdatesPerCall, Amount: func(i int) int { return len(renewals[i].Report.Updates) }})
@@ -130,7 +130,7 @@ func (r *LiveReport) size() int {
 
 // Renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
 // out the last renewals. It answers at least one.
-func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal) (answers []string, now tdf.Time,
+func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []LeaseRenewal) (answers []string, now tdf.Time,
 	sent time.Time, err error,
 ) {
 	e := &conn.Args{}
@@ -153,7 +153,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []Renewal
 }
 
 // read stores the answer to renewal i, or to a piece of this renewal.
-func (all *Renewed) read(i int, answer string) {
+func (all *RenewResult) read(i int, answer string) {
 	if strings.HasPrefix(answer, "+") {
 		all.Followed[i] = answer == "+f"
 		return
@@ -163,7 +163,7 @@ func (all *Renewed) read(i int, answer string) {
 	all.Lost[i] = found
 }
 
-func addRenewal(e *conn.Args, r *Renewal) {
+func addRenewal(e *conn.Args, r *LeaseRenewal) {
 	begun, limit := "", ""
 	switch {
 	case r.Begun:
@@ -246,14 +246,14 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 	if err != nil {
 		return err
 	}
-	var renewals []Renewal
+	var renewals []LeaseRenewal
 	for _, seen := range running {
 		t := seen.Task
 		if t == nil || t.State != tdf.Running || given[t.ID] {
 			continue
 		}
 		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
-			renewals = append(renewals, Renewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
+			renewals = append(renewals, LeaseRenewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
 		}
 	}
 	if _, err = s.Renew(ctx, 0, renewals...); err != nil {

@@ -17,7 +17,7 @@ func TestGiveUp(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	mustClaim(t, s, 2) // by worker w
-	other := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "v", Most: 1, Lease: 60})).Value(t)
+	other := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "v", Most: 1, Lease: 60})).Value(t)
 	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	expect.NoError(t, err)
 	mustOpen(t, s, define("d"))
@@ -31,7 +31,7 @@ func TestGiveUp(t *testing.T) {
 	expect.Equal(t, got.Losses, 1)
 	expect.Equal(t, got.State, tdf.Open)
 	for _, c := range []Claim{other.Claims[0], later} {
-		renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})).Value(t)
+		renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
 	mustBeSound(t, s)
@@ -41,9 +41,9 @@ func TestLiveReports(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, define("a"))
 		c := mustClaim(t, s, 1)[0]
-		report := func(r LiveReport) Renewed {
+		report := func(r LiveReport) RenewResult {
 			t.Helper()
-			renewed := expect.Result(s.Renew(t.Context(), 60, Renewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})).Value(t)
+			renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})).Value(t)
 			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}

@@ -27,7 +27,7 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(ids, err)
 		}},
 		{"claim", func(ctx context.Context, t *testing.T, s *Store) any {
-			c, err := s.Claim(ctx, ClaimRequest{Worker: "w", Most: 3, Lease: 60})
+			c, err := s.Claim(ctx, ClaimParams{Worker: "w", Most: 3, Lease: 60})
 			var got []string
 			for _, claim := range c.Claims {
 				got = append(got, fmt.Sprint(claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round))
@@ -38,11 +38,11 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			running := task(t, s, runningID)
 			checkpoint := "so far"
 			renewed, err := s.Renew(ctx, 60,
-				Renewal{
+				LeaseRenewal{
 					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never,
 					Report: LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
-				Renewal{ID: runningID, Round: 1, Claim: "another"})
+				LeaseRenewal{ID: runningID, Round: 1, Claim: "another"})
 			return fmt.Sprint(renewed.Lost, err)
 		}},
 		{"take a name", func(ctx context.Context, t *testing.T, s *Store) any {

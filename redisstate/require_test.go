@@ -10,10 +10,10 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-func requiredOf(t *testing.T, s *Store, id int64) Required {
+func requiredOf(t *testing.T, s *Store, id int64) TaskVersion {
 	t.Helper()
 	v := task(t, s, id)
-	return Required{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
+	return TaskVersion{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
 }
 
 // A claim that requires tasks gets something only while all of them are unchanged. Otherwise it names all that have changed, and
@@ -22,12 +22,12 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"), define("d"), define("e"))
 		mustMove(t, s, ids[4], (*tdf.Task).Cancel)
-		var all []Required
+		var all []TaskVersion
 		for _, id := range ids[1:] {
 			all = append(all, requiredOf(t, s, id))
 		}
-		claim := func(all ...Required) (Claimed, error) {
-			return s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30, Require: all})
+		claim := func(all ...TaskVersion) (ClaimResult, error) {
+			return s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: all})
 		}
 		c := expect.Result(claim(all...)).Value(t)
 		expect.MustLen(t, c.Claims, 1)
@@ -40,7 +40,7 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		mustMove(t, s, ids[4], (*tdf.Task).Reopen) // round
 		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
 		before := dump(t, s)
-		wanted := append(all, Required{ID: 77, State: tdf.Open}, Required{ID: 78, State: tdf.Open}, Required{ID: ids[3], State: tdf.Running})
+		wanted := append(all, TaskVersion{ID: 77, State: tdf.Open}, TaskVersion{ID: 78, State: tdf.Open}, TaskVersion{ID: ids[3], State: tdf.Running})
 		_, err = claim(wanted...)
 		e := new(RequireError)
 		expect.True(t, errors.As(err, &e), err)
@@ -60,7 +60,7 @@ func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
 	of := requiredOf(t, s, ids[1])
 	s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Expired), ids[1])
 	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
-	_, err := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 30, Require: []Required{of}})
+	_, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: []TaskVersion{of}})
 	expect.True(t, errors.As(err, new(*RequireError)), err)
 }
 
@@ -69,7 +69,7 @@ func TestRepeatedClaimThatRequires(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
 	call := expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
-	r := ClaimRequest{Worker: "w", Most: 1, Lease: 30, Call: call, IDs: "c", Require: []Required{requiredOf(t, s, ids[0])}}
+	r := ClaimParams{Worker: "w", Most: 1, Lease: 30, Call: call, IDs: "c", Require: []TaskVersion{requiredOf(t, s, ids[0])}}
 	first := expect.Result(s.Claim(t.Context(), r)).Value(t) // the claim itself changes the required task
 	r.Call = expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
 	again := expect.Result(s.Claim(t.Context(), r)).Value(t)

@@ -93,10 +93,10 @@ func TestRestoreMakesTheSameKeys(t *testing.T) {
 }
 
 // renewalsWithUpdates returns renewals of claims. Each renewal reports two updates.
-func renewalsWithUpdates(claims []Claim) []Renewal {
-	var renewals []Renewal
+func renewalsWithUpdates(claims []Claim) []LeaseRenewal {
+	var renewals []LeaseRenewal
 	for _, c := range claims {
-		renewals = append(renewals, Renewal{
+		renewals = append(renewals, LeaseRenewal{
 			ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never,
 			Report: LiveReport{FirstUpdate: 1, Updates: []string{"one", "two \xff"}},
 		})

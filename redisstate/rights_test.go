@@ -27,7 +27,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	c := mustClaim(t, s, 1)[0]
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan", "-info").Err())
 
-	renewal := Renewal{ID: ids[0], Claim: c.ID, Until: tdf.Never}
+	renewal := LeaseRenewal{ID: ids[0], Claim: c.ID, Until: tdf.Never}
 	news := renewal
 	news.Report.Updates = []string{"one"}
 	for name, call := range map[string]func(ctx context.Context) error{

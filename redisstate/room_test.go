@@ -240,7 +240,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	claims := mustClaim(t, s, 1)
 	use(0.97)
-	r := ClaimRequest{Worker: "w", Most: 1, Lease: 60}
+	r := ClaimParams{Worker: "w", Most: 1, Lease: 60}
 	for range 2 {
 		if c, err := s.Claim(t.Context(), r); err != nil || !c.MustWait || len(c.Claims) > 0 {
 			t.Errorf("%+v, %v", c, err)
@@ -283,7 +283,7 @@ func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 		t.Helper()
 		s.room.read = now.Add(-age)
 		before := commandCalls(t, s, "info")
-		expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).OK(t)
+		expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).OK(t)
 		return commandCalls(t, s, "info") - before - 1 // commandCalls itself reads INFO
 	}
 	reads(time.Hour)

@@ -89,11 +89,11 @@ func TestClaimsOverASlowConnection(t *testing.T) {
 	mustOpen(t, near, large, large)
 	proxy.Limit(32 << 10)
 	for range 2 {
-		c := expect.Result(far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})).Value(t)
+		c := expect.Result(far.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
 		expect.Len(t, c.Claims[0].Task.Input, 100<<10, "the input … bytes")
 	}
-	c := expect.Result(far.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 10, Lease: 15})).Value(t)
+	c := expect.Result(far.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 15})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.True(t, !c.More, len(c.Claims), c.More)
 }

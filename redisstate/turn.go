@@ -20,8 +20,8 @@ import (
 // claimErr is the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended,
 // Turn no longer sends the claim, but still sends the results.
 func (s *Store) Turn(
-	ctx, claiming context.Context, r ClaimRequest, results ...tdf.Move,
-) (outcomes []Outcome, c Claimed, err, claimErr error) {
+	ctx, claiming context.Context, r ClaimParams, results ...tdf.Move,
+) (outcomes []Outcome, c ClaimResult, err, claimErr error) {
 	switch {
 	case len(results) == 0 && r.Most == 0:
 		return nil, c, nil, nil
@@ -47,7 +47,7 @@ func (s *Store) Turn(
 }
 
 // turn sends a call of move.lua and a call of claim.lua together. It returns the answers to both calls.
-func (s *Store) turn(ctx, claiming context.Context, r ClaimRequest, units []Unit) (done []Outcome, c Claimed, err,
+func (s *Store) turn(ctx, claiming context.Context, r ClaimParams, units []Unit) (done []Outcome, c ClaimResult, err,
 	claimErr error,
 ) {
 	e := &conn.Args{All: make([]any, 0, 64+16*len(units))}

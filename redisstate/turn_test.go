@@ -17,7 +17,7 @@ func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
 	running := task(t, s, runningID)
 	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
-	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
 		answer += fmt.Sprint(" ", claim.Task.ID, claim.Task.Input, claim.Task.State, claim.Task.Round)
@@ -54,7 +54,7 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	running := task(t, s, runningID)
 	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
-	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimRequest{Worker: "w", Most: 2, Lease: 60}, m)
+	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	expect.NoError(t, err)
 	expect.MustLen(t, outcomes, 1)
 	expect.NoError(t, outcomes[0].Err)
@@ -79,7 +79,7 @@ func TestReportWithAClaimLoadsItsScripts(t *testing.T) {
 func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		expect.Result(s.Open(t.Context(), "manager", define("parent"))).OK(t)
-		c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
 		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
 		report := Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("child")}, ByRound: true}

@@ -80,7 +80,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 		defer w.Close()
 		go func() {
 			ok := w.Wait(t.Context(), ever)
-			s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+			s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
 			woken <- ok
 		}()
 	}
@@ -100,7 +100,7 @@ func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	defer second.Close()
 	mustOpen(t, s, define("x"))
 	expect.True(t, first.Wait(t.Context(), ever), "not woken")
-	c := expect.Result(s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"p"}})).Value(t)
 	expect.Len(t, c.Claims, 0)
 	expect.Equal(t, c.Unwanted, 1)
 	expect.True(t, second.Wait(t.Context(), ever), "not woken")

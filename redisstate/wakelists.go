@@ -10,9 +10,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
-// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimRequest]).
+// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimParams]).
 func (s *Store) WakeWorker(offer *tdf.Offer) *conn.Waker {
-	lists := wakeLists{store: s, offer: (&ClaimRequest{Offer: offer}).offer()}
+	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer()}
 	return s.Waker(lists.get) // also during pauses
 }
 

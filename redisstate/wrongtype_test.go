@@ -49,9 +49,9 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				before := dump(t, s)
 				m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
-				_, claiming := s.Claim(t.Context(), ClaimRequest{Worker: "w", Most: 1, Lease: 60})
+				_, claiming := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
 				_, opening := s.Open(t.Context(), "manager", define("c"))
-				_, renewing := s.Renew(t.Context(), 60, Renewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+				_, renewing := s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: tdf.Never})
 				want := map[string][4]bool{ // whether execute, claim, open and renew fail
 					"due": {true, true, true, true}, "running": {true, true, false, false},
 					"open": {false, true, true, false}, "executed": {true, false, false, false},
@@ -78,7 +78,7 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
 	before := task(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
-		Renewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, Renewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
+		LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
 	expect.NoError(t, err)
 	expect.MustTrue(t, renewed.Lost[0] != nil, renewed.Lost, err)
 	expect.NoError(t, renewed.Lost[1])

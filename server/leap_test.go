@@ -258,7 +258,7 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		s.claimByHand(3, "0", s.now())
 		living := s.claim(300)
 		s.leap(-3600)
-		renewal := redisstate.Renewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
+		renewal := redisstate.LeaseRenewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
 		expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s).Lost[0])
 		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
 		done := s.round()

@@ -27,7 +27,7 @@ func (s *site) limit(l tdf.Limit) {
 // claimAll claims all tasks of the given queues that may run, and returns their ids.
 func (s *site) claimAll(queues ...string) (ids []int64) {
 	s.Helper()
-	request := redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60}
+	request := redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60}
 	offer := tdf.Offer{Programs: true}
 	for _, q := range queues {
 		offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: q})
@@ -116,7 +116,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 				waker := s.store.WakeWorker(nil)
 				defer waker.Close()
 				for done := 0; done < tasks; {
-					c, err := s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 10, Lease: 60})
+					c, err := s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60})
 					if err != nil {
 						t.Error(err)
 						break

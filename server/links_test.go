@@ -49,7 +49,7 @@ func (s *site) settle() {
 func (s *site) runAll(fails ...int64) (ran []int64) {
 	s.Helper()
 	for s.settle(); ; s.settle() {
-		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(s)
+		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(s)
 		if len(c.Claims) == 0 {
 			return ran
 		}
@@ -454,7 +454,7 @@ func (s *site) endRunning() {
 
 // workAndSteer executes some tasks, cancels one task, and retries another one.
 func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n int64) error {
-	c, err := store.Claim(ctx, redisstate.ClaimRequest{Worker: "w", Most: 1 + r.IntN(5), Lease: 60})
+	c, err := store.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 1 + r.IntN(5), Lease: 60})
 	if err != nil {
 		return err
 	}

@@ -105,7 +105,7 @@ func (s *site) open(definitions ...tdf.Properties) []int64 {
 
 func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
 	s.Helper()
-	c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: lease})).Value(s)
+	c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: lease})).Value(s)
 	expect.MustLen(s, c.Claims, 1)
 	return c.Claims[0]
 }

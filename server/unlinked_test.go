@@ -17,7 +17,7 @@ func (s *site) failAll(ids []int64) {
 	s.Helper()
 	var moves []tdf.Move
 	for len(moves) < len(ids) {
-		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 500, Lease: 60})).Value(s)
+		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 500, Lease: 60})).Value(s)
 		for _, claim := range c.Claims {
 			m := expect.Result(claim.Task.Execute(claim.ID, tdf.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
 			moves = append(moves, m)

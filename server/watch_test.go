@@ -15,12 +15,12 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-func renewal(c redisstate.Claim) redisstate.Renewal {
-	return redisstate.Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never}
+func renewal(c redisstate.Claim) redisstate.LeaseRenewal {
+	return redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never}
 }
 
-func claimOf(most int) redisstate.ClaimRequest {
-	return redisstate.ClaimRequest{Worker: "w", Most: most, Lease: 60}
+func claimOf(most int) redisstate.ClaimParams {
+	return redisstate.ClaimParams{Worker: "w", Most: most, Lease: 60}
 }
 
 // openThreeOverdue opens three tasks and lets them run: one will be lost, one will time out and one will expire.

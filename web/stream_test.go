@@ -36,7 +36,7 @@ func (s *site) hand() hand { return hand{s.TB, testspace.Connect(s.TB, s.cfg)} }
 // claim claims a task.
 func (h hand) claim() redisstate.Claim {
 	h.Helper()
-	got := expect.Result(h.Claim(h.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(h)
+	got := expect.Result(h.Claim(h.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(h)
 	expect.MustLen(h, got.Claims, 1)
 	return got.Claims[0]
 }
@@ -44,7 +44,7 @@ func (h hand) claim() redisstate.Claim {
 // report stores a report about a running task.
 func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
 	h.Helper()
-	expect.Result(h.Renew(h.Context(), 3600, redisstate.Renewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: r})).OK(h)
+	expect.Result(h.Renew(h.Context(), 3600, redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Report: r})).OK(h)
 }
 
 // end reports a result, and settles the task.

@@ -68,7 +68,7 @@ func TestManyDependencies(t *testing.T) {
 		ids = append(ids, w.open(fmt.Sprint(i)))
 	}
 	for range ids {
-		c := expect.Result(w.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 60})).Value(t)
+		c := expect.Result(w.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Output: text, Exit: "0"})
 		must(t, err)
 		_, err = w.store.Execute(t.Context(), "w", m)

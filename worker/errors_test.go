@@ -25,17 +25,17 @@ type failing struct {
 
 var errNoAuth = errors.New("NOAUTH Authentication required")
 
-func (f *failing) Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error) {
+func (f *failing) Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	f.calls.Add(1)
 	if f.claims.Add(-1) >= 0 {
-		return redisstate.Claimed{}, errNoAuth
+		return redisstate.ClaimResult{}, errNoAuth
 	}
 	return f.Store.Claim(ctx, r)
 }
 
 func (f *failing) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) (outcomes []redisstate.Outcome, c redisstate.Claimed, err, claimErr error) {
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+) (outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error) {
 	if len(results) > 0 {
 		outcomes, err = f.Execute(ctx, r.Worker, results...)
 	}

@@ -172,7 +172,7 @@ func TestAWorkerThatLosesItsNameWhileItStarts(t *testing.T) {
 	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 3600, State: presence.WorkerWorking}
 	_, _, err := other.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Boot()})
 	must(t, err)
-	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
+	c := expect.Result(other.Claim(t.Context(), redisstate.ClaimParams{Worker: "w1", Most: 1, Lease: 3600})).Value(t)
 	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
 	var taken *presence.NameTakenError
 	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" {

@@ -113,7 +113,7 @@ func TestIdle(t *testing.T) {
 		w := &Worker{breakers: newBreakers(0, 0, nil)}
 		w.cfg.SleepAfterNoProcessClaimed = c.sleep.Std()
 		for range 100 {
-			got := tdf.For(w.idle(redisstate.Claimed{Now: 1000, Next: c.next}))
+			got := tdf.For(w.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)
 			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}

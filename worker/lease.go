@@ -76,7 +76,7 @@ func (s *session) renewLeases(ctx context.Context, executions []*execution) erro
 // A renewal is one execution's part of a call that renews leases.
 type renewal struct {
 	e        *execution
-	sent     redisstate.Renewal
+	sent     redisstate.LeaseRenewal
 	accepted func() // called when Redis has accepted the report
 	more     bool   // the round wrote more than the report contains
 }
@@ -84,7 +84,7 @@ type renewal struct {
 // renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused
 // renewal costs no other execution its lease.
 func (s *session) renewAll(ctx context.Context, all []renewal) error {
-	sent := make([]redisstate.Renewal, len(all))
+	sent := make([]redisstate.LeaseRenewal, len(all))
 	for i := range all {
 		sent[i] = all[i].sent
 	}
@@ -125,7 +125,7 @@ func (s *session) renewWithoutReport(ctx context.Context, r *renewal, refusal er
 }
 
 // renewed handles the i-th part of Redis's answer, which is about this renewal.
-func (r *renewal) renewed(all redisstate.Renewed, i int) {
+func (r *renewal) renewed(all redisstate.RenewResult, i int) {
 	if lost := all.Lost[i]; lost != nil {
 		r.more = false
 		r.e.end(&lostError{lost})
@@ -137,10 +137,10 @@ func (r *renewal) renewed(all redisstate.Renewed, i int) {
 }
 
 // renewal returns a renewal of the lease without a report.
-func (e *execution) renewal() redisstate.Renewal { return renewalOf(e.task, e.claim) }
+func (e *execution) renewal() redisstate.LeaseRenewal { return renewalOf(e.task, e.claim) }
 
-func renewalOf(t *tdf.Task, claim string) redisstate.Renewal {
-	return redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
+func renewalOf(t *tdf.Task, claim string) redisstate.LeaseRenewal {
+	return redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
 }
 
 // holdEnd asks Redis, if necessary, to let the task neither expire nor time out before the result of its program can be
@@ -160,7 +160,7 @@ func (e *execution) holdEnd(d time.Duration) {
 
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
 // The error is a *lostError if the task no longer belongs to this worker.
-func (e *execution) renewOne(ctx context.Context, r redisstate.Renewal) (tdf.Time, error) {
+func (e *execution) renewOne(ctx context.Context, r redisstate.LeaseRenewal) (tdf.Time, error) {
 	renewed, err := e.s.broker.Renew(ctx, r)
 	if err != nil {
 		return 0, err

@@ -60,11 +60,11 @@ func (e *execution) leaseRenewed(sent time.Time) {
 // renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an outage,
 // the leases may have run out already. With on_lease_lost=end, the programs would then end at once. So renewLate first
 // renews the leases.
-func (s *session) renewLate(ctx context.Context, c redisstate.Claimed) time.Time {
+func (s *session) renewLate(ctx context.Context, c redisstate.ClaimResult) time.Time {
 	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
 		return c.Sent
 	}
-	renewals := make([]redisstate.Renewal, len(c.Claims))
+	renewals := make([]redisstate.LeaseRenewal, len(c.Claims))
 	for i, claim := range c.Claims {
 		renewals[i] = renewalOf(claim.Task, claim.ID)
 	}

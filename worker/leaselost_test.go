@@ -145,16 +145,16 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 // neverRenewed is a store that renews no lease.
 type neverRenewed struct{ broker.DirectStore }
 
-func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.Renewal) (redisstate.Renewed, error) {
-	return redisstate.Renewed{}, errors.New("it does not renew")
+func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
+	return redisstate.RenewResult{}, errors.New("it does not renew")
 }
 
 // sentLongAgo is a store that reports each claim as sent two hours before the answer.
 type sentLongAgo struct{ broker.DirectStore }
 
 func (s sentLongAgo) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	outcomes, c, err, claimErr := s.DirectStore.Turn(ctx, claiming, r, results...)
 	c.Sent = c.Sent.Add(-2 * time.Hour)
 	return outcomes, c, err, claimErr

@@ -21,13 +21,13 @@ type protocol interface {
 	GiveUp(ctx context.Context) (int, error)
 	Gone(ctx context.Context, names []string) (gone []string, err error)
 
-	Claim(ctx context.Context, r redisstate.ClaimRequest) (redisstate.Claimed, error)
+	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	Await(ctx context.Context, longest time.Duration) bool
 	Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error)
 	WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error)
 	Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error)
 
-	Renew(ctx context.Context, renewals ...redisstate.Renewal) (redisstate.Renewed, error)
+	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Report(ctx context.Context, all ...*broker.Delivery) error
 
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
@@ -38,8 +38,8 @@ type protocol interface {
 
 // A turner is a protocol that reports and claims in one call.
 type turner interface {
-	Turn(ctx, claiming context.Context, r redisstate.ClaimRequest, claimed func(c redisstate.Claimed, received time.Time),
-		results ...*broker.Delivery) error
+	Turn(ctx, claiming context.Context, r redisstate.ClaimParams,
+		claimed func(c redisstate.ClaimResult, received time.Time), results ...*broker.Delivery) error
 }
 
 // newOffer returns which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues"). A worker with

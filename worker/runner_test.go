@@ -143,8 +143,8 @@ type counting struct {
 }
 
 func (c *counting) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	if len(results) > 0 {
 		c.mu.Lock()
 		c.reports = append(c.reports, len(results))

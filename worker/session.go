@@ -105,7 +105,7 @@ func (w *Worker) open(stopping context.Context) (s *session, end func()) {
 
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *session) start(c redisstate.Claimed, leased, received time.Time) {
+func (s *session) start(c redisstate.ClaimResult, leased, received time.Time) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, clock, &leased)
@@ -270,7 +270,7 @@ const (
 )
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
-func (s *session) claimForFreeSlots() (asked int, c redisstate.Claimed, err error) {
+func (s *session) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
 	free := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
@@ -281,7 +281,7 @@ func (s *session) claimForFreeSlots() (asked int, c redisstate.Claimed, err erro
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
-func (s *session) claim(most int, resume bool) (asked int, c redisstate.Claimed, err error) {
+func (s *session) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1

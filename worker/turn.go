@@ -25,14 +25,14 @@ func (s *session) reportAndClaim(ctx context.Context, results []*execution) erro
 	defer s.endReservation(most, results)
 	s.work.Add(1) // the session stays open until the claimed tasks have started
 	defer s.work.Done()
-	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.Claimed, received time.Time) {
+	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.ClaimResult, received time.Time) {
 		s.startClaimed(ctx, c, received)
 	}, reportsOf(results)...)
 }
 
 // request returns a request for at most the given number of tasks.
-func (s *session) request(most int) redisstate.ClaimRequest {
-	return redisstate.ClaimRequest{Most: most}
+func (s *session) request(most int) redisstate.ClaimParams {
+	return redisstate.ClaimParams{Most: most}
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
@@ -84,7 +84,7 @@ func (s *session) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *session) startClaimed(ctx context.Context, c redisstate.Claimed, received time.Time) {
+func (s *session) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

@@ -23,8 +23,8 @@ type turning struct {
 }
 
 func (s *turning) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimRequest, results ...tdf.Move,
-) ([]redisstate.Outcome, redisstate.Claimed, error, error) {
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	if len(results) > 0 && r.Most > 0 {
 		s.turns.Add(1)
 	}

@@ -25,12 +25,12 @@ const (
 
 // Claim claims tasks. If the worker avoids a program, it claims none, because the API cannot leave out programs. After
 // [Remote.Await], it waits for tasks. If the answer is lost, the repeated call gets the same tasks.
-func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimRequest) (redisstate.Claimed, error) {
+func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	waiting := r.waiting
 	r.waiting = nil
 	if len(q.Avoid) > 0 {
 		r.sleep(ctx, avoidPause)
-		return redisstate.Claimed{Next: tdf.Never, More: true}, nil
+		return redisstate.ClaimResult{Next: tdf.Never, More: true}, nil
 	}
 	r.number++
 	body := broker.ClaimRequest{Most: min(q.Most, mostClaims), Number: r.number}
@@ -49,21 +49,21 @@ func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimRequest) (redissta
 	return r.claim(ctx, body)
 }
 
-func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstate.Claimed, error) {
+func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstate.ClaimResult, error) {
 	var got broker.Claimed
 	call := &request{
 		method: http.MethodPost, path: r.session + "/claims", body: body, answer: &got,
 		longest: bulkTime + longestWait, // the answer may have large checkpoints
 	}
 	if err := r.call(ctx, call); err != nil {
-		return redisstate.Claimed{}, err
+		return redisstate.ClaimResult{}, err
 	}
-	c := redisstate.Claimed{Now: tdf.At(got.Now), Sent: call.sent, Next: tdf.Never}
+	c := redisstate.ClaimResult{Now: tdf.At(got.Now), Sent: call.sent, Next: tdf.Never}
 	for i := range got.Tasks {
 		c.Claims = append(c.Claims, claimOf(&got.Tasks[i]))
 	}
 	if len(c.Claims) > body.Most {
-		return redisstate.Claimed{}, fmt.Errorf("the API returned %d tasks instead of %d", len(c.Claims), body.Most)
+		return redisstate.ClaimResult{}, fmt.Errorf("the API returned %d tasks instead of %d", len(c.Claims), body.Most)
 	}
 	return c, nil
 }

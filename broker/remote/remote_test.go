@@ -228,7 +228,7 @@ func TestOutages(t *testing.T) {
 			expect.NoError(t, os.WriteFile(cfg.TokenFile, []byte(next), 0o600))
 			away(w)
 		})
-		expect.Result(r.Claim(t.Context(), redisstate.ClaimRequest{Most: 1})).OK(t)
+		expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1})).OK(t)
 		all := f.made()
 		expect.MustLen(t, all, 3, i)
 		expect.Equal(t, all[0], all[2], "the repeated call is another one")
@@ -244,7 +244,7 @@ func TestOutages(t *testing.T) {
 		cancel(io.ErrNoProgress)
 		w.WriteHeader(503)
 	})
-	_, err := r.Claim(ctx, redisstate.ClaimRequest{Most: 1})
+	_, err := r.Claim(ctx, redisstate.ClaimParams{Most: 1})
 	expect.FailsWith(t, err, io.ErrNoProgress)
 }
 
@@ -297,9 +297,9 @@ func TestHostileServers(t *testing.T) {
 func TestHostileAnswers(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
 	r := f.working()
-	claim := func(tasks string) (redisstate.Claimed, error) {
+	claim := func(tasks string) (redisstate.ClaimResult, error) {
 		f.says(200, `{"now":"2026-01-02T03:04:05Z","lease":30,"tasks":[`+tasks+`]}`)
-		return r.Claim(t.Context(), redisstate.ClaimRequest{Most: 1})
+		return r.Claim(t.Context(), redisstate.ClaimParams{Most: 1})
 	}
 	for _, task := range []string{
 		`{"id":0,"program":"p"}`, `{"id":1,"round":-1,"program":"p"}`, `{"id":1,"round":2000000000,"program":"p"}`, `{"id":1,"program":"../p"}`, `{"id":1}`,
@@ -320,7 +320,7 @@ func TestHostileAnswers(t *testing.T) {
 		expect.Fails(t, report(answers), "the API answered")
 	}
 	f.says(200, `{"lost":[{"id":9}],"followed":[9,1]}`)
-	renewed := expect.Result(r.Renew(t.Context(), redisstate.Renewal{ID: 1})).Value(t)
+	renewed := expect.Result(r.Renew(t.Context(), redisstate.LeaseRenewal{ID: 1})).Value(t)
 	expect.True(t, renewed.Lost[0] == nil, "lost", renewed.Lost)
 	expect.True(t, renewed.Followed[0], "not followed")
 	expect.Equal(t, renewed.Now, 0)
@@ -427,10 +427,10 @@ func TestRenewals(t *testing.T) {
 	r := f.working()
 	f.says(200, `{"lease":30,"lost":[{"id":2,"round":0,"detail":"it is open in round 1"}]}`)
 	progress, checkpoint := "0.5 half done", "\xff"
-	renewed := expect.Result(r.Renew(t.Context(), redisstate.Renewal{ID: 1, Claim: "c", Report: redisstate.LiveReport{
+	renewed := expect.Result(r.Renew(t.Context(), redisstate.LeaseRenewal{ID: 1, Claim: "c", Report: redisstate.LiveReport{
 		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &tdf.Tail{Text: "tail"},
 		Updates: []string{"a\nb", strings.Repeat("x", 5000), "left out"}, FirstUpdate: 999,
-	}}, redisstate.Renewal{ID: 2, Limit: 5, Begun: true})).Value(t)
+	}}, redisstate.LeaseRenewal{ID: 2, Limit: 5, Begun: true})).Value(t)
 	expect.Fails(t, renewed.Lost[1], "it is open in round 1")
 	expect.True(t, errors.As(renewed.Lost[1], new(*tdf.StateError)), "not lost", renewed.Lost)
 	all := f.made()
@@ -440,9 +440,9 @@ func TestRenewals(t *testing.T) {
 	expect.True(t, !strings.Contains(all[0], "left out"), all[0])
 
 	large := strings.Repeat("x", 3<<20)
-	var many []redisstate.Renewal
+	var many []redisstate.LeaseRenewal
 	for i := range 3 {
-		many = append(many, redisstate.Renewal{ID: int64(i + 3), Report: redisstate.LiveReport{Checkpoint: &large}})
+		many = append(many, redisstate.LeaseRenewal{ID: int64(i + 3), Report: redisstate.LiveReport{Checkpoint: &large}})
 	}
 	f.says(200, `{"lost":[]}`)
 	expect.Result(r.Renew(t.Context(), many...)).OK(t)
@@ -455,10 +455,10 @@ func TestClaimsThatWait(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
 	r := f.working()
 	f.says(200, `{"tasks":[]}`)
-	c := expect.Result(r.Claim(t.Context(), redisstate.ClaimRequest{Most: 1000, Avoid: []string{"p"}})).Value(t)
+	c := expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1000, Avoid: []string{"p"}})).Value(t)
 	expect.True(t, c.More, "the worker would not ask again")
 	expect.Len(t, f.made(), 0)
-	expect.Result(r.Claim(t.Context(), redisstate.ClaimRequest{Most: 1000})).OK(t)
+	expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1000})).OK(t)
 	stopping, stop := context.WithCancel(t.Context())
 	expect.True(t, r.Await(stopping, time.Hour), "no claim")
 	f.answers(func(w http.ResponseWriter, _, body string) {
@@ -468,7 +468,7 @@ func TestClaimsThatWait(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"tasks":[{"id":7,"round":1,"claim":"c","program":"p","input_base64":"/w==","after":true,"seconds":5,"checkpoint":"cp","last_error":"boom"}]}`)
 	})
-	c = expect.Result(r.Claim(t.Context(), redisstate.ClaimRequest{Most: 1000})).Value(t)
+	c = expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1000})).Value(t)
 	expect.MustLen(t, c.Claims, 1)
 	expect.Equal(t, strings.Join(f.made(), "\n"), `POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"wait":20,"number":2}`+"\n\n"+
 		`POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"number":2}`+"\n")

@@ -34,8 +34,8 @@ const (
 
 // Renew renews the leases of claims. The API can neither change the deadlines of tasks nor take the end of the output
 // of a running program, so these are left out, and the answer has no time.
-func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.Renewal) (redisstate.Renewed, error) {
-	out := redisstate.Renewed{
+func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
+	out := redisstate.RenewResult{
 		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),
 		Sent: make([]time.Time, len(renewals)),
 	}
@@ -70,7 +70,7 @@ func fitting(n int, size func(i int) int) (fit int) {
 }
 
 // renew makes a call with the renewals whose answers begin at a place.
-func (r *Remote) renew(ctx context.Context, all []redisstate.Renewal, out *redisstate.Renewed, at int) error {
+func (r *Remote) renew(ctx context.Context, all []redisstate.LeaseRenewal, out *redisstate.RenewResult, at int) error {
 	body, places, got := make([]broker.Renewal, len(all)), map[int64]int{}, broker.Renewed{}
 	longest := answerTime
 	for i := range all {
@@ -111,7 +111,7 @@ func (e *lostError) Error() string { return e.detail }
 
 func (e *lostError) Unwrap() error { return &tdf.StateError{ID: e.id, Verb: tdf.VerbExecute} }
 
-func renewalOf(r *redisstate.Renewal) broker.Renewal {
+func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 	out := broker.Renewal{Run: broker.Run{ID: r.ID, Round: r.Round, Claim: r.Claim}}
 	if r.Report.Progress != nil {
 		number, text, _ := strings.Cut(*r.Report.Progress, " ")

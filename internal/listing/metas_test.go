@@ -39,7 +39,7 @@ func TestMetasWhileTasksMove(t *testing.T) {
 	for meta, err := range listing.Metas(t.Context(), store, "g") {
 		expect.NoError(t, err)
 		if got = append(got, meta.Text); len(got)%100 == 0 {
-			expect.Result(store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 120, Lease: 60})).OK(t)
+			expect.Result(store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 120, Lease: 60})).OK(t)
 		}
 	}
 	slices.Sort(got)

@@ -92,7 +92,7 @@ func (w *world) startable() ([]int64, error) {
 // claimOne returns nil if no task can be claimed.
 func (w *world) claimOne(id int64, offer *tdf.Offer) (*redisstate.Claim, error) {
 	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
-		c, err := w.store.Claim(w.ctx, redisstate.ClaimRequest{Worker: worker, Most: 1, Lease: lease, Offer: offer})
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimParams{Worker: worker, Most: 1, Lease: lease, Offer: offer})
 		if len(c.Claims) == 1 {
 			return &c.Claims[0], err
 		}
@@ -160,13 +160,13 @@ func (w *world) renew(begun []*run) error {
 			until = lease
 		}
 		runs := slices.DeleteFunc(slices.Clone(begun), func(r *run) bool { return r.result.Lost != lost })
-		renewals := make([]redisstate.Renewal, len(runs))
+		renewals := make([]redisstate.LeaseRenewal, len(runs))
 		for i, r := range runs {
 			report := redisstate.LiveReport{Updates: r.result.Updates, FirstUpdate: 1}
 			if r.result.Checkpoint != "" {
 				report.Checkpoint = &r.result.Checkpoint
 			}
-			renewals[i] = redisstate.Renewal{
+			renewals[i] = redisstate.LeaseRenewal{
 				ID: r.Task.ID, Round: r.Task.Round, Claim: r.ID, Begun: true, Until: r.Task.EndBefore, Report: report,
 			}
 		}

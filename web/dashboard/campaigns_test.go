@@ -39,7 +39,7 @@ func (s *site) run(group string, n int, result func(i int) tdf.Result) {
 func (s *site) finish(n int, result func(i int) tdf.Result) {
 	s.Helper()
 	for i := range n {
-		got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(s)
+		got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(s)
 		expect.MustLen(s, got.Claims, 1)
 		testspace.End(s, s.store, got.Claims[0], result(i))
 	}

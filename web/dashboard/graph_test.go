@@ -68,7 +68,7 @@ func TestGraph(t *testing.T) {
 	text = graph(access.Submitter, 1)
 	expect.Equal(t, strings.Count(text, "<li "), 1, "dependents of the submitter")
 	expect.NotContains(t, text, "more</a>")
-	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "w", Most: 100, Lease: 60})).Value(t)
+	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t)
 	var last *tdf.Task
 	for _, c := range claims.Claims {
 		m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)

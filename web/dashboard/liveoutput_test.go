@@ -26,7 +26,7 @@ type program struct {
 
 func (s *site) start() *program {
 	s.Helper()
-	got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimRequest{Worker: "w", Most: 1, Lease: 3600})).Value(s)
+	got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(s)
 	expect.Equal(s, len(got.Claims), 1, "claims")
 	return &program{site: s, Claim: got.Claims[0]}
 }
@@ -37,7 +37,7 @@ func (p *program) print(text string) {
 	p.printed += text
 	tail := testspace.Tail(p.printed)
 	tail.Text = tail.Text[max(0, len(p.printed)-4096):]
-	expect.Result(p.store.Renew(p.Context(), 3600, redisstate.Renewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: tail}})).OK(p)
+	expect.Result(p.store.Renew(p.Context(), 3600, redisstate.LeaseRenewal{ID: p.Task.ID, Round: p.Task.Round, Claim: p.ID, Report: redisstate.LiveReport{Tail: tail}})).OK(p)
 }
 
 // restart serves the dashboard at an address, with the next process if there was another one before.

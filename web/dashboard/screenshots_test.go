@@ -121,7 +121,7 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 				Outcome: map[bool]string{true: "succeeded", false: "failed"}[result.Exit == "0"], Group: x.claim.Task.Group,
 			})
 		}
-		got := expect.Result(counting.Claim(ctx, redisstate.ClaimRequest{Worker: x.worker, Most: 1, Lease: 7200})).Value(s)
+		got := expect.Result(counting.Claim(ctx, redisstate.ClaimParams{Worker: x.worker, Most: 1, Lease: 7200})).Value(s)
 		expect.MustTrue(s, len(got.Claims) == 1, "claims", got)
 		x.claim, x.begun = &got.Claims[0], now
 		x.free += tdf.Seconds(40 + x.claim.Task.ID*37%50).Std()

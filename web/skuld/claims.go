@@ -59,7 +59,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error
 	s := a.store
 	finishing, finish := conn.Finish(ctx)
 	defer finish()
-	got, err := claimSound(finishing, s, redisstate.ClaimRequest{
+	got, err := claimSound(finishing, s, redisstate.ClaimParams{
 		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease),
 		Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
 	})
@@ -77,7 +77,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error
 }
 
 // claimSound claims tasks that can be run. It reports the others: they have failed.
-func claimSound(ctx context.Context, s store, r redisstate.ClaimRequest) ([]redisstate.Claim, error) {
+func claimSound(ctx context.Context, s store, r redisstate.ClaimParams) ([]redisstate.Claim, error) {
 	for {
 		got, err := s.Claim(ctx, r)
 		if err != nil {
@@ -96,7 +96,7 @@ func claimSound(ctx context.Context, s store, r redisstate.ClaimRequest) ([]redi
 // hold makes a new claim hold for its whole time, and returns its task.
 func hold(ctx context.Context, s store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
 	if lease > firstLease {
-		renewed, err := s.Renew(ctx, lease, redisstate.Renewal{
+		renewed, err := s.Renew(ctx, lease, redisstate.LeaseRenewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
 			Until: x.Task.EndBefore,
 		})
@@ -186,7 +186,7 @@ func (a *app) extend(ctx context.Context, c *wire.Call, h *holding, t *tdf.Task,
 	if !h.holds(t) {
 		return errLost
 	}
-	renewed, err := a.store.Renew(ctx, lease, redisstate.Renewal{
+	renewed, err := a.store.Renew(ctx, lease, redisstate.LeaseRenewal{
 		ID: t.ID, Round: t.Round, Claim: r.Claim,
 		Until: t.EndBefore, Report: report,
 	})

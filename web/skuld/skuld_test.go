@@ -127,7 +127,7 @@ func (s *site) stored(id string) *tdf.Task {
 func (s *site) expire(id string) {
 	s.Helper()
 	t := s.stored(id)
-	expect.Result(friend.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.Renewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
+	expect.Result(friend.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
 	expect.Eventually(s, "the claim has ended", func() bool {
 		expect.Result(s.server.RunOnce(s.Context())).OK(s)
 		return s.stored(id).State != tdf.Running

@@ -266,7 +266,7 @@ func TestTasksOfTDF(t *testing.T) {
 	s := newSite(t)
 	id := s.submit("q", `{"a":"it's"}`)
 	offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}}, Handlers: []string{"taskmaster"}}
-	c := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimRequest{Worker: "tdf", Most: 1, Lease: 60, Offer: offer})).Value(t)
+	c := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "tdf", Most: 1, Lease: 60, Offer: offer})).Value(t)
 	expect.MustLen(t, c.Claims, 1, "claimed")
 	args := expect.Result(tdf.SplitInput(c.Claims[0].Task.Input)).Value(t)
 	expect.Equal(t, fmt.Sprint(args), `[{"a":"it's"}]`, "arguments")
