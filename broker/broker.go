@@ -20,7 +20,7 @@ type store interface {
 	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
 	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)
-	Beat(ctx context.Context, name, boot string, b presence.Beat) (drained string, err error)
+	Beat(ctx context.Context, name, boot string, b presence.HeartbeatChanges) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)

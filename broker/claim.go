@@ -110,8 +110,8 @@ func (r *ClaimRequest) check() error {
 	return nil
 }
 
-// A Waiting has the functions with which the caller of [Claiming.Wait] bounds how calls wait.
-type Waiting struct {
+// WaitHooks are the functions with which the caller of [Claiming.Wait] bounds how calls wait.
+type WaitHooks struct {
 	Begin func() error // called before a call waits, perhaps several times; an error ends the call
 	// called when a call has waited; an error means that the worker may get no tasks any more
 	Still func(context.Context) error
@@ -186,7 +186,7 @@ func (k *Claiming) deliver(ctx context.Context, got *redisstate.ClaimResult) (er
 }
 
 // Wait waits until the worker gets a task, or its time is over.
-func (k *Claiming) Wait(ctx context.Context, w Waiting) error {
+func (k *Claiming) Wait(ctx context.Context, w WaitHooks) error {
 	over := time.NewTimer(time.Until(k.until))
 	defer over.Stop()
 	for k.Waits {
@@ -221,7 +221,7 @@ func (k *Claiming) await(ctx context.Context, over <-chan time.Time) bool {
 
 // reattempt claims for a worker whose turn it is, unless it may get no tasks any more. Then it is the turn of another
 // worker.
-func (k *Claiming) reattempt(ctx context.Context, w Waiting) error {
+func (k *Claiming) reattempt(ctx context.Context, w WaitHooks) error {
 	err := w.Still(ctx)
 	if err == nil {
 		err = k.checkWorker(ctx)

@@ -247,7 +247,7 @@ func (b *Broker) Register(ctx context.Context, t *access.Token, key string, r Re
 	if out.Lost, err = b.giveUp(ctx, w.Name, giveUp); err != nil {
 		return Registered{}, err
 	}
-	_, err = b.store.Beat(ctx, w.Name, s.boot, presence.Beat{GaveUp: true})
+	_, err = b.store.Beat(ctx, w.Name, s.boot, presence.HeartbeatChanges{GaveUp: true})
 	return out, heartbeatError(err)
 }
 
@@ -332,13 +332,13 @@ func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs
 	}
 	if err == nil {
 		runs = runs[:min(len(runs), keptRuns)]
-		err = b.beat(ctx, &v, presence.Beat{Runs: &runs})
+		err = b.beat(ctx, &v, presence.HeartbeatChanges{Runs: &runs})
 	}
 	return Beat{float64(v.Lease), v.Drained}, err
 }
 
 // beat sends a heartbeat.
-func (b *Broker) beat(ctx context.Context, v *visit, beat presence.Beat) (err error) {
+func (b *Broker) beat(ctx context.Context, v *visit, beat presence.HeartbeatChanges) (err error) {
 	v.Drained, err = b.store.Beat(ctx, v.worker, v.boot, beat)
 	return heartbeatError(err)
 }
@@ -356,7 +356,7 @@ func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 	if since := v.now.Sub(v.Seen); since >= 0 && since < v.Lease/4 {
 		return nil
 	}
-	return b.beat(ctx, v, presence.Beat{})
+	return b.beat(ctx, v, presence.HeartbeatChanges{})
 }
 
 // SignOff ends a session, and frees the name. The worker must release its tasks before, because nobody renews their
@@ -364,7 +364,7 @@ func (b *Broker) beatIfDue(ctx context.Context, v *visit) error {
 func (b *Broker) SignOff(ctx context.Context, t *access.Token, id string) error {
 	v, err := b.visit(ctx, t, id)
 	if err == nil {
-		err = b.beat(ctx, &v, presence.Beat{Runs: new([]int64), Gone: true})
+		err = b.beat(ctx, &v, presence.HeartbeatChanges{Runs: new([]int64), Gone: true})
 	}
 	if errors.Is(err, presence.ErrSignedOff) {
 		return nil

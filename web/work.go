@@ -152,7 +152,7 @@ func (a *api) waitForTasks(c *call, claim *broker.Claiming) {
 
 // waitingOf lets a call wait in a place of its own, so that it takes no place of other calls, and only as long as its
 // token is valid.
-func (a *api) waitingOf(c *call) broker.Waiting {
+func (a *api) waitingOf(c *call) broker.WaitHooks {
 	begin := sync.OnceValue(func() error {
 		release, err := a.waiting.Enter(c.token.Holder())
 		if err != nil {
@@ -162,7 +162,7 @@ func (a *api) waitingOf(c *call) broker.Waiting {
 		c.release = release
 		return nil
 	})
-	return broker.Waiting{Begin: begin, Still: func(ctx context.Context) error {
+	return broker.WaitHooks{Begin: begin, Still: func(ctx context.Context) error {
 		if !a.roster.has(ctx, a, &c.token) {
 			return errRevoked
 		}

@@ -183,8 +183,8 @@ func (s *Presence) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner
 
 // Register registers a worker whose calls come from another process, and may be repeated. It takes the name as TakeName
 // does, or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before
-// this time must be given up; the [Beat] GaveUp then says that this is done. Until then, each repeated call returns the
-// same time.
+// this time must be given up; GaveUp of [HeartbeatChanges] then says that this is done. Until then, each repeated call
+// returns the same time.
 func (s *Presence) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
 	a, err := s.heartbeat(ctx, w, "2", PriorOwner{})
 	return a.drained, a.giveUp, err
@@ -197,8 +197,8 @@ func (s *Presence) WorkerHeartbeat(ctx context.Context, w WorkerInfo) (drained s
 	return a.drained, err
 }
 
-// A Beat is what a heartbeat of a registered worker changes, beside the time of the last heartbeat.
-type Beat struct {
+// HeartbeatChanges are what a heartbeat of a registered worker changes, beside the time of the last heartbeat.
+type HeartbeatChanges struct {
 	Runs   *[]int64 // the ids of the tasks that the worker runs; nil keeps those of the last heartbeat
 	Gone   bool     // the worker signs off
 	GaveUp bool     // the claims of the earlier worker are given up: see [Presence.Register]
@@ -210,7 +210,7 @@ var ErrSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; reg
 // Beat sends a heartbeat of a worker that Register has registered. It changes nothing else of the registration, so a
 // registration or a sign-off at the same time holds. It returns the same drained as [Presence.TakeName]. The error is
 // [ErrSignedOff], or a *[NameTakenError] if another worker has taken the name.
-func (s *Presence) Beat(ctx context.Context, name, boot string, b Beat) (drained string, err error) {
+func (s *Presence) Beat(ctx context.Context, name, boot string, b HeartbeatChanges) (drained string, err error) {
 	var fields []any
 	if b.Runs != nil {
 		fields = append(fields, "runs", runsText(*b.Runs))

@@ -86,31 +86,31 @@ func TestBeatKeepsTheRegistration(t *testing.T) {
 			expect.NoError(t, err)
 			return giveUp
 		}
-		beat := func(boot string, b Beat) (string, error) { return s.Beat(t.Context(), "w", boot, b) }
-		expect.FailsWith(t, signed(beat("1", Beat{})), ErrSignedOff) // unknown
+		beat := func(boot string, b HeartbeatChanges) (string, error) { return s.Beat(t.Context(), "w", boot, b) }
+		expect.FailsWith(t, signed(beat("1", HeartbeatChanges{})), ErrSignedOff) // unknown
 		expect.Equal(t, register("1"), 0)
 		w.Offer.Tags = []string{"b"}
 		register("1")
 		before := s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val()
-		expect.Result(beat("1", Beat{Runs: &[]int64{3, 4}})).Is(t, "")
+		expect.Result(beat("1", HeartbeatChanges{Runs: &[]int64{3, 4}})).Is(t, "")
 		before["runs"], before["seen"] = "3 4", s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "seen").Val()
 		expect.Equal(t, s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val(), before)
 		expect.Compare(t, s.Redis.TTL(t.Context(), s.Keys.Worker("w")).Val(), ">", (week + day).Std())
 		expect.Result(s.Drain(t.Context(), "w", "eve")).Is(t, true)
-		expect.Result(beat("1", Beat{})).Is(t, "eve")
+		expect.Result(beat("1", HeartbeatChanges{})).Is(t, "eve")
 		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "state").Val(), "draining")
 		for range 2 { // the second sign-off comes too late, as the heartbeat after it
-			err := signed(beat("1", Beat{Gone: true, Runs: new([]int64)}))
+			err := signed(beat("1", HeartbeatChanges{Gone: true, Runs: new([]int64)}))
 			expect.OneOf(t, err, nil, error(ErrSignedOff))
 		}
-		expect.FailsWith(t, signed(beat("1", Beat{})), ErrSignedOff)
+		expect.FailsWith(t, signed(beat("1", HeartbeatChanges{})), ErrSignedOff)
 		expect.Equal(t, s.Redis.HMGet(t.Context(), s.Keys.Worker("w"), "state", "runs").Val(), []any{"gone", ""})
 		giveUp := register("2")
 		expect.NotEqual(t, giveUp, 0)
 		expect.Equal(t, register("2"), giveUp)
-		mustBeTaken(t, signed(beat("1", Beat{GaveUp: true})))
+		mustBeTaken(t, signed(beat("1", HeartbeatChanges{GaveUp: true})))
 		expect.Equal(t, register("2"), giveUp)
-		expect.Result(beat("2", Beat{GaveUp: true})).OK(t)
+		expect.Result(beat("2", HeartbeatChanges{GaveUp: true})).OK(t)
 		expect.Equal(t, register("2"), 0)
 	})
 }
