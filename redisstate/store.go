@@ -24,7 +24,7 @@ type Store struct {
 	callbacks.Callbacks
 	*counts.Counters
 	limits.Limiter
-	notices.Delivery
+	notices.Outbox
 	*presence.Presence
 	*programs.Archives
 
@@ -46,7 +46,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	return &Store{
 		Conn: c, Accounts: accounts.Accounts{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters,
 		Presence: presence.New(c, counters),
-		Archives: programs.New(c), Delivery: notices.Delivery{Conn: c}, Limiter: limits.Limiter{Conn: c},
+		Archives: programs.New(c), Outbox: notices.Outbox{Conn: c}, Limiter: limits.Limiter{Conn: c},
 		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }

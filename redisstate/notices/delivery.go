@@ -31,7 +31,7 @@ type Stored struct {
 
 // See stores sightings and adds their notices, and returns how many it has added. It ignores a sighting whose mark has
 // another value than Before.
-func (s *Delivery) See(ctx context.Context, all ...Sighting) (added int, err error) {
+func (s *Outbox) See(ctx context.Context, all ...Sighting) (added int, err error) {
 	for some := range slices.Chunk(all, 100) {
 		e := &conn.Args{}
 		e.Add(strconv.Itoa(Max))
@@ -50,7 +50,7 @@ func (s *Delivery) See(ctx context.Context, all ...Sighting) (added int, err err
 }
 
 // Marks returns the values of marks, and "" for a mark that has none.
-func (s *Delivery) Marks(ctx context.Context, names ...string) ([]string, error) {
+func (s *Outbox) Marks(ctx context.Context, names ...string) ([]string, error) {
 	values := make([]string, len(names))
 	if len(names) == 0 {
 		return values, nil
@@ -65,7 +65,7 @@ func (s *Delivery) Marks(ctx context.Context, names ...string) ([]string, error)
 }
 
 // MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
-func (s *Delivery) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
+func (s *Outbox) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
 	var page *redis.ScanCmd
 	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) {
 		page = p.HScan(ctx, s.Keys.Noticed(),
@@ -87,7 +87,7 @@ func (s *Delivery) MarksPage(ctx context.Context, cursor uint64) (marks map[stri
 // NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that
 // is due, or nil. The tried notice is due again after a time; with [tdf.Never], it is not. The next notice is due again
 // after the lease, unless a later call says how its attempt has ended. Without a lease, there is no next notice.
-func (s *Delivery) NextNotice(ctx context.Context, tried *Stored, again, lease tdf.Seconds) (*Stored, error) {
+func (s *Outbox) NextNotice(ctx context.Context, tried *Stored, again, lease tdf.Seconds) (*Stored, error) {
 	id, text, after := "", "", ""
 	if tried != nil {
 		id, text = strconv.FormatInt(tried.ID, 10), tried.Text
@@ -111,7 +111,7 @@ const longestNotice = 16 << 10
 
 // Notices returns the notices that Redis keeps, the newest ones first, and at most the given number. The text of a
 // notice is empty if another program has made it longer than any notice of a server.
-func (s *Delivery) Notices(ctx context.Context, most int) ([]Stored, error) {
+func (s *Outbox) Notices(ctx context.Context, most int) ([]Stored, error) {
 	const doing = "read notices"
 	last, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
 		return r.HGet(ctx, s.Keys.Noticed(), "last")

@@ -3,5 +3,5 @@ package notices
 
 import "github.com/tdf-framework/tdf/redisstate/conn"
 
-// Delivery has the methods for notices.
-type Delivery struct{ *conn.Conn }
+// An Outbox has the methods for notices.
+type Outbox struct{ *conn.Conn }
