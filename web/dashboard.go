@@ -24,9 +24,9 @@ func (a *api) addDashboard() {
 }
 
 // Act makes a request a call of the holder of a token, in a session.
-func (p panel) Act(r *http.Request, t access.Token, s dashboard.Session) (*manager.Manager, error) {
+func (p panel) Act(r *http.Request, t access.Token, login dashboard.Login) (*manager.Manager, error) {
 	c := callOf(r.Context())
-	c.session = &s
+	c.login = &login
 	err := p.actAs(c, t)
 	return c.manager, err
 }

@@ -35,7 +35,7 @@ type call struct {
 	status int // 0 before the answer
 	bytes  int64
 
-	session *dashboard.Session // of a request of the dashboard; nil for a call with a token
+	login *dashboard.Login // of a request of the dashboard; nil for a call with a token
 
 	undo func() // takes back what the call has done, if the client cannot get the answer; or nil
 

@@ -105,11 +105,11 @@ func (a *api) guard(c *call) (context.Context, func()) {
 	stopping := context.AfterFunc(a.stopping(c.request), func() { cancel(errStopping) })
 	// the streams of all tokens share the roster
 	key, holds := any(c), func(ctx context.Context) bool { return a.roster.has(ctx, a, &c.token) }
-	if c.session != nil {
-		key, holds = c.session.Key, func(ctx context.Context) bool {
+	if c.login != nil {
+		key, holds = c.login.Key, func(ctx context.Context) bool {
 			ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 			defer cancel()
-			return c.session.Holds(ctx)
+			return c.login.Holds(ctx)
 		}
 	}
 	leave := a.checks.enter(key, a.checkPause, holds, func() { cancel(errRevoked) })

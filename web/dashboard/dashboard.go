@@ -28,7 +28,7 @@ const Base = "/ui"
 type Host interface {
 	// Act makes a request a call of the holder of a token, in a session, and returns the manager with which the request
 	// changes tasks.
-	Act(r *http.Request, t access.Token, s Session) (*manager.Manager, error)
+	Act(r *http.Request, t access.Token, login Login) (*manager.Manager, error)
 	// MayTry counts a try to log in. The error says that there were too many from this address.
 	MayTry(r *http.Request) error
 	// Problem returns how to tell the user about an error, and logs what the user must not see.
@@ -44,8 +44,8 @@ type Host interface {
 	ServeAPI(w http.ResponseWriter, r *http.Request)
 }
 
-// A Session is a login of a browser, with the rights of one request.
-type Session struct {
+// A Login is the session of a browser, with the rights of one request.
+type Login struct {
 	Key string // of all sessions for which Holds means the same
 	// Holds reports whether the session is valid, and still has these rights. While a request is a stream, the host
 	// calls it every few seconds, once for all streams with the same key.

@@ -23,7 +23,7 @@ func (d *Dashboard) visit(r *http.Request) (*visit, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := d.host.Act(r, user, Session{text + " " + string(user.Role), func(ctx context.Context) bool {
+	m, err := d.host.Act(r, user, Login{text + " " + string(user.Role), func(ctx context.Context) bool {
 		now, err := d.admin.Session(ctx, text, d.user)
 		if err != nil {
 			return !errors.Is(err, access.ErrLoggedOut)
