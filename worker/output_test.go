@@ -122,7 +122,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 	w := newWorld(t)
 	worker := w.worker()
-	r, _, err := record.Open(record.Files{Slot: record.NewSlot(worker.rounds(), 1, nil), Round: record.Round{Program: "p", Task: 17, Round: 3}})
+	r, _, err := record.Open(record.Files{Slot: record.NewSlot(worker.rounds(), 1, nil), Round: record.RoundRef{Program: "p", Task: 17, Round: 3}})
 	must(t, err)
 	expect.Result(r.Stdout.WriteString("out")).OK(t)
 	r.Close()
@@ -135,7 +135,7 @@ func TestOutputOfAKilledWorkerIsKept(t *testing.T) {
 
 // leaveOutput writes the output files of a round, and leaves them in the slot, like a worker that is killed during the
 // round.
-func leaveOutput(t *testing.T, slot *record.Slot, of record.Round) {
+func leaveOutput(t *testing.T, slot *record.Slot, of record.RoundRef) {
 	t.Helper()
 	r, _, err := record.Open(record.Files{Slot: slot, Round: of})
 	must(t, err)
@@ -151,7 +151,7 @@ func TestBothFilesOfARoundHaveTheSameNumber(t *testing.T) {
 	for taken, want := range map[string]string{"": "", "w1-17-3.out": "~2", "w1-17-3.err": "~2", "w1-17-3.files": "~2"} {
 		w := newWorld(t)
 		worker := w.worker()
-		leaveOutput(t, record.NewSlot(worker.rounds(), 1, nil), record.Round{Program: "p", Task: 17, Round: 3})
+		leaveOutput(t, record.NewSlot(worker.rounds(), 1, nil), record.RoundRef{Program: "p", Task: 17, Round: 3})
 		if taken != "" {
 			must(t, os.MkdirAll(w.path("p/results"), 0o755))
 			must(t, os.WriteFile(w.path("p/results", taken), nil, 0o644))

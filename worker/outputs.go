@@ -20,7 +20,8 @@ import (
 // openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes
 // that file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
-	slot, round := e.s.outputSlot(e.slot), record.Round{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
+	slot := e.s.outputSlot(e.slot)
+	round := record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
 	if e.s.inProcess() && !e.s.cfg.KeepsOutput() && !e.s.cfg.KeepsError() {
 		return record.NewInMemory(slot, round, private), nil
 	}
@@ -82,7 +83,7 @@ func (e *execution) recordFiles() record.Files {
 			}
 			return record.Names{Stdout: names[0], Stderr: names[1], Beside: names[2:]}
 		},
-		Round: record.Round{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round},
+		Round: record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round},
 	}
 }
 
@@ -232,15 +233,15 @@ func (e *execution) settleOutput() {
 func (w *Worker) salvageOutputs(name, path string) {
 	log := w.log.With("of", name)
 	err := record.Salvage(path, func(left *record.Leftover) {
-		log := log.With("task", left.Task, "round", left.Round.Round)
+		log := log.With("task", left.Task, "round", left.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
-		if d.Validate() != nil || left.Task <= 0 || left.Round.Round < 0 {
+		if d.Validate() != nil || left.Task <= 0 || left.Round < 0 {
 			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
 				"a program has changed the file that says whose output it is")
 			return
 		}
 		e := &execution{s: &session{Worker: w}, writer: name, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
-		e.task.Round = left.Round.Round
+		e.task.Round = left.Round
 		e.number.Store(int64(left.Number))
 		for _, stream := range left.Streams() {
 			path, err := e.keepOutput(stream, func(dir *os.File, name string) error {

@@ -15,7 +15,7 @@ import (
 
 // A Leftover has the files that a Slot of a killed worker has left.
 type Leftover struct {
-	Round
+	RoundRef
 
 	at    int
 	files [2]*spare // nil for a stream without output
@@ -71,7 +71,7 @@ func Salvage(path string, keep func(*Leftover), leftOut func(file string, why er
 			leftOut(filepath.Join(path, name), err)
 			continue
 		}
-		left := &Leftover{Round: l.Round, at: fd}
+		left := &Leftover{RoundRef: l.RoundRef, at: fd}
 		for i, name := range l.Files {
 			if left.files[i], err = openLeftover(fd, name); err != nil {
 				leftOut(filepath.Join(path, name), err)

@@ -17,7 +17,7 @@ const InMemory = 64 << 10
 
 // NewInMemory returns the Record of a round that runs in the worker's process. The round writes to [Record.Writers].
 // The slot makes its files only if a stream has more than [InMemory] bytes.
-func NewInMemory(slot *Slot, of Round, private bool) *Record {
+func NewInMemory(slot *Slot, of RoundRef, private bool) *Record {
 	all := &struct { // one piece of memory, because rounds may be short
 		Record
 		spill
@@ -44,7 +44,7 @@ func (r *Record) Writers() (stdout, stderr io.Writer) {
 // A spill opens the files of the slot once, for both streams.
 type spill struct {
 	slot    *Slot
-	of      Round
+	of      RoundRef
 	private bool
 
 	mu     sync.Mutex

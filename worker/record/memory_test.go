@@ -17,7 +17,7 @@ func inMemory(t *testing.T) (*Record, string) {
 	dir := t.TempDir()
 	slot := NewSlot(filepath.Join(dir, "slots"), 1, nil)
 	t.Cleanup(slot.Close)
-	return NewInMemory(slot, Round{Program: "p", Task: 1}, false), dir
+	return NewInMemory(slot, RoundRef{Program: "p", Task: 1}, false), dir
 }
 
 func countFiles(t *testing.T, dir string) int {
@@ -82,7 +82,7 @@ func TestSlotAfterAStreamInAFile(t *testing.T) {
 	slot := NewSlot(dir, 1, nil)
 	defer slot.Close()
 	for _, text := range []string{"a", "b"} {
-		r := NewInMemory(slot, Round{Program: "p", Task: 1}, true)
+		r := NewInMemory(slot, RoundRef{Program: "p", Task: 1}, true)
 		stdout, _ := r.Writers()
 		want := strings.Repeat(text, InMemory+1)
 		must(t, writeTo(stdout, want))
@@ -98,7 +98,7 @@ func TestStreamWithoutAFile(t *testing.T) {
 	must(t, os.WriteFile(path, nil, 0o600))
 	slot := NewSlot(filepath.Join(path, "slots"), 1, nil)
 	defer slot.Close()
-	r := NewInMemory(slot, Round{Program: "p", Task: 1}, false)
+	r := NewInMemory(slot, RoundRef{Program: "p", Task: 1}, false)
 	stdout, _ := r.Writers()
 	must(t, writeTo(stdout, "kept"))
 	expect.Fails(t, writeTo(stdout, strings.Repeat("x", InMemory)), "", "no error")

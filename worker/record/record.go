@@ -41,8 +41,8 @@ type Files struct {
 	Names          func(n int) Names // names for the n-th execution, from 1
 	Private        bool              // make the files with mode 0600 instead of 0644
 
-	Slot  *Slot // has the files of a Place without Dir
-	Round Round // whose output the files will contain
+	Slot  *Slot    // has the files of a Place without Dir
+	Round RoundRef // whose output the files will contain
 }
 
 // A Place says where to make one of the files.

@@ -29,8 +29,8 @@ type Slot struct {
 	files  [2]*spare
 }
 
-// A Round says whose output the files of a Slot contain.
-type Round struct {
+// A RoundRef says whose output the files of a Slot contain.
+type RoundRef struct {
 	Program string `json:"program"`
 	Task    int64  `json:"task"`
 	Round   int    `json:"round"`
@@ -39,7 +39,7 @@ type Round struct {
 
 // A Slot has a file that [Salvage] reads. A label is the content of this file.
 type label struct {
-	Round
+	RoundRef
 	// names of the files for stdout and stderr, in the Slot's directory; "" means no file
 	Files [2]string `json:"files"`
 }
@@ -79,7 +79,7 @@ func (s *Slot) labelName() string { return "slot-" + strconv.Itoa(s.number) + la
 const labelEnding = ".round"
 
 // open returns descriptors for the program of a round: one for each stream in use. The files are empty.
-func (s *Slot) open(of Round, use [2]bool, private bool) (program [2]*os.File, err error) {
+func (s *Slot) open(of RoundRef, use [2]bool, private bool) (program [2]*os.File, err error) {
 	program, err = s.openHere(of, use, private)
 	if errors.Is(err, unix.ENOENT) { // a program has removed the directory
 		s.Close()
@@ -88,7 +88,7 @@ func (s *Slot) open(of Round, use [2]bool, private bool) (program [2]*os.File, e
 	return program, err
 }
 
-func (s *Slot) openHere(of Round, use [2]bool, private bool) (program [2]*os.File, err error) {
+func (s *Slot) openHere(of RoundRef, use [2]bool, private bool) (program [2]*os.File, err error) {
 	if err = s.openDir(); err != nil {
 		return program, err
 	}
@@ -97,7 +97,7 @@ func (s *Slot) openHere(of Round, use [2]bool, private bool) (program [2]*os.Fil
 			closeAll(program)
 		}
 	}()
-	n := label{Round: of}
+	n := label{RoundRef: of}
 	for i := range use {
 		if !use[i] {
 			continue

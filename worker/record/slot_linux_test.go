@@ -18,7 +18,7 @@ import (
 // openSlot opens the files of a slot for a round.
 func openSlot(t testing.TB, s *Slot, round int) *Record {
 	t.Helper()
-	r, n, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: round}})
+	r, n, err := Open(Files{Slot: s, Round: RoundRef{Program: "p", Task: 7, Round: round}})
 	must(t, err)
 	expect.Equal(t, n, 0, "the files of a slot have the number")
 	return r
@@ -212,7 +212,7 @@ func TestSalvage(t *testing.T) {
 	defer place.Close()
 	var found []string
 	must(t, Salvage(dir, func(l *Leftover) {
-		found = append(found, fmt.Sprint(l.Round, l.Streams()))
+		found = append(found, fmt.Sprint(l.RoundRef, l.Streams()))
 		for _, stream := range l.Streams() {
 			must(t, l.Keep(stream, place, "kept"))
 		}
@@ -234,7 +234,7 @@ func TestSalvageOfHostileLabels(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, "slot-9.round")))
 	must(t, os.WriteFile(filepath.Join(dir, "slot-8.round"), []byte("{"), 0o600))
 	for i, name := range []string{"../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret, "link", "hard", "."} {
-		line := expect.Result(json.Marshal(label{Round{"p", 1, 0, 0}, [2]string{name, name}})).Value(t)
+		line := expect.Result(json.Marshal(label{RoundRef{"p", 1, 0, 0}, [2]string{name, name}})).Value(t)
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("slot-%d.round", i)), append(line, '\n'), 0o600))
 	}
 	leftOut := 0
@@ -264,7 +264,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 			must(t, act(filepath.Join(s.path, "slot-1.round")))
 			r.Close()
 			r.Release()
-			next, _, err := Open(Files{Slot: s, Round: Round{Program: "p", Task: 7, Round: 1}})
+			next, _, err := Open(Files{Slot: s, Round: RoundRef{Program: "p", Task: 7, Round: 1}})
 			if name == "replaces it by a directory" {
 				expect.Fails(t, err, "", "the round began without a label")
 				return
@@ -273,7 +273,7 @@ func TestLabelAfterAHostileProgram(t *testing.T) {
 			write(t, next.Stdout, "next")
 			next.Close()
 			var found []string
-			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round.Round)) }, func(file string, why error) {
+			must(t, Salvage(s.path, func(l *Leftover) { found = append(found, fmt.Sprint(l.Round)) }, func(file string, why error) {
 				t.Errorf("left out: %s: %v", file, why)
 			}))
 			expect.MustLen(t, found, 1)
