@@ -63,14 +63,14 @@ func (r *ClaimRequest) required() (all []redisstate.TaskVersion, err error) {
 
 // A Claimed is the answer to a claim.
 type Claimed struct {
-	Tasks   []Task    `json:"tasks" doc:"the tasks to run; empty if there is none"`
-	Now     time.Time `json:"now,omitzero" doc:"the time by Redis's clock, to which all other times belong"`
-	Lease   float64   `json:"lease" doc:"seconds; renew each claim whenever a third of this time has passed"`
-	Drained string    `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
+	Tasks   []ClaimedTask `json:"tasks" doc:"the tasks to run; empty if there is none"`
+	Now     time.Time     `json:"now,omitzero" doc:"the time by Redis's clock, to which all other times belong"`
+	Lease   float64       `json:"lease" doc:"seconds; renew each claim whenever a third of this time has passed"`
+	Drained string        `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
 }
 
-// A Task is a task to run. A text that is not UTF-8 is only in the member that ends in _base64.
-type Task struct {
+// A ClaimedTask is a task to run. A text that is not UTF-8 is only in the member that ends in _base64.
+type ClaimedTask struct {
 	ID      int64  `json:"id"`
 	Round   int    `json:"round"`
 	Claim   string `json:"claim" doc:"names this run of the task, together with id and round, in renewals and reports"`
@@ -145,7 +145,7 @@ type Claiming struct {
 // Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call
 // counts as one, and ends before the lease does.
 func (b *Broker) Claim(ctx context.Context, t *access.Token, id string, r ClaimRequest) (*Claiming, error) {
-	k := &Claiming{Claimed: Claimed{Tasks: []Task{}}, broker: b, token: t, session: id}
+	k := &Claiming{Claimed: Claimed{Tasks: []ClaimedTask{}}, broker: b, token: t, session: id}
 	v, request, err := b.begin(ctx, t, id, &r)
 	if err != nil {
 		return nil, err
@@ -338,12 +338,14 @@ func (b *Broker) undo(ctx context.Context, worker string, claims []redisstate.Cl
 
 // tasks returns what the worker needs of claimed tasks. It releases the tasks whose texts of earlier rounds do not fit
 // into one answer.
-func (b *Broker) tasks(ctx context.Context, worker string, c *redisstate.ClaimResult, base64 bool) ([]Task, error) {
+func (b *Broker) tasks(ctx context.Context, worker string, c *redisstate.ClaimResult, base64 bool) ([]ClaimedTask,
+	error,
+) {
 	earlier, err := b.earlier(ctx, c.Claims)
 	if err != nil {
 		return nil, err
 	}
-	var all []Task
+	var all []ClaimedTask
 	var kept, left []redisstate.Claim
 	for _, x := range c.Claims {
 		t, read := earlier[x.Task.ID]
@@ -393,9 +395,9 @@ func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[in
 	return found, err
 }
 
-func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) Task {
+func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) ClaimedTask {
 	t := x.Task
-	out := Task{
+	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
 		After: t.Links > 0, Args: []string{},
 	}

@@ -159,19 +159,19 @@ func isLine(text string) bool {
 	return utf8.ValidString(text) && !strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// A session is one start of a worker.
-type session struct {
+// A workerSession is one start of a worker.
+type workerSession struct {
 	worker string // its whole name
 	boot   string // tells its starts apart
 }
 
 // sessionOf returns a new session. If key is not "", the session is the same for each call with this key, so that a
 // registration can be repeated.
-func sessionOf(worker, key string) session {
+func sessionOf(worker, key string) workerSession {
 	if key == "" {
-		return session{worker, rand.Text()}
+		return workerSession{worker, rand.Text()}
 	}
-	return session{worker, digest(worker, key)}
+	return workerSession{worker, digest(worker, key)}
 }
 
 // ValidName reports whether a worker may have a name.
@@ -185,17 +185,17 @@ func SessionFor(t *access.Token, name, key string) string {
 
 // parseSession returns the session of a token's worker. The name of the worker begins with that of the token, so no
 // token can name the worker of another.
-func parseSession(t *access.Token, id string) (session, error) {
+func parseSession(t *access.Token, id string) (workerSession, error) {
 	i := strings.LastIndexByte(id, '.')
 	if i < 0 || !validName().MatchString(id[:i]) || len(id)-i-1 != bootLength {
-		return session{}, errNoSession
+		return workerSession{}, errNoSession
 	}
-	return session{t.Name + "/" + id[:i], id[i+1:]}, nil
+	return workerSession{t.Name + "/" + id[:i], id[i+1:]}, nil
 }
 
 const bootLength = 26
 
-func (s session) id() string {
+func (s workerSession) id() string {
 	_, name, _ := strings.Cut(s.worker, "/")
 	return name + "." + s.boot
 }
@@ -207,12 +207,12 @@ func digest(parts ...string) string {
 }
 
 // claimIDs returns the first part of the claim ids of a claim. The request tells the claims of the session apart.
-func (s session) claimIDs(request string) string {
+func (s workerSession) claimIDs(request string) string {
 	return request + "~" + digest("claim", s.worker, s.boot, request)
 }
 
 // owns reports whether a claim id is one of this session.
-func (s session) owns(claim string) bool {
+func (s workerSession) owns(claim string) bool {
 	request, rest, _ := strings.Cut(claim, "~")
 	_, number, _ := strings.Cut(rest, ".")
 	n, err := strconv.ParseUint(number, 10, 16)
@@ -293,14 +293,14 @@ func (b *Broker) giveUp(ctx context.Context, worker string, since tdf.Time) (int
 
 // A visit is a call of a worker that has the name.
 type visit struct {
-	session
+	workerSession
 	presence.WorkerStatus
 	now tdf.Time
 }
 
 // visit reads the worker of a session.
 func (b *Broker) visit(ctx context.Context, t *access.Token, id string) (v visit, err error) {
-	if v.session, err = parseSession(t, id); err != nil {
+	if v.workerSession, err = parseSession(t, id); err != nil {
 		return v, err
 	}
 	var known bool

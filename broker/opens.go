@@ -51,7 +51,7 @@ func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64
 }
 
 // checkOpen returns an error if the token of the report may not open the new tasks.
-func (x *delivery) checkOpen(open []tdf.Properties) error {
+func (x *reportDelivery) checkOpen(open []tdf.Properties) error {
 	own := campaign{x.Task.Group, x.Task.Owner}
 	inGroup := func(id int64) bool { return own.group != "" && x.campaigns[id] == own }
 	for i := range open {

@@ -100,7 +100,7 @@ func (r *Report) check() error {
 
 // checkRuns returns an error if there are too many runs, if one of them occurs twice, or if a claim is not one of the
 // session.
-func (s session) checkRuns(most int, runs []Run) error {
+func (s workerSession) checkRuns(most int, runs []Run) error {
 	if len(runs) == 0 || len(runs) > most {
 		return invalid("want 1 to %d elements", most)
 	}
@@ -119,8 +119,8 @@ func (s session) checkRuns(most int, runs []Run) error {
 	return nil
 }
 
-// A delivery is a report on its way to Redis.
-type delivery struct {
+// A reportDelivery is a Report on its way to Redis.
+type reportDelivery struct {
 	*Report
 	Delivery
 	token     *access.Token
@@ -151,7 +151,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 		return nil, err
 	}
 	answers := make([]Reported, len(reports))
-	var over, results, others []*delivery
+	var over, results, others []*reportDelivery
 	for i := range all {
 		x := &all[i]
 		x.answer = &answers[i]
@@ -177,7 +177,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
-func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]delivery, error) {
+func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]reportDelivery, error) {
 	ids := make([]int64, len(reports))
 	for i := range reports {
 		ids[i] = reports[i].ID
@@ -198,9 +198,9 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 	if err != nil {
 		return nil, err
 	}
-	all := make([]delivery, len(reports))
+	all := make([]reportDelivery, len(reports))
 	for i := range reports {
-		all[i] = delivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed}
+		all[i] = reportDelivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed}
 		all[i].Task = stored[i].Task
 		all[i].decide(now)
 	}
@@ -208,13 +208,13 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 }
 
 // holds reports whether the task still runs with the claim.
-func (x *delivery) holds() bool {
+func (x *reportDelivery) holds() bool {
 	t := x.Task
 	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Run.Claim
 }
 
 // decide makes the move of a report. If the claim does not hold, there is none.
-func (x *delivery) decide(now tdf.Time) {
+func (x *reportDelivery) decide(now tdf.Time) {
 	if !x.holds() {
 		return
 	}
@@ -232,13 +232,13 @@ func (x *delivery) decide(now tdf.Time) {
 	x.complete(x.closed)
 }
 
-func (x *delivery) reason() string {
+func (x *reportDelivery) reason() string {
 	_, text := Failure("", x.Error, "the worker gave no reason")
 	return text
 }
 
 // exit returns the exit status of the round.
-func (x *delivery) exit() string {
+func (x *reportDelivery) exit() string {
 	exit := "0"
 	if x.Exit != nil {
 		exit = strconv.Itoa(*x.Exit)
@@ -250,7 +250,7 @@ func (x *delivery) exit() string {
 }
 
 // resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
-func (x *delivery) resultAt(now tdf.Time) tdf.Result {
+func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 	r := tdf.Result{
 		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr,
 		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
@@ -277,7 +277,7 @@ func (x *delivery) resultAt(now tdf.Time) tdf.Result {
 	return r
 }
 
-func (x *delivery) checkResult() error {
+func (x *reportDelivery) checkResult() error {
 	switch {
 	case x.Result == nil:
 		return nil
@@ -289,8 +289,8 @@ func (x *delivery) checkResult() error {
 
 // answerAgain answers reports whose claims do not hold: the tasks are lost, or an earlier copy of the report was
 // accepted.
-func (b *Broker) answerAgain(ctx context.Context, over []*delivery) error {
-	byRound := map[int][]*delivery{}
+func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error {
+	byRound := map[int][]*reportDelivery{}
 	for _, x := range over {
 		switch {
 		case x.Task == nil:
@@ -317,7 +317,7 @@ func (b *Broker) answerAgain(ctx context.Context, over []*delivery) error {
 
 // answerFrom answers a report whose claim does not hold, from the round of the claim. It accepts the copy of a report
 // that was accepted, and refuses one that says something else.
-func (x *delivery) answerFrom(t *tdf.Task) {
+func (x *reportDelivery) answerFrom(t *tdf.Task) {
 	r := t.Rounds.At(x.Round)
 	executed := r.Entered[tdf.Executed] > 0 && r.Exit == x.exit()
 	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
@@ -329,11 +329,11 @@ func (x *delivery) answerFrom(t *tdf.Task) {
 	x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
 }
 
-func (x *delivery) refuse(err error) {
+func (x *reportDelivery) refuse(err error) {
 	x.answer.Accepted, x.answer.Code, x.answer.Detail = false, string(tdf.CodeOf(err)), err.Error()
 }
 
-func (x *delivery) accept() {
+func (x *reportDelivery) accept() {
 	x.answer.Accepted = true
 	if x.move.Verb == tdf.VerbExecute && x.Delivery.Result.Refused {
 		x.answer.Detail = Short(x.Delivery.Result.Reason)
@@ -342,7 +342,7 @@ func (x *delivery) accept() {
 
 // deliverTo sends reports, and answers them. It returns those whose tasks do not run with the claim any more: perhaps
 // another copy of the report was faster.
-func deliverTo(ctx context.Context, send Send, all []*delivery) (late []*delivery, err error) {
+func deliverTo(ctx context.Context, send Send, all []*reportDelivery) (late []*reportDelivery, err error) {
 	reports := make([]*Delivery, len(all))
 	for i, x := range all {
 		reports[i] = &x.Delivery
@@ -361,7 +361,7 @@ func deliverTo(ctx context.Context, send Send, all []*delivery) (late []*deliver
 }
 
 // readAgain reads the present facts of tasks, and answers their reports, whose claims do not hold.
-func (b *Broker) readAgain(ctx context.Context, over []*delivery) error {
+func (b *Broker) readAgain(ctx context.Context, over []*reportDelivery) error {
 	if len(over) == 0 {
 		return nil
 	}
@@ -376,7 +376,7 @@ func (b *Broker) readAgain(ctx context.Context, over []*delivery) error {
 }
 
 // read reads the tasks of reports.
-func (b *Broker) read(ctx context.Context, all []*delivery, want redisstate.Want) ([]redisstate.Stored, error) {
+func (b *Broker) read(ctx context.Context, all []*reportDelivery, want redisstate.Want) ([]redisstate.Stored, error) {
 	ids := make([]int64, len(all))
 	for i, x := range all {
 		ids[i] = x.ID

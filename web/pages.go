@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -30,7 +31,7 @@ func (a *api) config() huma.Config {
 				Description: "Open, watch and steer the tasks of a namespace. docs/http.md explains the API.",
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{"token": {
 					Type: "http", Scheme: "bearer",
 					Description: "a token from tdf token add",
@@ -46,6 +47,14 @@ func (a *api) config() huma.Config {
 		RejectUnknownQueryParameters: true,
 		Transformers:                 []huma.Transformer{ofHuma},
 	}
+}
+
+// schemaName returns the name of the schema of a type: its own name, except for the tasks of claims.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[broker.ClaimedTask]() {
+		return "Task"
+	}
+	return huma.DefaultSchemaNamer(t, hint)
 }
 
 func writeJSON(w io.Writer, v any) error { return wire.Encoder(w).Encode(v) }

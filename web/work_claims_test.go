@@ -362,7 +362,7 @@ func TestProgramsOfClaims(t *testing.T) {
 	w := s.begin(s.tokens[access.Worker], "w", `,"sources":true,"programs":[]`)
 	tasks := w.claim(`{"most":9}`).Tasks
 	expect.MustLen(t, tasks, 2)
-	read := func(w *remoteWorker, task broker.Task, sum string) answer {
+	read := func(w *remoteWorker, task broker.ClaimedTask, sum string) answer {
 		return s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/programs/%s?id=%d&round=%d&claim=%s", base, w.session, sum, task.ID, task.Round, task.Claim), "")
 	}
 	got := read(w, tasks[0], sum)

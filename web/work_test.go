@@ -61,7 +61,7 @@ func (w *remoteWorker) await(body string) broker.Claimed {
 }
 
 // one claims a task, which must be there.
-func (w *remoteWorker) one() broker.Task {
+func (w *remoteWorker) one() broker.ClaimedTask {
 	w.Helper()
 	c := w.claim("")
 	expect.MustLen(w, c.Tasks, 1, "tasks")
@@ -69,12 +69,12 @@ func (w *remoteWorker) one() broker.Task {
 }
 
 // of returns the members of a report or a renewal that name the run of a task.
-func of(t broker.Task) string {
+func of(t broker.ClaimedTask) string {
 	return fmt.Sprintf(`"id":%d,"round":%d,"claim":%q`, t.ID, t.Round, t.Claim)
 }
 
 // report reports a task, and returns the answer.
-func (w *remoteWorker) report(t broker.Task, more string) broker.Reported {
+func (w *remoteWorker) report(t broker.ClaimedTask, more string) broker.Reported {
 	w.Helper()
 	all := webtest.Decode[outcomes](w, w.post(200, "reports", "{"+of(t)+","+more+"}")).Reports
 	expect.MustLen(w, all, 1)

@@ -79,7 +79,7 @@ func (r *Remote) Await(ctx context.Context, _ time.Duration) bool {
 
 // claimOf returns a claim with what the worker needs of its task. Its deadline is the end of the timeout, whether the
 // task then times out or expires.
-func claimOf(t *broker.Task) redisstate.Claim {
+func claimOf(t *broker.ClaimedTask) redisstate.Claim {
 	task := &tdf.Task{
 		ID: t.ID, State: tdf.Running, Round: t.Round, Checkpoint: textOf(t.Checkpoint, t.CheckpointBase64),
 		Rounds: tdf.Rounds{t.Round: {Claim: t.Claim}},

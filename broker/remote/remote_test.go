@@ -328,7 +328,7 @@ func TestHostileAnswers(t *testing.T) {
 
 func deliveries(results ...tdf.Result) (all []*broker.Delivery) {
 	for i, x := range results {
-		task := broker.Task{ID: int64(i + 1), Program: "p", Claim: fmt.Sprint("c", i+1)}
+		task := broker.ClaimedTask{ID: int64(i + 1), Program: "p", Claim: fmt.Sprint("c", i+1)}
 		all = append(all, &broker.Delivery{Task: claimOf(&task).Task, Ending: broker.Ending{Claim: task.Claim, Result: x}})
 	}
 	return all
