@@ -100,14 +100,14 @@ func (e *execution) runApart(ctx context.Context, runner Runner, r *Round, mask 
 }
 
 // leave records that the worker stops although e's handler has not returned.
-func (s *session) leave(e *execution) {
+func (s *supervisor) leave(e *execution) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.left = append(s.left, fmt.Sprintf("task %d of program %q", e.task.ID, e.task.Program))
 }
 
 // leftError returns an error that names the rounds whose handlers have not returned. It is nil if all have returned.
-func (s *session) leftError() error {
+func (s *supervisor) leftError() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.left) == 0 {

@@ -14,9 +14,9 @@
 //
 // # Inside
 //
-// A running worker is a session (session.go): its slots, a loop that renews the leases (lease.go), and a loop that
-// reports ended rounds (report.go). A claim is an execution (execution.go). Its Runner runs the round: in this process
-// (runner.go, handler.go), or as a program (script.go). For a program, the worker
+// A running worker is a supervisor (supervisor.go): its slots, a loop that renews the leases (lease.go), and a loop
+// that reports ended rounds (report.go). A claim is an execution (execution.go). Its Runner runs the round: in this
+// process (runner.go, handler.go), or as a program (script.go). For a program, the worker
 //
 //   - fetches it (program.go, package fetch),
 //   - starts run.sh (launch.go, shebang.go, environment.go), and

@@ -130,7 +130,7 @@ done
 // A stopping worker does not wait for ever until the files of a round are removed.
 func TestRemovalEndsWithTheWorker(t *testing.T) {
 	w := newWorld(t)
-	s, end := w.session(w.worker())
+	s, end := w.supervisor(w.worker())
 	defer end()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -103,8 +103,8 @@ func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 
 // sendHeartbeats sends three heartbeats per lease, and another heartbeat when the worker begins to stop. The returned
 // function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
-// session has ended all programs.
-func (s *session) sendHeartbeats() (stop func() error) {
+// supervisor has ended all programs.
+func (s *supervisor) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
 	var loop sync.WaitGroup
 	loop.Go(func() { s.sendHeartbeatsUntil(over) })
@@ -134,7 +134,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 // newsPause is the shortest time between two early heartbeats.
 const newsPause = time.Second
 
-func (s *session) sendHeartbeatsUntil(over context.Context) {
+func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 	stopping, next := s.stopping.Done(), s.heartbeatPause()
 	for {
 		select {
@@ -165,7 +165,7 @@ func (s *session) sendHeartbeatsUntil(over context.Context) {
 	}
 }
 
-func (s *session) infoWithTasks() presence.WorkerInfo {
+func (s *supervisor) infoWithTasks() presence.WorkerInfo {
 	state := s.state()
 	if s.stopping.Err() != nil {
 		state = presence.WorkerDraining

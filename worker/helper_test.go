@@ -175,14 +175,14 @@ func dirOf(r *Round) string {
 	return dir
 }
 
-// session starts a session of a worker. The test itself calls claim and renew.
-func (w *world) session(worker *Worker) (s *session, end func()) {
+// supervisor starts the supervisor of a worker. The test itself calls claim and renew.
+func (w *world) supervisor(worker *Worker) (s *supervisor, end func()) {
 	w.Helper()
 	closeHost := expect.Result(worker.prepareHost()).Value(w)
-	s, closeSession := worker.open(w.Context())
+	s, stop := worker.open(w.Context())
 	s.once.Store(true)
 	return s, func() {
-		closeSession()
+		stop()
 		closeHost()
 	}
 }
@@ -343,7 +343,7 @@ func (w *world) logged(text string) {
 }
 
 // freeSlots returns the number of slots that are free and not reserved.
-func (s *session) freeSlots() int {
+func (s *supervisor) freeSlots() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.slots() - s.busy - s.reserved

@@ -48,7 +48,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	now, err := w.store.Now(t.Context())
 	must(t, err)
 	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(10_000) })
-	s, end := w.session(w.worker())
+	s, end := w.supervisor(w.worker())
 	_, _, err = s.claim(1, false)
 	must(t, err)
 	p.begun()
@@ -97,7 +97,7 @@ func TestNextRenewal(t *testing.T) {
 	} {
 		w := &Worker{}
 		w.cfg.Lease = time.Minute / 2
-		e := &execution{s: &session{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
+		e := &execution{s: &supervisor{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
 		at := local.Add(c.after.Std())
 		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)
@@ -159,7 +159,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 				return nil
 			}))
 			small, large := w.open("", forHandler("small")), w.open("", forHandler("large"))
-			s, end := w.session(worker)
+			s, end := w.supervisor(worker)
 			_, _, err := s.claim(2, false)
 			must(t, err)
 			for range 3 {

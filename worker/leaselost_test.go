@@ -28,7 +28,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	p := w.pipe()
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	id := w.open(p.path)
-	s, end := w.session(w.workerOn(w.connect(proxy.Addr)))
+	s, end := w.supervisor(w.workerOn(w.connect(proxy.Addr)))
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	p.begun()
@@ -53,7 +53,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	w.cfg.Lease = time.Hour
 	w.open("")
 	worker := w.running(untilItsEnd)
-	s, end := w.session(worker)
+	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	e, now := s.executions()[0], time.Now()
@@ -78,7 +78,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	worker := w.workerOn(w.connect(proxy.Addr))
 	worker.runner = untilItsEnd
-	s, end := w.session(worker)
+	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, false) // also reads the memory of Redis, so that the next claim does not
 	must(t, err)
 	w.open("")
@@ -116,7 +116,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w.open("")
 	worker := w.running(untilItsEnd)
 	worker.broker = broker.NewDirect(sentLongAgo{worker.store}, worker.name, worker.offer, 3600)
-	s, end := w.session(worker)
+	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	e := s.executions()[0]
@@ -135,7 +135,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	id := w.open("")
 	worker := w.running(untilItsEnd)
 	worker.broker = broker.NewDirect(neverRenewed{sentLongAgo{worker.store}}, worker.name, worker.offer, 3600)
-	s, end := w.session(worker)
+	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	end()

@@ -38,7 +38,7 @@ func TestLeftoverGoroutineReachesNoOtherRound(t *testing.T) {
 	stop()
 }
 
-// A goroutine that a handler left behind cannot write into a round of a later session of this process either.
+// A goroutine that a handler left behind cannot write into a round of a later supervisor of this process either.
 func TestLeftoverGoroutineReachesNoLaterSession(t *testing.T) {
 	w := newWorld(t)
 	var left *Round

@@ -53,7 +53,7 @@ func TestLeftoversOfOtherWorkers(t *testing.T) {
 			fileHas(t, w.path("p/results/w2-17-3.out"), "of the killed worker")
 			fileHas(t, w.path("p/results/w2-17-3.err"), "of the killed worker")
 			w.age()
-			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
+			removed := expect.Result((&supervisor{Worker: worker}).retention().Apply(t.Context())).Value(t)
 			expect.Equal(t, removed.Files, 2)
 		})
 	}
@@ -64,7 +64,7 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 	w := newWorld(t)
 	p := w.pipe()
 	w.script("p", "#!/bin/sh\nrm -r $TDF_DIR/..; echo >"+p.path+"; read line <"+p.path+"\n")
-	s, end := w.session(w.worker())
+	s, end := w.supervisor(w.worker())
 	for range 2 {
 		w.open("")
 		_, _, err := s.claim(1, false)

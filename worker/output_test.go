@@ -92,7 +92,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			for _, input := range []string{"1", "2"} {
 				w.open(input)
 			}
-			s, end := w.session(w.worker())
+			s, end := w.supervisor(w.worker())
 			_, _, err := s.claim(1, false)
 			must(t, err)
 			p.begun()
@@ -186,7 +186,7 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 	w := newWorld(t)
 	d := tdf.Defaults("p", handMade, "")
-	e := &execution{s: &session{Worker: w.worker()}, task: &tdf.Task{ID: 1, Properties: d}}
+	e := &execution{s: &supervisor{Worker: w.worker()}, task: &tdf.Task{ID: 1, Properties: d}}
 	must(t, e.chooseNumber())
 	must(t, os.WriteFile(w.path("p/results/w1-1-0.out"), nil, 0o644))
 	for stream, want := range []string{"p/results/w1-1-0~2.out", "p/results/w1-1-0~2.err"} {

@@ -88,7 +88,7 @@ func (e *execution) recordFiles() record.Files {
 }
 
 // outputSlot returns the output files of a slot.
-func (s *session) outputSlot(slot int) *record.Slot {
+func (s *supervisor) outputSlot(slot int) *record.Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.outputs) < slot {
@@ -240,7 +240,10 @@ func (w *Worker) salvageOutputs(name, path string) {
 				"a program has changed the file that says whose output it is")
 			return
 		}
-		e := &execution{s: &session{Worker: w}, writer: name, log: log, task: &tdf.Task{ID: left.Task, Properties: d}}
+		e := &execution{
+			s: &supervisor{Worker: w}, writer: name, log: log,
+			task: &tdf.Task{ID: left.Task, Properties: d},
+		}
 		e.task.Round = left.Round
 		e.number.Store(int64(left.Number))
 		for _, stream := range left.Streams() {

@@ -91,7 +91,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	p := w.pipe()
 	id := w.open(p.path)
 	worker := w.worker()
-	s, end := w.session(worker)
+	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, false)
 	must(t, err)
 	p.begun()

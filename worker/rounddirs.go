@@ -51,7 +51,7 @@ var dirsMade atomic.Int64
 
 // takeDir returns a directory for a round. If a program left its directory untouched, a later round gets that
 // directory.
-func (s *session) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
+func (s *supervisor) takeDir(slot int, before rounddir.Before, secret *secrets.Secrets) (*rounddir.Dir, error) {
 	s.mu.Lock()
 	n := len(s.dirs)
 	var dir *rounddir.Dir
@@ -79,7 +79,7 @@ const fewEntries = 100
 // goroutine behind, which still knows the directory. So putDir always removes the directory of a round in this process.
 //
 // putDir returns false if the directory has so many entries that the report must not wait for the removal.
-func (s *session) putDir(dir *rounddir.Dir) bool {
+func (s *supervisor) putDir(dir *rounddir.Dir) bool {
 	if s.inProcess() || !dir.Untouched() {
 		n := 0
 		return dir.RemoveUntil(func() bool { n++; return n > fewEntries }) == nil
@@ -90,7 +90,7 @@ func (s *session) putDir(dir *rounddir.Dir) bool {
 	return true
 }
 
-func (s *session) removeDirs() {
+func (s *supervisor) removeDirs() {
 	for _, dir := range s.dirs {
 		_ = dir.Remove()
 	}
@@ -131,7 +131,7 @@ func (w *Worker) tidy() {
 
 // holdChildren says that this process may start children until release is called. The worker then knows that these
 // children belong to no program.
-func (s *session) holdChildren() (release func()) {
+func (s *supervisor) holdChildren() (release func()) {
 	if s.processes == nil {
 		return func() {}
 	}
@@ -139,7 +139,7 @@ func (s *session) holdChildren() (release func()) {
 }
 
 // owner returns the user that programs of a slot run as. nil means the worker's user.
-func (s *session) owner(slot int) *rounddir.Owner {
+func (s *supervisor) owner(slot int) *rounddir.Owner {
 	if s.processes == nil {
 		return nil
 	}

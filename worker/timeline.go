@@ -121,8 +121,8 @@ func (t *timeline) take() (ended, present []presence.Bar, ok bool) {
 	return ended, present, ok
 }
 
-// keepTimeline stores the bars of the session until ctx ends, and then the last ones.
-func (s *session) keepTimeline(ctx context.Context) {
+// keepTimeline stores the bars of the supervisor until ctx ends, and then the last ones.
+func (s *supervisor) keepTimeline(ctx context.Context) {
 	for wait(ctx, time.After(timelinePause)) {
 		s.sendTimeline(ctx)
 	}
@@ -135,13 +135,13 @@ func (s *session) keepTimeline(ctx context.Context) {
 	}
 }
 
-func (s *session) sendTimeline(ctx context.Context) {
+func (s *supervisor) sendTimeline(ctx context.Context) {
 	if ended, present, ok := s.timeline.take(); ok {
 		s.storeBars(ctx, ended, present)
 	}
 }
 
-func (s *session) storeBars(ctx context.Context, ended, present []presence.Bar) {
+func (s *supervisor) storeBars(ctx context.Context, ended, present []presence.Bar) {
 	if err := s.broker.AddBars(ctx, s.name, ended, present); err != nil {
 		s.log.Debug("bars of the timeline are lost", "error", err)
 	}

@@ -83,7 +83,7 @@ func TestRunningRoundIsABar(t *testing.T) {
 func TestBarOfADroppedRound(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s, end := w.session(w.worker())
+	s, end := w.supervisor(w.worker())
 	defer end()
 	e := &execution{s: s, task: &tdf.Task{}, log: s.log, slot: s.takeSlot(), result: tdf.Result{Started: 100, Seconds: 1}}
 	s.busy++

@@ -13,7 +13,7 @@ var errNoSlot = errors.New("its worker has no free slot")
 
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
 // become free. So a worker with short rounds does not wait for Redis twice.
-func (s *session) reportAndClaim(ctx context.Context, results []*execution) error {
+func (s *supervisor) reportAndClaim(ctx context.Context, results []*execution) error {
 	most := 0
 	turns, ok := s.broker.(turner)
 	if ok && s.mayClaimWith(results) {
@@ -23,7 +23,7 @@ func (s *session) reportAndClaim(ctx context.Context, results []*execution) erro
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
 	defer s.endReservation(most, results)
-	s.work.Add(1) // the session stays open until the claimed tasks have started
+	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
 	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.ClaimResult, received time.Time) {
 		s.startClaimed(ctx, c, received)
@@ -31,13 +31,13 @@ func (s *session) reportAndClaim(ctx context.Context, results []*execution) erro
 }
 
 // request returns a request for at most the given number of tasks.
-func (s *session) request(most int) redisstate.ClaimParams {
+func (s *supervisor) request(most int) redisstate.ClaimParams {
 	return redisstate.ClaimParams{Most: most}
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
 // the same call. It returns their number.
-func (s *session) reserve(results []*execution) int {
+func (s *supervisor) reserve(results []*execution) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	most := max(0, s.slots()-s.busy-s.reserved+len(results))
@@ -51,7 +51,7 @@ func (s *session) reserve(results []*execution) int {
 }
 
 // endReservation ends a reservation of n slots. The slots of refused results are busy again.
-func (s *session) endReservation(n int, results []*execution) {
+func (s *supervisor) endReservation(n int, results []*execution) {
 	s.mu.Lock()
 	s.reserved -= n
 	for _, e := range results {
@@ -65,7 +65,7 @@ func (s *session) endReservation(n int, results []*execution) {
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
-func (s *session) mayClaimWith(results []*execution) bool {
+func (s *supervisor) mayClaimWith(results []*execution) bool {
 	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() ||
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
@@ -84,7 +84,7 @@ func (s *session) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *session) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
+func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

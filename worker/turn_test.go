@@ -34,7 +34,7 @@ func (s *turning) Turn(
 // A turn is the first of two rounds on a worker with one slot. The report of the first round may claim the second task.
 type turn struct {
 	*world
-	s      *session
+	s      *supervisor
 	store  *turning
 	now    atomic.Int64 // the clock of the breakers, in seconds
 	failed bool         // the first round fails
@@ -93,7 +93,7 @@ func TestAReportThatClaims(t *testing.T) {
 			})))
 			worker.breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
 			r.timers.hold()
-			s, closeSession := r.session(worker)
+			s, stop := r.supervisor(worker)
 			r.s = s
 			_, _, err := s.claim(1, false)
 			must(t, err)
@@ -111,7 +111,7 @@ func TestAReportThatClaims(t *testing.T) {
 			if c.claims {
 				r.executed(second)
 			}
-			closeSession()
+			stop()
 			got := r.task(second)
 			expect.NotEqual(t, got.State == tdf.Open, c.claims)
 			expect.Equal(t, got.Releases, 0)
@@ -170,7 +170,7 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 }
 
 // claimsNothing reports whether no claim reserves a slot.
-func (s *session) claimsNothing() bool {
+func (s *supervisor) claimsNothing() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.reserved == 0

@@ -13,7 +13,7 @@ const upkeepPause = 10 * time.Minute
 
 // upkeep removes old files and programs from time to time (docs/operations.md, "What a worker keeps on its disk"),
 // until ctx ends.
-func (s *session) upkeep(ctx context.Context) {
+func (s *supervisor) upkeep(ctx context.Context) {
 	s.warnOfSharedNames()
 	for {
 		if err := s.removeLeftovers(ctx); err != nil && ctx.Err() == nil {
@@ -34,7 +34,7 @@ func (s *session) upkeep(ctx context.Context) {
 }
 
 // warnOfSharedNames warns if the configuration keeps output in files that rounds share.
-func (s *session) warnOfSharedNames() {
+func (s *supervisor) warnOfSharedNames() {
 	for pattern, kept := range map[string]bool{
 		s.cfg.TaskOutputFilename: s.cfg.KeepsOutput(),
 		s.cfg.TaskErrorFilename:  s.cfg.KeepsError(),
@@ -46,7 +46,7 @@ func (s *session) warnOfSharedNames() {
 	}
 }
 
-func (s *session) retention() retention.Policy {
+func (s *supervisor) retention() retention.Policy {
 	inUse := map[string]bool{}
 	for _, e := range s.executions() {
 		inUse[filepath.Join(s.cfg.Directory, e.task.Program)] = true

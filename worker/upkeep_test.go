@@ -32,7 +32,7 @@ func TestUpkeepRemovesWhatRoundsLeft(t *testing.T) {
 			w.runOnce(worker)
 			expect.MustTrue(t, len(ofRounds(t, w)) >= len(before)+4, "the round left only", ofRounds(t, w))
 			w.age()
-			removed := expect.Result((&session{Worker: worker}).retention().Apply(t.Context())).Value(t)
+			removed := expect.Result((&supervisor{Worker: worker}).retention().Apply(t.Context())).Value(t)
 			left := ofRounds(t, w)
 			expect.Equal(t, removed.Files, 4)
 			expect.Equal(t, len(left), len(before))

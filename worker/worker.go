@@ -191,11 +191,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	if err := w.register(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
-	s, closeSession := w.open(ctx)
+	s, closeSupervisor := w.open(ctx)
 	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
 	s.claimUntilStopped()
-	closeSession()
+	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError())
 }
 
@@ -248,9 +248,9 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 		return false, err
 	}
 	defer closeHost()
-	s, closeSession := w.open(ctx)
+	s, closeSupervisor := w.open(ctx)
 	s.once.Store(true)
 	_, c, err := s.claim(1, false)
-	closeSession()
+	closeSupervisor()
 	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
 }

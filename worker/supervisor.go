@@ -14,10 +14,10 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A session is a running worker: its slots, their executions, and the loops that serve all executions. One loop renews
-// the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports executions that
-// have ended (report.go).
-type session struct {
+// A supervisor is a running worker: its slots, their executions, and the loops that serve all executions. One loop
+// renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports
+// executions that have ended (report.go).
+type supervisor struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	awaiting context.Context // done when the worker gives up waiting for the answer to a claim
@@ -63,9 +63,9 @@ func (s signal) give() {
 	}
 }
 
-// open starts a session with its loops. end waits until all executions are reported, and ends the session.
-func (w *Worker) open(stopping context.Context) (s *session, end func()) {
-	s = &session{
+// open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
+func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
+	s = &supervisor{
 		Worker: w, held: map[*execution]bool{},
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1),
 		reported: make(signal, 1),
@@ -105,7 +105,7 @@ func (w *Worker) open(stopping context.Context) (s *session, end func()) {
 
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *session) start(c redisstate.ClaimResult, leased, received time.Time) {
+func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, clock, &leased)
@@ -141,7 +141,7 @@ func (s *session) start(c redisstate.ClaimResult, leased, received time.Time) {
 	}
 }
 
-func (s *session) queueReport(e *execution) {
+func (s *supervisor) queueReport(e *execution) {
 	s.mu.Lock()
 	s.ended = append(s.ended, e)
 	s.mu.Unlock()
@@ -149,14 +149,14 @@ func (s *session) queueReport(e *execution) {
 }
 
 // freeDropped ends an execution whose report Redis has not accepted, as freeAfterPause does.
-func (s *session) freeDropped(e *execution) {
+func (s *supervisor) freeDropped(e *execution) {
 	e.dropped = true
 	s.freeAfterPause(e, false)
 }
 
 // freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has
 // been removed. So there are never more directories than slots, however long their removal takes.
-func (s *session) freeAfterPause(e *execution, success bool) {
+func (s *supervisor) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.timeline.end(e.bar(success))
 	s.breakers.roundEnded(e.task.Program)
@@ -183,7 +183,7 @@ func (s *session) freeAfterPause(e *execution, success bool) {
 	})
 }
 
-func (s *session) freeSlot(e *execution) {
+func (s *supervisor) freeSlot(e *execution) {
 	s.mu.Lock()
 	if !e.handedOver {
 		s.busy--
@@ -195,7 +195,7 @@ func (s *session) freeSlot(e *execution) {
 }
 
 // takeSlot takes the free slot with the lowest number, and returns the number.
-func (s *session) takeSlot() int {
+func (s *supervisor) takeSlot() int {
 	i := slices.Index(s.taken, false)
 	if i < 0 {
 		i = len(s.taken)
@@ -205,8 +205,8 @@ func (s *session) takeSlot() int {
 	return i + 1
 }
 
-// executions returns the executions of the session, in no particular order.
-func (s *session) executions() []*execution {
+// executions returns the executions of the supervisor, in no particular order.
+func (s *supervisor) executions() []*execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make([]*execution, 0, len(s.held))
@@ -217,7 +217,7 @@ func (s *session) executions() []*execution {
 }
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
-func (s *session) claimUntilStopped() {
+func (s *supervisor) claimUntilStopped() {
 	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
@@ -270,7 +270,7 @@ const (
 )
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
-func (s *session) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
+func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
 	free := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
@@ -281,7 +281,7 @@ func (s *session) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err 
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
-func (s *session) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
+func (s *supervisor) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1
