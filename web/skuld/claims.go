@@ -45,7 +45,7 @@ type claiming struct {
 }
 
 type claimed struct {
-	Task *Task `json:"task"` // nil if there is none
+	Task *wireTask `json:"task"` // nil if there is none
 }
 
 // claim claims the task with the highest priority, and of these, the oldest.
@@ -94,7 +94,7 @@ func claimSound(ctx context.Context, s store, r redisstate.ClaimParams) ([]redis
 }
 
 // hold makes a new claim hold for its whole time, and returns its task.
-func hold(ctx context.Context, s store, x redisstate.Claim, lease tdf.Seconds) (*Task, error) {
+func hold(ctx context.Context, s store, x redisstate.Claim, lease tdf.Seconds) (*wireTask, error) {
 	if lease > firstLease {
 		renewed, err := s.Renew(ctx, lease, redisstate.LeaseRenewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,

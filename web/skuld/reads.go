@@ -18,8 +18,8 @@ type getting struct {
 }
 
 type got struct {
-	Task Task `json:"task"`
-	R    int  `json:"r"`
+	Task wireTask `json:"task"`
+	R    int      `json:"r"`
 }
 
 // getTask returns a task with its last claims and their updates. If Redis does not have an update that the client has
@@ -44,7 +44,7 @@ func (a *app) getTask(ctx context.Context, c *wire.Call, in *getting) (any, erro
 }
 
 // whole returns a task with the last updates of its last claims.
-func whole(ctx context.Context, s store, t *tdf.Task) (Task, error) {
+func whole(ctx context.Context, s store, t *tdf.Task) (wireTask, error) {
 	out := view(t, mostClaims)
 	if len(out.Claims) == 0 {
 		return out, nil
@@ -93,8 +93,8 @@ type listing struct {
 }
 
 type listed struct {
-	Tasks []Task `json:"tasks"`
-	Next  string `json:"next,omitempty"` // the cursor of the next page
+	Tasks []wireTask `json:"tasks"`
+	Next  string     `json:"next,omitempty"` // the cursor of the next page
 }
 
 // listTasks returns a page of tasks, in the order in which they were enqueued, with their last claims.
@@ -116,7 +116,7 @@ func (a *app) list(ctx context.Context, c *wire.Call, in *listing) (out listed, 
 	if err == nil && len(stored) < len(page.Tasks) {
 		page, err = c.Manager.Page(ctx, oldestFirst, in.Cursor, len(stored)) // for its cursor
 	}
-	out = listed{Tasks: []Task{}, Next: page.Next}
+	out = listed{Tasks: []wireTask{}, Next: page.Next}
 	for _, x := range stored {
 		if idOf(x.Task) != "" {
 			out.Tasks = append(out.Tasks, view(x.Task, listClaims))

@@ -70,9 +70,9 @@ const copies = 1
 
 // A written is the answer to a call that changes a task.
 type written struct {
-	ID    string `json:"id,omitempty"`
-	Claim *Claim `json:"claim,omitempty"`
-	W     int    `json:"w"`
+	ID    string     `json:"id,omitempty"`
+	Claim *wireClaim `json:"claim,omitempty"`
+	W     int        `json:"w"`
 }
 
 type counted struct {

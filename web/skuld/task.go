@@ -26,20 +26,20 @@ const (
 	mostUpdates = 1000 // of a claim
 )
 
-// A Task is a task as clients see it. Data that is not a text is only in DataBase64.
-type Task struct {
-	ID         string  `json:"id"`
-	Queue      string  `json:"queue"`
-	Data       *string `json:"data,omitempty"`
-	DataBase64 []byte  `json:"data_base64,omitempty"`
-	Priority   int     `json:"priority"`
-	State      string  `json:"state"` // that of TDF
-	Claims     []Claim `json:"claims"`
-	ClaimsFrom int     `json:"claims_from,omitempty"` // the id of the first of Claims, if the task has more
+// A wireTask is a task as clients see it. Data that is not a text is only in DataBase64.
+type wireTask struct {
+	ID         string      `json:"id"`
+	Queue      string      `json:"queue"`
+	Data       *string     `json:"data,omitempty"`
+	DataBase64 []byte      `json:"data_base64,omitempty"`
+	Priority   int         `json:"priority"`
+	State      string      `json:"state"` // that of TDF
+	Claims     []wireClaim `json:"claims"`
+	ClaimsFrom int         `json:"claims_from,omitempty"` // the id of the first of Claims, if the task has more
 }
 
-// A Claim is one claim of a task. Times are milliseconds since 1970, by Redis's clock.
-type Claim struct {
+// A wireClaim is one claim of a task. Times are milliseconds since 1970, by Redis's clock.
+type wireClaim struct {
 	Start     *int64            `json:"start"`
 	End       *int64            `json:"end"` // when it ends, or has ended
 	Completed *int64            `json:"completed"`
@@ -87,10 +87,10 @@ func find(ctx context.Context, s store, id, owner string, rounds int) (*tdf.Task
 }
 
 // view returns a task with its last claims, without their updates.
-func view(t *tdf.Task, most int) Task {
-	out := Task{
+func view(t *tdf.Task, most int) wireTask {
+	out := wireTask{
 		ID: idOf(t), Queue: cmp.Or(t.Queue, tdf.DefaultQueue), Priority: t.Priority, State: string(t.State),
-		Claims: []Claim{},
+		Claims: []wireClaim{},
 	}
 	out.Data, out.DataBase64 = dataOf(t.Input)
 	claims := t.Round
@@ -104,7 +104,7 @@ func view(t *tdf.Task, most int) Task {
 	return out
 }
 
-func claimOf(t *tdf.Task, id int) (c Claim) {
+func claimOf(t *tdf.Task, id int) (c wireClaim) {
 	r := t.Rounds.At(id)
 	c.Start = ms(r.Entered[tdf.Running])
 	switch end := cmp.Or(r.Entered[tdf.Executed], r.LostAt, r.TimedOutAt, r.Entered[tdf.Expired]); {

@@ -30,12 +30,12 @@ type claimRequest struct {
 	MaxTasks  *int   `json:"maxTasks"`
 }
 
-// claimed is the answer to a claim.
-type claimed struct {
-	Tasks []claimedTask `json:"tasks"`
+// claimAnswer is the answer to a claim.
+type claimAnswer struct {
+	Tasks []taskToRun `json:"tasks"`
 }
 
-type claimedTask struct {
+type taskToRun struct {
 	TaskID   string          `json:"taskId"`
 	Payload  json.RawMessage `json:"payload"`
 	Attempts int             `json:"attempts"`
@@ -67,7 +67,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return nil, err
 	}
 	if held >= mostHeld {
-		return wire.JSON(http.StatusOK, claimed{Tasks: []claimedTask{}})
+		return wire.JSON(http.StatusOK, claimAnswer{Tasks: []taskToRun{}})
 	}
 	k, err := a.claimFor(ctx, w, in.QueueName, most)
 	if err != nil {
@@ -95,8 +95,8 @@ func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k
 }
 
 // hand notes which tasks the worker holds, and returns the answer.
-func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimed, error) {
-	out := claimed{Tasks: []claimedTask{}}
+func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimAnswer, error) {
+	out := claimAnswer{Tasks: []taskToRun{}}
 	var runs []presence.Run
 	var again []int64
 	for _, t := range k.Tasks {
@@ -123,7 +123,7 @@ func (a *app) hand(ctx context.Context, w worker, k *broker.Claiming) (claimed, 
 		if t.Input != nil {
 			input = *t.Input
 		}
-		out.Tasks = append(out.Tasks, claimedTask{a.ids.uuid(t.ID), payloadOf(input), max(attempts[t.ID], 1)})
+		out.Tasks = append(out.Tasks, taskToRun{a.ids.uuid(t.ID), payloadOf(input), max(attempts[t.ID], 1)})
 	}
 	return out, err
 }
