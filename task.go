@@ -130,8 +130,8 @@ type Round struct {
 
 // A Progress says how much of its work a program has done.
 type Progress struct {
-	Fraction float64 // the part of the work that is done, from 0 to 1
-	Text     string
+	Fraction float64 `json:"fraction" doc:"from 0 to 1"`
+	Text     string  `json:"text,omitempty"`
 }
 
 // Rounds holds rounds of a task by number. To save memory, it does not contain rounds without properties in Redis, and

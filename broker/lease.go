@@ -25,19 +25,13 @@ const (
 // A Renewal renews the lease of a claim, and says how the round gets on.
 type Renewal struct {
 	Run
-	Progress *Progress `json:"progress,omitempty"`
+	Progress *tdf.Progress `json:"progress,omitempty"`
 
 	Checkpoint       *string `json:"checkpoint,omitempty" doc:"data for the next round, up to 1 MiB; an empty text removes it"`
 	CheckpointBase64 []byte  `json:"checkpoint_base64,omitempty" doc:"instead of checkpoint"`
 
 	Updates     []string `json:"updates,omitempty" doc:"lines for people who watch the task, of up to 1 KiB; up to 1,000 in a round"`
 	UpdatesFrom int      `json:"updates_from,omitempty" doc:"the number of the first of these lines in the round, from 1; lines that were sent before are not added again"`
-}
-
-// Progress says how much of a round is done.
-type Progress struct {
-	Fraction float64 `json:"fraction" doc:"from 0 to 1"`
-	Text     string  `json:"text,omitempty"`
 }
 
 // A Renewed is the answer to renewals.

@@ -92,7 +92,7 @@ type Round struct {
 	FollowUps tdf.IDRange `json:"follow_ups,omitzero"`
 
 	// Progress is the last progress that the program reported.
-	Progress *Progress `json:"progress,omitempty"`
+	Progress *tdf.Progress `json:"progress,omitempty"`
 
 	Result string `json:"-"`                // the content of result.json, which is a JSON value
 	Output string `json:"output,omitempty"` // stdout
@@ -116,12 +116,6 @@ type Round struct {
 	LastOutput time.Time `json:"-"` // when the program last printed something, as of the last renewal of the lease
 
 	unread tdf.Texts
-}
-
-// A Progress says how much of its work a program has done, as the program reported.
-type Progress struct {
-	Fraction float64 `json:"fraction"` // from 0 to 1
-	Text     string  `json:"text,omitempty"`
 }
 
 // OutputWhole reports whether Output contains all that the program printed to stdout.
@@ -205,7 +199,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 		v.OutputsRemoved = t.OutputsRemoved.Std()
 	}
 	if r.Progress != (tdf.Progress{}) {
-		v.Progress = &Progress{r.Progress.Fraction, r.Progress.Text}
+		v.Progress = new(r.Progress)
 	}
 	if len(r.Entered) > 0 {
 		v.Entered = make(map[tdf.State]time.Time, len(r.Entered))

@@ -189,7 +189,7 @@ type eventReader struct {
 // A progressOf is the last known progress of a task.
 type progressOf struct {
 	round int
-	manager.Progress
+	tdf.Progress
 	cycle int // when it was last seen
 }
 
@@ -266,7 +266,7 @@ func (r *eventReader) publishProgress(ctx context.Context) error {
 		before := r.known[t.ID]
 		changed := now.Progress != before.Progress || now.round != before.round
 		r.known[t.ID] = now
-		if changed && now.Progress != (manager.Progress{}) {
+		if changed && now.Progress != (tdf.Progress{}) {
 			r.publish(newEvent(progressEvents, t.ID, t.Group, t.Owner, "", progressData{t.ID, t.Round, &now.Progress}))
 		}
 	}

@@ -87,9 +87,9 @@ func stateEvent(c *admin.Change, position string) *event {
 
 // progressData are the data of an event about the progress of a running task.
 type progressData struct {
-	ID       int64             `json:"id"`
-	Round    int               `json:"round"`
-	Progress *manager.Progress `json:"progress"`
+	ID       int64         `json:"id"`
+	Round    int           `json:"round"`
+	Progress *tdf.Progress `json:"progress"`
 }
 
 // outputData are the data of an event about the output of a running task.

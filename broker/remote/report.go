@@ -116,7 +116,7 @@ func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 	if r.Report.Progress != nil {
 		number, text, _ := strings.Cut(*r.Report.Progress, " ")
 		fraction, _ := strconv.ParseFloat(number, 64) // the worker has written it
-		out.Progress = &broker.Progress{Fraction: fraction, Text: text}
+		out.Progress = &tdf.Progress{Fraction: fraction, Text: text}
 	}
 	if c := r.Report.Checkpoint; c != nil {
 		if out.Checkpoint = c; !utf8.ValidString(*c) {

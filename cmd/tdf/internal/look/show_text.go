@@ -264,7 +264,7 @@ func removedText(r *manager.Round) string {
 
 func removedAt(t time.Time) string { return "removed at " + cli.Clock(t) + ", because of keep_outputs" }
 
-func progressText(p *manager.Progress) string {
+func progressText(p *tdf.Progress) string {
 	if p == nil {
 		return ""
 	}
