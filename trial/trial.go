@@ -1,5 +1,5 @@
-// Package trial runs all of TDF in this process, for examples and for trying things out: an embedded Redis, a server and
-// workers. It keeps nothing after its end.
+// Package trial runs all of TDF in this process, for examples and for trying things out: an embedded Redis, a server
+// and workers. It keeps nothing after its end.
 package trial
 
 import (

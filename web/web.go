@@ -118,7 +118,8 @@ func newAPI(m *manager.Manager, o Options) *api {
 	}
 	parts := friend.Of(m)
 	a := &api{
-		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: http.NewServeMux(), names: map[string]bool{"localhost": true},
+		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: http.NewServeMux(),
+		names:    map[string]bool{"localhost": true},
 		origins:  map[string]bool{},
 		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress),
 		logins:  &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}},

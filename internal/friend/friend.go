@@ -20,5 +20,6 @@ type Parts struct {
 // Of returns the parts of a *manager.Manager. Package manager sets it.
 var Of func(manager any) Parts
 
-// TaskOf returns the *manager.Task for a stored task. If whole is false, the Task is a summary. Package manager sets it.
+// TaskOf returns the *manager.Task for a stored task. If whole is false, the Task is a summary. Package manager sets
+// it.
 var TaskOf func(t *tdf.Task, whole bool) any

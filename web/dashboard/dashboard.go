@@ -122,7 +122,8 @@ type Dashboard struct {
 func New(m *manager.Manager, host Host, o Options) *Dashboard {
 	cfg := friend.Of(m).Config
 	d := &Dashboard{
-		Options: o, host: host, namespace: cfg.Namespace, failOn: cfg.TaskDefaults.FailOn, manager: m, admin: admin.New(m), mux: http.NewServeMux(),
+		Options: o, host: host, namespace: cfg.Namespace, failOn: cfg.TaskDefaults.FailOn, manager: m, admin: admin.New(m),
+		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
