@@ -370,7 +370,7 @@ func TestCrawl(t *testing.T) {
 	expect.Equal(t, tm.Outputs("crawl/page"), []string{"a/1", "a/2", "b/1", "b/2"})
 }
 
-var _ = runWorker // only compiled, because it needs a Redis and a server
+var _, _ = runWorker, withLog // only compiled, because they need a Redis and a server
 
 func withLog(next worker.Handler) worker.Handler {
 	return func(ctx context.Context, r *worker.Round) error {
