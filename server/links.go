@@ -18,9 +18,10 @@ type linkStore interface {
 	CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error)
 }
 
-// The server looks for endings and for complete groups every linkPause. If its own moves may have made a group
-// complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and handles at most
-// groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of archived tasks.
+// The server looks for endings and for complete groups in each round, and between rounds every linkPause. If its own
+// moves may have made a group complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
+// handles at most groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of
+// archived tasks.
 const (
 	linkPause     = time.Second
 	groupsPerLook = 500
@@ -87,10 +88,10 @@ func (s *Server) handleEndings(ctx context.Context, moves []tdf.Move) (bool, err
 // server has moved tasks since the last call.
 func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
-	if time.Since(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
+	if s.clock().Sub(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
 		return false, nil
 	}
-	l.looked, l.behind = time.Now(), true
+	l.looked, l.behind = s.clock(), true
 	ended, err := s.handleEndings(ctx, nil)
 	if err != nil {
 		return ended, err

@@ -51,7 +51,9 @@ type Option func(*Server)
 
 // WithClock replaces the clock of this process. The server compares this clock with Redis's clock to notice leaps.
 // Tests use WithClock together with a Redis whose clock they set.
-func WithClock(now func() time.Time) Option { return func(s *Server) { s.watch.clock = now } }
+func WithClock(now func() time.Time) Option {
+	return func(s *Server) { s.clock, s.watch.clock = now, now }
+}
 
 // New returns a server. Its name identifies it in logs and in $ns:servers.
 func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
@@ -137,7 +139,7 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 	}
 	until := min(max(next.Sub(now).Std(), time.Millisecond), heartbeatPause)
 	switch {
-	case s.ahead.busy || s.links.behind:
+	case s.IsBehind():
 		until = time.Millisecond
 	case next <= now && !busy:
 		until = stuckPause
@@ -152,10 +154,11 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 	return woken
 }
 
-// RunOnce settles due tasks, sends a heartbeat, pauses groups with too many failures, and audits once. It returns how
-// many tasks it moved.
+// RunOnce does a whole round now: it settles due tasks, tells the dependents of complete groups, sends a heartbeat,
+// pauses groups with too many failures, and audits. It returns how many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	ctx = s.beating(ctx)
+	s.links.looked = time.Time{}
 	done, failed, err := s.settleAndReport(ctx)
 	if err != nil {
 		return done, err
@@ -171,11 +174,8 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	return done, cmp.Or(err, failed)
 }
 
-// Settle settles due tasks and sends a heartbeat, without the audit.
-func (s *Server) Settle(ctx context.Context) (Done, error) {
-	done, failed, err := s.settleAndReport(s.beating(ctx))
-	return done, cmp.Or(err, failed)
-}
+// IsBehind reports whether the last round has left work that another round can do at once.
+func (s *Server) IsBehind() bool { return s.ahead.busy || s.links.behind }
 
 // settleAndReport settles tasks, and then sends a heartbeat. If only the return of waiting tasks has failed, because a
 // key has a wrong type, the server goes on with its other work, and failed is the error.

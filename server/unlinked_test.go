@@ -80,7 +80,7 @@ func TestNewWaitingTasksStopNoRemoval(t *testing.T) {
 	s.failAll(s.open(d))
 	s.open(define())
 	s.server.store = &streamStore{s.store, s}
-	expect.Result(s.server.Settle(t.Context())).OK(t)
+	s.round()
 	expect.True(t, s.isGone(1), "task 1 is still there")
 }
 

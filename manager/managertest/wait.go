@@ -107,7 +107,7 @@ func (w *world) step() error {
 		return err
 	}
 	if due <= w.now || w.now.Sub(w.seen) >= heartbeat {
-		done, err := w.server.Settle(w.ctx)
+		done, err := w.server.RunOnce(w.ctx)
 		if err != nil {
 			return err
 		}
