@@ -25,7 +25,8 @@ type Pipeline struct {
 
 // A StageFunc opens the tasks of a stage. It runs at least once. It runs again after a crash, and may run in several
 // managers at the same time. If it returns an error or panics, Run calls it again: after 1 s, then 2 s, 4 s and so on,
-// up to 5 min. When ctx ends, the function must return.
+// up to 5 min. If it ends its goroutine, as t.FailNow does, the goroutine of Run ends. When ctx ends, the function must
+// return.
 type StageFunc func(ctx context.Context, s *Stage) error
 
 // Pipeline returns a pipeline without stages. Its name identifies the pipeline in Redis. After a pipeline is done,

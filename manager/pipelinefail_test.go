@@ -67,21 +67,34 @@ func TestStageFunctionsFail(t *testing.T) {
 	}
 }
 
-// A function of Start that ends its goroutine has not opened all tasks.
-func TestStartEndsItsGoroutine(t *testing.T) {
+// If a function of a stage ends its goroutine, as t.FailNow does, the goroutine that called Run ends.
+func TestStageEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
-	tm, log := newTester(t)
-	p := tm.Manager.Pipeline("p")
-	calls := 0
-	p.Start("a", func(ctx context.Context, s *manager.Stage) error {
-		if calls++; calls == 1 {
-			runtime.Goexit()
-		}
-		return opens("1")(ctx, s)
-	})
-	must(t, p.Run(t.Context()))
-	expect.Equal(t, inputs(tm, "p/a"), "1")
-	expect.Equal(t, log.Count("the function of the stage ended its goroutine"), 1)
+	for name, exiting := range map[string]int{"Start": 0, "Each": 1, "After": 2} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tm, _ := newTester(t)
+			calls := make([]int, 3)
+			call := func(i int) {
+				if calls[i]++; i == exiting {
+					runtime.Goexit()
+				}
+			}
+			p := tm.Manager.Pipeline("p")
+			p.Start("a", func(ctx context.Context, s *manager.Stage) error { call(0); return opens("1")(ctx, s) })
+			p.Each("a", func(context.Context, *manager.Finished) error { call(1); return nil })
+			p.After("a", "", func(context.Context, *manager.Stage) error { call(2); return nil })
+			returned := false
+			var running sync.WaitGroup
+			running.Go(func() {
+				expect.Fails(t, p.Run(t.Context()), "")
+				returned = true
+			})
+			running.Wait()
+			expect.True(t, !returned, "Run has returned")
+			expect.Equal(t, calls[exiting], 1)
+		})
+	}
 }
 
 // A function can use its stage in several goroutines. After the function has returned, the stage opens no tasks.

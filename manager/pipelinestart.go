@@ -2,8 +2,8 @@ package manager
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -18,6 +18,7 @@ type starter struct {
 	definitions chan []Definition
 	returned    chan struct{} // closed when the function has returned
 	err         error         // why the function has failed; valid after it has returned
+	exited      bool          // whether the function has ended its goroutine instead of returning
 	ended       bool          // whether fill has seen that the function has returned
 	unopened
 }
@@ -30,10 +31,8 @@ type unopened struct {
 	digest  string // the digest of these definitions
 }
 
-var errNoReturn = errors.New("the function of the stage ended its goroutine; want a return")
-
 func newStarter(ctx context.Context, f StageFunc) *starter {
-	x := &starter{definitions: make(chan []Definition), returned: make(chan struct{}), err: errNoReturn}
+	x := &starter{definitions: make(chan []Definition), returned: make(chan struct{}), exited: true}
 	ctx, x.cancel = context.WithCancel(ctx)
 	go func() {
 		defer close(x.returned)
@@ -43,6 +42,7 @@ func newStarter(ctx context.Context, f StageFunc) *starter {
 			case <-ctx.Done():
 			}
 		}})
+		x.exited = false
 	}()
 	return x
 }
@@ -97,10 +97,14 @@ func (x *starter) fill(ctx context.Context, m *Manager, group string, until time
 	return nil
 }
 
-// result returns the error of a function that has returned.
+// result returns the error of a function that has returned. If the function has called runtime.Goexit, this goroutine
+// ends, too, as it does for the other functions. So t.FailNow ends the test that called Run.
 func (x *starter) result(ctx context.Context) error {
 	if ctx.Err() != nil { // the function may have returned early
 		return context.Cause(ctx)
+	}
+	if x.exited {
+		runtime.Goexit()
 	}
 	if x.err != nil {
 		return stageError{x.err}
