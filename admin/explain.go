@@ -71,19 +71,32 @@ func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	if err != nil {
 		return Explanation{}, err
 	}
-	t := c.task
-	e := Explanation{ID: id, State: t.State, Outcome: t.Outcome, Round: t.Round}
-	switch t.State {
-	case tdf.Open:
-		e.Checks = c.open()
-	case tdf.Running:
-		e.Checks = c.running()
-	case tdf.Executed:
-		e.Checks = c.executed()
-	default:
-		e.Checks = c.finished()
+	if c.source, err = c.sourceCheck(ctx, a.redis()); err != nil {
+		return Explanation{}, fmt.Errorf("explain task %d: %w", id, err)
 	}
-	return e, nil
+	t := c.task
+	return Explanation{ID: id, State: t.State, Outcome: t.Outcome, Round: t.Round, Checks: c.checks()}, nil
+}
+
+// BlockedBy returns the checks of Explain that block a task, except those of its workers and its source.
+func (a *Admin) BlockedBy(ctx context.Context, id int64) ([]Check, error) {
+	c, err := a.situation(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(c.checks(), func(k Check) bool { return k.State != Blocked || k.Name == "worker" }), nil
+}
+
+func (c *situation) checks() []Check {
+	switch c.task.State {
+	case tdf.Open:
+		return c.open()
+	case tdf.Running:
+		return c.running()
+	case tdf.Executed:
+		return c.executed()
+	}
+	return c.finished()
 }
 
 // A situation holds the facts on which the checks of a task depend.
@@ -95,9 +108,9 @@ type situation struct {
 	place    redisstate.QueuePosition
 	pending  []redisstate.Dependency // the first dependencies that have not ended
 	limit    tdf.LimitUse            // of the task's limit key
-	source   Check
-	callback callbacks.Failure // of the task's callback
-	took     []tdf.Seconds     // run times of successful rounds of the program, in ascending order
+	source   Check                   // not read by situation
+	callback callbacks.Failure       // of the task's callback
+	took     []tdf.Seconds           // run times of successful rounds of the program, in ascending order
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
@@ -123,7 +136,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 	if err != nil {
 		return err
 	}
-	err = readings(
+	return readings(
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() error { return c.readRoom(ctx, s) },
@@ -134,11 +147,6 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
 	)
-	if err != nil {
-		return err
-	}
-	c.source, err = c.sourceCheck(ctx, s) // it depends on the workers
-	return err
 }
 
 // limitOf returns how the limit of an open task's key is used.

@@ -16,11 +16,13 @@ import (
 // once.
 type Manager struct {
 	settings
-	store   *redisstate.Store
-	opens   batcher.Batcher[tdf.Properties, redisstate.Opened]         // tasks that Open opens in one call
-	acts    batcher.Batcher[redisstate.Unit, redisstate.Outcome]       // changes that Do makes
-	wait    func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
-	running sync.Mutex                                                 // held by Run
+	store *redisstate.Store
+	opens batcher.Batcher[tdf.Properties, redisstate.Opened]         // tasks that Open opens in one call
+	acts  batcher.Batcher[redisstate.Unit, redisstate.Outcome]       // changes that Do makes
+	wait  func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
+	// is called when a function of a stage has failed; nil in production
+	stageFailed func(what string, attempts int, err error)
+	running     sync.Mutex // held by Run
 }
 
 // New returns a manager. It does not connect to Redis; the first call that needs Redis connects. The error names the
@@ -66,7 +68,7 @@ func (m *Manager) As(name string) *Manager {
 	s := m.settings
 	s.name = name
 	other := newManager(s, m.store)
-	other.wait = m.wait
+	other.wait, other.stageFailed = m.wait, m.stageFailed
 	return other
 }
 
@@ -93,7 +95,7 @@ func init() {
 	hooks.New = func(s hooks.Setup, options any) (any, error) {
 		settings, err := options.(Options).settings()
 		m := newManager(settings, s.Store)
-		m.wait = s.Wait
+		m.wait, m.stageFailed = s.Wait, s.StageFailed
 		return m, err
 	}
 }

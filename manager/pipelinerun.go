@@ -193,6 +193,10 @@ func (x *pipelineRun) retryLater(ctx context.Context, s *stageRun, failure stage
 	tried := x.failed.addFailure(int64(s.index), x.rounds, now)
 	x.log.Error("stage failed; it is tried again after a pause", "pipeline", x.pipeline.plan.Pipeline, "stage", s.name,
 		"pause_seconds", float64(tried.after.Sub(now)), "error", failure.error)
+	if x.stageFailed != nil {
+		what := fmt.Sprintf("stage %q of pipeline %q", s.name, x.pipeline.plan.Pipeline)
+		x.stageFailed(what, tried.attempts, failure.error)
+	}
 	return err
 }
 

@@ -4,7 +4,8 @@
 // server of production. The test's clock begins at 2030-01-01 and stands still. When Run waits, the clock jumps to the
 // next event. So a manager that waits for days can be tested in milliseconds (docs/testing.md).
 //
-// The number of workers has no limit: each open task runs as soon as its StartAfter has passed, on its own worker.
-// Results arrive in the order in which programs end. Results of the same moment arrive in the order of the task ids.
-// While no event happens, Run makes fewer rounds than in production.
+// The number of workers has no limit: each open task runs as soon as its StartAfter has passed and nothing else keeps
+// it from running. Each round of a task runs on another worker. Results arrive in the order in which programs end.
+// Results of the same moment arrive in the order of the task ids. While no event happens, Run makes fewer rounds than
+// in production.
 package managertest

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,33 +144,66 @@ func TestExpiry(t *testing.T) {
 	expect.True(t, ran.Sub(late.StartAfter).Abs() <= 10*time.Microsecond, "the late task ran at", ran, "want", late.StartAfter)
 }
 
+// If nothing can proceed, Run ends with an error that says which tasks wait, and why.
 func TestStuck(t *testing.T) {
 	forever := func(managertest.Run) managertest.Result { return managertest.Result{Duration: managertest.Forever} }
 	atOnce := func(managertest.Run) managertest.Result { return managertest.Result{} }
+	nothing := func(*testing.T, *manager.Manager) {}
+	open := func(d manager.Definition) func(*testing.T, *manager.Manager) {
+		return func(t *testing.T, m *manager.Manager) {
+			d.Program, d.Source = "p", source
+			expect.Result(m.Open(t.Context(), d)).OK(t)
+		}
+	}
 	for name, c := range map[string]struct {
 		program   func(managertest.Run) managertest.Result
+		arrange   func(*testing.T, *manager.Manager)
 		callbacks manager.Callbacks
 		want      string
 	}{
-		"never ends": {forever, manager.Callbacks{AllGroups: true}, "task 1 (p x) is running: the task's program never ends"},
-		"not let go": {atOnce, manager.Callbacks{
-			AllGroups: true, Attempts: -1,
-			Succeeded: func(context.Context, *manager.Finished) error { return errors.New("no") },
+		"never ends": {forever, nothing, manager.Callbacks{AllGroups: true}, "task 1 (p x) is running: the task's program never ends"},
+		"not let go": {atOnce, nothing, manager.Callbacks{
+			AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error { return manager.ErrNotYet },
 		}, "task 1 (p x) is succeeded: the task's callback does not return nil"},
-		"never stops": {atOnce, manager.Callbacks{
-			AllGroups: true,
-			Stop:      func(context.Context, manager.Summary) bool { return false },
+		"never stops": {atOnce, nothing, manager.Callbacks{
+			AllGroups: true, Stop: func(context.Context, manager.Summary) bool { return false },
 		}, "all tasks are archived, but Stop does not return true"},
-		"unknown program": {nil, manager.Callbacks{AllGroups: true}, `task 1 needs the program "p"`},
+		"unknown program": {nil, nothing, manager.Callbacks{AllGroups: true}, `task 1 needs the program "p"`},
+		"limit of 0": {atOnce, func(t *testing.T, m *manager.Manager) {
+			expect.NoError(t, m.SetLimit(t.Context(), "k", tdf.Limit{}))
+			open(manager.Definition{LimitKey: "k", Input: "y"})(t, m)
+		}, manager.Callbacks{AllGroups: true}, `task 2 (p y) is open: limit: the limit of key "k" is 0`},
+		"paused": {atOnce, func(t *testing.T, m *manager.Manager) {
+			expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+		}, manager.Callbacks{AllGroups: true}, "task 1 (p x) is open: pause: all tasks: paused by manager"},
+		"paused with a limit": {atOnce, func(t *testing.T, m *manager.Manager) {
+			expect.NoError(t, m.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
+			for range 2 {
+				open(manager.Definition{LimitKey: "k"})(t, m)
+			}
+			expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+		}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: pause: all tasks: paused by manager"},
+		"starts too late": {
+			atOnce, open(manager.Definition{StartAfter: time.Unix(90e9, 0)}),
+			manager.Callbacks{AllGroups: true},
+			"task 2 (p) is open: start: not before 4821-12-26 16:00:00 UTC",
+		},
+		"waits for a group": {
+			atOnce, func(t *testing.T, m *manager.Manager) {
+				open(manager.Definition{Group: "g"})(t, m)
+				open(manager.Definition{After: &manager.Dependencies{Group: "g"}})(t, m)
+			}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: dependencies: 1 of 1 have not ended: campaign g (not closed yet)",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var r recorder
 			t.Cleanup(r.end)
-			tm := managertest.New(&r)
+			tm := managertest.NewWith(&r, manager.Options{RoundDuration: time.Hour}) // few rounds
 			if c.program != nil {
 				tm.Program("p", c.program)
 			}
 			expect.Result(tm.Manager.Open(t.Context(), define("p", source, "x"))).OK(t)
+			c.arrange(t, tm.Manager)
 			err := tm.Manager.Run(t.Context(), c.callbacks)
 			expect.MustLen(t, r.failures, 1, c.want)
 			expect.Contains(t, r.failures[0], c.want)
@@ -178,6 +212,115 @@ func TestStuck(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A callback or a function of a stage that always fails ends Run with its error, even while tasks run.
+func TestAlwaysFails(t *testing.T) {
+	failure := errors.New("out of luck")
+	fails := func(context.Context, *manager.Stage) error { return failure }
+	opens := func(d manager.Definition) manager.StageFunc {
+		return func(_ context.Context, s *manager.Stage) error { s.Open(d); return nil }
+	}
+	end := func(context.Context, *manager.Stage) error { return nil }
+	pipeline := func(start, after manager.StageFunc) func(context.Context, *manager.Manager) error {
+		return func(ctx context.Context, m *manager.Manager) error {
+			p := m.Pipeline("p")
+			p.Start("a", start)
+			p.After("a", "", after)
+			return p.Run(ctx)
+		}
+	}
+	for name, c := range map[string]struct {
+		run  func(context.Context, *manager.Manager) error
+		want string
+	}{
+		"callback": {func(ctx context.Context, m *manager.Manager) error {
+			return m.Run(ctx, manager.Callbacks{AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error { return failure }})
+		}, "out of luck"},
+		"start":              {pipeline(fails, end), "out of luck"},
+		"after":              {pipeline(opens(define("p", source, "")), fails), "out of luck"},
+		"invalid definition": {pipeline(opens(define("", source, "")), end), "a definition is invalid: program"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r recorder
+			t.Cleanup(r.end)
+			tm := managertest.New(&r)
+			tm.Program("p", func(run managertest.Run) managertest.Result {
+				return managertest.Result{Error: strings.Repeat("again", len(run.Task.Input)), Duration: time.Hour}
+			})
+			d := define("p", source, "runs again")
+			d.MaxFails = new(3)
+			expect.Result(tm.Manager.Open(t.Context(), d, define("p", source, ""))).OK(t)
+			expect.Fails(t, c.run(t.Context(), tm.Manager), c.want)
+			expect.Len(t, r.failures, 0)
+		})
+	}
+}
+
+// A task that waits for a group runs at once when the group is complete.
+func TestClosedGroup(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: time.Minute} })
+	tm.Program("long", func(managertest.Run) managertest.Result { return managertest.Result{Duration: 1000 * time.Hour} })
+	m, begin := tm.Manager, tm.Now()
+	first, next := define("p", source, ""), define("p", source, "")
+	first.Group, next.After = "g", &manager.Dependencies{Group: "g"}
+	expect.Result(m.Open(t.Context(), first, define("long", source, ""))).OK(t)
+	expect.Result(m.Open(t.Context(), next)).OK(t)
+	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{
+		AllGroups: true, Succeeded: func(ctx context.Context, task *manager.Finished) error {
+			if task.Group == "g" {
+				return m.CloseGroup(ctx, "g")
+			}
+			return nil
+		},
+	}))
+	expect.Equal(t, tm.Tasks()[2].LastRun().Started.Sub(begin).Round(time.Second), time.Minute)
+}
+
+// Open tasks that cannot start keep out no other task, however many they are.
+func TestManyPaused(t *testing.T) {
+	var r recorder
+	t.Cleanup(r.end)
+	tm := managertest.NewWith(&r, manager.Options{RoundDuration: time.Hour}) // few rounds
+	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	all := make([]manager.Definition, 1100)
+	for i := range all {
+		all[i] = define("p", source, "")
+		all[i].Group = "g"
+	}
+	m := tm.Manager
+	expect.Result(m.Open(t.Context(), all...)).OK(t)
+	expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Group: "g"}))
+	d := define("p", source, "")
+	d.Group = "h"
+	expect.Result(m.Open(t.Context(), d)).OK(t)
+	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{Groups: []string{"h"}}))
+	expect.Fails(t, m.Run(t.Context(), manager.Callbacks{AllGroups: true}), "pause: campaign g: paused by manager")
+	expect.MustLen(t, r.failures, 1)
+	expect.Contains(t, r.failures[0], "and 1080 more")
+	expect.Equal(t, tm.Tasks()[1100].Outcome, "succeeded")
+}
+
+// A campaign halts after as many failures as its user allows.
+func TestHalt(t *testing.T) {
+	tm := managertest.New(t)
+	runs := 0
+	tm.Program("p", func(managertest.Run) managertest.Result { runs++; return managertest.Result{Error: "no"} })
+	m := tm.Manager
+	all := make([]manager.Definition, 11)
+	for i := range all {
+		all[i] = define("p", source, "")
+		all[i].Group, all[i].StartAfter = "g", tm.Now().Add(time.Duration(i)*time.Hour)
+	}
+	all[10].Group = "h"
+	expect.Result(m.Open(t.Context(), all...)).OK(t)
+	expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Group: "g", Failures: 2}))
+	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{Groups: []string{"h"}}))
+	expect.Equal(t, runs, 3)
+	paused := expect.Result(m.Paused(t.Context())).Value(t)
+	expect.MustLen(t, paused, 1)
+	expect.Equal(t, paused[0].Group, "g")
 }
 
 func TestAProgramMayLookAtTheTester(t *testing.T) {

@@ -18,7 +18,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -83,8 +82,6 @@ func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 	expect.Result(fmt.Sscanf(proxy.Addr, "127.0.0.1:%d", &address.Port)).OK(t)
 	store, err := redisstate.Connect(t.Context(), address, x.options.Namespace, slog.New(slog.DiscardHandler))
 	x.world.check(err)
-	m, err := hooks.New(hooks.Setup{Store: store, Wait: x.world.newWait()}, x.options)
-	x.world.check(err)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	context.AfterFunc(ctx, func() { store.Close() })
@@ -98,7 +95,7 @@ func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 		}
 		return n == 0
 	})
-	expect.Equal(t, f.pipeline(m.(*manager.Manager)).Run(ctx) != nil, n <= 0, n)
+	expect.Equal(t, f.pipeline(x.manager(store)).Run(ctx) != nil, n <= 0, n)
 	return n <= 0
 }
 

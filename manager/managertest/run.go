@@ -24,82 +24,66 @@ type run struct {
 	result   Result
 }
 
-// claim claims and starts the open tasks that may start now.
+// A claim claims at most claimed tasks. After mostFruitless claims in a row that read many tasks, but got none, the
+// other tasks are left to the next step.
+const (
+	claimed       = 1000
+	mostFruitless = 1000
+)
+
+// claim claims and starts the open tasks that may start now, and finds out when the next one may start. Tasks that one
+// call of Open opened have start times a microsecond apart. claim advances the clock by these microseconds, so that the
+// tasks start together.
 func (w *world) claim() error {
-	ids, err := w.startable()
-	if err != nil || len(ids) == 0 {
-		return err
-	}
 	offer, err := w.everything()
 	if err != nil {
 		return err
 	}
-	var claims []*redisstate.Claim
-	for i := range ids {
-		c, err := w.claimOne(ids[i], offer)
+	var claims []redisstate.Claim
+	for fruitless := 0; ; fruitless++ {
+		c, err := w.store.Claim(w.ctx, redisstate.ClaimParams{
+			Worker: fmt.Sprintf("worker-%d", w.workers+1), Most: claimed, Lease: lease, Offer: offer,
+			Resume: fruitless > 0,
+		})
 		if err != nil {
 			return err
 		}
-		if c != nil {
-			claims = append(claims, c)
-			ids[len(claims)-1] = c.Task.ID
+		if len(c.Claims) > 0 {
+			w.workers, fruitless = w.workers+1, 0
+			claims = append(claims, c.Claims...)
+		}
+		w.start = min(c.Next, end)
+		switch {
+		case w.start <= w.now.Add(aboutInstant):
+			w.set(max(w.start, w.now).Add(tdf.Seconds(fruitless) * instant)) // faster past tasks that cannot start
+		case len(c.Claims) < claimed && !c.More || fruitless >= mostFruitless:
+			return w.begin(claims)
 		}
 	}
-	stored, err := w.store.Read(w.ctx, ids[:len(claims)], redisstate.Want{Fields: redisstate.Whole})
-	if err != nil {
-		return err
-	}
-	var begun []*run
-	for i, x := range stored {
-		if x.Task != nil {
-			begun = append(begun, w.run(claims[i], x.Task))
-		}
-	}
-	return w.renew(begun)
 }
 
-// startable returns the ids of the open tasks that may start now, in the order of claims. Tasks that one call of Open
-// opened have start times a microsecond apart. startable advances the clock by these microseconds, so that the tasks
-// start together.
-func (w *world) startable() ([]int64, error) {
-	const most = 1000
-	open := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}
-	places, all, err := w.store.Find(w.ctx, open, most)
-	var ids []int64
-	last := w.now
-	w.start = end
-	if !all {
-		w.start = w.now // more tasks may start now, so claim again at once
-	}
-	for _, p := range places {
-		start := tdf.Time(p.Order)
-		if start > last.Add(aboutInstant) {
-			w.start = start
-			break
+// begin starts the claimed tasks.
+func (w *world) begin(claims []redisstate.Claim) error {
+	for page := range slices.Chunk(claims, claimed) {
+		ids := make([]int64, len(page))
+		for i, c := range page {
+			ids[i] = c.Task.ID
 		}
-		last = max(last, start)
-		if id, ok := p.ID(); ok {
-			ids = append(ids, id)
+		stored, err := w.store.Read(w.ctx, ids, redisstate.Want{Fields: redisstate.Whole})
+		if err != nil {
+			return err
+		}
+		var begun []*run
+		for i, x := range stored {
+			if x.Task != nil {
+				begun = append(begun, w.run(&page[i], x.Task))
+			}
+		}
+		if err := w.renew(begun); err != nil {
+			return err
 		}
 	}
-	if last > w.now {
-		w.set(last)
-	}
-	return ids, err
-}
-
-// claimOne claims the first open task, for a worker that may run it. Usually this is the task with the given id.
-// claimOne returns nil if no task can be claimed.
-func (w *world) claimOne(id int64, offer *tdf.Offer) (*redisstate.Claim, error) {
-	for worker := fmt.Sprintf("worker-%d", id); ; worker += "b" {
-		c, err := w.store.Claim(w.ctx, redisstate.ClaimParams{Worker: worker, Most: 1, Lease: lease, Offer: offer})
-		if len(c.Claims) == 1 {
-			return &c.Claims[0], err
-		}
-		if err != nil || c.Unwanted == 0 {
-			return nil, err
-		}
-	}
+	return nil
 }
 
 // everything returns an offer for the tasks of all partitions. A test has workers for all queues, tags and handlers.
@@ -128,7 +112,7 @@ func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 	if r.result.Lost {
 		r.ends = end
 	}
-	w.changed = w.now
+	w.change()
 	return r
 }
 
@@ -198,7 +182,7 @@ func (w *world) report() error {
 		if err := w.execute(r); err != nil {
 			return err
 		}
-		w.changed = w.now
+		w.change()
 	}
 	return nil
 }

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // T lists the methods of *testing.T that a Tester uses.
@@ -54,9 +56,16 @@ func NewWith(t T, o manager.Options) *Tester {
 
 // Another returns another manager for the same tasks. Use it to test a restart, or two managers at once.
 func (x *Tester) Another() *manager.Manager {
-	m, err := hooks.New(hooks.Setup{Store: x.world.connect(x.options.Namespace), Wait: x.world.newWait()}, x.options)
+	return x.manager(x.world.connect(x.options.Namespace))
+}
+
+func (x *Tester) manager(store *redisstate.Store) *manager.Manager {
+	w := &waiter{world: x.world}
+	made, err := hooks.New(hooks.Setup{Store: store, Wait: w.wait, StageFailed: w.stageFailed}, x.options)
 	x.world.check(err)
-	return m.(*manager.Manager)
+	m := made.(*manager.Manager)
+	w.admin = admin.New(m)
+	return m
 }
 
 // Program sets the function that replaces the program of this name. The function is called once for each round. If a

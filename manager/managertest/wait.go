@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,45 +26,70 @@ const stuckAfter = tdf.Seconds(60 * 60)
 // warning.
 const heartbeat = tdf.Seconds(4)
 
-// newWait returns the function with which one manager's Run waits. The function advances the clock until another task
-// has finished, or until the manager's next round. Without finished tasks and without pauses after errors, the next
-// round would have nothing to do. In this case, the function also advances the clock beyond this round, from event to
-// event, until a task has finished or no event can follow.
-func (w *world) newWait() func(ctx context.Context, round, held time.Duration) error {
-	var known []redisstate.ListEntry // the tasks that were finished when the last wait ended
-	return func(ctx context.Context, round, held time.Duration) error {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		for until := tdf.Time(0); ; {
-			next, err := w.settle()
-			if err != nil {
-				return err
-			}
-			places, _, err := w.store.Find(w.ctx, finished, mostFinished)
-			if err != nil {
-				return err
-			}
-			if !slices.Equal(places, known) {
-				w.changed = w.now
-			}
-			wake := slices.ContainsFunc(places, func(p redisstate.ListEntry) bool { return !slices.Contains(known, p) })
-			known = places
-			if wake || ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			if until == 0 {
-				until = w.nextRound(round, held)
-			}
-			switch {
-			case next < end && (next <= until || len(places) == 0 && held >= tdf.Forever.Std()):
-				w.set(next)
-			case w.now < until:
-				w.set(until)
-			case next < end || w.now.Sub(w.changed) < stuckAfter:
-				return nil
-			default:
-				return w.stuck()
-			}
+// mostAttempts is how often a function of a stage may fail before Run ends with its error.
+const mostAttempts = 20
+
+// mostInVain is how often in a row the clock may jump to a time at which the server has something to check, but changes
+// nothing. Without this limit, checks that the server repeats for ever would hide that nothing can proceed.
+const mostInVain = 100
+
+// mostNamed is the maximum number of tasks in an error.
+const mostNamed = 20
+
+// A waiter waits for one manager, whose Run calls its functions.
+type waiter struct {
+	*world
+	admin   *admin.Admin
+	known   []redisstate.ListEntry // the tasks that were finished when the last wait ended
+	failure error                  // ends the next wait; nil if no function has failed too often
+}
+
+func (w *waiter) stageFailed(what string, attempts int, err error) {
+	if attempts >= mostAttempts {
+		w.failure = fmt.Errorf("managertest: %s has failed %d times: %w", what, attempts, err)
+	}
+}
+
+// wait advances the clock until another task has finished, or until the manager's next round. Without finished tasks
+// and without pauses after errors, the next round would have nothing to do. In this case, wait also advances the clock
+// beyond this round, from event to event, until a task has finished or no event can follow.
+func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.failure; err != nil {
+		w.failure = nil
+		return err
+	}
+	w.called = true
+	for until := tdf.Time(0); ; {
+		next, byDue, err := w.settle()
+		if err != nil {
+			return err
+		}
+		places, _, err := w.store.Find(w.ctx, finished, mostFinished)
+		if err != nil {
+			return err
+		}
+		if !slices.Equal(places, w.known) {
+			w.change()
+		}
+		wake := slices.ContainsFunc(places, func(p redisstate.ListEntry) bool { return !slices.Contains(w.known, p) })
+		w.known = places
+		if wake || ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if until == 0 {
+			until = w.nextRound(round, held)
+		}
+		switch {
+		case next < end && (next <= until || len(places) == 0 && held >= tdf.Forever.Std()):
+			w.jump(next, byDue)
+		case w.now < until:
+			w.set(until)
+		case next < end || w.now.Sub(w.changed) < stuckAfter:
+			return nil
+		default:
+			return w.stuck()
 		}
 	}
 }
@@ -75,29 +101,45 @@ func (w *world) nextRound(round, held time.Duration) tdf.Time {
 	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
 }
 
+// change records that an event happens now.
+func (w *world) change() { w.changed, w.inVain = w.now, 0 }
+
+// jump moves the clock to the time of an event. byDue says whether the event is a check of the server.
+func (w *world) jump(at tdf.Time, byDue bool) {
+	if byDue {
+		w.inVain++
+	}
+	w.set(at)
+}
+
 // settle lets workers and server do all that they can do now, and returns the time of the next event. If no event
-// follows, that time is the end of the test's time.
-func (w *world) settle() (tdf.Time, error) {
+// follows, that time is the end of the test's time. byDue says whether the event is a check of the server.
+func (w *world) settle() (next tdf.Time, byDue bool, err error) {
 	for {
 		if err := w.step(); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		due, _, err := w.store.NextDue(w.ctx)
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
-		next := min(w.start, due.Add(instant)) // the server acts only after a deadline has passed
+		next = w.start
 		for _, r := range w.runs {
 			next = min(next, r.ends)
 		}
-		if next > w.now.Add(aboutInstant) {
-			return next, nil
+		due = due.Add(instant) // the server acts only after a deadline has passed
+		if byDue = due < next && w.inVain < mostInVain; byDue {
+			next = due
 		}
-		w.set(w.now.Add(instant))
+		if next > w.now.Add(aboutInstant) {
+			return next, byDue, nil
+		}
+		w.jump(w.now.Add(instant), byDue)
 	}
 }
 
-// step lets the workers report once. Then it lets the server settle tasks, and at last it lets the workers claim tasks.
+// step lets the workers report once. Then it lets the server do a whole round, if it may have anything to do. At last,
+// it lets the workers claim tasks.
 func (w *world) step() error {
 	if err := w.report(); err != nil {
 		return err
@@ -106,43 +148,53 @@ func (w *world) step() error {
 	if err != nil {
 		return err
 	}
-	if due <= w.now || w.now.Sub(w.seen) >= heartbeat {
+	acts := w.called || due <= w.now || w.now.Sub(w.seen) >= heartbeat
+	for w.called = false; acts; acts = w.server.IsBehind() {
+		w.seen = w.now
 		done, err := w.server.RunOnce(w.ctx)
 		if err != nil {
 			return err
 		}
-		w.seen = w.now
 		if done.Total() > 0 {
-			w.changed = w.now
+			w.change()
 		}
 	}
 	return w.claim()
 }
 
 // stuck fails the test, because no event can happen any more.
-func (w *world) stuck() error {
+func (w *waiter) stuck() error {
 	lines := []string{"managertest: Run waits, but no event can happen any more:"}
-	for _, t := range w.tasks() {
-		if t.State != tdf.Archived {
-			lines = append(lines, fmt.Sprintf("task %d (%s %s) is %s: %s", t.ID, t.Program, t.Input, t.State, why(t)))
-		}
+	left := slices.DeleteFunc(w.tasks(), func(t *tdf.Task) bool { return t.State == tdf.Archived })
+	for _, t := range left[:min(len(left), mostNamed)] {
+		what := strings.TrimSpace(fmt.Sprintf("%s %.80s", t.Program, t.Input))
+		lines = append(lines, fmt.Sprintf("task %d (%s) is %s: %s", t.ID, what, t.State, w.why(t)))
 	}
-	if len(lines) == 1 {
-		lines = append(lines, "all tasks are archived, but Stop does not return true, or a function of a pipeline "+
-			"fails")
+	switch more := len(left) - mostNamed; {
+	case len(left) == 0:
+		lines = append(lines, "all tasks are archived, but Stop does not return true")
+	case more > 0:
+		lines = append(lines, fmt.Sprintf("and %d more", more))
 	}
 	err := errors.New(strings.Join(lines, "\n  "))
 	w.t.Errorf("%v", err)
 	return err
 }
 
-func why(t *tdf.Task) string {
+// why says why a task does not proceed.
+func (w *waiter) why(t *tdf.Task) string {
 	switch t.State {
 	case tdf.Running:
 		return "the task's program never ends, and the task has neither timeout nor end_before"
-	case tdf.Open:
-		return "the task's start_after is too late"
+	case tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired:
+		return "the task's callback does not return nil, the function after its stage does not return nil, or Run " +
+			"does not handle the task's group"
 	}
-	return "the task's callback does not return nil, the function after its stage does not return nil, or Run does " +
-		"not handle the task's group"
+	blocked, err := w.admin.BlockedBy(w.ctx, t.ID)
+	w.check(err)
+	var reasons []string
+	for _, c := range blocked {
+		reasons = append(reasons, c.Name+": "+c.Text)
+	}
+	return strings.Join(reasons, "; ")
 }

@@ -44,8 +44,11 @@ type world struct {
 	now     tdf.Time
 	runs    []*run
 	start   tdf.Time // when the next open task may start
-	seen    tdf.Time // when the server sent its last heartbeat
+	workers int      // the number of workers that have claimed tasks
+	seen    tdf.Time // when the server has done its last round
+	called  bool     // whether a manager or the test may have changed tasks since then
 	changed tdf.Time // when the last event happened
+	inVain  int      // how often the clock has jumped to a check of the server since the last event
 }
 
 // newWorld starts a world, which ends when the test ends.
@@ -64,7 +67,8 @@ func newWorld(t T, namespace string) *world {
 	w.set(begin)
 	w.store = w.connect(namespace)
 	clock := server.WithClock(func() time.Time { return w.now.Std() })
-	w.server = server.New("server", config.Server{}, steady{w.store}, slog.New(slog.DiscardHandler), clock)
+	cfg := config.Server{AuditGrace: time.Minute}
+	w.server = server.New("server", cfg, steady{w.store}, slog.New(slog.DiscardHandler), clock)
 	w.check(w.step()) // sends a heartbeat of the server, so that managers see it
 	return w
 }

@@ -15,6 +15,8 @@ type Setup struct {
 	// Wait waits until a task has finished, but no longer than round, the time until the manager's next round, and no
 	// longer than held, the time until a failed callback is called again. If Wait returns an error, Run ends.
 	Wait func(ctx context.Context, round, held time.Duration) error
+	// StageFailed is called when a function of a stage has failed, and is called again after a pause.
+	StageFailed func(what string, attempts int, err error)
 }
 
 // New returns a *manager.Manager with this setup. Its options must be manager.Options. Package manager sets New.
