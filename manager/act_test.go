@@ -49,8 +49,8 @@ func TestActions(t *testing.T) {
 	expect.Equal(t, len(tm.Tasks()), 2, "tasks are left")
 }
 
-// Retry skips a task that would expire at once.
-func TestRetryNeedsTime(t *testing.T) {
+// Retry and the methods that open tasks refuse a task that would expire at once.
+func TestNeedsTime(t *testing.T) {
 	t.Parallel()
 	tm, _ := newTester(t)
 	m, ctx := tm.Manager, t.Context()
@@ -71,6 +71,21 @@ func TestRetryNeedsTime(t *testing.T) {
 	expect.Equal(t, result.Done, 1)
 	expect.Equal(t, got.State, tdf.Open)
 	expect.True(t, got.EndBefore.Equal(later), result, err, got.State, "until", got.EndBefore)
+	past := define("p", source, "")
+	past.Group, past.EndBefore = "new", now
+	step := m.Transaction()
+	step.Open(past)
+	expect.Result(m.Open(ctx, past)).FailsWith(t, manager.ErrPast)
+	expect.Result(m.OpenOnce(ctx, "key", past)).FailsWith(t, manager.ErrPast)
+	expect.Result(m.OpenGroup(ctx, past)).FailsWith(t, manager.ErrPast)
+	expect.Result(m.OpenFirst(ctx, past)).FailsWith(t, manager.ErrPast)
+	expect.Result(step.Commit(ctx)).FailsWith(t, manager.ErrPast)
+	expect.Len(t, tm.Tasks(), 1)
+	d := define("p", source, "")
+	d.Group = "taken"
+	expect.Result(m.Open(ctx, d)).OK(t)
+	past.Group = "taken" // a manager that is restarted later
+	expect.Result(m.OpenGroup(ctx, past)).FailsWith(t, manager.ErrGroupTaken)
 }
 
 // CancelOpen cancels all open tasks of a group, and no others, even if one page cannot contain all of them.

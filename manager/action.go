@@ -206,8 +206,8 @@ type Result struct {
 	Skipped []error
 }
 
-// ErrPast is the error if a retried task would expire at once, because its EndBefore or ClaimBefore is past by Redis's
-// clock. To retry the task, set a later time in Changes.
+// ErrPast is the error if a new or retried task would expire at once, because its EndBefore or ClaimBefore is past by
+// Redis's clock. To retry the task, set a later time in Changes.
 var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before or claim_before is past, so the task would expire at once")
 
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot

@@ -21,9 +21,9 @@ import (
 // times, because Redis sets the times.
 //
 // Open checks all definitions first. If a definition is invalid, Open opens no task, and the error wraps a
-// *[tdf.PropertyError]. If a stored program does not exist, the error wraps [ErrNoProgram]. Open opens up to 250 tasks
-// in one atomic step, and more tasks in several steps. After any other error, Open returns the tasks that it has
-// opened.
+// *[tdf.PropertyError]. If a task would expire at once, the error wraps [ErrPast]. If a stored program does not exist,
+// the error wraps [ErrNoProgram]. Open opens up to 250 tasks in one atomic step, and more tasks in several steps. After
+// any other error, Open returns the tasks that it has opened.
 //
 // If another task holds a definition's Unique key, Open opens no task for the definition. It returns the other task
 // instead, with Existing set. If any definition has a key, every task of the call is opened in a step of its own,
@@ -79,7 +79,11 @@ func isRefusal(err error) bool {
 
 // checkNew returns an error if tasks with these definitions cannot be opened.
 func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error {
-	if err := m.checkAll(ctx, m.properties(definitions)); err != nil {
+	all := m.properties(definitions)
+	if err := m.checkAll(ctx, all); err != nil {
+		return fmt.Errorf("open tasks: %w", err)
+	}
+	if err := m.checkEnds(ctx, "", all); err != nil {
 		return fmt.Errorf("open tasks: %w", err)
 	}
 	return nil
@@ -93,6 +97,30 @@ func (m *Manager) checkAll(ctx context.Context, all []tdf.Properties) error {
 		return err
 	}
 	return m.store.CheckPrograms(ctx, all)
+}
+
+// checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a new
+// group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no error.
+func (m *Manager) checkEnds(ctx context.Context, group string, all []tdf.Properties) error {
+	if !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.OpenUntil() < tdf.Never }) {
+		return nil
+	}
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if all[i].OpenUntil() > now || all[i].Validate() != nil {
+			continue
+		}
+		if group != "" {
+			if counts, err := m.store.Counts(ctx, group); err != nil || counts.Total() > 0 {
+				return err
+			}
+		}
+		return fmt.Errorf("task %d of %d: %w", i+1, len(all), ErrPast)
+	}
+	return nil
 }
 
 func digest(text string) string {
@@ -149,12 +177,19 @@ func (m *Manager) openTasks(
 	if err != nil {
 		return nil, err
 	}
-	if err := m.store.CheckDependencies(ctx, all); err != nil {
-		return nil, err
-	}
+	group := ""
 	var condition redisstate.Condition
 	if on != nil && len(all) > 0 {
-		condition = on(all[0].Group)
+		group = all[0].Group
+		condition = on(group)
+	}
+	if !conn.InRequest(ctx) { // a repeated request must get the same tasks
+		if err := m.checkEnds(ctx, group, all); err != nil {
+			return nil, err
+		}
+	}
+	if err := m.store.CheckDependencies(ctx, all); err != nil {
+		return nil, err
 	}
 	var tasks []*Task
 	var making sync.WaitGroup

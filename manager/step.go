@@ -92,8 +92,11 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	if _, err := tdf.InOrder(open); err != nil {
 		return redisstate.Unit{}, err
 	}
-	// a follow-up with a dependency that is not met fails later, so that it does not keep its callback from ending
+	// a follow-up that is late, or has a dependency that is not met, ends later, so that its callback can end
 	if own == nil {
+		if err := m.checkEnds(ctx, "", open); err != nil {
+			return redisstate.Unit{}, err
+		}
 		if err := m.store.CheckDependencies(ctx, open); err != nil {
 			return redisstate.Unit{}, err
 		}
