@@ -17,6 +17,7 @@ type serverWatch struct {
 	}
 	log     *slog.Logger
 	looked  tdf.Time
+	from    tdf.Time // the time of the last check after which the server got more time for a heartbeat
 	missing bool
 }
 
@@ -24,12 +25,16 @@ func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
 	if since := now.Sub(w.looked); since >= 0 && since < lookPause {
 		return nil
 	}
+	late := w.looked > 0 && now.Sub(w.looked) > tdf.ServerAbsence
 	w.looked = now
 	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(last) > tdf.ServerPatience
+	missing := now.Sub(max(last, w.from)) > tdf.ServerPatience
+	if missing && !w.missing && late && w.from <= last {
+		w.from, missing = now, false // Redis may have been away, so the server may send its next heartbeat only now
+	}
 	switch {
 	case missing && !w.missing && last == 0:
 		w.log.Warn("no server was ever seen in this namespace; no task finishes until a server runs: start a server")

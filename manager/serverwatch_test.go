@@ -33,7 +33,20 @@ func TestServerWatch(t *testing.T) {
 		{1023, 1012.9, "no server has been seen for a while"},
 		{1030, 1013, ""},
 		{1040, 1040, "a server runs again"},
-		{900, 1040, ""}, // the clock went backwards
+		{1041, 1040, ""}, // too soon
+		{1100, 1040, ""}, // Redis was away: the server can send its next heartbeat only now
+		{1103, 1102, ""},
+		{1200, 1102, ""}, // Redis was away again
+		{1204, 1102, ""},
+		{1208, 1102, ""},
+		{1211, 1102, "no server has been seen for a while"},
+		{1300, 1102, ""},
+		{1400, 1102, ""},
+		{1500, 1499, "a server runs again"},
+		{1560, 1499, ""}, // a long round_duration
+		{1620, 1499, "no server has been seen for a while"},
+		{1680, 1679, "a server runs again"},
+		{900, 1679, ""}, // the clock went backwards
 	} {
 		log.Reset()
 		store.at = step.last
