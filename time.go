@@ -86,6 +86,9 @@ func formatFloat(f float64) string {
 	if f == math.Trunc(f) {
 		return strconv.FormatFloat(f, 'f', 0, 64)
 	}
+	if f < 0 { // only in errors
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
 	return strconv.FormatFloat(f, 'f', 6, 64)
 }
 

@@ -45,6 +45,7 @@ func TestParseSeconds(t *testing.T) {
 func TestNeverAndForever(t *testing.T) {
 	expect.Equal(t, Never.String(), "inf")
 	expect.Equal(t, Forever.String(), "inf")
+	expect.Equal(t, For(-1).String(), "-0.000000001") // an error must show that it is negative
 	expect.Equal(t, Never.Std().Year(), 5138)
 	expect.Equal(t, Forever.Std(), Longest)
 	expect.Equal(t, Time(5).Add(Forever), Never, "the arithmetic of times or the conversion of durations is wrong")

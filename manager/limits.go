@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -12,6 +13,11 @@ type KeyLimit struct {
 	tdf.Limit
 	Running int // tasks of the key that run
 	Waiting int // tasks that wait because of the limit
+}
+
+// String returns a text such as "example.org: at_most=4, 4 running, 7 waiting".
+func (l KeyLimit) String() string {
+	return fmt.Sprintf("%s: %v, %d running, %d waiting", l.Key, l.Limit, l.Running, l.Waiting)
 }
 
 // SetLimit limits how many tasks with the given LimitKey run at once, and how often one of them starts. It replaces an

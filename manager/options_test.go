@@ -1,8 +1,11 @@
 package manager_test
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -15,4 +18,12 @@ func TestEnvironmentThatBelongsToAFile(t *testing.T) {
 	expect.NoError(t, expect.Result(manager.New(manager.Options{Namespace: "p"})).Value(t).Close())
 	t.Setenv("TDF_CFG_HTTP_LISTEN", "nonsense")
 	expect.Result(manager.New(manager.Options{Namespace: "p"})).Fails(t, "TDF_CFG_HTTP_LISTEN")
+}
+
+// A text of a struct shows all of its fields, also those beside an embedded type with a text of its own.
+func TestTextsOfLimitsAndPauses(t *testing.T) {
+	t.Parallel()
+	expect.Equal(t, fmt.Sprint(manager.KeyLimit{"k", tdf.Limit{AtMost: 4}, 3, 7}), "k: at_most=4, 3 running, 7 waiting")
+	since := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	expect.Equal(t, fmt.Sprint(manager.Pause{tdf.Pausable{Group: "g"}, "me", since}), "group=g, by me since 2030-01-01 00:00:00 +0000 UTC")
 }

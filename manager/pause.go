@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -15,6 +16,9 @@ type Pause struct {
 	By    string
 	Since time.Time
 }
+
+// String returns a text such as "group=night, by alice since 2030-01-01 00:00:00 +0000 UTC".
+func (p Pause) String() string { return fmt.Sprintf("%v, by %s since %v", p.Pausable, p.By, p.Since) }
 
 // Pause makes workers claim no tasks of queues, groups, or the whole namespace. When Pause returns, no worker claims
 // such a task any more. Running tasks go on. [Manager.Paused] shows the manager's name. Pausing something that is
