@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
@@ -146,6 +148,16 @@ func TestInvalidOptions(t *testing.T) {
 	} {
 		expect.Result(New("w1", w.cfg, with...)).Fails(t, want)
 	}
+}
+
+// Load takes the log from section [log], unless an option sets it.
+func TestLoadSetsTheLog(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "worker.cfg")
+	expect.NoError(t, os.WriteFile(file, []byte("[tdf]\nnamespace=n\n[log]\nlevel=error\n"), 0o600))
+	quiet := expect.Result(Load("w1", file)).Value(t).log
+	expect.True(t, !quiet.Enabled(t.Context(), slog.LevelWarn), "warnings are logged")
+	own := slog.New(slog.DiscardHandler)
+	expect.Equal(t, expect.Result(Load("w1", file, WithLog(own))).Value(t).log, own)
 }
 
 // Marked errors can be wrapped. Marking a nil error gives nil, except with Later.

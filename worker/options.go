@@ -46,7 +46,7 @@ func newOptions(with []Option) (options, error) {
 	return o, nil
 }
 
-// WithLog sets the worker's log. The default is [slog.Default].
+// WithLog sets the worker's log. The default is [slog.Default], and for [Load] the log of the file.
 func WithLog(log *slog.Logger) Option {
 	return func(o *options) {
 		if log == nil {

@@ -62,14 +62,15 @@ func init() {
 	}
 }
 
-// Load returns a worker with the configuration of a file (docs/configuration.md). Its errors are those of [New]; a
-// *[config.Error] also names the file.
+// Load returns a worker with the configuration of a file (docs/configuration.md). Unless [WithLog] sets another log,
+// the worker logs to stderr with the settings of section [log]. The errors are those of [New]; a *[config.Error] also
+// names the file.
 func Load(name, file string, with ...Option) (*Worker, error) {
 	cfg, err := config.LoadWorker(file)
 	if err != nil {
 		return nil, err
 	}
-	w, err := New(name, cfg, with...)
+	w, err := New(name, cfg, append([]Option{WithLog(cfg.Log.Logger(os.Stderr))}, with...)...)
 	if wrong := new(config.Error); errors.As(err, &wrong) {
 		wrong.Locate(file)
 	}
