@@ -20,6 +20,7 @@ type retry struct {
 	attempts int         // how often the callback has failed
 	givenUp  bool        // whether the callback is not called again
 	round    int         // the round of Run in which the task was last seen
+	notYet   error       // the callback's ErrNotYet, or nil
 }
 
 // countNew counts the tasks that b does not contain.
@@ -63,8 +64,8 @@ func (b backoff) of(id int64) *retry {
 }
 
 // notYet makes the task wait for the next round. If its callback fails later, the pauses begin with firstPause again.
-func (b backoff) notYet(id int64, round int) {
-	b[id] = &retry{attempts: b.of(id).attempts, round: round}
+func (b backoff) notYet(id int64, round int, err error) {
+	b[id] = &retry{attempts: b.of(id).attempts, round: round, notYet: err}
 }
 
 // mustWait reports whether the task must still wait. It records that the task was seen in this round.

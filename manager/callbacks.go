@@ -80,7 +80,8 @@ func (c *Callbacks) check() error {
 
 // ErrNotYet is the error that a callback returns if its task must wait for other tasks. Run keeps the task, and calls
 // the callback again in the next round. If the present round archives tasks, the next round starts at once. Otherwise
-// the next round starts when a task finishes, or after a RoundDuration.
+// the next round starts when a task finishes, or after a RoundDuration. If no other task can finish any more, Run logs
+// a warning with the error of the callback, which may wrap ErrNotYet and say what the task waits for.
 var ErrNotYet = tdf.NewError(tdf.CodeUnavailable, "not yet")
 
 // A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").

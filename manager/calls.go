@@ -146,7 +146,7 @@ func (r *run) conclude(ctx context.Context, c *call) error {
 	t, err := c.task, c.err
 	switch {
 	case errors.Is(err, ErrNotYet):
-		r.backoff.notYet(t.ID, r.rounds)
+		r.backoff.notYet(t.ID, r.rounds, err)
 		r.summary.Waiting++
 	case err != nil && ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || errors.Is(err, ctx.Err())):
 		// The callback ended because ctx ended. The next Run calls it again.

@@ -99,8 +99,9 @@ func (m *Manager) checkAll(ctx context.Context, all []tdf.Properties) error {
 	return m.store.CheckPrograms(ctx, all)
 }
 
-// checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a new
-// group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no error.
+// checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a
+// new group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no
+// error.
 func (m *Manager) checkEnds(ctx context.Context, group string, all []tdf.Properties) error {
 	if !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.OpenUntil() < tdf.Never }) {
 		return nil

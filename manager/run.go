@@ -95,6 +95,7 @@ type run struct {
 	batch   batch
 	retries string // see refresh
 	failure error  // the last error of a callback
+	saidIt  bool   // see sayNotYet
 }
 
 func (m *Manager) newRun(c Callbacks) (*run, error) {
@@ -128,6 +129,7 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	r.progress.show(s)
+	r.sayNotYet()
 	if r.stages != nil {
 		done, err := r.stages.advance(ctx)
 		if done || err != nil || r.again || r.stages.isBusy() {

@@ -185,6 +185,25 @@ func TestNotYet(t *testing.T) {
 	expect.True(t, took <= 10*time.Microsecond, "the waiting task was archived", took, "after the last task that it waits for, want at once")
 }
 
+// A task may wait for another task that has failed. The log says so once, with the error of the callback.
+func TestNotYetForEver(t *testing.T) {
+	t.Parallel()
+	tm, log := newTester(t)
+	waiting := open(t, tm.Manager, "waits", "fail", "hang")[0]
+	run(t, tm.Manager, manager.Callbacks{
+		AllGroups: true,
+		Succeeded: func(_ context.Context, task *manager.Finished) error {
+			return fmt.Errorf("the others: %w", manager.ErrNotYet)
+		},
+		Stop: func(_ context.Context, s manager.Summary) bool {
+			expect.True(t, s.Counts.Unfinished() == 0 || log.Count("ErrNotYet") == 0, "the log says it too early")
+			return s.Round == 20
+		},
+	})
+	expect.Equal(t, log.Count("ErrNotYet"), 1, log.String())
+	expect.Equal(t, log.Count(fmt.Sprintf("tasks=1 task=%d error=\"the others: not yet\"", waiting)), 1, log.String())
+}
+
 // A callback whose step is impossible is called again. TestImpossibleTransactions has the reasons.
 func TestFollowUpsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
