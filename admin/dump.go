@@ -45,6 +45,7 @@ var dumpKeys = []dumpKey{
 	{"groups", (*dump).fields, checkFields, (*loading).fields},
 	{"definitions:", (*dump).definitions, checkFields, (*loading).fields},
 	{"pipelines", (*dump).fields, checkFields, (*loading).fields},
+	{"periodic", (*dump).fields, checkFields, (*loading).fields},
 }
 
 // A dumpLine is one line of a dump: its header, its end, or a key of Redis. A key has a hash or a text. A task also has

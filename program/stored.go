@@ -24,7 +24,7 @@ type store interface {
 	PinPrograms(ctx context.Context, sha256 ...string) error
 	UnpinPrograms(ctx context.Context, sha256 ...string) error
 	RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error)
-	StagePrograms(ctx context.Context) (map[string]string, error)
+	NeededPrograms(ctx context.Context) (map[string]string, error)
 	ProgramOwners(ctx context.Context) (map[string]string, error)
 	OwnProgram(ctx context.Context, sha256, token string) error
 }
@@ -42,20 +42,21 @@ type Stored struct {
 	Pinned  bool // whether the server keeps the program even if no task names it
 }
 
-// A Use says how many tasks use a stored program, and names examples. A program of which a stage of a pipeline will
-// open tasks is used, too.
+// A Use says how many tasks use a stored program, and names examples. A program of which a stage of a pipeline or
+// a periodic will open tasks is used, too.
 type Use struct {
 	Names      []string // the names that these tasks give the program, at most 3
 	Tasks      int64    // how many tasks use the program
 	Unfinished int64    // how many of these tasks are open, running or executed
 	ID         int64    // the id of one of the tasks
-	Stage      string   // the group of a stage of a pipeline that will open tasks of the program; "" if there is none
+	Later      string   // what will open tasks of the program, such as "the stage p/s"; "" if there is nothing
 }
 
 // mostNames is the maximum number of names in a [Use].
 const mostNames = 3
 
-// A UsedError means that a program cannot be removed because unfinished tasks use it, or a stage of a pipeline.
+// A UsedError means that a program cannot be removed because unfinished tasks use it, or because a stage or a
+// periodic will open tasks of it.
 type UsedError struct {
 	SHA256 string
 	Use
@@ -63,8 +64,8 @@ type UsedError struct {
 
 func (e *UsedError) Error() string {
 	if e.Tasks == 0 {
-		const text = "remove program %s: the stage %s will open tasks of it; run its pipeline first, or forget it"
-		return fmt.Sprintf(text, e.SHA256, e.Stage)
+		const text = "remove program %s: %s will open tasks of it; run or forget its pipeline, or remove the periodic"
+		return fmt.Sprintf(text, e.SHA256, e.Later)
 	}
 	return fmt.Sprintf("remove program %s: %d unfinished tasks use it, such as task %d; cancel them first", e.SHA256,
 		e.Tasks, e.ID)
@@ -104,12 +105,12 @@ func usesOf(ctx context.Context, s store, states ...tdf.State) (map[string]Use, 
 		states = tdf.States
 	}
 	uses := map[string]Use{}
-	stages, err := s.StagePrograms(ctx) // before the tasks, because stages become tasks
+	needed, err := s.NeededPrograms(ctx) // before the tasks, because stages become tasks
 	if err != nil {
 		return nil, err
 	}
-	for sum, stage := range stages {
-		uses[sum] = Use{Stage: stage}
+	for sum, by := range needed {
+		uses[sum] = Use{Later: by}
 	}
 	// a task that changes its state goes to the end of its new list
 	stretch := redisstate.ListQuery{States: states, OldestFirst: true}
@@ -152,7 +153,7 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 }
 
 // Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, or a stage of a pipeline
-// will open tasks of it, Remove removes no program, and the error is a *[UsedError]. After a removal, finished tasks of
+// or a periodic will open tasks of it, Remove removes no program, and the error is a *[UsedError]. After a removal, finished tasks of
 // the program cannot be retried, and new tasks cannot run it, until the program is stored again. If the same directory
 // is stored again, the program has the same source.
 //

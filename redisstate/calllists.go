@@ -75,6 +75,9 @@ func listsOf(units []Unit) []tdf.State {
 	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
 }
 
+// recordsKey is the index of the key of the records that units change.
+const recordsKey = 5
+
 func (s *Store) transactKeys(v callLists) []string {
 	keys := []string{
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.Unique(), s.Keys.Groups(),

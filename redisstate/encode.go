@@ -97,7 +97,11 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 		e.Count(len(u.Open))
 		e.Add(string(u.If), u.Decide)
 		e.Add(u.flags())
-		addStageChange(e, u.Stage, k)
+		if c := u.periodic; c != nil {
+			e.Add(c.name, c.from, c.to, "", "")
+		} else {
+			addStageChange(e, u.Stage, k)
+		}
 		for j := range u.Moves {
 			e.Count(forms.of[0].number)
 			addMove(e, &u.Moves[j], forms.of[0])

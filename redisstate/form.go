@@ -104,7 +104,7 @@ func runOf(units []Unit) int {
 
 // isOneMove reports whether the unit is a single move from one state to another.
 func (u *Unit) isOneMove() bool {
-	if len(u.Moves) != 1 || len(u.Open) > 0 || u.If != "" || u.Decide != "" || u.Stage != nil {
+	if len(u.Moves) != 1 || len(u.Open) > 0 || u.If != "" || u.Decide != "" || u.changesRecord() {
 		return false
 	}
 	m := &u.Moves[0]

@@ -102,6 +102,14 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: tdf.StageRecord{Phase: tdf.StageOpened}, Definitions: "X"}}
 			return fmt.Sprint(stored) + fmt.Sprint(s.Apply(ctx, "m", u)) + fmt.Sprint(s.Apply(ctx, "m", remove))
 		}},
+		{"open a periodic", func(ctx context.Context, t *testing.T, s *Store) any {
+			var all []any
+			for _, change := range [][2]string{{"", `{"ids":[]}`}, {`{"ids":[]}`, `{"ids":[7]}`}, {"", "x"}} {
+				ids, err := s.ChangePeriodic(ctx, "server", "p", change[0], change[1], define("a"), define("b"))
+				all = append(all, ids, err)
+			}
+			return fmt.Sprint(all...)
+		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, succeededID).Remove()
 			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))

@@ -106,16 +106,28 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 		func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
 }
 
-// StagePrograms returns the stored programs of which stages of pipelines will open tasks, with the group of one of
-// these stages.
-func (s *Store) StagePrograms(ctx context.Context) (map[string]string, error) {
-	groups := map[string]string{}
+// NeededPrograms returns the stored programs of which stages of pipelines or periodics will open tasks, with the name of
+// one of them, such as "the stage p/s".
+func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
+	needed := map[string]string{}
 	err := s.Fields(ctx, pipelines, func(group, text string) bool {
 		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
 		for _, sum := range record.StoredPrograms() {
-			groups[sum] = group
+			needed[sum] = "the stage " + group
 		}
 		return true
 	})
-	return groups, err
+	if err != nil {
+		return nil, err
+	}
+	texts, err := s.Periodics(ctx)
+	all, _ := tdf.ParsePeriodics(texts) // an invalid record opens no tasks
+	for _, r := range all {
+		for i := range r.Tasks {
+			if sum := tdf.StoredProgram(r.Tasks[i].Source); sum != "" {
+				needed[sum] = "the periodic " + r.Name
+			}
+		}
+	}
+	return needed, err
 }

@@ -30,6 +30,8 @@ type Unit struct {
 	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
 	Stage  *StageChange // a change of the record of a pipeline's stage; nil for none
 
+	periodic *periodicChange // a change of the record of a periodic; the unit has a call of its own
+
 	// ByRound means that the round which the first move reports opens the tasks. They count for max_tasks, and can be
 	// opened in the group of its task, even if the group is closed.
 	ByRound bool
@@ -170,10 +172,13 @@ func (u *Unit) flags() (flags string) {
 	if u.ByRound {
 		flags += "m"
 	}
+	if u.periodic != nil && len(u.Open) > 0 {
+		flags += "i"
+	}
 	return flags
 }
 
-func (u Unit) changesStage() bool { return u.Stage != nil }
+func (u Unit) changesRecord() bool { return u.Stage != nil || u.periodic != nil }
 
 // sizeOf returns the bytes of all values in the units.
 func sizeOf(units []Unit) int {
@@ -217,7 +222,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	switch {
 	case slices.ContainsFunc(units, Unit.onlyOpens):
 		var err error
-		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesStage)); err != nil {
+		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesRecord)); err != nil {
 			return nil, err
 		}
 	// They do not wait for memory, because a result must not wait.
@@ -230,6 +235,9 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	lists := s.callLists(ctx, units)
 	keys := append(s.transactKeys(lists), s.countedLists(maxTasks)...)
+	if units[0].periodic != nil {
+		keys[recordsKey] = s.Keys.Periodic()
+	}
 	reply, err := s.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), maxTasks)
 		e.Count(index.GroupCode(tdf.Open))

@@ -17,8 +17,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// The keys of the records of stages, and of stored definitions.
-const pipelines, definitionsOf = "pipelines", "definitions:"
+// The keys of the records of stages, of stored definitions, and of periodic tasks.
+const pipelines, definitionsOf, periodics = "pipelines", "definitions:", "periodic"
 
 // maxValueText is the largest length of the text of a value. It is far above the length of the longest text that TDF
 // writes.
@@ -29,6 +29,9 @@ const maxValueText = 2000
 func CheckField(key, name, text string) error {
 	if stored, are := strings.CutPrefix(key, definitionsOf); are {
 		return checkDefinitions(stored, name, text)
+	}
+	if key == periodics {
+		return checkPeriodic(name, text)
 	}
 	err := checkField(key, name, text)
 	if err == nil && len(text) > maxValueText {
@@ -86,6 +89,17 @@ func checkDefinitions(stored, chunk, text string) error {
 	return nil
 }
 
+func checkPeriodic(name, text string) error {
+	r, err := tdf.ParsePeriodic(name, text)
+	if err != nil {
+		return err
+	}
+	if err := tdf.ValidateAll(r.Properties()); err != nil {
+		return fmt.Errorf("periodic %.100q: %w", name, err)
+	}
+	return nil
+}
+
 func isTime(text string) bool {
 	t, err := tdf.ParseTime(text)
 	return err == nil && t >= 0 && t < tdf.Never
@@ -99,7 +113,7 @@ func checkGroup(name string) error {
 }
 
 // mostFields has the largest number of fields of the hashes that have such a number.
-var mostFields = map[string]int{"paused": tdf.MaxPaused, "limits": tdf.MaxLimits}
+var mostFields = map[string]int{"paused": tdf.MaxPaused, "limits": tdf.MaxLimits, periodics: tdf.MaxPeriodics}
 
 // FieldsPerCall is the largest number of fields in one call of RestoreFields.
 const FieldsPerCall = 500

@@ -22,6 +22,7 @@ func TestRestoreFields(t *testing.T) {
 			"groups":           {"a": "closed 5"},
 			"definitions:NAME": {"0": "data"},
 			"pipelines":        {"p/one": "opening 3 ab"},
+			"periodic":         {"nightly": "{}"},
 		}
 		for range 2 {
 			for key, fields := range all {

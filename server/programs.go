@@ -13,7 +13,7 @@ type programStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
 	HasPrograms(ctx context.Context) (bool, error)
-	StagePrograms(ctx context.Context) (map[string]string, error)
+	NeededPrograms(ctx context.Context) (map[string]string, error)
 	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
 }
 
@@ -21,7 +21,7 @@ type programStore interface {
 const removedAtOnce = 10
 
 // programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
-// the last use of the programs that tasks name, and its end that of programs that stages of pipelines need. Only a
+// the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics need. Only a
 // complete walk proves that an older program has no task.
 type programs struct {
 	ids    []int64  // the tasks of the present part of the walk
@@ -61,11 +61,11 @@ func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace
 		}
 	}
 	if stored && p.ended {
-		staged, err := s.store.StagePrograms(ctx)
+		needed, err := s.store.NeededPrograms(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(staged))...); err != nil {
+		if err := s.store.UsePrograms(ctx, now, slices.Collect(maps.Keys(needed))...); err != nil {
 			return err
 		}
 	}

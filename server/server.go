@@ -23,6 +23,7 @@ type Store interface {
 	limitStore
 	haltStore
 	historyStore
+	periodicStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	NextDue(ctx context.Context) (next, now tdf.Time, err error)
 	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
@@ -41,7 +42,10 @@ type Server struct {
 	links   links
 	history history
 	clock   func() time.Time
-	seen    time.Time // time of the last heartbeat
+
+	periodics periodics
+
+	seen time.Time // time of the last heartbeat
 
 	settled time.Time // start of the last search for due tasks
 }
@@ -155,7 +159,7 @@ func (s *Server) wait(ctx context.Context, waker *conn.Waker, begun time.Time, b
 }
 
 // RunOnce does a whole round now: it settles due tasks, tells the dependents of complete groups, sends a heartbeat,
-// pauses groups with too many failures, and audits. It returns how many tasks it moved.
+// pauses groups with too many failures, opens periodic tasks, and audits. It returns how many tasks it moved.
 func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 	ctx = s.beating(ctx)
 	s.links.looked = time.Time{}
@@ -168,6 +172,7 @@ func (s *Server) RunOnce(ctx context.Context) (Done, error) {
 		return done, err
 	}
 	failed = cmp.Or(failed, s.halt(ctx, now))
+	failed = cmp.Or(failed, s.openPeriodic(ctx, now))
 	s.keepHistory(ctx, now)
 	more, err := s.runAudit(ctx, now)
 	done.add(more)

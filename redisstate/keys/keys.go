@@ -71,6 +71,7 @@ func (k Names) Groups() string                   { return k.Key("groups") }
 func (k Names) GroupNames() string               { return k.Key("group_names") }
 func (k Names) QueueNames() string               { return k.Key("queue_names") }
 func (k Names) Pipelines() string                { return k.Key("pipelines") }
+func (k Names) Periodic() string                 { return k.Key("periodic") }
 func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
 func (k Names) Partitions() string               { return k.Key("partitions") }
 func (k Names) Paused() string                   { return k.Key("paused") }
@@ -150,7 +151,7 @@ func (k Names) Kinds() map[string]string {
 		k.WorkerCount(): "string",
 		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",
 		k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
-		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash",
+		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",
 		k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
 		k.AwaitedGroups(): "zset",
 		k.Limits():        "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset",

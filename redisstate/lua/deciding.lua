@@ -1,5 +1,6 @@
 -- deciding: common code for decisions about groups, and for the records of the stages of pipelines. A unit of
--- transact.lua may decide a group, and may change the record of a stage.
+-- transact.lua may decide a group, and may change the record of a stage. If a call has the key of the records of
+-- periodic tasks instead, it changes one of those.
 --
 -- For each unit, a script calls deciding.refusal_of_change and deciding.refusal_of, and deciding.accept if nothing
 -- refuses the unit. At last it calls deciding.apply for each accepted unit.
@@ -64,4 +65,12 @@ function deciding.apply(group, change)
   elseif change.definitions ~= '' then
     redis.call('PERSIST', change.definitions)
   end
+end
+
+-- Adds ids to the list "ids" of a record in JSON.
+function deciding.add_ids(change, ids)
+  local record = string.gsub(change.new, '"ids":%[(%]?)', function(closing)
+    return '"ids":[' .. ids .. (closing == ']' and ']' or ',')
+  end, 1)
+  redis.call('HSET', pipelines, change.stage, record)
 end

@@ -8,7 +8,7 @@
 -- decisions need. If the call takes too long, the script leaves out the last units, but never the first.
 --
 -- KEYS, after those of moving.lua: task_id, unique, groups (the marks of groups), pipelines (the records of the stages
--- of pipelines), the lists, the wake lists; if the number of tasks has a limit, all lists follow
+-- of pipelines) or periodic (the records of periodic tasks), the lists, the wake lists; if the number of tasks has a limit, all lists follow
 --
 -- ARGV, after those of moving.lua:
 -- - the prefixes of the keys of updates and of followers, the largest number of tasks or '', and the code of the state
@@ -30,7 +30,8 @@
 -- - a condition (see the function `unmet`)
 -- - the group that must be closed and have only finished tasks, or ''; the unit changes its mark to `decided`
 -- - flags, or '': 'r' if new tasks wait for other new tasks of the unit, 'c' if the unit must not exceed the largest
---   number of tasks, and 'm' if new tasks can be opened in the closed group of the task that the first move moves
+--   number of tasks, 'm' if new tasks can be opened in the closed group of the task that the first move moves, and 'i'
+--   if the new record gets the ids of the new tasks
 -- - the stage whose record the unit changes, or ''. If there is one, these arguments follow:
 --   - the record that the stage must have, or '' for none
 --   - its new record
@@ -378,6 +379,11 @@ for i, u in ipairs(units) do
       if form_of[j] then apply(form_of[j], j) end
     end
     lines[i] = open_unit(u)
+    if u.change and has_flag(u, 'i') then
+      local opened_ids = {}
+      for j, t in ipairs(u.new) do opened_ids[j] = id_of(t) end
+      deciding.add_ids(u.change, table.concat(opened_ids, ','))
+    end
   end
 end
 if opened > 0 then call('SET', counter, ids[opened]) end

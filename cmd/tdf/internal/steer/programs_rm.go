@@ -100,7 +100,7 @@ func unusedPrograms(ctx context.Context, m *cli.Client, stored []program.Stored)
 	uses, err := program.Uses(ctx, m.Manager)
 	var sums []string
 	for _, p := range stored {
-		if use := uses[p.SHA256]; use.Tasks == 0 && use.Stage == "" {
+		if use := uses[p.SHA256]; use.Tasks == 0 && use.Later == "" {
 			sums = append(sums, p.SHA256)
 		}
 	}

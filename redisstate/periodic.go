@@ -1,0 +1,96 @@
+package redisstate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// A periodicChange changes the record of a periodic, as part of a [Unit]. The text "" means that there is no record.
+type periodicChange struct{ name, from, to string }
+
+// ErrPeriodicChanged means that another client has changed the record of a periodic since the caller read it.
+var ErrPeriodicChanged = tdf.NewError(tdf.CodeConflict, "the record of the periodic has changed")
+
+// Periodics returns the texts of all records of periodic tasks.
+func (s *Store) Periodics(ctx context.Context) (tdf.Hash, error) {
+	all := tdf.Hash{}
+	err := s.Fields(ctx, periodics, func(name, text string) bool {
+		all[name] = text
+		return true
+	})
+	return all, err
+}
+
+// PeriodicText returns the text of a record, or "" if there is none.
+func (s *Store) PeriodicText(ctx context.Context, name string) (string, error) {
+	return conn.Ask(ctx, s.Conn, "read a periodic", func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Periodic(), name)
+	})
+}
+
+// CountPeriodics returns the number of records.
+func (s *Store) CountPeriodics(ctx context.Context) (int, error) {
+	n, err := conn.Ask(ctx, s.Conn, "count periodics", func(r redis.Cmdable) *redis.IntCmd {
+		return r.HLen(ctx, s.Keys.Periodic())
+	})
+	return int(n), err
+}
+
+// ChangePeriodic changes the text of a record and opens tasks, in one step, which also puts the ids of the tasks before
+// those in the record. It returns the ids of the tasks. If the record has another text than from, nothing changes, and
+// the error is [ErrPeriodicChanged]. If Redis uses too much memory for new tasks, it does not wait, but returns
+// [ErrNoRoom].
+func (s *Store) ChangePeriodic(
+	ctx context.Context, who, name, from, to string, open ...tdf.Properties,
+) ([]int64, error) {
+	if err := s.CheckOneStep(ctx, open); err != nil {
+		return nil, err
+	}
+	outcomes, err := s.Apply(ctx, who, Unit{Open: open, periodic: &periodicChange{name, from, to}})
+	if err != nil {
+		return nil, err
+	}
+	for _, refused := range outcomes[0].Refused {
+		if errors.Is(refused, ErrStageChanged) {
+			return nil, ErrPeriodicChanged
+		}
+	}
+	return outcomes[0].IDs, outcomes[0].Err
+}
+
+// CheckOneStep returns an error if one step cannot open the tasks.
+func (s *Store) CheckOneStep(ctx context.Context, all []tdf.Properties) error {
+	if err := tdf.ValidateAll(all); err != nil {
+		return err
+	}
+	if len(all) > 0 && OpenBatch(all) < len(all) {
+		return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("%d tasks are too many for one step", len(all)))
+	}
+	if _, err := tdf.InOrder(all); err != nil {
+		return err
+	}
+	if err := s.CheckDependencies(ctx, all); err != nil {
+		return err
+	}
+	if err := s.CheckPrograms(ctx, all); err != nil {
+		return err
+	}
+	return s.NameDefinitions(ctx, all)
+}
+
+// UnfinishedOf returns those of the ids whose tasks exist and are not finished.
+func (s *Store) UnfinishedOf(ctx context.Context, ids []int64) (unfinished []int64, err error) {
+	tasks, err := s.Read(ctx, ids, Want{Fields: Head})
+	for _, t := range tasks {
+		if t.Task != nil && !t.Task.State.Finished() {
+			unfinished = append(unfinished, t.ID)
+		}
+	}
+	return unfinished, err
+}
