@@ -115,6 +115,27 @@ func TestTimesOfSchedules(t *testing.T) {
 
 var timeIn = regexp.MustCompile(` (\d\d:\d\d):\d\d UTC`) // in a reason
 
+// Whatever the schedule is, its times ascend.
+func FuzzSchedule(f *testing.F) {
+	f.Add("30 3 * * *", "Europe/Berlin", 1.9e9)
+	f.Add("*/7,59 0-23/5 L 2 MON-FRI", "Pacific/Apia", 0.5)
+	f.Add("@every 90m1s", "", 1e11)
+	f.Fuzz(func(t *testing.T, text, zone string, at float64) {
+		s, err := parseSchedule(text, zone)
+		if err != nil || !validSeconds(at) || at > 1e10 {
+			return
+		}
+		for last, n := Time(at), 0; n < 3; n++ {
+			next := s.next(last)
+			if next == 0 {
+				return
+			}
+			expect.Compare(t, next, ">", last, text, zone)
+			last = next
+		}
+	})
+}
+
 // Step decides which time a server handles, and which one comes next.
 func TestPeriodicStep(t *testing.T) {
 	none := func(p *Periodic) { p.Missed = MissedNone }

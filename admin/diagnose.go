@@ -20,7 +20,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	for _, look := range []func(*diagnoses){
 		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
 		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse,
-		v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings,
+		v.periodicTasks, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings,
 		v.tasksLimit, v.memoryLeft, v.memoryWaits, v.managers,
 	} {
 		look(&d)
@@ -362,7 +362,7 @@ const (
 // A Diagnosis is a finding of [Admin.Diagnose] about one subject.
 type Diagnosis struct {
 	Severity string `json:"severity"`
-	Subject  string `json:"subject"` // redis, server, workers, pause, limit, memory, tasks or clock
+	Subject  string `json:"subject"` // redis, server, workers, pause, limit, periodic, memory, tasks or clock
 	Fact
 }
 
@@ -372,7 +372,7 @@ func (a *Admin) Diagnose(ctx context.Context) ([]Diagnosis, error) {
 	s := a.redis()
 	v := vitals{redis: a.parts.Config.Redis}
 	for _, step := range []func(context.Context, *redisstate.Store, *vitals) error{
-		vitalsOfRedis, vitalsOfTasks, vitalsOfWaits, vitalsOfMoves, vitalsOfRuns,
+		vitalsOfRedis, vitalsOfTasks, vitalsOfWaits, vitalsOfMoves, vitalsOfRuns, vitalsOfPeriodics,
 	} {
 		if err := step(ctx, s, &v); err != nil {
 			return nil, fmt.Errorf("diagnose the namespace: %w", err)

@@ -75,7 +75,7 @@ type dumpHeader struct {
 type Dumped struct {
 	Programs int64 `json:"programs"`
 	Tasks    int64 `json:"tasks"`
-	Values   int64 `json:"values,omitempty"` // settings, pauses, limits, closed groups, and data of pipelines
+	Values   int64 `json:"values,omitempty"` // settings, pauses, limits, closed groups, pipelines, periodic tasks
 }
 
 // add counts a key of a dump.
@@ -130,9 +130,9 @@ func (l *dumpLine) change(f func(string) string) {
 const dumpPage = 500
 
 // Dump writes the namespace as JSON lines: its tasks with their outputs and updates, its stored programs, its
-// settings, pauses and limits, its closed groups and its pipelines (docs/tdf.md, "Dumps"). Other components may work
-// during a dump. The dump of each task is consistent, but different tasks are read at different times. If Load would
-// refuse an item, Dump omits it and logs a warning.
+// settings, pauses and limits, its closed groups, its pipelines and its periodic tasks (docs/tdf.md, "Dumps"). Other
+// components may work during a dump. The dump of each task is consistent, but different tasks are read at different
+// times. If Load would refuse an item, Dump omits it and logs a warning.
 func (a *Admin) Dump(ctx context.Context, w io.Writer) (Dumped, error) {
 	s := a.redis()
 	buffer := bufio.NewWriterSize(w, 1<<16)

@@ -55,7 +55,10 @@ const (
 	StepChangeSetting
 	StepLoad
 	StepRetryCallbacks // show the failed callbacks, and run them again
-	StepCount          // the number of steps
+	StepListPeriodics
+	StepRemovePeriodic
+	StepResumePeriodic
+	StepCount // the number of steps
 )
 
 // fix returns a Fix with its steps, in the order in which the text names them.
@@ -155,4 +158,8 @@ const (
 	FactInvalidSetting   FactCode = "invalid_setting"
 	FactCallbackFailed   FactCode = "callback_failed"
 	FactManagersOverlap  FactCode = "managers_overlap"
+	FactPeriodicInvalid  FactCode = "periodic_invalid"
+	FactPeriodicFailed   FactCode = "periodic_failed"
+	FactPeriodicOverdue  FactCode = "periodic_overdue"
+	FactPeriodicAhead    FactCode = "periodic_ahead"
 )

@@ -29,8 +29,10 @@ type vitals struct {
 	long           []longRun
 	original       []*tdf.Task // running tasks that workers of the original TDF hold
 
-	handlings []callbacks.Handling // of which tasks managers call the callbacks
-	callbacks int64                // the number of callbacks that have failed for good
+	handlings    []callbacks.Handling // of which tasks managers call the callbacks
+	callbacks    int64                // the number of callbacks that have failed for good
+	periodics    []*tdf.PeriodicRecord
+	badPeriodics []error // of the records that are invalid
 
 	partitions []string // the names of the partitions with open tasks
 

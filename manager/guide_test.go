@@ -45,6 +45,27 @@ func Example_pipeline() {
 	}
 }
 
+// everyNight makes the servers open a task every night.
+func everyNight(ctx context.Context, m *manager.Manager, source string) error {
+	return m.Periodic(ctx, manager.Periodic{
+		Name: "nightly", Schedule: "30 3 * * *", Zone: "Europe/Berlin",
+		Tasks: []manager.Definition{{Program: "report", Source: source, Group: "reports"}},
+	})
+}
+
+func ExampleManager_Periodic() {
+	ctx := context.Background()
+	m, err := manager.Load("manager.cfg")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	if err := everyNight(ctx, m, "https://example.org/report.tar.gz"); err != nil {
+		log.Fatal(err)
+	}
+}
+
 func ExampleLoad() {
 	ctx := context.Background()
 	m, err := manager.Load("manager.cfg")

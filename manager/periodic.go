@@ -26,23 +26,24 @@ var ErrNoPeriodic = tdf.NewError(tdf.CodeNotFound, "there is no such periodic")
 // The error wraps a *[tdf.PropertyError] if the periodic or a task is invalid.
 func (m *Manager) Periodic(ctx context.Context, p Periodic) error {
 	tasks := m.properties(p.Tasks)
-	if err := m.store.CheckOneStep(ctx, tasks); err != nil {
-		return fmt.Errorf("store periodic %q: %w", p.Name, err)
-	}
-	return m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now tdf.Time) (*PeriodicRecord, error) {
+	_, err := m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+		if err := m.store.CheckOneStep(ctx, tasks); err != nil {
+			return periodicChange{}, err
+		}
 		stored, err := tdf.NewPeriodicRecord(p, tasks, now)
 		switch {
 		case err != nil:
-			return nil, err
+			return periodicChange{}, err
 		case r != nil:
-			return r.Replaced(stored), nil
+			return periodicChange{to: r.Replaced(stored)}, nil
 		}
 		n, err := m.store.CountPeriodics(ctx)
 		if err == nil && n >= tdf.MaxPeriodics {
 			err = tdf.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
 		}
-		return stored, err
+		return periodicChange{to: stored}, err
 	})
+	return err
 }
 
 // Periodics returns all periodics, ordered by name. If Redis has invalid ones, it also returns their errors.
@@ -55,119 +56,116 @@ func (m *Manager) Periodics(ctx context.Context) ([]*PeriodicRecord, error) {
 	return all, errors.Join(invalid...)
 }
 
+// GetPeriodic returns a periodic. If there is none with the name, the error wraps [ErrNoPeriodic].
+func (m *Manager) GetPeriodic(ctx context.Context, name string) (*PeriodicRecord, error) {
+	r, _, err := m.readPeriodic(ctx, name)
+	if err == nil && r == nil {
+		err = ErrNoPeriodic
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read periodic %q: %w", name, err)
+	}
+	return r, nil
+}
+
+func (m *Manager) readPeriodic(ctx context.Context, name string) (r *PeriodicRecord, text string, err error) {
+	text, err = m.store.PeriodicText(ctx, name)
+	if err != nil || text == "" {
+		return nil, "", err
+	}
+	r, err = tdf.ParsePeriodic(name, text)
+	return r, text, err
+}
+
 // PausePeriodic makes the servers skip the times of a periodic until [Manager.ResumePeriodic]. The tasks that are open
 // already go on. The record shows the manager's name. If there is no such periodic, the error wraps [ErrNoPeriodic].
 func (m *Manager) PausePeriodic(ctx context.Context, name string) error {
-	return m.changeExisting(ctx, "pause", name, func(r *PeriodicRecord, now tdf.Time) (*PeriodicRecord, error) {
-		if r.PausedBy != "" {
-			return r, nil
+	_, err := m.changePeriodic(ctx, "pause", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+		if r == nil {
+			return periodicChange{}, ErrNoPeriodic
 		}
 		paused := *r
-		paused.PausedBy, paused.PausedAt = m.name, now
-		return &paused, nil
+		if r.PausedBy == "" {
+			paused.PausedBy, paused.PausedAt = m.name, now
+		}
+		return periodicChange{to: &paused}, nil
 	})
+	return err
 }
 
 // ResumePeriodic ends the pause of a periodic. The times during the pause are not missed: the next time is the first
 // one from now on. If the periodic is not paused, this also holds, for example after the clock of Redis was wrong.
 func (m *Manager) ResumePeriodic(ctx context.Context, name string) error {
-	return m.changeExisting(ctx, "resume", name, (*PeriodicRecord).Resumed)
+	_, err := m.changePeriodic(ctx, "resume", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+		if r == nil {
+			return periodicChange{}, ErrNoPeriodic
+		}
+		resumed, err := r.Resumed(now)
+		return periodicChange{to: resumed}, err
+	})
+	return err
 }
 
 // RemovePeriodic removes a periodic. The tasks that it has opened stay.
 func (m *Manager) RemovePeriodic(ctx context.Context, name string) error {
-	return m.changeText(ctx, "remove", name, func(text string) error {
-		if text == "" {
-			return ErrNoPeriodic
-		}
-		_, err := m.store.ChangePeriodic(ctx, m.name, name, text, "")
-		return err
-	})
+	text, err := m.store.PeriodicText(ctx, name)
+	if err == nil && text == "" {
+		err = ErrNoPeriodic
+	}
+	if err != nil {
+		return fmt.Errorf("remove periodic %q: %w", name, err)
+	}
+	return m.store.RemovePeriodic(ctx, name)
 }
 
 // RunPeriodic opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
 // It returns the ids of the tasks. The next time stays the same.
 func (m *Manager) RunPeriodic(ctx context.Context, name string) (ids []int64, err error) {
-	err = m.changeText(ctx, "run", name, func(text string) error {
-		r, err := existing(name, text)
-		if err != nil {
-			return err
-		}
-		now, err := m.store.Now(ctx)
-		if err != nil {
-			return err
+	return m.changePeriodic(ctx, "run", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+		if r == nil {
+			return periodicChange{}, ErrNoPeriodic
 		}
 		unfinished, err := m.store.UnfinishedOf(ctx, r.IDs)
-		if err != nil {
-			return err
-		}
-		after := r.Opening("by "+m.name, now, r.Next, unfinished)
-		ids, err = m.store.ChangePeriodic(ctx, m.name, name, text, after.String(), r.Properties()...)
-		return err
-	})
-	return ids, err
-}
-
-// existing parses the record of a periodic.
-func existing(name, text string) (*PeriodicRecord, error) {
-	if text == "" {
-		return nil, ErrNoPeriodic
-	}
-	return tdf.ParsePeriodic(name, text)
-}
-
-func (m *Manager) changeExisting(
-	ctx context.Context, doing, name string, change func(*PeriodicRecord, tdf.Time) (*PeriodicRecord, error),
-) error {
-	return m.changePeriodic(ctx, doing, name, func(r *PeriodicRecord, now tdf.Time) (*PeriodicRecord, error) {
-		if r == nil {
-			return nil, ErrNoPeriodic
-		}
-		return change(r, now)
+		return periodicChange{r.Opening("by "+m.name, now, r.Next, unfinished), r.Properties()}, err
 	})
 }
 
-// changePeriodic changes the record of a periodic. The function change gets nil if there is none.
+// A periodicChange has a new record, and the tasks that are opened with it.
+type periodicChange struct {
+	to   *PeriodicRecord
+	open []tdf.Properties
+}
+
+// changePeriodic changes the record of a periodic. If another client has changed it meanwhile, it calls the function
+// change again. This function gets nil if there is no periodic.
 func (m *Manager) changePeriodic(
-	ctx context.Context, doing, name string, change func(*PeriodicRecord, tdf.Time) (*PeriodicRecord, error),
-) error {
-	return m.changeText(ctx, doing, name, func(text string) error {
-		now, err := m.store.Now(ctx)
-		if err != nil {
-			return err
-		}
-		var before *PeriodicRecord
-		if text != "" {
-			if before, err = tdf.ParsePeriodic(name, text); err != nil {
-				return err
-			}
-		}
-		after, err := change(before, now)
-		if err != nil {
-			return err
-		}
-		if after.String() == text {
-			return nil
-		}
-		_, err = m.store.ChangePeriodic(ctx, m.name, name, text, after.String())
-		return err
-	})
-}
-
-// changeText calls a function that changes the text of a record, and again if another client has changed the text
-// meanwhile.
-func (m *Manager) changeText(ctx context.Context, doing, name string, change func(text string) error) error {
+	ctx context.Context, doing, name string, change func(*PeriodicRecord, tdf.Time) (periodicChange, error),
+) ([]int64, error) {
 	for {
-		text, err := m.store.PeriodicText(ctx, name)
-		if err == nil {
-			err = change(text)
+		ids, err := m.tryPeriodic(ctx, name, change)
+		if err != nil && !errors.Is(err, redisstate.ErrPeriodicChanged) {
+			return nil, fmt.Errorf("%s periodic %q: %w", doing, name, err)
 		}
-		switch {
-		case errors.Is(err, redisstate.ErrPeriodicChanged): // another client was faster
-		case err != nil:
-			return fmt.Errorf("%s periodic %q: %w", doing, name, err)
-		default:
-			return nil
+		if err == nil {
+			return ids, nil
 		}
 	}
+}
+
+func (m *Manager) tryPeriodic(
+	ctx context.Context, name string, change func(*PeriodicRecord, tdf.Time) (periodicChange, error),
+) ([]int64, error) {
+	r, text, err := m.readPeriodic(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	now, err := m.store.Now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := change(r, now)
+	if err != nil || len(c.open) == 0 && c.to.String() == text {
+		return nil, err
+	}
+	return m.store.ChangePeriodic(ctx, m.name, name, text, c.to.String(), c.open...)
 }

@@ -68,13 +68,17 @@ func testPeriodic(t *testing.T, addr string) {
 	expect.NoError(t, m.ResumePeriodic(ctx, "nightly"))
 	expect.Equal(t, is().PausedBy, "")
 
+	expect.Equal(t, expect.Result(m.GetPeriodic(ctx, "nightly")).Value(t).String(), is().String())
+	_, err := m.GetPeriodic(ctx, "none")
+	expect.FailsWith(t, err, manager.ErrNoPeriodic)
 	expect.FailsWith(t, m.PausePeriodic(ctx, "none"), manager.ErrNoPeriodic)
 	expect.FailsWith(t, m.ResumePeriodic(ctx, "none"), manager.ErrNoPeriodic)
 	expect.FailsWith(t, m.RemovePeriodic(ctx, "none"), manager.ErrNoPeriodic)
-	_, err := m.RunPeriodic(ctx, "none")
+	_, err = m.RunPeriodic(ctx, "none")
 	expect.FailsWith(t, err, manager.ErrNoPeriodic)
 	for change, want := range map[string]string{
-		"program": "task 1 of 1: program: is empty", "source": "it is not stored", "schedule": "schedule: ", "many": "want 1 to 250",
+		"program": "task 1 of 1: program: is empty", "source": "it is not stored", "schedule": "schedule: ",
+		"none": "want 1 to 250",
 	} {
 		bad := p
 		bad.Name, bad.Tasks = "bad", []manager.Definition{p.Tasks[0]}
@@ -85,7 +89,7 @@ func testPeriodic(t *testing.T, addr string) {
 			bad.Tasks[0].Source = "redis:" + strings.Repeat("0", 64)
 		case "schedule":
 			bad.Schedule = "0 0 31 2 *"
-		case "many":
+		case "none":
 			bad.Tasks = nil
 		}
 		expect.Fails(t, m.Periodic(ctx, bad), want)

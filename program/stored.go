@@ -153,9 +153,9 @@ func (u Use) with(id int64, name string, state tdf.State) Use {
 }
 
 // Remove removes stored programs by their SHA-256. If an unfinished task uses one of them, or a stage of a pipeline
-// or a periodic will open tasks of it, Remove removes no program, and the error is a *[UsedError]. After a removal, finished tasks of
-// the program cannot be retried, and new tasks cannot run it, until the program is stored again. If the same directory
-// is stored again, the program has the same source.
+// or a periodic will open tasks of it, Remove removes no program, and the error is a *[UsedError]. After a removal,
+// finished tasks of the program cannot be retried, and new tasks cannot run it, until the program is stored again. If
+// the same directory is stored again, the program has the same source.
 //
 // Tasks may be opened during the call. Remove removes no program that one of these tasks uses.
 func Remove(ctx context.Context, m *manager.Manager, sha256 ...string) error {

@@ -47,7 +47,8 @@ func TestRemove(t *testing.T) {
 	expect.Len(t, expect.Result(program.List(t.Context(), m)).Value(t), 2, "a program was removed")
 	store := friend.Of(m).Store
 	expect.Result(store.RestoreFields(t.Context(), "pipelines", tdf.Hash{"pipeline/stage": "stored 0 1 X " + free})).OK(t)
-	expect.Equal(t, expect.Result(program.Uses(t.Context(), m)).Value(t)[free], program.Use{Later: "the stage pipeline/stage"})
+	uses = expect.Result(program.Uses(t.Context(), m)).Value(t)
+	expect.Equal(t, uses[free], program.Use{Later: "the stage pipeline/stage"})
 	err = program.Remove(t.Context(), m, free)
 	expect.Contains(t, fmt.Sprint(err), "the stage pipeline/stage will open tasks of it")
 	expect.Equal(t, tdf.CodeOf(err), tdf.CodeConflict)

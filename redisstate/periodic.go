@@ -64,6 +64,11 @@ func (s *Store) ChangePeriodic(
 	return outcomes[0].IDs, outcomes[0].Err
 }
 
+// RemovePeriodic removes a record.
+func (s *Store) RemovePeriodic(ctx context.Context, name string) error {
+	return s.BestEffort(ctx, "remove a periodic", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Periodic(), name) })
+}
+
 // CheckOneStep returns an error if one step cannot open the tasks.
 func (s *Store) CheckOneStep(ctx context.Context, all []tdf.Properties) error {
 	if err := tdf.ValidateAll(all); err != nil {

@@ -106,8 +106,8 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 		func(p redis.Pipeliner) { p.Unlink(ctx, s.Keys.Definitions(name)) })
 }
 
-// NeededPrograms returns the stored programs of which stages of pipelines or periodics will open tasks, with the name of
-// one of them, such as "the stage p/s".
+// NeededPrograms returns the stored programs of which stages of pipelines or periodics will open tasks, with the name
+// of one of them, such as "the stage p/s".
 func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
 	err := s.Fields(ctx, pipelines, func(group, text string) bool {

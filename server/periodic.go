@@ -132,7 +132,7 @@ func (s *Server) take(
 		ids, err := s.store.ChangePeriodic(ctx, "periodic "+r.Name, r.Name, text, after.String(), r.Properties()...)
 		if err == nil {
 			after.IDs = ids
-			s.log.Info("periodic opened", "name", r.Name, "time", step.Time, "tasks", len(ids), "first", ids[0])
+			s.log.Info("periodic opened", "name", r.Name, "time", step.Time.Std().UTC(), "tasks", len(ids), "first", ids[0])
 			return after, nil
 		}
 		if ctx.Err() != nil || errors.Is(err, redisstate.ErrPeriodicChanged) {
@@ -144,6 +144,7 @@ func (s *Server) take(
 	if _, err := s.store.ChangePeriodic(ctx, s.name, r.Name, text, after.String()); err != nil {
 		return nil, err
 	}
-	s.log.Warn("periodic opened no tasks", "name", r.Name, "time", step.Time, "outcome", run.Outcome, "why", run.Why)
+	s.log.Warn("periodic opened no tasks", "name", r.Name, "time", step.Time.Std().UTC(), "outcome", run.Outcome,
+		"why", run.Why)
 	return after, nil
 }

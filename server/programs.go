@@ -21,8 +21,8 @@ type programStore interface {
 const removedAtOnce = 10
 
 // programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
-// the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics need. Only a
-// complete walk proves that an older program has no task.
+// the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics
+// need. Only a complete walk proves that an older program has no task.
 type programs struct {
 	ids    []int64  // the tasks of the present part of the walk
 	began  tdf.Time // when the present walk began; 0 if a part of it is missing, because of an error

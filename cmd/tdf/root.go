@@ -60,7 +60,8 @@ var groups = []group{
 	}},
 	{"steer", "Steer:", []func(*cli.App) *cobra.Command{
 		steer.Retry, steer.Cancel, steer.Archive, steer.Rm,
-		steer.Requeue, steer.Set, steer.Pause, steer.Resume, steer.Close, steer.Limit, steer.Drain, steer.Programs,
+		steer.Requeue, steer.Set, steer.Pause, steer.Resume, steer.Close, steer.Limit, steer.Periodic, steer.Drain,
+		steer.Programs,
 	}},
 	{"operate", "Operate:", []func(*cli.App) *cobra.Command{
 		operate.Up, operate.Serve, operate.Stats, operate.Settings,

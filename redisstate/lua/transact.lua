@@ -8,7 +8,8 @@
 -- decisions need. If the call takes too long, the script leaves out the last units, but never the first.
 --
 -- KEYS, after those of moving.lua: task_id, unique, groups (the marks of groups), pipelines (the records of the stages
--- of pipelines) or periodic (the records of periodic tasks), the lists, the wake lists; if the number of tasks has a limit, all lists follow
+-- of pipelines) or periodic (the records of periodic tasks), the lists, the wake lists; if the number of tasks has a
+-- limit, all lists follow
 --
 -- ARGV, after those of moving.lua:
 -- - the prefixes of the keys of updates and of followers, the largest number of tasks or '', and the code of the state

@@ -187,6 +187,20 @@ func (a *App) CompleteCampaign(c *cobra.Command, args []string, typed string) ([
 	})(c, nil, typed)
 }
 
+// CompletePeriodic completes the name of a periodic.
+func (a *App) CompletePeriodic(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.complete(func(ctx context.Context, m *Client, _ *cobra.Command) (names []string) {
+		all, _ := m.Periodics(ctx)
+		for _, r := range all {
+			names = append(names, r.Name)
+		}
+		return names
+	})(c, nil, typed)
+}
+
 // CompleteWorkers completes the names of workers.
 func (a *App) CompleteWorkers(c *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 	return a.complete(workerNames)(c, args, typed)

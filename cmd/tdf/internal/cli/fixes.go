@@ -36,6 +36,9 @@ var stepCommands = [admin.StepCount]string{
 	admin.StepRaiseMaxTasks:  "tdf settings max_tasks=N",
 	admin.StepChangeSetting:  "tdf settings NAME=VALUE",
 	admin.StepLoad:           "tdf load FILE",
+	admin.StepListPeriodics:  "tdf periodic",
+	admin.StepRemovePeriodic: "tdf periodic rm NAME",
+	admin.StepResumePeriodic: "tdf periodic resume NAME",
 }
 
 // WithCommands adds the commands of tdf to the text of a fix: "start a server (start tdf-server, or tdf up)". If the

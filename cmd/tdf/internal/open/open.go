@@ -27,6 +27,7 @@ type opening struct {
 	handler                bool
 	task                   cli.TaskFlags
 	after                  afterFlags
+	periodic               periodicFlags
 }
 
 func Open(a *cli.App) *cobra.Command {
@@ -47,11 +48,15 @@ tdf checks a file of rows to its end before it opens tasks. If the rows come fro
 arrive. It prints the ids of the tasks as ranges: 1-1000.
 
 With --halt N, a server pauses the campaign when N of its tasks have failed or timed out, as parallel --halt
-soon,fail=N does. Running tasks go on. tdf resume --campaign NAME continues.`,
+soon,fail=N does. Running tasks go on. tdf resume --campaign NAME continues.
+
+With --every and --name, the command opens no task: it stores a periodic, whose tasks the servers open at each time of
+the schedule (docs/periodic.md). tdf periodic lists, pauses and runs it. A periodic has at most 250 tasks.`,
 		Example: `  tdf open --program ./simulate --input '--rate 0.5'
   tdf open --program ./simulate --from points.csv --input '--rate {rate} --mode {mode}' --campaign first
   tdf open --program ./simulate --grid 'rate=0.1..0.9/0.1 mode=fast,exact' --campaign first --extend
-  tdf open --program ./plot --campaign plots --after-campaign first`,
+  tdf open --program ./plot --campaign plots --after-campaign first
+  tdf open --program ./report --every '30 3 * * *' --zone Europe/Berlin --name nightly`,
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error { return o.run(c.Context()) },
 	}
@@ -81,6 +86,7 @@ soon,fail=N does. Running tasks go on. tdf resume --campaign NAME continues.`,
 		"`STATE` state in which the task gives its key back: finished (default) or archived")
 	o.task.Flags(c)
 	o.after.flags(c)
+	o.periodic.flags(c)
 	return c
 }
 
@@ -113,6 +119,9 @@ func (o *opening) run(ctx context.Context) error {
 		if o.dryRun {
 			return p.show()
 		}
+		if o.periodic.Schedule != "" {
+			return p.storePeriodic(ctx)
+		}
 		return p.carryOut(ctx)
 	})
 }
@@ -137,6 +146,9 @@ func (o *opening) check() error {
 			"with --after")
 	case o.changed("meta") && (o.from != "" || o.grid != ""):
 		return cli.Usagef("--meta in a sweep: the parameters become the meta; leave --meta out")
+	}
+	if err := o.periodic.check(o); err != nil {
+		return err
 	}
 	return o.checkUnique()
 }

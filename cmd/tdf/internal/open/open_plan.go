@@ -36,6 +36,12 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	if err := p.define(ctx, tool); err != nil {
 		return err
 	}
+	if p.periodic.Schedule != "" { // its tasks may be in a campaign that has tasks
+		if p.dryRun {
+			return p.countTasks(ctx)
+		}
+		return nil
+	}
 	if err := p.checkCampaign(ctx); err != nil {
 		return err
 	}
