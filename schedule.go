@@ -3,7 +3,6 @@ package tdf
 import (
 	"strings"
 	"time"
-	_ "time/tzdata" // so that all machines know the same zones
 
 	"github.com/robfig/cron/v3"
 )

@@ -476,6 +476,29 @@ func TestPoisonCallback(t *testing.T) {
 	}
 }
 
+func TestNightly(t *testing.T) {
+	tm := managertest.New(t)
+	tm.Program("report", func(managertest.Run) managertest.Result { return managertest.Result{} })
+	if err := everyNight(t.Context(), tm.Manager, "https://example.org/run.sh"); err != nil {
+		t.Fatal(err)
+	}
+	var opened []string
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{
+		Groups: []string{"reports"},
+		Succeeded: func(_ context.Context, f *manager.Finished) error {
+			opened = append(opened, f.Opened.UTC().Format("2 Jan 15:04"))
+			return nil
+		},
+		Stop: func(context.Context, manager.Summary) bool { return len(opened) == 3 },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"1 Jan 02:30", "2 Jan 02:30", "3 Jan 02:30"}; !slices.Equal(opened, want) {
+		t.Errorf("the tasks were opened at %q", opened)
+	}
+}
+
 // Each Go snippet of the guide also occurs in a test of this package.
 func TestTheGuideIsTested(t *testing.T) {
 	guide := expect.Result(os.ReadFile("../docs/manager.md")).Value(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	_ "time/tzdata" // so that the servers of all machines know the same zones
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"

@@ -9,6 +9,7 @@ package main
 import (
 	"context"
 	"os"
+	_ "time/tzdata" // so that tdf knows the zones that the servers know
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/command"

@@ -119,7 +119,7 @@ func (w *world) settle() (next tdf.Time, byDue bool, err error) {
 		if err := w.step(); err != nil {
 			return 0, false, err
 		}
-		due, _, err := w.store.NextDue(w.ctx)
+		due, err := w.due()
 		if err != nil {
 			return 0, false, err
 		}
@@ -144,7 +144,7 @@ func (w *world) step() error {
 	if err := w.report(); err != nil {
 		return err
 	}
-	due, _, err := w.store.NextDue(w.ctx)
+	due, err := w.due()
 	if err != nil {
 		return err
 	}
@@ -160,6 +160,29 @@ func (w *world) step() error {
 		}
 	}
 	return w.claim()
+}
+
+// noticed is the time in seconds after which the server has noticed a new periodic.
+const noticed = tdf.Seconds(10)
+
+// due returns when the server next has something to check: a task, or a time of a periodic.
+func (w *world) due() (tdf.Time, error) {
+	due, _, err := w.store.NextDue(w.ctx)
+	if err != nil {
+		return 0, err
+	}
+	texts, err := w.store.Periodics(w.ctx)
+	all, _ := tdf.ParsePeriodics(texts)
+	for _, r := range all {
+		switch {
+		case r.PausedBy != "" || r.Next == 0:
+		case r.Next > w.seen:
+			due = min(due, r.Next)
+		default: // the server's last round has not noticed it
+			due = min(due, w.seen.Add(noticed))
+		}
+	}
+	return due, err
 }
 
 // stuck fails the test, because no event can happen any more.
