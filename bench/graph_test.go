@@ -58,7 +58,7 @@ func graphOf(n int, after func(i int) []int) []tdf.Properties {
 // runAll executes and settles n tasks, each as soon as it can be claimed.
 func (c *caller) runAll(ctx context.Context, s *server.Server, n int) error {
 	for n > 0 {
-		if _, err := s.Settle(ctx); err != nil {
+		if _, err := s.RunOnce(ctx); err != nil {
 			return err
 		}
 		for n > 0 {

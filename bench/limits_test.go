@@ -78,7 +78,7 @@ func BenchmarkLimits(b *testing.B) {
 				err = c.execute(ctx, got.Claims)
 			}
 			if err == nil {
-				_, err = s.Settle(ctx)
+				_, err = s.RunOnce(ctx)
 			}
 			return err
 		})

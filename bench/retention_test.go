@@ -61,7 +61,7 @@ func measureRetention(t testing.TB, n int, tune func(*tdf.Properties)) (m usage)
 // settleAll makes rounds of a server until nothing is due.
 func settleAll(ctx context.Context, s *server.Server) error {
 	for {
-		if done, err := s.Settle(ctx); err != nil || done.Total() == 0 {
+		if done, err := s.RunOnce(ctx); err != nil || done.Total() == 0 {
 			return err
 		}
 	}
