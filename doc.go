@@ -1,6 +1,9 @@
 // Package tdf is the rule book of the Task Distribution Framework. It defines what a task is, which states a task goes
 // through, and what the server decides about a task at a given time. docs/lifecycle.md describes these rules for users.
 //
+// Managers and handlers need a small part of it, beside packages manager and worker: [Definition] and [Kind], [Query],
+// [Limit], [Pausable], [Counts], the states, and the errors with their [Code]. The rest is for the packages of TDF.
+//
 // All functions are pure: they do no I/O and read no clock. The package redisstate reads tasks from Redis, and carries
 // out the decisions in Redis.
 //

@@ -47,13 +47,13 @@ func Example_pipeline() {
 
 // everyNight makes the servers open a task every night.
 func everyNight(ctx context.Context, m *manager.Manager, source string) error {
-	return m.Periodic(ctx, manager.Periodic{
+	return m.SetPeriodic(ctx, manager.Periodic{
 		Name: "nightly", Schedule: "30 3 * * *", Zone: "Europe/Berlin",
 		Tasks: []manager.Definition{{Program: "report", Source: source, Group: "reports"}},
 	})
 }
 
-func ExampleManager_Periodic() {
+func ExampleManager_SetPeriodic() {
 	ctx := context.Background()
 	m, err := manager.Load("manager.cfg")
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/batcher"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -88,6 +89,7 @@ func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 
 func init() {
 	friend.TaskOf = func(t *tdf.Task, whole bool) any { return taskOf(t, whole) }
+	friend.JSONOf = func(task any, others jsonview.Object) jsonview.Object { return task.(*Task).object(others) }
 	friend.Of = func(manager any) friend.Parts {
 		m := manager.(*Manager)
 		return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}

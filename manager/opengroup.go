@@ -60,6 +60,9 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	if err := m.checkEnds(ctx, group, all); err != nil {
 		return nil, err
 	}
+	if _, err := tdf.InOrder(all); err != nil {
+		return nil, err
+	}
 	places := func(d tdf.Properties) bool { return d.HasPlaces() }
 	if redisstate.OpenBatch(all) < len(all) && slices.ContainsFunc(all, places) {
 		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), and are too many for one "+

@@ -93,7 +93,7 @@ func TestOpenGroupAtTheSameTime(t *testing.T) {
 func TestOpenGroupRefuses(t *testing.T) {
 	t.Parallel()
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
-	mixed, none, waits := inGroup(2, "g"), inGroup(2, "g"), inGroup(251, "g")
+	mixed, none, waits, cycle := inGroup(2, "g"), inGroup(2, "g"), inGroup(251, "g"), inGroup(2, "g")
 	mixed[1].Group, none[1].Group = "h", ""
 	waits[0].After = &manager.Dependencies{Places: []int{1}}
 	for want, definitions := range map[string][]manager.Definition{
@@ -103,5 +103,9 @@ func TestOpenGroupRefuses(t *testing.T) {
 		expect.Result(m.OpenFirst(t.Context(), definitions...)).Fails(t, want)
 	}
 	expect.Result(m.OpenGroup(t.Context(), waits...)).Fails(t, "OpenOnce")
+	for i := range cycle {
+		cycle[i].After = &manager.Dependencies{Places: []int{1 - i}}
+	}
+	expect.Result(m.OpenGroup(t.Context(), cycle...)).Fails(t, "0 → 1 → 0")
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
 }

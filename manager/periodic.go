@@ -18,13 +18,13 @@ type PeriodicRecord = tdf.PeriodicRecord
 // ErrNoPeriodic means that there is no periodic with the name.
 var ErrNoPeriodic = tdf.NewError(tdf.CodeNotFound, "there is no such periodic")
 
-// Periodic stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
+// SetPeriodic stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
 // time once (docs/periodic.md). It checks the tasks as Open does, and opens none of them. If the same periodic is
-// stored already, nothing changes, so a manager can call Periodic at each start. A new schedule or zone begins anew. A
-// pause, and what is known of the last time, stay.
+// stored already, nothing changes, so a manager can call SetPeriodic at each start. A new schedule or zone begins anew.
+// A pause, and what is known of the last time, stay.
 //
 // The error wraps a *[tdf.PropertyError] if the periodic or a task is invalid.
-func (m *Manager) Periodic(ctx context.Context, p Periodic) error {
+func (m *Manager) SetPeriodic(ctx context.Context, p Periodic) error {
 	tasks := m.properties(p.Tasks)
 	_, err := m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
 		if err := m.store.CheckOneStep(ctx, tasks); err != nil {

@@ -35,7 +35,7 @@ func testPeriodic(t *testing.T, addr string) {
 		expect.MustLen(t, all, 1)
 		return all[0]
 	}
-	expect.NoError(t, m.Periodic(ctx, p))
+	expect.NoError(t, m.SetPeriodic(ctx, p))
 	first := is()
 	expect.Equal(t, first.Next.Std().UTC().Minute(), 30)
 	expect.Equal(t, first.Properties()[1].MaxFails, 7)
@@ -55,15 +55,15 @@ func testPeriodic(t *testing.T, addr string) {
 	expect.Equal(t, ran.PausedBy, "ann")
 	expect.Contains(t, fmt.Sprint(expect.Result(m.Get(ctx, 3)).Value(t).Log), "ann: open")
 
-	expect.NoError(t, m.Periodic(ctx, p))
+	expect.NoError(t, m.SetPeriodic(ctx, p))
 	expect.Equal(t, is().String(), ran.String())
 	p.Tasks = p.Tasks[:1]
-	expect.NoError(t, m.Periodic(ctx, p))
+	expect.NoError(t, m.SetPeriodic(ctx, p))
 	expect.Len(t, is().Tasks, 1)
 	expect.Equal(t, is().Next, first.Next)
 	expect.Equal(t, is().PausedBy, "ann")
 	p.Schedule = "@every 5000h"
-	expect.NoError(t, m.Periodic(ctx, p))
+	expect.NoError(t, m.SetPeriodic(ctx, p))
 	expect.NotEqual(t, is().Next, first.Next)
 	expect.NoError(t, m.ResumePeriodic(ctx, "nightly"))
 	expect.Equal(t, is().PausedBy, "")
@@ -92,7 +92,7 @@ func testPeriodic(t *testing.T, addr string) {
 		case "none":
 			bad.Tasks = nil
 		}
-		expect.Fails(t, m.Periodic(ctx, bad), want)
+		expect.Fails(t, m.SetPeriodic(ctx, bad), want)
 	}
 	expect.NoError(t, m.RemovePeriodic(ctx, "nightly"))
 	expect.Len(t, expect.Result(m.Periodics(ctx)).Value(t), 0)
@@ -102,7 +102,7 @@ func testPeriodic(t *testing.T, addr string) {
 		all.Go(func() {
 			p := p
 			p.Name = fmt.Sprint("p", n%2)
-			expect.NoError(t, m.Periodic(ctx, p))
+			expect.NoError(t, m.SetPeriodic(ctx, p))
 		})
 	}
 	all.Wait()
@@ -113,9 +113,9 @@ func testPeriodic(t *testing.T, addr string) {
 	}
 	expect.NoError(t, client(t, cfg).HSet(ctx, cfg.Namespace+":periodic", fields...).Err())
 	p.Name = "one more"
-	expect.Fails(t, m.Periodic(ctx, p), "there are 1002 already")
+	expect.Fails(t, m.SetPeriodic(ctx, p), "there are 1002 already")
 	p.Name = "p0"
-	expect.NoError(t, m.Periodic(ctx, p))
+	expect.NoError(t, m.SetPeriodic(ctx, p))
 	known, err := m.Periodics(ctx)
 	expect.Len(t, known, 2)
 	expect.Fails(t, err, `periodic "more0"`)

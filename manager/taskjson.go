@@ -11,7 +11,7 @@ import (
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
-func (t Task) MarshalJSON() ([]byte, error) { return t.Object(nil).MarshalJSON() }
+func (t Task) MarshalJSON() ([]byte, error) { return t.object(nil).MarshalJSON() }
 
 // UnmarshalJSON returns an error, because a Task can only be read from Redis. To read the JSON of a task, use a type
 // with the fields that you need.
@@ -32,9 +32,7 @@ var memberOrder = strings.Fields(`
 	fails timeouts losses releases reopens revision not_on checkpoint
 	updates host worker_alive pid last_output silent_seconds lease_until deadline rounds log`)
 
-// Object returns the members of the task's JSON and those of others, in the order of docs/tdf.md. Only packages of TDF
-// can use the result.
-func (t *Task) Object(others jsonview.Object) jsonview.Object {
+func (t *Task) object(others jsonview.Object) jsonview.Object {
 	o := t.members()
 	o.Merge(others)
 	o.Order(order)

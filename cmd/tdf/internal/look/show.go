@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -159,7 +160,7 @@ func (v *view) json() jsonview.Object {
 	if v.State == tdf.Running {
 		v.addRunning(&others)
 	}
-	return v.Task.Object(others)
+	return friend.JSONOf(v.Task, others)
 }
 
 // addRunning adds the worker of a running task, and the time since the last output.
