@@ -237,10 +237,17 @@ func (a *Admin) Activity(ctx context.Context, c *counts.ActivityCounter, most in
 	return a.redis().Activity(ctx, c, most)
 }
 
-// Connection returns how many outages of Redis this process has noticed, and how long its calls have waited for
-// answers.
-func (a *Admin) Connection() (outages int64, calls conn.Latency) {
-	return a.redis().Outages(), a.redis().Latency()
+// A Connection says how this process's calls to Redis went.
+type Connection struct {
+	Outages     int64        // the outages that it has noticed
+	Unconfirmed int64        // the calls whose writes too few replicas have confirmed in time
+	Latency     conn.Latency // how long its calls have waited for answers
+}
+
+// Connection says how this process's calls to Redis went.
+func (a *Admin) Connection() Connection {
+	s := a.redis()
+	return Connection{s.Outages(), s.Unconfirmed(), s.Latency()}
 }
 
 func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {

@@ -62,6 +62,7 @@ func TestOverriddenKeysAreChecked(t *testing.T) {
 func TestKeysThatDependOnEachOther(t *testing.T) {
 	for _, c := range []struct{ file, variable, want string }{
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
+		{"[redis]\nreplicas=1", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] replicas: the embedded Redis has no replicas; expected 0"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
 		{"[http]\ntls_cert=c", "", "some.cfg: [http] tls_cert: is set but tls_key is not; expected both, or none"},

@@ -83,6 +83,17 @@ var redisKeys = []key{
 	},
 
 	{
+		"redis", "replicas", "0", whole(0, 10, func(s *settings) *int { return &s.redis.Replicas.Wanted }),
+		"How many replicas of Redis must confirm each write that opens, executes, settles or archives tasks, before " +
+			"the call counts as done. See \"Confirmed writes\" in guarantees.md.",
+	},
+	{
+		"redis", "replicas_timeout", "1", duration(spanOpts{least: 10 * time.Millisecond, most: 4 * time.Second},
+			func(s *settings) *time.Duration { return &s.redis.Replicas.Timeout }),
+		"How long a call waits for these replicas.",
+	},
+
+	{
 		"tdf", "namespace", "", namespace(func(s *settings) *string { return &s.namespace }),
 		"The project's name. All keys of the project in Redis begin with this name. The server, workers and " +
 			"managers of a project have the same namespace.",

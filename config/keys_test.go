@@ -31,6 +31,8 @@ var samples = []sample{
 	{"REDIS_TLS", "yes", true, func(s *settings) any { return s.server.Redis.TLS }},
 	{"REDIS_TLS_CA", "/a/ca.pem", "/a/ca.pem", func(s *settings) any { return s.server.Redis.TLSCA }},
 	{"REDIS_TLS_SERVER_NAME", "r.example", "r.example", func(s *settings) any { return s.server.Redis.TLSServerName }},
+	{"REDIS_REPLICAS", "2", 2, func(s *settings) any { return s.manager.Redis.Replicas.Wanted }},
+	{"REDIS_REPLICAS_TIMEOUT", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.worker.Redis.Replicas.Timeout }},
 	{"TDF_NAMESPACE", "Projekt-Ü:1", "Projekt-Ü:1", func(s *settings) any { return s.server.Namespace }},
 	{"SERVER_ROUND_DURATION", "0", time.Duration(0), func(s *settings) any { return s.server.RoundDuration }},
 	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
@@ -211,7 +213,7 @@ func render(sections map[string][]string) string {
 
 func TestDefaults(t *testing.T) {
 	clearEnvironment(t)
-	redis, log := Redis{Host: "localhost", Port: 6379}, Log{Level: slog.LevelInfo, Format: "text"}
+	redis, log := Redis{Host: "localhost", Port: 6379, Replicas: Replicas{Timeout: time.Second}}, Log{Level: slog.LevelInfo, Format: "text"}
 	server := expect.Result(DefaultServer("N")).Value(t)
 	worker := expect.Result(DefaultWorker("N")).Value(t)
 	manager := expect.Result(DefaultManager("N")).Value(t)

@@ -258,6 +258,10 @@ const maxSeconds = 1e9
 // duration returns the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is
 // true, "inf" is valid and means Forever. Durations below opts.least are invalid.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
+	most := tdf.Seconds(maxSeconds)
+	if opts.most > 0 {
+		most = tdf.For(opts.most)
+	}
 	parse := func(s string) (time.Duration, bool) {
 		v, err := tdf.ParseSeconds(s)
 		d := v.Std()
@@ -267,14 +271,14 @@ func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
 		case math.IsInf(float64(v), 1):
 			return Forever, opts.inf
 		}
-		return d, v <= maxSeconds
+		return d, v <= most
 	}
-	return bind(opts.want(fmt.Sprintf(", at most %.0f", maxSeconds)), parse, at)
+	return bind(opts.want(fmt.Sprintf(", at most %.0f", most)), parse, at)
 }
 
 type spanOpts struct {
-	above, inf bool
-	least      time.Duration
+	above, inf  bool
+	least, most time.Duration // most: 0 means maxSeconds
 }
 
 func (o spanOpts) want(limit string) string {

@@ -24,6 +24,8 @@ func TestInvalidValues(t *testing.T) {
 		values       []string
 	}{
 		{"redis", "host", hostName, []string{"", "localhost:6379", "[::1]:6379", "redis://localhost", "two words", "user@host", "/run/redis.sock"}},
+		{"redis", "replicas", "a whole number from 0 to 10", []string{"-1", "11", "all"}},
+		{"redis", "replicas_timeout", "a number of seconds from 0.01 up, at most 4", []string{"0", "4.1", "inf", "-1"}},
 		{"redis", "port", "a whole number from 1 to 65535", []string{"", "0", "65536", "-1", "6379.0", "redis", "0x10", "99999999999999999999"}},
 		{"redis", "db", "a whole number from 0 to 1000000000", []string{"-1", "one", "1e3"}},
 		{"redis", "tls", "True or False", []string{"", "2", "maybe", "tru"}},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
@@ -24,6 +25,15 @@ type Redis struct {
 	TLS           bool
 	TLSCA         string // a PEM file of trusted authorities; "" means the authorities that the system trusts
 	TLSServerName string // the name in Redis's certificate; "" means the name in Host
+
+	Replicas Replicas
+}
+
+// Replicas says how many replicas must confirm the writes that open, execute, settle and archive tasks, and how long a
+// call waits for them (docs/guarantees.md, "Confirmed writes").
+type Replicas struct {
+	Wanted  int           // 0 means none; at most 10; default: 0
+	Timeout time.Duration // 10 ms to 4 s; default: 1 s
 }
 
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.

@@ -153,6 +153,8 @@ func (s *settings) check() error {
 		return s.fault("redis", "tls_server_name", "is set but tls is False; expected tls=True, or no tls_server_name")
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
+	case s.redis.Embedded() && s.redis.Replicas.Wanted > 0:
+		return s.fault("redis", "replicas", "the embedded Redis has no replicas; expected 0")
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:
 		return s.fault("task_defaults", "end_before",
 			"not after start_after, so that no task could run; expected a later time, or inf")

@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Manager opens the tasks of one namespace and handles their results. Several goroutines and callbacks may use it at
@@ -37,6 +38,7 @@ func New(o Options) (*Manager, error) {
 	if err != nil {
 		return nil, err
 	}
+	store.ReportUnknown = true
 	store.KeepCounts()
 	return newManager(s, store), nil
 }
@@ -46,11 +48,11 @@ func newManager(s settings, store *redisstate.Store) *Manager {
 	m.opens.Send = func(ctx context.Context, all []tdf.Properties) ([]redisstate.Opened, error) {
 		return store.OpenAll(ctx, s.name, "", all...)
 	}
-	m.opens.Fits = redisstate.OneOpen
+	m.opens.Fits, m.opens.Sent = redisstate.OneOpen, conn.IsUnconfirmed
 	m.acts.Send = func(ctx context.Context, units []redisstate.Unit) ([]redisstate.Outcome, error) {
 		return store.Apply(ctx, s.name, units...)
 	}
-	m.acts.Fits = redisstate.OneApply
+	m.acts.Fits, m.acts.Sent = redisstate.OneApply, conn.IsUnconfirmed
 	return m
 }
 

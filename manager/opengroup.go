@@ -50,6 +50,7 @@ func oneGroup(definitions []Definition) (string, error) {
 }
 
 func (m *Manager) openGroup(ctx context.Context, group string, definitions []Definition) ([]*Task, error) {
+	ctx = conn.UntilConfirmed(ctx) // a repeated OpenGroup would find that the group is complete
 	all, err := m.scatter(ctx, m.properties(definitions))
 	if err != nil {
 		return nil, err

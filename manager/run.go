@@ -44,6 +44,7 @@ func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 
 // loop executes rounds until the last round is done or ctx ends.
 func (r *run) loop(ctx context.Context) error {
+	ctx = conn.UntilConfirmed(ctx)
 	defer r.progress.end()
 	var leave func()
 	r.attend, leave = r.Manager.attend(ctx)

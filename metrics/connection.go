@@ -12,6 +12,8 @@ type connection struct{ admin *admin.Admin }
 
 var (
 	outages = prometheus.NewDesc("tdf_redis_outages_total", "Outages of Redis that this process has noticed.", nil, nil)
+	unconfirmed = prometheus.NewDesc("tdf_redis_unconfirmed_total",
+		"Calls of this process whose writes too few replicas of Redis have confirmed in time.", nil, nil)
 	latency = prometheus.NewDesc("tdf_redis_latency_seconds",
 		"Time for which calls of this process waited for Redis's answer.", nil, nil)
 )
@@ -19,13 +21,16 @@ var (
 // Describe sends the descriptions of the metrics.
 func (c *connection) Describe(to chan<- *prometheus.Desc) {
 	to <- outages
+	to <- unconfirmed
 	to <- latency
 }
 
 // Collect sends the metrics.
 func (c *connection) Collect(to chan<- prometheus.Metric) {
-	n, calls := c.admin.Connection()
-	to <- prometheus.MustNewConstMetric(outages, prometheus.CounterValue, float64(n))
+	is := c.admin.Connection()
+	calls := is.Latency
+	to <- prometheus.MustNewConstMetric(outages, prometheus.CounterValue, float64(is.Outages))
+	to <- prometheus.MustNewConstMetric(unconfirmed, prometheus.CounterValue, float64(is.Unconfirmed))
 	buckets, sofar := map[float64]uint64{}, uint64(0)
 	for i, count := range calls.Counts {
 		sofar += uint64(count)

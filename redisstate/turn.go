@@ -15,7 +15,7 @@ import (
 // Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as
 // [Store.Claim] does. Without results, it only claims. If r.Most is 0, it only reports.
 //
-// If the results have one form, both calls travel together. So a worker that runs many short rounds waits for Redis
+// If the results have one form, and no replicas must confirm them, both calls travel together. So a worker that runs many short rounds waits for Redis
 // once, not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results: the error
 // claimErr is the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended,
 // Turn no longer sends the claim, but still sends the results.
@@ -34,7 +34,7 @@ func (s *Store) Turn(
 	}
 	units := unitsOf(results)
 	n, oneForm := nextCall(units)
-	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) ||
+	if err := s.Ready(ctx); err != nil || !oneForm || len(r.Require) > 0 || s.claimsMustWait(ctx) || s.Confirms(ctx) ||
 		min(n, unitBatch(units), s.pace.next()) < len(units) {
 		outcomes, err := s.apply(ctx, r.Worker, units, false)
 		if err != nil {

@@ -107,6 +107,11 @@ var kinds = []kind{
 		Text: "The client has gone, or the server stops.", hidden: true,
 	},
 	{
+		Code: string(tdf.CodeUnknown), Status: 504, Title: "Unknown outcome",
+		Text: "The change was made, but too few replicas of Redis have confirmed it in time, so a failure of the primary " +
+			"may undo it. The same call with the same Idempotency-Key tells whether they have confirmed it since.",
+	},
+	{
 		Code: string(tdf.CodeFull), Status: 507, Title: "Full",
 		Text: "There is no space for more. Remove something, or raise the limit.",
 	},

@@ -71,8 +71,9 @@ func readMany[T any](data []byte, all *[]T) error {
 }
 
 type openInput struct {
-	Key  string `header:"Idempotency-Key" maxLength:"200" doc:"a text of your own; a second call with this key and this body, within a day, opens nothing twice"`
-	Body definitions
+	Key      string `header:"Idempotency-Key" maxLength:"200" doc:"a text of your own; a second call with this key and this body, within a day, opens nothing twice"`
+	Replicas int    `query:"replicas" minimum:"0" maximum:"10" doc:"how many replicas of Redis must confirm the new tasks; 0 means what the server's configuration says"`
+	Body     definitions
 }
 
 type openOutput struct{ Body opened }
@@ -95,6 +96,9 @@ func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutpu
 	}
 	if err := a.claim(ctx, c, in.Body); err != nil {
 		return nil, err
+	}
+	if in.Replicas > 0 {
+		ctx = manager.WithReplicas(ctx, in.Replicas)
 	}
 	open := c.manager.Open
 	if in.Key != "" {

@@ -21,6 +21,9 @@ type Batcher[T, R any] struct {
 	// Fits reports whether the items of several callers may go in the same call. If items fit, so do the first of
 	// them.
 	Fits func(items []T) bool
+	// Sent reports whether Redis has carried out the items without a result, although the call has failed. They are then
+	// not sent again. Nil means that it never has.
+	Sent func(err error) bool
 
 	mu      sync.Mutex
 	calls   int // how many calls are under way
@@ -39,7 +42,7 @@ type caller[T, R any] struct {
 }
 
 // Do sends items, and returns what Send returns for them. If a common call fails, the items without a result are
-// sent in a call for each caller, so that no caller gets the error of another one. If ctx ends during a common call,
+// sent in a call for each caller, so that no caller gets the error of another one, unless Redis has carried them out. If ctx ends during a common call,
 // Do returns at once, and Redis may have received the items.
 func (c *Batcher[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	c.mu.Lock()
@@ -145,10 +148,14 @@ func (c *Batcher[T, R]) sendTogether(together []*caller[T, R], items []T) {
 	for _, p := range together {
 		n := min(len(p.items), len(results))
 		p.results, results = results[:n:n], results[n:]
-		if err != nil && n < len(p.items) {
-			c.sendAlone(p)
-		} else {
+		switch {
+		case err == nil || n == len(p.items):
 			close(p.done)
+		case c.Sent != nil && c.Sent(err):
+			p.err = err
+			close(p.done)
+		default:
+			c.sendAlone(p)
 		}
 	}
 }

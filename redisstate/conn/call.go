@@ -80,7 +80,11 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
-		reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
+		if want := s.replicasOf(ctx); script.Confirmed && want != nil {
+			reply, err = s.runConfirmed(ctx, s.Script(script), keys, args, want)
+		} else {
+			reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
+		}
 		if err == redis.Nil { // the script returns nothing
 			err = nil
 		}

@@ -29,10 +29,16 @@ type Conn struct {
 	boot    string // boot id: random, and part of the names of this client's keys
 	Calls   callSlots
 
-	outages   atomic.Int64
-	latencies latencies
-	clock     clock
-	dials     atomic.Int64
+	// ReportUnknown makes calls return an *[UnconfirmedError] instead of repeating the call. Set it before the first
+	// call.
+	ReportUnknown bool
+	replicas      config.Replicas
+
+	outages     atomic.Int64
+	unconfirmed atomic.Int64
+	latencies   latencies
+	clock       clock
+	dials       atomic.Int64
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
@@ -52,7 +58,7 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 	silenceDriver()
 	s := &Conn{
 		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options,
-		checking: make(chan struct{}, 1),
+		replicas: inBounds(cfg.Replicas), checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(context.Context, *redis.Conn) error {
 		s.dials.Add(1)

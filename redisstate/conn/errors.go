@@ -78,7 +78,10 @@ func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
 	var answer *answerError
+	var unconfirmed *UnconfirmedError
 	switch {
+	case errors.As(err, &unconfirmed):
+		return "too few replicas confirm its writes", unconfirmed.repeated
 	case errors.Is(err, redis.Nil), errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
 	case errors.As(err, &reply):

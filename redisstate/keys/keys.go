@@ -82,6 +82,7 @@ func (k Names) Limited(key string) string        { return k.Key("limited:" + key
 func (k Names) Starts(key string) string         { return k.Key("starts:" + key) }
 func (k Names) ReturnedPrefix() string           { return k.Key("returned:") }
 func (k Names) Schema() string                   { return k.Key("schema") }
+func (k Names) Confirmed() string                { return k.Key("confirmed") }
 func (k Names) Calls(boot string) string         { return k.Key("calls:" + boot) }
 func (k Names) Servers() string                  { return k.Key("servers") }
 func (k Names) GraceUntil() string               { return k.Key("calm") }
@@ -149,7 +150,7 @@ func (k Names) Kinds() map[string]string {
 		k.Managers(): "zset", k.Handlings(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
 		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",
-		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",
+		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string", k.Confirmed(): "string",
 		k.Leap(): "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",
 		k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",

@@ -15,7 +15,7 @@ import (
 // The file .luacheckrc and the tests read this table.
 var (
 	Open = declare(Script{
-		Name: "open", Full: Fails, Moves: true, After: "prelude openplain values places opening",
+		Name: "open", Full: Fails, Moves: true, Confirmed: true, After: "prelude openplain values places opening",
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true,
@@ -23,15 +23,16 @@ var (
 	})
 	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
 	Move  = declare(Script{
-		Name: "move", Full: Runs, Moves: true, After: "prelude limiting plain values places endings moving",
+		Name: "move", Full: Runs, Moves: true, Confirmed: true,
+		After: "prelude limiting plain values places endings moving",
 	})
-	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
+	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true, Confirmed: true})
 	Transact = declare(Script{
-		Name: "transact", Full: Runs, Moves: true,
+		Name: "transact", Full: Runs, Moves: true, Confirmed: true,
 		After: "prelude values places limiting opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
-		Name: "transact", Full: Fails, Moves: true,
+		Name: "transact", Full: Fails, Moves: true, Confirmed: true,
 		After: "prelude values places limiting opening endings needs moving deciding",
 	})
 	Link          = declare(Script{Name: "link", After: "prelude values opening", Full: Runs})
@@ -70,6 +71,8 @@ type Script struct {
 	After string // the files whose code comes before it
 	Full  whenFull
 	Moves bool // it makes moves, so that its success shows that the user may do so
+	// with [redis] replicas, a call returns when replicas have its writes
+	Confirmed bool
 
 	Forms func() scriptForms
 }

@@ -252,6 +252,7 @@ func updatesOf(ctx context.Context, s store, id int64, claim int) (lines []strin
 
 type completing struct {
 	holding
+	writing
 	Seq     *int            `json:"seq"`     // the number of updates of the claim; not checked if it is missing
 	Message json.RawMessage `json:"message"` // the result of the task
 }
@@ -268,6 +269,10 @@ func (a *app) complete(ctx context.Context, c *wire.Call, in *completing) (any, 
 	if err != nil {
 		return nil, err
 	}
+	ctx, replicas, err := a.confirmed(ctx, in.writing)
+	if err != nil {
+		return nil, err
+	}
 	if in.holds(t) {
 		if err := a.execute(ctx, c, in, t, r); err != nil {
 			return nil, err
@@ -278,7 +283,7 @@ func (a *app) complete(ctx context.Context, c *wire.Call, in *completing) (any, 
 	if err := broker.Settle(ctx, a.store, workerOf(c), t.ID); err != nil {
 		return nil, err
 	}
-	return written{W: copies}, nil
+	return written{W: nodes(replicas)}, nil
 }
 
 // checkResult returns an error if a message cannot be a result.

@@ -15,6 +15,7 @@ import (
 )
 
 type enqueueing struct {
+	writing
 	Task struct {
 		ID           string   `json:"id"` // chosen by the client, so that it can repeat the call; "" for a new one
 		Queue        string   `json:"queue"`
@@ -47,6 +48,10 @@ func (a *app) enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, e
 	if err != nil {
 		return nil, err
 	}
+	ctx, replicas, err := a.confirmed(ctx, in.writing)
+	if err != nil {
+		return nil, err
+	}
 	opened, err := c.Manager.Open(ctx, d)
 	if err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func (a *app) enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, e
 	if o := opened[0]; o.Existing && (o.Program != program || owner != "" && o.Owner != owner) {
 		return nil, tdf.NewError(tdf.CodeTaken, "another task has the id")
 	}
-	return written{ID: t.ID, W: copies}, nil
+	return written{ID: t.ID, W: nodes(replicas)}, nil
 }
 
 func (a *app) define(ctx context.Context, c *wire.Call, in *enqueueing) (d manager.Definition, err error) {

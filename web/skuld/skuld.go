@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -23,6 +24,7 @@ type store interface {
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Updates(ctx context.Context, id int64, after redisstate.Update, most int) ([]redisstate.Update, error)
+	AtMost(ctx context.Context, replicas int) (*conn.Replicas, error)
 	LastUpdates(ctx context.Context, id int64, round, most int) ([]redisstate.Update, error)
 }
 
@@ -64,9 +66,23 @@ func call[In any](path string, need wire.Need, do func(context.Context, *wire.Ca
 	}}
 }
 
-// copies is the number of nodes that confirm a write and that are read: there is one Redis. Clients may ask for others
-// with w and r, and the answer has the true number.
+// copies is the number of nodes that are read, and that confirm a write: the primary of Redis. Clients may ask for
+// others with r and w, and the answer has the true number.
 const copies = 1
+
+// writing is the part of a call that says how many nodes should confirm its writes.
+type writing struct {
+	W int `json:"w"`
+}
+
+// confirmed returns a context for the writes of a call, and what then has the number of replicas that confirm them.
+func (a *app) confirmed(ctx context.Context, w writing) (context.Context, *conn.Replicas, error) {
+	r, err := a.store.AtMost(ctx, w.W-copies)
+	return conn.WithReplicas(ctx, r), r, err
+}
+
+// nodes returns the number of nodes that have confirmed the last write.
+func nodes(r *conn.Replicas) int { return copies + int(r.Confirmed.Load()) }
 
 // A written is the answer to a call that changes a task.
 type written struct {

@@ -177,6 +177,22 @@ func number(v any) int64 {
 }
 
 // A client that repeats a call with its own id has one task, also if the calls come at the same time, and after the task is complete.
+// The answer says how many nodes have confirmed a write. A client may ask for more nodes than there are.
+func TestW(t *testing.T) {
+	primary, replica := redistest.Start(t, redistest.Replicates), redistest.Start(t)
+	replica.Follow(primary)
+	s := newSiteOn(t, primary.Addr, time.Hour)
+	for w, want := range map[string]string{"1": "1", "2": "2", "5": "2", "-1": "1"} {
+		answer := s.do("/enqueue", `{"task":{"queue":"q","data":"x"},"w":`+w+`}`)
+		expect.Equal(t, fmt.Sprint(answer["w"]), want, w)
+		id, _ := s.claim("q")
+		answer = s.do("/complete", `{"task":"`+id+`","claim":0,"w":`+w+`}`)
+		expect.Equal(t, fmt.Sprint(answer["w"]), want, w)
+	}
+	replica.Follow(nil)
+	expect.Equal(t, fmt.Sprint(s.do("/enqueue", `{"task":{"queue":"q","data":"x"},"w":2}`)["w"]), "1")
+}
+
 func TestEnqueueIsIdempotent(t *testing.T) {
 	s := newSite(t)
 	var all sync.WaitGroup
