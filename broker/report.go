@@ -1,11 +1,13 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -20,6 +22,8 @@ const (
 	mostReports = 10_000
 	maxOutput   = 1 << 20
 	maxResult   = 1 << 20
+
+	mostExplained = 4 << 20 // bytes of errors that one call reads
 
 	longestDelay = tdf.Seconds(100 * 365 * 24 * 60 * 60)
 )
@@ -238,12 +242,12 @@ func (x *reportDelivery) reason() string {
 }
 
 // exit returns the exit status of the round.
-func (x *reportDelivery) exit() string {
+func (r *Report) exit() string {
 	exit := "0"
-	if x.Exit != nil {
-		exit = strconv.Itoa(*x.Exit)
+	if r.Exit != nil {
+		exit = strconv.Itoa(*r.Exit)
 	}
-	if x.Action != "complete" {
+	if r.Action != "complete" {
 		exit, _ = Failure(exit, "", "")
 	}
 	return exit
@@ -291,12 +295,13 @@ func (x *reportDelivery) checkResult() error {
 // accepted.
 func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error {
 	byRound := map[int][]*reportDelivery{}
+	var refused []*reportDelivery
 	for _, x := range over {
 		switch {
 		case x.Task == nil:
 			x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
 		case x.Task.Round == x.Round:
-			x.answerFrom(x.Task)
+			refused = x.answerFrom(x.Task, refused)
 		default:
 			byRound[x.Round] = append(byRound[x.Round], x)
 		}
@@ -308,25 +313,65 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 		}
 		for i, x := range all {
 			if x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute}); stored[i].Task != nil {
-				x.answerFrom(stored[i].Task)
+				refused = x.answerFrom(stored[i].Task, refused)
 			}
 		}
 	}
-	return nil
+	return b.explain(ctx, refused)
 }
 
 // answerFrom answers a report whose claim does not hold, from the round of the claim. It accepts the copy of a report
-// that was accepted, and refuses one that says something else.
-func (x *reportDelivery) answerFrom(t *tdf.Task) {
+// that was accepted, and refuses one that says something else. If the round was refused, it adds the report to the
+// list.
+func (x *reportDelivery) answerFrom(t *tdf.Task, refused []*reportDelivery) []*reportDelivery {
 	r := t.Rounds.At(x.Round)
-	executed := r.Entered[tdf.Executed] > 0 && r.Exit == x.exit()
+	executed := r.Entered[tdf.Executed] > 0 && x.Agrees(r)
 	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
 	gives := x.Action == "release" || x.Later != nil || x.Unfit
-	if r.Claim == x.Run.Claim && (executed || released && gives) {
-		x.answer.Accepted, x.answer.Code, x.answer.Detail = true, "", ""
-		return
+	switch {
+	case r.Claim != x.Run.Claim || !executed && !(released && gives):
+		x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
+		return refused
+	case executed && r.Exit == "":
+		refused = append(refused, x)
 	}
-	x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
+	x.answer.Accepted, x.answer.Code, x.answer.Detail = true, "", ""
+	return refused
+}
+
+// Agrees reports whether an executed round may have ended as the report says. If the report was refused, for example
+// because of its result, the round has no exit status (docs/lifecycle.md, "What makes a round fail"), and agrees with
+// every report.
+func (r *Report) Agrees(executed *tdf.Round) bool {
+	return executed.Exit == "" || executed.Exit == r.exit()
+}
+
+// explain answers copies of reports that were refused: their rounds count as failed. It says why, as the first answer
+// did, with the last line of the round's error.
+func (b *Broker) explain(ctx context.Context, refused []*reportDelivery) error {
+	rounds := map[int64]int{}
+	for _, x := range refused {
+		rounds[x.ID] = x.Round
+	}
+	errorOf := func(t *tdf.Task) []redisstate.TextsOf {
+		return []redisstate.TextsOf{{Round: rounds[t.ID], Texts: tdf.TextError}}
+	}
+	for len(refused) > 0 {
+		stored, err := b.read(ctx, refused, redisstate.Want{Texts: errorOf, MaxBytes: mostExplained})
+		if err != nil {
+			return err
+		}
+		for i, s := range stored {
+			x := refused[i]
+			x.answer.Detail = "the round counts as failed"
+			if s.Task != nil {
+				text := strings.TrimRight(s.Task.Rounds.At(x.Round).Error, "\n")
+				x.answer.Detail = cmp.Or(Short(text[strings.LastIndexByte(text, '\n')+1:]), x.answer.Detail)
+			}
+		}
+		refused = refused[len(stored):]
+	}
+	return nil
 }
 
 func (x *reportDelivery) refuse(err error) {

@@ -45,6 +45,10 @@ func TestReports(t *testing.T) {
 		{`"action":"fail","error":"busy","later":0`, "0", tdf.Open, "", "", 1, 0},
 		{`"action":"fail","error":"no gpu","unfit":true`, "0", tdf.Open, "", "", 1, 0},
 		{`"action":"release","error":"stopping"`, "0", tdf.Open, "", "", 1, 0},
+		{
+			`"action":"complete","stderr":"two\nlines","result":"` + strings.Repeat("x", 1<<20) + `"`, "1", tdf.Open,
+			"two\nlines\nresult: 1048578 bytes, more than 1048576", "", 1, 1,
+		},
 	} {
 		s.TB = t
 		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","fail_on":"any","max_fails":`+c.fails+`}`)
@@ -52,7 +56,11 @@ func TestReports(t *testing.T) {
 		task := w.one()
 		first := w.report(task, c.more)
 		expect.True(t, first.Accepted, c.more, first)
-		expect.Equal(t, first.Detail, "", c.more)
+		if _, why, _ := strings.Cut(c.text, "result: "); why != "" {
+			expect.Contains(t, first.Detail, why)
+		} else {
+			expect.Equal(t, first.Detail, "", c.more)
+		}
 		s.settle()
 		again := (&remoteWorker{s.another(), w.token, w.session}).report(task, c.more)
 		expect.True(t, again == first, c.more, again)

@@ -136,7 +136,6 @@ var reportRows = []row{
 		id := s.open()
 		_, r := s.begin("w")
 		s.reports(r, ending{result: "1"}, accepted)
-		s.unchanged(func() { s.reports(r, ending{result: "1"}, accepted) })
 		s.settles(id, "succeeded 0")
 		s.unchanged(func() { s.reports(r, ending{result: "1"}, accepted) })
 	}},
@@ -252,6 +251,7 @@ func (s *scene) spoils(e ending, why string) {
 	_, r := s.begin("w")
 	switch before, got := s.world(), r.report(e); got {
 	case acceptedAsFailed, accepted: // the latter if the handler got an error, and has returned it
+		s.copied(r, e, got)
 		expect.Contains(s, s.settles(id, "failed 0 fails 1").LastError(), why)
 		expect.Equal(s, s.task(id).Current().Result, "")
 	default:

@@ -245,8 +245,16 @@ func (s *scene) claim(w worker) round {
 	return r
 }
 
-// reports checks the answer to a report.
+// reports checks the answer to a report, and that its copy gets the same answer and changes nothing.
 func (s *scene) reports(r round, e ending, want answer) {
 	s.Helper()
 	expect.Equal(s, r.report(e), want)
+	s.copied(r, e, want)
+}
+
+func (s *scene) copied(r round, e ending, want answer) {
+	s.Helper()
+	if s.kind.lacks[copies] == "" {
+		s.unchanged(func() { expect.Equal(s, r.report(e), want, "the copy") })
+	}
 }

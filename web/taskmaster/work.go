@@ -212,7 +212,7 @@ func (a *app) verify(ctx context.Context, r *broker.Report) error {
 	if err != nil || stored[0].Task == nil {
 		return err
 	}
-	if succeeded := stored[0].Task.Rounds.At(r.Round).Exit == "0"; succeeded != (r.Action == "complete") {
+	if !r.Agrees(stored[0].Task.Rounds.At(r.Round)) {
 		return tdf.NewError(tdf.CodeConflict, "another report of this attempt was faster, and said the opposite")
 	}
 	return nil
