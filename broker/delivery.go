@@ -127,7 +127,7 @@ func (send Send) Deliver(ctx context.Context, rest []*Delivery) (err error) {
 		n := min(most, len(rest))
 		outcomes, failed := send(ctx, rest[:n])
 		for i, o := range outcomes {
-			err = cmp.Or(send.settle(ctx, rest[i], o.Err), err)
+			err = cmp.Or(send.take(ctx, rest[i], o.Err), err)
 		}
 		rest = rest[len(outcomes):]
 		switch {
@@ -140,15 +140,15 @@ func (send Send) Deliver(ctx context.Context, rest []*Delivery) (err error) {
 		case n > 1:
 			most = 1
 		default:
-			err = cmp.Or(send.settle(ctx, rest[0], failed), err)
+			err = cmp.Or(send.take(ctx, rest[0], failed), err)
 			rest = rest[1:]
 		}
 	}
 	return err
 }
 
-// settle handles Redis's answer to a report. It returns an error if the report must be sent again.
-func (send Send) settle(ctx context.Context, d *Delivery, err error) error {
+// take handles Redis's answer to a report. It returns an error if the report must be sent again.
+func (send Send) take(ctx context.Context, d *Delivery, err error) error {
 	for d.change(err) {
 		var outcomes []redisstate.Outcome
 		if outcomes, err = send(ctx, []*Delivery{d}); err == nil {

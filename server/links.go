@@ -84,9 +84,9 @@ func (s *Server) handleEndings(ctx context.Context, moves []tdf.Move) (bool, err
 	return n > 0, err
 }
 
-// look handles endings and complete groups. It reports whether tasks may have become due. The argument says whether the
-// server has moved tasks since the last call.
-func (s *Server) look(ctx context.Context, moved bool) (bool, error) {
+// handleLinks handles endings and complete groups. It reports whether tasks may have become due. The argument says
+// whether the server has moved tasks since the last call.
+func (s *Server) handleLinks(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
 	if s.clock().Sub(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
 		return false, nil

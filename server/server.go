@@ -200,7 +200,7 @@ func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 	if err != nil {
 		return done, failed, err
 	}
-	found, err := s.look(ctx, done.Total() > 0)
+	found, err := s.handleLinks(ctx, done.Total() > 0)
 	if err != nil {
 		return done, failed, err
 	}

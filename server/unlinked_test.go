@@ -159,7 +159,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 	work := map[string]func(ctx context.Context) error{
 		"link":   func(ctx context.Context) error { _, err := s.server.link(ctx); return err },
 		"audit":  func(ctx context.Context) error { _, err := s.server.runAudit(ctx, s.now()); return err },
-		"look":   func(ctx context.Context) error { _, err := s.server.look(ctx, true); return err },
+		"look":   func(ctx context.Context) error { _, err := s.server.handleLinks(ctx, true); return err },
 		"settle": func(ctx context.Context) error { _, err := s.server.settleDue(ctx); return err },
 		"end": func(ctx context.Context) error {
 			s.failAll(ids)

@@ -157,7 +157,7 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.problemOf(r.Context(), err).write(c)
 		return
 	}
-	defer c.settle(r.Context())
+	defer c.releaseUnlessSent(r.Context())
 	a.admit(c, r)
 }
 

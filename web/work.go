@@ -226,9 +226,10 @@ func (a *api) getProgram(_ context.Context, c *call, in *archiveInput) (*streame
 	})
 }
 
-// settle ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are released at once.
-// The answer is not whole before settle returns, so a worker that has got all of it is still there.
-func (c *call) settle(ctx context.Context) {
+// releaseUnlessSent ends a call that has claimed tasks. If the worker cannot have got the answer, the tasks are
+// released at once. The answer is not whole before releaseUnlessSent returns, so a worker that has got all of it is
+// still there.
+func (c *call) releaseUnlessSent(ctx context.Context) {
 	if c.undo == nil {
 		return
 	}

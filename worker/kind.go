@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"slices"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -29,18 +28,4 @@ func ForKind[In, Out any](k tdf.Kind[In, Out], f func(ctx context.Context, r *Ro
 		}
 		return r.SetResult(out)
 	}
-}
-
-// Use wraps the handlers of all programs, for example to log or to measure their rounds, or to report their errors. The
-// first is the outermost.
-func Use(wrap ...func(next Handler) Handler) Option {
-	return func(o *options) { o.wrap = append(o.wrap, wrap...) }
-}
-
-// wrapped returns a handler with what wraps it.
-func (o *options) wrapped(h Handler) Handler {
-	for _, wrap := range slices.Backward(o.wrap) {
-		h = wrap(h)
-	}
-	return h
 }

@@ -97,6 +97,20 @@ func Handle(program string, h Handler) Option {
 	}
 }
 
+// Use wraps the handlers of all programs, for example to log or to measure their rounds, or to report their errors. The
+// first is the outermost.
+func Use(wrap ...func(next Handler) Handler) Option {
+	return func(o *options) { o.wrap = append(o.wrap, wrap...) }
+}
+
+// wrapped returns a handler with what wraps it.
+func (o *options) wrapped(h Handler) Handler {
+	for _, wrap := range slices.Backward(o.wrap) {
+		h = wrap(h)
+	}
+	return h
+}
+
 func (o *options) checkHandler(program string, h Handler) error {
 	task := tdf.Defaults(program, "", "")
 	if err := task.Validate(); err != nil {
