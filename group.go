@@ -63,5 +63,6 @@ func (m GroupMark) CheckDecision(unfinished bool) error {
 	return nil
 }
 
-// IsComplete reports whether a group is complete: it is closed, and all of its tasks are finished.
+// IsComplete reports whether a group is complete: it is closed, and all of its tasks are finished. The scripts link.lua
+// (is_complete) and deciding.lua (refusal_of) repeat this rule, because they see the mark and the counts at one moment.
 func (m GroupMark) IsComplete(c Counts) bool { return m != GroupOpen && c.Unfinished() == 0 }

@@ -6,9 +6,9 @@ import (
 	"strconv"
 )
 
-// A Move is one transition of one task, with everything that it writes. The rules return Moves, and the package
-// redisstate carries them out. Redis carries out a Move only if two conditions hold: the task is still in the state
-// From and the round Round, and the Move's fences hold. Otherwise nothing changes.
+// A Move is one change of one task, with everything that it writes: a transition, or one of the [Upkeeps]. The rules
+// return Moves, and the package redisstate carries them out. Redis carries out a Move only if two conditions hold: the
+// task is still in the state From and the round Round, and the Move's fences hold. Otherwise nothing changes.
 type Move struct {
 	ID    int64
 	Verb  Verb

@@ -117,8 +117,9 @@ const (
 	StageDone                       // nothing more
 )
 
-// Action returns what a manager must do next for the stage. Until all tasks have been opened, Action does not read Mark
-// and Counts.
+// Action returns what a manager must do next for the stage. A stage is complete if its group is
+// ([GroupMark.IsComplete]) or has no tasks. With HasEach, its tasks must be archived, too. Until all tasks have been
+// opened, Action does not read Mark and Counts.
 func (s *StageStatus) Action() StageAction {
 	switch s.Record.Phase {
 	case StageUnopened, StageOpening:

@@ -8,7 +8,7 @@ import (
 // A Verb is the name of a transition. Code, logs, tests and docs use the same names.
 type Verb string
 
-// The verbs, in the order of [Transitions].
+// The verbs, in the order of [Transitions]. Users retry tasks (reopen) and requeue them (release).
 const (
 	VerbOpen    Verb = "open"
 	VerbClaim   Verb = "claim"

@@ -24,7 +24,8 @@ func New(m *manager.Manager) *Admin { return &Admin{friend.Of(m)} }
 
 func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 
-// store lists the methods of *redisstate.Store that this package and its watch use.
+// store lists the methods of *redisstate.Store with which this package reads tasks, groups and workers. Other methods
+// are called on the Store itself.
 type store interface {
 	listing.Store
 	Now(ctx context.Context) (tdf.Time, error)

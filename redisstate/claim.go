@@ -112,8 +112,8 @@ var claimProperties = []string{
 // MaxAvoided is the largest number of programs that a claim can avoid.
 const MaxAvoided = 1000
 
-// Claim hands open tasks to a worker, beginning with the tasks that have been due for the longest time. It expires the
-// overdue tasks that it finds.
+// Claim hands open tasks of a worker's queues to the worker: those with the highest priority first, and among them
+// those that have been due for the longest time. It expires the overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimParams) (ClaimResult, error) {
 	return s.claimAndExpire(ctx, r, func([]tdf.Move) {})
 }

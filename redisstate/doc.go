@@ -8,6 +8,6 @@
 // calls, and repeats each of them until Redis has answered. So during an outage a call takes longer, and the log has a
 // warning.
 //
-// What is not the life of a task is in packages of its own, whose methods Store has, too: accounts, counts, index,
-// limits, notices, presence and programs.
+// What is not the life of a task is in packages of its own. Store also has the methods of accounts, callbacks, counts,
+// limits, notices, presence and programs. Package index has the names of groups, queues and partitions.
 package redisstate

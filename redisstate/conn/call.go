@@ -100,7 +100,7 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 // Script returns the form of a script that this Redis knows.
 func (s *Conn) Script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load()) }
 
-// RecordRun records that Redis has run a script. If err is an error, Redis has not run the script, and recordRun
+// RecordRun records that Redis has run a script. If err is an error, Redis has not run the script, and RecordRun
 // records nothing.
 func (s *Conn) RecordRun(script *lua.Script, err error) {
 	if err != nil {

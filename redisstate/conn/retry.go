@@ -15,7 +15,7 @@ const (
 // UntilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times. The
 // result is nil, the error of ctx, or an error of op that is not an outage.
 //
-// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. before UntilAnswered returns
+// If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. Before UntilAnswered returns
 // this error, it calls op once more, because the rights may have changed.
 func (s *Conn) UntilAnswered(ctx context.Context, op func(context.Context) error) error {
 	if err := s.Ready(ctx); err != nil {

@@ -3,6 +3,8 @@
 --
 -- from-state: open; to-state: running, with a claim id and a lease
 --
+-- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
+--
 -- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits
 --
 -- ARGV; a number is the index of the first argument in its line:

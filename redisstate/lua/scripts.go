@@ -9,8 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// The scripts. Each has the name of its file, the files whose code Go puts before it, and what it does if Redis is full
-// (at its maxmemory): a full Redis refuses new tasks and claims, but accepts results, renewals and heartbeats.
+// The scripts. Each has the name of its file, which two scripts may share, the files whose code Go puts before it, and
+// what it does if Redis is full (at its maxmemory): a full Redis refuses new tasks and claims, but accepts results,
+// renewals and heartbeats.
 //
 // The file .luacheckrc and the tests read this table.
 var (
