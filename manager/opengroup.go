@@ -73,7 +73,7 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	for {
 		err := g.next(ctx)
 		switch {
-		case errors.Is(err, redisstate.ErrStageChanged): // another call opens the same tasks
+		case errors.Is(err, redisstate.ErrRecordChanged): // another call opens the same tasks
 		case errors.Is(err, redisstate.ErrNoRoom) && conn.Sleep(ctx, redisstate.RoomPause):
 		case err != nil:
 			return g.made, err
@@ -137,7 +137,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 		return err
 	}
 	if o := outcomes[0]; o.Err != nil {
-		return refusedWith(o, redisstate.ErrStageChanged)
+		return o.RefusedWith(redisstate.ErrRecordChanged)
 	}
 	g.add(open.Done, outcomes[0])
 	g.rest = rest
@@ -166,15 +166,4 @@ func (g *groupOpening) add(first int, o redisstate.Outcome) {
 		t.setOpened(id, o.Existing != nil && o.Existing[i], func(place int) int64 { return o.IDs[place-first] })
 		g.made = append(g.made, t)
 	}
-}
-
-// refusedWith returns the error of a refused unit. If one of the reasons is cause, it returns cause, because the other
-// reasons follow from it.
-func refusedWith(o redisstate.Outcome, cause error) error {
-	for _, err := range o.Refused {
-		if errors.Is(err, cause) {
-			return cause
-		}
-	}
-	return o.Err
 }

@@ -143,7 +143,7 @@ func (m *Manager) changePeriodic(
 ) ([]int64, error) {
 	for {
 		ids, err := m.tryPeriodic(ctx, name, change)
-		if err != nil && !errors.Is(err, redisstate.ErrPeriodicChanged) {
+		if err != nil && !errors.Is(err, redisstate.ErrRecordChanged) {
 			return nil, fmt.Errorf("%s periodic %q: %w", doing, name, err)
 		}
 		if err == nil {

@@ -106,7 +106,7 @@ func (x *pipelineRun) openNext(ctx context.Context, s *stageRun, empty bool) err
 // hasNoEffect reports whether err means that Redis has not carried out a step. After another error, Redis may have done
 // so.
 func hasNoEffect(err error) bool {
-	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrStageChanged) ||
+	return errors.As(err, new(stageError)) || errors.Is(err, redisstate.ErrRecordChanged) ||
 		errors.Is(err, redisstate.ErrNoRoom)
 }
 
@@ -183,14 +183,14 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 }
 
 // missingDefinitions returns the error for stored definitions that do not exist. If another manager has opened the last
-// chunk, and removed the definitions, the error is ErrStageChanged.
+// chunk, and removed the definitions, the error is ErrRecordChanged.
 func (x *pipelineRun) missingDefinitions(ctx context.Context, s *stageRun, missing error) error {
 	records, _, err := x.store.StageRecords(ctx, []string{s.group})
 	if err != nil {
 		return err
 	}
 	if records[0] != x.records[s.index] {
-		return redisstate.ErrStageChanged
+		return redisstate.ErrRecordChanged
 	}
 	return stageError{fmt.Errorf("chunk %d: %w", x.records[s.index].Done+1, missing)}
 }

@@ -162,7 +162,7 @@ func (x *pipelineRun) advanceStage(ctx context.Context, s *stageRun) error {
 		s.premature = false
 		delete(x.failed, int64(s.index))
 		return nil
-	case errors.Is(err, redisstate.ErrStageChanged): // another manager was faster
+	case errors.Is(err, redisstate.ErrRecordChanged): // another manager was faster
 		x.again = true
 		return nil
 	case isPremature(err) && !s.premature: // a user has retried a task
@@ -305,8 +305,8 @@ func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 		return err
 	}
 	o := outcomes[0]
-	switch err := refusedWith(o, redisstate.ErrStageChanged); err {
-	case nil, redisstate.ErrStageChanged:
+	switch err := o.RefusedWith(redisstate.ErrRecordChanged); err {
+	case nil, redisstate.ErrRecordChanged:
 		return err
 	default:
 		return stageError{err}

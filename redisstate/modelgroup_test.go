@@ -148,7 +148,7 @@ func (p *player) stage(ctx context.Context) {
 	outcomes, err := p.s.Apply(ctx, "player", u)
 	p.must(err)
 	o := outcomes[0]
-	if changed := errors.Is(o.Err, ErrStageChanged); changed || stale {
+	if changed := errors.Is(o.Err, ErrRecordChanged); changed || stale {
 		expect.True(p.t, changed, "a change of the record", from, "stale", stale, o.Refused)
 		if p.alone {
 			expect.True(p.t, stale, "a change of the record", from, "stale", stale, o.Refused)

@@ -2,7 +2,6 @@ package redisstate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/redis/go-redis/v9"
@@ -13,9 +12,6 @@ import (
 
 // A periodicChange changes the record of a periodic, as part of a [Unit]. The text "" means that there is no record.
 type periodicChange struct{ name, from, to string }
-
-// ErrPeriodicChanged means that another client has changed the record of a periodic since the caller read it.
-var ErrPeriodicChanged = tdf.NewError(tdf.CodeConflict, "the record of the periodic has changed")
 
 // Periodics returns the texts of all records of periodic tasks.
 func (s *Store) Periodics(ctx context.Context) (tdf.Hash, error) {
@@ -44,7 +40,7 @@ func (s *Store) CountPeriodics(ctx context.Context) (int, error) {
 
 // ChangePeriodic changes the text of a record and opens tasks, in one step, which also puts the ids of the tasks before
 // those in the record. It returns the ids of the tasks. If the record has another text than from, nothing changes, and
-// the error is [ErrPeriodicChanged]. If Redis uses too much memory for new tasks, it does not wait, but returns
+// the error is [ErrRecordChanged]. If Redis uses too much memory for new tasks, it does not wait, but returns
 // [ErrNoRoom].
 func (s *Store) ChangePeriodic(
 	ctx context.Context, who, name, from, to string, open ...tdf.Properties,
@@ -56,12 +52,7 @@ func (s *Store) ChangePeriodic(
 	if err != nil {
 		return nil, err
 	}
-	for _, refused := range outcomes[0].Refused {
-		if errors.Is(refused, ErrStageChanged) {
-			return nil, ErrPeriodicChanged
-		}
-	}
-	return outcomes[0].IDs, outcomes[0].Err
+	return outcomes[0].IDs, outcomes[0].RefusedWith(ErrRecordChanged)
 }
 
 // RemovePeriodic removes a record.

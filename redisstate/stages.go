@@ -14,7 +14,7 @@ import (
 )
 
 // A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit
-// fails with [ErrStageChanged].
+// fails with [ErrRecordChanged].
 type StageChange struct {
 	Stage    string // the name of its group
 	From, To tdf.StageRecord

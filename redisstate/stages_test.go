@@ -50,12 +50,12 @@ func TestStageChange(t *testing.T) {
 				expect.True(t, slices.Contains(want, nil), diff)
 			}
 		}
-		try([]error{ErrStageChanged}, stageChange(begun, opened))
-		try([]error{nil, ErrStageChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
+		try([]error{ErrRecordChanged}, stageChange(begun, opened))
+		try([]error{nil, ErrRecordChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
 		checkRecord(t, s, begun)
 		try([]error{nil, nil}, stageChange(begun, tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}), stageChange(tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}, opened))
 		checkRecord(t, s, opened)
-		try([]error{ErrStageChanged}, stageChange(begun, begun))
+		try([]error{ErrRecordChanged}, stageChange(begun, begun))
 		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[tdf.Open], 3)
 		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
 		checkRecord(t, s, tdf.StageRecord{})
@@ -138,7 +138,7 @@ func TestForeignStages(t *testing.T) {
 	expect.NoError(t, err)
 	expect.Fails(t, invalid[0], "")
 	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
-	expect.FailsWith(t, outcomes[0].Err, ErrStageChanged)
+	expect.FailsWith(t, outcomes[0].Err, ErrRecordChanged)
 	expect.Contains(t, outcomes[0].Err.Error(), `"foreign?xxx`)
 	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
 	for name, value := range map[string]string{"A": "no gob", "B": ""} {
@@ -216,7 +216,7 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}
-	expect.FailsWith(t, decide().Err, ErrStageChanged)
+	expect.FailsWith(t, decide().Err, ErrRecordChanged)
 }
 
 // The tasks that follow a stage without tasks are follow-ups. They may exceed max_tasks. The tasks of a start may not.

@@ -76,8 +76,8 @@ var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
 // ErrGroupExtended is the error if another call has extended the group that is being opened.
 var ErrGroupExtended = tdf.NewError(tdf.CodeConflict, "another call has extended the group meanwhile")
 
-// ErrStageChanged means that another manager has changed the record of a stage since the caller read it.
-var ErrStageChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage has changed")
+// ErrRecordChanged means that another client has changed the record of a stage or a periodic since the caller read it.
+var ErrRecordChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage or periodic has changed")
 
 // ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be
 // removed.

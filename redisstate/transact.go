@@ -44,7 +44,7 @@ type Outcome struct {
 	Existing []bool
 	Err      error // the first of Refused; nil if the unit succeeded
 	// *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken],
-	// [ErrGroupExtended], [ErrStageChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
+	// [ErrGroupExtended], [ErrRecordChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
 	// unit
 	Refused []error
 }
@@ -58,6 +58,15 @@ func (o Outcome) Held() int {
 		}
 	}
 	return n
+}
+
+// RefusedWith returns cause if it is one of the reasons why the unit was refused, because the other reasons may follow
+// from it. Otherwise, it returns Err.
+func (o Outcome) RefusedWith(cause error) error {
+	if slices.ContainsFunc(o.Refused, func(err error) bool { return errors.Is(err, cause) }) {
+		return cause
+	}
+	return o.Err
 }
 
 // Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
@@ -306,7 +315,7 @@ func parseRefusal(u *Unit, reason string) error {
 		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckDecision(true)}
 	}
 	if record, ok := strings.CutPrefix(reason, "@"); ok {
-		return fmt.Errorf("%w: it is %.100q", ErrStageChanged, record)
+		return fmt.Errorf("%w: it is %.100q", ErrRecordChanged, record)
 	}
 	if reason == "?" {
 		return ErrNoDefinitions

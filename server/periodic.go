@@ -98,7 +98,7 @@ func (s *Server) openDue(ctx context.Context, name string, now tdf.Time) error {
 			break
 		}
 		next, err := s.take(ctx, r, text, step)
-		if errors.Is(err, redisstate.ErrPeriodicChanged) {
+		if errors.Is(err, redisstate.ErrRecordChanged) {
 			s.periodics.read = 0 // another client has changed it
 			return nil
 		}
@@ -136,7 +136,7 @@ func (s *Server) take(
 			s.log.Info("periodic opened", "name", r.Name, "time", step.Time.Std().UTC(), "tasks", len(ids), "first", ids[0])
 			return after, nil
 		}
-		if ctx.Err() != nil || errors.Is(err, redisstate.ErrPeriodicChanged) {
+		if ctx.Err() != nil || errors.Is(err, redisstate.ErrRecordChanged) {
 			return nil, err
 		}
 		run.Outcome, run.Why = tdf.PeriodicFailed, err.Error()
