@@ -90,9 +90,9 @@ func TestBackoffIsBounded(t *testing.T) {
 		task.ID = rapid.Int64Range(1, math.MaxInt64).Draw(t, "id")
 		task.Round = rapid.IntRange(0, MaxRound).Draw(t, "round")
 		task.Fails, task.Timeouts = rapid.IntRange(0, MaxCount).Draw(t, "fails"), rapid.IntRange(0, MaxCount).Draw(t, "timeouts")
-		task.Backoff = Seconds(rapid.Float64Range(1e-3, float64(MaxBackoff)).Draw(t, "backoff"))
+		task.Backoff = Seconds(rapid.Float64Range(0, float64(MaxBackoff)).Draw(t, "backoff"))
 		task.BackoffFactor = rapid.Float64Range(1, MaxBackoffFactor).Draw(t, "factor")
-		task.BackoffMax = Seconds(rapid.Float64Range(1e-3, float64(MaxBackoff)).Draw(t, "max"))
+		task.BackoffMax = Seconds(rapid.Float64Range(1e-6, float64(MaxBackoff)).Draw(t, "max"))
 		if err := task.Validate(); err != nil {
 			t.Fatal(err)
 		}

@@ -159,13 +159,16 @@ type bounds struct {
 
 func (b bounds) allow(v float64) bool {
 	switch {
-	case !validSeconds(v), b.above && v == 0, b.most > 0 && v > float64(b.most):
+	case !validSeconds(v), b.above && v < float64(leastSeconds), b.most > 0 && v > float64(b.most):
 		return false
 	}
 	return b.inf || !math.IsInf(v, 1)
 }
 
 func (b bounds) want(of, from string) string {
+	if b.above {
+		from = " above 0"
+	}
 	if b.most > 0 {
 		from += fmt.Sprintf(", at most %v", b.most)
 	}
@@ -202,18 +205,28 @@ func moment(b bounds) kind[Time, time.Time] {
 
 const infinite = "inf"
 
-// leastSpan is the shortest span that is not 0. A shorter time.Duration, such as 3600, was probably meant in seconds.
-const leastSpan = Seconds(1e-3)
+// secondsOf is For, but marks a duration below a millisecond, such as 3600, with a minus. It was probably meant in
+// seconds, and a check of the span refuses it.
+func secondsOf(d time.Duration) Seconds {
+	if 0 < d && d < time.Millisecond {
+		return -For(d)
+	}
+	return For(d)
+}
 
 // span is the kind of a span. In JSON, it is a number of seconds, or "inf".
 func span(b bounds) kind[Seconds, time.Duration] {
-	of := "a number of seconds"
-	if !b.above {
-		of = "0 or a number of seconds"
-	}
-	allowed := func(s Seconds) bool { return b.allow(float64(s)) && (s == 0 || s >= leastSpan) }
-	k := numeric(b.want(of, " from 0.001 up"), ParseSeconds, Seconds.String, allowed, Seconds.Std, For)
+	k := numeric(b.want("a number of seconds", " from 0 up"), ParseSeconds, Seconds.String,
+		func(s Seconds) bool { return b.allow(float64(s)) }, Seconds.Std, secondsOf)
 	k.unit = UnitSpan
+	check := k.check
+	k.check = func(name string, s Seconds) error {
+		if n := -s * 1e9; 0 < n && n < Seconds(time.Millisecond) {
+			return invalidProperty(name, "%v is too short; a time.Duration counts nanoseconds: write %.0f*time.Second",
+				time.Duration(n+0.5), n)
+		}
+		return check(name, s)
+	}
 	k.json = func(s Seconds) any {
 		if s == Forever {
 			return infinite

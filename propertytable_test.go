@@ -93,8 +93,8 @@ func TestJSONOfRemovedTags(t *testing.T) {
 // A wrong value or an unknown property in JSON is an error that names the property.
 func TestInvalidJSONOfDefinitions(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"timeout":"1m"}`:             `timeout: "1m" is not a number of seconds from 0.001 up, or inf`,
-		`{"timeout":0}`:                `timeout: 0 is not a number of seconds from 0.001 up, or inf`,
+		`{"timeout":"1m"}`:             `timeout: "1m" is not a number of seconds above 0, or inf`,
+		`{"timeout":0}`:                `timeout: 0 is not a number of seconds above 0, or inf`,
 		`{"end_before":1893456000}`:    `end_before: 1893456000 is not an RFC 3339 time such as 2030-01-31T12:00:00Z, or inf`,
 		`{"max_fails":"2"}`:            `max_fails: "2" is not a whole number from 0 to 1000000000`,
 		`{"input":"\ud800"}`:           `input: "\ud800" is not the arguments of run.sh`,

@@ -96,3 +96,6 @@ func (t *Task) removeOutputs() Move {
 	}
 	return m
 }
+
+// leastSeconds is the smallest number of seconds above 0 that TDF can write to Redis. A smaller number may become 0.
+const leastSeconds = Seconds(1e-6)

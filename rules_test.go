@@ -75,7 +75,7 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	expect.MustTrue(t, ok, ok, m)
 	expect.MustEqual(t, m.To, Failed)
 	expect.MustEqual(t, m.Verb, VerbReject)
-	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds from 0.001 up")
+	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds above 0")
 }
 
 // If the hosts of workers cannot run a task, workers release it at most three times (docs/lifecycle.md, "Released

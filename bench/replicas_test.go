@@ -26,7 +26,7 @@ func BenchmarkReplicas(b *testing.B) {
 	for wanted := range 2 {
 		for _, batch := range []int{1, 250} {
 			b.Run(fmt.Sprintf("wanted=%d/tasks=%d", wanted, batch), func(b *testing.B) {
-				c := &caller{redis: config.Redis{Host: host, Port: n, Replicas: config.Replicas{Wanted: wanted, Timeout: time.Second}}}
+				c := &caller{redis: config.Redis{Host: host, Port: n, Replicas: config.Replicas{Wanted: wanted}}}
 				var err error
 				if c.store, err = redisstate.Connect(b.Context(), c.redis, "bench", slog.New(slog.DiscardHandler)); err != nil {
 					b.Fatal(err)
@@ -54,10 +54,10 @@ func follow(b *testing.B, replica, primary *redisserver.Server) {
 	defer to.Close()
 	from := redis.NewClient(&redis.Options{Addr: primary.Addr(), Protocol: 2})
 	defer from.Close()
-	err := to.SlaveOf(b.Context(), host, port).Err()
+	err := to.ReplicaOf(b.Context(), host, port).Err()
 	for n := int64(0); err == nil && n < 1; {
 		if err = from.Set(b.Context(), "x", "", time.Minute).Err(); err == nil {
-			n, err = from.Wait(b.Context(), 1, time.Second).Result()
+			n, err = from.Wait(b.Context(), 1, time.Minute).Result()
 		}
 	}
 	if err != nil {

@@ -12,7 +12,7 @@ func TestInvalidValues(t *testing.T) {
 	const (
 		aboveZero = "a number of seconds above 0, at most 1000000000"
 		fromZero  = "a number of seconds from 0 up, at most 1000000000"
-		span      = "a number of seconds from 0.001 up, or inf"
+		span      = "a number of seconds above 0, or inf"
 		path      = "a path of up to 4095 bytes, and up to 255 in each part"
 		file      = path + ", with no $ except in $program, $worker, $taskId and $round"
 		name      = "a name of 1 to 200 bytes without spaces or parts like :task"

@@ -3,6 +3,7 @@ package manager_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -26,6 +27,21 @@ func TestOpenChecksAllBeforeItOpensAny(t *testing.T) {
 	expect.Equal(t, e.Property, "source")
 	expect.Len(t, ids, 0)
 	expect.Len(t, tm.Tasks(), 0)
+}
+
+// A number that was meant in seconds is a span in nanoseconds. Nothing stores it as 0.
+func TestSpansInNanoseconds(t *testing.T) {
+	t.Parallel()
+	tm, _ := newTester(t)
+	d := define("p", source, "")
+	short := time.Duration(3600)
+	d.KeepArchived = &short
+	_, err := tm.Manager.Open(t.Context(), d)
+	expect.Fails(t, err, "keep_archived: 3.6µs is too short; a time.Duration counts nanoseconds: write 3600*time.Second")
+	task := open(t, tm.Manager, "p")[0]
+	five := time.Duration(5)
+	result := expect.Result(tm.Manager.Update(t.Context(), manager.Changes{Backoff: &five}, manager.ByIDs(task)...)).Value(t)
+	expect.Contains(t, fmt.Sprint(result.Skipped), "write 5*time.Second")
 }
 
 func TestZeroFieldsHaveTheDefaults(t *testing.T) {

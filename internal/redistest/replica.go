@@ -19,7 +19,7 @@ func (s *Server) Follow(primary *Server) {
 	if primary != nil {
 		host, port, _ = net.SplitHostPort(primary.Addr)
 	}
-	if err := c.SlaveOf(s.t.Context(), host, port).Err(); err != nil {
+	if err := c.ReplicaOf(s.t.Context(), host, port).Err(); err != nil {
 		s.t.Fatal(err)
 	}
 	for primary != nil && !strings.Contains(c.Info(s.t.Context(), "replication").Val(), "master_link_status:up") {
