@@ -18,6 +18,16 @@ const (
 	toClient
 )
 
+// A loss says what the proxy drops of a command and its reply. Then it closes the connection.
+type loss int
+
+const (
+	nothing loss = iota
+	wholeReply
+	halfReply // the second half
+	wholeCommand
+)
+
 // Properties of a link whose rate is limited (Proxy.Limit).
 const (
 	piecesPerSecond = 50
@@ -35,7 +45,7 @@ type link struct {
 	closed        chan struct{}
 
 	mu      sync.Mutex
-	pending []bool // for each unanswered command, in order: whether to drop its reply
+	pending []loss // for each unanswered command, in order: what the proxy drops of its reply
 }
 
 func (l *link) close() {
@@ -65,8 +75,12 @@ func (l *link) passCommands() {
 		if !l.proxy.hold(l) {
 			return
 		}
-		// before the command is passed, because the reply can arrive immediately after that
-		l.push(l.proxy.claimDrop(command.Words))
+		lost := l.proxy.claimDrop(command.Words)
+		if lost == wholeCommand {
+			l.proxy.countDrop()
+			return
+		}
+		l.push(lost) // before the command is passed, because the reply can arrive immediately after that
 		if !l.pass(toRedis, l.redis, command.Raw) {
 			return
 		}
@@ -81,7 +95,10 @@ func (l *link) passReplies() {
 		if err != nil {
 			return
 		}
-		if l.pop() {
+		if lost := l.pop(); lost != nothing {
+			if lost == halfReply {
+				l.pass(toClient, l.client, reply.Raw[:len(reply.Raw)/2])
+			}
 			l.proxy.countDrop()
 			return
 		}
@@ -118,20 +135,20 @@ func (l *link) pass(d direction, to net.Conn, raw []byte) bool {
 	return true
 }
 
-func (l *link) push(drop bool) {
+func (l *link) push(lost loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.pending = append(l.pending, drop)
+	l.pending = append(l.pending, lost)
 }
 
-// pop reports whether to drop the reply to the oldest unanswered command. A message to a subscriber may arrive although
+// pop returns what to drop of the reply to the oldest unanswered command. A message to a subscriber may arrive although
 // no command is unanswered. The proxy does not drop this message.
-func (l *link) pop() (drop bool) {
+func (l *link) pop() (lost loss) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.pending) == 0 {
-		return false
+		return nothing
 	}
-	drop, l.pending = l.pending[0], l.pending[1:]
-	return drop
+	lost, l.pending = l.pending[0], l.pending[1:]
+	return lost
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 )
 
@@ -160,6 +161,18 @@ func listenFree() (listener net.Listener, claim io.Closer, err error) {
 		return listener, claim, nil
 	}
 	return nil, nil, fmt.Errorf("no free port of 127.0.0.1 found between %d and %d", firstPort, endPort)
+}
+
+// FreeAddr returns an address of 127.0.0.1 with a free port, for a process that is not a Redis. This package gives the
+// port to no server and no proxy before the test has ended.
+func FreeAddr(t testing.TB) string {
+	t.Helper()
+	addr, claim, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { claim.Close() })
+	return addr
 }
 
 // freePort returns an address of 127.0.0.1 with a free port, and the claim of this port.

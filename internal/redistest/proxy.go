@@ -31,8 +31,9 @@ type Proxy struct {
 
 // A fault holds the current faults of a proxy.
 type fault struct {
-	drops int                         // number of replies that are still to be dropped
-	match func(command []string) bool // reports whether the reply to a command is dropped
+	drops int                         // number of commands of which something is still to be dropped
+	lost  loss                        // what is dropped of them
+	match func(command []string) bool // reports whether something of a command is dropped
 	delay time.Duration               // delay of each frame
 	rate  int                         // bytes per second in each direction; 0 means no limit
 	alter func(reply []byte) []byte   // returns what clients get instead of a reply; may be nil
@@ -68,13 +69,26 @@ func Scripts(command []string) bool {
 // DropReplies drops the replies to the next n commands for which match returns true. Redis runs these commands. When
 // the reply arrives, the proxy closes the connection and does not pass the reply. The replies to later commands of the
 // same pipeline are lost, too.
-func (p *Proxy) DropReplies(n int, match func(command []string) bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.fault.drops, p.fault.match = n, match
+func (p *Proxy) DropReplies(n int, match func(command []string) bool) { p.drop(n, wholeReply, match) }
+
+// TruncateReplies does the same as DropReplies, but passes the first half of each reply before it closes the connection.
+func (p *Proxy) TruncateReplies(n int, match func(command []string) bool) {
+	p.drop(n, halfReply, match)
 }
 
-// Dropped returns how many replies were dropped. Tests use it to check that the fault happened.
+// DropCommands closes the connection instead of passing the next n commands for which match returns true. Redis does not
+// run these commands.
+func (p *Proxy) DropCommands(n int, match func(command []string) bool) {
+	p.drop(n, wholeCommand, match)
+}
+
+func (p *Proxy) drop(n int, lost loss, match func(command []string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault.drops, p.fault.lost, p.fault.match = n, lost, match
+}
+
+// Dropped returns how many commands and replies were dropped. Tests use it to check that the fault happened.
 func (p *Proxy) Dropped() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -204,16 +218,16 @@ func (p *Proxy) leave(l *link) {
 	delete(p.open, l)
 }
 
-// claimDrop reports whether to drop the reply to a command. If so, it subtracts one from the number of replies that are
-// still to be dropped.
-func (p *Proxy) claimDrop(command []string) bool {
+// claimDrop returns what to drop of a command. If this is not nothing, it subtracts one from the number of commands of
+// which something is still to be dropped.
+func (p *Proxy) claimDrop(command []string) loss {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.fault.drops == 0 || len(command) == 0 || !p.fault.match(command) {
-		return false
+		return nothing
 	}
 	p.fault.drops--
-	return true
+	return p.fault.lost
 }
 
 func (p *Proxy) countDrop() {

@@ -39,17 +39,27 @@ func (w *world) count(t *testing.T) error {
 	return w.through.Eval(t.Context(), "return redis.call('INCR', KEYS[1])", []string{w.key}).Err()
 }
 
-func TestProxyDropsTheReplyAfterTheCommandRan(t *testing.T) {
-	w := newWorld(t)
-	w.DropReplies(2, Scripts)
-	must(t, w.through.Incr(t.Context(), w.key).Err(), "a command that does not match")
-	for i := range 2 {
-		expect.Fails(t, w.count(t), "", "the reply was not dropped")
-		got, want := w.value(t), i+2
-		expect.Equal(t, got, want)
-		expect.Equal(t, w.Dropped(), i+1)
+func TestProxyDrops(t *testing.T) {
+	for name, c := range map[string]struct {
+		drop func(p *Proxy, n int, match func([]string) bool)
+		runs int // how often Redis runs a command of which something is dropped
+	}{
+		"DropReplies":     {(*Proxy).DropReplies, 1},
+		"TruncateReplies": {(*Proxy).TruncateReplies, 1},
+		"DropCommands":    {(*Proxy).DropCommands, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			c.drop(w.Proxy, 2, Scripts)
+			must(t, w.through.Incr(t.Context(), w.key).Err(), "a command that does not match")
+			for i := range 2 {
+				expect.Fails(t, w.count(t), "EOF", "the reply was not dropped")
+				eventually(t, "the drop is counted", func() bool { return w.Dropped() == i+1 })
+				expect.Equal(t, w.value(t), 1+(i+1)*c.runs)
+			}
+			must(t, w.count(t), "after the last drop")
+		})
 	}
-	must(t, w.count(t), "after the last drop")
 }
 
 func TestProxyHolds(t *testing.T) {

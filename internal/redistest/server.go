@@ -1,8 +1,10 @@
 package redistest
 
 import (
+	"errors"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -84,6 +86,14 @@ func arguments(addr string, opts []Option) []string {
 func (s *Server) Kill() {
 	s.t.Helper()
 	if err := s.process.kill(); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// Signal sends a signal to the server, such as SIGSTOP.
+func (s *Server) Signal(signal os.Signal) {
+	s.t.Helper()
+	if err := s.process.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		s.t.Fatal(err)
 	}
 }
