@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Delivery reports the end of a round.
@@ -79,6 +80,8 @@ func (d *Delivery) change(answer error) bool {
 	var lasting Unstorable
 	switch {
 	case errors.As(answer, new(*tdf.StateError)):
+		return false
+	case errors.Is(answer, conn.ErrFull): // Redis may have memory for the new tasks later
 		return false
 	case errors.As(answer, &lasting) && !d.ResultLost:
 		d.loseResult(lasting)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
@@ -385,6 +387,9 @@ func (x *reportDelivery) accept() {
 	}
 }
 
+// errFull is the error of a report for whose new tasks Redis has no memory. Its code lets workers repeat the report.
+var errFull = tdf.NewError(tdf.CodeUnavailable, "redis is full (maxmemory is reached); the same call may succeed later")
+
 // deliverTo sends reports, and answers them. It returns those whose tasks do not run with the claim any more: perhaps
 // another copy of the report was faster.
 func deliverTo(ctx context.Context, send Send, all []*reportDelivery) (late []*reportDelivery, err error) {
@@ -392,7 +397,11 @@ func deliverTo(ctx context.Context, send Send, all []*reportDelivery) (late []*r
 	for i, x := range all {
 		reports[i] = &x.Delivery
 	}
-	if err := send.Deliver(ctx, reports); err != nil {
+	err = send.Deliver(ctx, reports)
+	if errors.Is(err, conn.ErrFull) {
+		err = errFull
+	}
+	if err != nil {
 		return nil, err
 	}
 	for _, x := range all {

@@ -79,9 +79,12 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	return l
 }
 
-// after is the clock of the worker. Over the API, pauses between two attempts pass at once.
+// longestPause is the longest pause between two attempts.
+const longestPause = 250 * testspace.Soon
+
+// after is the clock of the worker. Pauses between two attempts pass at once.
 func (l *local) after(d time.Duration) <-chan time.Time {
-	if l.gate != nil && d <= l.every/60 {
+	if d <= longestPause {
 		d = min(d, testspace.Soon/20)
 	}
 	return l.clock.after(d)

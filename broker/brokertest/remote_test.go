@@ -194,6 +194,9 @@ func (r *remoteRound) report(e ending) answer {
 		text = strings.TrimSuffix(text, "}") + `,"result":` + e.result + "}"
 	}
 	status, answer := r.call(http.MethodPost, work+"/"+r.session+"/reports", text)
+	for status == 503 { // a worker repeats the call
+		status, answer = r.call(http.MethodPost, work+"/"+r.session+"/reports", text)
+	}
 	if status != 200 {
 		return answerOf(r.scene, status, answer)
 	}

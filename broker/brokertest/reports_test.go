@@ -203,6 +203,22 @@ var reportRows = []row{
 		s.settles(id, "succeeded 1 fails 1")
 		expect.Equal(s, s.count(), 2)
 	}},
+	{"opens tasks in a full Redis", []need{opens}, func(s *scene) {
+		s.on(redistest.Start(s).Addr)
+		id := s.open()
+		_, r := s.begin("w")
+		expect.NoError(s, s.redis.ConfigSet(s.Context(), "maxmemory", "1").Err())
+		got := make(chan answer)
+		go func() { got <- r.report(ending{opens: defined("a", "b")}) }()
+		expect.Eventually(s, "Redis has refused the report", func() bool {
+			info := expect.Result(s.redis.Info(s.Context(), "errorstats").Result()).Value(s)
+			return strings.Contains(info, "errorstat_OOM")
+		})
+		expect.NoError(s, s.redis.ConfigSet(s.Context(), "maxmemory", "0").Err())
+		expect.Equal(s, <-got, accepted)
+		s.settles(id, "succeeded 0")
+		expect.Equal(s, s.count(), 3)
+	}},
 	{"opens an invalid task", []need{opens}, func(s *scene) {
 		s.spoils(ending{opens: []tdf.Definition{{Queue: "a b"}}}, "queue")
 	}},
