@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -153,6 +154,28 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A read of which a reply is lost is repeated, and returns what it would have returned.
+func TestRepeatedReads(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	s := connect(t, proxy.Addr, redistest.Namespace(t))
+	drop := func(command, key string) {
+		proxy.DropReplies(1, func(c []string) bool { return strings.EqualFold(c[0], command) && c[1] == key })
+	}
+	mustOpen(t, s, grouped("g"), grouped("g"))
+	drop("ZSCORE", s.Keys.Group("g"))
+	expect.Len(t, expect.Result(s.Examine(t.Context(), []int64{1, 2})).Value(t), 0)
+	mustLimit(t, s, "db", running(1))
+	mustLimit(t, s, "web", running(1))
+	mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("web"), limitedBy("web"))
+	claimAll(t, s, 10)
+	drop("ZRANGE", s.Keys.Place(tdf.LimitPlace("web", 0)))
+	ids, _, err := s.WaitingForLimits(t.Context(), []string{"db", "web"}, []int{9, 9})
+	expect.NoError(t, err)
+	expect.Equal(t, ids, [][]int64{{4}, {6}})
+	expect.Equal(t, proxy.Dropped(), 2)
 }
 
 // The ids of the tasks in a prepared namespace, in the order in which they were opened.

@@ -112,7 +112,8 @@ func EverySecond(page []string) (members []string) {
 }
 
 // Pipeline sends several commands together. Each command must only read, or must be safe to repeat. A key that does not
-// exist, or that has a wrong type, is no error of the call, but of its command.
+// exist, or that has a wrong type, is no error of the call, but of its command. After an outage, Pipeline calls fill
+// again, which must then forget the commands of the call before.
 func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	return Failed(doing, s.UntilAnswered(ctx, func(ctx context.Context) error {
 		p := s.Redis.Pipeline()

@@ -94,6 +94,7 @@ func (s *Names) IndexScores(ctx context.Context, sightings []tdf.Placement) ([][
 	scores := make([][]*redis.FloatCmd, len(sightings))
 	err := s.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
 		for i, x := range sightings {
+			scores[i] = nil
 			if x.Task == nil {
 				continue
 			}

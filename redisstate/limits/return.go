@@ -75,6 +75,7 @@ func (s *Limiter) WaitingForLimits(ctx context.Context, keys []string, most []in
 		pages := make([][]*redis.StringSliceCmd, len(keys))
 		err := s.Pipeline(ctx, readWaiting, func(p redis.Pipeliner) {
 			for i, key := range keys {
+				pages[i] = nil
 				all := levels[i].Val()
 				for _, level := range all[min(first, len(all)):min(next, len(all))] {
 					if left := most[i] - len(ids[i]); left > 0 {
