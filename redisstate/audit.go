@@ -230,7 +230,9 @@ func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	}
 	if x.outOfPlace {
 		why := "its place in the open list does not have it"
-		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: why}, true
+		// a task may move twice while it is examined twice
+		at := fmt.Sprint(t.Round, t.OpenPlace(), t.PlacedIn, t.Current().Linked, t.Current().Waits, t.Ready)
+		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: at}, true
 	}
 	if why := t.CounterMismatch(); why != "" {
 		return Finding{Problem: why}, true

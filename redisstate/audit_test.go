@@ -88,6 +88,24 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	}
 }
 
+// A task that moves from place to place while it is examined twice looks different the second time.
+func TestSnapshotsOfPlaces(t *testing.T) {
+	s := newStore(t)
+	d := define("x")
+	d.Queue = "q"
+	id := mustOpen(t, s, d)[0]
+	var snapshots []string
+	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitPlace("db", 0)} {
+		s.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
+		s.Redis.Del(t.Context(), s.Keys.Place(place))
+		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		expect.MustLen(t, findings, 1, place)
+		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)
+		snapshots = append(snapshots, findings[0].Snapshot)
+	}
+	expect.NotEqual(t, snapshots[0], snapshots[1])
+}
+
 func TestCheckReportsMiscountedTasks(t *testing.T) {
 	s := newStore(t)
 	id := put(t, s, tdf.Open)
