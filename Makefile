@@ -1,7 +1,9 @@
-# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10
+# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10; make chaos SEED=7 HOURS=1
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
+SEED ?=
+HOURS ?= 0.05
 
 # Tests often wait for processes and connections, so more packages than processors are tested at the same time. make lint has
 # vetted the packages. Without the debugging information, the test programs are linked in half of the time.
@@ -35,7 +37,7 @@ TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsy
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test check race slow lint fmt fuzz soak bench bench-peers bench-run bench-look bench-pages screenshots clean
+.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos bench bench-peers bench-run bench-look bench-pages screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -82,6 +84,10 @@ fuzz: ## run each fuzz target for FUZZTIME (20s)
 soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
+
+chaos: ## break a whole TDF again and again for HOURS (0.05), and check that nothing was lost; SEED repeats a schedule
+	scripts/setup go redis-server
+	TDF_HOURS=$(HOURS) TDF_SEED=$(SEED) go test -run Chaos -count=1 -v -timeout $$(awk 'BEGIN { printf "%dm", 60 * $(HOURS) + 30 }') ./internal/chaos
 
 bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeats them
 	scripts/setup go redis-server

@@ -1,0 +1,77 @@
+package chaos
+
+import (
+	"fmt"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/redistest"
+)
+
+// A deployment is a Redis in one mode, such as a single server. Its methods are called by the goroutine of the test.
+type deployment interface {
+	// join returns the section [redis] of the configuration of a process, and the proxies through which the process
+	// then reaches Redis.
+	join() (section string, proxies []*redistest.Proxy)
+	// direct returns the section [redis] of a configuration that uses no proxy.
+	direct() string
+	// primaries returns a client of each primary, without a limit for the time of a call. The caller closes it.
+	primaries() []*redis.Client
+	// kill kills a primary with SIGKILL.
+	kill()
+	// pause stops a primary with SIGSTOP.
+	pause()
+	// heal ends both faults, and returns when Redis answers.
+	heal()
+}
+
+// A single is one Redis with an append-only file.
+type single struct {
+	t      testing.TB
+	server *redistest.Server
+	down   bool
+}
+
+// newSingle starts a Redis. The argument is redis-server's setting appendfsync.
+func newSingle(t testing.TB, fsync string) *single {
+	// a small minimum, so that Redis rewrites its file while tasks run
+	return &single{t: t, server: redistest.Start(t, redistest.AOF(fsync), redistest.Args(
+		"--busy-reply-threshold", "20", "--auto-aof-rewrite-min-size", "1mb"))}
+}
+
+func (s *single) join() (section string, proxies []*redistest.Proxy) {
+	proxy := redistest.NewProxy(s.t, s.server.Addr)
+	return sectionOf(proxy.Addr), []*redistest.Proxy{proxy}
+}
+
+func (s *single) direct() string { return sectionOf(s.server.Addr) }
+
+func sectionOf(addr string) string {
+	host, port, _ := net.SplitHostPort(addr)
+	return fmt.Sprintf("[redis]\nhost=%s\nport=%s\n", host, port)
+}
+
+func (s *single) primaries() []*redis.Client {
+	return []*redis.Client{redis.NewClient(&redis.Options{
+		Addr: s.server.Addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1,
+	})}
+}
+
+func (s *single) kill() {
+	s.server.Kill()
+	s.down = true
+}
+
+func (s *single) pause() { s.server.Signal(syscall.SIGSTOP) }
+
+func (s *single) heal() {
+	if s.down {
+		s.server.Restart()
+		s.down = false
+	} else {
+		s.server.Signal(syscall.SIGCONT)
+	}
+}
