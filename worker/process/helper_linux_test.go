@@ -70,7 +70,7 @@ var programs = map[string]func(args []string){
 		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		fmt.Println(20 - nice)
 	},
-	// bomb forks as fast as it can, each process in a session of its own. It does so only if a limit allows at most
+	// bomb forks up to its limit, each process in a session of its own. It does so only if a limit allows at most
 	// 30 processes. Each process prints a line when it reaches the limit.
 	"bomb": func([]string) {
 		var l unix.Rlimit
@@ -78,8 +78,9 @@ var programs = map[string]func(args []string){
 			os.Exit(9)
 		}
 		signal.Ignore(syscall.SIGTERM)
-		// on a busy machine, 30 processes at the usual priority leave too little CPU time for the rest of the test
-		_ = unix.Setpriority(unix.PRIO_PROCESS, 0, 19)
+		// At the limit, each process sleeps for a moment before it tries again. Linux shares the CPU between sessions,
+		// whatever their priority, so 30 busy sessions leave a thirtieth of it for all other tests.
+		moment := unix.Timespec{Nsec: 100_000}
 		line, printed := []byte("full\n"), false
 		for {
 			pid, _, err := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
@@ -89,6 +90,9 @@ var programs = map[string]func(args []string){
 				printed = true
 			case err == 0 && pid == 0:
 				_, _, _ = syscall.RawSyscall(syscall.SYS_SETSID, 0, 0, 0)
+			}
+			if err != 0 {
+				_, _, _ = syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&moment)), 0, 0)
 			}
 		}
 	},
