@@ -33,12 +33,12 @@ func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now
 	})
 }
 
-// recall reads how often the callbacks of tasks have failed before this run.
+// recall reads how often the callbacks of tasks have failed before this run. A missing task is nil.
 func (r *run) recall(ctx context.Context, tasks []*tdf.Task) error {
 	var unknown []*tdf.Task
 	var ids []int64
 	for _, t := range tasks {
-		if r.backoff[t.ID] == nil {
+		if t != nil && r.backoff[t.ID] == nil {
 			unknown, ids = append(unknown, t), append(ids, t.ID)
 		}
 	}

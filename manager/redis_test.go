@@ -289,3 +289,19 @@ func TestRunOverASlowLink(t *testing.T) {
 	expect.NoError(t, err, bytes)
 	expect.Compare(t, bytes, ">=", 200<<10)
 }
+
+// A task that disappears while Run lists it, because it is removed or Redis lost it, is skipped.
+func TestAFinishedTaskThatIsMissing(t *testing.T) {
+	cfg := redisConfig(t, redistest.Shared(t))
+	m, s := newManager(t, cfg), connect(t, cfg)
+	ids := expect.Result(testspace.IDs(m.Open(t.Context(), define("p", source, "x")))).Value(t)
+	succeed(t, s, ids[0])
+	expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Succeeded), redis.Z{Score: 1, Member: "99"}).Err())
+	called := 0
+	run(t, m, manager.Callbacks{
+		AllGroups: true,
+		Succeeded: func(context.Context, *manager.Finished) error { called++; return nil },
+		Stop:      func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] == 1 },
+	})
+	expect.Equal(t, called, 1)
+}
