@@ -11,7 +11,8 @@ import (
 type connection struct{ admin *admin.Admin }
 
 var (
-	outages     = prometheus.NewDesc("tdf_redis_outages_total", "Outages of Redis that this process has noticed.", nil, nil)
+	outages = prometheus.NewDesc("tdf_redis_outages_total", "Outages of Redis that this process has noticed.",
+		nil, nil)
 	unconfirmed = prometheus.NewDesc("tdf_redis_unconfirmed_total",
 		"Calls of this process whose writes too few replicas of Redis have confirmed in time.", nil, nil)
 	latency = prometheus.NewDesc("tdf_redis_latency_seconds",

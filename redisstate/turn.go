@@ -15,10 +15,10 @@ import (
 // Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as
 // [Store.Claim] does. Without results, it only claims. If r.Most is 0, it only reports.
 //
-// If the results have one form, and no replicas must confirm them, both calls travel together. So a worker that runs many short rounds waits for Redis
-// once, not twice. A claim that Redis refuses, for example because Redis is full, does not delay the results: the error
-// claimErr is the claim's own. Turn then leaves overdue tasks to the next claim. When the context claiming has ended,
-// Turn no longer sends the claim, but still sends the results.
+// If the results have one form, and no replicas must confirm them, both calls travel together. So a worker that runs
+// many short rounds waits for Redis once, not twice. A claim that Redis refuses, for example because Redis is full,
+// does not delay the results: the error claimErr is the claim's own. Turn then leaves overdue tasks to the next claim.
+// When the context claiming has ended, Turn no longer sends the claim, but still sends the results.
 func (s *Store) Turn(
 	ctx, claiming context.Context, r ClaimParams, results ...tdf.Move,
 ) (outcomes []Outcome, c ClaimResult, err, claimErr error) {

@@ -41,9 +41,9 @@ type caller[T, R any] struct {
 	err     error
 }
 
-// Do sends items, and returns what Send returns for them. If a common call fails, the items without a result are
-// sent in a call for each caller, so that no caller gets the error of another one, unless Redis has carried them out. If ctx ends during a common call,
-// Do returns at once, and Redis may have received the items.
+// Do sends items, and returns what Send returns for them. If a common call fails, the items without a result are sent
+// in a call for each caller, so that no caller gets the error of another one, unless Redis has carried them out. If ctx
+// ends during a common call, Do returns at once, and Redis may have received the items.
 func (c *Batcher[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	c.mu.Lock()
 	if c.calls == 0 {

@@ -71,13 +71,14 @@ func Scripts(command []string) bool {
 // same pipeline are lost, too.
 func (p *Proxy) DropReplies(n int, match func(command []string) bool) { p.drop(n, wholeReply, match) }
 
-// TruncateReplies does the same as DropReplies, but passes the first half of each reply before it closes the connection.
+// TruncateReplies does the same as DropReplies, but passes the first half of each reply before it closes the
+// connection.
 func (p *Proxy) TruncateReplies(n int, match func(command []string) bool) {
 	p.drop(n, halfReply, match)
 }
 
-// DropCommands closes the connection instead of passing the next n commands for which match returns true. Redis does not
-// run these commands.
+// DropCommands closes the connection instead of passing the next n commands for which match returns true. Redis does
+// not run these commands.
 func (p *Proxy) DropCommands(n int, match func(command []string) bool) {
 	p.drop(n, wholeCommand, match)
 }
