@@ -26,9 +26,19 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	p := &pair{primary: redistest.Start(t, redistest.Replicates), replica: redistest.Start(t)}
 	p.cfg = redisConfig(t, p.primary.Addr)
-	p.cfg.Redis.Replicas = config.Replicas{Wanted: 1, Timeout: 50 * time.Millisecond}
 	p.replica.Follow(p.primary)
 	return p
+}
+
+// waits returns a manager whose writes a number of replicas must confirm. It waits for them as long as it may if they
+// are there, and briefly if they are away.
+func (p *pair) waits(t *testing.T, wanted int, there bool) *manager.Manager {
+	cfg := p.cfg
+	cfg.Redis.Replicas = config.Replicas{Wanted: wanted, Timeout: 4 * time.Second}
+	if !there {
+		cfg.Redis.Replicas.Timeout = 20 * time.Millisecond
+	}
+	return testspace.Manager(t, cfg)
 }
 
 // Without its replica, a call that opens or changes tasks says that its outcome is unknown. It has happened once,
@@ -36,8 +46,8 @@ func newPair(t *testing.T) *pair {
 func TestUnconfirmedWrites(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	m, ctx := testspace.Manager(t, p.cfg), t.Context()
-	first := expect.Result(m.Open(ctx, define("p", source, ""))).Value(t)[0]
+	patient, m, ctx := p.waits(t, 1, true), p.waits(t, 1, false), t.Context()
+	first := expect.Result(patient.Open(ctx, define("p", source, ""))).Value(t)[0]
 	p.replica.Follow(nil)
 	unknown := func(err error, what string) {
 		t.Helper()
@@ -60,11 +70,10 @@ func TestUnconfirmedWrites(t *testing.T) {
 	expect.Len(t, cancelled.Skipped, 0)
 	expect.Equal(t, expect.Result(m.Counts(ctx)).Value(t).String(), "open 21 expired 1")
 	p.replica.Follow(p.primary)
-	again := expect.Result(m.OpenOnce(ctx, "key", define("p", source, ""))).Value(t)
+	again := expect.Result(patient.OpenOnce(ctx, "key", define("p", source, ""))).Value(t)
 	expect.Equal(t, again[0].ID, int64(22))
 	expect.Equal(t, expect.Result(m.Counts(ctx)).Value(t).Total(), 22)
 	p.replica.Follow(nil)
-	p.cfg.Redis.Replicas.Wanted = 0
 	_, port, _ := net.SplitHostPort(p.replica.Addr)
 	p.cfg.Redis.Port, _ = strconv.Atoi(port)
 	expect.Result(testspace.Manager(t, p.cfg).Get(ctx, 22)).OK(t)
@@ -74,11 +83,10 @@ func TestUnconfirmedWrites(t *testing.T) {
 func TestReplicasOfACall(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	_, err := testspace.Manager(t, p.cfg).Open(manager.WithReplicas(t.Context(), 2), define("p", source, ""))
-	expect.Fails(t, err, "1 of 2 replicas")
-	p.cfg.Redis.Replicas.Wanted = 0
-	m := testspace.Manager(t, p.cfg)
-	expect.Result(m.Open(manager.WithReplicas(t.Context(), 1), define("p", source, ""))).OK(t)
+	_, err := p.waits(t, 1, false).Open(manager.WithReplicas(t.Context(), 2), define("p", source, ""))
+	expect.Fails(t, err, "of 2 replicas")
+	m := p.waits(t, 0, false)
+	expect.Result(p.waits(t, 0, true).Open(manager.WithReplicas(t.Context(), 1), define("p", source, ""))).OK(t)
 	p.replica.Follow(nil)
 	_, err = m.Open(manager.WithReplicas(t.Context(), 1), define("p", source, ""))
 	expect.Equal(t, tdf.CodeOf(err), tdf.CodeUnknown)
@@ -89,7 +97,8 @@ func TestReplicasOfACall(t *testing.T) {
 func TestRepeatedUntilConfirmed(t *testing.T) {
 	t.Parallel()
 	p := newPair(t)
-	m, log := testspace.Manager(t, p.cfg), &logged{}
+	m, log := p.waits(t, 0, true), &logged{}
+	p.cfg.Redis.Replicas = config.Replicas{Wanted: 1, Timeout: 100 * time.Millisecond}
 	worker := expect.Result(redisstate.Connect(t.Context(), p.cfg.Redis, p.cfg.Namespace, log.logger())).Value(t)
 	t.Cleanup(func() { worker.Close() })
 	d := define("p", source, "")

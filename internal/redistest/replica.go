@@ -22,7 +22,13 @@ func (s *Server) Follow(primary *Server) {
 	if err := c.ReplicaOf(s.t.Context(), host, port).Err(); err != nil {
 		s.t.Fatal(err)
 	}
-	for primary != nil && !strings.Contains(c.Info(s.t.Context(), "replication").Val(), "master_link_status:up") {
+	if primary == nil {
+		return
+	}
+	_, own, _ := net.SplitHostPort(s.Addr)
+	at := redis.NewClient(&redis.Options{Addr: primary.Addr, Protocol: 2})
+	defer at.Close()
+	for !strings.Contains(at.Info(s.t.Context(), "replication").Val(), "port="+own+",state=online") {
 		if s.t.Context().Err() != nil {
 			s.t.Fatal("the replica does not follow")
 		}

@@ -49,6 +49,7 @@ func newSiteOn(t *testing.T, addr string, timeout time.Duration) *site {
 	t.Helper()
 	t.Parallel()
 	cfg := testspace.Config(t, addr)
+	cfg.Redis.Replicas.Timeout = time.Minute // as long as it may be
 	m := testspace.Manager(t, cfg)
 	s := &site{T: t, manager: m, tokens: webtest.Tokens(t, m)}
 	s.handler = web.New(m, web.Options{Interfaces: []wire.Interface{skuld.New("/skuld", m)}, Timeout: timeout, Log: testspace.Silent})
