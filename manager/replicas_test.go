@@ -119,4 +119,20 @@ func TestRepeatedUntilConfirmed(t *testing.T) {
 	p.replica.Follow(p.primary)
 	expect.NoError(t, <-done)
 	expect.Compare(t, worker.Unconfirmed(), ">", 0)
+
+	d.Group = "h"
+	cancelled := expect.Result(m.Open(t.Context(), d)).Value(t)[0]
+	expect.Result(m.Cancel(t.Context(), cancelled.Ref())).OK(t)
+	p.replica.Follow(nil)
+	lines, called := &logged{}, 0
+	runs := testspace.Manager(t, p.cfg, lines.option())
+	go func() {
+		done <- runs.Run(context.Background(), manager.Callbacks{
+			Groups: []string{"h"}, Expired: func(context.Context, *manager.Finished) error { called++; return nil },
+		})
+	}()
+	expect.Eventually(t, "Run waits", func() bool { return lines.Count("too few replicas confirm") > 0 })
+	p.replica.Follow(p.primary)
+	expect.NoError(t, <-done)
+	expect.Equal(t, called, 1)
 }

@@ -74,6 +74,18 @@ func TestRefusedTasks(t *testing.T) {
 	expect.Len(t, s.world(), len(before), "keys after the refused calls")
 }
 
+// A call that replicas must confirm has an unknown outcome without them, and has happened once.
+func TestOpenWithReplicas(t *testing.T) {
+	s := newSite(t, Options{})
+	for range 2 {
+		got := s.as(access.Operator, 504, "POST", "/api/v1/tasks?replicas=1", plain, "Idempotency-Key: k")
+		expect.Contains(t, got.text, `"code":"unknown"`)
+	}
+	got := s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain, "Idempotency-Key: k")
+	expect.Contains(t, got.text, `"ids":[1]`)
+	s.as(access.Operator, 422, "POST", "/api/v1/tasks?replicas=11", plain)
+}
+
 // A repeated call with the same Idempotency-Key opens nothing, for each token on its own.
 func TestIdempotencyKey(t *testing.T) {
 	s := newSite(t, Options{})
