@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"net"
 	"strconv"
 	"strings"
 
@@ -125,8 +124,7 @@ func (v *vitals) tuning(d *diagnoses) {
 }
 
 func (v *vitals) access(d *diagnoses) {
-	ip := net.ParseIP(v.redis.Host)
-	if v.redis.Password == "" && v.redis.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if v.redis.Password == "" && !v.redis.Local() {
 		d.problem("redis", Fact{
 			Code: FactNoPassword, Text: "Redis has no password and is reachable from a network: any client in the " +
 				"network can run programs on the workers",

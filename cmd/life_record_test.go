@@ -110,6 +110,7 @@ func (r *record) snapshot(namespace string, taken map[string]*process) page {
 	for _, v := range values {
 		switch {
 		case strings.HasPrefix(v.name, "activity"), strings.HasPrefix(v.name, "counted:"), strings.HasPrefix(v.name, "timeline:"), strings.HasPrefix(v.name, "history:"): // processes write them a second later
+		case v.name == "replication_id": // random
 		case strings.HasPrefix(v.name, "calls:"):
 			clients = append(clients, v)
 		case taken[v.name] == nil:

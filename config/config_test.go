@@ -63,6 +63,9 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 	for _, c := range []struct{ file, variable, want string }{
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
 		{"[redis]\nreplicas=1", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] replicas: the embedded Redis has no replicas; expected 0"},
+		{"[redis]\nsentinels=s:26379", "", "some.cfg: [redis] master: missing; expected the name of Redis at the sentinels"},
+		{"[redis]\nmaster=m", "", "some.cfg: [redis] master: is set but sentinels is not; expected both, or none"},
+		{"[redis]\nsentinels=s:26379\nmaster=m", "TDF_CFG_REDIS_HOST=embedded", "TDF_CFG_REDIS_HOST: is set together with sentinels; expected one of them"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
 		{"[http]\ntls_cert=c", "", "some.cfg: [http] tls_cert: is set but tls_key is not; expected both, or none"},
@@ -170,12 +173,17 @@ func TestAddr(t *testing.T) {
 	for host, want := range map[string]string{"localhost": "localhost:6379", "::1": "[::1]:6379", "10.0.0.1": "10.0.0.1:6379"} {
 		expect.Equal(t, (Redis{Host: host, Port: 6379}).Addr(), want, "address of", host)
 	}
+	at := Redis{Host: "localhost", Port: 6379, Master: "m", Sentinels: []string{"127.0.0.1:1", "s:2"}}
+	expect.Equal(t, at.String(), "master m of sentinels 127.0.0.1:1, s:2 db 0")
+	expect.True(t, !at.Local(), "Local with a sentinel on another machine")
+	at.Sentinels[1] = "localhost:2"
+	expect.True(t, at.Local(), "Local")
 }
 
 // A printed or logged configuration never shows the password.
 func TestPasswordIsNotPrinted(t *testing.T) {
 	const secret = "hunter2"
-	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret).server
+	server := mustLoad(t, minimal+"[redis]\nusername=ann\ntls=on\npassword="+secret+"\nsentinel_password="+secret).server
 	asJSON := expect.Result(json.Marshal(server)).Value(t)
 	var log strings.Builder
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "server", server, "redis", server.Redis)

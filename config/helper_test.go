@@ -69,6 +69,7 @@ func fileOf(k key, value string) string {
 func neededVariables(k key) []string {
 	return map[string][]string{
 		"TDF_CFG_REDIS_TLS_CA": {"TDF_CFG_REDIS_TLS=True"}, "TDF_CFG_REDIS_TLS_SERVER_NAME": {"TDF_CFG_REDIS_TLS=True"},
+		"TDF_CFG_REDIS_SENTINELS": {"TDF_CFG_REDIS_MASTER=m"}, "TDF_CFG_REDIS_MASTER": {"TDF_CFG_REDIS_SENTINELS=s:1"},
 		"TDF_CFG_HTTP_TLS_CERT": {"TDF_CFG_HTTP_TLS_KEY=k"}, "TDF_CFG_HTTP_TLS_KEY": {"TDF_CFG_HTTP_TLS_CERT=c"},
 		"TDF_CFG_HTTP_CLIENT_CA":             {"TDF_CFG_HTTP_TLS_CERT=c", "TDF_CFG_HTTP_TLS_KEY=k"},
 		"TDF_CFG_NOTIFY_WEBHOOK_SECRET_FILE": {"TDF_CFG_NOTIFY_WEBHOOK=https://a"},

@@ -24,7 +24,7 @@ func (k key) env() string { return envPrefix + strings.ToUpper(k.section+"_"+k.n
 func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 
 // secret reports whether the value must never be shown.
-func (k key) secret() bool { return k.name == "password" }
+func (k key) secret() bool { return strings.HasSuffix(k.name, "password") }
 
 const (
 	maxCount = tdf.MaxCount
@@ -69,8 +69,25 @@ var redisKeys = []key{
 		"The number of the Redis database.",
 	},
 	{
+		"redis", "sentinels", "", sentinels(func(s *settings) *[]string { return &s.redis.Sentinels }),
+		"The addresses of Redis Sentinels, which know the address of Redis. Empty means that `host` and `port` are " +
+			"this address. Requires `master`. See [Sentinel](operations.md#sentinel).",
+	},
+	{
+		"redis", "master", "", text(func(s *settings) *string { return &s.redis.Master }),
+		"The name of Redis at the sentinels. Requires `sentinels`.",
+	},
+	{
+		"redis", "sentinel_username", "", text(func(s *settings) *string { return &s.redis.SentinelUsername }),
+		"The name of the sentinels' user (ACL). Empty means their user `default`.",
+	},
+	{
+		"redis", "sentinel_password", "None", password(func(s *settings) *string { return &s.redis.SentinelPassword }),
+		"The password of the sentinels. `None` or empty means no password.",
+	},
+	{
 		"redis", "tls", "False", truth(func(s *settings) *bool { return &s.redis.TLS }),
-		"Connect to Redis over TLS.",
+		"Connect to Redis, and to the sentinels, over TLS.",
 	},
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
@@ -79,7 +96,8 @@ var redisKeys = []key{
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),
-		"The name for which Redis's certificate must be valid. Empty means the value of `host`. Requires `tls=True`.",
+		"The name for which the certificates of Redis and the sentinels must be valid. Empty means the host of the " +
+			"address. Requires `tls=True`.",
 	},
 
 	{

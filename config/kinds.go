@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -144,6 +145,27 @@ func listOf(want string, valid func(string) bool, at func(*settings) *[]string) 
 		return list, !slices.ContainsFunc(list, func(word string) bool { return !valid(word) })
 	}
 	return bind(want+", separated by blanks or commas", parse, at)
+}
+
+// maxSentinels is the largest number of sentinels.
+const maxSentinels = 20
+
+// sentinels returns the kind of a list of addresses, each with a port and once.
+func sentinels(at func(*settings) *[]string) kind {
+	parse := func(s string) (all []string, ok bool) {
+		for _, word := range words(s) {
+			host, port, err := net.SplitHostPort(word)
+			n, invalid := strconv.ParseUint(port, 10, 16)
+			if err != nil || invalid != nil || n == 0 || host == "" || !plain(host) ||
+				strings.ContainsAny(host, "/@[]") || slices.Contains(all, word) {
+				return nil, false
+			}
+			all = append(all, word)
+		}
+		return all, len(all) <= maxSentinels
+	}
+	return bind(fmt.Sprintf("up to %d addresses HOST:PORT, each once, separated by blanks or commas", maxSentinels), parse,
+		at)
 }
 
 func names(at func(*settings) *[]string) kind {

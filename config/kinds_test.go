@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -28,6 +29,7 @@ func TestInvalidValues(t *testing.T) {
 		{"redis", "replicas_timeout", "a number of seconds from 0.01 up, at most 4", []string{"0", "4.1", "inf", "-1"}},
 		{"redis", "port", "a whole number from 1 to 65535", []string{"", "0", "65536", "-1", "6379.0", "redis", "0x10", "99999999999999999999"}},
 		{"redis", "db", "a whole number from 0 to 1000000000", []string{"-1", "one", "1e3"}},
+		{"redis", "sentinels", "up to 20 addresses HOST:PORT, each once, separated by blanks or commas", []string{"s", "s:", ":1", "s:0", "s:65536", "s:x", "::1:1", "http://s:1", "u@s:1", "a:1,b:2 a:1", sentinelsUpTo(21)}},
 		{"redis", "tls", "True or False", []string{"", "2", "maybe", "tru"}},
 		{"tdf", "namespace", name, []string{"", "two words", "a\u00a0b", "a\tb", strings.Repeat("n", 201), strings.Repeat("ü", 101)}},
 		{"server", "round_duration", fromZero, []string{"", "-1", "-0.001", "NaN", "inf", "-inf", "1s", "1,5", "1000000001"}},
@@ -73,6 +75,14 @@ func TestInvalidValues(t *testing.T) {
 			})
 		}
 	}
+}
+
+func sentinelsUpTo(n int) string {
+	all := ""
+	for i := range n {
+		all += fmt.Sprintf("s:%d,", i+1)
+	}
+	return all
 }
 
 // A file cannot contain these bytes, but an environment variable can.

@@ -3,7 +3,9 @@ package config
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/localpass"
@@ -22,9 +24,15 @@ type Redis struct {
 	Password string `json:"-"` // "" means no password; String does not show it; default: ""
 	DB       int    // default: 0
 
+	// The sentinels (host:port) that know the address of Redis; none means that Host and Port are the address.
+	Sentinels        []string
+	Master           string // the name of the Redis at the sentinels
+	SentinelUsername string // "" means the sentinels' user "default"
+	SentinelPassword string `json:"-"` // "" means that the sentinels have no password; String does not show it
+
 	TLS           bool
 	TLSCA         string // a PEM file of trusted authorities; "" means the authorities that the system trusts
-	TLSServerName string // the name in Redis's certificate; "" means the name in Host
+	TLSServerName string // the name in the certificates of Redis and the sentinels; "" means the host of the address
 
 	Replicas Replicas
 }
@@ -39,8 +47,12 @@ type Replicas struct {
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
-// Addr returns host:port. The host of the embedded Redis is 127.0.0.1.
+// Addr returns host:port. The host of the embedded Redis is 127.0.0.1. With sentinels, Addr returns a text that names
+// them, because the address changes.
 func (r Redis) Addr() string {
+	if len(r.Sentinels) > 0 {
+		return fmt.Sprintf("master %s of sentinels %s", r.Master, strings.Join(r.Sentinels, ", "))
+	}
 	host := r.Host
 	if r.Embedded() {
 		host = loopback
@@ -48,12 +60,29 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// Credentials returns nil if the configuration has a password, or a user other than default. Otherwise it returns a
+// Local reports whether Redis, or each sentinel, is on this machine. The only name that it accepts is localhost, because
+// other names may lead to another machine.
+func (r Redis) Local() bool {
+	if len(r.Sentinels) == 0 {
+		return isLocal(r.Host)
+	}
+	return !slices.ContainsFunc(r.Sentinels, func(addr string) bool {
+		host, _, _ := net.SplitHostPort(addr)
+		return !isLocal(host)
+	})
+}
+
+func isLocal(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Credentials returns nil if the configuration has a password, a user other than default, or sentinels. Otherwise it returns a
 // function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
 // The library go-redis calls the function for each new connection, because tdf up makes a new password each time it
 // starts.
 func (r Redis) Credentials() func() (user, password string) {
-	if r.Password != "" || r.Username != "" && r.Username != "default" {
+	if r.Password != "" || r.Username != "" && r.Username != "default" || len(r.Sentinels) > 0 {
 		return nil
 	}
 	return func() (string, string) { return r.Username, localpass.Find(r.Host, r.Port) }

@@ -151,6 +151,12 @@ func (s *settings) check() error {
 		return s.fault("redis", "tls_ca", "is set but tls is False; expected tls=True, or no tls_ca")
 	case s.redis.TLSServerName != "" && !s.redis.TLS:
 		return s.fault("redis", "tls_server_name", "is set but tls is False; expected tls=True, or no tls_server_name")
+	case len(s.redis.Sentinels) > 0 && s.redis.Master == "":
+		return s.fault("redis", "master", "missing; expected the name of Redis at the sentinels")
+	case len(s.redis.Sentinels) == 0 && s.redis.Master != "":
+		return s.fault("redis", "master", "is set but sentinels is not; expected both, or none")
+	case len(s.redis.Sentinels) > 0 && s.redis.Host != find("redis", "host").preset:
+		return s.fault("redis", "host", "is set together with sentinels; expected one of them")
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
 	case s.redis.Embedded() && s.redis.Replicas.Wanted > 0:

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"syscall"
 
 	"github.com/tdf-framework/tdf/config"
@@ -41,18 +40,11 @@ func warn(log *slog.Logger, cfg config.Redis, info conn.Info, untuned []conn.Tun
 	if info["aof_enabled"] == "0" {
 		log.Warn("redis without append-only file, set appendonly to yes")
 	}
-	if cfg.Password == "" && !loopback(cfg.Host) {
+	if cfg.Password == "" && !cfg.Local() {
 		log.Warn("redis on a network without a password", "redis", cfg.Addr())
 	}
 	for _, t := range untuned {
 		log.Warn("a setting of redis costs memory or time", "setting", t.Name, "value", t.Found, "better", t.Value,
 			"costs", t.Costs)
 	}
-}
-
-// loopback reports whether a host is this machine. The only name that it accepts is localhost, because other names may
-// lead to another machine.
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

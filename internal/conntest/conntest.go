@@ -94,7 +94,7 @@ type World map[string]string
 // Moments matches times. A time in whole seconds has no decimals.
 var Moments = regexp.MustCompile(`\b1[0-9]{9}(\.[0-9]{1,6})?\b`)
 
-// Dump returns all data of the namespace, except the records of clients' calls. It replaces each time in the data by T.
+// Dump returns all data of the namespace, as ReadAll. It replaces each time in the data by T.
 func Dump(t testing.TB, c *conn.Conn) World {
 	t.Helper()
 	w := ReadAll(t, c)
@@ -104,12 +104,14 @@ func Dump(t testing.TB, c *conn.Conn) World {
 	return w
 }
 
-// ReadAll returns all data of the namespace, except the records of clients' calls.
+// ReadAll returns all data of the namespace, except the records of clients' calls and the replication id of Redis.
 func ReadAll(t testing.TB, c *conn.Conn) World {
 	t.Helper()
 	ctx, prefix := context.Background(), c.Keys.Namespace()+":"
 	keys := expect.Result(c.Redis.Keys(ctx, prefix+"*").Result()).Value(t)
-	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.HasPrefix(key, prefix+"calls:") })
+	keys = slices.DeleteFunc(keys, func(key string) bool {
+		return strings.HasPrefix(key, prefix+"calls:") || key == c.Keys.ReplicationID()
+	})
 	kinds := expect.Result(c.Redis.Pipelined(ctx, func(p redis.Pipeliner) error {
 		for _, key := range keys {
 			p.Type(ctx, key)

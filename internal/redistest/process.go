@@ -64,13 +64,13 @@ func (p *process) supervise(started chan<- error) {
 	close(p.done)
 }
 
-// awaitReady waits until the server's log says that the server accepts connections. A test connection to the port would
+// awaitReady waits until the server's log says that the server, or sentinel, accepts connections. A test connection to the port would
 // prove nothing, because it could reach another process.
 func (p *process) awaitReady() error {
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		if strings.Contains(p.readLog(), "Ready to accept connections") {
+		if log := p.readLog(); strings.Contains(log, "Ready to accept connections") || strings.Contains(log, "+monitor") {
 			return nil
 		}
 		select {

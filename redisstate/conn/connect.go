@@ -39,6 +39,8 @@ type Conn struct {
 	latencies   latencies
 	clock       clock
 	dials       atomic.Int64
+	history     atomic.Value // the replication id of Redis (string) at the last call of fence; see fence.go
+	primary     atomic.Value // the address (string) that the sentinels gave last
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
@@ -60,11 +62,15 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options,
 		replicas: inBounds(cfg.Replicas), checking: make(chan struct{}, 1),
 	}
-	options.OnConnect = func(context.Context, *redis.Conn) error {
+	options.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		s.dials.Add(1)
-		return nil
+		return s.fence(ctx, c)
 	}
-	s.Redis = redis.NewClient(options)
+	if len(cfg.Sentinels) > 0 {
+		s.Redis = s.failoverClient(cfg)
+	} else {
+		s.Redis = redis.NewClient(options)
+	}
 	return s, nil
 }
 
@@ -113,15 +119,12 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	} else {
 		options.CredentialsProvider = cfg.Credentials()
 	}
-	options.Dialer = dialer(idleTimeoutDialer(options, idleTimeout))
+	options.Dialer = dialer(idleTimeoutDialer(options))
 	return options, nil
 }
 
 func addTLS(options *redis.Options, cfg config.Redis) error {
 	options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.TLSServerName}
-	if options.TLSConfig.ServerName == "" {
-		options.TLSConfig.ServerName = cfg.Host
-	}
 	if cfg.TLSCA == "" {
 		return nil
 	}

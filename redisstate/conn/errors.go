@@ -116,6 +116,9 @@ func refusal(addr string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return refused
+	}
 	say := func(reason string) error { return &RefusedError{Addr: addr, Reason: reason, Err: err} }
 	var reply redis.Error
 	if errors.As(err, &reply) {

@@ -48,9 +48,12 @@ type idleTimeoutConn struct {
 	received int
 }
 
-// idleTimeoutDialer returns a function that connects as go-redis does, but returns an idleTimeoutConn.
-func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(context.Context, string,
-	string) (net.Conn, error) {
+type idleTimeoutKey struct{}
+
+// idleTimeoutDialer returns a function that connects as go-redis does, but returns an idleTimeoutConn. The value of
+// idleTimeoutKey in the context replaces idleTimeout. Without a name in the options, the certificate must be valid for
+// the host of the address.
+func idleTimeoutDialer(options *redis.Options) dial {
 	plain := *options
 	plain.TLSConfig = nil
 	dial := redis.NewDialer(&plain)
@@ -59,14 +62,22 @@ func idleTimeoutDialer(options *redis.Options, idleTimeout time.Duration) func(c
 		if err != nil {
 			return nil, err
 		}
-		_ = limitUnacked(raw, unackedTimeouts*idleTimeout) // if this fails, minRate still limits the wait
-		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idleTimeout}
+		idle, ok := ctx.Value(idleTimeoutKey{}).(time.Duration)
+		if !ok {
+			idle = idleTimeout
+		}
+		_ = limitUnacked(raw, unackedTimeouts*idle) // if this fails, minRate still limits the wait
+		conn := &idleTimeoutConn{Conn: raw, idleTimeout: idle}
 		if options.TLSConfig == nil {
 			return conn, nil
 		}
 		ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 		defer cancel()
-		secure := tls.Client(conn, options.TLSConfig)
+		config := options.TLSConfig.Clone()
+		if config.ServerName == "" {
+			config.ServerName, _, _ = net.SplitHostPort(addr)
+		}
+		secure := tls.Client(conn, config)
 		if err := secure.HandshakeContext(ctx); err != nil {
 			raw.Close()
 			return nil, err

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -30,7 +32,11 @@ func (s *Conn) Info(ctx context.Context, sections ...string) (info Info, err err
 }
 
 func (s *Conn) info(ctx context.Context, sections ...string) (Info, error) {
-	text, err := s.Redis.Info(ctx, append([]string{"server"}, sections...)...).Result()
+	return infoOf(ctx, s.Redis, sections...)
+}
+
+func infoOf(ctx context.Context, r redis.Cmdable, sections ...string) (Info, error) {
+	text, err := r.Info(ctx, append([]string{"server"}, sections...)...).Result()
 	if err != nil && NoSections(err) {
 		return Info{}, nil
 	}

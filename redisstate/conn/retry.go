@@ -76,12 +76,12 @@ func (s *Conn) logOutage(why string, err error) {
 	if s.options.TLSConfig != nil {
 		why += "; [redis] tls is on: does this Redis speak TLS?"
 	}
-	s.Log.Warn("redis cannot be used, waiting for it", "redis", s.Addr, "why", why, "error", err)
+	s.Log.Warn("redis cannot be used, waiting for it", "redis", s.at(), "why", why, "error", err)
 }
 
 func (s *Conn) recovered(try int) {
 	if try > 1 {
-		s.Log.Info("redis can be used again", "redis", s.Addr)
+		s.Log.Info("redis can be used again", "redis", s.at())
 	}
 }
 

@@ -111,11 +111,10 @@ func (s *Conn) checkSchema(ctx context.Context) error {
 	var found string
 	err := s.retry(ctx, func(ctx context.Context) error {
 		var err error
-		// GET comes before SETNX, because a full Redis refuses SETNX
 		if found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result(); err != redis.Nil {
 			return err
 		}
-		if err := s.Redis.SetNX(ctx, s.Keys.Schema(), Schema, 0).Err(); err != nil {
+		if err := s.beginNamespace(ctx); err != nil {
 			return err
 		}
 		found, err = s.Redis.Get(ctx, s.Keys.Schema()).Result()

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"net"
 	"sync"
 	"time"
 
@@ -31,7 +32,10 @@ func (s *Conn) Waker(keys func() []string) *Waker {
 	options := *s.options
 	options.PoolSize = 1
 	options.OnConnect = nil
-	options.Dialer = dialer(idleTimeoutDialer(&options, longestBlock+idleTimeout))
+	dial := options.Dialer
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return dial(context.WithValue(ctx, idleTimeoutKey{}, longestBlock+idleTimeout), network, addr)
+	}
 	return &Waker{conn: s, rdb: redis.NewClient(&options), keys: keys, tokens: make(chan struct{}, 1)}
 }
 

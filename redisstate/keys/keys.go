@@ -65,6 +65,7 @@ func (k Names) GroupDependentsPrefix() string       { return k.Key("group_depend
 func (k Names) GroupDependents(group string) string { return k.GroupDependentsPrefix() + group }
 
 func (k Names) TaskID() string                   { return k.Key("task_id") }
+func (k Names) ReplicationID() string            { return k.Key("replication_id") }
 func (k Names) Unique() string                   { return k.Key("unique") }
 func (k Names) Settings() string                 { return k.Key("settings") }
 func (k Names) Groups() string                   { return k.Key("groups") }
@@ -146,7 +147,8 @@ func (k Names) Successes(program string) string { return k.Key("successes:" + pr
 // program has written it.
 func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
-		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.Servers(): "zset",
+		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.ReplicationID(): "string",
+		k.Servers():  "zset",
 		k.Managers(): "zset", k.Handlings(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
 		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",

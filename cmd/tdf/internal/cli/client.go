@@ -112,10 +112,10 @@ func (a *App) overrides() ([]config.Override, error) {
 					a.Redis)
 			}
 		}
-		all = append(all, config.Override{
-			Section: "redis", Name: "host", Value: strings.Trim(host, "[]"),
-			Source: "--redis",
-		})
+		all = append(all,
+			config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"},
+			config.Override{Section: "redis", Name: "sentinels", Source: "--redis"},
+			config.Override{Section: "redis", Name: "master", Source: "--redis"})
 		if port != "" {
 			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
 		}
@@ -152,8 +152,10 @@ var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at thi
 func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
 	defer cancel()
-	if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
-		return nil, err
+	if len(tool.Manager.Redis.Sentinels) == 0 {
+		if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
+			return nil, err
+		}
 	}
 	o := manager.OptionsOf(tool.Manager)
 	o.Name, o.Log, o.TaskDefaults = userAtHost(), a.Log, manager.Definition{}

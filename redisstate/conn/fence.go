@@ -1,0 +1,65 @@
+package conn
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/redisstate/lua"
+)
+
+// SkippedIDs is the number of ids that a namespace skips when Redis may have forgotten ids that it gave out.
+const SkippedIDs = 1_000_000
+
+// fence skips ids if Redis may have forgotten some: if the history of its data is another than at the last connection
+// of any client. Then Redis has restarted, or a replica was promoted, and the data may lack the last writes. Every
+// connection calls fence before its first command, so no client opens tasks with the ids that are missing.
+//
+// The history has a name in Redis, the replication id, which changes at each start and at each promotion. The run id
+// would not do: a primary that is demoted and promoted again keeps it.
+//
+// Errors fail the connection only if they are outages. A client without the rights for fence may have other rights.
+func (s *Conn) fence(ctx context.Context, c *redis.Conn) error {
+	info, err := infoOf(ctx, c, "replication")
+	if err != nil {
+		return onlyOutage(err)
+	}
+	if info["role"] == "slave" {
+		return s.onReplica()
+	}
+	id := info["master_replid"]
+	if id == "" || id == s.history.Load() || info["redis_mode"] == "cluster" { // checkServer refuses a cluster
+		return nil
+	}
+	script := lua.Fence.Of(info.major() >= 7)
+	skipped, err := script.Run(ctx, c, s.fenceKeys(), id, SkippedIDs, "").Int()
+	if err != nil {
+		return onlyOutage(err)
+	}
+	s.history.Store(id)
+	if skipped > 0 {
+		s.Log.Warn("redis may have lost its latest writes; the ids that they may have used are skipped",
+			"redis", s.at(), "skipped", skipped)
+	}
+	return nil
+}
+
+// beginNamespace writes the layout version into a new namespace, together with the replication id.
+func (s *Conn) beginNamespace(ctx context.Context) error {
+	id, _ := s.history.Load().(string)
+	return s.Script(lua.Fence).Run(ctx, s.Redis, s.fenceKeys(), id, SkippedIDs, Schema).Err()
+}
+
+func (s *Conn) fenceKeys() []string {
+	return []string{s.Keys.Schema(), s.Keys.ReplicationID(), s.Keys.TaskID()}
+}
+
+// onlyOutage returns err if it is an error of the connection, or an answer that counts as an outage.
+func onlyOutage(err error) error {
+	var reply redis.Error
+	if _, passes := outage(err); !passes && errors.As(err, &reply) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,97 @@
+package conn
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+const (
+	// sentinelTimeout is the time in which a sentinel must answer.
+	sentinelTimeout = 2 * time.Second
+	// primaryTimeout is the time for a connection to the primary, with the question for its address. It is so long that
+	// a client leaves a sentinel that is lost, and asks the others: go-redis asks the present sentinel twice first.
+	primaryTimeout = 20 * time.Second
+)
+
+// failoverClient returns a client that asks the sentinels for the primary whenever it connects. When a sentinel
+// announces another primary, the client closes its connections to the old one.
+func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
+	o := s.options
+	client := redis.NewFailoverClient(&redis.FailoverOptions{
+		MasterName: cfg.Master, SentinelAddrs: cfg.Sentinels,
+		SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
+		Username: o.Username, Password: o.Password, DB: o.DB, Protocol: o.Protocol,
+		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries, PoolTimeout: o.PoolTimeout,
+		ContextTimeoutEnabled: o.ContextTimeoutEnabled, DisableIdentity: o.DisableIdentity, TLSConfig: o.TLSConfig,
+		DialTimeout: primaryTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout,
+		Dialer: idleTimeoutDialer(o), // for sentinels and primary
+	})
+	// The options that only the connections to the primary have. No connection exists yet.
+	own := client.Options()
+	ask := own.Dialer
+	o.Dialer = dialer(func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := ask(ctx, network, addr)
+		if err != nil {
+			return nil, s.sentinelError(err)
+		}
+		s.seePrimary(c.RemoteAddr().String())
+		return c, nil
+	})
+	own.Dialer, own.OnConnect, own.ReadTimeout, own.WriteTimeout = o.Dialer, o.OnConnect, o.ReadTimeout, o.WriteTimeout
+	return client
+}
+
+// sentinelError returns a *[RefusedError] if the sentinels answer, but know no primary, or refuse the client.
+func (s *Conn) sentinelError(err error) error {
+	var reply redis.Error
+	if !errors.As(err, &reply) {
+		return err
+	}
+	refused := &RefusedError{Addr: s.Addr, Err: err}
+	if errors.Is(err, redis.Nil) {
+		refused.Reason = "the sentinels know no master of this name: see [redis] master"
+		return refused
+	}
+	reason := refusedBy(reply.Error())
+	if reason == "" {
+		return err
+	}
+	refused.Reason = "a sentinel refuses this client: " + strings.ReplaceAll(reason, "[redis] password",
+		"[redis] sentinel_password")
+	return refused
+}
+
+// seePrimary logs the address of the primary if it has changed.
+func (s *Conn) seePrimary(addr string) {
+	if before := s.primary.Swap(addr); before != nil && before != addr {
+		s.Log.Warn("redis has another primary", "master", s.Addr, "before", before, "now", addr)
+	}
+}
+
+// at returns the address of Redis for the log. With sentinels, it contains the last known address of the primary.
+func (s *Conn) at() string {
+	if primary := s.primary.Load(); primary != nil {
+		return fmt.Sprintf("%s (%s)", primary, s.Addr)
+	}
+	return s.Addr
+}
+
+// onReplica is called for a connection to a replica. With sentinels, the connection must end: the next one asks them
+// again. Without them, the replica may be used to read.
+func (s *Conn) onReplica() error {
+	if s.primary.Load() == nil {
+		return nil
+	}
+	return errReplica
+}
+
+// errReplica is what a replica answers to a write.
+const errReplica = closedWith("READONLY the sentinels named a replica as the master")

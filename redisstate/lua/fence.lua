@@ -1,0 +1,25 @@
+-- fence: raises the counter of ids if Redis may have forgotten ids that it gave out (docs/guarantees.md, "What Redis
+-- keeps").
+--
+-- KEYS: schema, replication_id, task_id
+-- ARGV: the replication id of this Redis, the number of ids to skip, the layout version to write into a new namespace,
+-- or ''
+--
+-- Returns the number of ids that it skipped.
+
+local schema, known, counter = KEYS[1], redis.pcall('GET', KEYS[2]), redis.pcall('GET', KEYS[3])
+if redis.call('EXISTS', schema) == 0 then
+  if ARGV[3] == '' then return 0 end -- the namespace may be another program's
+  redis.call('SET', schema, ARGV[3])
+  if ARGV[1] ~= '' then redis.call('SET', KEYS[2], ARGV[1]) end
+  return 0
+end
+if known == ARGV[1] or type(known) == 'table' or ARGV[1] == '' then return 0 end
+
+local last, skipped = type(counter) == 'string' and tonumber(counter), 0
+if last then
+  skipped = tonumber(ARGV[2])
+  redis.call('SET', KEYS[3], string.format('%.0f', last + skipped))
+end
+redis.call('SET', KEYS[2], ARGV[1])
+return skipped

@@ -1,0 +1,63 @@
+package redisstate
+
+import (
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// After Redis has come back with older data, ids that it gave out name no other task, and reports and archives from
+// before are refused. All clients together skip ids once.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t)
+	ns := redistest.Namespace(t)
+	s, other := connect(t, r.Addr, ns), connect(t, r.Addr, ns)
+	mustOpen(t, s, define("kept"))
+	must(t, s.Redis.Save(t.Context()).Err())
+	lost := mustOpen(t, s, define("lost"))[0]
+	before := mustClaim(t, s, 2)[0]
+	mustExecute(t, s, before, tdf.Result{Output: "before"})
+	mustSettle(t, s, 1)
+	old := task(t, s, 1)
+
+	r.Restart()
+	expect.Equal(t, mustOpen(t, other, define("a"))[0], 2+conn.SkippedIDs)
+	expect.Equal(t, mustOpen(t, s, define("b"))[0], 3+conn.SkippedIDs)
+	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
+	expect.Fails(t, err, "")
+	m := expect.Result(old.Archive()).Value(t)
+	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err, "")
+	for _, c := range mustClaim(t, s, 3) {
+		if c.Task.ID == 1 {
+			m = expect.Result(c.Task.Execute(before.ID, tdf.Result{Output: "before"})).Value(t)
+			expect.Fails(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err, "")
+		}
+	}
+	mustBeSound(t, s)
+
+	r.Restart() // to the same data: the counter is the same, and the replication id is not
+	expect.Equal(t, mustOpen(t, connect(t, r.Addr, ns), define("c"))[0], 2+conn.SkippedIDs)
+	expect.Equal(t, mustOpen(t, connect(t, r.Addr, redistest.Namespace(t)), define("new"))[0], 1)
+}
+
+// A client that may not write can still read after a restart, and the next client that may write skips ids.
+func TestRollbackWithoutRights(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t, redistest.Args("--user", "reader", "on", "nopass", "~*", "&*", "+@all", "-@write", "-set"))
+	ns := redistest.Namespace(t)
+	s := connect(t, r.Addr, ns)
+	mustOpen(t, s, define("kept"))
+	must(t, s.Redis.Save(t.Context()).Err())
+	r.Restart()
+	at := conntest.Config(t, r.Addr)
+	at.Username, at.Password = "reader", "any"
+	reader := expect.Result(Connect(t.Context(), at, ns, quiet)).Value(t)
+	t.Cleanup(func() { reader.Close() })
+	expect.Result(reader.Counts(t.Context())).Value(t)
+	expect.Equal(t, mustOpen(t, s, define("a"))[0], 2+conn.SkippedIDs)
+}

@@ -1,0 +1,241 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// While a manager opens tasks, workers run them and a manager archives them, the primary is stopped, and the next one
+// is killed. The sentinels promote a replica each time. Opened tasks may be lost, but no id names two tasks, nothing is
+// inconsistent, and every task that is left is archived with the output for its own input.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t)
+	stop := f.load()
+	old := f.Primary()
+	f.progress("at the start")
+	old.Pause()
+	f.replaced(old, "stopped")
+	old.Continue()
+	next := f.Primary()
+	next.Kill()
+	f.replaced(next, "killed")
+	stop()
+
+	expect.Eventually(t, "all tasks are archived", func() bool {
+		c := expect.Result(f.store.Counts(t.Context())).Value(t)
+		return c.Unfinished() == 0 && c[tdf.Succeeded]+c[tdf.Failed] == 0
+	})
+	f.end()
+	expect.Len(t, expect.Result(f.store.Check(t.Context())).Value(t), 0, "inconsistent tasks")
+	lost := 0
+	for id, input := range f.opened {
+		found, err := f.store.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
+		if err != nil {
+			lost++
+			continue
+		}
+		task := found.Task
+		expect.Equal(t, task.State, tdf.Archived, id)
+		expect.Equal(t, task.Input, input, id)
+		if task.Outcome == string(tdf.Succeeded) {
+			expect.Equal(t, task.Rounds[task.Round].Output, input, id)
+		}
+	}
+	t.Logf("of %d tasks whose open returned, %d were lost; reports refused: %d; outages: %d", len(f.opened), lost,
+		f.refused.Load(), f.store.Outages())
+}
+
+// A failover is a namespace under load, in a Redis with sentinels.
+type failover struct {
+	*testing.T
+	*redistest.Sentinels
+	redis config.Redis
+	ns    string
+	store *redisstate.Store
+
+	refused  atomic.Int64 // reports
+	archived atomic.Int64
+	mu       sync.Mutex
+	opened   map[int64]string // the inputs of the tasks whose open returned
+	ctx      context.Context  // of all but the calls that open tasks
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+}
+
+func newFailover(t *testing.T) *failover {
+	t.Helper()
+	f := &failover{T: t, Sentinels: redistest.StartSentinel(t), ns: redistest.Namespace(t), opened: map[int64]string{}}
+	f.redis = config.Redis{Sentinels: f.Addrs(), Master: redistest.Master}
+	f.store = f.connect()
+	f.ctx, f.cancel = context.WithCancel(t.Context())
+	return f
+}
+
+func (f *failover) connect() *redisstate.Store {
+	f.Helper()
+	s := expect.Result(redisstate.Connect(f.Context(), f.redis, f.ns, quiet())).Value(f)
+	f.Cleanup(func() { s.Close() })
+	return s
+}
+
+// load starts the clients. The returned function ends those that open tasks.
+func (f *failover) load() (stop func()) {
+	opening, cancel := context.WithCancel(f.Context())
+	var openers sync.WaitGroup
+	for i := range 2 {
+		s := f.connect()
+		openers.Go(func() { f.open(opening, s, fmt.Sprintf("opener%d", i)) })
+		w := f.connect()
+		f.done.Go(func() { f.work(w, fmt.Sprintf("w%d", i)) })
+	}
+	server := New("server", config.Server{OutageGrace: 1}, f.connect(), quiet())
+	f.done.Go(func() {
+		for f.ctx.Err() == nil {
+			_, err := server.RunOnce(f.ctx)
+			f.check(err, "a round of the server")
+		}
+	})
+	m := expect.Result(manager.New(manager.Options{Namespace: f.ns, Redis: f.redis, Log: quiet()})).Value(f)
+	f.Cleanup(func() { m.Close() })
+	f.done.Go(func() {
+		f.check(m.Run(f.ctx, manager.Callbacks{AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error {
+			f.archived.Add(1)
+			return nil
+		}}), "run callbacks")
+	})
+	return func() { cancel(); openers.Wait() }
+}
+
+func (f *failover) check(err error, doing string) {
+	if err != nil && f.ctx.Err() == nil {
+		f.Errorf("%s: %v", doing, err)
+	}
+}
+
+func (f *failover) end() {
+	f.cancel()
+	f.done.Wait()
+}
+
+func (f *failover) open(ctx context.Context, s *redisstate.Store, name string) {
+	for n := 0; ctx.Err() == nil; n++ {
+		d := define()
+		d.Input = fmt.Sprintf("%s-%d", name, n)
+		d.MaxLosses = 1000
+		ids, err := s.Open(ctx, name, d, d)
+		if ctx.Err() != nil {
+			return
+		}
+		f.check(err, "open")
+		f.mu.Lock()
+		for _, id := range ids {
+			if f.opened[id] != "" {
+				f.Errorf("id %d was given out for %s and for %s", id, f.opened[id], d.Input)
+			}
+			f.opened[id] = d.Input
+		}
+		f.mu.Unlock()
+	}
+}
+
+// work claims tasks with a short lease, and reports their inputs as outputs. Redis may refuse a report: its claim may
+// be lost.
+func (f *failover) work(s *redisstate.Store, name string) {
+	for f.ctx.Err() == nil {
+		c, err := s.Claim(f.ctx, redisstate.ClaimParams{Worker: name, Most: 10, Lease: 1})
+		f.check(err, "claim")
+		var moves []tdf.Move
+		for _, claim := range c.Claims {
+			m, err := claim.Task.Execute(claim.ID, tdf.Result{Output: claim.Task.Input, Exit: "0"})
+			f.check(err, "decide")
+			moves = append(moves, m)
+		}
+		outcomes, err := s.Execute(f.ctx, name, moves...)
+		f.check(err, "report")
+		for _, o := range outcomes {
+			if o.Err != nil {
+				f.refused.Add(1)
+			}
+		}
+	}
+}
+
+// progress waits until more tasks are opened and archived.
+func (f *failover) progress(when string) {
+	f.Helper()
+	count := func() (opened, archived int) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.opened), int(f.archived.Load())
+	}
+	opened, archived := count()
+	expect.Eventually(f, "progress "+when, func() bool {
+		o, a := count()
+		return o >= opened+50 && a >= archived+50
+	})
+}
+
+// replaced waits until a replica was promoted, and the load goes on there.
+func (f *failover) replaced(old *redistest.Server, how string) {
+	f.Helper()
+	expect.Eventually(f, "another primary, because the primary is "+how, func() bool { return f.Primary() != old })
+	f.progress("after the primary was " + how)
+}
+
+// A component ends at its start if the sentinels refuse it, with the rights of docs/operations.md it works, and without
+// an answer from a sentinel it asks the others.
+func TestSentinels(t *testing.T) {
+	t.Parallel()
+	f := newFailover(t)
+	for _, addr := range f.Addrs() {
+		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+		t.Cleanup(func() { c.Close() })
+		expect.NoError(t, c.Do(t.Context(), words(sentinelUser)...).Err())
+	}
+	for name, c := range map[string]struct {
+		change func(r *config.Redis)
+		reason string
+	}{
+		"another name": {func(r *config.Redis) { r.Master = "another" }, "the sentinels know no master of this name: see [redis] master"},
+		"wrong password": {
+			func(r *config.Redis) { r.SentinelUsername, r.SentinelPassword = "tdf", "wrong" },
+			"a sentinel refuses this client: the password (or the username) is wrong: see [redis] sentinel_password",
+		},
+	} {
+		at := f.redis
+		c.change(&at)
+		_, err := redisstate.Connect(t.Context(), at, f.ns, quiet())
+		expect.Fails(t, err, "redis at master "+at.Master+" of sentinels "+strings.Join(f.Addrs(), ", ")+": "+c.reason, name)
+	}
+	f.redis.Sentinels = f.Addrs()[:1] // the client learns the addresses of the others
+	f.redis.SentinelUsername, f.redis.SentinelPassword = "tdf", "pw"
+	s := f.connect()
+	f.All[0].Pause()
+	expect.NoError(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
+	expect.Result(s.Now(t.Context())).Value(t)
+}
+
+// sentinelUser makes the user of docs/operations.md.
+const sentinelUser = "ACL SETUSER tdf on >pw resetchannels &+switch-master &+replica-reconf-done -@all +hello +auth +ping " +
+	"+subscribe +sentinel|get-master-addr-by-name +sentinel|sentinels"
+
+func words(text string) (all []any) {
+	for _, word := range strings.Fields(text) {
+		all = append(all, word)
+	}
+	return all
+}
