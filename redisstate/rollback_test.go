@@ -26,8 +26,9 @@ func TestRollback(t *testing.T) {
 	old := task(t, s, 1)
 
 	r.Restart()
-	expect.Equal(t, mustOpen(t, other, define("a"))[0], 2+conn.SkippedIDs)
-	expect.Equal(t, mustOpen(t, s, define("b"))[0], 3+conn.SkippedIDs)
+	first := mustOpen(t, other, define("a"))[0]
+	expect.Compare(t, first, ">", conn.SkippedIDs)
+	expect.Equal(t, mustOpen(t, s, define("b"))[0], first+1)
 	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
 	expect.Fails(t, err, "")
 	m := expect.Result(old.Archive()).Value(t)
@@ -40,8 +41,8 @@ func TestRollback(t *testing.T) {
 	}
 	mustBeSound(t, s)
 
-	r.Restart() // to the same data: the counter is the same, and the replication id is not
-	expect.Equal(t, mustOpen(t, connect(t, r.Addr, ns), define("c"))[0], 2+conn.SkippedIDs)
+	r.Restart() // to the same data as before, so that the skip is lost, too
+	expect.NotEqual(t, mustOpen(t, connect(t, r.Addr, ns), define("c"))[0], first)
 	expect.Equal(t, mustOpen(t, connect(t, r.Addr, redistest.Namespace(t)), define("new"))[0], 1)
 }
 
@@ -59,5 +60,5 @@ func TestRollbackWithoutRights(t *testing.T) {
 	reader := expect.Result(Connect(t.Context(), at, ns, quiet)).Value(t)
 	t.Cleanup(func() { reader.Close() })
 	expect.Result(reader.Counts(t.Context())).Value(t)
-	expect.Equal(t, mustOpen(t, s, define("a"))[0], 2+conn.SkippedIDs)
+	expect.Compare(t, mustOpen(t, s, define("a"))[0], ">", conn.SkippedIDs)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// SkippedIDs is the number of ids that a namespace skips when Redis may have forgotten ids that it gave out.
+// SkippedIDs is the least number of ids that a namespace skips when Redis may have forgotten ids that it gave out. See
+// fence.lua.
 const SkippedIDs = 1_000_000
 
 // fence skips ids if Redis may have forgotten some: if the history of its data is another than at the last connection

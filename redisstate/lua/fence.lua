@@ -2,8 +2,11 @@
 -- keeps").
 --
 -- KEYS: schema, replication_id, task_id
--- ARGV: the replication id of this Redis, the number of ids to skip, the layout version to write into a new namespace,
+-- ARGV: the replication id of this Redis, the least number of ids to skip, the layout version to write into a new namespace,
 -- or ''
+--
+-- The number of skipped ids grows by 100,000 in each second, for three minutes, and then starts again. So if the skip
+-- itself is lost in another failover, the next one leads to other ids: no Redis opens tasks faster than this.
 --
 -- Returns the number of ids that it skipped.
 
@@ -18,7 +21,8 @@ if known == ARGV[1] or type(known) == 'table' or ARGV[1] == '' then return 0 end
 
 local last, skipped = type(counter) == 'string' and tonumber(counter), 0
 if last then
-  skipped = tonumber(ARGV[2])
+  local clock = redis.call('TIME')
+  skipped = ARGV[2] + clock[1] % 180 * 100000 + math.floor(clock[2] / 10)
   redis.call('SET', KEYS[3], string.format('%.0f', last + skipped))
 end
 redis.call('SET', KEYS[2], ARGV[1])
