@@ -55,6 +55,12 @@ const serverAlive = tdf.Seconds(10)
 // ErrNoServer is the error of Ready if no server is alive.
 var ErrNoServer = tdf.NewError(tdf.CodeUnavailable, "no server has sent a heartbeat within the last 10 s")
 
+// Replication reads which Redis is the primary, and how far its replicas are.
+func (a *Admin) Replication(ctx context.Context) (Replication, error) {
+	info, err := a.redis().Info(ctx, "replication")
+	return a.redis().Replication(info), err
+}
+
 // Ready returns nil if tasks can be opened and settled: Redis accepts writes, and a server is alive. If Redis does not
 // answer, Ready waits until ctx ends.
 func (a *Admin) Ready(ctx context.Context) error {

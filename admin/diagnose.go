@@ -140,6 +140,26 @@ func (v *vitals) replica(d *diagnoses) {
 			Fix: fix("set [redis] host and port to the replica's master"),
 		})
 	}
+	replicas := v.replication.Replicas
+	if len(v.redis.Sentinels) > 0 && len(replicas) == 0 {
+		d.problem("redis", Fact{
+			Code: FactNoReplica, Text: "the primary " + v.replication.Primary + " has no replica that could take over",
+			Fix: fix("start a Redis with replicaof, or read the log of the replica"),
+		})
+	}
+	var all []string
+	for _, r := range replicas {
+		all = append(all, r.String())
+		if r.Lags() {
+			d.problem("redis", Fact{
+				Code: FactReplicaLags, Text: fmt.Sprintf("a replica of the primary %s lags: %s", v.replication.Primary, r),
+				Fix: fix("read the log of the replica; look at its network, and at client-output-buffer-limit"),
+			})
+		}
+	}
+	if len(replicas) > 0 {
+		d.ok("redis", "the primary is %s, with %s", v.replication.Primary, strings.Join(all, ", "))
+	}
 }
 
 func (v *vitals) layout(d *diagnoses) {

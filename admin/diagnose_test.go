@@ -73,6 +73,15 @@ func TestDiagnose(t *testing.T) {
 				}
 			},
 		},
+		"the primary s has no replica": {SeverityProblem, func(v *vitals) {
+			v.redis.Sentinels, v.redis.Password, v.replication.Primary = []string{"10.0.0.1:1"}, "x", "s"
+		}},
+		"lags: r:2 (wait_bgsave, lag 0 s, 5 bytes behind)": {SeverityProblem, func(v *vitals) {
+			v.replication.Replicas = []conn.Replica{{Addr: "r:2", State: "wait_bgsave", Behind: 5}}
+		}},
+		"lags: r:2 (online, lag 11 s, 0 bytes behind)": {SeverityProblem, func(v *vitals) {
+			v.replication.Replicas = []conn.Replica{{Addr: "r:2", State: "online", Lag: 11}, {Addr: "r:3", State: "online", Lag: 10}}
+		}},
 		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
 		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},
 		"a dump is being loaded":                                       {SeverityProblem, func(v *vitals) { v.loading = true }},

@@ -150,6 +150,8 @@ const (
 	FactRedisSetting     FactCode = "redis_setting"
 	FactRedisVersion     FactCode = "redis_version"
 	FactReplica          FactCode = "replica"
+	FactNoReplica        FactCode = "no_replica"
+	FactReplicaLags      FactCode = "replica_lags"
 	FactEmbeddedRedis    FactCode = "embedded_redis"
 	FactNoPassword       FactCode = "no_password"
 	FactClock            FactCode = "clock"

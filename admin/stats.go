@@ -40,9 +40,14 @@ type Stats struct {
 
 	CallbacksFailed int64 `json:"callbacks_failed"` // callbacks that have failed for good; some tasks may have changed since
 
-	Memory  Memory  `json:"-"`
+	Memory      Memory      `json:"-"`
+	Replication Replication `json:"-"`
+
 	History History `json:"history"` // only from [Admin.Stats]
 }
+
+// Replication says which Redis is the primary, and how far its replicas are.
+type Replication = conn.Replication
 
 // Memory is the memory of Redis in bytes. All fields are 0 for the embedded Redis.
 type Memory struct {
@@ -100,13 +105,14 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 		func() (err error) { stats.Waiting, err = s.CountWaiting(ctx); return err },
 		func() error { return readPrograms(ctx, s, &stats) },
 		func() (err error) { stats.CallbacksFailed, err = s.CountGivenUp(ctx); return err },
-		func() (err error) { info, err = s.Info(ctx, "memory"); return err },
+		func() (err error) { info, err = s.Info(ctx, "memory", "replication"); return err },
 	)
 	if err != nil {
 		return stats, fmt.Errorf("read statistics: %w", err)
 	}
 	n.fill(&stats)
 	stats.Queues, stats.Memory = queues.queues(n.at, n.counts), memoryOf(info)
+	stats.Replication = s.Replication(info)
 	return stats, nil
 }
 

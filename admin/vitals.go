@@ -20,6 +20,7 @@ type vitals struct {
 	redis          config.Redis
 	info           conn.Info // empty for the embedded Redis
 	memory         Memory
+	replication    Replication
 	untuned        []conn.Tuning
 	schema         string
 	loading        bool        // a dump is being loaded, or the load was interrupted
@@ -45,7 +46,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
 		return err
 	}
-	v.memory = memoryOf(v.info)
+	v.memory, v.replication = memoryOf(v.info), r.Replication(v.info)
 	mark := ""
 	err = readings(
 		func() error { return v.readRoom(ctx, r) },

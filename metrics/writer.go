@@ -92,6 +92,11 @@ func (w *writer) stats(s *admin.Stats) {
 	if s.Memory.Used > 0 {
 		w.gauge("tdf_redis_memory_used_bytes", "Memory that Redis uses.", float64(s.Memory.Used))
 		w.gauge("tdf_redis_memory_limit_bytes", "Redis's maxmemory; 0 means no limit.", float64(s.Memory.Limit))
+		w.family(dto.MetricType_GAUGE, "tdf_redis_info", "Always 1; the label is the run id of the primary.", "run_id").
+			add(1, s.Replication.RunID)
+		w.gauge("tdf_redis_replicas", "Replicas of the primary.", float64(len(s.Replication.Replicas)))
+		w.gauge("tdf_redis_replica_lag_seconds", "Time since the last message of the replica that lags most.",
+			float64(s.Replication.Lag()))
 	}
 }
 

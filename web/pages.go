@@ -17,6 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -135,7 +136,28 @@ func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 		a.problemOf(r.Context(), err).write(w)
 		return
 	}
-	_, _ = io.WriteString(w, "ready\n")
+	replication, err := a.admin.Replication(ctx)
+	if err != nil {
+		a.problemOf(r.Context(), err).write(w)
+		return
+	}
+	_, _ = io.WriteString(w, "ready\n"+replicationText(replication))
+}
+
+// replicationText names the primary and its replicas, or returns "" if there are none.
+func replicationText(r admin.Replication) string {
+	if len(r.Replicas) == 0 {
+		return ""
+	}
+	text := "primary " + r.Primary + "\n"
+	for _, replica := range r.Replicas {
+		name := "replica "
+		if replica.Lags() {
+			name = "replica that lags "
+		}
+		text += name + replica.String() + "\n"
+	}
+	return text
 }
 
 // notFound answers a call whose path or method no route has.
