@@ -33,11 +33,17 @@ func TestFailover(t *testing.T) {
 	next := f.Primary()
 	next.Kill()
 	f.replaced(next, "killed")
+	f.Settle() // a slow machine must not lose what is checked below
 	stop()
 
 	expect.Eventually(t, "all tasks are archived", func() bool {
 		c := expect.Result(f.store.Counts(t.Context())).Value(t)
 		return c.Unfinished() == 0 && c[tdf.Succeeded]+c[tdf.Failed] == 0
+	}, func() any {
+		return []any{
+			expect.Result(f.store.Counts(t.Context())).Value(t), expect.Result(f.store.Check(t.Context())).Value(t),
+			f.store.Outages(),
+		}
 	})
 	f.end()
 	expect.Len(t, expect.Result(f.store.Check(t.Context())).Value(t), 0, "inconsistent tasks")
@@ -112,10 +118,11 @@ func (f *failover) load() (stop func()) {
 	m := expect.Result(manager.New(manager.Options{Namespace: f.ns, Redis: f.redis, Log: quiet()})).Value(f)
 	f.Cleanup(func() { m.Close() })
 	f.done.Go(func() {
-		f.check(m.Run(f.ctx, manager.Callbacks{AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error {
-			f.archived.Add(1)
-			return nil
-		}}), "run callbacks")
+		f.check(m.Run(f.ctx, manager.Callbacks{
+			AllGroups: true,
+			Succeeded: func(context.Context, *manager.Finished) error { f.archived.Add(1); return nil },
+			Stop:      func(context.Context, manager.Summary) bool { return false },
+		}), "run callbacks")
 	})
 	return func() { cancel(); openers.Wait() }
 }

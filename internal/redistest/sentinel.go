@@ -102,6 +102,19 @@ func (s *Sentinels) Primary() *Server {
 	return s.Nodes[slices.IndexFunc(s.Nodes, func(n *Server) bool { return n.Addr == addr })]
 }
 
+// Settle makes the sentinels promote no replica any more.
+func (s *Sentinels) Settle() {
+	s.t.Helper()
+	for _, sentinel := range s.All {
+		c := redis.NewSentinelClient(&redis.Options{Addr: sentinel.Addr})
+		err := c.Set(s.t.Context(), Master, "down-after-milliseconds", "3600000").Err()
+		c.Close()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
 // Pause stops the server's process with SIGSTOP. Continue ends this.
 func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
 
