@@ -60,8 +60,8 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// Local reports whether Redis, or each sentinel, is on this machine. The only name that it accepts is localhost, because
-// other names may lead to another machine.
+// Local reports whether Redis, or each sentinel, is on this machine. The only name that it accepts is localhost,
+// because other names may lead to another machine.
 func (r Redis) Local() bool {
 	if len(r.Sentinels) == 0 {
 		return isLocal(r.Host)
@@ -77,10 +77,10 @@ func isLocal(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Credentials returns nil if the configuration has a password, a user other than default, or sentinels. Otherwise it returns a
-// function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one machine").
-// The library go-redis calls the function for each new connection, because tdf up makes a new password each time it
-// starts.
+// Credentials returns nil if the configuration has a password, a user other than default, or sentinels. Otherwise it
+// returns a function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one
+// machine"). The library go-redis calls the function for each new connection, because tdf up makes a new password each
+// time it starts.
 func (r Redis) Credentials() func() (user, password string) {
 	if r.Password != "" || r.Username != "" && r.Username != "default" || len(r.Sentinels) > 0 {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -27,9 +28,9 @@ func TestFailover(t *testing.T) {
 	stop := f.load()
 	old := f.Primary()
 	f.progress("at the start")
-	old.Pause()
+	old.Signal(syscall.SIGSTOP)
 	f.replaced(old, "stopped")
-	old.Continue()
+	old.Signal(syscall.SIGCONT)
 	next := f.Primary()
 	next.Kill()
 	f.replaced(next, "killed")
@@ -231,7 +232,7 @@ func TestSentinels(t *testing.T) {
 	f.redis.Sentinels = f.Addrs()[:1] // the client learns the addresses of the others
 	f.redis.SentinelUsername, f.redis.SentinelPassword = "tdf", "pw"
 	s := f.connect()
-	f.All[0].Pause()
+	f.All[0].Signal(syscall.SIGSTOP)
 	expect.NoError(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
 	expect.Result(s.Now(t.Context())).Value(t)
 }

@@ -64,8 +64,8 @@ func (p *process) supervise(started chan<- error) {
 	close(p.done)
 }
 
-// awaitReady waits until the server's log says that the server, or sentinel, accepts connections. A test connection to the port would
-// prove nothing, because it could reach another process.
+// awaitReady waits until the server's log says that the server, or sentinel, accepts connections. A test connection to
+// the port would prove nothing, because it could reach another process.
 func (p *process) awaitReady() error {
 	poll := time.NewTicker(2 * time.Millisecond)
 	defer poll.Stop()

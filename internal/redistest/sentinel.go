@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -112,19 +111,6 @@ func (s *Sentinels) Settle() {
 		if err != nil {
 			s.t.Fatal(err)
 		}
-	}
-}
-
-// Pause stops the server's process with SIGSTOP. Continue ends this.
-func (s *Server) Pause() { s.signal(syscall.SIGSTOP) }
-
-// Continue continues a process that Pause has stopped.
-func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
-
-func (s *Server) signal(sig syscall.Signal) {
-	s.t.Helper()
-	if err := s.process.cmd.Process.Signal(sig); err != nil {
-		s.t.Fatal(err)
 	}
 }
 

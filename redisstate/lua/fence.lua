@@ -2,8 +2,8 @@
 -- keeps").
 --
 -- KEYS: schema, replication_id, task_id
--- ARGV: the replication id of this Redis, the least number of ids to skip, the layout version to write into a new namespace,
--- or ''
+-- ARGV: the replication id of this Redis, the least number of ids to skip, the layout version to write into a new
+-- namespace, or ''
 --
 -- The number of skipped ids grows by 100,000 in each second, for three minutes, and then starts again. So if the skip
 -- itself is lost in another failover, the next one leads to other ids: no Redis opens tasks faster than this.
