@@ -14,7 +14,8 @@ import (
 
 // faultNames are the faults that a client has between its calls, beside restarts of Redis.
 var faultNames = []string{
-	"lose reply", "lose two replies", "truncate reply", "lose command", "cut", "give up after", "give up before", "late copy", "flush scripts",
+	"lose reply", "lose two replies", "truncate reply", "lose command", "cut", "give up after", "give up before", "late copy",
+	"flush scripts", "lose counter",
 }
 
 // fault begins a fault of the client's next step. The function cancel ends the context of this step.
@@ -55,6 +56,8 @@ func (c *client) fault(cancel func()) {
 		c.sent.sendAgain(c.h.raw, c.rand.IntN)
 	case "flush scripts":
 		c.h.raw.ScriptFlush(context.Background()) // Redis may be away
+	case "lose counter":
+		c.h.raw.Del(context.Background(), c.store.Keys.TaskID())
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -69,16 +70,22 @@ type history struct {
 	problems []string // errors that are no answers
 }
 
-// run makes a history. The order of the steps of each client comes from the seed.
-func (h *history) run(seed uint64) {
+// begin prepares a history.
+func (h *history) begin() {
 	h.Helper()
 	h.moved.L = &h.mu
 	h.tasks, h.inputs, h.faults = map[string]tdf.Properties{}, map[int64]string{}, map[string]int{}
 	h.claiming, h.answered = map[string]op{}, map[string]bool{}
-	h.working, h.restart = h.clients, make(chan struct{}, h.restarts)
 	h.cfg, h.space = h.config(h.redis.Addr), redistest.Namespace(h)
 	h.raw = redis.NewClient(&redis.Options{Addr: h.redis.Addr, DB: h.cfg.DB, Protocol: 2, MaxRetries: -1})
+}
+
+// run makes a history. The order of the steps of each client comes from the seed.
+func (h *history) run(seed uint64) {
+	h.Helper()
+	h.begin()
 	defer h.raw.Close()
+	h.working, h.restart = h.clients, make(chan struct{}, h.restarts)
 	s := h.connect(h.redis.Addr)
 	for _, key := range limited {
 		expect.NoError(h, s.SetLimit(h.Context(), key, tdf.Limit{AtMost: atMost}))
@@ -176,10 +183,12 @@ func (h *history) wait(steps int) {
 func (h *history) readAll(s *redisstate.Store) {
 	ctx := context.Background()
 	begun := h.tick()
-	last := expect.Result(h.raw.Get(ctx, s.Keys.TaskID()).Int64()).Value(h)
-	ids := make([]int64, last)
-	for i := range ids {
-		ids[i] = int64(i + 1)
+	var ids []int64
+	for _, key := range expect.Result(h.raw.Keys(ctx, s.Keys.TaskPrefix()+"*").Result()).Value(h) {
+		id, err := strconv.ParseInt(strings.TrimPrefix(key, s.Keys.TaskPrefix()), 10, 64)
+		if err == nil {
+			ids = append(ids, id)
+		}
 	}
 	found := map[string][]op{}
 	for input := range h.tasks {
