@@ -95,7 +95,11 @@ func (c *client) chance(percent int) bool { return c.rand.IntN(100) < percent }
 
 func (c *client) step(ctx context.Context) {
 	steps := []func(context.Context){
-		c.open, c.open, c.turn, c.turn, c.turn, c.report, c.renew, c.move, c.move, c.move, c.use,
+		c.open, c.open, c.turn, c.turn, c.turn, c.report, c.renewAny, c.move, c.move, c.move, c.use,
+	}
+	if claims := c.h.aboutToSettle(); len(claims) > 0 && c.chance(40) {
+		c.renew(ctx, claims, longLease)
+		return
 	}
 	steps[c.rand.IntN(len(steps))](ctx)
 }
@@ -118,7 +122,7 @@ func (c *client) nextCall() string {
 func (c *client) definition() tdf.Properties {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "")
 	d.MaxFails, d.MaxLosses = c.rand.IntN(3), c.rand.IntN(4)
-	if c.chance(40) {
+	if !c.h.plain && c.chance(40) {
 		d.LimitKey = limited[c.rand.IntN(len(limited))]
 	}
 	return d
@@ -136,7 +140,7 @@ func (c *client) open(ctx context.Context) {
 	if c.chance(50) {
 		definitions = definitions[:1]
 		d := &definitions[0]
-		if d.Unique = "f" + strconv.Itoa(c.rand.IntN(4)); c.chance(60) {
+		if d.Unique = "f" + strconv.Itoa(c.rand.IntN(2)); c.chance(60) {
 			d.Unique, d.UniqueUntil = untilArchived+d.Unique, tdf.UntilArchived
 		}
 		c.h.set(*d)
@@ -190,18 +194,18 @@ func (c *client) turn(ctx context.Context) {
 	unknown := c.unknown(ctx, "report", err)
 	c.outcomes(begun, unknown, moves, ops, outcomes)
 	unknown = c.unknown(ctx, "claim", claimErr) || unknown
-	c.h.recordClaims(begun, unknown, r.Worker, isLong(r.Lease), claimed.Claims)
+	c.h.recordClaims(begun, unknown, r.Worker, r.Lease == longLease, claimed.Claims)
 }
 
 func (c *client) lease() tdf.Seconds {
 	if c.chance(50) {
 		return 1e-6
 	}
-	return 3600
+	return longLease
 }
 
-// isLong reports whether a lease does not end in a history.
-func isLong(lease tdf.Seconds) bool { return lease > 1 }
+// longLease is a lease that does not end in a history.
+const longLease = tdf.Seconds(24 * 3600)
 
 // addReport adds the report of a claim, if none of its task is there.
 func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forged string) ([]tdf.Move, []op) {
@@ -265,16 +269,20 @@ func (c *client) outcomes(begun int64, unknown bool, moves []tdf.Move, ops []op,
 	c.h.record(begun, unknown, ops[len(outcomes):]...)
 }
 
-func (c *client) renew(ctx context.Context) {
+func (c *client) renewAny(ctx context.Context) {
 	claims := c.h.held()
-	if len(claims) == 0 {
-		return
+	if len(claims) > 0 {
+		c.renew(ctx, claims, c.lease())
 	}
-	x, lease, begun := claims[c.rand.IntN(len(claims))], c.lease(), c.h.tick()
+}
+
+// renew renews one of some claims.
+func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease tdf.Seconds) {
+	x, begun := claims[c.rand.IntN(len(claims))], c.h.tick()
 	renewed, err := c.store.Renew(ctx, lease, redisstate.LeaseRenewal{
 		ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore,
 	})
-	o := op{kind: kindRenew, from: tdf.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: isLong(lease)}
+	o := op{kind: kindRenew, from: tdf.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: lease == longLease}
 	unknown := c.unknown(ctx, "renew", err)
 	if !unknown && renewed.Lost[0] != nil {
 		var state *tdf.StateError
@@ -361,6 +369,7 @@ type watched struct {
 
 func (s watched) Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error) {
 	if s.c.chance(50) {
+		s.c.h.settle(units)
 		s.c.h.wait(1 + s.c.rand.IntN(6))
 	}
 	begun := s.c.h.tick()

@@ -2,6 +2,7 @@ package linear
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -81,10 +82,15 @@ func (s *sent) add(cmds ...redis.Cmder) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range cmds {
-		if strings.HasPrefix(c.Name(), "eval") {
-			s.all = append(s.all, slices.Clone(c.Args()))
+		if args := c.Args(); strings.HasPrefix(c.Name(), "eval") && writes(fmt.Sprint(args[3])) {
+			s.all = append(s.all, slices.Clone(args))
 		}
 	}
+}
+
+// writes reports whether a script with this first key moves tasks.
+func writes(key string) bool {
+	return strings.Contains(key, ":calls:") || strings.HasSuffix(key, ":due")
 }
 
 func (s *sent) DialHook(next redis.DialHook) redis.DialHook {

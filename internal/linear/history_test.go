@@ -25,8 +25,9 @@ import (
 // A size says how large a history is.
 type size struct {
 	clients, servers int
-	steps            int // of all clients together
-	restarts         int // of Redis
+	steps            int  // of all clients together
+	restarts         int  // of Redis
+	plain            bool // tasks have no limit keys, so that the fast paths of the scripts run
 }
 
 var (
@@ -67,6 +68,7 @@ type history struct {
 	claiming map[string]op    // the calls that claim, by the worker, of which each call has another
 	answered map[string]bool  // the rounds that these calls have returned
 	faults   map[string]int
+	settling []int64  // the tasks that a server is about to settle
 	problems []string // errors that are no answers
 }
 
@@ -281,6 +283,29 @@ func (h *history) held() []redisstate.Claim {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.claims[max(0, len(h.claims)-30):])
+}
+
+// settle notes the tasks that a server is about to settle.
+func (h *history) settle(units []redisstate.Unit) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settling = nil
+	for _, u := range units {
+		h.settling = append(h.settling, u.Moves[0].ID)
+	}
+}
+
+// aboutToSettle returns the claims of tasks that a server is about to settle.
+func (h *history) aboutToSettle() (claims []redisstate.Claim) {
+	all := h.held()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, c := range all {
+		if slices.Contains(h.settling, c.Task.ID) {
+			claims = append(claims, c)
+		}
+	}
+	return claims
 }
 
 func (h *history) problem(doing string, err error) {

@@ -28,6 +28,7 @@ func TestHistories(t *testing.T) {
 	calls, unknown, faults := 0, 0, 0
 	for seed := first; seed < first+number(t, "TDF_HISTORIES", 5) && !t.Failed(); seed++ {
 		h := &history{TB: t, size: usual, redis: server}
+		h.plain = seed%4 == 0
 		h.run(seed)
 		for _, text := range append(violations(t, h.ops), h.problems...) {
 			t.Errorf("seed %d: %s", seed, text)
