@@ -59,6 +59,9 @@ var broken = []struct {
 		{"claimplain", "bulk('ZREM', open, ids)", ""},
 		{"claimplain", "if f[1] ~= 'open' or f[NOT_ON] then", "if f[NOT_ON] then"},
 	}},
+	{"an overdue task is claimed", "task", []change{
+		{"claimplain", "if end_before > now and timeout >= 0 and plain then", "if timeout >= 0 and plain then"},
+	}},
 	{"a task succeeds without a result", "task", []change{
 		{"settle", "if v ~= w and (w ~= true or not v or v == '') then return nil end", ""},
 	}},

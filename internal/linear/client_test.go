@@ -122,6 +122,12 @@ func (c *client) nextCall() string {
 func (c *client) definition() tdf.Properties {
 	d := tdf.Defaults("p", "rsync:/p/run.sh", "")
 	d.MaxFails, d.MaxLosses = c.rand.IntN(3), c.rand.IntN(4)
+	if c.chance(15) {
+		d.Timeout, d.MaxTimeouts = 1e-6, c.rand.IntN(3)
+	}
+	if c.chance(10) {
+		d.EndBefore = 1
+	}
 	if !c.h.plain && c.chance(40) {
 		d.LimitKey = limited[c.rand.IntN(len(limited))]
 	}

@@ -73,11 +73,20 @@ func (w *writer) unknown(err error) bool {
 // move cancels, archives or reopens a task.
 func (w *writer) move(s *redisstate.Store) {
 	i := w.rand.IntN(len(w.tasks))
-	t := testspace.Read(w.h, s, w.tasks[i])
+	stored, err := s.ReadOne(w.h.Context(), w.tasks[i], redisstate.Want{Fields: redisstate.Facts | redisstate.Rules})
+	if err != nil {
+		w.h.problem("read", err)
+		return
+	}
+	t := stored.Task
 	decide := map[tdf.State]func() (tdf.Move, error){tdf.Open: t.Cancel, tdf.Expired: t.Archive, tdf.Archived: t.Reopen}
-	m := expect.Result(decide[t.State]()).Value(w.h)
+	m, err := decide[t.State]()
+	if err != nil {
+		w.h.problem("decide", err)
+		return
+	}
 	begun := w.h.tick()
-	_, err := s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []tdf.Move{m}})
+	_, err = s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []tdf.Move{m}})
 	w.h.record(begun, w.unknown(err), opOf(m))
 	if err != nil {
 		w.tasks = append(w.tasks[:i], w.tasks[i+1:]...)

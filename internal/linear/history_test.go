@@ -210,13 +210,14 @@ func (h *history) readAll(s *redisstate.Store) {
 	for _, use := range expect.Result(s.LimitUses(ctx, limited...)).Value(h) {
 		h.record(begun, false, op{kind: kindUse, limit: use.Key, running: use.Running})
 	}
+	now := expect.Result(s.Now(ctx)).Value(h)
 	for i := range h.ops {
 		o := &h.ops[i]
 		if o.input == "" {
 			o.input = h.inputs[o.id]
 		}
 		if d := h.tasks[o.input]; o.kind != kindUse {
-			o.key, o.limit = d.Unique, d.LimitKey
+			o.key, o.limit, o.overdue = d.Unique, d.LimitKey, d.EndBefore < now
 		}
 	}
 }

@@ -36,6 +36,7 @@ type op struct {
 	holder  int64 // a refused reopen: the task that holds the unique key; else 0
 
 	key, limit string // the unique key and the limit key of the task
+	overdue    bool   // the end_before of the task is past
 	running    int    // use: the number of running tasks with the limit key
 }
 
@@ -64,6 +65,7 @@ func (o op) String() string {
 	add(o.claim != "", " claim %s", o.claim)
 	add(o.kind == kindUse, " limit %s: %d running", o.limit, o.running)
 	add(o.key != "", " key %s", o.key)
+	add(o.overdue, " overdue")
 	add(o.long, " long lease")
 	add(o.good, " good")
 	add(o.existing, " existing")
@@ -91,10 +93,13 @@ type taskState struct {
 }
 
 // seen returns the state of the task if a call has seen it in the given state. The server settles tasks of the usual
-// case without saying which, so such a task may have succeeded at any time.
-func (s taskState) seen(state tdf.State) taskState {
+// case without saying which, so such a task may have succeeded at any time. Claims let overdue tasks expire.
+func (s taskState) seen(state tdf.State, overdue bool) taskState {
 	if s.state == tdf.Executed && s.good && s.round == 0 && state == tdf.Succeeded {
 		s.state = tdf.Succeeded
+	}
+	if s.state == tdf.Open && overdue && state == tdf.Expired {
+		s.state = tdf.Expired
 	}
 	return s
 }
@@ -123,7 +128,7 @@ func stepTask(s taskState, o op) (bool, taskState) {
 	case o.kind == kindGone:
 		return s.round > o.round || s.round == o.round && s.state != tdf.Open && s.state != tdf.Running, s
 	case o.kind == string(tdf.VerbClaim):
-		ok := s.state == tdf.Open && s.round == o.round
+		ok := s.state == tdf.Open && s.round == o.round && !o.overdue
 		s.state, s.claim, s.long = tdf.Running, o.claim, o.long
 		return ok, s
 	case o.kind == kindRenew:
@@ -133,7 +138,7 @@ func stepTask(s taskState, o op) (bool, taskState) {
 	case o.kind == string(tdf.VerbExecute) && strings.Contains(s.done, o.claim+";"):
 		return true, s // a repeated report
 	}
-	return s.seen(o.from).move(o)
+	return s.seen(o.from, o.overdue).move(o)
 }
 
 func (s taskState) move(o op) (bool, taskState) {
@@ -155,7 +160,7 @@ func stepRefused(s taskState, o op) (bool, taskState) {
 	if o.holder != 0 {
 		return true, s // the model of the unique key checks the reason
 	}
-	s = s.seen(o.state)
+	s = s.seen(o.state, o.overdue)
 	if s.id != o.id || s.state != o.state || s.round != o.found {
 		return false, s
 	}
@@ -171,7 +176,7 @@ func stepRefused(s taskState, o op) (bool, taskState) {
 // A keyState is what the model of a unique key knows of it.
 type keyState struct {
 	holder  int64
-	settles bool // the server may let the holder succeed at any time, and then it no longer holds the key
+	settles bool // the holder may succeed or expire at any time, and then it no longer holds the key
 }
 
 // stepKey is the model of one unique key: at most one task holds it.
@@ -187,9 +192,9 @@ func stepKey(s keyState, o op) (bool, keyState) {
 		if o.once && s.holder == o.id {
 			return true, s
 		}
-		return free, keyState{holder: o.id}
+		return free, keyState{o.id, o.overdue && !archived}
 	case o.kind == string(tdf.VerbReopen):
-		return free || s.holder == o.id, keyState{holder: o.id}
+		return free || s.holder == o.id, keyState{o.id, o.overdue && !archived}
 	case s.holder != o.id:
 	case o.to == tdf.Archived, !archived && o.to.Settled():
 		s = keyState{}
