@@ -143,7 +143,7 @@ func (c *client) open(ctx context.Context) {
 	for range c.rand.IntN(3) {
 		definitions = append(definitions, c.h.add(c.definition()))
 	}
-	if c.chance(50) {
+	if c.chance(65) {
 		definitions = definitions[:1]
 		d := &definitions[0]
 		if d.Unique = "f" + strconv.Itoa(c.rand.IntN(2)); c.chance(60) {
@@ -192,7 +192,7 @@ func (c *client) turn(ctx context.Context) {
 	var ops []op
 	if claims := c.h.held(); len(claims) > 0 {
 		for range c.rand.IntN(3) {
-			moves, ops = c.addReport(moves, ops, claims[c.rand.IntN(len(claims))], "")
+			moves, ops = c.addReport(moves, ops, c.pick(claims), "")
 		}
 	}
 	begun := c.h.tick()
@@ -251,7 +251,7 @@ func (c *client) report(ctx context.Context) {
 	if c.chance(40) {
 		forged = "x"
 	}
-	moves, ops := c.addReport(nil, nil, claims[c.rand.IntN(len(claims))], forged)
+	moves, ops := c.addReport(nil, nil, c.pick(claims), forged)
 	begun := c.h.tick()
 	outcomes, err := c.store.Execute(ctx, c.nextCall(), moves...)
 	c.outcomes(begun, c.unknown(ctx, "report", err), moves, ops, outcomes)
@@ -275,6 +275,14 @@ func (c *client) outcomes(begun int64, unknown bool, moves []tdf.Move, ops []op,
 	c.h.record(begun, unknown, ops[len(outcomes):]...)
 }
 
+// pick returns one of some claims, often one of the last ones.
+func (c *client) pick(claims []redisstate.Claim) redisstate.Claim {
+	if c.chance(60) {
+		claims = claims[max(0, len(claims)-6):]
+	}
+	return claims[c.rand.IntN(len(claims))]
+}
+
 func (c *client) renewAny(ctx context.Context) {
 	claims := c.h.held()
 	if len(claims) > 0 {
@@ -284,7 +292,7 @@ func (c *client) renewAny(ctx context.Context) {
 
 // renew renews one of some claims.
 func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease tdf.Seconds) {
-	x, begun := claims[c.rand.IntN(len(claims))], c.h.tick()
+	x, begun := c.pick(claims), c.h.tick()
 	renewed, err := c.store.Renew(ctx, lease, redisstate.LeaseRenewal{
 		ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore,
 	})
@@ -332,7 +340,12 @@ func (c *client) move(ctx context.Context) {
 			units, moves, ops = append(units, redisstate.Unit{Moves: []tdf.Move{m}}), append(moves, m), append(ops, opOf(m))
 		}
 	}
-	c.later = c.later[min(len(c.later), 3):] // some moves are never made, some are made once
+	c.later = c.later[min(len(c.later), 3):] // some moves are never made, and some are made again
+	for _, m := range moves {
+		if c.chance(30) {
+			c.later = append(c.later, m)
+		}
+	}
 	if len(units) == 0 {
 		return
 	}
@@ -345,7 +358,7 @@ func (c *client) move(ctx context.Context) {
 func (c *client) decide(t *tdf.Task) (m tdf.Move, ok bool) {
 	var err error
 	switch {
-	case t.State.Settled() && c.chance(60):
+	case t.State.Settled() && c.chance(60) && (t.Unique == "" || c.chance(60)):
 		m, err = t.Archive()
 	case t.State.Finished():
 		m, err = t.Reopen()
