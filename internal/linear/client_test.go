@@ -237,7 +237,8 @@ func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forge
 
 func opOf(m tdf.Move) op {
 	return op{
-		kind: string(m.Verb), id: m.ID, from: m.From, to: m.To, round: m.Round, next: m.Next, claim: m.Claim, fenced: m.Due != "",
+		kind: string(m.Verb), id: m.ID, from: m.From, to: m.To, round: m.Round, next: m.Next,
+		claim: m.Claim, fenced: m.Due != "",
 	}
 }
 

@@ -19,8 +19,8 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A writer is a manager whose writes a replica must confirm. It reads only its own tasks, since others may be in a state
-// that no replica has confirmed.
+// A writer is a manager whose writes a replica must confirm. It reads only its own tasks, because no replica may have
+// confirmed the states of others.
 type writer struct {
 	h     *history
 	name  string

@@ -15,8 +15,8 @@ import (
 
 // faultNames are the faults that a client has between its calls, beside restarts of Redis.
 var faultNames = []string{
-	"lose reply", "lose two replies", "truncate reply", "lose command", "cut", "give up after", "give up before", "late copy",
-	"flush scripts", "lose counter",
+	"lose reply", "lose two replies", "truncate reply", "lose command", "cut", "give up after", "give up before",
+	"late copy", "flush scripts", "lose counter",
 }
 
 // fault begins a fault of the client's next step. The function cancel ends the context of this step.

@@ -231,7 +231,11 @@ func (h *history) find(t *tdf.Task) []op {
 			h.ops = append(h.ops, o)
 		}
 	}
+	read := op{kind: kindRead, input: t.Input, id: t.ID, state: t.State, found: t.Round, whole: true}
 	for n, r := range t.Rounds.All() {
+		if r.Output != "" {
+			read.results += r.Output + ";"
+		}
 		o, ok := h.claiming[r.Worker]
 		if !ok || h.answered[nameOfRound(r.Worker, t.ID, n)] {
 			continue
@@ -242,7 +246,7 @@ func (h *history) find(t *tdf.Task) []op {
 			h.ops = append(h.ops, o)
 		}
 	}
-	return []op{{kind: kindRead, input: t.Input, id: t.ID, state: t.State, found: t.Round}}
+	return []op{read}
 }
 
 func nameOfRound(worker string, id int64, round int) string {

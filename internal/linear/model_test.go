@@ -37,6 +37,8 @@ type op struct {
 
 	key, limit string // the unique key and the limit key of the task
 	overdue    bool   // the end_before of the task is past
+	whole      bool   // a read also has the results
+	results    string // the claims whose results the task has, as in taskState
 	running    int    // use: the number of running tasks with the limit key
 }
 
@@ -71,12 +73,13 @@ func (o op) String() string {
 	add(o.existing, " existing")
 	add(o.refused, " refused:")
 	add(o.holder != 0, " task %d holds the key", o.holder)
+	add(o.whole, " results %s", o.results)
 	add(o.kind == kindRead || o.refused && o.holder == 0, " it is %s in round %d", o.state, o.found)
 	return text
 }
 
-// mayFail reports whether the outcome of the call is unknown, so that it may have changed nothing. Of those that open or
-// claim a task, only those are in a history that have changed something.
+// mayFail reports whether the outcome of the call is unknown, so that it may have changed nothing. An open or a claim
+// without an answer is in a history only if it has changed something.
 func (o op) mayFail() bool {
 	return o.ends == never && o.kind != string(tdf.VerbOpen) && o.kind != string(tdf.VerbClaim)
 }
@@ -89,7 +92,7 @@ type taskState struct {
 	claim string // of the round; NoClaim before it is claimed
 	long  bool   // the lease does not end in this history
 	good  bool   // the server lets the executed task succeed
-	done  string // the claims whose results were accepted
+	done  string // the claims whose results were accepted, in the order of their rounds
 }
 
 // seen returns the state of the task if a call has seen it in the given state. The server settles tasks of the usual
@@ -165,6 +168,8 @@ func stepRefused(s taskState, o op) (bool, taskState) {
 		return false, s
 	}
 	switch {
+	case o.whole:
+		return s.done == o.results, s
 	case o.kind == kindRead || o.fenced:
 		return true, s
 	}
@@ -270,10 +275,11 @@ var views = []view{
 		return o.key
 	}),
 	newView("limit", stepLimit, func(o op) string {
-		if o.refused || o.kind != kindUse && o.kind != string(tdf.VerbClaim) && (o.kind == kindRenew || o.from != tdf.Running) {
-			return ""
+		leaves := o.from == tdf.Running && o.kind != kindRenew
+		if !o.refused && (leaves || o.kind == kindUse || o.kind == string(tdf.VerbClaim)) {
+			return o.limit
 		}
-		return o.limit
+		return ""
 	}),
 }
 
@@ -292,7 +298,8 @@ func violations(t *testing.T, ops []op) (all []string) {
 		for part, of := range parts {
 			switch porcupine.CheckOperationsTimeout(v.model, of, longestCheck) {
 			case porcupine.Unknown:
-				t.Fatalf("the check of %s %s, with %d calls, took more than %v: make histories smaller", v.name, part, len(of), longestCheck)
+				t.Fatalf("the check of %s %s, with %d calls, took more than %v: make histories smaller", v.name, part,
+					len(of), longestCheck)
 			case porcupine.Illegal:
 				all = append(all, describe(v.name, part, of))
 			}
