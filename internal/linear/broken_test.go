@@ -107,13 +107,13 @@ func TestBrokenBuilds(t *testing.T) {
 			build(t, b.changes)
 			n := small
 			n.plain = slices.ContainsFunc(b.changes, func(c change) bool { return strings.HasSuffix(c.file, "plain") })
-			find(t, server, b.finds, n, defect{})
+			find(t, server, b.finds, n, nil)
 		})
 	}
 	t.Run("all opens have the same number", func(t *testing.T) {
-		find(t, server, "id", small, defect{connected: func(s *redisstate.Store) { s.Redis.AddHook(altered(sameNumber)) }})
+		find(t, server, "id", small, func(s *redisstate.Store) { s.Redis.AddHook(altered(sameNumber)) })
 	})
-	t.Run("the append-only file is missing", func(t *testing.T) { find(t, server, "task", usual, defect{}) })
+	t.Run("the append-only file is missing", func(t *testing.T) { find(t, server, "task", usual, nil) })
 }
 
 // build changes the scripts until the test ends.
@@ -142,12 +142,14 @@ func build(t *testing.T, changes []change) {
 	}
 }
 
-// find makes histories until a model is violated.
-func find(t *testing.T, server *redistest.Server, model string, n size, d defect) {
+// find makes histories until a model is violated. The function connected may be nil.
+func find(t *testing.T, server *redistest.Server, model string, n size,
+	connected func(s *redisstate.Store),
+) {
 	t.Helper()
 	var found []string
 	for seed := range uint64(mostSeeds) {
-		h := &history{TB: t, size: n, defect: d, redis: server}
+		h := &history{TB: t, size: n, connected: connected, redis: server}
 		h.run(seed)
 		found = violations(t, h.ops)
 		if slices.ContainsFunc(found, func(text string) bool { return strings.Contains(text, "answers about "+model) }) {

@@ -68,9 +68,6 @@ func (c *client) run(isServer bool) {
 		crashed := ctx.Err() != nil
 		cancel()
 		c.proxy.Resume()
-		if c.h.stepped != nil {
-			c.h.stepped(c.store)
-		}
 		if isServer {
 			c.h.wait(2)
 			continue

@@ -134,7 +134,7 @@ func TestFailover(t *testing.T) {
 	}
 	expect.Compare(t, confirmed, ">", 20, "calls were confirmed")
 
-	h = &history{TB: t, defect: defect{connected: func(s *redisstate.Store) { s.Redis.AddHook(skipped{}) }}}
+	h = &history{TB: t, connected: func(s *redisstate.Store) { s.Redis.AddHook(skipped{}) }}
 	h.failover()
 	expect.NotEqual(t, len(violations(t, h.ops)), 0, "without WAIT")
 }

@@ -35,17 +35,11 @@ var (
 	usual = size{clients: 5, servers: 2, steps: 400, restarts: 2}
 )
 
-// A defect breaks a build in Go.
-type defect struct {
-	connected func(s *redisstate.Store) // changes each connection
-	stepped   func(s *redisstate.Store) // is called after each step of a client
-}
-
 // A history is a namespace with the calls that its clients have made.
 type history struct {
 	testing.TB
 	size
-	defect
+	connected func(s *redisstate.Store) // changes each connection; may be nil
 
 	cfg   config.Redis
 	space string
@@ -55,7 +49,7 @@ type history struct {
 	restart chan struct{}
 
 	mu       sync.Mutex
-	moved    sync.Cond // working or stepped has changed
+	moved    sync.Cond // working or done has changed
 	working  int       // clients that have steps left
 	done     int       // steps
 	now      int64     // starts and answers so far
