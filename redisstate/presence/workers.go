@@ -138,21 +138,23 @@ func (s *Presence) NamesUnder(ctx context.Context, prefix string, enough int) (i
 // the worker. If this name is "", Drain ends the drain. The drain also holds for a later worker with the same name.
 // Drain returns false if Redis knows no worker with this name.
 func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
-	known := false
-	err := s.UntilAnswered(ctx, func(ctx context.Context) error {
-		n, err := s.Redis.Exists(ctx, s.Keys.Worker(name)).Result()
-		if known = n == 1; err != nil || !known {
-			return err
-		}
-		return s.writeDrain(ctx, s.Keys.Worker(name), by)
+	key, doing := s.Keys.Worker(name), "drain worker "+name
+	known, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.IntCmd { return r.Exists(ctx, key) })
+	if err != nil || known == 0 {
+		return false, err
+	}
+	kept, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, key, "remember")
 	})
-	return known, conn.Failed("drain worker "+name, err)
+	if err != nil {
+		return false, err
+	}
+	keep, _ := tdf.ParseSeconds(kept) // 0 if the worker has not written it
+	return true, s.BestEffort(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
 }
 
-// writeDrain sets or ends a drain. The hash of a drained worker does not expire.
-func (s *Presence) writeDrain(ctx context.Context, worker, by string) error {
-	keep, _ := tdf.ParseSeconds(s.Redis.HGet(ctx, worker, "remember").Val()) // 0 without an answer
-	p := s.Redis.TxPipeline()
+// setDrain sets or ends a drain. The hash of a drained worker does not expire.
+func setDrain(ctx context.Context, p redis.Pipeliner, worker, by string, keep tdf.Seconds) {
 	if by == "" {
 		p.HDel(ctx, worker, "drain")
 		p.Expire(ctx, worker, cmp.Or(keep, UsuallyRemembered).Std())
@@ -160,8 +162,6 @@ func (s *Presence) writeDrain(ctx context.Context, worker, by string) error {
 		p.HSet(ctx, worker, "drain", by)
 		p.Persist(ctx, worker)
 	}
-	_, err := p.Exec(ctx)
-	return err
 }
 
 // namesForgotten is the number of names that one call of ForgetWorkers looks at.
