@@ -1,7 +1,6 @@
 package redistest
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -39,16 +38,12 @@ func StartSentinel(t testing.TB, opts ...Option) *Sentinels {
 		s.Nodes = append(s.Nodes, Start(t, opts...))
 	}
 	// a sentinel learns of replicas at once only if they are online when it starts
-	s.await(s.Nodes[0].Addr, "state=online", 2, func(ctx context.Context, c *redis.Client) (string, error) {
-		return c.Info(ctx, "replication").Result()
-	})
+	awaitReply(t, s.Nodes[0].Addr, "state=online", 2, "INFO", "replication")
 	for range 3 {
 		s.All = append(s.All, s.start())
 	}
 	for _, sentinel := range s.All {
-		s.await(sentinel.Addr, "slaves=2,sentinels=3", 1, func(ctx context.Context, c *redis.Client) (string, error) {
-			return c.Info(ctx, "sentinel").Result()
-		})
+		awaitReply(t, sentinel.Addr, "slaves=2,sentinels=3", 1, "INFO", "sentinel")
 	}
 	return s
 }
@@ -114,15 +109,15 @@ func (s *Sentinels) Settle() {
 	}
 }
 
-// await waits until the reply to a command contains a text n times.
-func (s *Sentinels) await(addr, text string, n int, ask func(context.Context, *redis.Client) (string, error)) {
-	s.t.Helper()
+// awaitReply waits until the reply to a command contains a text n times.
+func awaitReply(t testing.TB, addr, text string, n int, command ...any) {
+	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
 	defer c.Close()
 	poll := time.NewTicker(10 * time.Millisecond)
 	defer poll.Stop()
 	for {
-		if reply, err := ask(s.t.Context(), c); err == nil && strings.Count(reply, text) == n {
+		if reply, err := c.Do(t.Context(), command...).Text(); err == nil && strings.Count(reply, text) == n {
 			return
 		}
 		<-poll.C
