@@ -141,7 +141,7 @@ func (v *vitals) replica(d *diagnoses) {
 		})
 	}
 	replicas := v.replication.Replicas
-	if len(v.redis.Sentinels) > 0 && len(replicas) == 0 {
+	if !v.redis.Fixed() && len(replicas) == 0 {
 		d.problem("redis", Fact{
 			Code: FactNoReplica, Text: "the primary " + v.replication.Primary + " has no replica that could take over",
 			Fix: fix("start a Redis with replicaof, or read the log of the replica"),

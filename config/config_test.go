@@ -66,6 +66,10 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\nsentinels=s:26379", "", "some.cfg: [redis] master: missing; expected the name of Redis at the sentinels"},
 		{"[redis]\nmaster=m", "", "some.cfg: [redis] master: is set but sentinels is not; expected both, or none"},
 		{"[redis]\nsentinels=s:26379\nmaster=m", "TDF_CFG_REDIS_HOST=embedded", "TDF_CFG_REDIS_HOST: is set together with sentinels; expected one of them"},
+		{"[redis]\ncluster=c:1\nsentinels=s:26379\nmaster=m", "", "some.cfg: [redis] cluster: is set together with sentinels; expected one of them"},
+		{"[redis]\ncluster=c:1", "TDF_CFG_REDIS_HOST=h", "TDF_CFG_REDIS_HOST: is set together with cluster; expected one of them"},
+		{"[redis]\ncluster=c:1\ndb=1", "", "some.cfg: [redis] db: is set together with cluster, which has only one database; expected 0"},
+		{"[redis]\ncluster=c:1", "TDF_CFG_TDF_NAMESPACE=}", "TDF_CFG_TDF_NAMESPACE: begins with }, so it cannot become a hash tag of the cluster"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
 		{"[http]\ntls_cert=c", "", "some.cfg: [http] tls_cert: is set but tls_key is not; expected both, or none"},
@@ -178,6 +182,9 @@ func TestAddr(t *testing.T) {
 	expect.True(t, !at.Local(), "Local with a sentinel on another machine")
 	at.Sentinels[1] = "localhost:2"
 	expect.True(t, at.Local(), "Local")
+	at = Redis{Cluster: []string{"127.0.0.1:1", "c:2"}}
+	expect.Equal(t, at.Addr(), "cluster 127.0.0.1:1, c:2")
+	expect.True(t, !at.Local(), "Local with a node on another machine")
 }
 
 // A printed or logged configuration never shows the password.

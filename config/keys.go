@@ -69,7 +69,7 @@ var redisKeys = []key{
 		"The number of the Redis database.",
 	},
 	{
-		"redis", "sentinels", "", sentinels(func(s *settings) *[]string { return &s.redis.Sentinels }),
+		"redis", "sentinels", "", addresses(func(s *settings) *[]string { return &s.redis.Sentinels }),
 		"The addresses of Redis Sentinels, which know the address of Redis. Empty means that `host` and `port` are " +
 			"this address. Requires `master`. See [Sentinel](operations.md#sentinel).",
 	},
@@ -84,6 +84,11 @@ var redisKeys = []key{
 	{
 		"redis", "sentinel_password", "None", password(func(s *settings) *string { return &s.redis.SentinelPassword }),
 		"The password of the sentinels. `None` or empty means no password.",
+	},
+	{
+		"redis", "cluster", "", addresses(func(s *settings) *[]string { return &s.redis.Cluster }),
+		"The addresses of nodes of a Redis Cluster. Empty means that Redis is no cluster. TDF learns the addresses of " +
+			"the other nodes from these. See [Redis Cluster](operations.md#redis-cluster).",
 	},
 	{
 		"redis", "tls", "False", truth(func(s *settings) *bool { return &s.redis.TLS }),

@@ -32,6 +32,7 @@ var samples = []sample{
 	{"REDIS_MASTER", "my master", "my master", func(s *settings) any { return s.worker.Redis.Master }},
 	{"REDIS_SENTINEL_USERNAME", "s", "s", func(s *settings) any { return s.manager.Redis.SentinelUsername }},
 	{"REDIS_SENTINEL_PASSWORD", "s w", "s w", func(s *settings) any { return s.server.Redis.SentinelPassword }},
+	{"REDIS_CLUSTER", "c:1, d:2", []string{"c:1", "d:2"}, func(s *settings) any { return s.worker.Redis.Cluster }},
 	{"REDIS_TLS", "yes", true, func(s *settings) any { return s.server.Redis.TLS }},
 	{"REDIS_TLS_CA", "/a/ca.pem", "/a/ca.pem", func(s *settings) any { return s.server.Redis.TLSCA }},
 	{"REDIS_TLS_SERVER_NAME", "r.example", "r.example", func(s *settings) any { return s.server.Redis.TLSServerName }},

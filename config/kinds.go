@@ -147,11 +147,11 @@ func listOf(want string, valid func(string) bool, at func(*settings) *[]string) 
 	return bind(want+", separated by blanks or commas", parse, at)
 }
 
-// maxSentinels is the largest number of sentinels.
-const maxSentinels = 20
+// maxAddresses is the largest number of sentinels, and of nodes.
+const maxAddresses = 20
 
-// sentinels returns the kind of a list of addresses, each with a port and once.
-func sentinels(at func(*settings) *[]string) kind {
+// addresses returns the kind of a list of addresses, each with a port and once.
+func addresses(at func(*settings) *[]string) kind {
 	parse := func(s string) (all []string, ok bool) {
 		for _, word := range words(s) {
 			host, port, err := net.SplitHostPort(word)
@@ -162,9 +162,9 @@ func sentinels(at func(*settings) *[]string) kind {
 			}
 			all = append(all, word)
 		}
-		return all, len(all) <= maxSentinels
+		return all, len(all) <= maxAddresses
 	}
-	return bind(fmt.Sprintf("up to %d addresses HOST:PORT, each once, separated by blanks or commas", maxSentinels), parse,
+	return bind(fmt.Sprintf("up to %d addresses HOST:PORT, each once, separated by blanks or commas", maxAddresses), parse,
 		at)
 }
 

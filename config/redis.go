@@ -30,6 +30,9 @@ type Redis struct {
 	SentinelUsername string // "" means the sentinels' user "default"
 	SentinelPassword string `json:"-"` // "" means that the sentinels have no password; String does not show it
 
+	// Nodes (host:port) of a Redis Cluster; none means that Redis is no cluster.
+	Cluster []string
+
 	TLS           bool
 	TLSCA         string // a PEM file of trusted authorities; "" means the authorities that the system trusts
 	TLSServerName string // the name in the certificates of Redis and the sentinels; "" means the host of the address
@@ -47,11 +50,14 @@ type Replicas struct {
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
-// Addr returns host:port. The host of the embedded Redis is 127.0.0.1. With sentinels, Addr returns a text that names
-// them, because the address changes.
+// Addr returns host:port. The host of the embedded Redis is 127.0.0.1. With sentinels or a cluster, Addr returns a text
+// that names them, because the address changes.
 func (r Redis) Addr() string {
-	if len(r.Sentinels) > 0 {
+	switch {
+	case len(r.Sentinels) > 0:
 		return fmt.Sprintf("master %s of sentinels %s", r.Master, strings.Join(r.Sentinels, ", "))
+	case len(r.Cluster) > 0:
+		return "cluster " + strings.Join(r.Cluster, ", ")
 	}
 	host := r.Host
 	if r.Embedded() {
@@ -60,13 +66,16 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
-// Local reports whether Redis, or each sentinel, is on this machine. The only name that it accepts is localhost,
-// because other names may lead to another machine.
+// Fixed reports whether Redis always has the same address, so that no replica can take over.
+func (r Redis) Fixed() bool { return len(r.Sentinels)+len(r.Cluster) == 0 }
+
+// Local reports whether Redis, or each sentinel or node, is on this machine. The only name that it accepts is
+// localhost, because other names may lead to another machine.
 func (r Redis) Local() bool {
-	if len(r.Sentinels) == 0 {
+	if r.Fixed() {
 		return isLocal(r.Host)
 	}
-	return !slices.ContainsFunc(r.Sentinels, func(addr string) bool {
+	return !slices.ContainsFunc(append(slices.Clip(r.Sentinels), r.Cluster...), func(addr string) bool {
 		host, _, _ := net.SplitHostPort(addr)
 		return !isLocal(host)
 	})
@@ -77,12 +86,12 @@ func isLocal(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Credentials returns nil if the configuration has a password, a user other than default, or sentinels. Otherwise it
-// returns a function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it on one
-// machine"). The library go-redis calls the function for each new connection, because tdf up makes a new password each
-// time it starts.
+// Credentials returns nil if the configuration has a password, a user other than default, sentinels or a cluster.
+// Otherwise it returns a function that finds the password that tdf up has made for its Redis (docs/tdf.md, "All of it
+// on one machine"). The library go-redis calls the function for each new connection, because tdf up makes a new
+// password each time it starts.
 func (r Redis) Credentials() func() (user, password string) {
-	if r.Password != "" || r.Username != "" && r.Username != "default" || len(r.Sentinels) > 0 {
+	if r.Password != "" || r.Username != "" && r.Username != "default" || !r.Fixed() {
 		return nil
 	}
 	return func() (string, string) { return r.Username, localpass.Find(r.Host, r.Port) }

@@ -157,6 +157,14 @@ func (s *settings) check() error {
 		return s.fault("redis", "master", "is set but sentinels is not; expected both, or none")
 	case len(s.redis.Sentinels) > 0 && s.redis.Host != find("redis", "host").preset:
 		return s.fault("redis", "host", "is set together with sentinels; expected one of them")
+	case len(s.redis.Cluster) > 0 && len(s.redis.Sentinels) > 0:
+		return s.fault("redis", "cluster", "is set together with sentinels; expected one of them")
+	case len(s.redis.Cluster) > 0 && s.redis.Host != find("redis", "host").preset:
+		return s.fault("redis", "host", "is set together with cluster; expected one of them")
+	case len(s.redis.Cluster) > 0 && s.redis.DB != 0:
+		return s.fault("redis", "db", "is set together with cluster, which has only one database; expected 0")
+	case len(s.redis.Cluster) > 0 && strings.HasPrefix(s.namespace, "}"):
+		return s.fault("tdf", "namespace", "begins with }, so it cannot become a hash tag of the cluster")
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
 	case s.redis.Embedded() && s.redis.Replicas.Wanted > 0:

@@ -46,15 +46,21 @@ func TestConnectRefuses(t *testing.T) {
 			r.Password, r.DB = "right", 7
 			return r
 		}},
-		{name: "a cluster", words: "it runs in cluster mode", redis: func() config.Redis {
+		{name: "a cluster", words: "it is a node of a Redis Cluster: name nodes in [redis] cluster", redis: func() config.Redis {
 			r := conntest.Config(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
 			r.DB = 0
 			return r
 		}},
-		{name: "a cluster, and a database", words: "it runs in cluster mode", redis: func() config.Redis {
+		{name: "a cluster, and a database", words: "it is a node of a Redis Cluster: name nodes in [redis] cluster", redis: func() config.Redis {
 			r := conntest.Config(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
 			r.DB = 1
 			return r
+		}},
+		{name: "no cluster", words: "redis at cluster " + shared + ": it is not in cluster mode", redis: func() config.Redis {
+			return config.Redis{Cluster: []string{shared}}
+		}},
+		{name: "no node with this password", words: "the password (or the username) is wrong", redis: func() config.Redis {
+			return config.Redis{Cluster: []string{locked.Addr}, Password: "wrong"}
 		}},
 		{name: "not a Redis", words: "the server at this address is not a Redis", redis: func() config.Redis { return conntest.Config(t, chatter(t)) }},
 		{

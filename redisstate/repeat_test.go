@@ -5,18 +5,23 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost.
+// If one to three replies to a writing call are lost, the answer and all data in Redis are as if no reply was lost. While
+// the slot of the namespace moves to another node of a cluster, a call changes nothing. It is repeated, and then the
+// answer and all data are the same, too.
 func TestRepeatedCallsChangeNothing(t *testing.T) {
 	t.Parallel()
+	cluster := redistest.StartCluster(t)
 	token, _, err := access.New(access.Token{Name: "a", Role: access.Worker, Queues: []string{"q"}})
 	expect.NoError(t, err)
 	for _, call := range []struct {
@@ -152,6 +157,19 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 				expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "", drops, "replies lost")
 				mustBeSound(t, s)
 			}
+			s := prepared(t, config.Redis{Cluster: cluster.Addrs()}.Addr())
+			before := readAll(t, s)
+			other := cluster.Other(s.Keys.Schema())
+			cluster.Migrate(s.Keys.Schema(), other)
+			var got any
+			var calling sync.WaitGroup
+			calling.Go(func() { got = call.make(t.Context(), t, s) })
+			expect.Eventually(t, "the call waits", func() bool { return s.Outages() > 0 })
+			expect.Equal(t, changed(t, before, readAll(t, s)), "", "while the slot moves")
+			cluster.Stay(s.Keys.Schema(), other)
+			calling.Wait()
+			expect.Equal(t, got, want, "after the slot has moved")
+			expect.Equal(t, changed(t, wantWorld, anonymize(dump(t, s), s)), "", "after the slot has moved")
 		})
 	}
 }

@@ -95,7 +95,7 @@ type scriptCall struct {
 
 // send adds the call to a pipeline.
 func (c scriptCall) send(ctx context.Context, s *Store, p redis.Pipeliner) *redis.Cmd {
-	return s.Script(c.script).EvalSha(ctx, p, c.keys, c.args...)
+	return s.Script(c.script).EvalSha(ctx, p, s.ScriptKeys(c.keys), c.args...)
 }
 
 // read returns the reply of Redis to the call.

@@ -24,8 +24,11 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// Config returns the configuration for a Redis at this address.
+// Config returns the configuration for a Redis at this address, or for the Redis Cluster with this [config.Redis.Addr].
 func Config(t testing.TB, addr string) config.Redis {
+	if nodes, ok := strings.CutPrefix(addr, "cluster "); ok {
+		return config.Redis{Cluster: strings.Split(nodes, ", ")}
+	}
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +110,7 @@ func Dump(t testing.TB, c *conn.Conn) World {
 // ReadAll returns all data of the namespace, except the records of clients' calls and the replication id of Redis.
 func ReadAll(t testing.TB, c *conn.Conn) World {
 	t.Helper()
-	ctx, prefix := context.Background(), c.Keys.Namespace()+":"
+	ctx, prefix := context.Background(), c.Keys.Key("")
 	keys := expect.Result(c.Redis.Keys(ctx, prefix+"*").Result()).Value(t)
 	keys = slices.DeleteFunc(keys, func(key string) bool {
 		return strings.HasPrefix(key, prefix+"calls:") || key == c.Keys.ReplicationID()

@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -77,6 +78,7 @@ func (s *Conn) Run(ctx context.Context, doing string, script *lua.Script, keys [
 func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, args []any, want ReplyForm) (reply any,
 	sent time.Time, err error,
 ) {
+	keys = s.ScriptKeys(keys)
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
@@ -98,7 +100,15 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 }
 
 // Script returns the form of a script that this Redis knows.
-func (s *Conn) Script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load()) }
+func (s *Conn) Script(x *lua.Script) *redis.Script { return x.Of(s.flags.Load(), s.cluster != nil) }
+
+// ScriptKeys returns the keys of a call of a script. In a cluster, the last one never exists ([lua.Script.Of]).
+func (s *Conn) ScriptKeys(keys []string) []string {
+	if s.cluster == nil {
+		return keys
+	}
+	return append(slices.Clip(keys), s.Keys.Absent())
+}
 
 // RecordRun records that Redis has run a script. If err is an error, Redis has not run the script, and RecordRun
 // records nothing.

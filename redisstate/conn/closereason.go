@@ -21,13 +21,18 @@ type dial = func(ctx context.Context, network, addr string) (net.Conn, error)
 // would send the value again for ever. Redis also closes a new connection when it has too many. The connections also
 // check the lengths in the replies of Redis, because the library go-redis allocates memory for the length that a header
 // names.
-func dialer(dial dial) dial {
+//
+// A connection whose address is stale fails before it sends anything. If stale is nil, no address is.
+func dialer(dial dial, stale func(addr string) bool) dial {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		c, err := dial(ctx, network, addr)
 		if err != nil {
 			return nil, err
 		}
 		conn := &closeReasonConn{Conn: c, replies: resp.Scanner{Limits: replyLimits}}
+		if stale != nil {
+			conn.stale = func() bool { return stale(addr) }
+		}
 		if raw, ok := c.(syscall.Conn); ok {
 			return &rawCloseReasonConn{conn, raw}, nil
 		}
@@ -40,6 +45,7 @@ func dialer(dial dial) dial {
 type closeReasonConn struct {
 	net.Conn
 	replies resp.Scanner
+	stale   func() bool // nil means never
 	// Redis has refused the connection, because it has too many; go-redis may ignore this answer to its first command
 	full atomic.Bool
 }
@@ -69,6 +75,9 @@ func (c *closeReasonConn) Read(p []byte) (int, error) {
 }
 
 func (c *closeReasonConn) Write(p []byte) (int, error) {
+	if c.stale != nil && c.stale() {
+		return 0, errStale
+	}
 	n, err := c.Conn.Write(p)
 	if !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET) {
 		return n, err

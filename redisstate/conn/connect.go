@@ -40,7 +40,8 @@ type Conn struct {
 	clock       clock
 	dials       atomic.Int64
 	history     atomic.Value // the replication id of Redis (string) at the last call of fence; see fence.go
-	primary     atomic.Value // the address (string) that the sentinels gave last
+	primary     atomic.Value // the address (string) that the sentinels gave last, or that of the owner in a cluster
+	cluster     *cluster     // nil without one
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded
@@ -59,19 +60,29 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Conn, error) {
 	}
 	silenceDriver()
 	s := &Conn{
-		Keys: keys.Of(namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options,
+		Keys: keysOf(cfg, namespace), Addr: cfg.Addr(), Log: log, boot: rand.Text(), options: options,
 		replicas: inBounds(cfg.Replicas), checking: make(chan struct{}, 1),
 	}
 	options.OnConnect = func(ctx context.Context, c *redis.Conn) error {
 		s.dials.Add(1)
 		return s.fence(ctx, c)
 	}
-	if len(cfg.Sentinels) > 0 {
+	switch {
+	case len(cfg.Sentinels) > 0:
 		s.Redis = s.failoverClient(cfg)
-	} else {
+	case len(cfg.Cluster) > 0:
+		s.Redis = s.clusterClient(cfg)
+	default:
 		s.Redis = redis.NewClient(options)
 	}
 	return s, nil
+}
+
+func keysOf(cfg config.Redis, namespace string) keys.Names {
+	if len(cfg.Cluster) > 0 {
+		return keys.InCluster(namespace)
+	}
+	return keys.Of(namespace)
 }
 
 // Dials returns the number of connections that the client has made so far.
@@ -119,7 +130,7 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	} else {
 		options.CredentialsProvider = cfg.Credentials()
 	}
-	options.Dialer = dialer(idleTimeoutDialer(options))
+	options.Dialer = dialer(idleTimeoutDialer(options), nil)
 	return options, nil
 }
 

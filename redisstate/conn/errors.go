@@ -68,7 +68,10 @@ var passing = map[string]string{
 	"NOREPLICAS":  "it has too few replicas",
 }
 
-const tooManyClients = "ERR max number of clients reached"
+const (
+	tooManyClients = "ERR max number of clients reached"
+	notInSlot      = "Script attempted to access a non local key in a cluster node"
+)
 
 // outage reports whether err counts as an outage of Redis. It also describes err for the log.
 func outage(err error) (why string, passes bool) {
@@ -89,6 +92,9 @@ func outage(err error) (why string, passes bool) {
 		if strings.HasPrefix(reply.Error(), tooManyClients) {
 			return "it has too many clients (maxclients)", true
 		}
+		if strings.Contains(reply.Error(), notInSlot) { // a script was so slow that its slot has moved meanwhile
+			return passing["MOVED"], true
+		}
 		why, passes = passing[word]
 		return why, passes
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -100,6 +106,8 @@ func outage(err error) (why string, passes bool) {
 		return "it does not answer in time", true
 	case errors.As(err, &opErr):
 		return opErr.Error(), true
+	case errors.Is(err, errStale):
+		return err.Error(), true
 	case errors.As(err, &answer):
 		return answer.reason, !answer.notRedis
 	// go-redis cannot read the answer.
@@ -152,9 +160,10 @@ func isLoopback(addr string) bool {
 	return host == "localhost" || net.ParseIP(host).IsLoopback()
 }
 
-// inCluster refuses a Redis in cluster mode, because a script of TDF needs keys that a cluster has on different nodes.
-const inCluster = "it runs in cluster mode, and TDF needs all keys of a namespace in one place: use a Redis without " +
-	"cluster-enabled"
+const (
+	inCluster  = "it is a node of a Redis Cluster: name nodes in [redis] cluster, without host, port and db"
+	notCluster = "it is not in cluster mode: set [redis] host and port instead of cluster"
+)
 
 // refusedBy returns the reason for a reply with which Redis refuses every call of this client. The reason also says how
 // to fix the cause. For any other reply, refusedBy returns "".
@@ -274,7 +283,8 @@ func (s *Conn) canMoveTasks(ctx context.Context) bool {
 	if s.taskMoved.Load() {
 		writes = "1"
 	}
-	err := s.Script(lua.Rights).Run(ctx, s.Redis, []string{s.Keys.Due(), s.Keys.Calls(s.boot)}, writes).Err()
+	keys := s.ScriptKeys([]string{s.Keys.Due(), s.Keys.Calls(s.boot)})
+	err := s.Script(lua.Rights).Run(ctx, s.Redis, keys, writes).Err()
 	_, passes := outage(err)
 	return !passes && !LacksRights(err) && ctx.Err() == nil && refusal(s.Addr, err) == nil
 }

@@ -38,6 +38,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		{replied("READONLY You can't write against a read only replica."), true, true, true},
 		{replied("LOADING Redis is loading the dataset in memory"), true, true, true},
 		{replied("MASTERDOWN Link with MASTER is down"), true, true, true},
+		{replied("ERR Script attempted to access a non local key in a cluster node script: x"), true, true, true},
 		{replied("WRONGTYPE Operation against a key holding the wrong kind of value"), false, false, false},
 		{replied("ERR Protocol error: invalid bulk length"), false, false, false},
 		{replied("FOREIGNSCRIPT this Redis is embedded in TDF v1 and runs only its scripts"), false, false, false},

@@ -30,10 +30,10 @@ func (s *Conn) fence(ctx context.Context, c *redis.Conn) error {
 		return s.onReplica()
 	}
 	id := info["master_replid"]
-	if id == "" || id == s.history.Load() || info["redis_mode"] == "cluster" { // checkServer refuses a cluster
+	if id == "" || id == s.history.Load() || info.inCluster() != (s.cluster != nil) { // checkServer refuses it
 		return nil
 	}
-	script := lua.Fence.Of(info.major() >= 7)
+	script := lua.Fence.Of(info.major() >= 7, s.cluster != nil)
 	skipped, err := script.Run(ctx, c, s.fenceKeys(), id, SkippedIDs, "").Int()
 	if err != nil {
 		return onlyOutage(err)
@@ -53,7 +53,7 @@ func (s *Conn) beginNamespace(ctx context.Context) error {
 }
 
 func (s *Conn) fenceKeys() []string {
-	return []string{s.Keys.Schema(), s.Keys.ReplicationID(), s.Keys.TaskID()}
+	return s.ScriptKeys([]string{s.Keys.Schema(), s.Keys.ReplicationID(), s.Keys.TaskID()})
 }
 
 // onlyOutage returns err if it is an error of the connection, or an answer that counts as an outage.

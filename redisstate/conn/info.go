@@ -16,6 +16,9 @@ type Info map[string]string
 // RunID returns Redis's run id, which changes each time Redis starts. It returns "" if Redis does not report a run id.
 func (i Info) RunID() string { return i["run_id"] }
 
+// inCluster reports whether Redis, or Valkey, is a node of a cluster.
+func (i Info) inCluster() bool { return i["redis_mode"] == "cluster" || i["server_mode"] == "cluster" }
+
 func (i Info) major() int {
 	n, _, _ := strings.Cut(i["redis_version"], ".")
 	v, _ := strconv.Atoi(n)

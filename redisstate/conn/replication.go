@@ -34,8 +34,8 @@ func (r Replica) String() string {
 	return fmt.Sprintf("%s (%s, lag %.0f s, %d bytes behind)", r.Addr, r.State, float64(r.Lag), r.Behind)
 }
 
-// Replication returns what the section replication of INFO says. With sentinels, the address of the primary is the one
-// that they gave last.
+// Replication returns what the section replication of INFO says. With sentinels, or in a cluster, the address of the
+// primary is the one that they gave last.
 func (s *Conn) Replication(info Info) Replication {
 	r := Replication{Primary: s.Addr, RunID: info.RunID()}
 	if primary, ok := s.primary.Load().(string); ok {

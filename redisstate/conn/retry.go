@@ -2,6 +2,7 @@ package conn
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 )
@@ -30,7 +31,7 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 	pause := firstPause
 	var loggedAt time.Time
 	var loggedReason string
-	onlyThis := false
+	onlyThis, redirects := false, 0
 	for try := 0; ; try++ {
 		sent := time.Now()
 		err := op(ctx)
@@ -42,6 +43,12 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 		if !passes {
 			s.recovered(try)
 			return err
+		}
+		if s.cluster.redirected(ctx, err) {
+			if redirects++; redirects <= maxRedirects || errors.Is(err, errStale) { // each stale connection once
+				try-- // a redirect is no outage
+				continue
+			}
 		}
 		if LacksRights(err) {
 			if onlyThis {

@@ -61,7 +61,8 @@ func (s *Conn) check(ctx context.Context) error {
 	return s.checkSchema(ctx)
 }
 
-// checkServer reads what kind of Redis this is. It returns a *[RefusedError] for one that runs in cluster mode.
+// checkServer reads what kind of Redis this is. It returns a *[RefusedError] if only one of the configuration and Redis
+// is in cluster mode.
 func (s *Conn) checkServer(ctx context.Context) error {
 	var info Info
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
@@ -71,8 +72,11 @@ func (s *Conn) checkServer(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("redis at %s: read the version of Redis: %w", s.Addr, err)
 	}
-	if info["redis_mode"] == "cluster" {
+	if info.inCluster() && s.cluster == nil {
 		return &RefusedError{Addr: s.Addr, Reason: inCluster}
+	}
+	if !info.inCluster() && s.cluster != nil {
+		return &RefusedError{Addr: s.Addr, Reason: notCluster}
 	}
 	s.flags.Store(info.major() >= 7)
 	return nil

@@ -44,7 +44,7 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 		}
 		s.seePrimary(c.RemoteAddr().String())
 		return c, nil
-	})
+	}, nil)
 	own.Dialer, own.OnConnect, own.ReadTimeout, own.WriteTimeout = o.Dialer, o.OnConnect, o.ReadTimeout, o.WriteTimeout
 	return client
 }
@@ -72,11 +72,11 @@ func (s *Conn) sentinelError(err error) error {
 // seePrimary logs the address of the primary if it has changed.
 func (s *Conn) seePrimary(addr string) {
 	if before := s.primary.Swap(addr); before != nil && before != addr {
-		s.Log.Warn("redis has another primary", "master", s.Addr, "before", before, "now", addr)
+		s.Log.Warn("redis has another primary", "redis", s.Addr, "before", before, "now", addr)
 	}
 }
 
-// at returns the address of Redis for the log. With sentinels, it contains the last known address of the primary.
+// at returns the address of Redis for the log. With sentinels, or in a cluster, it contains the last known address of the primary.
 func (s *Conn) at() string {
 	if primary := s.primary.Load(); primary != nil {
 		return fmt.Sprintf("%s (%s)", primary, s.Addr)
@@ -85,7 +85,7 @@ func (s *Conn) at() string {
 }
 
 // onReplica is called for a connection to a replica. With sentinels, the connection must end: the next one asks them
-// again. Without them, the replica may be used to read.
+// again. So must it in a cluster. Otherwise, the replica may be used to read.
 func (s *Conn) onReplica() error {
 	if s.primary.Load() == nil {
 		return nil
@@ -94,4 +94,4 @@ func (s *Conn) onReplica() error {
 }
 
 // errReplica is what a replica answers to a write.
-const errReplica = closedWith("READONLY the sentinels named a replica as the master")
+const errReplica = closedWith("READONLY the primary has become a replica")

@@ -114,6 +114,7 @@ func (w *Waker) block() {
 		}
 		token, err := w.rdb.Do(context.Background(), append(args, longestBlock.Seconds())...).StringSlice()
 		_, away := outage(err)
+		w.conn.cluster.redirected(context.Background(), err)
 		handed := (err == nil || away) && w.hand()
 		if err == nil && !handed {
 			w.rdb.LPush(context.Background(), token[0], "1")

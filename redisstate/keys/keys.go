@@ -3,22 +3,37 @@ package keys
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
 
 // Names builds the names of the keys of a namespace (docs/redis.md).
-type Names struct{ ns string }
+type Names struct {
+	ns     string
+	prefix string // of all keys
+}
 
 // Of returns the names of the keys of a namespace.
-func Of(namespace string) Names { return Names{ns: namespace} }
+func Of(namespace string) Names { return Names{ns: namespace, prefix: namespace + ":"} }
+
+// InCluster returns the names of the keys of a namespace in a Redis Cluster. All of them have the same hash tag, so
+// that they are in the same slot. A namespace without a hash tag is put into braces.
+func InCluster(namespace string) Names {
+	k := Of(namespace)
+	_, tag, _ := strings.Cut(namespace, "{")
+	if strings.Index(tag, "}") <= 0 {
+		k.prefix = "{" + namespace + "}:"
+	}
+	return k
+}
 
 // Namespace returns the name of the namespace.
 func (k Names) Namespace() string { return k.ns }
 
 // Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of
 // several keys, the keys of dumps, and the keys of tests.
-func (k Names) Key(name string) string { return k.ns + ":" + name }
+func (k Names) Key(name string) string { return k.prefix + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
 func (k Names) List(s tdf.State) string { return k.Key(string(s)) }
@@ -84,6 +99,7 @@ func (k Names) Starts(key string) string         { return k.Key("starts:" + key)
 func (k Names) ReturnedPrefix() string           { return k.Key("returned:") }
 func (k Names) Schema() string                   { return k.Key("schema") }
 func (k Names) Confirmed() string                { return k.Key("confirmed") }
+func (k Names) Absent() string                   { return k.Key("absent") }
 func (k Names) Calls(boot string) string         { return k.Key("calls:" + boot) }
 func (k Names) Servers() string                  { return k.Key("servers") }
 func (k Names) GraceUntil() string               { return k.Key("calm") }

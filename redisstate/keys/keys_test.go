@@ -13,6 +13,18 @@ import (
 // keyWord finds the first word of each key that ends with a name or a number, in the code that builds the key.
 var keyWord = regexp.MustCompile(`(?:\.Key\(|prefix \.\. )["']([a-z_]+):`)
 
+// In a cluster, the part of each key between the first braces decides about its slot. It must not be empty.
+func TestKeysInAClusterHaveOneHashTag(t *testing.T) {
+	t.Parallel()
+	for namespace, want := range map[string]string{
+		"P": "{P}:due", "{P}": "{P}:due", "a{b}c": "a{b}c:due", "a{}b": "{a{}b}:due", "a{b": "{a{b}:due", "a}b": "{a}b}:due",
+	} {
+		k := InCluster(namespace)
+		expect.Equal(t, k.Due(), want)
+		expect.Equal(t, k.Namespace(), namespace)
+	}
+}
+
 // The last part of some keys is a name that the user has chosen. So two namespaces could have a key in common. A
 // namespace is refused if one of its keys could also be a key of another namespace.
 func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {

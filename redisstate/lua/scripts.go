@@ -76,12 +76,18 @@ type Script struct {
 	// with [redis] replicas, a call returns when replicas have its writes
 	Confirmed bool
 
-	Forms func() scriptForms
+	Forms   func() scriptForms
+	guarded func() scriptForms // for a cluster
 }
 
 // scriptForms are the forms of a script. The form allowOOM has a flag, with which it also runs on a full Redis. It is
 // nil for a script that must not.
 type scriptForms struct{ Plain, allowOOM *redis.Script }
+
+// guard is the first line of a script for a cluster. Such a script gets one more key, which never exists. While the slot
+// of the namespace moves to another node, Redis refuses scripts with a missing key. So no script runs then: in the
+// middle of a script, Redis would refuse the first command with a key that is missing, or was moved.
+const guard = "KEYS[#KEYS] = nil\n"
 
 // whenFull says what happens to a call of a script if Redis is full.
 type whenFull int
@@ -124,14 +130,16 @@ func (x *Script) Source() string {
 // Load makes the script have the given source. The first call of the script computes its forms, because a program uses
 // few of the scripts.
 func (x *Script) Load(source func() string) {
-	x.Forms = sync.OnceValue(func() scriptForms {
-		text := source()
-		forms := scriptForms{Plain: redis.NewScript(text)}
-		if x.Full == Runs {
-			forms.allowOOM = redis.NewScript(AllowOOM + text)
-		}
-		return forms
-	})
+	x.Forms = sync.OnceValue(func() scriptForms { return x.formsOf(source()) })
+	x.guarded = sync.OnceValue(func() scriptForms { return x.formsOf(guard + source()) })
+}
+
+func (x *Script) formsOf(text string) scriptForms {
+	forms := scriptForms{Plain: redis.NewScript(text)}
+	if x.Full == Runs {
+		forms.allowOOM = redis.NewScript(AllowOOM + text)
+	}
+	return forms
 }
 
 // Sums returns the SHA-1 of each script, in its form without script flags. Without a password, the embedded Redis
@@ -144,9 +152,17 @@ func Sums() []string {
 	return sums
 }
 
-// Of returns the form for a Redis that knows script flags, or for one that does not.
-func (x *Script) Of(flags bool) *redis.Script {
-	forms := x.Forms()
+// Of returns the form for a Redis that knows script flags, or for one that does not. In a cluster, the last key of each
+// call must be one that never exists.
+func (x *Script) Of(flags, cluster bool) *redis.Script {
+	forms := x.Forms
+	if cluster {
+		forms = x.guarded
+	}
+	return forms().of(flags)
+}
+
+func (forms scriptForms) of(flags bool) *redis.Script {
 	if forms.allowOOM != nil && flags {
 		return forms.allowOOM
 	}

@@ -115,7 +115,8 @@ func (a *App) overrides() ([]config.Override, error) {
 		all = append(all,
 			config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"},
 			config.Override{Section: "redis", Name: "sentinels", Source: "--redis"},
-			config.Override{Section: "redis", Name: "master", Source: "--redis"})
+			config.Override{Section: "redis", Name: "master", Source: "--redis"},
+			config.Override{Section: "redis", Name: "cluster", Source: "--redis"})
 		if port != "" {
 			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
 		}
@@ -152,7 +153,7 @@ var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at thi
 func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
 	defer cancel()
-	if len(tool.Manager.Redis.Sentinels) == 0 {
+	if tool.Manager.Redis.Fixed() {
 		if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
 			return nil, err
 		}

@@ -20,8 +20,8 @@ func localOnly(at config.Redis) (config.Redis, error) {
 	}
 	ip := net.ParseIP(at.Host)
 	switch {
-	case len(at.Sentinels) > 0:
-		return at, cli.Usagef("[redis] sentinels is set: the Redis of tdf up has none; leave sentinels out")
+	case !at.Fixed():
+		return at, cli.Usagef("[redis] sentinels or cluster is set: the Redis of tdf up has neither; leave them out")
 	case ip == nil || !ip.IsLoopback():
 		return at, cli.Usagef(
 			"[redis] host is %s: tdf up runs Redis only on the loopback interface; leave the host out, "+
