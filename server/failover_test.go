@@ -24,19 +24,67 @@ import (
 // inconsistent, and every task that is left is archived with the output for its own input.
 func TestFailover(t *testing.T) {
 	t.Parallel()
-	f := newFailover(t)
+	s := redistest.StartSentinel(t)
+	f := newFailover(t, throughSentinels(s))
 	stop := f.load()
-	old := f.Primary()
+	old := s.Primary()
 	f.progress("at the start")
 	old.Signal(syscall.SIGSTOP)
-	f.replaced(old, "stopped")
+	f.replaced(s.Primary, old, "stopped")
 	old.Signal(syscall.SIGCONT)
-	next := f.Primary()
+	next := s.Primary()
 	next.Kill()
-	f.replaced(next, "killed")
-	f.Settle() // a slow machine must not lose what is checked below
+	f.replaced(s.Primary, next, "killed")
+	s.Settle() // a slow machine must not lose what is checked below
 	stop()
+	lost := f.drain()
+	t.Logf("of %d tasks whose open returned, %d were lost; reports refused: %d; outages: %d", len(f.opened), lost,
+		f.refused.Load(), f.store.Outages())
+}
 
+// The slot of the namespace moves between nodes of a Redis Cluster under load, twice. Nothing is lost or inconsistent.
+func TestMovedSlot(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	f := newFailover(t, config.Redis{Cluster: c.Addrs()[5:]}) // the client learns the addresses of the others
+	stop := f.load()
+	moved := 0
+	for range 2 {
+		f.progress("before the slot moves")
+		moved += c.Move(f.store.Keys.Schema(), c.Other(f.store.Keys.Schema()))
+	}
+	f.progress("after the slot has moved")
+	stop()
+	expect.Equal(t, f.drain(), 0, "lost tasks")
+	t.Logf("of %d tasks whose open returned, none was lost; keys moved: %d; reports refused: %d", len(f.opened), moved,
+		f.refused.Load())
+}
+
+// The primary that owns the slot of the namespace is killed under load, and its replica is promoted. If one replica must
+// confirm writes, no task whose open returned is lost.
+func TestClusterFailover(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t)
+	f := newFailover(t, config.Redis{Cluster: c.Addrs(), Replicas: config.Replicas{Wanted: 1}})
+	stop := f.load()
+	owner := func() *redistest.Server { return c.Owner(f.store.Keys.Schema()) }
+	old := owner()
+	f.progress("at the start")
+	c.Promote()
+	old.Kill()
+	expect.Eventually(t, "the replica is promoted", func() bool { return owner() != old })
+	old.Restart() // it becomes the replica
+	f.progress("after the primary was killed")
+	c.Settle() // a slow machine must not lose what is checked below
+	stop()
+	expect.Equal(t, f.drain(), 0, "lost tasks")
+	t.Logf("of %d tasks whose open returned, none was lost; reports refused: %d", len(f.opened), f.refused.Load())
+}
+
+// drain waits until all tasks are archived, and checks them. It returns the number of the lost tasks.
+func (f *failover) drain() (lost int) {
+	t := f.T
+	t.Helper()
 	expect.Eventually(t, "all tasks are archived", func() bool {
 		c := expect.Result(f.store.Counts(t.Context())).Value(t)
 		return c.Unfinished() == 0 && c[tdf.Succeeded]+c[tdf.Failed] == 0
@@ -48,7 +96,6 @@ func TestFailover(t *testing.T) {
 	})
 	f.end()
 	expect.Len(t, expect.Result(f.store.Check(t.Context())).Value(t), 0, "inconsistent tasks")
-	lost := 0
 	for id, input := range f.opened {
 		found, err := f.store.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {
@@ -62,14 +109,12 @@ func TestFailover(t *testing.T) {
 			expect.Equal(t, task.Rounds[task.Round].Output, input, id)
 		}
 	}
-	t.Logf("of %d tasks whose open returned, %d were lost; reports refused: %d; outages: %d", len(f.opened), lost,
-		f.refused.Load(), f.store.Outages())
+	return lost
 }
 
-// A failover is a namespace under load, in a Redis with sentinels.
+// A failover is a namespace under load, whose primary changes.
 type failover struct {
 	*testing.T
-	*redistest.Sentinels
 	redis config.Redis
 	ns    string
 	store *redisstate.Store
@@ -83,10 +128,13 @@ type failover struct {
 	done     sync.WaitGroup
 }
 
-func newFailover(t *testing.T) *failover {
+func throughSentinels(s *redistest.Sentinels) config.Redis {
+	return config.Redis{Sentinels: s.Addrs(), Master: redistest.Master}
+}
+
+func newFailover(t *testing.T, at config.Redis) *failover {
 	t.Helper()
-	f := &failover{T: t, Sentinels: redistest.StartSentinel(t), ns: redistest.Namespace(t), opened: map[int64]string{}}
-	f.redis = config.Redis{Sentinels: f.Addrs(), Master: redistest.Master}
+	f := &failover{T: t, redis: at, ns: redistest.Namespace(t), opened: map[int64]string{}}
 	f.store = f.connect()
 	f.ctx, f.cancel = context.WithCancel(t.Context())
 	return f
@@ -198,9 +246,9 @@ func (f *failover) progress(when string) {
 }
 
 // replaced waits until a replica was promoted, and the load goes on there.
-func (f *failover) replaced(old *redistest.Server, how string) {
+func (f *failover) replaced(primary func() *redistest.Server, old *redistest.Server, how string) {
 	f.Helper()
-	expect.Eventually(f, "another primary, because the primary is "+how, func() bool { return f.Primary() != old })
+	expect.Eventually(f, "another primary, because the primary is "+how, func() bool { return primary() != old })
 	f.progress("after the primary was " + how)
 }
 
@@ -208,8 +256,9 @@ func (f *failover) replaced(old *redistest.Server, how string) {
 // an answer from a sentinel it asks the others.
 func TestSentinels(t *testing.T) {
 	t.Parallel()
-	f := newFailover(t)
-	for _, addr := range f.Addrs() {
+	sentinels := redistest.StartSentinel(t)
+	f := newFailover(t, throughSentinels(sentinels))
+	for _, addr := range sentinels.Addrs() {
 		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
 		t.Cleanup(func() { c.Close() })
 		expect.NoError(t, c.Do(t.Context(), words(sentinelUser)...).Err())
@@ -227,12 +276,12 @@ func TestSentinels(t *testing.T) {
 		at := f.redis
 		c.change(&at)
 		_, err := redisstate.Connect(t.Context(), at, f.ns, quiet())
-		expect.Fails(t, err, "redis at master "+at.Master+" of sentinels "+strings.Join(f.Addrs(), ", ")+": "+c.reason, name)
+		expect.Fails(t, err, "redis at master "+at.Master+" of sentinels "+strings.Join(sentinels.Addrs(), ", ")+": "+c.reason, name)
 	}
-	f.redis.Sentinels = f.Addrs()[:1] // the client learns the addresses of the others
+	f.redis.Sentinels = sentinels.Addrs()[:1] // the client learns the addresses of the others
 	f.redis.SentinelUsername, f.redis.SentinelPassword = "tdf", "pw"
 	s := f.connect()
-	f.All[0].Signal(syscall.SIGSTOP)
+	sentinels.All[0].Signal(syscall.SIGSTOP)
 	expect.NoError(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
 	expect.Result(s.Now(t.Context())).Value(t)
 }
