@@ -12,6 +12,10 @@ type Task struct {
 	Properties
 	ID    int64
 	State State
+
+	// Namespace is set only by a reader of several namespaces that work as one (docs/shards.md).
+	Namespace string
+
 	Round int // number of the current round; the first is 0
 
 	Fails, Timeouts, Losses, Releases, Reopens, Revision int // values of the task's counters ([Counter])

@@ -48,6 +48,8 @@ func (s *settings) checkAPI() error {
 	}
 	to, _ := url.Parse(api.URL) // valid, because it is an origin
 	switch {
+	case len(s.namespaces) > 1:
+		return s.fault("tdf", "namespaces", "is set beside [worker] api, which serves one namespace; expected namespace")
 	case api.TokenFile == "":
 		return s.fault("worker", "api", "is set but api_token_file is not; expected both")
 	case to.Scheme != "https" && !isLoopback(to.Hostname()):

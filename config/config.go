@@ -22,6 +22,7 @@ type Log struct {
 type Server struct {
 	Redis         Redis
 	Namespace     string
+	Namespaces    []string      // several that work as one (docs/shards.md); none means only Namespace
 	RoundDuration time.Duration // maximum time between the starts of two rounds of the server; default: 1 s
 	OutageGrace   time.Duration // the grace period after an outage; default: 30 s
 	AuditGrace    time.Duration // how long an inconsistent task must stay unchanged before its repair; default: 60 s
@@ -30,9 +31,10 @@ type Server struct {
 
 // Worker is the configuration of tdf-worker (docs/configuration.md, "[worker]").
 type Worker struct {
-	Redis     Redis
-	API       API // instead of Redis, if it has a URL
-	Namespace string
+	Redis      Redis
+	API        API // instead of Redis, if it has a URL
+	Namespace  string
+	Namespaces []string // several that work as one (docs/shards.md); none means only Namespace
 
 	Directory          string // the working directory, as written in the file; default: "."
 	TaskOutputFilename string // file for a round's stdout; may contain $program, $worker, $taskId and $round

@@ -24,6 +24,9 @@ func TestLoadReadsTheEnvironment(t *testing.T) {
 		expect.Equal(t, r.Password, " variable ", "password … not the variable's")
 	}
 	expect.Equal(t, server.Namespace, "FromFile", "namespace")
+	t.Setenv("TDF_CFG_TDF_NAMESPACES", "M FromFile")
+	_, err := LoadManager(path)
+	wantError(t, err, "TDF_CFG_TDF_NAMESPACES: a manager works in one namespace; expected namespace")
 }
 
 func TestDefaultsReadTheEnvironment(t *testing.T) {
@@ -70,6 +73,7 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\ncluster=c:1", "TDF_CFG_REDIS_HOST=h", "TDF_CFG_REDIS_HOST: is set together with cluster; expected one of them"},
 		{"[redis]\ncluster=c:1\ndb=1", "", "some.cfg: [redis] db: is set together with cluster, which has only one database; expected 0"},
 		{"[redis]\ncluster=c:1", "TDF_CFG_TDF_NAMESPACE=}", "TDF_CFG_TDF_NAMESPACE: begins with }, so it cannot become a hash tag of the cluster"},
+		{"", "TDF_CFG_TDF_NAMESPACES=a b", "TDF_CFG_TDF_NAMESPACES: lacks namespace, N; expected only one of the two keys"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
 		{"[http]\ntls_cert=c", "", "some.cfg: [http] tls_cert: is set but tls_key is not; expected both, or none"},
@@ -88,9 +92,10 @@ func TestAPIOfAWorker(t *testing.T) {
 	for file, want := range map[string]string{
 		api + token + "api_ca=/ca.pem": "", "[worker]\napi=http://127.0.0.1:1\n" + token: "", "[worker]\napi=http://localhost:1\n" + token: "",
 		"[worker]\napi=\napi_token_file=\napi_ca=\napi_pin=\n": "", // as in configs/worker.cfg
-		api:                        "[worker] api: is set but api_token_file is not",
-		"[worker]\n" + token:       "[worker] api_token_file: is set but api is not",
-		"[worker]\napi_ca=/ca.pem": "[worker] api_ca: is set but api is not",
+		api:                              "[worker] api: is set but api_token_file is not",
+		"[worker]\n" + token:             "[worker] api_token_file: is set but api is not",
+		"[worker]\napi_ca=/ca.pem":       "[worker] api_ca: is set but api is not",
+		"namespaces=N,M\n" + api + token: "[tdf] namespaces: is set beside [worker] api",
 		"[redis]\nhost=localhost\n" + api + token:                    "[redis] host: is set beside [worker] api",
 		"[redis]\npassword=secret\n" + api + token:                   "[redis] password: is set beside [worker] api",
 		"[worker]\napi=http://tdf.example\n" + token:                 "has no TLS, and is not a loopback address",

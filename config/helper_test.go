@@ -58,11 +58,14 @@ func write(t *testing.T, content string) string {
 
 // fileOf returns the text of a file with the given key and with a namespace.
 func fileOf(k key, value string) string {
-	ns := "[tdf]\nnamespace=N\n"
-	if k.name == "namespace" {
-		ns = ""
+	text := "[tdf]\nnamespace=N\n"
+	switch {
+	case k.name == "namespace":
+		text = "[tdf]\n"
+	case k.section != "tdf":
+		text += "[" + k.section + "]\n"
 	}
-	return ns + "[" + k.section + "]\n" + k.name + "=" + value + "\n"
+	return text + k.name + "=" + value + "\n"
 }
 
 // neededVariables returns the environment variables without which the key k cannot be set.

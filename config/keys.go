@@ -121,6 +121,10 @@ var redisKeys = []key{
 		"The project's name. All keys of the project in Redis begin with this name. The server, workers and " +
 			"managers of a project have the same namespace.",
 	},
+	{
+		"tdf", "namespaces", "", namespaces(func(s *settings) *[]string { return &s.namespaces }),
+		"Several namespaces that work as one, in the place of `namespace`. See [shards.md](shards.md).",
+	},
 }
 
 var serverKeys = []key{

@@ -39,6 +39,7 @@ var samples = []sample{
 	{"REDIS_REPLICAS", "2", 2, func(s *settings) any { return s.manager.Redis.Replicas.Wanted }},
 	{"REDIS_REPLICAS_TIMEOUT", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.worker.Redis.Replicas.Timeout }},
 	{"TDF_NAMESPACE", "Projekt-Ü:1", "Projekt-Ü:1", func(s *settings) any { return s.server.Namespace }},
+	{"TDF_NAMESPACES", "N, M", []string{"N", "M"}, func(s *settings) any { return s.worker.Namespaces }},
 	{"SERVER_ROUND_DURATION", "0", time.Duration(0), func(s *settings) any { return s.server.RoundDuration }},
 	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
 	{"SERVER_AUDIT_GRACE", "1e2", 100 * time.Second, func(s *settings) any { return s.server.AuditGrace }},

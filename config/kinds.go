@@ -74,13 +74,33 @@ func password(at func(*settings) *string) kind {
 	return bind("a password, or None for none (a comment needs its own line)", parse, at)
 }
 
+const maxNamespace = 200 // bytes
+
 func namespace(at func(*settings) *string) kind {
-	const limit = 200
-	valid := func(s string) bool {
-		return s != "" && len(s) <= limit && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
-			tdf.CollidesWithKeys(s) == ""
+	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", maxNamespace),
+		validNamespace, at)
+}
+
+func validNamespace(s string) bool {
+	return s != "" && len(s) <= maxNamespace && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+		tdf.CollidesWithKeys(s) == ""
+}
+
+// maxNamespaces is the largest number of namespaces that work as one.
+const maxNamespaces = 32
+
+// namespaces returns the kind of a list of namespaces, each once.
+func namespaces(at func(*settings) *[]string) kind {
+	parse := func(s string) ([]string, bool) {
+		all := words(s)
+		for i, name := range all {
+			if !validNamespace(name) || slices.Contains(all[:i], name) {
+				return nil, false
+			}
+		}
+		return all, len(all) <= maxNamespaces
 	}
-	return matching(fmt.Sprintf("a name of 1 to %d bytes without spaces or parts like :task", limit), valid, at)
+	return bind(fmt.Sprintf("up to %d namespaces, each once, separated by blanks or commas", maxNamespaces), parse, at)
 }
 
 // host returns the kind of a host's name or address. This kind refuses a value with a port, a scheme or a path.

@@ -32,6 +32,7 @@ func TestInvalidValues(t *testing.T) {
 		{"redis", "sentinels", "up to 20 addresses HOST:PORT, each once, separated by blanks or commas", []string{"s", "s:", ":1", "s:0", "s:65536", "s:x", "::1:1", "http://s:1", "u@s:1", "a:1,b:2 a:1", sentinelsUpTo(21)}},
 		{"redis", "tls", "True or False", []string{"", "2", "maybe", "tru"}},
 		{"tdf", "namespace", name, []string{"", "two words", "a\u00a0b", "a\tb", strings.Repeat("n", 201), strings.Repeat("ü", 101)}},
+		{"tdf", "namespaces", "up to 32 namespaces, each once, separated by blanks or commas", []string{"a:task", "a,b a", strings.Repeat("n", 201), namespacesUpTo(33)}},
 		{"server", "round_duration", fromZero, []string{"", "-1", "-0.001", "NaN", "inf", "-inf", "1s", "1,5", "1000000001"}},
 		{"http", "listen", "HOST:PORT, :PORT for all addresses of the machine, or nothing", []string{"localhost", "1", "a:", "a:65536", "a:http", "::1:80", "http://a:80", "a b:1", "u@h:1"}},
 		{"http", "hosts", "names of hosts without ports, separated by blanks or commas", []string{"a:80", "*", "http://a", "*.a"}},
@@ -75,6 +76,14 @@ func TestInvalidValues(t *testing.T) {
 			})
 		}
 	}
+}
+
+func namespacesUpTo(n int) string {
+	all := ""
+	for i := range n {
+		all += fmt.Sprintf("n%d,", i+1)
+	}
+	return all
 }
 
 func sentinelsUpTo(n int) string {

@@ -12,12 +12,14 @@ import (
 type settings struct {
 	redis     Redis
 	namespace string
-	log       Log
-	server    Server
-	http      HTTP
-	notify    Notify
-	worker    Worker
-	manager   Manager
+	// several namespaces, of which namespace is one; none means only namespace
+	namespaces []string
+	log        Log
+	server     Server
+	http       HTTP
+	notify     Notify
+	worker     Worker
+	manager    Manager
 
 	source string            // the configuration file, for errors about missing keys
 	from   map[string]string // where each key's value comes from, by the name of the key's environment variable
@@ -134,10 +136,18 @@ func (s *settings) merge(environ []string, overrides ...Override) error {
 			return err
 		}
 	}
+	switch {
+	case len(s.namespaces) == 0:
+	case s.namespace == "" || !s.isSet("tdf", "namespace"):
+		s.namespace = s.namespaces[0]
+	case !slices.Contains(s.namespaces, s.namespace):
+		return s.fault("tdf", "namespaces", "lacks namespace, "+s.namespace+"; expected only one of the two keys")
+	}
 	s.worker.OutputFilenameSet, s.worker.ErrorFilenameSet = s.isSet("worker", "task_output_filename"),
 		s.isSet("worker", "task_error_filename")
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
+	s.server.Namespaces, s.worker.Namespaces = s.namespaces, s.namespaces
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
 	return nil
 }
@@ -191,6 +201,9 @@ func (s *settings) forWorker() (Worker, error) {
 func (s *settings) forManager() (Manager, error) {
 	if err := s.needRealRedis(); err != nil {
 		return Manager{}, err
+	}
+	if len(s.namespaces) > 1 {
+		return Manager{}, s.fault("tdf", "namespaces", "a manager works in one namespace; expected namespace")
 	}
 	return s.manager, nil
 }

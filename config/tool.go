@@ -17,6 +17,9 @@ type Tool struct {
 	HTTP    HTTP
 	Notify  Notify
 
+	// Namespaces are several that work as one (docs/shards.md). None means only that of Manager.
+	Namespaces []string
+
 	// WorkerAPI is why the file cannot be that of a tdf-worker over the HTTP API, or nil.
 	WorkerAPI error
 
@@ -74,7 +77,7 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 	}
 	t := Tool{
 		File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify,
-		WorkerAPI: s.checkAPI(), from: s.from,
+		Namespaces: s.namespaces, WorkerAPI: s.checkAPI(), from: s.from,
 	}
 	if !t.IsSet("task_defaults", "fail_on") {
 		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit

@@ -101,7 +101,9 @@ func (a *App) overrides() ([]config.Override, error) {
 		all = append(all, config.Override{Section: section, Name: name, Value: value, Source: "--set"})
 	}
 	if a.Namespace != "" {
-		all = append(all, config.Override{Section: "tdf", Name: "namespace", Value: a.Namespace, Source: "--namespace"})
+		all = append(all,
+			config.Override{Section: "tdf", Name: "namespace", Value: a.Namespace, Source: "--namespace"},
+			config.Override{Section: "tdf", Name: "namespaces", Source: "--namespace"})
 	}
 	if a.Redis != "" {
 		host, port := a.Redis, ""
