@@ -40,7 +40,10 @@ func (g FailureGroup) MarshalJSON() ([]byte, error) { return jsonview.Marshal(g)
 
 // A FailureExample is one failed round of a group.
 type FailureExample struct {
-	ID    int64  `json:"id"` // the id of the task
+	ID int64 `json:"id"` // the id of the task
+	// Namespace is set only if several namespaces work as one (docs/shards.md).
+	Namespace string `json:"namespace,omitempty"`
+
 	Round int    `json:"round"`
 	Line  string `json:"line,omitempty"` // the round's own line, without placeholders
 }
@@ -153,7 +156,7 @@ func groupOf(f *listing.Failure, rule string) FailureGroup {
 	g := FailureGroup{
 		ID: s.ID(), How: s.How, Line: s.Line, Rounds: 1,
 		Workers: map[string]int{}, Programs: map[string]int{f.Task.Program: 1},
-		Example: FailureExample{f.Task.ID, f.Round, line}, First: f.At().Std(), Last: f.At().Std(),
+		Example: FailureExample{ID: f.Task.ID, Round: f.Round, Line: line}, First: f.At().Std(), Last: f.At().Std(),
 	}
 	if r.Worker != "" {
 		g.Workers[r.Worker] = 1

@@ -39,7 +39,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	clock := &timed{s, now, 0}
 	w := a.Watch("")
-	w.store = clock
+	w.sights[0].store = clock
 	look := func(seconds int) (e Estimate) {
 		for range seconds {
 			clock.now++
@@ -84,10 +84,11 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 		"all tasks are finished":             {tdf.Counts{tdf.Succeeded: 9}, 11, ""},
 	} {
 		w := a.Watch("")
-		w.runs = []tdf.Seconds{1, 1, 1}
 		worker := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
 		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []presence.WorkerStatus{worker}}
-		expect.Equal(t, w.status(&look{at: testNow, counts: c.counts, fleet: fleet}).Estimate.Unknown, c.want, name)
+		l := &look{at: testNow, counts: c.counts, fleet: fleet, census: fleet.count(), runs: []tdf.Seconds{1, 1, 1}}
+		l.unsettled = l.isUnsettled()
+		expect.Equal(t, w.status(l).Estimate.Unknown, c.want, name)
 	}
 }
 

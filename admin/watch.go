@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -14,13 +15,20 @@ import (
 
 // A Watch reads the progress of tasks repeatedly, for one group or for all tasks. Only one goroutine may use it.
 type Watch struct {
-	admin  *Admin
-	store  store // nil before the first look
-	groups []string
-	query  tdf.Query // selects tasks whose rounds show how long a run takes
+	group  string
+	sights []*sight
 	seen   []seenDone
 	first  seenDone
 	moved  tdf.Time // when a look last found a newly finished task, or no task that could finish
+}
+
+// A sight is what a Watch sees of one namespace.
+type sight struct {
+	store store
+	// prefix of obstacles; "" with one namespace
+	prefix string
+	groups []string
+	query  tdf.Query // selects tasks whose rounds show how long a run takes
 	runs   []tdf.Seconds
 	open   openSample
 	share  float64  // the fraction of the group's open tasks that may not start yet
@@ -117,7 +125,11 @@ func unix(t time.Time) float64 { return float64(tdf.At(t)) }
 
 // Watch returns a Watch for a group. An empty group means all tasks.
 func (a *Admin) Watch(group string) *Watch {
-	return &Watch{admin: a, groups: groupsOf(group), query: ranToTheEnd(group)}
+	return &Watch{group: group, sights: []*sight{a.sight(group)}}
+}
+
+func (a *Admin) sight(group string) *sight {
+	return &sight{store: a.redis(), groups: groupsOf(group), query: ranToTheEnd(group)}
 }
 
 // ranToTheEnd returns a query for tasks whose rounds show how long a run takes.
@@ -137,28 +149,73 @@ const (
 // A look is the data that one call of Look reads.
 type look struct {
 	at     tdf.Time
-	mark   tdf.GroupMark
+	closed bool // no task can be opened in the group
 	counts tdf.Counts
-	later  int64
+	later  int64 // open tasks that may not start yet
 	fleet  fleet
+	census census
 	pauses []Pause
+	runs   []tdf.Seconds
 
+	unsettled bool
 	obstacles []Fact
 }
 
 // Look reads the progress. The number of tasks hardly affects how long this takes.
 func (w *Watch) Look(ctx context.Context) (Status, error) {
-	l, err := w.look(ctx)
-	if err != nil {
-		return Status{}, fmt.Errorf("watch tasks: %w", err)
+	var all []look
+	for _, s := range w.sights {
+		l, err := s.look(ctx)
+		if err != nil {
+			return Status{}, fmt.Errorf("watch tasks: %w", err)
+		}
+		all = append(all, l)
 	}
-	return w.status(&l), nil
+	return w.status(together(all)), nil
 }
 
-func (w *Watch) look(ctx context.Context) (l look, err error) {
-	if w.store == nil {
-		w.store = w.admin.redis()
+// together adds up what a Watch sees of several namespaces. A worker that serves several of them counts once.
+func together(all []look) *look {
+	sum := all[0]
+	for i := range all[1:] {
+		l := &all[i+1]
+		sum.at, sum.fleet.server = max(sum.at, l.at), min(sum.fleet.server, l.fleet.server)
+		if l.counts.Total() > 0 {
+			sum.closed = l.closed && (sum.closed || sum.counts.Total() == 0)
+		}
+		sum.counts = maps.Clone(sum.counts)
+		addCounts(sum.counts, l.counts)
+		sum.later += l.later
+		sum.census.add(&l.census)
+		sum.runs = append(slices.Clip(sum.runs), l.runs...)
+		sum.unsettled = sum.unsettled || l.unsettled
+		sum.pauses = joinPauses(sum.pauses, l.pauses)
+		for _, f := range l.obstacles {
+			if !slices.ContainsFunc(sum.obstacles, func(o Fact) bool { return o.Text == f.Text }) {
+				sum.obstacles = append(slices.Clip(sum.obstacles), f)
+			}
+		}
 	}
+	return &sum
+}
+
+// joinPauses adds pauses of another namespace, in which the same workers may pause the same programs.
+func joinPauses(all, more []Pause) []Pause {
+	all = slices.Clip(all)
+	for _, p := range more {
+		i := slices.IndexFunc(all, func(known Pause) bool { return known.Program == p.Program })
+		switch {
+		case i < 0:
+			all = append(all, p)
+		case p.Workers > all[i].Workers:
+			all = slices.Clone(all)
+			all[i] = p
+		}
+	}
+	return all
+}
+
+func (w *sight) look(ctx context.Context) (l look, err error) {
 	if l, err = w.read(ctx); err != nil {
 		return l, err
 	}
@@ -167,12 +224,18 @@ func (w *Watch) look(ctx context.Context) (l look, err error) {
 			return l, err
 		}
 	}
+	open := l.counts[tdf.Open]
+	l.later = min(l.later, open)
+	if w.query.Group != "" {
+		l.later = min(l.later, int64(math.Round(w.share*float64(open))))
+	}
+	l.runs, l.unsettled, l.census = w.runs, l.isUnsettled(), l.fleet.count()
 	return l, w.sampleOpen(ctx, &l)
 }
 
 // sampleOpen looks for obstacles, for those of the open tasks from time to time. It removes the pauses of programs that
 // no watched open task uses.
-func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
+func (w *sight) sampleOpen(ctx context.Context, l *look) (err error) {
 	if l.counts.Unfinished() == 0 {
 		return nil
 	}
@@ -181,6 +244,11 @@ func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
 			l.obstacles = append(l.obstacles, fact)
 		}
 	}
+	defer func() {
+		for i := range l.obstacles {
+			l.obstacles[i].Text = w.prefix + l.obstacles[i].Text
+		}
+	}()
 	if l.counts[tdf.Open] == 0 {
 		return nil
 	}
@@ -202,7 +270,7 @@ func (w *Watch) sampleOpen(ctx context.Context, l *look) (err error) {
 	return nil
 }
 
-func (w *Watch) read(ctx context.Context) (l look, err error) {
+func (w *sight) read(ctx context.Context) (l look, err error) {
 	if l.at, err = w.store.Now(ctx); err != nil {
 		return l, err
 	}
@@ -211,7 +279,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 		if err != nil {
 			return l, err
 		}
-		l.mark = mark.Mark
+		l.closed = mark.Mark != tdf.GroupOpen
 	}
 	counts, err := w.store.Counts(ctx, w.groups...)
 	if err != nil {
@@ -237,7 +305,7 @@ func (w *Watch) read(ctx context.Context) (l look, err error) {
 }
 
 // sample reads the run times and the start times of a few tasks, to estimate the times of all tasks.
-func (w *Watch) sample(ctx context.Context, l *look) (err error) {
+func (w *sight) sample(ctx context.Context, l *look) (err error) {
 	if w.runs, err = lastRuns(ctx, w.store, w.query); err != nil {
 		return err
 	}
@@ -250,18 +318,16 @@ func (w *Watch) sample(ctx context.Context, l *look) (err error) {
 
 // status derives the Status from this look and from earlier ones.
 func (w *Watch) status(l *look) Status {
-	c := l.fleet.count()
+	c := &l.census
 	s := Status{
-		At: l.at.Std(), Group: w.query.Group, Counts: l.counts, Later: min(l.later, l.counts[tdf.Open]),
-		Pauses: l.pauses, Obstacles: l.obstacles,
-		Closed: l.mark != tdf.GroupOpen, Complete: l.mark.IsComplete(l.counts),
+		At: l.at.Std(), Group: w.group, Counts: l.counts, Later: l.later, Pauses: l.pauses, Obstacles: l.obstacles,
+		Closed: l.closed, Complete: l.closed && l.counts.Unfinished() == 0,
 		Server: l.fleet.server.Std(), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}
-	open := s.Counts[tdf.Open]
-	if w.query.Group != "" {
-		s.Later = min(s.Later, int64(math.Round(w.share*float64(open))))
+	left := work{
+		waiting: s.Counts[tdf.Open] - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots,
+		runs: l.runs,
 	}
-	left := work{waiting: open - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots, runs: w.runs}
 	w.note(l.at, s.Done(), w.paused(l), &left)
 	if left.period > 0 {
 		s.Rate = float64(left.done) / float64(left.period)
@@ -276,7 +342,7 @@ func (w *Watch) status(l *look) Status {
 // estimate returns the Estimate for the remaining work. It is unknown if no server settles tasks, or if all workers
 // pause a program of the tasks, or if an obstacle stops tasks until a user removes it.
 func (w *Watch) estimate(left *work, l *look) Estimate {
-	if l.unsettled() {
+	if l.unsettled {
 		return Estimate{Unknown: "no server settles executed tasks"}
 	}
 	if i := slices.IndexFunc(l.pauses, func(p Pause) bool { return p.All() }); i >= 0 {
@@ -301,17 +367,17 @@ func blocks(f Fact) bool {
 // paused reports whether all watched tasks are paused.
 func (w *Watch) paused(l *look) bool {
 	all := []string{tdf.Everything.Text()}
-	if w.query.Group != "" {
-		all = append(all, tdf.Pausable{Group: w.query.Group}.Text())
+	if w.group != "" {
+		all = append(all, tdf.Pausable{Group: w.group}.Text())
 	}
 	return slices.ContainsFunc(l.obstacles, func(f Fact) bool {
 		return f.Code == FactPaused && slices.Contains(all, f.About)
 	})
 }
 
-// unsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
+// isUnsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
 // as alive only if its last heartbeat is at most 5 s old.
-func (l *look) unsettled() bool {
+func (l *look) isUnsettled() bool {
 	const lively = tdf.Seconds(5)
 	_, missing := l.fleet.noServer()
 	return l.counts.Unfinished() > 0 && missing || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively

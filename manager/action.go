@@ -178,13 +178,15 @@ func (a Action) move(t *tdf.Task, decide func(*tdf.Task) (tdf.Move, error), now 
 type Ref struct {
 	ID    int64
 	Round int // the round in which the task must be, or AnyRound
+	// Namespace is set only for a task of several namespaces that work as one (docs/shards.md). A Manager ignores it.
+	Namespace string
 }
 
 // AnyRound is the Round of a [Ref] that matches the task in any round.
 const AnyRound = -1
 
 // Ref returns a Ref to the task in its current round.
-func (t *Task) Ref() Ref { return Ref{ID: t.ID, Round: t.Round} }
+func (t *Task) Ref() Ref { return Ref{ID: t.ID, Round: t.Round, Namespace: t.Namespace} }
 
 // ByIDs returns Refs to tasks in any round.
 func ByIDs(ids ...int64) []Ref {

@@ -56,9 +56,12 @@ func (m *Manager) GroupPage(ctx context.Context, prefix, cursor string, most int
 		}
 	}
 	groups, next, err := m.store.Groups(ctx, prefix, string(after), most)
-	list := GroupList{Next: base64.RawURLEncoding.EncodeToString([]byte(next))}
+	list := GroupList{Next: GroupCursor(next)}
 	for _, g := range groups {
 		list.Groups = append(list.Groups, Group{g.Name, statusOf(g.Counts, g.Mark)})
 	}
 	return list, err
 }
+
+// GroupCursor returns the cursor with which [Manager.GroupPage] goes on after a group.
+func GroupCursor(group string) string { return base64.RawURLEncoding.EncodeToString([]byte(group)) }

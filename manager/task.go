@@ -1,6 +1,7 @@
 package manager
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -12,7 +13,9 @@ import (
 // [Manager.List] and [Manager.Page] read summaries. A summary lacks After, AfterAny, Log and Checkpoint, and contains
 // only the last two rounds. The field Read of the [Query] selects which texts of these rounds the summary contains.
 type Task struct {
-	ID         int64 `json:"id"`
+	ID int64 `json:"id"`
+	// Namespace is set only if several namespaces work as one (docs/shards.md).
+	Namespace  string `json:"namespace,omitempty"`
 	Definition `json:"-"`
 
 	State tdf.State `json:"state"`
@@ -123,6 +126,18 @@ func (r *Round) OutputWhole() bool { return int64(len(r.Output)) >= r.OutputByte
 
 // ErrorWhole reports whether Error contains all that the program printed to stderr.
 func (r *Round) ErrorWhole() bool { return int64(len(r.Error)) >= r.ErrorBytes }
+
+// Name returns the id as people write it: NAMESPACE/ID if several namespaces work as one, otherwise only the id.
+func (t *Task) Name() string { return TaskName(t.Namespace, t.ID) }
+
+// TaskName does the same as [Task.Name]. The namespace is "" if there is only one.
+func TaskName(namespace string, id int64) string {
+	name := strconv.FormatInt(id, 10)
+	if namespace != "" {
+		return namespace + "/" + name
+	}
+	return name
+}
 
 // LastRun returns the last round that ran. This is the current round, or the previous round if the current round has
 // not run. If the task never ran, LastRun returns nil.

@@ -22,7 +22,7 @@ func (*Task) UnmarshalJSON([]byte) error {
 // memberOrder lists the names of the members of the JSON object, in their order. It includes members that only tdf show
 // adds.
 var memberOrder = strings.Fields(`
-	id campaign program queue priority tags limit_key by_group state outcome waits waits_for_limit round entered
+	id namespace campaign program queue priority tags limit_key by_group state outcome waits waits_for_limit round entered
 	claimable_from opened input input_encoding input_replaced parameters meta run
 	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress follow_ups
 	outputs_removed result output output_whole error error_whole tail

@@ -1,0 +1,356 @@
+package admin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// Shards are namespaces that work as one (docs/shards.md). There may be only one. If there are several, each task that
+// they return names its namespace.
+type Shards struct{ all []shard }
+
+type shard struct {
+	namespace string
+	manager   *manager.Manager
+	admin     *Admin
+}
+
+// A Selection has a query for each of the [Shards]. A shard whose query is nil has no selected task.
+type Selection []*manager.Query
+
+// NewShards returns the namespaces of managers as one. There must be at least one manager.
+func NewShards(all ...*manager.Manager) *Shards {
+	s := &Shards{}
+	for _, m := range all {
+		s.all = append(s.all, shard{friend.Of(m).Config.Namespace, m, New(m)})
+	}
+	return s
+}
+
+// Several reports whether there is more than one namespace.
+func (s *Shards) Several() bool { return len(s.all) > 1 }
+
+// Namespaces returns the names of all namespaces.
+func (s *Shards) Namespaces() (all []string) {
+	for _, of := range s.all {
+		all = append(all, of.namespace)
+	}
+	return all
+}
+
+// In returns the manager and the Admin of a namespace. If there is only one namespace, its name may be "".
+func (s *Shards) In(namespace string) (*manager.Manager, *Admin, error) {
+	for _, of := range s.all {
+		if of.namespace == namespace || namespace == "" && !s.Several() {
+			return of.manager, of.admin, nil
+		}
+	}
+	return nil, nil, &NamespaceError{namespace, s.Namespaces()}
+}
+
+// A NamespaceError is the error for a task of none of the [Shards].
+type NamespaceError struct {
+	Namespace string
+	All       []string
+}
+
+func (e *NamespaceError) Error() string {
+	if e.Namespace == "" {
+		return "name the task as NAMESPACE/ID, with one of the namespaces " + strings.Join(e.All, ", ")
+	}
+	return fmt.Sprintf("no namespace %q; want one of %s", e.Namespace, strings.Join(e.All, ", "))
+}
+
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (*NamespaceError) Code() tdf.Code { return tdf.CodeInvalid }
+
+// All returns a Selection that has the same query for each namespace. The query must have no ids.
+func (s *Shards) All(q manager.Query) Selection {
+	all := make(Selection, len(s.all))
+	for i := range all {
+		all[i] = &q
+	}
+	return all
+}
+
+// Change changes each query of a Selection.
+func (all Selection) Change(change func(*manager.Query)) {
+	for i, q := range all {
+		if q != nil {
+			changed := *q
+			change(&changed)
+			all[i] = &changed
+		}
+	}
+}
+
+// Now returns the time of Redis's clock, in the first namespace.
+func (s *Shards) Now(ctx context.Context) (time.Time, error) { return s.all[0].manager.Now(ctx) }
+
+// mark names the namespace in the tasks of several.
+func (s *Shards) mark(of shard, tasks ...*manager.Task) {
+	for _, t := range tasks {
+		if s.Several() {
+			t.Namespace = of.namespace
+		}
+	}
+}
+
+// fault names the namespace in an error about one of several.
+func (s *Shards) fault(of shard, err error) error {
+	if err == nil || !s.Several() {
+		return err
+	}
+	return fmt.Errorf("namespace %s: %w", of.namespace, err)
+}
+
+// Page does the same as [manager.Manager.Page], in one namespace after the other.
+func (s *Shards) Page(ctx context.Context, all Selection, cursor string, limit int) (page manager.Page, err error) {
+	i, within, err := s.cursor(cursor)
+	if err != nil {
+		return page, err
+	}
+	began := time.Now()
+	for ; i < len(all); i, within = i+1, "" {
+		if all[i] == nil {
+			continue
+		}
+		left := limit - len(page.Tasks)
+		if limit > 0 && left == 0 || time.Since(began) > pageTime {
+			page.Next = s.cursorAt(i, "")
+			return page, nil
+		}
+		of := s.all[i]
+		part, err := of.manager.Page(ctx, *all[i], within, left)
+		s.mark(of, part.Tasks...)
+		page.Tasks, page.Looked = append(page.Tasks, part.Tasks...), page.Looked+part.Looked
+		if err != nil {
+			return page, s.fault(of, err)
+		}
+		if part.Next != "" {
+			page.Next = s.cursorAt(i, part.Next)
+			return page, nil
+		}
+	}
+	return page, nil
+}
+
+// pageTime is after how long a page begins with no further namespace.
+const pageTime = 500 * time.Millisecond
+
+// cursorAt returns the cursor for a place in a namespace. With one namespace, it is that of the namespace.
+func (s *Shards) cursorAt(i int, within string) string {
+	if !s.Several() {
+		return within
+	}
+	return strconv.Itoa(i) + "." + within
+}
+
+// cursor is the reverse of cursorAt.
+func (s *Shards) cursor(text string) (i int, within string, err error) {
+	if !s.Several() || text == "" {
+		return 0, text, nil
+	}
+	number, within, found := strings.Cut(text, ".")
+	n, err := strconv.ParseUint(number, 10, 16)
+	if !found || err != nil || int(n) >= len(s.all) {
+		return 0, "", &manager.QueryError{Problem: fmt.Sprintf("invalid cursor %.100q", text)}
+	}
+	return int(n), within, nil
+}
+
+// List does the same as [manager.Manager.List], in one namespace after the other.
+func (s *Shards) List(ctx context.Context, all Selection) iter.Seq2[*manager.Task, error] {
+	return func(yield func(*manager.Task, error) bool) {
+		for i, q := range all {
+			if q == nil {
+				continue
+			}
+			for t, err := range s.all[i].manager.List(ctx, *q) {
+				if err == nil {
+					s.mark(s.all[i], t)
+				}
+				if !yield(t, s.fault(s.all[i], err)) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Counts does the same as [manager.Manager.Counts], and adds up the counts of all namespaces.
+func (s *Shards) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
+	sum := tdf.Counts{}
+	for _, of := range s.all {
+		counts, err := of.manager.Counts(ctx, groups...)
+		if err != nil {
+			return sum, s.fault(of, err)
+		}
+		addCounts(sum, counts)
+	}
+	return sum, nil
+}
+
+func addCounts(sum, more tdf.Counts) {
+	for state, n := range more {
+		sum[state] += n
+	}
+}
+
+// GroupStatus does the same as [manager.Manager.GroupStatus]. Only namespaces in which the group has tasks count: the
+// group is closed if it is closed in all of them.
+func (s *Shards) GroupStatus(ctx context.Context, group string) (manager.GroupStatus, error) {
+	all := manager.GroupStatus{Counts: tdf.Counts{}}
+	for _, of := range s.all {
+		status, err := of.manager.GroupStatus(ctx, group)
+		if err != nil {
+			return all, s.fault(of, err)
+		}
+		addStatus(&all, status)
+	}
+	return all, nil
+}
+
+func addStatus(all *manager.GroupStatus, more manager.GroupStatus) {
+	if more.Counts.Total() == 0 {
+		return
+	}
+	all.Closed = more.Closed && (all.Closed || all.Counts.Total() == 0)
+	all.Decided = all.Decided || more.Decided
+	if more.Since.After(all.Since) {
+		all.Since = more.Since
+	}
+	addCounts(all.Counts, more.Counts)
+}
+
+// GroupPage does the same as [manager.Manager.GroupPage]. A group that has tasks in several namespaces appears once.
+func (s *Shards) GroupPage(ctx context.Context, prefix, cursor string, most int) (page manager.GroupList, err error) {
+	byName := map[string]*manager.Group{}
+	var last string // up to which name all groups are known; "" means all
+	for _, of := range s.all {
+		part, err := of.manager.GroupPage(ctx, prefix, cursor, most)
+		if err != nil {
+			return page, s.fault(of, err)
+		}
+		if n := len(part.Groups); part.Next != "" && n > 0 && (last == "" || part.Groups[n-1].Name < last) {
+			last = part.Groups[n-1].Name
+		}
+		for _, g := range part.Groups {
+			if byName[g.Name] == nil {
+				byName[g.Name] = &manager.Group{Name: g.Name, GroupStatus: manager.GroupStatus{Counts: tdf.Counts{}}}
+			}
+			addStatus(&byName[g.Name].GroupStatus, g.GroupStatus)
+		}
+	}
+	for _, g := range byName {
+		page.Groups = append(page.Groups, *g)
+	}
+	slices.SortFunc(page.Groups, func(a, b manager.Group) int { return strings.Compare(a.Name, b.Name) })
+	if end := slices.IndexFunc(page.Groups, func(g manager.Group) bool { return last != "" && g.Name > last }); end >= 0 {
+		page.Groups = page.Groups[:end]
+	}
+	if len(page.Groups) > most {
+		page.Groups, last = page.Groups[:most], page.Groups[most-1].Name
+	}
+	if last != "" {
+		page.Next = manager.GroupCursor(last)
+	}
+	return page, nil
+}
+
+// Outcomes does the same as [Admin.Outcomes], and adds up the counts of all namespaces.
+func (s *Shards) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
+	sum := map[string]int64{}
+	for _, of := range s.all {
+		counts, err := of.admin.Outcomes(ctx, group)
+		if err != nil {
+			return sum, s.fault(of, err)
+		}
+		for outcome, n := range counts {
+			sum[outcome] += n
+		}
+	}
+	return sum, nil
+}
+
+// Watch does the same as [Admin.Watch]. A worker that serves several namespaces counts once.
+func (s *Shards) Watch(group string) *Watch {
+	w := &Watch{group: group}
+	for _, of := range s.all {
+		part := of.admin.sight(group)
+		if s.Several() {
+			part.prefix = "namespace " + of.namespace + ": "
+		}
+		w.sights = append(w.sights, part)
+	}
+	return w
+}
+
+// Failures does the same as [Admin.Failures], in one namespace after the other: each page is about one of them.
+func (s *Shards) Failures(ctx context.Context, all Selection, cursor string) (found Failures, err error) {
+	i, within, err := s.cursor(cursor)
+	if err != nil {
+		return found, err
+	}
+	for i < len(all) && all[i] == nil {
+		i++
+	}
+	if i == len(all) {
+		return found, nil
+	}
+	of := s.all[i]
+	if found, err = of.admin.Failures(ctx, *all[i], within); err != nil {
+		return found, s.fault(of, err)
+	}
+	for k := range found.Groups {
+		if s.Several() {
+			found.Groups[k].Example.Namespace = of.namespace
+		}
+	}
+	if found.Next != "" {
+		found.Next = s.cursorAt(i, found.Next)
+	} else if i+1 < len(all) {
+		found.Next = s.cursorAt(i+1, "")
+	}
+	return found, nil
+}
+
+// Do does the same as [manager.Manager.Do], in the namespace of each Ref.
+func (s *Shards) Do(ctx context.Context, action manager.Action, refs ...manager.Ref) (sum manager.Result, err error) {
+	for _, of := range s.all {
+		own := slices.DeleteFunc(slices.Clone(refs), func(r manager.Ref) bool {
+			return s.Several() && r.Namespace != of.namespace
+		})
+		if len(own) == 0 {
+			continue
+		}
+		done, err := of.manager.Do(ctx, action, own...)
+		sum.Done += done.Done
+		for _, skipped := range done.Skipped {
+			sum.Skipped = append(sum.Skipped, s.fault(of, skipped))
+		}
+		if err != nil {
+			return sum, s.fault(of, err)
+		}
+	}
+	return sum, nil
+}
+
+// Each calls a function for each namespace, and returns the errors of all.
+func (s *Shards) Each(do func(namespace string, m *manager.Manager) error) error {
+	var all []error
+	for _, of := range s.all {
+		all = append(all, s.fault(of, do(of.namespace, of.manager)))
+	}
+	return errors.Join(all...)
+}
