@@ -48,6 +48,9 @@ type FailureExample struct {
 	Line  string `json:"line,omitempty"` // the round's own line, without placeholders
 }
 
+// Name returns the task's name, as [manager.Task.Name] does.
+func (e *FailureExample) Name() string { return manager.TaskName(e.Namespace, e.ID) }
+
 // Failures holds the failure groups of one page of tasks.
 type Failures struct {
 	Groups []FailureGroup // ordered by the number of tasks, the highest first

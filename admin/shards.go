@@ -83,15 +83,17 @@ func (s *Shards) All(q manager.Query) Selection {
 	return all
 }
 
-// Change changes each query of a Selection.
-func (all Selection) Change(change func(*manager.Query)) {
+// With returns a Selection with each query changed.
+func (all Selection) With(change func(*manager.Query)) Selection {
+	changed := make(Selection, len(all))
 	for i, q := range all {
 		if q != nil {
-			changed := *q
-			change(&changed)
-			all[i] = &changed
+			of := *q
+			change(&of)
+			changed[i] = &of
 		}
 	}
+	return changed
 }
 
 // Now returns the time of Redis's clock, in the first namespace.
@@ -268,6 +270,13 @@ func (s *Shards) GroupPage(ctx context.Context, prefix, cursor string, most int)
 	return page, nil
 }
 
+// AllGroups does the same as [manager.Manager.AllGroups], but each group appears once.
+func (s *Shards) AllGroups(ctx context.Context, prefix string) iter.Seq2[manager.Group, error] {
+	return manager.EachGroup(func(cursor string) (manager.GroupList, error) {
+		return s.GroupPage(ctx, prefix, cursor, manager.GroupsPerPage)
+	})
+}
+
 // Outcomes does the same as [Admin.Outcomes], and adds up the counts of all namespaces.
 func (s *Shards) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
 	sum := map[string]int64{}
@@ -328,9 +337,7 @@ func (s *Shards) Failures(ctx context.Context, all Selection, cursor string) (fo
 // Do does the same as [manager.Manager.Do], in the namespace of each Ref.
 func (s *Shards) Do(ctx context.Context, action manager.Action, refs ...manager.Ref) (sum manager.Result, err error) {
 	for _, of := range s.all {
-		own := slices.DeleteFunc(slices.Clone(refs), func(r manager.Ref) bool {
-			return s.Several() && r.Namespace != of.namespace
-		})
+		own := s.own(of, refs)
 		if len(own) == 0 {
 			continue
 		}
@@ -346,11 +353,62 @@ func (s *Shards) Do(ctx context.Context, action manager.Action, refs ...manager.
 	return sum, nil
 }
 
+// Dependents does the same as [manager.Manager.Dependents]. Tasks wait only for tasks of their own namespace.
+func (s *Shards) Dependents(ctx context.Context, refs ...manager.Ref) (all []manager.Ref, err error) {
+	for _, of := range s.all {
+		own := s.own(of, refs)
+		if len(own) == 0 {
+			continue
+		}
+		found, err := of.manager.Dependents(ctx, own...)
+		if err != nil {
+			return all, s.fault(of, err)
+		}
+		for _, r := range found {
+			if s.Several() {
+				r.Namespace = of.namespace
+			}
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// own returns the Refs to tasks of a namespace.
+func (s *Shards) own(of shard, refs []manager.Ref) []manager.Ref {
+	if !s.Several() {
+		return refs
+	}
+	return slices.DeleteFunc(slices.Clone(refs), func(r manager.Ref) bool { return r.Namespace != of.namespace })
+}
+
+// CloseGroup does the same as [manager.Manager.CloseGroup], in each namespace in which the group has tasks. If there is
+// none, the error wraps [tdf.ErrGroupEmpty].
+func (s *Shards) CloseGroup(ctx context.Context, group string) error {
+	closed := false
+	var empty error
+	for _, of := range s.all {
+		err := of.manager.CloseGroup(ctx, group)
+		switch {
+		case errors.Is(err, tdf.ErrGroupEmpty):
+			empty = err
+		case err != nil:
+			return s.fault(of, err)
+		default:
+			closed = true
+		}
+	}
+	if closed {
+		return nil
+	}
+	return empty
+}
+
 // Each calls a function for each namespace, and returns the errors of all.
-func (s *Shards) Each(do func(namespace string, m *manager.Manager) error) error {
+func (s *Shards) Each(do func(*manager.Manager) error) error {
 	var all []error
 	for _, of := range s.all {
-		all = append(all, s.fault(of, do(of.namespace, of.manager)))
+		all = append(all, s.fault(of, do(of.manager)))
 	}
 	return errors.Join(all...)
 }

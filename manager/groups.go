@@ -22,18 +22,23 @@ type GroupList struct {
 	Next string
 }
 
-// groupsPerPage is the number of groups that AllGroups reads at once.
-const groupsPerPage = 100
+// GroupsPerPage is the number of groups that AllGroups reads at once.
+const GroupsPerPage = 100
 
 // AllGroups returns all groups that have tasks and whose names begin with a prefix, ordered by the bytes of their
 // names. The states of different groups are of different moments. A group that gets its first task meanwhile may be
 // missing. After an error, AllGroups returns no more groups.
 func (m *Manager) AllGroups(ctx context.Context, prefix string) iter.Seq2[Group, error] {
+	return EachGroup(func(cursor string) (GroupList, error) { return m.GroupPage(ctx, prefix, cursor, GroupsPerPage) })
+}
+
+// EachGroup returns the groups of all parts of a list. The function reads the part with a cursor.
+func EachGroup(read func(cursor string) (GroupList, error)) iter.Seq2[Group, error] {
 	return func(yield func(Group, error) bool) {
 		var list GroupList
 		for first := true; first || list.Next != ""; first = false {
 			var err error
-			if list, err = m.GroupPage(ctx, prefix, list.Next, groupsPerPage); err != nil {
+			if list, err = read(list.Next); err != nil {
 				yield(Group{}, err)
 				return
 			}

@@ -41,7 +41,7 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 	if c.wants(jsonLines) {
 		return nil, a.stream(c, jsonLines, func(s *stream) error {
 			out := bufio.NewWriterSize(s, writeBuffer)
-			if _, err := results.Lines(s.ctx, c.manager, q, wire.Encoder(out), !in.NoOutput); err != nil {
+			if _, err := results.Lines(results.From(s.ctx, c.manager, q), wire.Encoder(out), !in.NoOutput); err != nil {
 				return err
 			}
 			return out.Flush()
@@ -50,7 +50,7 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 	return nil, a.stream(c, csvType+"; charset=utf-8", func(s *stream) error {
 		out := bufio.NewWriterSize(s, writeBuffer)
 		o := results.Options{Fields: in.Fields, Output: !in.NoOutput, Spreadsheet: in.Spreadsheet}
-		done, err := results.CSV(s.ctx, c.manager, q, out, o)
+		done, err := results.CSV(results.From(s.ctx, c.manager, q), out, o)
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package results
 
 import (
 	"bytes"
-	"context"
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
@@ -27,7 +26,9 @@ var (
 	printedColumns = []string{"output", "output_whole", "error"}
 	// replacedColumn follows the parameters, if the input of a task was replaced.
 	replacedColumn = "input_replaced"
-	lastColumns    = []string{"base64"} // names the columns whose cells are in base64 in this row
+	// namespaceColumn follows the id, if several namespaces work as one.
+	namespaceColumn = "namespace"
+	lastColumns     = []string{"base64"} // names the columns whose cells are in base64 in this row
 )
 
 // Written says what [CSV] has written.
@@ -37,13 +38,13 @@ type Written struct {
 	LeftOut []string // names of fields of last lines that have no column, because they are no numbers; at most 10
 }
 
-// CSV writes a row for each task that a query selects, sorted by id. It reads the tasks twice: first for the columns,
-// then for the rows.
-func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer, o Options) (done Written, err error) {
+// CSV writes a row for each task of a Source, sorted by id. It reads the tasks twice: first for the columns, then for
+// the rows.
+func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
 	c := newColumns(o.Fields)
 	defer func() { done.Late, done.LeftOut = c.late, c.leftOut }()
 	fromOutput := o.Fields != FromResult
-	for t, err := range m.List(ctx, reading(q, fromOutput)) {
+	for t, err := range all(reading(fromOutput)) {
 		if err != nil {
 			return done, err
 		}
@@ -54,7 +55,7 @@ func CSV(ctx context.Context, m *manager.Manager, q manager.Query, out io.Writer
 	if err := w.Write(o.change(slices.Clone(names))); err != nil {
 		return done, err
 	}
-	for t, err := range m.List(ctx, reading(q, fromOutput || o.Output)) {
+	for t, err := range all(reading(fromOutput || o.Output)) {
 		if err != nil {
 			return done, err
 		}
@@ -75,6 +76,7 @@ type columns struct {
 	taken               map[string]bool   // names of all columns
 	bytes               int               // total length of these names
 	replaced            bool              // whether the input of a task was replaced
+	shards              bool              // whether tasks have namespaces
 	late                int               // number of values that have no column
 	leftOut             []string          // names of fields of last lines that are no numbers
 }
@@ -84,7 +86,7 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	for _, name := range slices.Concat(firstColumns, []string{replacedColumn}, runColumns, printedColumns, lastColumns) {
+	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, namespaceColumn}, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c
@@ -105,7 +107,7 @@ func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text
 
 // collect adds columns for a task's parameters and results.
 func (c *columns) collect(t *manager.Task) {
-	c.replaced = c.replaced || t.InputReplaced
+	c.replaced, c.shards = c.replaced || t.InputReplaced, c.shards || t.Namespace != ""
 	for _, f := range c.fitting(c.parameters, t.Meta, fieldsOf(t.Meta)) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
@@ -174,6 +176,9 @@ func (c *columns) names(withOutput bool) []string {
 	if c.replaced {
 		names = append(names, replacedColumn)
 	}
+	if c.shards {
+		names = slices.Insert(names, 1, namespaceColumn)
+	}
 	names = slices.Concat(names, runColumns, c.resultOrder)
 	if withOutput {
 		names = append(names, printedColumns...)
@@ -236,7 +241,7 @@ func fixedCells(t *manager.Task) map[string]string {
 		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
-	cells[replacedColumn] = strconv.FormatBool(t.InputReplaced)
+	cells[replacedColumn], cells[namespaceColumn] = strconv.FormatBool(t.InputReplaced), t.Namespace
 	r := t.LastRun()
 	if r == nil {
 		return cells

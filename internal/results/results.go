@@ -5,6 +5,7 @@ package results
 import (
 	"context"
 	"encoding/json"
+	"iter"
 
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -42,12 +43,10 @@ func (o *Options) change(row []string) []string {
 	return row
 }
 
-// Lines writes the JSON of each task that a query selects, sorted by id. If withOutput is true, it includes stdout and
+// Lines writes the JSON of each task of a Source, sorted by id. If withOutput is true, it includes stdout and
 // stderr.
-func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.Encoder, withOutput bool) (n int,
-	err error,
-) {
-	for t, err := range m.List(ctx, reading(q, withOutput)) {
+func Lines(all Source, out *json.Encoder, withOutput bool) (n int, err error) {
+	for t, err := range all(reading(withOutput)) {
 		if err != nil {
 			return n, err
 		}
@@ -59,12 +58,25 @@ func Lines(ctx context.Context, m *manager.Manager, q manager.Query, out *json.E
 	return n, nil
 }
 
-// reading returns a query that reads tasks with their results, in the order of their ids. If withOutput is true, the
-// query also reads stdout and stderr.
-func reading(q manager.Query, withOutput bool) manager.Query {
-	q.Order, q.Read = manager.ByID, manager.ReadResult
-	if withOutput {
-		q.Read = manager.ReadOutput
+// A Source lists the tasks that a query selects. It gets what the results need of the query: its order, and the texts
+// that it reads.
+type Source func(change func(*manager.Query)) iter.Seq2[*manager.Task, error]
+
+// From returns the Source for a query to a manager.
+func From(ctx context.Context, m *manager.Manager, q manager.Query) Source {
+	return func(change func(*manager.Query)) iter.Seq2[*manager.Task, error] {
+		change(&q)
+		return m.List(ctx, q)
 	}
-	return q
+}
+
+// reading makes a query read tasks with their results, in the order of their ids. If withOutput is true, the query also
+// reads stdout and stderr.
+func reading(withOutput bool) func(*manager.Query) {
+	return func(q *manager.Query) {
+		q.Order, q.Read = manager.ByID, manager.ReadResult
+		if withOutput {
+			q.Read = manager.ReadOutput
+		}
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -23,8 +24,15 @@ import (
 type Client struct {
 	// has no defaults for tasks, because defaults would replace empty values from the command line
 	*manager.Manager
-	defaults tdf.Properties // the configuration's [task_defaults]
+	defaults  tdf.Properties // the configuration's [task_defaults]
+	namespace string         // "" unless several namespaces work as one
 }
+
+// Namespace returns the client's namespace, or "" if it is the only one.
+func (c *Client) Namespace() string { return c.namespace }
+
+// TaskName returns the name of a task: its id, or NAMESPACE/ID if several namespaces work as one.
+func (c *Client) TaskName(id int64) string { return manager.TaskName(c.namespace, id) }
 
 func (c *Client) Admin() *admin.Admin { return admin.New(c.Manager) }
 
@@ -126,11 +134,16 @@ func (a *App) overrides() ([]config.Override, error) {
 	return slices.Clip(all), nil
 }
 
-// WithManager connects to Redis, runs a function with the connection, and closes the connection.
+// WithManager connects to Redis, runs a function with the connection, and closes the connection. If several namespaces
+// work as one, it returns an error: commands that work in all of them use [App.WithShards].
 func (a *App) WithManager(ctx context.Context, do func(*Client) error) error {
 	tool, err := a.Tool()
 	if err != nil {
 		return err
+	}
+	if len(tool.Namespaces) > 1 {
+		return Usagef("this command works in one namespace: name it with --namespace, one of %s",
+			strings.Join(tool.Namespaces, ", "))
 	}
 	return a.WithManagerOf(ctx, tool, do)
 }
@@ -143,6 +156,72 @@ func (a *App) WithManagerOf(ctx context.Context, tool config.Tool, do func(*Clie
 	}
 	defer m.Close()
 	return do(m)
+}
+
+// Shards are the namespaces of the configuration, which work as one (docs/shards.md). Most configurations have one.
+type Shards struct {
+	*admin.Shards
+	All []*Client
+}
+
+// In returns the client of a namespace. If there is only one namespace, its name may be "".
+func (s *Shards) In(namespace string) (*Client, error) {
+	if _, _, err := s.Shards.In(namespace); err != nil {
+		return nil, Usagef("%v", err)
+	}
+	if namespace == "" {
+		return s.All[0], nil
+	}
+	return s.All[slices.Index(s.Namespaces(), namespace)], nil
+}
+
+// WithShards does the same as WithManager for all namespaces of the configuration.
+func (a *App) WithShards(ctx context.Context, do func(*Shards) error) error {
+	tool, err := a.Tool()
+	if err != nil {
+		return err
+	}
+	return a.WithShardsOf(ctx, tool, do)
+}
+
+// WithShardsOf does the same as WithShards, but with a configuration that the caller has read.
+func (a *App) WithShardsOf(ctx context.Context, tool config.Tool, do func(*Shards) error) error {
+	names := tool.Namespaces
+	if len(names) == 0 {
+		names = []string{tool.Manager.Namespace}
+	}
+	s := &Shards{}
+	var managers []*manager.Manager
+	for _, name := range names {
+		tool.Manager.Namespace = name
+		m, err := a.connect(ctx, tool)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		if len(names) > 1 {
+			m.namespace = name
+		}
+		s.All, managers = append(s.All, m), append(managers, m.Manager)
+	}
+	s.Shards = admin.NewShards(managers...)
+	return do(s)
+}
+
+// WithTask runs a function with a task that the user names, and a connection to its namespace.
+func (a *App) WithTask(ctx context.Context, name string, do func(m *Client, id int64) error) error {
+	namespace, text := selection.SplitName(name)
+	id, err := selection.ID(text)
+	if err != nil {
+		return err
+	}
+	return a.WithShards(ctx, func(s *Shards) error {
+		m, err := s.In(namespace)
+		if err != nil {
+			return err
+		}
+		return do(m, id)
+	})
 }
 
 // firstAnswer is the time limit for the first answer of Redis. Later calls wait for Redis without a limit.
@@ -166,7 +245,7 @@ func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{m, tool.Manager.TaskDefaults}, m.Connect(ctx)
+	return &Client{Manager: m, defaults: tool.Manager.TaskDefaults}, m.Connect(ctx)
 }
 
 // reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/tdf-framework/tdf/admin"
@@ -42,8 +41,8 @@ var stepCommands = [admin.StepCount]string{
 }
 
 // WithCommands adds the commands of tdf to the text of a fix: "start a server (start tdf-server, or tdf up)". If the
-// fix is not for a task, the id is 0.
-func WithCommands(fix admin.Fix, id int64) string {
+// fix is not for a task, the task's name is "".
+func WithCommands(fix admin.Fix, task string) string {
 	if len(fix.Steps) == 0 {
 		return fix.Text
 	}
@@ -52,8 +51,8 @@ func WithCommands(fix admin.Fix, id int64) string {
 		commands = append(commands, stepCommands[step])
 	}
 	all := strings.Join(commands, ", ")
-	if id > 0 {
-		all = strings.ReplaceAll(all, "ID", fmt.Sprint(id))
+	if task != "" {
+		all = strings.ReplaceAll(all, "ID", task)
 	}
 	return fix.Text + " (" + all + ")"
 }

@@ -19,6 +19,6 @@ func TestWithCommands(t *testing.T) {
 		"retry the task (tdf retry 7)": {Text: "retry the task", Steps: []admin.Step{admin.StepRetry}},
 		"a, or b (tdf close CAMPAIGN, tdf requeue 7)": {Text: "a, or b", Steps: []admin.Step{admin.StepClose, admin.StepRequeue}},
 	} {
-		expect.Equal(t, WithCommands(fix, 7), want)
+		expect.Equal(t, WithCommands(fix, "7"), want)
 	}
 }

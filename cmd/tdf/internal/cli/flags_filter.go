@@ -3,10 +3,13 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
@@ -30,13 +33,18 @@ func (f *Filter) OnlyFailedCallbacks() { f.Callback = selection.CallbackFailed }
 func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
 
 // Check returns an error for invalid flags and ids. It needs no connection to Redis.
-func (f *Filter) Check(ids []string, cursor string) error {
+func (f *Filter) Check(names []string, cursor string) error {
+	var ids []string
+	for _, name := range names {
+		_, id := selection.SplitName(name)
+		ids = append(ids, id)
+	}
 	q, err := f.at(time.Time{}, ids)
 	if err != nil {
 		return err
 	}
 	q.Since, q.Before = time.Time{}, time.Time{}
-	return listing.Validate(q, cursor)
+	return listing.Validate(q, cursor[strings.LastIndexByte(cursor, '.')+1:])
 }
 
 // at returns the query for the flags and ids, at a time of Redis's clock.
@@ -46,28 +54,48 @@ func (f *Filter) at(now time.Time, ids []string) (manager.Query, error) {
 	return q, invalidFilter(err)
 }
 
-// Resolve returns the query for the flags and ids. An unknown campaign is an error.
-func (f *Filter) Resolve(ctx context.Context, m *Client, ids []string) (manager.Query, error) {
-	q, err := f.at(time.Time{}, ids)
-	if err != nil {
-		return q, err
+// Resolve returns the tasks that the flags and the names of tasks select. An unknown campaign is an error.
+func (f *Filter) Resolve(ctx context.Context, s *Shards, names []string) (admin.Selection, error) {
+	if err := f.checkCampaign(ctx, s); err != nil {
+		return nil, err
 	}
-	if err := f.checkCampaign(ctx, m); err != nil || !f.NeedsClock() {
-		return q, err
+	var now time.Time
+	if f.NeedsClock() {
+		var err error
+		if now, err = s.Now(ctx); err != nil {
+			return nil, err
+		}
 	}
-	now, err := m.Now(ctx)
-	if err != nil {
-		return q, err
+	ids := make([][]string, len(s.All))
+	for _, name := range names {
+		namespace, id := selection.SplitName(name)
+		m, err := s.In(namespace)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.Index(s.All, m)
+		ids[i] = append(ids[i], id)
 	}
-	return f.at(now, ids)
+	chosen := make(admin.Selection, len(s.All))
+	for i := range chosen {
+		if len(names) > 0 && len(ids[i]) == 0 {
+			continue
+		}
+		q, err := f.at(now, ids[i])
+		if err != nil {
+			return nil, err
+		}
+		chosen[i] = &q
+	}
+	return chosen, nil
 }
 
 // checkCampaign returns an error for a campaign without tasks, because its name is probably misspelt.
-func (f *Filter) checkCampaign(ctx context.Context, m *Client) error {
+func (f *Filter) checkCampaign(ctx context.Context, s *Shards) error {
 	if f.Group == "" {
 		return nil
 	}
-	counts, err := m.Counts(ctx, f.Group)
+	counts, err := s.Counts(ctx, f.Group)
 	if err != nil || counts.Total() > 0 {
 		return err
 	}

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -12,8 +14,8 @@ import (
 const MaxNamed = 5
 
 // ReportUnknown prints the arguments that name no existing task. If it has printed an argument, it returns errProblems.
-func ReportUnknown(ctx context.Context, a *App, m *Client, args []string, existing map[int64]bool) error {
-	unknown, err := UnknownIDs(ctx, m, args, existing)
+func ReportUnknown(ctx context.Context, a *App, s *Shards, args []string, existing map[string]bool) error {
+	unknown, err := UnknownIDs(ctx, s, args, existing)
 	if err != nil || len(unknown) == 0 {
 		return err
 	}
@@ -27,18 +29,23 @@ func ReportUnknown(ctx context.Context, a *App, m *Client, args []string, existi
 	return ErrProblems
 }
 
-// UnknownIDs returns a line for each argument that names no existing task. The map has an entry for each id
-// whose task is known to exist.
-func UnknownIDs(ctx context.Context, m *Client, args []string, existing map[int64]bool) (lines []string, err error) {
+// UnknownIDs returns a line for each argument that names no existing task. The map has an entry for the name of each
+// task that is known to exist.
+func UnknownIDs(ctx context.Context, s *Shards, args []string, existing map[string]bool) (lines []string, err error) {
 	for _, arg := range args {
-		ids, err := ParseIDs([]string{arg})
+		namespace, text := selection.SplitName(arg)
+		ids, err := ParseIDs([]string{text})
 		if err != nil {
 			return nil, err
 		}
-		if slices.ContainsFunc(ids, func(id int64) bool { return existing[id] }) {
+		if slices.ContainsFunc(ids, func(id int64) bool { return existing[manager.TaskName(namespace, id)] }) {
 			continue
 		}
-		exists, err := matchesAny(ctx, m, manager.Query{IDs: ids})
+		m, err := s.In(namespace)
+		if err != nil {
+			return nil, err
+		}
+		exists, err := matchesAny(m.List(ctx, manager.Query{IDs: ids}))
 		if err != nil {
 			return nil, err
 		}
@@ -50,8 +57,9 @@ func UnknownIDs(ctx context.Context, m *Client, args []string, existing map[int6
 }
 
 // CheckFailure returns an error for an unknown failure group.
-func (f *Filter) CheckFailure(ctx context.Context, m *Client) error {
-	exists, err := matchesAny(ctx, m, manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: tdf.States})
+func (f *Filter) CheckFailure(ctx context.Context, s *Shards) error {
+	all := s.Shards.All(manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: tdf.States})
+	exists, err := matchesAny(s.List(ctx, all))
 	if err != nil || exists {
 		return err
 	}
@@ -59,9 +67,9 @@ func (f *Filter) CheckFailure(ctx context.Context, m *Client) error {
 		"and a group of tdf failures --by RULE needs the same --by", f.Failure)
 }
 
-// matchesAny reports whether any task matches the query.
-func matchesAny(ctx context.Context, m *Client, q manager.Query) (bool, error) {
-	for _, err := range m.List(ctx, q) {
+// matchesAny reports whether there is any task.
+func matchesAny(tasks iter.Seq2[*manager.Task, error]) (bool, error) {
+	for _, err := range tasks {
 		return err == nil, err
 	}
 	return false, nil

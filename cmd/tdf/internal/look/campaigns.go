@@ -26,8 +26,8 @@ func Campaigns(a *cli.App) *cobra.Command {
 			if len(args) > 0 {
 				prefix = args[0]
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				return listCampaigns(c.Context(), a, m, prefix, asJSON)
+			return a.WithShards(c.Context(), func(s *cli.Shards) error {
+				return listCampaigns(c.Context(), a, s, prefix, asJSON)
 			})
 		},
 	}
@@ -43,9 +43,9 @@ type campaignLine struct {
 	Complete bool                `json:"complete"`
 }
 
-func listCampaigns(ctx context.Context, a *cli.App, m *cli.Client, prefix string, asJSON bool) error {
+func listCampaigns(ctx context.Context, a *cli.App, s *cli.Shards, prefix string, asJSON bool) error {
 	t, n := a.Table(slices.Concat([]string{"campaign"}, stateColumns(), []string{"remarks"})...), 0
-	for g, err := range m.AllGroups(ctx, prefix) {
+	for g, err := range s.AllGroups(ctx, prefix) {
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/internal/selection"
 )
 
 func Explain(a *cli.App) *cobra.Command {
@@ -28,11 +27,7 @@ func Explain(a *cli.App) *cobra.Command {
 		Example: "  tdf explain 17",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			id, err := selection.ID(args[0])
-			if err != nil {
-				return err
-			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
+			return a.WithTask(c.Context(), args[0], func(m *cli.Client, id int64) error {
 				return explainTask(c.Context(), a, m, id, asJSON)
 			})
 		},
@@ -51,7 +46,7 @@ func explainTask(ctx context.Context, a *cli.App, m *cli.Client, id int64, asJSO
 	}
 	for i := range e.Checks {
 		f := &e.Checks[i].Fix
-		f.Text = cli.WithCommands(*f, id)
+		f.Text = cli.WithCommands(*f, m.TaskName(id))
 	}
 	if asJSON {
 		err = cli.JsonLines(a.Stdout).Encode(e)

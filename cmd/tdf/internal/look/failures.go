@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // A failureReport holds the flags of tdf failures.
@@ -54,23 +55,23 @@ func (r *failureReport) run(ctx context.Context, args []string) error {
 	if err := r.filter.Check(args, ""); err != nil {
 		return err
 	}
-	return r.a.WithManager(ctx, func(m *cli.Client) error { return r.report(ctx, m, args) })
+	return r.a.WithShards(ctx, func(s *cli.Shards) error { return r.report(ctx, s, args) })
 }
 
-func (r *failureReport) report(ctx context.Context, m *cli.Client, args []string) error {
-	q, err := r.filter.Resolve(ctx, m, args)
+func (r *failureReport) report(ctx context.Context, s *cli.Shards, args []string) error {
+	chosen, err := r.filter.Resolve(ctx, s, args)
 	if err != nil {
 		return err
 	}
-	if r.forgiven && len(q.States) == 0 {
-		q.States = tdf.States
+	if r.forgiven && len(r.filter.States) == 0 {
+		chosen = chosen.With(func(q *manager.Query) { q.States = tdf.States })
 	}
-	found, err := m.Admin().Failures(ctx, q, r.paging.Cursor)
+	found, err := s.Failures(ctx, chosen, r.paging.Cursor)
 	if err != nil {
 		return err
 	}
 	for r.paging.All && found.Next != "" {
-		page, err := m.Admin().Failures(ctx, q, found.Next)
+		page, err := s.Failures(ctx, chosen, found.Next)
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (r *failureReport) report(ctx context.Context, m *cli.Client, args []string
 	if err := r.print(found); err != nil || found.Next != "" {
 		return err
 	}
-	return cli.ReportUnknown(ctx, r.a, m, args, nil)
+	return cli.ReportUnknown(ctx, r.a, s, args, nil)
 }
 
 func (r *failureReport) print(found admin.Failures) error {
@@ -130,7 +131,7 @@ func (r *failureReport) groups(groups []admin.FailureGroup) error {
 	for _, g := range groups {
 		t.Row(g.ID, format.Number(g.Tasks), format.Number(g.Rounds), format.OneLine(g.How, 40), topCounts(g.Programs),
 			topCounts(g.Workers),
-			fmt.Sprintf("%d/%d", g.Example.ID, g.Example.Round), format.OneLine(g.Line, 0))
+			fmt.Sprintf("%s/%d", g.Example.Name(), g.Example.Round), format.OneLine(g.Line, 0))
 	}
 	return t.Write()
 }
@@ -148,7 +149,7 @@ func (r *failureReport) paragraphs(groups []admin.FailureGroup) error {
 		if len(g.Workers) > 0 {
 			fmt.Fprintf(&b, " on %s", topCounts(g.Workers))
 		}
-		fmt.Fprintf(&b, "; example: task %d, round %d\n", g.Example.ID, g.Example.Round)
+		fmt.Fprintf(&b, "; example: task %s, round %d\n", g.Example.Name(), g.Example.Round)
 	}
 	_, err := io.WriteString(r.a.Stdout, b.String())
 	return err

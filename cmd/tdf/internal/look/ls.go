@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
@@ -51,19 +52,19 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	if err := l.filter.Check(args, l.paging.Cursor); err != nil {
 		return err
 	}
-	return l.a.WithManager(ctx, func(m *cli.Client) error {
-		q, err := l.filter.Resolve(ctx, m, args)
+	return l.a.WithShards(ctx, func(s *cli.Shards) error {
+		chosen, err := l.filter.Resolve(ctx, s, args)
 		if err != nil {
 			return err
 		}
 		if l.oldest {
-			q.Order = manager.OldestFirst
+			chosen = chosen.With(func(q *manager.Query) { q.Order = manager.OldestFirst })
 		}
-		now, err := m.Now(ctx)
+		now, err := s.Now(ctx)
 		if err != nil {
 			return err
 		}
-		return l.list(ctx, m, q, args, l.printer(now))
+		return l.list(ctx, s, chosen, args, l.printer(now))
 	})
 }
 
@@ -71,14 +72,16 @@ func (l *lister) run(ctx context.Context, args []string) error {
 const allPage = 1000
 
 // list prints one page of tasks. With --all, it prints all pages.
-func (l *lister) list(ctx context.Context, m *cli.Client, q manager.Query, args []string, out *taskPrinter) error {
-	existing := map[int64]bool{}
+func (l *lister) list(ctx context.Context, s *cli.Shards, chosen admin.Selection, args []string,
+	out *taskPrinter,
+) error {
+	existing := map[string]bool{}
 	shown, read, limit := 0, 0, l.paging.Limit
 	if l.paging.All {
 		limit = allPage
 	}
 	for cursor := l.paging.Cursor; ; {
-		page, err := m.Page(ctx, q, cursor, limit)
+		page, err := s.Page(ctx, chosen, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -87,29 +90,29 @@ func (l *lister) list(ctx context.Context, m *cli.Client, q manager.Query, args 
 		}
 		if len(args) > 0 { // reportUnknown needs the map only if the user gave ids
 			for _, t := range page.Tasks {
-				existing[t.ID] = true
+				existing[t.Name()] = true
 			}
 		}
 		shown, read, cursor = shown+len(page.Tasks), read+page.Looked, page.Next
 		if cursor == "" || !l.paging.All {
-			l.summarize(q, shown, read, cursor)
-			if err := l.sayCampaign(ctx, m); err != nil {
+			l.summarize(args, shown, read, cursor)
+			if err := l.sayCampaign(ctx, s); err != nil {
 				return err
 			}
 			if cursor != "" {
 				return nil
 			}
-			return cli.ReportUnknown(ctx, l.a, m, args, existing)
+			return cli.ReportUnknown(ctx, l.a, s, args, existing)
 		}
 	}
 }
 
 // summarize prints the number of tasks, and the command that prints the next page.
-func (l *lister) summarize(q manager.Query, shown, read int, next string) {
+func (l *lister) summarize(names []string, shown, read int, next string) {
 	switch {
 	case next != "":
 		l.a.Say("%s of %d read; more: %s", format.Tasks(shown), read, cli.NextPage("ls", next))
-	case shown == 0 && read == 0 && l.paging.Cursor == "" && !l.filter.Given(nil) && len(q.IDs) == 0:
+	case shown == 0 && read == 0 && l.paging.Cursor == "" && !l.filter.Given(names):
 		l.a.Say("no tasks in this namespace; open some with tdf open")
 	case shown == 0 || read > shown:
 		l.a.Say("%s of %d read", format.Tasks(shown), read)
@@ -117,11 +120,11 @@ func (l *lister) summarize(q manager.Query, shown, read int, next string) {
 }
 
 // sayCampaign prints whether the campaign of the filter is closed and complete.
-func (l *lister) sayCampaign(ctx context.Context, m *cli.Client) error {
+func (l *lister) sayCampaign(ctx context.Context, all *cli.Shards) error {
 	if l.filter.Group == "" {
 		return nil
 	}
-	s, err := m.GroupStatus(ctx, l.filter.Group)
+	s, err := all.GroupStatus(ctx, l.filter.Group)
 	if err != nil {
 		return err
 	}
@@ -203,7 +206,7 @@ func (p *taskPrinter) columns(t *manager.Task) []string {
 		limit = 40
 	}
 	return []string{
-		format.Number(t.ID), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0),
+		t.Name(), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0),
 		format.Number(t.Round), format.OneLine(r.Worker, 0),
 		p.age(t), format.OneLine(r.Exit, 0), format.Seconds(r.RunTime), format.OneLine(t.Input, limit),
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -39,10 +38,6 @@ func Output(a *cli.App) *cobra.Command {
 		Example: "  tdf output 17 --error",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			var err error
-			if p.id, err = selection.ID(args[0]); err != nil {
-				return err
-			}
 			switch given := c.Flags().Changed("round"); {
 			case p.follow && p.stderr:
 				return cli.Usagef("--follow prints stdout and stderr together, so it does not go with --error")
@@ -53,8 +48,8 @@ func Output(a *cli.App) *cobra.Command {
 			case p.round < 0:
 				return cli.Usagef("invalid value %d for --round: want at least 0", p.round)
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				p.m = m
+			return a.WithTask(c.Context(), args[0], func(m *cli.Client, id int64) error {
+				p.m, p.id = m, id
 				return p.run(c.Context())
 			})
 		},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -84,20 +85,23 @@ func (e *export) run(ctx context.Context) error {
 	if err := e.filter.Check(nil, ""); err != nil {
 		return err
 	}
-	return e.a.WithManager(ctx, func(m *cli.Client) error {
-		q, err := e.filter.Resolve(ctx, m, nil)
+	return e.a.WithShards(ctx, func(s *cli.Shards) error {
+		chosen, err := e.filter.Resolve(ctx, s, nil)
 		if err != nil {
 			return err
 		}
-		if err := e.waitOrWarn(ctx, m); err != nil {
+		if err := e.waitOrWarn(ctx, s); err != nil {
 			return err
+		}
+		all := func(change func(*manager.Query)) iter.Seq2[*manager.Task, error] {
+			return s.List(ctx, chosen.With(change))
 		}
 		out := bufio.NewWriterSize(e.a.Stdout, 1<<16)
 		write := e.writeCSV
 		if e.jsonl {
 			write = e.writeLines
 		}
-		n, err := write(ctx, m, q, out)
+		n, err := write(all, out)
 		err = errors.Join(err, out.Flush())
 		if err != nil {
 			return err
@@ -110,15 +114,15 @@ func (e *export) run(ctx context.Context) error {
 const waitPause = 500 * time.Millisecond
 
 // waitOrWarn waits for unfinished tasks if --wait is given. Otherwise, it prints the number of unfinished tasks.
-func (e *export) waitOrWarn(ctx context.Context, m *cli.Client) error {
+func (e *export) waitOrWarn(ctx context.Context, s *cli.Shards) error {
 	if e.wait {
-		return e.waitForAll(ctx, m)
+		return e.waitForAll(ctx, s)
 	}
 	var groups []string
 	if e.filter.Group != "" {
 		groups = []string{e.filter.Group}
 	}
-	counts, err := m.Counts(ctx, groups...)
+	counts, err := s.Counts(ctx, groups...)
 	if n := counts.Unfinished(); err == nil && n > 0 {
 		e.a.Say("%s unfinished; --wait waits for them, %s shows the progress", format.Tasks(n),
 			cli.WatchCommand(e.filter.Group))
@@ -127,8 +131,8 @@ func (e *export) waitOrWarn(ctx context.Context, m *cli.Client) error {
 }
 
 // waitForAll waits until all tasks have finished. It prints a warning if tasks cannot finish now.
-func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
-	watch, warnings := m.Admin().Watch(e.filter.Group), watchWarnings{say: e.a.Say, campaign: e.filter.Group}
+func (e *export) waitForAll(ctx context.Context, all *cli.Shards) error {
+	watch, warnings := all.Watch(e.filter.Group), watchWarnings{say: e.a.Say, campaign: e.filter.Group}
 	for first := true; ; first = false {
 		s, err := watch.Look(ctx)
 		n := s.Counts.Unfinished()
@@ -152,16 +156,16 @@ func (e *export) waitForAll(ctx context.Context, m *cli.Client) error {
 var errTasksGone = errors.New(
 	"wait for tasks: no tasks exist any more; they were removed, or Redis lost its data at a restart")
 
-func (e *export) writeLines(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
-	return results.Lines(ctx, m.Manager, q, cli.JsonLines(out), !e.noOutput)
+func (e *export) writeLines(all results.Source, out io.Writer) (int, error) {
+	return results.Lines(all, cli.JsonLines(out), !e.noOutput)
 }
 
-func (e *export) writeCSV(ctx context.Context, m *cli.Client, q manager.Query, out io.Writer) (int, error) {
+func (e *export) writeCSV(all results.Source, out io.Writer) (int, error) {
 	o := results.Options{Fields: e.fields, Output: !e.noOutput, Spreadsheet: e.spreadsheet}
 	if e.a.Terminal.Out {
 		o.Cell = format.Printable
 	}
-	done, err := results.CSV(ctx, m.Manager, q, out, o)
+	done, err := results.CSV(all, out, o)
 	if done.Late > 0 {
 		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command",
 			format.Counted(done.Late, "value"))

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -27,12 +28,13 @@ func Show(a *cli.App) *cobra.Command {
 		Example: "  tdf show 17",
 		Args:    cli.SomeArguments("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
-			ids, err := cli.ParseIDs(args)
-			if err != nil {
-				return err
+			for _, name := range args {
+				if _, err := idsOf(name); err != nil {
+					return err
+				}
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				return showTasks(c.Context(), a, m, ids, asJSON, raw)
+			return a.WithShards(c.Context(), func(s *cli.Shards) error {
+				return showTasks(c.Context(), a, s, args, asJSON, raw)
 			})
 		},
 	}
@@ -41,31 +43,45 @@ func Show(a *cli.App) *cobra.Command {
 	return c
 }
 
+// idsOf returns the ids in the name of tasks.
+func idsOf(name string) ([]int64, error) {
+	_, ids := selection.SplitName(name)
+	return cli.ParseIDs([]string{ids})
+}
+
 // showTasks prints the tasks that exist. It returns the error about the last missing task, and prints the errors about
 // other missing tasks.
-func showTasks(ctx context.Context, a *cli.App, m *cli.Client, ids []int64, asJSON, raw bool) error {
+func showTasks(ctx context.Context, a *cli.App, s *cli.Shards, names []string, asJSON, raw bool) error {
 	var missing error
 	shown := 0
-	for _, id := range ids {
-		v, err := readView(ctx, a, m, id)
-		if errors.Is(err, tdf.ErrNoTask) {
-			if missing != nil {
-				a.Say("tdf: %v", missing)
-			}
-			missing = err
-			continue
-		}
+	for _, name := range names {
+		namespace, _ := selection.SplitName(name)
+		m, err := s.In(namespace)
 		if err != nil {
 			return err
 		}
-		v.raw = raw
-		if shown > 0 && !asJSON {
-			fmt.Fprintln(a.Stdout)
+		ids, _ := idsOf(name) // valid
+		for _, id := range ids {
+			v, err := readView(ctx, a, m, id)
+			if errors.Is(err, tdf.ErrNoTask) {
+				if missing != nil {
+					a.Say("tdf: %v", missing)
+				}
+				missing = err
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			v.raw = raw
+			if shown > 0 && !asJSON {
+				fmt.Fprintln(a.Stdout)
+			}
+			if err := showOne(a, v, asJSON); err != nil {
+				return err
+			}
+			shown++
 		}
-		if err := showOne(a, v, asJSON); err != nil {
-			return err
-		}
-		shown++
 	}
 	return missing
 }
@@ -123,7 +139,10 @@ func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, 
 func readTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*manager.Task, error) {
 	t, err := m.Get(ctx, id)
 	if errors.Is(err, tdf.ErrNoTask) {
-		err = noTask(ctx, a, m, id)
+		return t, noTask(ctx, a, m, id)
+	}
+	if err == nil {
+		t.Namespace = m.Namespace()
 	}
 	return t, err
 }
@@ -134,17 +153,18 @@ func noTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) error {
 	if err != nil {
 		return err
 	}
+	name := m.TaskName(id)
 	if _, err := m.Get(ctx, id); err == nil {
-		return missingTask(fmt.Sprintf("read task %d: its hash has no state and no program; see tdf show %d and tdf "+
-			"check", id, id))
+		return missingTask(fmt.Sprintf("read task %s: its hash has no state and no program; see tdf show %s and tdf "+
+			"check", name, name))
 	}
 	switch {
 	case last == 0:
-		return missingTask(fmt.Sprintf("read task %d: no such task; no task was ever opened in this namespace", id))
+		return missingTask(fmt.Sprintf("read task %s: no such task; no task was ever opened in this namespace", name))
 	case id > last:
-		return missingTask(fmt.Sprintf("read task %d: no such task; the last id is %d", id, last))
+		return missingTask(fmt.Sprintf("read task %s: no such task; the last id is %d", name, last))
 	}
-	return missingTask(fmt.Sprintf("read task %d: no such task; it was removed (the last id is %d)", id, last))
+	return missingTask(fmt.Sprintf("read task %s: no such task; it was removed (the last id is %d)", name, last))
 }
 
 // A missingTask is [tdf.ErrNoTask] with more details.

@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -40,14 +39,11 @@ func Updates(a *cli.App) *cobra.Command {
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error
-			if u.id, err = selection.ID(args[0]); err != nil {
-				return err
-			}
 			if u.after, err = parseUpdate(u.from); err != nil {
 				return err
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				u.m = m
+			return a.WithTask(c.Context(), args[0], func(m *cli.Client, id int64) error {
+				u.m, u.id = m, id
 				return u.run(c.Context())
 			})
 		},

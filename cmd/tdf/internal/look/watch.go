@@ -20,7 +20,7 @@ import (
 // A watching holds the flags of tdf watch, and the state of its printing.
 type watching struct {
 	a         *cli.App
-	m         *cli.Client
+	all       *cli.Shards
 	campaign  string
 	untilDone bool
 	follow    bool
@@ -89,13 +89,13 @@ func (w *watching) run(ctx context.Context) error {
 	case w.stopAfter < 0:
 		return cli.Usagef("invalid value %d for --stop-after: want at least 1", w.stopAfter)
 	}
-	return w.a.WithManager(ctx, func(m *cli.Client) error {
-		w.m = m
+	return w.a.WithShards(ctx, func(s *cli.Shards) error {
+		w.all = s
 		if w.web {
 			return w.printPage(ctx)
 		}
 		defer w.endLine()
-		return w.watch(ctx, m.Admin().Watch(w.campaign))
+		return w.watch(ctx, s.Watch(w.campaign))
 	})
 }
 
@@ -131,7 +131,7 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 // printPage prints the address of the page that shows the campaign.
 func (w *watching) printPage(ctx context.Context) error {
 	if w.campaign != "" {
-		counts, err := w.m.Counts(ctx, w.campaign)
+		counts, err := w.all.Counts(ctx, w.campaign)
 		if err != nil {
 			return err
 		}
@@ -139,7 +139,7 @@ func (w *watching) printPage(ctx context.Context) error {
 			return cli.Usagef("nothing to watch: %s", w.noTasks())
 		}
 	}
-	page, err := w.m.CampaignPage(ctx, w.campaign)
+	page, err := w.all.All[0].CampaignPage(ctx, w.campaign)
 	if err != nil {
 		return err
 	}
@@ -167,8 +167,12 @@ func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) err
 	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
 		return nil
 	}
-	n, err := w.m.CancelOpen(ctx, w.campaign)
-	if err != nil {
+	n := 0
+	if err := w.all.Each(func(m *manager.Manager) error {
+		some, err := m.CancelOpen(ctx, w.campaign)
+		n += some
+		return err
+	}); err != nil {
 		return err
 	}
 	w.cancelled = w.cancelled || n > 0
@@ -235,7 +239,7 @@ func (w *watching) line(s *admin.Status) string {
 // finish prints the outcomes of all tasks.
 func (w *watching) finish(ctx context.Context) error {
 	w.endLine()
-	outcomes, err := w.m.Admin().Outcomes(ctx, w.campaign)
+	outcomes, err := w.all.Outcomes(ctx, w.campaign)
 	if err != nil {
 		return err
 	}

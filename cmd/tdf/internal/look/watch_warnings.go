@@ -22,7 +22,7 @@ func (w *watchWarnings) check(s *admin.Status) {
 		return
 	}
 	for _, o := range s.Obstacles {
-		w.onceFor(string(o.Code)+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, 0)) // the text may contain times
+		w.onceFor(string(o.Code)+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, "")) // the text may contain times
 	}
 	for _, p := range s.Pauses {
 		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0),

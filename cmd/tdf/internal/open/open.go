@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -23,7 +24,7 @@ type opening struct {
 	campaign               string
 	unique, uniqueUntil    string
 	extend, dryRun         bool
-	halt                   int
+	halt, shards           int
 	handler                bool
 	task                   cli.TaskFlags
 	after                  afterFlags
@@ -80,6 +81,8 @@ the schedule (docs/periodic.md). tdf periodic lists, pauses and runs it. A perio
 	flags.BoolVar(&o.dryRun, "dry-run", false, "number of tasks and list of the first few, without any change")
 	flags.IntVar(&o.halt, "halt", 0, "`N` pause of the campaign as soon as N of its tasks have failed or timed out; "+
 		"a server does this, so the terminal may close")
+	flags.IntVar(&o.shards, "shards", 1,
+		"`N` spread of a sweep over the first N of [tdf] namespaces (docs/shards.md)")
 	flags.StringVar(&o.unique, "unique", "",
 		"`KEY` no new task if a task already holds this key; then the id of that task")
 	flags.StringVar(&o.uniqueUntil, "unique-until", "",
@@ -107,22 +110,33 @@ func (o *opening) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return o.a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
-		p := &plan{opening: o, m: m, sweep: s, packed: packed, points: sweep.Tally{}}
-		if err := p.prepare(ctx, tool); err != nil {
-			if ctx.Err() != nil {
-				o.a.Say("interrupted; nothing was opened")
-			}
-			return err
+	return o.a.WithShardsOf(ctx, tool, func(all *cli.Shards) error {
+		if o.shards > len(all.All) {
+			return cli.Usagef("invalid value %d for --shards: [tdf] namespaces has %s", o.shards,
+				format.Counted(len(all.All), "namespace"))
 		}
-		p.sayRules()
+		var plans plans
+		for i := range o.shards {
+			p := &plan{
+				opening: o, all: all, m: all.All[i], shard: i, sweep: s, packed: packed, points: sweep.Tally{},
+			}
+			if err := p.prepare(ctx, tool); err != nil {
+				if ctx.Err() != nil {
+					o.a.Say("interrupted; nothing was opened")
+				}
+				return err
+			}
+			plans = append(plans, p)
+			o.campaign = p.base.Group // a name that the first plan has made up
+		}
+		plans[0].sayRules()
 		if o.dryRun {
-			return p.show()
+			return plans.show()
 		}
 		if o.periodic.Schedule != "" {
-			return p.storePeriodic(ctx)
+			return plans[0].storePeriodic(ctx)
 		}
-		return p.carryOut(ctx)
+		return plans.carryOut(ctx)
 	})
 }
 
@@ -139,6 +153,15 @@ func (o *opening) check() error {
 		return cli.Usagef("--from with --grid: each makes a sweep; give one of them")
 	case o.changed("halt") && o.halt < 1:
 		return cli.Usagef("invalid value %d for --halt: want at least 1", o.halt)
+	case o.shards < 1:
+		return cli.Usagef("invalid value %d for --shards: want at least 1", o.shards)
+	case o.shards > 1 && o.from == "" && o.grid == "":
+		return cli.Usagef("--shards without --from or --grid: a single task is in one namespace")
+	case o.shards > 1 && o.after.tasks+o.after.anyTasks != "":
+		return cli.Usagef("--shards with --after or --after-any: a task waits only for tasks of its own namespace; " +
+			"--after-campaign and --after-same wait in each namespace")
+	case o.shards > 1 && o.changed("every"):
+		return cli.Usagef("--shards with --every: a periodic is in one namespace")
 	case o.format != "" && o.from == "":
 		return cli.Usagef("--format without --from: there is no file to read")
 	case o.after.same != "" && o.from == "" && o.grid == "":

@@ -14,17 +14,23 @@ import (
 const dryTasks = 5
 
 // show prints the plan for --dry-run: the number of tasks that tdf open would open, and the first few tasks.
-func (p *plan) show() error {
-	if err := p.showCommon(); err != nil {
+func (all plans) show() error {
+	p := all[0]
+	total, known := all.total()
+	if err := p.showCommon(total); err != nil {
 		return err
 	}
-	if p.found.Known > 0 {
-		p.a.Say("skipped %s that the campaign already has", format.Counted(p.found.Known, "point"))
+	if known > 0 {
+		p.a.Say("skipped %s that the campaign already has", format.Counted(known, "point"))
 	}
-	sayRepeated(p.a, p.found.Repeated)
-	if len(p.first) > 0 {
+	var repeated int64
+	for _, p := range all {
+		repeated += p.found.Repeated
+	}
+	sayRepeated(p.a, repeated)
+	if total > 0 {
 		fmt.Fprintln(p.a.Stdout)
-		if err := p.showFirst(); err != nil {
+		if err := all.showFirst(total); err != nil {
 			return err
 		}
 	}
@@ -33,9 +39,9 @@ func (p *plan) show() error {
 }
 
 // showCommon prints the common properties of the tasks. It leaves out properties with their default values.
-func (p *plan) showCommon() error {
+func (p *plan) showCommon(total int64) error {
 	t := p.a.Table("property", "value")
-	t.Row("tasks", format.Number(p.found.Admitted))
+	t.Row("tasks", format.Number(total))
 	t.Row("program", p.base.Program)
 	if p.base.Source != "" {
 		t.Row("source", tdf.HideCredentials(p.base.Source))
@@ -51,13 +57,18 @@ func (p *plan) showCommon() error {
 }
 
 // showFirst prints the first few tasks.
-func (p *plan) showFirst() error {
-	t := p.a.Table("input", "meta")
-	for _, d := range p.first {
-		t.Row(excerpt(p.a, d.Input), excerpt(p.a, d.Meta))
+func (all plans) showFirst(total int64) error {
+	a := all[0].a
+	t := a.Table("input", "meta")
+	shown := 0
+	for _, p := range all {
+		for _, d := range p.first[:min(len(p.first), dryTasks-shown)] {
+			t.Row(excerpt(a, d.Input), excerpt(a, d.Meta))
+			shown++
+		}
 	}
-	if rest := p.found.Admitted - int64(len(p.first)); rest > 0 {
-		defer p.a.Say("and %d more", rest)
+	if rest := total - int64(shown); rest > 0 {
+		defer a.Say("and %d more", rest)
 	}
 	return t.Write()
 }

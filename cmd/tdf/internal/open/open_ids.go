@@ -4,6 +4,8 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // idRanges holds the ids of opened tasks as ranges. Ranges need little memory: there may be 10 million ids, and most of
@@ -31,14 +33,16 @@ func (r idRanges) count() int64 {
 	return n
 }
 
-// print writes the ranges in the form that other commands accept: 7, or 7-1006.
-func (r idRanges) print(w io.Writer) error {
+// print writes the ranges in the form that other commands accept: 7, or 7-1006, with the namespace if there are
+// several.
+func (r idRanges) print(w io.Writer, namespace string) error {
 	b := bufio.NewWriter(w)
 	for _, ids := range r {
+		name := manager.TaskName(namespace, ids.first)
 		if ids.first == ids.last {
-			fmt.Fprintln(b, ids.first)
+			fmt.Fprintln(b, name)
 		} else {
-			fmt.Fprintf(b, "%d-%d\n", ids.first, ids.last)
+			fmt.Fprintf(b, "%s-%d\n", name, ids.last)
 		}
 	}
 	return b.Flush()

@@ -2,6 +2,7 @@ package open
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"iter"
@@ -15,10 +16,12 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// A plan describes the tasks that a call of tdf open will open.
+// A plan describes the tasks that a call of tdf open will open in one namespace.
 type plan struct {
 	*opening
+	all    *cli.Shards
 	m      *cli.Client
+	shard  int // the index of the namespace; with --shards N, it gets one of N parts of the rows
 	sweep  *rowSource
 	packed *program.Packed // nil if the program is stored elsewhere
 	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
@@ -30,6 +33,10 @@ type plan struct {
 	found  *sweep.Walk      // result of the first walk through all rows; nil if the rows can be read only once
 	first  []tdf.Properties // first few tasks, for --dry-run
 }
+
+// plans has a plan for each namespace, in the order of --shards. They are carried out one after the other, and the
+// campaign is closed at the end, so that it is not complete before.
+type plans []*plan
 
 // prepare completes the plan, and checks as much as possible before the first task is opened.
 func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
@@ -49,6 +56,9 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 		if err := p.readPoints(ctx); err != nil {
 			return err
 		}
+	}
+	if p.sweep.once && p.shards > 1 {
+		return cli.Usagef("--shards with rows that can be read only once: write them into a file first")
 	}
 	if p.sweep.once && !p.dryRun {
 		return nil
@@ -128,7 +138,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 	case p.extend || p.unique != "" || p.base.Group == "" || !isSweep && p.campaign == "":
 		return nil
 	}
-	counts, err := p.m.Counts(ctx, p.base.Group)
+	counts, err := p.all.Counts(ctx, p.base.Group)
 	if err == nil && counts.Total() > 0 {
 		return p.takenError(fmt.Sprintf("has %s (%s)", format.Tasks(counts.Total()), counts))
 	}
@@ -158,7 +168,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 		if n > 1 {
 			p.base.Group += fmt.Sprintf("-%d", n)
 		}
-		counts, err := p.m.Counts(ctx, p.base.Group)
+		counts, err := p.all.Counts(ctx, p.base.Group)
 		if err != nil || counts.Total() == 0 {
 			p.fresh, p.isNew = true, true
 			return err
@@ -166,8 +176,8 @@ func (p *plan) makeUpName(ctx context.Context) error {
 	}
 }
 
-// readPoints reads the tasks of the campaign, and counts the tasks of each point. From then on, all new tasks of the
-// campaign have keys, unless nothing will be opened.
+// readPoints reads the tasks of the campaign in all namespaces, and counts the tasks of each point. From then on, all
+// new tasks of the campaign have keys, unless nothing will be opened.
 func (p *plan) readPoints(ctx context.Context) error {
 	if !p.dryRun {
 		err := p.m.BeginExtension(ctx, p.base.Group)
@@ -178,21 +188,30 @@ func (p *plan) readPoints(ctx context.Context) error {
 	}
 	p.points = sweep.Tally{}
 	without := int64(0)
-	for meta, err := range p.m.Admin().Metas(ctx, p.base.Group) {
-		if err != nil {
-			return err
-		}
-		if point, ok := sweep.PointOf(meta.Text); ok {
-			p.points.Add(point)
-		} else {
-			without++
+	for _, m := range p.all.All {
+		for meta, err := range m.Admin().Metas(ctx, p.base.Group) {
+			if err != nil {
+				return err
+			}
+			point, ok := sweep.PointOf(meta.Text)
+			switch {
+			case !ok:
+				without++
+			case p.isOwn(point):
+				p.points.Add(point)
+			}
 		}
 	}
-	if without > 0 {
+	if without > 0 && p.shard == 0 {
 		p.a.Say("campaign %s has %s without parameters in the meta; these tasks belong to no point", p.base.Group,
 			format.Tasks(without))
 	}
 	return nil
+}
+
+// isOwn reports whether a point belongs to the namespace of the plan.
+func (p *plan) isOwn(point sweep.Point) bool {
+	return binary.BigEndian.Uint32(point[:])%uint32(p.shards) == uint32(p.shard)
 }
 
 // countTasks walks through all rows, and counts the tasks to open. An invalid row is an error.
@@ -207,6 +226,9 @@ func (p *plan) countTasks(ctx context.Context) error {
 		}
 		if err != nil {
 			return rowError(err)
+		}
+		if !p.isOwn(c.Point) {
+			continue
 		}
 		if w.Admits(c.Point) && len(p.first) < dryTasks {
 			p.first = append(p.first, c.Task)

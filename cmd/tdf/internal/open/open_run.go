@@ -24,47 +24,57 @@ const (
 )
 
 // carryOut opens the tasks. It prints the ids of the opened tasks even if it fails or is interrupted.
-func (p *plan) carryOut(ctx context.Context) error {
-	if p.found != nil && p.found.Admitted == 0 {
-		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(p.found.Known,
-			"point"))
-		return p.closeCampaign(ctx)
+func (all plans) carryOut(ctx context.Context) error {
+	p := all[0]
+	if total, known := all.total(); total == 0 {
+		p.a.Say("nothing was opened: campaign %s already has all %s", p.base.Group, format.Counted(known, "point"))
+		return all.closeCampaign(ctx)
 	}
-	r := &OpenRun{
-		plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil},
-		bar: newProgressBar(p.a, p.total(), "opening"),
+	total, _ := all.total()
+	bar := newProgressBar(p.a, total, "opening")
+	var runs runs
+	for _, p := range all {
+		r := &OpenRun{plan: p, walk: &sweep.Walk{Points: p.points, Second: p.found != nil}, bar: bar}
+		runs = append(runs, r)
+		err := r.open(ctx)
+		for r.mustStartOver(err) {
+			err = r.startOver(ctx)
+		}
+		bar.Clear()
+		err = cmp.Or(err, r.opened.print(p.a.Stdout, p.m.Namespace()))
+		if err != nil {
+			return runs.finish(ctx, err)
+		}
 	}
-	err := r.open(ctx)
-	for r.mustStartOver(err) {
-		err = r.startOver(ctx)
-	}
-	r.bar.Clear()
-	err = cmp.Or(err, r.opened.print(p.a.Stdout))
-	if err != nil {
-		return r.finish(ctx, err)
-	}
-	return r.finish(ctx, p.closeCampaign(ctx))
+	return runs.finish(ctx, all.closeCampaign(ctx))
 }
 
 // closeCampaign closes a campaign that this command has opened or extended. After an error, the campaign stays open, so
 // that a repeated command can open the rest.
-func (p *plan) closeCampaign(ctx context.Context) error {
+func (all plans) closeCampaign(ctx context.Context) error {
+	p := all[0]
 	if !p.fresh && !p.extend {
 		return nil
 	}
-	if err := p.m.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+	if err := p.all.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
 		return err
 	}
 	return nil
 }
 
-// total returns the number of tasks to open, or -1 if it is unknown.
-func (p *plan) total() int64 {
-	if p.found == nil {
-		return -1
+// total returns the number of tasks to open, or -1 if it is unknown, and the number of points that the campaign has.
+func (all plans) total() (open, known int64) {
+	for _, p := range all {
+		if p.found == nil {
+			return -1, 0
+		}
+		open, known = open+p.found.Admitted, known+p.found.Known
 	}
-	return p.found.Admitted
+	return open, known
 }
+
+// runs opens the tasks of a command, in one namespace after the other.
+type runs []*OpenRun
 
 // An OpenRun opens the tasks of a plan.
 type OpenRun struct {
@@ -163,7 +173,7 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
 	}
-	if !r.admits(f.Point) {
+	if r.sweep.rows != nil && !r.isOwn(f.Point) || !r.admits(f.Point) {
 		return nil
 	}
 	if r.extend && r.sweep.rows != nil {
@@ -242,44 +252,57 @@ func (r *OpenRun) opener() func(context.Context, ...manager.Definition) ([]*mana
 	return r.m.Open
 }
 
+// count returns the number of opened tasks.
+func (all runs) count() (n int64) {
+	for _, r := range all {
+		n += r.opened.count()
+	}
+	return n
+}
+
 // finish prints the number of opened tasks. It returns the error of the command.
-func (r *OpenRun) finish(ctx context.Context, err error) error {
-	n := r.opened.count()
+func (all runs) finish(ctx context.Context, err error) error {
+	n, a := all.count(), all[0].a
 	switch {
 	case err == nil:
-		r.sayOpened(n)
-		r.sayPage(ctx)
+		all.sayOpened(n)
+		all[0].sayPage(ctx)
 		return nil
 	case ctx.Err() != nil:
-		r.a.Say("interrupted: %s", r.openedText(n))
+		a.Say("interrupted: %s", all.openedText(n))
 		return context.Cause(ctx)
 	case n == 0 && errors.As(err, new(*sweep.RowError)):
 		return cli.Usagef("%v; nothing was opened", err)
 	}
-	r.a.Say("%s", r.openedText(n))
+	a.Say("%s", all.openedText(n))
 	if n > 0 {
 		return cli.PartlyError{Err: err}
 	}
 	return err
 }
 
-func (r *OpenRun) sayOpened(n int64) {
-	w := r.walk
-	if r.found != nil {
-		w = r.found
+func (all runs) sayOpened(n int64) {
+	var known, repeated int64
+	for _, r := range all {
+		w := r.walk
+		if r.found != nil {
+			w = r.found
+		}
+		known, repeated = known+w.Known+r.beside-r.before, repeated+w.Repeated
 	}
-	if known := w.Known + r.beside - r.before; known > 0 {
+	r := all[0]
+	if known > 0 {
 		r.a.Say("skipped %s that the campaign already has", format.Counted(known, "point"))
 	}
-	sayRepeated(r.a, w.Repeated)
+	sayRepeated(r.a, repeated)
 	name := sweep.Quote(r.base.Group)
 	if t := r.holder; t != nil {
-		r.a.Say("nothing was opened: task %d already holds the unique key %q, and is %s", t.ID, r.unique,
+		r.a.Say("nothing was opened: task %s already holds the unique key %q, and is %s", r.m.TaskName(t.ID), r.unique,
 			format.StateText(t))
 		return
 	}
 	if r.base.Group == "" {
-		r.a.Say("opened %s; details: tdf show %d", format.Tasks(n), r.opened[0].first)
+		r.a.Say("opened %s; details: tdf show %s", format.Tasks(n), r.m.TaskName(r.opened[0].first))
 		return
 	}
 	r.a.Say("opened %s in campaign %s; progress: tdf watch %s", format.Tasks(n), name, name)
@@ -316,8 +339,8 @@ func sayRepeated(a *cli.App, rows int64) {
 
 // openedText returns a text with the number of tasks that were opened before an error, and with the command that opens
 // the rest.
-func (r *OpenRun) openedText(n int64) string {
-	text := "nothing was opened"
+func (all runs) openedText(n int64) string {
+	text, r := "nothing was opened", all[len(all)-1] // the one that failed
 	if n > 0 {
 		text = "opened " + format.Tasks(n)
 	}

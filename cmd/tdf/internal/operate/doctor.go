@@ -79,7 +79,7 @@ func diagnose(ctx context.Context, a *cli.App, m *cli.Client, asJSON, quiet bool
 
 // printDiagnosis prints a diagnosis and its fix on one line. On a terminal, the fix gets a separate line.
 func printDiagnosis(a *cli.App, d admin.Diagnosis, asJSON bool) error {
-	d.Fix.Text = cli.WithCommands(d.Fix, 0)
+	d.Fix.Text = cli.WithCommands(d.Fix, "")
 	subject, text, fix := format.OneLine(d.Subject, 0), format.OneLine(d.Text, 0), format.OneLine(d.Fix.Text, 0)
 	var err error
 	switch {

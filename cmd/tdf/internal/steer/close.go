@@ -19,8 +19,8 @@ func Close(a *cli.App) *cobra.Command {
 		Args:              cli.ExactlyOne("CAMPAIGN"),
 		ValidArgsFunction: a.CompleteCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				err := m.CloseGroup(c.Context(), args[0])
+			return a.WithShards(c.Context(), func(s *cli.Shards) error {
+				err := s.CloseGroup(c.Context(), args[0])
 				if errors.Is(err, tdf.ErrGroupEmpty) {
 					return cli.UnknownCampaign(args[0])
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // pausables holds the flags that say what to pause or resume.
@@ -63,11 +64,12 @@ func Pause(a *cli.App) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
+			return a.WithShards(c.Context(), func(s *cli.Shards) error {
 				if len(what) == 0 {
-					return listPaused(c.Context(), a, m)
+					return s.Each(func(m *manager.Manager) error { return listPaused(c.Context(), a, m) })
 				}
-				if err := m.Pause(c.Context(), what...); err != nil {
+				err := s.Each(func(m *manager.Manager) error { return m.Pause(c.Context(), what...) })
+				if err != nil {
 					return err
 				}
 				sayEach(a, what, "paused")
@@ -96,8 +98,9 @@ func Resume(a *cli.App) *cobra.Command {
 				return cli.Usagef(
 					"nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
 			}
-			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				if err := m.Resume(c.Context(), what...); err != nil {
+			return a.WithShards(c.Context(), func(s *cli.Shards) error {
+				err := s.Each(func(m *manager.Manager) error { return m.Resume(c.Context(), what...) })
+				if err != nil {
 					return err
 				}
 				sayEach(a, what, "not paused")
@@ -115,7 +118,7 @@ func sayEach(a *cli.App, what []tdf.Pausable, state string) {
 	}
 }
 
-func listPaused(ctx context.Context, a *cli.App, m *cli.Client) error {
+func listPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
 	paused, err := m.Paused(ctx)
 	if err != nil {
 		return err

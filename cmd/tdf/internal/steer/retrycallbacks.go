@@ -5,7 +5,6 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // retryCallbacks makes managers call the callbacks again that have failed for good.
@@ -17,21 +16,20 @@ func (s *steering) retryCallbacks(ctx context.Context, args []string) error {
 	if err := s.filter.Check(args, ""); err != nil {
 		return err
 	}
-	return s.a.WithManager(ctx, func(m *cli.Client) error {
-		q, err := s.filter.Resolve(ctx, m, args)
+	return s.a.WithShards(ctx, func(all *cli.Shards) error {
+		queries, err := s.filter.Resolve(ctx, all, args)
 		if err != nil {
 			return err
 		}
 		chosen := &choice{}
-		var ids []int64
-		for t, err := range m.List(ctx, q) {
+		for t, err := range all.List(ctx, queries) {
 			if err != nil {
 				return err
 			}
-			chosen.eligible, ids = append(chosen.eligible, manager.Ref{ID: t.ID}), append(ids, t.ID)
+			chosen.eligible = append(chosen.eligible, t.Ref())
 		}
-		s.a.Say("%s: the failed callbacks of %s", s.name, format.Tasks(int64(len(ids))))
-		if len(ids) == 0 {
+		s.a.Say("%s: the failed callbacks of %s", s.name, format.Tasks(int64(len(chosen.eligible))))
+		if len(chosen.eligible) == 0 {
 			return nil
 		}
 		if s.dryRun {
@@ -40,6 +38,17 @@ func (s *steering) retryCallbacks(ctx context.Context, args []string) error {
 		if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 			return err
 		}
-		return m.RetryCallbacks(ctx, ids...)
+		for _, m := range all.All {
+			var ids []int64
+			for _, r := range chosen.eligible {
+				if r.Namespace == m.Namespace() {
+					ids = append(ids, r.ID)
+				}
+			}
+			if err := m.RetryCallbacks(ctx, ids...); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }

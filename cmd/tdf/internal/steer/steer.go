@@ -65,22 +65,22 @@ func (s *steering) run(ctx context.Context, args []string) error {
 			return err
 		}
 	}
-	return s.a.WithManager(ctx, func(m *cli.Client) error { return s.steer(ctx, m, args) })
+	return s.a.WithShards(ctx, func(all *cli.Shards) error { return s.steer(ctx, all, args) })
 }
 
 // steer selects tasks, prints the selection, and changes the eligible tasks.
-func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) error {
-	act, packed, err := s.plan(ctx, m)
+func (s *steering) steer(ctx context.Context, all *cli.Shards, args []string) error {
+	act, packed, err := s.plan(ctx, all.All[0])
 	if err != nil {
 		return err
 	}
-	chosen, err := s.selectTasks(ctx, m, args)
+	chosen, err := s.selectTasks(ctx, all, args)
 	if err != nil {
 		return err
 	}
 	s.a.Say("%s: %s", s.name, chosen)
 	s.sayNotEligible(chosen)
-	dependents, err := s.findDependents(ctx, m, chosen.eligible)
+	dependents, err := s.findDependents(ctx, all, chosen.eligible)
 	if err != nil {
 		return err
 	}
@@ -90,7 +90,7 @@ func (s *steering) steer(ctx context.Context, m *cli.Client, args []string) erro
 		err = s.list(append(chosen.eligible, dependents...))
 	default:
 		act.From = chosen.states
-		err = s.carryOut(ctx, m, act, packed, chosen.eligible, dependents)
+		err = s.carryOut(ctx, all, act, packed, chosen.eligible, dependents)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
 		return cli.ErrProblems
@@ -111,21 +111,24 @@ func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action,
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, m *cli.Client, act manager.Action, packed *program.Packed, chosen,
+func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Action, packed *program.Packed, chosen,
 	dependents []manager.Ref,
 ) error {
 	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
-	if packed != nil {
-		if err := cli.StoreProgram(ctx, s.a, m, *packed); err != nil {
-			return err
+	for _, m := range all.All {
+		used := slices.ContainsFunc(chosen, func(r manager.Ref) bool { return r.Namespace == m.Namespace() })
+		if packed != nil && used {
+			if err := cli.StoreProgram(ctx, s.a, m, *packed); err != nil {
+				return err
+			}
 		}
 	}
-	acted, err := m.Do(ctx, act, chosen...)
+	acted, err := all.Do(ctx, act, chosen...)
 	if err == nil && len(dependents) > 0 {
 		var more manager.Result
-		more, err = m.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
+		more, err = all.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
 		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
 	}
 	s.report(acted, err != nil && ctx.Err() != nil)
@@ -139,11 +142,11 @@ func (s *steering) carryOut(ctx context.Context, m *cli.Client, act manager.Acti
 }
 
 // findDependents returns the tasks that have failed because of the selected tasks, if --with-dependents is given.
-func (s *steering) findDependents(ctx context.Context, m *cli.Client, chosen []manager.Ref) ([]manager.Ref, error) {
+func (s *steering) findDependents(ctx context.Context, all *cli.Shards, chosen []manager.Ref) ([]manager.Ref, error) {
 	if !s.dependents || len(chosen) == 0 {
 		return nil, nil
 	}
-	found, err := m.Dependents(ctx, chosen...)
+	found, err := all.Dependents(ctx, chosen...)
 	if err != nil {
 		return found, err
 	}
@@ -175,7 +178,7 @@ func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
 // list prints the ids for --dry-run.
 func (s *steering) list(chosen []manager.Ref) error {
 	for _, task := range chosen {
-		if _, err := fmt.Fprintln(s.a.Stdout, task.ID); err != nil {
+		if _, err := fmt.Fprintln(s.a.Stdout, manager.TaskName(task.Namespace, task.ID)); err != nil {
 			return err
 		}
 	}

@@ -22,28 +22,30 @@ type choice struct {
 }
 
 // selectTasks returns the tasks that the arguments and flags select.
-func (s *steering) selectTasks(ctx context.Context, m *cli.Client, args []string) (*choice, error) {
-	q, err := s.filter.Resolve(ctx, m, args)
+func (s *steering) selectTasks(ctx context.Context, all *cli.Shards, args []string) (*choice, error) {
+	queries, err := s.filter.Resolve(ctx, all, args)
 	if err != nil {
 		return nil, err
 	}
-	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
-		q.States, q.Outcomes = s.states, s.outcomes
-	}
-	q.Order = manager.OldestFirst
-	chosen := &choice{counts: map[tdf.State]int{}, states: q.States}
-	ids := map[int64]bool{}
-	for t, err := range m.List(ctx, q) {
+	chosen := &choice{counts: map[tdf.State]int{}}
+	queries = queries.With(func(q *manager.Query) {
+		if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
+			q.States, q.Outcomes = s.states, s.outcomes
+		}
+		q.Order, chosen.states = manager.OldestFirst, q.States
+	})
+	known := map[string]bool{}
+	for t, err := range all.List(ctx, queries) {
 		if err != nil {
 			return nil, err
 		}
 		chosen.add(t, s.verb)
-		ids[t.ID] = true
+		known[t.Name()] = true
 	}
-	if len(ids) == 0 && s.filter.Failure != "" {
-		return chosen, s.filter.CheckFailure(ctx, m)
+	if len(known) == 0 && s.filter.Failure != "" {
+		return chosen, s.filter.CheckFailure(ctx, all)
 	}
-	unknown, err := cli.UnknownIDs(ctx, m, args, ids)
+	unknown, err := cli.UnknownIDs(ctx, all, args, known)
 	chosen.skipped = append(chosen.skipped, unknown...)
 	return chosen, err
 }
@@ -54,7 +56,7 @@ func (s *choice) add(t *manager.Task, verb tdf.Verb) {
 		s.eligible = append(s.eligible, t.Ref())
 		return
 	}
-	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %d: it is %s", t.ID, t.State)), true
+	s.skipped, s.wrongState = append(s.skipped, fmt.Sprintf("task %s: it is %s", t.Name(), t.State)), true
 }
 
 // startsFrom reports whether a user may apply the verb to a task in this state.
