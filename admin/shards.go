@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -35,6 +36,15 @@ func NewShards(all ...*manager.Manager) *Shards {
 		s.all = append(s.all, shard{friend.Of(m).Config.Namespace, m, New(m)})
 	}
 	return s
+}
+
+// As returns the same namespaces with managers that write another name into the logs of tasks.
+func (s *Shards) As(name string) *Shards {
+	var all []*manager.Manager
+	for _, of := range s.all {
+		all = append(all, of.manager.As(name))
+	}
+	return NewShards(all...)
 }
 
 // Several reports whether there is more than one namespace.
@@ -83,6 +93,33 @@ func (s *Shards) All(q manager.Query) Selection {
 	return all
 }
 
+// Select returns the tasks that a function selects in each namespace by their names, or in all namespaces if there are no
+// names. The function gets the ids of a namespace, without its name.
+func (s *Shards) Select(names []string, query func(ids []string) (manager.Query, error)) (Selection, error) {
+	ids := make([][]string, len(s.all))
+	for _, name := range names {
+		namespace, id := selection.SplitName(name)
+		m, _, err := s.In(namespace)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(s.all, func(of shard) bool { return of.manager == m })
+		ids[i] = append(ids[i], id)
+	}
+	all := make(Selection, len(s.all))
+	for i := range all {
+		if len(names) > 0 && len(ids[i]) == 0 {
+			continue
+		}
+		q, err := query(ids[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = &q
+	}
+	return all, nil
+}
+
 // With returns a Selection with each query changed.
 func (all Selection) With(change func(*manager.Query)) Selection {
 	changed := make(Selection, len(all))
@@ -114,6 +151,19 @@ func (s *Shards) fault(of shard, err error) error {
 		return err
 	}
 	return fmt.Errorf("namespace %s: %w", of.namespace, err)
+}
+
+// Recent does the same as [Admin.Recent], for a task of a namespace.
+func (s *Shards) Recent(ctx context.Context, namespace string, id int64, owner string) (*manager.Task, error) {
+	_, a, err := s.In(namespace)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Recent(ctx, id, owner)
+	if err == nil && s.Several() {
+		t.Namespace = namespace
+	}
+	return t, err
 }
 
 // Page does the same as [manager.Manager.Page], in one namespace after the other.
@@ -305,33 +355,38 @@ func (s *Shards) Watch(group string) *Watch {
 	return w
 }
 
-// Failures does the same as [Admin.Failures], in one namespace after the other: each page is about one of them.
-func (s *Shards) Failures(ctx context.Context, all Selection, cursor string) (found Failures, err error) {
+// Failures does the same as [Admin.Failures], in one namespace after the other. A page has failures of one of them.
+func (s *Shards) Failures(ctx context.Context, all Selection, cursor string) (page Failures, err error) {
 	i, within, err := s.cursor(cursor)
 	if err != nil {
-		return found, err
+		return page, err
 	}
-	for i < len(all) && all[i] == nil {
-		i++
-	}
-	if i == len(all) {
-		return found, nil
-	}
-	of := s.all[i]
-	if found, err = of.admin.Failures(ctx, *all[i], within); err != nil {
-		return found, s.fault(of, err)
-	}
-	for k := range found.Groups {
-		if s.Several() {
-			found.Groups[k].Example.Namespace = of.namespace
+	began := time.Now()
+	for ; i < len(all); i, within = i+1, "" {
+		if all[i] == nil {
+			continue
+		}
+		if len(page.Groups) > 0 || time.Since(began) > pageTime {
+			page.Next = s.cursorAt(i, "")
+			return page, nil
+		}
+		found, err := s.all[i].admin.Failures(ctx, *all[i], within)
+		if err != nil {
+			return page, s.fault(s.all[i], err)
+		}
+		looked, of := page.Looked+found.Looked, page.Of+found.Of
+		page, page.Looked, page.Of = found, looked, of
+		for k := range page.Groups {
+			if s.Several() {
+				page.Groups[k].Example.Namespace = s.all[i].namespace
+			}
+		}
+		if page.Next != "" {
+			page.Next = s.cursorAt(i, page.Next)
+			return page, nil
 		}
 	}
-	if found.Next != "" {
-		found.Next = s.cursorAt(i, found.Next)
-	} else if i+1 < len(all) {
-		found.Next = s.cursorAt(i+1, "")
-	}
-	return found, nil
+	return page, nil
 }
 
 // Do does the same as [manager.Manager.Do], in the namespace of each Ref.

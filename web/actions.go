@@ -218,7 +218,9 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 	if b.Filter != nil {
 		q = *b.Filter
 	}
-	if refs, err = selection.Refs(ctx, c.manager, c.own(q)); err != nil {
+	q = c.own(q)
+	selection.ForRefs(&q)
+	if refs, err = selection.Refs(c.manager.List(ctx, q)); err != nil {
 		if err == selection.ErrMany {
 			err = refuse(tooLarge, err.Error())
 		}

@@ -62,6 +62,10 @@ type Options struct {
 	// Without it, they need tokens.
 	Users string
 
+	// Shards are managers of further namespaces, which work as one with that of the API. The dashboard shows all of them
+	// (docs/shards.md).
+	Shards []*manager.Manager
+
 	// Public is the origin at which browsers reach the dashboard, such as https://tdf.example.org, if it is known.
 	Public string
 

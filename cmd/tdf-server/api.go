@@ -7,13 +7,12 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/apiserver"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 // An api is the HTTP API of the server. The zero value is none.
 type api struct {
-	manager *manager.Manager
-	server  *apiserver.Server
+	server *apiserver.Server
+	end    func() // closes the managers
 }
 
 // openAPI opens the address of [http] listen.
@@ -21,14 +20,15 @@ func openAPI(ctx context.Context, name string, cfg config.Tool, log *slog.Logger
 	if cfg.HTTP.Listen == "" {
 		return a, nil
 	}
-	o := manager.OptionsOf(cfg.Manager)
-	o.Name, o.Log = name, log
-	if a.manager, err = manager.New(o); err != nil {
+	all, end, err := apiserver.Managers(cfg, name, log)
+	if err != nil {
 		return a, err
 	}
-	if a.server, err = apiserver.Open(ctx, cfg.HTTP, a.manager, log); err != nil {
-		return a, errors.Join(err, a.manager.Close())
+	if a.server, err = apiserver.Open(ctx, cfg.HTTP, all, log); err != nil {
+		end()
+		return a, err
 	}
+	a.end = end
 	log.Info("serving the HTTP API", "url", a.server.URL)
 	return a, nil
 }
@@ -45,7 +45,7 @@ func (a api) run(ctx context.Context) error {
 func (a api) close() {
 	if a.server != nil {
 		_ = a.server.Close() // fails if it has run
-		_ = a.manager.Close()
+		a.end()
 	}
 }
 

@@ -43,10 +43,37 @@ type Server struct {
 	announce func(ctx context.Context)
 }
 
-// Open opens the address of cfg.Listen for the API of a manager's namespace. The caller must call Run or Close. Open
+// Managers returns a manager for each namespace of a configuration, with a name for the logs of tasks. The function
+// closes them.
+func Managers(tool config.Tool, name string, log *slog.Logger) (all []*manager.Manager, closeAll func(), err error) {
+	closeAll = func() {
+		for _, m := range all {
+			_ = m.Close() // it has nothing left to lose
+		}
+	}
+	names := tool.Namespaces
+	if len(names) == 0 {
+		names = []string{tool.Manager.Namespace}
+	}
+	for _, namespace := range names {
+		o := manager.OptionsOf(tool.Manager)
+		o.Namespace, o.Name, o.Log = namespace, name, log
+		m, err := manager.New(o)
+		if err != nil {
+			closeAll()
+			return nil, nil, err
+		}
+		all = append(all, m)
+	}
+	return all, closeAll, nil
+}
+
+// Open opens the address of cfg.Listen for the API of the first manager's namespace, and for the dashboard, which shows
+// the namespaces of all managers as one. The caller must call Run or Close. Open
 // refuses an address that other machines can reach if no client could log in, because then the configuration is not
 // finished. The error is a *[config.Error] without a Source if the configuration is wrong.
-func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Logger) (*Server, error) {
+func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slog.Logger) (*Server, error) {
+	m := all[0]
 	security, err := tlsOf(cfg)
 	if err != nil {
 		return nil, err
@@ -76,7 +103,7 @@ func Open(ctx context.Context, cfg config.HTTP, m *manager.Manager, log *slog.Lo
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
 			AtOnce:  cfg.CallsAtOnce,
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
-			Users: cfg.Users, Public: cfg.Public,
+			Users: cfg.Users, Public: cfg.Public, Shards: all[1:],
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,

@@ -54,7 +54,7 @@ func usual(t testing.TB) config.HTTP {
 // run opens and runs a server, which change may alter before, and returns it. It ends with the test. Its connections may be slow.
 func run(t testing.TB, cfg config.HTTP, m *manager.Manager, change func(*Server)) *Server {
 	t.Helper()
-	s := expect.Result(Open(t.Context(), cfg, m, testspace.Silent)).Value(t)
+	s := expect.Result(Open(t.Context(), cfg, []*manager.Manager{m}, testspace.Silent)).Value(t)
 	s.server.ReadHeaderTimeout, s.server.IdleTimeout, s.server.HTTP2.SendPingTimeout = time.Hour, time.Hour, time.Hour
 	if change != nil {
 		change(s)
@@ -104,17 +104,17 @@ func TestOpenNeedsLogins(t *testing.T) {
 	m := newManager(t)
 	cfg := usual(t)
 	cfg.Listen, cfg.Insecure = "0.0.0.0:0", true
-	_, err := Open(t.Context(), cfg, m, testspace.Silent)
+	_, err := Open(t.Context(), cfg, []*manager.Manager{m}, testspace.Silent)
 	expect.Fails(t, err, "[http] listen: 0.0.0.0:0 is not a loopback address, and the namespace has no token; add one with tdf token add, or set client_ca")
 	expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
 	ca := newAuthority(t)
 	withCA := cfg
 	withCA.TLSCert, withCA.TLSKey = ca.issue("server", x509.ExtKeyUsageServerAuth, time.Hour)
 	withCA.ClientCA = ca.file
-	s := expect.Result(Open(t.Context(), withCA, m, testspace.Silent)).Value(t, "with client_ca")
+	s := expect.Result(Open(t.Context(), withCA, []*manager.Manager{m}, testspace.Silent)).Value(t, "with client_ca")
 	expect.NoError(t, s.Close())
 	webtest.AddToken(t, m, access.Token{Name: "a", Role: access.Viewer})
-	s = expect.Result(Open(t.Context(), cfg, m, testspace.Silent)).Value(t, "with a token")
+	s = expect.Result(Open(t.Context(), cfg, []*manager.Manager{m}, testspace.Silent)).Value(t, "with a token")
 	expect.NoError(t, s.Close())
 }
 
@@ -136,7 +136,7 @@ func TestOpenRefusesFiles(t *testing.T) {
 	} {
 		cfg := usual(t)
 		cfg.TLSCert, cfg.TLSKey, cfg.ClientCA = c.cert, c.key, c.ca
-		_, err := Open(t.Context(), cfg, nil, testspace.Silent)
+		_, err := Open(t.Context(), cfg, []*manager.Manager{nil}, testspace.Silent)
 		expect.Fails(t, err, c.want, c)
 		expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
 	}
@@ -145,18 +145,18 @@ func TestOpenRefusesFiles(t *testing.T) {
 	for path, want := range map[string]string{"missing": "[http] users: open missing: no such file or directory", open: "its mode is 0644", cert: "[http] users: "} {
 		cfg := usual(t)
 		cfg.Users = path
-		_, err := Open(t.Context(), cfg, nil, testspace.Silent)
+		_, err := Open(t.Context(), cfg, []*manager.Manager{nil}, testspace.Silent)
 		expect.Fails(t, err, want)
 		expect.True(t, errors.As(err, new(*config.Error)), "the error is", err)
 	}
 }
 
 func TestAddressInUse(t *testing.T) {
-	first := expect.Result(Open(t.Context(), usual(t), newManager(t), testspace.Silent)).Value(t)
+	first := expect.Result(Open(t.Context(), usual(t), []*manager.Manager{newManager(t)}, testspace.Silent)).Value(t)
 	defer first.Close()
 	cfg := usual(t)
 	cfg.Listen = strings.TrimPrefix(first.URL, "http://")
-	expect.Result(Open(t.Context(), cfg, serialManager(t), testspace.Silent)).Fails(t, "serve the HTTP API: listen tcp "+cfg.Listen)
+	expect.Result(Open(t.Context(), cfg, []*manager.Manager{serialManager(t)}, testspace.Silent)).Fails(t, "serve the HTTP API: listen tcp "+cfg.Listen)
 }
 
 // Over TLS, clients choose between HTTP/1.1 and HTTP/2. Old versions of TLS, and calls without TLS, are refused.
@@ -252,7 +252,7 @@ type bubble struct {
 func inBubble(t *testing.T, test func(*bubble)) {
 	m := newManager(t)
 	synctest.Test(t, func(t *testing.T) {
-		s := expect.Result(Open(t.Context(), usual(t), m, testspace.Silent)).Value(t)
+		s := expect.Result(Open(t.Context(), usual(t), []*manager.Manager{m}, testspace.Silent)).Value(t)
 		expect.NoError(t, s.Close())
 		closed := make(chan struct{})
 		s.listener = &memory{make(chan net.Conn), closed, sync.OnceFunc(func() { close(closed) })}

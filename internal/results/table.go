@@ -31,6 +31,9 @@ const (
 
 // A Choice says of which tasks a table has the results, and where they come from.
 type Choice struct {
+	Namespace string // that of the manager with which the table is refreshed
+	// the table is one of so many that are joined, and which have the bounds of a table together; 0 means 1
+	Of      int
 	Group   string
 	Owner   string // "" for the tasks of all owners
 	Fields  string // one of Sources
@@ -87,7 +90,8 @@ func NewTable(c Choice) (*Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{choice: c, pattern: pattern, maxRows: maxTableRows, maxCells: maxTableCells}
+	of := max(1, c.Of)
+	t := &Table{choice: c, pattern: pattern, maxRows: maxTableRows / of, maxCells: maxTableCells / of}
 	t.clear()
 	return t, nil
 }
@@ -341,9 +345,14 @@ func (t *Table) Status() TableStatus {
 
 // Columns returns copies of some columns, with the same rows. For a name without a column, it returns nil.
 func (t *Table) Columns(names ...string) []*Column {
+	all, _ := t.columnsOf(names)
+	return all
+}
+
+// columnsOf does the same as Columns, and returns the number of rows.
+func (t *Table) columnsOf(names []string) (all []*Column, rows int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	var all []*Column
 	for _, name := range names {
 		c := t.byName[name]
 		if c == nil {
@@ -356,5 +365,5 @@ func (t *Table) Columns(names ...string) []*Column {
 			Texts: slices.Clone(c.Texts),
 		})
 	}
-	return all
+	return all, len(t.ids)
 }

@@ -23,7 +23,7 @@ type usedTable struct {
 	used time.Time
 }
 
-// Of returns the table of a choice. It forgets tables that were not used for ten minutes, and all but the last four.
+// Of returns the table of a choice. It forgets tables that were not used for ten minutes, and all but the last four. Tables that are joined count as one.
 func (all *Tables) Of(c Choice) (*Table, error) { return all.of(c, time.Now()) }
 
 func (all *Tables) of(c Choice, now time.Time) (*Table, error) {
@@ -41,6 +41,6 @@ func (all *Tables) of(c Choice, now time.Time) (*Table, error) {
 	t := all.all[i]
 	t.used = now
 	all.all = slices.Insert(slices.Delete(all.all, i, i+1), 0, t)
-	all.all = all.all[:min(len(all.all), maxTables)]
+	all.all = all.all[:min(len(all.all), maxTables*max(1, c.Of))]
 	return t.Table, nil
 }

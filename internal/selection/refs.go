@@ -3,6 +3,7 @@ package selection
 import (
 	"context"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 
@@ -16,11 +17,12 @@ const MostRefs = 100_000
 // ErrMany means that a query selects more than [MostRefs] tasks.
 var ErrMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("the filter selects more than %d tasks", MostRefs))
 
-// Refs returns the tasks that a query selects, in the rounds in which they are. The error is [ErrMany] if there are too
-// many.
-func Refs(ctx context.Context, m *manager.Manager, q manager.Query) (refs []manager.Ref, err error) {
-	q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
-	for t, err := range m.List(ctx, q) {
+// ForRefs makes a query read what [Refs] needs.
+func ForRefs(q *manager.Query) { q.Order, q.Read = manager.NewestFirst, manager.ReadSummary }
+
+// Refs returns tasks in the rounds in which they are. The error is [ErrMany] if there are too many.
+func Refs(tasks iter.Seq2[*manager.Task, error]) (refs []manager.Ref, err error) {
+	for t, err := range tasks {
 		if err != nil {
 			return nil, err
 		}
@@ -35,7 +37,8 @@ func Refs(ctx context.Context, m *manager.Manager, q manager.Query) (refs []mana
 // given number. If the query has only states and a group, Count does not read the tasks: Redis has their numbers.
 func Count(ctx context.Context, m *manager.Manager, q manager.Query, newest int) (n int, ids []int64, err error) {
 	if !reflect.DeepEqual(q, manager.Query{States: q.States, Group: q.Group, Order: q.Order, Read: q.Read}) {
-		refs, err := Refs(ctx, m, q)
+		ForRefs(&q)
+		refs, err := Refs(m.List(ctx, q))
 		for _, r := range refs[:min(len(refs), newest)] {
 			ids = append(ids, r.ID)
 		}
@@ -57,7 +60,7 @@ func Count(ctx context.Context, m *manager.Manager, q manager.Query, newest int)
 	if n > MostRefs {
 		return 0, nil, ErrMany
 	}
-	q.Order, q.Read = manager.NewestFirst, manager.ReadSummary
+	ForRefs(&q)
 	page, err := m.Page(ctx, q, "", newest)
 	for _, t := range page.Tasks {
 		ids = append(ids, t.ID)

@@ -20,7 +20,7 @@ func TestCount(t *testing.T) {
 		d.Group = []string{"a", "b", ""}[i%3]
 		expect.Result(m.Open(t.Context(), d)).OK(t)
 	}
-	refs := expect.Result(Refs(t.Context(), m, manager.Query{IDs: []int64{1, 2, 3}})).Value(t)
+	refs := expect.Result(Refs(m.List(t.Context(), manager.Query{IDs: []int64{1, 2, 3}}))).Value(t)
 	expect.Result(m.Do(t.Context(), manager.Action{Verb: tdf.VerbCancel}, refs...)).OK(t)
 	for _, q := range []manager.Query{
 		{},
@@ -36,7 +36,9 @@ func TestCount(t *testing.T) {
 		{Outcomes: []string{tdf.Cancelled}},
 		{Owner: "x"},
 	} {
-		refs := expect.Result(Refs(t.Context(), m, q)).Value(t)
+		read := q
+		ForRefs(&read)
+		refs := expect.Result(Refs(m.List(t.Context(), read))).Value(t)
 		var want []int64
 		for _, r := range refs[:min(len(refs), 2)] {
 			want = append(want, r.ID)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,7 +24,7 @@ func loadCampaigns(ctx context.Context, v *visit) (any, error) {
 	if v.owner != "" && !tdf.OwnsName(v.owner, prefix) {
 		prefix = v.owner + "/"
 	}
-	return v.dashboard.manager.GroupPage(ctx, prefix, v.query.Get("cursor"), campaignsPerPage)
+	return v.dashboard.shards.GroupPage(ctx, prefix, v.query.Get("cursor"), campaignsPerPage)
 }
 
 // A campaign is what the page of a campaign shows.
@@ -31,7 +32,7 @@ type campaign struct {
 	Name string
 	admin.Status
 	Failures admin.Failures
-	Stderr   map[int64]string // the end of the stderr of examples, by the id of the task
+	Stderr   map[string]string // the end of the stderr of examples, by the name of the task
 	Plot     *plotted
 }
 
@@ -68,7 +69,7 @@ func loadCampaign(ctx context.Context, v *visit) (any, error) {
 		return nil, err
 	}
 	c := &campaign{Name: name}
-	if c.Status, err = v.dashboard.progress(ctx, name); err != nil {
+	if c.Status, err = v.dashboard.progress(ctx, "", name, v.dashboard.shards.Watch); err != nil {
 		return nil, err
 	}
 	if c.Total() == 0 {
@@ -90,10 +91,10 @@ func loadCampaign(ctx context.Context, v *visit) (any, error) {
 func (c *campaign) readFailures(ctx context.Context, v *visit) error {
 	type found struct {
 		admin.Failures
-		stderr map[int64]string
+		stderr map[string]string
 	}
 	all, err := recent(ctx, &v.dashboard.facts, "failures "+v.owner+" "+c.Name, failuresEvery, func() (found, error) {
-		f, err := v.dashboard.admin.Failures(ctx, v.own(manager.Query{Group: c.Name}), "")
+		f, err := v.failures(ctx, c.Name)
 		if err != nil || len(f.Groups) == 0 {
 			return found{f, nil}, err
 		}
@@ -105,19 +106,44 @@ func (c *campaign) readFailures(ctx context.Context, v *visit) error {
 	return err
 }
 
-// examples returns the end of the stderr of an example of each group, unless the task has run again since.
-func examples(ctx context.Context, v *visit, groups []admin.FailureGroup) (map[int64]string, error) {
-	rounds := map[int64]int{}
-	q := v.own(manager.Query{Read: manager.ReadOutput})
-	for _, g := range groups {
-		rounds[g.Example.ID] = g.Example.Round
-		q.IDs = append(q.IDs, g.Example.ID)
+// failures returns the failures of a campaign, of one page of tasks in each namespace.
+func (v *visit) failures(ctx context.Context, campaign string) (all admin.Failures, err error) {
+	for i := range v.dashboard.places {
+		one := make(admin.Selection, len(v.dashboard.places))
+		q := v.own(manager.Query{Group: campaign})
+		one[i] = &q
+		found, err := v.dashboard.shards.Failures(ctx, one, "")
+		if err != nil {
+			return all, err
+		}
+		if len(v.dashboard.places) == 1 {
+			return found, nil
+		}
+		of, more := all.Of+found.Of, all.Next+found.Next
+		all.Merge(found)
+		all.Of, all.Next = of, more
 	}
-	page, err := v.dashboard.manager.Page(ctx, q, "", len(q.IDs))
-	stderr := map[int64]string{}
+	return all, nil
+}
+
+// examples returns the end of the stderr of an example of each group, unless the task has run again since.
+func examples(ctx context.Context, v *visit, groups []admin.FailureGroup) (map[string]string, error) {
+	rounds := map[string]int{}
+	chosen := make(admin.Selection, len(v.dashboard.places))
+	for _, g := range groups {
+		rounds[g.Example.Name()] = g.Example.Round
+		i := max(0, slices.Index(v.dashboard.shards.Namespaces(), g.Example.Namespace))
+		if chosen[i] == nil {
+			q := v.own(manager.Query{Read: manager.ReadOutput})
+			chosen[i] = &q
+		}
+		chosen[i].IDs = append(chosen[i].IDs, g.Example.ID)
+	}
+	page, err := v.dashboard.shards.Page(ctx, chosen, "", len(groups))
+	stderr := map[string]string{}
 	for _, t := range page.Tasks {
-		if r := t.LastRun(); r != nil && r.Number == rounds[t.ID] {
-			stderr[t.ID] = strings.ToValidUTF8(r.Error[max(0, len(r.Error)-stderrShown):], "�")
+		if r := t.LastRun(); r != nil && r.Number == rounds[t.Name()] {
+			stderr[t.Name()] = strings.ToValidUTF8(r.Error[max(0, len(r.Error)-stderrShown):], "�")
 		}
 	}
 	return stderr, err

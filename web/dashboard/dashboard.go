@@ -105,7 +105,8 @@ type Dashboard struct {
 	host      Host
 	namespace string
 	failOn    tdf.FailOn // of new tasks
-	manager   *manager.Manager
+	shards    *admin.Shards
+	places    []*place // the namespaces; the first one has the sessions
 	admin     *admin.Admin
 	mux       *http.ServeMux
 	origins   *http.CrossOriginProtection
@@ -115,18 +116,38 @@ type Dashboard struct {
 	outputs   transcripts
 	facts     cache
 	tables    results.Tables
-	queues    admin.QueueCounter
 }
 
-// New returns the dashboard of a manager's namespace. Its addresses begin with [Base].
-func New(m *manager.Manager, host Host, o Options) *Dashboard {
-	cfg := friend.Of(m).Config
+// A place is one of the namespaces.
+type place struct {
+	name    string
+	manager *manager.Manager
+	admin   *admin.Admin
+	queues  admin.QueueCounter
+	several bool // there are others
+}
+
+// taskName returns the name of a task, as [manager.Task.Name] does.
+func (p *place) taskName(id int64) string {
+	if p.several {
+		return manager.TaskName(p.name, id)
+	}
+	return manager.TaskName("", id)
+}
+
+// New returns the dashboard of the namespaces of managers, which work as one. Tokens and sessions are those of the
+// first. The addresses begin with [Base].
+func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
-		Options: o, host: host, namespace: cfg.Namespace, failOn: cfg.TaskDefaults.FailOn, manager: m, admin: admin.New(m),
+		Options: o, host: host, failOn: friend.Of(all[0]).Config.TaskDefaults.FailOn, shards: admin.NewShards(all...),
 		mux:     http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(),
 		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
+	for i, name := range d.shards.Namespaces() {
+		d.places = append(d.places, &place{name: name, manager: all[i], admin: admin.New(all[i]), several: len(all) > 1})
+	}
+	d.namespace, d.admin = strings.Join(d.shards.Namespaces(), ", "), d.places[0].admin
 	d.feeds.dashboard, d.feeds.pause, d.feeds.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
 		d.users = userfile.Open(o.Users)

@@ -7,10 +7,11 @@ import (
 )
 
 // diagnoses returns what tdf doctor says. It is expensive to find out, so all pages share it.
-func (d *Dashboard) diagnoses(ctx context.Context) ([]admin.Diagnosis, error) {
-	return recent(ctx, &d.facts, "diagnose", diagnoseEvery, func() ([]admin.Diagnosis, error) {
-		return d.admin.Diagnose(ctx)
+func (v *visit) diagnoses(ctx context.Context) ([]admin.Diagnosis, error) {
+	p := v.place()
+	return recent(ctx, &v.dashboard.facts, "diagnose "+p.name, diagnoseEvery, func() ([]admin.Diagnosis, error) {
+		return p.admin.Diagnose(ctx)
 	})
 }
 
-func loadDoctor(ctx context.Context, v *visit) (any, error) { return v.dashboard.diagnoses(ctx) }
+func loadDoctor(ctx context.Context, v *visit) (any, error) { return v.diagnoses(ctx) }

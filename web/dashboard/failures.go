@@ -26,11 +26,11 @@ func loadFailures(ctx context.Context, v *visit) (any, error) {
 }
 
 func (p *failuresPage) read(ctx context.Context, v *visit) error {
-	q, _, err := v.selected(ctx, v.query)
+	chosen, _, err := v.selected(ctx, v.query)
 	if err != nil {
 		return err
 	}
-	p.Failures, err = v.dashboard.admin.Failures(ctx, q, v.query.Get("cursor"))
+	p.Failures, err = v.dashboard.shards.Failures(ctx, chosen, v.query.Get("cursor"))
 	return err
 }
 

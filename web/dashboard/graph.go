@@ -37,22 +37,22 @@ const (
 )
 
 // graphOf returns the graph of a task, or nil if nothing waits for anything.
-func (d *Dashboard) graphOf(ctx context.Context, v *visit, t *manager.Task) (*graph, error) {
+func (v *visit) graphOf(ctx context.Context, of *place, t *manager.Task) (*graph, error) {
 	var g graph
-	if err := d.addBefore(ctx, v, t, &g.Before); err != nil {
+	if err := v.addBefore(ctx, of, t, &g.Before); err != nil {
 		return nil, err
 	}
-	found, err := d.admin.Dependents(ctx, t, v.owner, shownNeighbours)
+	found, err := of.admin.Dependents(ctx, t, v.owner, shownNeighbours)
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range found.Tasks {
-		g.After.Nodes = append(g.After.Nodes, nodeOf(of.Task, of.Any, of.Group))
+	for _, x := range found.Tasks {
+		g.After.Nodes = append(g.After.Nodes, nodeOf(of, x.Task, x.Any, x.Group))
 	}
 	if n := found.Total - int64(min(len(found.IDs), shownNeighbours)); n > 0 {
-		g.After.More, g.After.All = n, listOf(found.IDs)
+		g.After.More, g.After.All = n, listOf(of, found.IDs)
 	}
-	if err := d.addOpened(ctx, v, t, &g.Opened); err != nil {
+	if err := v.addOpened(ctx, of, t, &g.Opened); err != nil {
 		return nil, err
 	}
 	if len(g.Before.Nodes)+len(g.After.Nodes)+len(g.Opened.Nodes) == 0 && g.After.More == 0 {
@@ -62,7 +62,7 @@ func (d *Dashboard) graphOf(ctx context.Context, v *visit, t *manager.Task) (*gr
 }
 
 // addOpened adds the tasks that the rounds of a task have opened.
-func (d *Dashboard) addOpened(ctx context.Context, v *visit, t *manager.Task, to *neighbours) error {
+func (v *visit) addOpened(ctx context.Context, of *place, t *manager.Task, to *neighbours) error {
 	var shown []int64
 	var all int64
 	var ranges []string
@@ -75,27 +75,27 @@ func (d *Dashboard) addOpened(ctx context.Context, v *visit, t *manager.Task, to
 			shown = append(shown, id)
 		}
 		all += r.Last - r.First + 1
-		ranges = append(ranges, fmt.Sprintf("%d-%d", r.First, r.Last))
+		ranges = append(ranges, fmt.Sprintf("%s-%d", of.taskName(r.First), r.Last))
 	}
-	err := d.addTasks(ctx, v, shown, nil, to)
+	err := v.addTasks(ctx, of, shown, nil, to)
 	if to.More = all - int64(len(shown)); to.More > 0 {
 		to.All = listIn(strings.Join(ranges, " "))
 	}
 	return err
 }
 
-func nodeOf(t *manager.Task, anyOutcome, group bool) node {
-	n := nodeOfID(t.ID, anyOutcome)
+func nodeOf(of *place, t *manager.Task, anyOutcome, group bool) node {
+	n := nodeOfID(of, t.ID, anyOutcome)
 	n.State, n.Class, n.Group = format.StateText(t), outcomeClass(t), group
 	return n
 }
 
-func nodeOfID(id int64, anyOutcome bool) node {
-	return node{Text: fmt.Sprintf("Task %d", id), Link: TaskAddress(id), Any: anyOutcome}
+func nodeOfID(of *place, id int64, anyOutcome bool) node {
+	return node{Text: "Task " + of.taskName(id), Link: TaskAddress(of.taskName(id)), Any: anyOutcome}
 }
 
 // addBefore adds what a task waits for.
-func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to *neighbours) error {
+func (v *visit) addBefore(ctx context.Context, p *place, t *manager.Task, to *neighbours) error {
 	var all []int64
 	anyOutcome := map[int64]bool{}
 	for i, of := range []*manager.Dependencies{t.After, t.AfterAny} {
@@ -105,7 +105,7 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 		if of.Group != "" {
 			n := node{Text: "Campaign " + of.Group, Link: CampaignAddress(of.Group), Any: i > 0}
 			if tdf.OwnsName(v.owner, of.Group) {
-				status, err := d.manager.GroupStatus(ctx, of.Group)
+				status, err := p.manager.GroupStatus(ctx, of.Group)
 				if err != nil {
 					return err
 				}
@@ -122,31 +122,31 @@ func (d *Dashboard) addBefore(ctx context.Context, v *visit, t *manager.Task, to
 		all = append(all, of.Tasks...)
 	}
 	shown := all[:min(len(all), shownNeighbours)]
-	err := d.addTasks(ctx, v, shown, anyOutcome, to)
+	err := v.addTasks(ctx, p, shown, anyOutcome, to)
 	if to.More = int64(len(all) - len(shown)); to.More > 0 {
-		to.All = listOf(all)
+		to.All = listOf(p, all)
 	}
 	return err
 }
 
 // addTasks adds tasks with their states, as far as the user may see them.
-func (d *Dashboard) addTasks(ctx context.Context, v *visit, shown []int64, anyOutcome map[int64]bool,
+func (v *visit) addTasks(ctx context.Context, of *place, shown []int64, anyOutcome map[int64]bool,
 	to *neighbours,
 ) error {
 	if len(shown) == 0 {
 		return nil
 	}
 	known := map[int64]*manager.Task{}
-	for other, err := range d.manager.List(ctx, v.own(manager.Query{IDs: shown})) {
+	for other, err := range of.manager.List(ctx, v.own(manager.Query{IDs: shown})) {
 		if err != nil {
 			return err
 		}
 		known[other.ID] = other
 	}
 	for _, id := range shown {
-		n := nodeOfID(id, anyOutcome[id])
+		n := nodeOfID(of, id, anyOutcome[id])
 		if other := known[id]; other != nil {
-			n = nodeOf(other, n.Any, false)
+			n = nodeOf(of, other, n.Any, false)
 		}
 		to.Nodes = append(to.Nodes, n)
 	}
@@ -154,7 +154,7 @@ func (d *Dashboard) addTasks(ctx context.Context, v *visit, shown []int64, anyOu
 }
 
 // listOf returns the address of a list of tasks, or "" if it would be too long.
-func listOf(ids []int64) string {
+func listOf(of *place, ids []int64) string {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
 	ids = slices.Compact(ids)
@@ -164,7 +164,7 @@ func listOf(ids []int64) string {
 		for to+1 < len(ids) && ids[to+1] == ids[to]+1 {
 			to++
 		}
-		fmt.Fprintf(&text, " %d", ids[from])
+		fmt.Fprintf(&text, " %s", of.taskName(ids[from]))
 		if to > from {
 			fmt.Fprintf(&text, "-%d", ids[to])
 		}

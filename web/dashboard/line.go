@@ -143,7 +143,7 @@ const (
 // lineWords returns the flags of a line with the words that can follow them, as JSON. A flag with other values has an
 // empty list, and one without a value null.
 func lineWords(ctx context.Context, v *visit) (kind string, content []byte, err error) {
-	words, err := recent(ctx, &v.dashboard.facts, "words "+v.owner+" "+strconv.FormatBool(v.rights.Inspect), wordsEvery,
+	words, err := recent(ctx, &v.dashboard.facts, "words "+v.owner+" "+v.place().name+" "+strconv.FormatBool(v.rights.Inspect), wordsEvery,
 		func() (map[string][]string, error) { return readWords(ctx, v) })
 	if err != nil {
 		return "", nil, err
@@ -167,14 +167,14 @@ func readWords(ctx context.Context, v *visit) (map[string][]string, error) {
 	for _, n := range pageSizes {
 		add("--limit", strconv.Itoa(n))
 	}
-	d, prefix, samples := v.dashboard, "", []manager.Query{}
+	of, prefix, samples := v.place(), "", []manager.Query{}
 	for _, state := range tdf.States { // because a large campaign rarely fills the samples of all states
 		samples = append(samples, manager.Query{States: []tdf.State{state}})
 	}
 	if v.owner != "" { // a search for the tasks of an owner may take a moment
 		prefix, samples = v.owner+"/", []manager.Query{v.own(manager.Query{})}
 	}
-	groups, err := d.manager.GroupPage(ctx, prefix, "", maxWords)
+	groups, err := v.dashboard.shards.GroupPage(ctx, prefix, "", maxWords)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func readWords(ctx context.Context, v *visit) (map[string][]string, error) {
 		add("--campaign", g.Name)
 	}
 	for _, q := range samples {
-		page, err := d.manager.Page(ctx, q, "", sampledTasks)
+		page, err := of.manager.Page(ctx, q, "", sampledTasks)
 		if err != nil {
 			return nil, err
 		}
@@ -194,14 +194,14 @@ func readWords(ctx context.Context, v *visit) (map[string][]string, error) {
 	if !v.rights.Inspect {
 		return words, nil
 	}
-	workers, err := d.admin.Workers(ctx)
+	workers, err := of.admin.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, w := range workers {
 		add("--worker", w.Name)
 	}
-	queues, err := d.admin.Queues(ctx)
+	queues, err := of.admin.Queues(ctx)
 	for _, q := range queues {
 		add("--queue", q.Queue)
 	}

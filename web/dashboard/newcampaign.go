@@ -76,7 +76,7 @@ func (f *newCampaign) readPrograms(ctx context.Context, v *visit) error {
 	if !v.rights.Inspect {
 		return nil
 	}
-	all, err := program.List(ctx, v.dashboard.manager)
+	all, err := program.List(ctx, v.place().manager)
 	slices.SortStableFunc(all, func(a, b program.Stored) int { return b.LastUse.Compare(a.LastUse) })
 	for _, p := range all[:min(len(all), mostPrograms)] {
 		if source := "redis:" + p.SHA256; source != f.Source {

@@ -18,7 +18,7 @@ type noticesPage struct {
 }
 
 func loadNotices(ctx context.Context, v *visit) (any, error) {
-	all, err := v.dashboard.admin.Notices(ctx, shownNotices)
+	all, err := v.place().admin.Notices(ctx, shownNotices)
 	page := noticesPage{Notices: all}
 	if errors.Is(err, notice.ErrUnreadable) {
 		page.Problem, err = err.Error(), nil

@@ -29,11 +29,11 @@ type stateCount struct {
 const diagnoseEvery = 10 * time.Second
 
 func loadOverview(ctx context.Context, v *visit) (any, error) {
-	d := v.dashboard
+	d, of := v.dashboard, v.place()
 	if !v.rights.Inspect {
 		return overview{}, nil
 	}
-	all, err := d.diagnoses(ctx)
+	all, err := v.diagnoses(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -45,18 +45,18 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 			}
 		}
 	}
-	if o.Stats, err = d.admin.StatsAgain(ctx, &d.queues); err != nil {
+	if o.Stats, err = of.admin.StatsAgain(ctx, &of.queues); err != nil {
 		return nil, err
 	}
-	counted, err := recent(ctx, &d.facts, "history", historyEvery, func() (admin.History, error) {
-		return d.admin.History(ctx)
+	counted, err := recent(ctx, &d.facts, "history "+of.name, historyEvery, func() (admin.History, error) {
+		return of.admin.History(ctx)
 	})
 	if err != nil {
 		return nil, err
 	}
 	o.Queues, o.OtherQueues = busiest(o.Stats.Queues, queuesOnOverview), len(o.Stats.Queues)-queuesOnOverview
 	o.History = histories(o.Stats.At, counted)
-	if o.Status, err = d.progress(ctx, ""); err != nil {
+	if o.Status, err = d.progress(ctx, of.name, "", of.admin.Watch); err != nil {
 		return nil, err
 	}
 	for _, state := range tdf.States {
@@ -72,15 +72,17 @@ const queuesOnOverview = 20
 // share them.
 const progressEvery = time.Second
 
-// progress returns the progress of a group, as tdf watch shows it; "" means all tasks.
-func (d *Dashboard) progress(ctx context.Context, group string) (admin.Status, error) {
-	watch, err := recent(ctx, &d.facts, "watch "+group, time.Hour, func() (*admin.Watch, error) {
-		return d.admin.Watch(group), nil
-	})
+// progress returns the progress of a group, as tdf watch shows it; "" means all tasks. The namespace is "" for all of
+// them.
+func (d *Dashboard) progress(ctx context.Context, namespace, group string, begin func(group string) *admin.Watch) (
+	admin.Status, error,
+) {
+	of := namespace + " " + group
+	watch, err := recent(ctx, &d.facts, "watch "+of, time.Hour, func() (*admin.Watch, error) { return begin(group), nil })
 	if err != nil {
 		return admin.Status{}, err
 	}
-	return recent(ctx, &d.facts, "progress "+group, progressEvery, func() (admin.Status, error) {
+	return recent(ctx, &d.facts, "progress "+of, progressEvery, func() (admin.Status, error) {
 		return watch.Look(ctx)
 	})
 }

@@ -2,16 +2,20 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -55,6 +59,28 @@ type visit struct {
 
 // path returns a part of the address, such as the id of a task.
 func (v *visit) path(name string) string { return v.request.PathValue(name) }
+
+// place returns the namespace that the address names, or the first one. A form names that of its page.
+func (v *visit) place() *place {
+	query := v.query
+	if v.request.Method == http.MethodPost {
+		if from, err := url.Parse(v.request.PostForm.Get("from")); err == nil {
+			query = from.Query()
+		}
+	}
+	for _, p := range v.dashboard.places {
+		if p.name == query.Get("namespace") {
+			return p
+		}
+	}
+	return v.dashboard.places[0]
+}
+
+// acting returns the namespaces with managers that write the name of the user into the logs of tasks.
+func (v *visit) acting() *admin.Shards { return v.dashboard.shards.As(friend.Of(v.manager).Name) }
+
+// actingHere does the same as acting for the namespace of place.
+func (v *visit) actingHere() *manager.Manager { return v.place().manager.As(friend.Of(v.manager).Name) }
 
 // own restricts a query to the tasks that the user may see.
 func (v *visit) own(q manager.Query) manager.Query {
@@ -163,6 +189,7 @@ type frame struct {
 	Title     string
 	Main      template.HTML
 	Nav       []link
+	Places    []link // to the same page about each namespace; none if there is only one, or if the page is about all
 	User      string
 	Role      access.Role
 	CSRF      string
@@ -170,6 +197,7 @@ type frame struct {
 	Namespace string
 	Version   string // of the static files
 	Path      string
+	From      string // of the page, for forms; "" means Path
 }
 
 type link struct {
@@ -184,7 +212,11 @@ func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *vie
 		Namespace: d.namespace, Version: version(),
 	}
 	if v != nil {
+		f.Places = v.otherPlaces()
 		f.User, f.Role, f.CSRF, f.Path = v.user.Name, v.user.Role, csrfOf(v.session), v.request.URL.EscapedPath()
+		if len(f.Places) > 0 {
+			f.From = f.Path + "?" + query("namespace", v.place().name)
+		}
 		for _, p := range pages {
 			if p.nav != "" && p.need(v.rights) {
 				at := strings.TrimSuffix(Base+p.path, "/")
@@ -196,6 +228,23 @@ func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *vie
 	all := partOf("layout", f)
 	w.WriteHeader(status)
 	_, _ = w.Write(all)
+}
+
+// aboutOne are the pages about one namespace.
+var aboutOne = []string{
+	"/", "/workers", "/timeline", "/queues", "/limits", "/programs", "/notices", "/doctor", "/new-campaign",
+}
+
+// otherPlaces returns the links to the page about each namespace.
+func (v *visit) otherPlaces() (all []link) {
+	at := strings.TrimPrefix(v.request.URL.EscapedPath(), Base)
+	if !v.dashboard.shards.Several() || !slices.Contains(aboutOne, cmp.Or(at, "/")) {
+		return nil
+	}
+	for _, p := range v.dashboard.places {
+		all = append(all, link{v.request.URL.EscapedPath() + "?" + query("namespace", p.name), p.name, p == v.place()})
+	}
+	return all
 }
 
 // A redirect is the error of a page that is at another address.

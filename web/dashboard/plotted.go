@@ -6,6 +6,7 @@ import (
 	"html/template"
 	"net/url"
 	"slices"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/results"
@@ -19,6 +20,8 @@ type plotted struct {
 	Kind, X, Y, Colour, Facet, XScale, YScale string // the choices
 	Fields, Pattern                           string
 	Problem                                   string // what is wrong with the choices
+
+	several bool // namespaces
 }
 
 // plotted draws the plot that the address of a visit describes.
@@ -28,7 +31,7 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 		Kind: of("kind", string(plot.Scatter)), X: of("x", ""), Y: of("y", ""), Colour: of("colour", ""),
 		Facet:  of("facet", ""),
 		XScale: of("xscale", string(plot.Auto)), YScale: of("yscale", string(plot.Auto)),
-		Fields: of("fields", results.FromAuto), Pattern: of("pattern", ""),
+		Fields: of("fields", results.FromAuto), Pattern: of("pattern", ""), several: v.dashboard.shards.Several(),
 	}
 	if !slices.Contains(plot.Kinds, plot.Kind(p.Kind)) || !slices.Contains(plot.Scales, plot.Scale(p.XScale)) ||
 		!slices.Contains(plot.Scales, plot.Scale(p.YScale)) ||
@@ -36,17 +39,26 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 		p.Problem = "The address has an unknown kind of plot, scale, or source of fields."
 		return p, nil
 	}
-	table, err := v.dashboard.tables.Of(results.Choice{
-		Group: campaign, Owner: v.owner, Fields: p.Fields,
-		Pattern: p.Pattern,
-	})
-	if err != nil {
-		p.Problem = err.Error()
-		return p, nil
+	var tables results.Joined
+	for _, of := range v.dashboard.places {
+		table, err := v.dashboard.tables.Of(results.Choice{
+			Namespace: of.name, Of: len(v.dashboard.places), Group: campaign, Owner: v.owner, Fields: p.Fields,
+			Pattern: p.Pattern,
+		})
+		if err != nil {
+			p.Problem = err.Error()
+			return p, nil
+		}
+		// a page may read results for a tenth of its time, and the next page goes on from there
+		longest := v.dashboard.Timeout / time.Duration(10*len(v.dashboard.places))
+		if err := table.Refresh(ctx, of.manager, longest); err != nil {
+			return nil, err
+		}
+		tables = append(tables, table)
 	}
-	// a page may read results for a tenth of its time, and the next page goes on from there
-	if err := table.Refresh(ctx, v.dashboard.manager, v.dashboard.Timeout/10); err != nil {
-		return nil, err
+	var table tableColumns = tables
+	if len(tables) == 1 { // without a copy
+		table = tables[0]
 	}
 	p.TableStatus = table.Status()
 	if p.Rows == 0 {
@@ -56,8 +68,14 @@ func (v *visit) plotted(ctx context.Context, campaign string) (*plotted, error) 
 	return p, p.draw(table)
 }
 
+// tableColumns are the columns of a table, or of several tables as one.
+type tableColumns interface {
+	Status() results.TableStatus
+	Columns(names ...string) []*results.Column
+}
+
 // choose chooses the axes that the address does not name: a parameter, and a number of the results.
-func (p *plotted) choose(table *results.Table) {
+func (p *plotted) choose(table tableColumns) {
 	if p.X == "" && len(p.Names) > 0 {
 		p.X = p.Names[0]
 	}
@@ -69,7 +87,7 @@ func (p *plotted) choose(table *results.Table) {
 	p.Y = cmp.Or(p.Y, p.X)
 }
 
-func (p *plotted) draw(table *results.Table) error {
+func (p *plotted) draw(table tableColumns) error {
 	names := []string{p.X, p.Y, p.Colour, p.Facet}
 	columns := make([]*plot.Column, len(names))
 	for i, c := range table.Columns(names...) {
@@ -112,8 +130,12 @@ func (*plotted) Choices(of string) []string {
 	return all
 }
 
-// CSV returns the address of all results of a campaign.
+// CSV returns the address of all results of a campaign. It is "" if there are several namespaces, because the API serves
+// one.
 func (p *plotted) CSV(campaign string) string {
+	if p.several {
+		return ""
+	}
 	return Base + "/api/v1/results?" + url.Values{
 		"group": {campaign}, "fields": {cmp.Or(p.Fields, results.FromAuto)},
 		"no_output": {"true"}, "spreadsheet": {"true"},

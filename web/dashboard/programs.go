@@ -9,7 +9,7 @@ import (
 )
 
 func loadPrograms(ctx context.Context, v *visit) (any, error) {
-	return program.List(ctx, v.dashboard.manager)
+	return program.List(ctx, v.place().manager)
 }
 
 // changeProgram pins, unpins or removes the program of an address.
@@ -21,5 +21,5 @@ func changeProgram(ctx context.Context, v *visit) (string, error) {
 	if change == nil {
 		return "", tdf.NewError(tdf.CodeNotFound, "no such action")
 	}
-	return "", change(ctx, v.manager, v.path("sha256"))
+	return "", change(ctx, v.actingHere(), v.path("sha256"))
 }

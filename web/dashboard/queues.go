@@ -23,13 +23,13 @@ type queuesPage struct {
 const queuesShown = 500
 
 func loadQueues(ctx context.Context, v *visit) (any, error) {
-	d := v.dashboard
-	all, err := d.admin.Queues(ctx)
+	of := v.place()
+	all, err := of.admin.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	page := queuesPage{Queues: busiest(all, queuesShown), Others: len(all) - queuesShown}
-	pauses, err := d.manager.Paused(ctx)
+	pauses, err := of.manager.Paused(ctx)
 	for _, p := range pauses {
 		page.Halted = page.Halted || p.Namespace
 		if p.Queue == "" {
@@ -53,6 +53,6 @@ func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable)
 		if !ok {
 			return "", tdf.NewError(tdf.CodeInvalid, "pause: want queue=NAME, group=NAME or namespace")
 		}
-		return "", change(v.manager, ctx, what)
+		return "", change(v.actingHere(), ctx, what)
 	}
 }

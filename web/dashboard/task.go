@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -43,13 +45,14 @@ type stream struct {
 }
 
 // Title returns the title of the page.
-func (t taskPage) Title() string { return fmt.Sprintf("Task %d", t.ID) }
+func (t taskPage) Title() string { return "Task " + t.Name() }
 
 // TaskAddress returns the path of the page of a task.
-func TaskAddress(id int64) string { return Base + "/tasks/" + strconv.FormatInt(id, 10) }
+func TaskAddress(name string) string { return Base + "/tasks/" + url.PathEscape(name) }
 
 func aboutTask(v *visit) Subject {
-	id, _ := strconv.ParseInt(v.path("id"), 10, 64)
+	_, text := selection.SplitName(v.path("id"))
+	id, _ := strconv.ParseInt(text, 10, 64)
 	return Subject{IDs: []int64{id}, Owner: v.owner}
 }
 
@@ -60,11 +63,11 @@ const (
 )
 
 func loadTask(ctx context.Context, v *visit) (any, error) {
-	t, err := v.task(ctx)
+	t, of, err := v.task(ctx)
 	if err != nil {
 		return nil, err
 	}
-	now, err := v.dashboard.manager.Now(ctx)
+	now, err := of.manager.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +83,7 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	page.Rounds = roundRows(t, now)
 	page.Chosen = t.LastRun()
 	if n, err := strconv.Atoi(v.query.Get("round")); err == nil {
-		if _, page.Chosen, err = v.dashboard.admin.Round(ctx, t.ID, n); err != nil {
+		if _, page.Chosen, err = of.admin.Round(ctx, t.ID, n); err != nil {
 			return nil, err
 		}
 		if page.Chosen == nil {
@@ -88,11 +91,11 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 		}
 	}
 	if r := page.Chosen; r != nil {
-		page.Streams = streamsOf(t.ID, r)
+		page.Streams = streamsOf(t, r)
 		if r.Ended.IsZero() && t.State == tdf.Running {
-			page.Output = v.dashboard.outputs.of(v.dashboard.admin, t.ID, r)
+			page.Output = v.dashboard.outputs.of(of, t.ID, r)
 			// so that the worker reports each second while the page is open
-			if err := v.dashboard.admin.Follow(ctx, t.ID); err != nil {
+			if err := of.admin.Follow(ctx, t.ID); err != nil {
 				return nil, err
 			}
 		} else if r.Tail != "" && r.Output == "" && r.Error == "" {
@@ -100,7 +103,7 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 			page.Tail = &tail
 		}
 	}
-	page.Graph, err = v.dashboard.graphOf(ctx, v, t)
+	page.Graph, err = v.graphOf(ctx, of, t)
 	return page, err
 }
 
@@ -244,7 +247,7 @@ func outcomeClass(t *manager.Task) string {
 }
 
 // streamsOf returns the outputs of a round that has any.
-func streamsOf(id int64, r *manager.Round) (all []stream) {
+func streamsOf(t *manager.Task, r *manager.Round) (all []stream) {
 	for _, s := range []struct {
 		name, label, text string
 		size              int64
@@ -256,31 +259,38 @@ func streamsOf(id int64, r *manager.Round) (all []stream) {
 		if s.text == "" {
 			continue
 		}
+		raw := ""
+		if t.Namespace == "" { // the API serves one namespace
+			raw = fmt.Sprintf("%s/api/v1/tasks/%d/output?round=%d&stream=%s", Base, t.ID, r.Number, s.name)
+		}
 		all = append(all, stream{
 			Name: s.name, Label: s.label, output: outputOf(s.text), Size: max(s.size, int64(len(s.text))),
 			Whole: int64(len(s.text)) >= s.size,
-			Raw:   fmt.Sprintf("%s/api/v1/tasks/%d/output?round=%d&stream=%s", Base, id, r.Number, s.name),
+			Raw:   raw,
 		})
 	}
 	return all
 }
 
 // An explanation is what the page shows that explains a task.
-type explanation struct{ *admin.Explanation }
+type explanation struct {
+	*admin.Explanation
+	Name string
+}
 
 // Title returns the title of the page.
 func (e explanation) Title() string {
 	if e.State.Finished() {
-		return fmt.Sprintf("Task %d, explained", e.ID)
+		return "Task " + e.Name + ", explained"
 	}
-	return fmt.Sprintf("Why task %d does not run or finish", e.ID)
+	return "Why task " + e.Name + " does not run or finish"
 }
 
 func loadExplanation(ctx context.Context, v *visit) (any, error) {
-	t, err := v.task(ctx)
+	t, of, err := v.task(ctx)
 	if err != nil {
 		return nil, err
 	}
-	e, err := v.dashboard.admin.Explain(ctx, t.ID)
-	return explanation{&e}, err
+	e, err := of.admin.Explain(ctx, t.ID)
+	return explanation{&e, t.Name()}, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -57,17 +58,21 @@ func onlyFilter(query url.Values) url.Values {
 	return kept
 }
 
-// selected returns the query for the filter of an address, restricted to what the user may see.
-func (v *visit) selected(ctx context.Context, of url.Values) (q manager.Query, now time.Time, err error) {
-	f := filterOf(of)
-	if now, err = v.dashboard.manager.Now(ctx); err != nil {
-		return q, now, err
+// selected returns the tasks of the filter of an address, restricted to what the user may see.
+func (v *visit) selected(ctx context.Context, of url.Values) (all admin.Selection, now time.Time, err error) {
+	f, shards := filterOf(of), v.dashboard.shards
+	if now, err = shards.Now(ctx); err != nil {
+		return nil, now, err
 	}
-	q, err = f.Query(now)
-	if err != nil {
-		return v.own(q), now, err
-	}
-	return v.own(q), now, q.Validate()
+	all, err = shards.Select(f.IDs, func(ids []string) (manager.Query, error) {
+		f.IDs = ids
+		q, err := f.Query(now)
+		if err != nil {
+			return q, err
+		}
+		return v.own(q), q.Validate()
+	})
+	return all, now, err
 }
 
 // A column is a column of the list of tasks.
@@ -174,20 +179,20 @@ func emptyList(query url.Values) taskList {
 
 // read reads the tasks of the list.
 func (l *taskList) read(ctx context.Context, v *visit) error {
-	q, _, err := v.selected(ctx, v.query)
+	all, _, err := v.selected(ctx, v.query)
 	if err != nil {
 		return err
 	}
 	if v.query.Get("order") == "oldest" {
-		q.Order = manager.OldestFirst
+		all = all.With(func(q *manager.Query) { q.Order = manager.OldestFirst })
 	}
-	page, err := v.dashboard.manager.Page(ctx, q, v.query.Get("cursor"), l.Limit)
+	page, err := v.dashboard.shards.Page(ctx, all, v.query.Get("cursor"), l.Limit)
 	l.Tasks, l.Next = page.Tasks, page.Next
 	if v.owner == "" {
 		l.Looked = page.Looked
 	}
-	if len(q.IDs) <= linkedIDs {
-		l.Results = map[bool]string{false: resultsAddress(q, ""), true: resultsAddress(q, "jsonl")}
+	if len(all) == 1 && len(all[0].IDs) <= linkedIDs { // the API serves one namespace
+		l.Results = map[bool]string{false: resultsAddress(*all[0], ""), true: resultsAddress(*all[0], "jsonl")}
 	}
 	return err
 }
@@ -294,21 +299,27 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 	if c.Verb == tdf.VerbChange || c.Verb == tdf.VerbReopen {
 		c.Properties = changeable()
 	}
-	q, _, err := v.selected(ctx, v.query)
+	all, _, err := v.selected(ctx, v.query)
 	if err != nil {
 		return nil, err
 	}
-	var ids []int64
-	if c.Count, ids, err = selection.Count(ctx, v.dashboard.manager, q, exampleTasks); err != nil || len(ids) == 0 {
-		return c, err
-	}
-	for t, err := range v.dashboard.manager.List(ctx, v.own(manager.Query{IDs: ids})) {
-		if err != nil {
-			return nil, err
+	examples := make(admin.Selection, len(all))
+	for i, of := range v.dashboard.places {
+		if all[i] == nil {
+			continue
 		}
-		c.Examples = append(c.Examples, t)
+		n, ids, err := selection.Count(ctx, of.manager, *all[i], exampleTasks)
+		if err != nil {
+			return c, err
+		}
+		if c.Count += n; len(ids) > 0 {
+			q := v.own(manager.Query{IDs: ids})
+			examples[i] = &q
+		}
 	}
-	return c, nil
+	page, err := v.dashboard.shards.Page(ctx, examples, "", exampleTasks)
+	c.Examples = page.Tasks
+	return c, err
 }
 
 var errNothing = tdf.NewError(tdf.CodeInvalid, "no task is selected: tick some tasks, or set a filter")
@@ -366,7 +377,7 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 	if err != nil || len(onlyFilter(filters)) == 0 {
 		return "", errNothing
 	}
-	q, now, err := v.selected(ctx, filters)
+	all, now, err := v.selected(ctx, filters)
 	if err != nil {
 		return "", err
 	}
@@ -381,7 +392,7 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 			}
 		}
 	}
-	refs, err := selection.Refs(ctx, v.dashboard.manager, q)
+	refs, err := selection.Refs(v.dashboard.shards.List(ctx, all.With(selection.ForRefs)))
 	if err != nil {
 		return "", err
 	}
@@ -389,7 +400,7 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 		return "", fmt.Errorf("you have confirmed %s tasks, and now there are %d: %w", expect, len(refs),
 			errOtherNumber)
 	}
-	done, err := v.manager.Do(ctx, action, refs...)
+	done, err := v.acting().Do(ctx, action, refs...)
 	if err != nil {
 		return "", err
 	}
@@ -419,11 +430,13 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	if err != nil || what.Verb == tdf.VerbChange {
 		return "", errNoVerb
 	}
-	t, err := v.task(ctx)
+	t, _, err := v.task(ctx)
 	if err != nil {
 		return "", err
 	}
-	done, err := v.manager.Do(ctx, manager.Action{Verb: what.Verb}, manager.ByIDs(t.ID)...)
+	done, err := v.acting().Do(ctx, manager.Action{Verb: what.Verb}, manager.Ref{
+		ID: t.ID, Namespace: t.Namespace, Round: manager.AnyRound,
+	})
 	switch {
 	case err != nil:
 		return "", err
@@ -432,14 +445,24 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 	case what.Verb == tdf.VerbRemove:
 		return Base + "/tasks", nil
 	}
-	return TaskAddress(t.ID), nil
+	return TaskAddress(t.Name()), nil
 }
 
 // task reads the task of an address. If the user may not see it, it does not exist.
-func (v *visit) task(ctx context.Context) (*manager.Task, error) {
-	id, err := selection.ID(v.path("id"))
-	if err != nil {
-		return nil, errNoPage
+func (v *visit) task(ctx context.Context) (*manager.Task, *place, error) {
+	namespace, text := selection.SplitName(v.path("id"))
+	id, err := selection.ID(text)
+	of := v.dashboard.places[0]
+	if several := v.dashboard.shards.Several(); several || namespace != "" {
+		i := slices.Index(v.dashboard.shards.Namespaces(), namespace)
+		if !several || i < 0 {
+			return nil, nil, errNoPage
+		}
+		of = v.dashboard.places[i]
 	}
-	return v.dashboard.admin.Recent(ctx, id, v.owner)
+	if err != nil {
+		return nil, nil, errNoPage
+	}
+	t, err := v.dashboard.shards.Recent(ctx, namespace, id, v.owner)
+	return t, of, err
 }

@@ -98,11 +98,11 @@ func loadTimeline(ctx context.Context, v *visit) (any, error) {
 		page.Colour = "campaign"
 	}
 	var err error
-	if page.To, err = v.dashboard.manager.Now(ctx); err != nil {
+	if page.To, err = v.place().manager.Now(ctx); err != nil {
 		return nil, err
 	}
 	page.From = page.To.Add(-length)
-	workers, err := v.dashboard.admin.Workers(ctx)
+	workers, err := v.place().admin.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +111,7 @@ func loadTimeline(ctx context.Context, v *visit) (any, error) {
 	for i := range workers {
 		names[i] = workers[i].Name
 	}
-	timelines, err := v.dashboard.admin.Timelines(ctx, names, page.From)
+	timelines, err := v.place().admin.Timelines(ctx, names, page.From)
 	if err != nil {
 		return nil, err
 	}

@@ -42,9 +42,11 @@ type transcripts struct {
 }
 
 // of returns the transcript of a round, as read from Redis now.
-func (c *transcripts) of(a *admin.Admin, task int64, r *manager.Round) *transcript {
-	parts := func(ctx context.Context) iter.Seq2[admin.OutputPart, error] { return follow(ctx, a, task, r.Number) }
-	key := fmt.Sprintf("%d.%d", task, r.Number)
+func (c *transcripts) of(in *place, task int64, r *manager.Round) *transcript {
+	parts := func(ctx context.Context) iter.Seq2[admin.OutputPart, error] {
+		return follow(ctx, in.admin, task, r.Number)
+	}
+	key := fmt.Sprintf("%s.%d", in.taskName(task), r.Number)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.all[key]

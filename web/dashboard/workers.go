@@ -7,12 +7,12 @@ import (
 )
 
 func loadWorkers(ctx context.Context, v *visit) (any, error) {
-	return v.dashboard.admin.Workers(ctx)
+	return v.place().admin.Workers(ctx)
 }
 
 func changeWorker(change func(*admin.Admin, context.Context, string) error) func(context.Context, *visit) (string,
 	error) {
 	return func(ctx context.Context, v *visit) (string, error) {
-		return "", change(admin.New(v.manager), ctx, v.path("name"))
+		return "", change(admin.New(v.actingHere()), ctx, v.path("name"))
 	}
 }

@@ -2,8 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -66,28 +66,11 @@ func (f *Filter) Resolve(ctx context.Context, s *Shards, names []string) (admin.
 			return nil, err
 		}
 	}
-	ids := make([][]string, len(s.All))
-	for _, name := range names {
-		namespace, id := selection.SplitName(name)
-		m, err := s.In(namespace)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.Index(s.All, m)
-		ids[i] = append(ids[i], id)
+	chosen, err := s.Select(names, func(ids []string) (manager.Query, error) { return f.at(now, ids) })
+	if wrong := new(admin.NamespaceError); errors.As(err, &wrong) {
+		return nil, Usagef("%v", wrong)
 	}
-	chosen := make(admin.Selection, len(s.All))
-	for i := range chosen {
-		if len(names) > 0 && len(ids[i]) == 0 {
-			continue
-		}
-		q, err := f.at(now, ids[i])
-		if err != nil {
-			return nil, err
-		}
-		chosen[i] = &q
-	}
-	return chosen, nil
+	return chosen, err
 }
 
 // checkCampaign returns an error for a campaign without tasks, because its name is probably misspelt.

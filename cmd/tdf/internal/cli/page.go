@@ -18,7 +18,7 @@ func (c *Client) CampaignPage(ctx context.Context, name string) (string, error) 
 
 // TaskPage returns the address of the page of a task.
 func (c *Client) TaskPage(ctx context.Context, id int64) (string, error) {
-	return c.page(ctx, dashboard.TaskAddress(id))
+	return c.page(ctx, dashboard.TaskAddress(c.TaskName(id)))
 }
 
 func (c *Client) page(ctx context.Context, path string) (string, error) {

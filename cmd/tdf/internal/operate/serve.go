@@ -10,7 +10,6 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/apiserver"
-	"github.com/tdf-framework/tdf/manager"
 )
 
 func Serve(a *cli.App) *cobra.Command {
@@ -71,14 +70,13 @@ func serve(ctx context.Context, a *cli.App, flags []config.Override) error {
 	if err := a.WithManagerOf(ctx, tool, func(*cli.Client) error { return nil }); err != nil {
 		return err
 	}
-	o := manager.OptionsOf(tool.Manager)
-	o.Log, o.Name = tool.Manager.Log.Logger(a.Stderr), "tdf serve"
-	m, err := manager.New(o)
+	log := tool.Manager.Log.Logger(a.Stderr)
+	all, closeAll, err := apiserver.Managers(tool, "tdf serve", log)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	api, err := apiserver.Open(ctx, tool.HTTP, m, o.Log)
+	defer closeAll()
+	api, err := apiserver.Open(ctx, tool.HTTP, all, log)
 	if err != nil {
 		return tool.Locate(err)
 	}

@@ -87,6 +87,9 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if err != nil {
 		return err
 	}
+	if len(tool.Namespaces) > 1 {
+		return cli.Usagef("[tdf] namespaces is set: tdf up works in one namespace; name it with --namespace")
+	}
 	u.data, u.directory = u.a.Path(u.data), u.a.Path(u.directory)
 	if !chosen {
 		u.workers = workersFor(runtime.GOMAXPROCS(0), tool.Worker.Concurrency)

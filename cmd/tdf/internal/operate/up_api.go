@@ -56,10 +56,10 @@ func (u *up) startAPI(ctx context.Context, tool config.Tool, log *slog.Logger) (
 	if err != nil {
 		return api, err
 	}
-	api.server, err = apiserver.Open(ctx, tool.HTTP, api.manager, log)
+	api.server, err = apiserver.Open(ctx, tool.HTTP, []*manager.Manager{api.manager}, log)
 	if !chosen && errors.Is(err, syscall.EADDRINUSE) { // by another tdf up, for example
 		tool.HTTP.Listen = "127.0.0.1:0"
-		api.server, err = apiserver.Open(ctx, tool.HTTP, api.manager, log)
+		api.server, err = apiserver.Open(ctx, tool.HTTP, []*manager.Manager{api.manager}, log)
 	}
 	if err != nil {
 		return api, err
