@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -98,7 +97,7 @@ func (s *Shards) All(q manager.Query) Selection {
 func (s *Shards) Select(names []string, query func(ids []string) (manager.Query, error)) (Selection, error) {
 	ids := make([][]string, len(s.all))
 	for _, name := range names {
-		namespace, id := selection.SplitName(name)
+		namespace, id := manager.SplitTaskName(name)
 		m, _, err := s.In(namespace)
 		if err != nil {
 			return nil, err

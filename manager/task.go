@@ -2,6 +2,7 @@ package manager
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -137,6 +138,15 @@ func TaskName(namespace string, id int64) string {
 		return namespace + "/" + name
 	}
 	return name
+}
+
+// SplitTaskName splits the name of a task, or of a range of tasks such as NAMESPACE/12-40, into the namespace and the
+// rest. The namespace is "" if there is none.
+func SplitTaskName(name string) (namespace, ids string) {
+	if i := strings.LastIndexByte(name, '/'); i >= 0 {
+		return name[:i], name[i+1:]
+	}
+	return "", name
 }
 
 // LastRun returns the last round that ran. This is the current round, or the previous round if the current round has

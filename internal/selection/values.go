@@ -84,15 +84,6 @@ func ID(text string) (int64, error) {
 	return id, nil
 }
 
-// SplitName splits the name of tasks into the namespace and the id or range: NAMESPACE/ID if several namespaces work as
-// one (docs/shards.md), otherwise only ID.
-func SplitName(name string) (namespace, ids string) {
-	if i := strings.LastIndexByte(name, '/'); i >= 0 {
-		return name[:i], name[i+1:]
-	}
-	return "", name
-}
-
 // Time reads a time: Unix seconds, RFC 3339, inf, or a span from now such as +2h.
 func Time(text string, now tdf.Time) (tdf.Time, error) {
 	if after, relative := strings.CutPrefix(text, "+"); relative {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -51,7 +50,7 @@ func (t taskPage) Title() string { return "Task " + t.Name() }
 func TaskAddress(name string) string { return Base + "/tasks/" + url.PathEscape(name) }
 
 func aboutTask(v *visit) Subject {
-	_, text := selection.SplitName(v.path("id"))
+	_, text := manager.SplitTaskName(v.path("id"))
 	id, _ := strconv.ParseInt(text, 10, 64)
 	return Subject{IDs: []int64{id}, Owner: v.owner}
 }

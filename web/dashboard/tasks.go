@@ -450,7 +450,7 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 
 // task reads the task of an address. If the user may not see it, it does not exist.
 func (v *visit) task(ctx context.Context) (*manager.Task, *place, error) {
-	namespace, text := selection.SplitName(v.path("id"))
+	namespace, text := manager.SplitTaskName(v.path("id"))
 	id, err := selection.ID(text)
 	of := v.dashboard.places[0]
 	if several := v.dashboard.shards.Several(); several || namespace != "" {

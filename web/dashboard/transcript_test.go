@@ -131,7 +131,7 @@ func TestLongTranscript(t *testing.T) {
 func TestSharedTranscript(t *testing.T) {
 	var all transcripts
 	a := &manager.Round{Tail: "a", TailEnd: tdf.TailEnd{All: 1}}
-	shared := all.of(nil, 1, a)
+	shared := all.of(&place{}, 1, a)
 	var runs, readers atomic.Int64
 	add := make(chan admin.OutputPart)
 	shared.parts = func(ctx context.Context) iter.Seq2[admin.OutputPart, error] {
@@ -154,7 +154,7 @@ func TestSharedTranscript(t *testing.T) {
 	for range 200 {
 		leaves = append(leaves, shared.enter())
 		go func() {
-			r := all.of(nil, 1, a).reader("")
+			r := all.of(&place{}, 1, a).reader("")
 			text, _, more := r.next()
 			for text != "ab&lt;c" {
 				<-more
@@ -170,15 +170,15 @@ func TestSharedTranscript(t *testing.T) {
 	expect.Eventually(t, "each page has the output", func() bool { return readers.Load() == 200 })
 	expect.Equal(t, runs.Load(), 1)
 	for i := range 2 * maxTranscripts {
-		all.of(nil, int64(i+2), a)
+		all.of(&place{}, int64(i+2), a)
 	}
 	expect.Compare(t, len(all.all), "<=", maxTranscripts+1)
-	expect.True(t, all.of(nil, 1, a) == shared, len(all.all), "transcripts")
+	expect.True(t, all.of(&place{}, 1, a) == shared, len(all.all), "transcripts")
 	for _, leave := range leaves {
 		leave()
 	}
 	expect.Equal(t, shared.readers, 0)
 	shared.used = time.Time{}
-	all.of(nil, 0, a)
-	expect.True(t, all.of(nil, 1, a) != shared, "an unused transcript stays")
+	all.of(&place{}, 0, a)
+	expect.True(t, all.of(&place{}, 1, a) != shared, "an unused transcript stays")
 }

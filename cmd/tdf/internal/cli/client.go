@@ -210,7 +210,7 @@ func (a *App) WithShardsOf(ctx context.Context, tool config.Tool, do func(*Shard
 
 // WithTask runs a function with a task that the user names, and a connection to its namespace.
 func (a *App) WithTask(ctx context.Context, name string, do func(m *Client, id int64) error) error {
-	namespace, text := selection.SplitName(name)
+	namespace, text := manager.SplitTaskName(name)
 	id, err := selection.ID(text)
 	if err != nil {
 		return err

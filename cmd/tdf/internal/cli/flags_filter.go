@@ -36,7 +36,7 @@ func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
 func (f *Filter) Check(names []string, cursor string) error {
 	var ids []string
 	for _, name := range names {
-		_, id := selection.SplitName(name)
+		_, id := manager.SplitTaskName(name)
 		ids = append(ids, id)
 	}
 	q, err := f.at(time.Time{}, ids)

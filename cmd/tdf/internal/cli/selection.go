@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -33,7 +32,7 @@ func ReportUnknown(ctx context.Context, a *App, s *Shards, args []string, existi
 // task that is known to exist.
 func UnknownIDs(ctx context.Context, s *Shards, args []string, existing map[string]bool) (lines []string, err error) {
 	for _, arg := range args {
-		namespace, text := selection.SplitName(arg)
+		namespace, text := manager.SplitTaskName(arg)
 		ids, err := ParseIDs([]string{text})
 		if err != nil {
 			return nil, err

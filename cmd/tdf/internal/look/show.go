@@ -14,7 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
-	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -45,7 +44,7 @@ func Show(a *cli.App) *cobra.Command {
 
 // idsOf returns the ids in the name of tasks.
 func idsOf(name string) ([]int64, error) {
-	_, ids := selection.SplitName(name)
+	_, ids := manager.SplitTaskName(name)
 	return cli.ParseIDs([]string{ids})
 }
 
@@ -55,7 +54,7 @@ func showTasks(ctx context.Context, a *cli.App, s *cli.Shards, names []string, a
 	var missing error
 	shown := 0
 	for _, name := range names {
-		namespace, _ := selection.SplitName(name)
+		namespace, _ := manager.SplitTaskName(name)
 		m, err := s.In(namespace)
 		if err != nil {
 			return err
