@@ -92,8 +92,8 @@ func (s *Shards) All(q manager.Query) Selection {
 	return all
 }
 
-// Select returns the tasks that a function selects in each namespace by their names, or in all namespaces if there are no
-// names. The function gets the ids of a namespace, without its name.
+// Select returns the tasks that a function selects in each namespace by their names, or in all namespaces if there are
+// no names. The function gets the ids of a namespace, without its name.
 func (s *Shards) Select(names []string, query func(ids []string) (manager.Query, error)) (Selection, error) {
 	ids := make([][]string, len(s.all))
 	for _, name := range names {

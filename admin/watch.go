@@ -375,8 +375,8 @@ func (w *Watch) paused(l *look) bool {
 	})
 }
 
-// isUnsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server counts
-// as alive only if its last heartbeat is at most 5 s old.
+// isUnsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server
+// counts as alive only if its last heartbeat is at most 5 s old.
 func (l *look) isUnsettled() bool {
 	const lively = tdf.Seconds(5)
 	_, missing := l.fleet.noServer()

@@ -17,7 +17,8 @@ type panel struct{ *api }
 // addDashboard adds the pages for people. They have sessions of their own, and their requests pass the same gate as
 // calls.
 func (a *api) addDashboard() {
-	pages := dashboard.New(append([]*manager.Manager{a.manager}, a.Shards...), panel{a}, dashboard.Options{Users: a.Users, Public: a.Public, Timeout: a.Timeout})
+	all := append([]*manager.Manager{a.manager}, a.Shards...)
+	pages := dashboard.New(all, panel{a}, dashboard.Options{Users: a.Users, Public: a.Public, Timeout: a.Timeout})
 	a.mux.Handle(dashboard.Base, pages)
 	a.mux.Handle(dashboard.Base+"/", pages)
 	a.mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther))

@@ -86,7 +86,8 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, namespaceColumn}, runColumns, printedColumns, lastColumns) {
+	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, namespaceColumn}, runColumns,
+		printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c

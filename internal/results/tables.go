@@ -23,7 +23,8 @@ type usedTable struct {
 	used time.Time
 }
 
-// Of returns the table of a choice. It forgets tables that were not used for ten minutes, and all but the last four. Tables that are joined count as one.
+// Of returns the table of a choice. It forgets tables that were not used for ten minutes, and all but the last four.
+// Tables that are joined count as one.
 func (all *Tables) Of(c Choice) (*Table, error) { return all.of(c, time.Now()) }
 
 func (all *Tables) of(c Choice, now time.Time) (*Table, error) {

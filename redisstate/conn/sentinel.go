@@ -76,7 +76,8 @@ func (s *Conn) seePrimary(addr string) {
 	}
 }
 
-// at returns the address of Redis for the log. With sentinels, or in a cluster, it contains the last known address of the primary.
+// at returns the address of Redis for the log. With sentinels, or in a cluster, it contains the last known address of
+// the primary.
 func (s *Conn) at() string {
 	if primary := s.primary.Load(); primary != nil {
 		return fmt.Sprintf("%s (%s)", primary, s.Addr)

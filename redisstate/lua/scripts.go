@@ -84,8 +84,8 @@ type Script struct {
 // nil for a script that must not.
 type scriptForms struct{ Plain, allowOOM *redis.Script }
 
-// guard is the first line of a script for a cluster. Such a script gets one more key, which never exists. While the slot
-// of the namespace moves to another node, Redis refuses scripts with a missing key. So no script runs then: in the
+// guard is the first line of a script for a cluster. Such a script gets one more key, which never exists. While the
+// slot of the namespace moves to another node, Redis refuses scripts with a missing key. So no script runs then: in the
 // middle of a script, Redis would refuse the first command with a key that is missing, or was moved.
 const guard = "KEYS[#KEYS] = nil\n"
 

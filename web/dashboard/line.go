@@ -143,7 +143,8 @@ const (
 // lineWords returns the flags of a line with the words that can follow them, as JSON. A flag with other values has an
 // empty list, and one without a value null.
 func lineWords(ctx context.Context, v *visit) (kind string, content []byte, err error) {
-	words, err := recent(ctx, &v.dashboard.facts, "words "+v.owner+" "+v.place().name+" "+strconv.FormatBool(v.rights.Inspect), wordsEvery,
+	key := strings.Join([]string{"words", v.owner, v.place().name, strconv.FormatBool(v.rights.Inspect)}, " ")
+	words, err := recent(ctx, &v.dashboard.facts, key, wordsEvery,
 		func() (map[string][]string, error) { return readWords(ctx, v) })
 	if err != nil {
 		return "", nil, err

@@ -130,8 +130,8 @@ func (*plotted) Choices(of string) []string {
 	return all
 }
 
-// CSV returns the address of all results of a campaign. It is "" if there are several namespaces, because the API serves
-// one.
+// CSV returns the address of all results of a campaign. It is "" if there are several namespaces, because the API
+// serves one.
 func (p *plotted) CSV(campaign string) string {
 	if p.several {
 		return ""
