@@ -3,8 +3,6 @@ package worker
 import (
 	"log/slog"
 	"sync"
-
-	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A drain is a user's order to claim nothing more (docs/operations.md, "Draining a worker"). The worker's process
@@ -40,12 +38,4 @@ func (d *drain) on() bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.by != ""
-}
-
-// state returns the worker's state for its heartbeats, except while the worker stops.
-func (w *Worker) state() string {
-	if w.drain.on() {
-		return presence.WorkerDraining
-	}
-	return presence.WorkerWorking
 }

@@ -175,16 +175,21 @@ func dirOf(r *Round) string {
 	return dir
 }
 
-// supervisor starts the supervisor of a worker. The test itself calls claim and renew.
-func (w *world) supervisor(worker *Worker) (s *supervisor, end func()) {
+// supervisor starts the supervisor of a worker, and returns its first lane. The test itself calls claim and renew.
+func (w *world) supervisor(worker *Worker) (s *lane, end func()) {
 	w.Helper()
 	closeHost := expect.Result(worker.prepareHost()).Value(w)
-	s, stop := worker.open(w.Context())
-	s.once.Store(true)
-	return s, func() {
+	opened, stop := worker.open(w.Context())
+	opened.once.Store(true)
+	return opened.lanes[0], func() {
 		stop()
 		closeHost()
 	}
+}
+
+// laneOf returns a lane of a worker that does not run.
+func laneOf(w *Worker) *lane {
+	return &lane{supervisor: &supervisor{Worker: w}, namespace: w.namespaces[0]}
 }
 
 // background runs the worker once, in the background. wait waits for the end.

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -110,10 +111,10 @@ func TestIdle(t *testing.T) {
 		"no sleep":          {0, tdf.Never, shortest, shortest},
 		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
-		w := &Worker{breakers: newBreakers(0, 0, nil)}
-		w.cfg.SleepAfterNoProcessClaimed = c.sleep.Std()
+		w := &Worker{cfg: config.Worker{SleepAfterNoProcessClaimed: c.sleep.Std()}}
+		s := &lane{supervisor: &supervisor{Worker: w}, namespace: w.newNamespace("")}
 		for range 100 {
-			got := tdf.For(w.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))
+			got := tdf.For(s.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)
 			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}

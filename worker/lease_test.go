@@ -97,7 +97,7 @@ func TestNextRenewal(t *testing.T) {
 	} {
 		w := &Worker{}
 		w.cfg.Lease = time.Minute / 2
-		e := &execution{s: &supervisor{Worker: w}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
+		e := &execution{s: &lane{supervisor: &supervisor{Worker: w}}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
 		at := local.Add(c.after.Std())
 		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)
@@ -129,7 +129,8 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 // The last report does not wait for the loop that renews leases, which may wait for Redis.
 func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
-	s, end := w.worker().open(t.Context())
+	opened, end := w.worker().open(t.Context())
+	s := opened.lanes[0]
 	defer end()
 	s.reporting <- struct{}{}
 	defer func() { <-s.reporting }()

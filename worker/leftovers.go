@@ -71,14 +71,17 @@ func (w *Worker) unlockRounds() {
 // output that they have not delivered. A worker is gone if Redis has no live worker of its name, and if the kernel says
 // that no process holds its lock. The second condition protects workers that do not reach Redis, and the first protects
 // workers on file systems that do not share locks between machines.
-func (w *Worker) removeLeftovers(ctx context.Context) error {
+func (w *Worker) removeLeftovers(ctx context.Context) (err error) {
 	names := w.namesWithRounds()
 	if len(names) == 0 {
 		return nil
 	}
-	gone, err := w.broker.Gone(ctx, names)
-	if err != nil {
-		return err
+	gone := names
+	for _, n := range w.namespaces {
+		var err error
+		if gone, err = n.broker.Gone(ctx, gone); err != nil {
+			return err
+		}
 	}
 	for _, name := range names {
 		for _, process := range subdirectories(w.roundsOf(name)) {

@@ -241,7 +241,7 @@ func (w *Worker) salvageOutputs(name, path string) {
 			return
 		}
 		e := &execution{
-			s: &supervisor{Worker: w}, writer: name, log: log,
+			s: &lane{supervisor: &supervisor{Worker: w}}, writer: name, log: log,
 			task: &tdf.Task{ID: left.Task, Properties: d},
 		}
 		e.task.Round = left.Round

@@ -25,7 +25,7 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	fetcher := *s.fetcher
 	fetcher.User, _, _ = s.host.Credentials(r.Slot)
 	fetcher.Blob = func(ctx context.Context, sha256 string) (io.ReadCloser, error) {
-		return s.w.broker.Archive(ctx, r.execution.task, sha256)
+		return r.execution.s.broker.Archive(ctx, r.execution.task, sha256)
 	}
 	p, ready, err := fetcher.Ready(r.Program, r.Source)
 	if !ready && err == nil {
@@ -33,7 +33,7 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 			return nil, err
 		}
 		defer s.host.Hold()()
-		fetcher.Log = s.w.log.With("task", r.ID, "round", r.Number) // the fetcher adds the program
+		fetcher.Log = r.execution.s.log.With("task", r.ID, "round", r.Number) // the fetcher adds the program
 		p, err = fetcher.Fetch(ctx, r.Program, r.Source)
 	}
 	r.ProgramSHA256 = p.SHA256

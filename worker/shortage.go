@@ -62,7 +62,7 @@ const (
 // shortages are the shortages of a worker's slots.
 type shortages struct {
 	worker  string
-	changed signal // wakes the loop of heartbeats
+	changed func() // wakes the loops of heartbeats
 
 	mu    sync.Mutex
 	slots map[int]shortage
@@ -74,7 +74,7 @@ type shortage struct {
 	why   string
 }
 
-func newShortages(worker string, changed signal) *shortages {
+func newShortages(worker string, changed func()) *shortages {
 	return &shortages{worker: worker, changed: changed, slots: map[int]shortage{}}
 }
 
@@ -88,7 +88,7 @@ func (s *shortages) ended(slot int, cause error, now time.Time) time.Duration {
 	}
 	pause := min(max(2*s.slots[slot].pause, firstShortPause), longestShortPause)
 	s.slots[slot] = shortage{pause, now.Add(pause), broker.Short(cause.Error()) + "; " + s.remedy(cause)}
-	s.changed.give()
+	s.changed()
 	return pause
 }
 

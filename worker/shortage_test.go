@@ -45,7 +45,7 @@ func TestProgramsGetTheSoftLimit(t *testing.T) {
 
 // The pauses of a slot grow until a round ends in another way.
 func TestPausesAfterShortages(t *testing.T) {
-	s := newShortages("w1", make(signal, 1))
+	s := newShortages("w1", func() {})
 	now := time.Unix(1000, 0)
 	lack := asShortage(fmt.Errorf("open the file: %w", syscall.EMFILE))
 	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second} {
@@ -83,11 +83,11 @@ func TestAShortageIsNotChargedToTheTask(t *testing.T) {
 		expect.Equal(t, got.UnfitHosts, 0)
 		expect.Equal(t, got.Fails, 0)
 	}
-	expect.Contains(t, worker.info(presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
+	expect.Contains(t, worker.info(worker.namespaces[0], presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
 	must(t, os.RemoveAll(w.path("filler")))
 	w.runOnce(worker)
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Len(t, worker.info(presence.WorkerWorking).Pauses, 0)
+	expect.Len(t, worker.info(worker.namespaces[0], presence.WorkerWorking).Pauses, 0)
 }
 
 // A round during which the disk was full goes to another host, even if the program did not notice. After three hosts,

@@ -211,7 +211,7 @@ func (d *slotDirs) share(r *Round, reason error) {
 	if !known {
 		r.Log.Warn("rounds of a program share its directory, and may read each other's files: it is not copied",
 			"reason", reason)
-		d.w.breakers.changed.give()
+		d.w.haveNews()
 	}
 }
 

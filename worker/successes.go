@@ -11,14 +11,14 @@ import (
 const sharePause = time.Minute
 
 // shareSuccesses shares with the other workers which programs succeed here, until ctx ends.
-func (s *supervisor) shareSuccesses(ctx context.Context) {
+func (s *lane) shareSuccesses(ctx context.Context) {
 	for wait(ctx, s.breakers.succeed) {
 		s.shareOnce(ctx)
 		s.sleep(ctx, sharePause)
 	}
 }
 
-func (s *supervisor) shareOnce(ctx context.Context) {
+func (s *lane) shareOnce(ctx context.Context) {
 	programs := s.breakers.takeSuccesses()
 	if len(programs) == 0 {
 		return

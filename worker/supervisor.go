@@ -7,18 +7,17 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A supervisor is a running worker: its slots, their executions, and the loops that serve all executions. One loop
-// renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports
-// executions that have ended (report.go).
+// A supervisor is a running worker: its slots, their executions, and for each namespace a lane with the loops that serve
+// its executions. One loop renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A
+// third loop reports executions that have ended (report.go).
 type supervisor struct {
 	*Worker
+	lanes    []*lane
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	awaiting context.Context // done when the worker gives up waiting for the answer to a claim
 	alive    context.Context // done when programs must end
@@ -27,30 +26,23 @@ type supervisor struct {
 
 	delivering context.Context // done when a worker that stops gives up reporting results and removing directories
 
-	nameLost atomic.Pointer[broker.NameTaken] // nil unless another worker has taken the name
-
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
 	mu   sync.Mutex
-	held map[*execution]bool // executions that are not yet reported
-	busy int                 // slots that have an execution or pause after an execution, and are not handed over
+	busy int // slots that have an execution or pause after an execution, and are not handed over
 	// slots for the tasks of claims that are under way, with those that executions hand over
 	reserved int
 	taken    []bool          // taken[n-1] says whether slot n is busy
-	ended    []*execution    // executions that have ended and are not in a report yet
 	left     []string        // rounds whose handlers were left behind
 	dirs     []*rounddir.Dir // directories that no round uses at present
 
-	outputs  []*record.Slot // outputs[n-1] has the output files of slot n
-	timeline timeline
+	outputs []*record.Slot // outputs[n-1] has the output files of slot n
 
-	freed, renewed, claimed, reported signal
-	reporting                         chan struct{} // a lock, so that only one call at a time reports running rounds
-	work, loops, pauses               sync.WaitGroup
+	freed, claimed      signal
+	work, loops, pauses sync.WaitGroup
 
-	once     atomic.Bool // no report claims tasks, because the worker runs one task only
-	resuming atomic.Bool // the next claim must resume after unwanted tasks
+	once atomic.Bool // no report claims tasks, because the worker runs one task only
 }
 
 // A signal wakes one waiting goroutine, or the next one that waits.
@@ -65,12 +57,7 @@ func (s signal) give() {
 
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
-	s = &supervisor{
-		Worker: w, held: map[*execution]bool{},
-		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), claimed: make(signal, 1),
-		reported: make(signal, 1),
-	}
-	s.timeline.longest = mergedPerSlot * tdf.Seconds(w.slots())
+	s = &supervisor{Worker: w, freed: make(signal, 1), claimed: make(signal, 1)}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
 	s.awaiting = awaiting
@@ -81,11 +68,12 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 	s.delivering = delivering
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
-	s.loops.Go(func() { s.keepLeases(loops) })
-	s.loops.Go(func() { s.reportRunning(loops) })
-	s.loops.Go(func() { s.report(loops, delivering) })
-	s.loops.Go(func() { s.shareSuccesses(loops) })
-	s.loops.Go(func() { s.keepTimeline(loops) })
+	for _, n := range w.namespaces {
+		s.lanes = append(s.lanes, newLane(s, n))
+	}
+	for _, l := range s.lanes {
+		l.startLoops()
+	}
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
 		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
 	}
@@ -105,7 +93,7 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time) {
+func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, clock, &leased)
@@ -141,7 +129,7 @@ func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time)
 	}
 }
 
-func (s *supervisor) queueReport(e *execution) {
+func (s *lane) queueReport(e *execution) {
 	s.mu.Lock()
 	s.ended = append(s.ended, e)
 	s.mu.Unlock()
@@ -149,14 +137,14 @@ func (s *supervisor) queueReport(e *execution) {
 }
 
 // freeDropped ends an execution whose report Redis has not accepted, as freeAfterPause does.
-func (s *supervisor) freeDropped(e *execution) {
+func (s *lane) freeDropped(e *execution) {
 	e.dropped = true
 	s.freeAfterPause(e, false)
 }
 
 // freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has
 // been removed. So there are never more directories than slots, however long their removal takes.
-func (s *supervisor) freeAfterPause(e *execution, success bool) {
+func (s *lane) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.timeline.end(e.bar(success))
 	s.breakers.roundEnded(e.task.Program)
@@ -205,19 +193,8 @@ func (s *supervisor) takeSlot() int {
 	return i + 1
 }
 
-// executions returns the executions of the supervisor, in no particular order.
-func (s *supervisor) executions() []*execution {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make([]*execution, 0, len(s.held))
-	for e := range s.held {
-		all = append(all, e)
-	}
-	return all
-}
-
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
-func (s *supervisor) claimUntilStopped() {
+func (s *lane) claimUntilStopped() {
 	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
@@ -270,7 +247,7 @@ const (
 )
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
-func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
+func (s *lane) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
 	free := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
@@ -281,7 +258,7 @@ func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, e
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
-func (s *supervisor) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
+func (s *lane) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1

@@ -122,7 +122,7 @@ func (t *timeline) take() (ended, present []presence.Bar, ok bool) {
 }
 
 // keepTimeline stores the bars of the supervisor until ctx ends, and then the last ones.
-func (s *supervisor) keepTimeline(ctx context.Context) {
+func (s *lane) keepTimeline(ctx context.Context) {
 	for wait(ctx, time.After(timelinePause)) {
 		s.sendTimeline(ctx)
 	}
@@ -135,13 +135,13 @@ func (s *supervisor) keepTimeline(ctx context.Context) {
 	}
 }
 
-func (s *supervisor) sendTimeline(ctx context.Context) {
+func (s *lane) sendTimeline(ctx context.Context) {
 	if ended, present, ok := s.timeline.take(); ok {
 		s.storeBars(ctx, ended, present)
 	}
 }
 
-func (s *supervisor) storeBars(ctx context.Context, ended, present []presence.Bar) {
+func (s *lane) storeBars(ctx context.Context, ended, present []presence.Bar) {
 	if err := s.broker.AddBars(ctx, s.name, ended, present); err != nil {
 		s.log.Debug("bars of the timeline are lost", "error", err)
 	}

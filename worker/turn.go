@@ -13,7 +13,7 @@ var errNoSlot = errors.New("its worker has no free slot")
 
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
 // become free. So a worker with short rounds does not wait for Redis twice.
-func (s *supervisor) reportAndClaim(ctx context.Context, results []*execution) error {
+func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	most := 0
 	turns, ok := s.broker.(turner)
 	if ok && s.mayClaimWith(results) {
@@ -31,7 +31,7 @@ func (s *supervisor) reportAndClaim(ctx context.Context, results []*execution) e
 }
 
 // request returns a request for at most the given number of tasks.
-func (s *supervisor) request(most int) redisstate.ClaimParams {
+func (s *lane) request(most int) redisstate.ClaimParams {
 	return redisstate.ClaimParams{Most: most}
 }
 
@@ -65,7 +65,7 @@ func (s *supervisor) endReservation(n int, results []*execution) {
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
-func (s *supervisor) mayClaimWith(results []*execution) bool {
+func (s *lane) mayClaimWith(results []*execution) bool {
 	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() ||
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
@@ -84,7 +84,7 @@ func (s *supervisor) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
+func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

@@ -27,16 +27,14 @@ import (
 type Worker struct {
 	options
 
-	name      string
-	hostname  string
-	cfg       config.Worker // its Directory is absolute
-	offer     tdf.Offer
-	broker    protocol // nil while the worker is not connected
-	breakers  breakers
-	shortages *shortages
-	drain     drain
-	journal   *retention.Journal // of the files that this worker keeps
-	own       roundsLock
+	name       string
+	hostname   string
+	cfg        config.Worker // its Directory is absolute
+	offer      tdf.Offer
+	namespaces []*namespace
+	shortages  *shortages
+	journal    *retention.Journal // of the files that this worker keeps
+	own        roundsLock
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own
@@ -108,7 +106,7 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
 	w := &Worker{
-		options: o, name: name, hostname: hostname, cfg: cfg, drain: newDrain(),
+		options: o, name: name, hostname: hostname, cfg: cfg,
 		journal: retention.NewJournal(cfg.Directory),
 		after:   time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
 	}
@@ -116,11 +114,11 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		w.limitSlots(openFiles())
 	}
 	w.offer = w.newOffer()
+	w.namespaces = []*namespace{w.newNamespace(cfg.Namespace)}
 	if o.store != nil {
-		w.broker = broker.NewDirect(o.store, name, w.offer, tdf.For(cfg.Lease))
+		w.namespaces[0].broker = broker.NewDirect(o.store, name, w.offer, tdf.For(cfg.Lease))
 	}
-	w.breakers = newBreakers(cfg.MaxFailuresInRow, cfg.SleepAfterFailure, w.log)
-	w.shortages = newShortages(name, w.breakers.changed)
+	w.shortages = newShortages(name, w.haveNews)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
 	return w, nil
 }
@@ -195,7 +193,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	s, closeSupervisor := w.open(ctx)
 	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
-	s.claimUntilStopped()
+	s.lanes[0].claimUntilStopped()
 	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError())
 }
@@ -203,14 +201,14 @@ func (w *Worker) Run(ctx context.Context) error {
 // connect connects to Redis, unless the worker uses the API, or a test has given it a store.
 func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	if w.store != nil {
-		return w.broker.Close, nil
+		return w.namespaces[0].broker.Close, nil
 	}
 	if w.cfg.API.URL != "" {
 		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
 		if err != nil {
 			return nil, err
 		}
-		w.broker = r
+		w.namespaces[0].broker = r
 		return r.Close, nil
 	}
 	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
@@ -218,10 +216,11 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 		return nil, err
 	}
 	s.KeepCounts()
-	w.broker = broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
+	n := w.namespaces[0]
+	n.broker = broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
 	return func() {
-		w.broker.Close()
-		w.broker = nil
+		n.broker.Close()
+		n.broker = nil
 		_ = s.Close() // best effort: all reports are sent
 	}, nil
 }
@@ -251,7 +250,7 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	defer closeHost()
 	s, closeSupervisor := w.open(ctx)
 	s.once.Store(true)
-	_, c, err := s.claim(1, false)
+	_, c, err := s.lanes[0].claim(1, false)
 	closeSupervisor()
 	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
 }
