@@ -87,8 +87,8 @@ func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	return worker
 }
 
-func withStore(s broker.DirectStore) Option {
-	return func(o *options) { o.store = s }
+func withStore(s ...broker.DirectStore) Option {
+	return func(o *options) { o.stores = s }
 }
 
 // script makes a program in the working directory.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -67,6 +68,9 @@ func (w *Worker) unlockRounds() {
 	}
 }
 
+// goneBound bounds how long the removal of old files waits for Redis.
+const goneBound = time.Minute
+
 // removeLeftovers removes what killed workers of this namespace have left in the working directory, and keeps the
 // output that they have not delivered. A worker is gone if Redis has no live worker of its name, and if the kernel says
 // that no process holds its lock. The second condition protects workers that do not reach Redis, and the first protects
@@ -76,10 +80,11 @@ func (w *Worker) removeLeftovers(ctx context.Context) (err error) {
 	if len(names) == 0 {
 		return nil
 	}
+	asking, end := context.WithTimeout(ctx, goneBound)
+	defer end()
 	gone := names
 	for _, n := range w.namespaces {
-		var err error
-		if gone, err = n.broker.Gone(ctx, gone); err != nil {
+		if gone, err = n.broker.Gone(asking, gone); err != nil {
 			return err
 		}
 	}

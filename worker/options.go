@@ -21,7 +21,7 @@ type options struct {
 	runner   Runner
 	handlers handlers
 	wrap     []func(next Handler) Handler
-	store    broker.DirectStore // a test sets it; if it is nil, Run connects to Redis
+	stores   []broker.DirectStore // a test sets one for each namespace; without them, Run connects to Redis
 
 	errs []error
 }

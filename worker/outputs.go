@@ -21,7 +21,7 @@ import (
 // that file, and sets e.number, the number in the names. Otherwise the round uses a file of its slot.
 func (e *execution) openRecord(private bool) (*record.Record, error) {
 	slot := e.s.outputSlot(e.slot)
-	round := record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
+	round := e.roundRef()
 	if e.s.inProcess() && !e.s.cfg.KeepsOutput() && !e.s.cfg.KeepsError() {
 		return record.NewInMemory(slot, round, private), nil
 	}
@@ -56,6 +56,14 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 	return r, nil
 }
 
+func (e *execution) roundRef() record.RoundRef {
+	r := record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
+	if e.s.several() {
+		r.Namespace = e.s.ns
+	}
+	return r
+}
+
 // patterns returns the configured names of the files for stdout and stderr.
 func (e *execution) patterns() [2]string {
 	return [2]string{e.s.cfg.TaskOutputFilename, e.s.cfg.TaskErrorFilename}
@@ -63,7 +71,7 @@ func (e *execution) patterns() [2]string {
 
 // enter enters a file of the round into the worker's journal, so that retention removes the file when it is old.
 func (e *execution) enter(pattern string, dir *os.File, name string) {
-	round := fmt.Sprintf("%s/%s/%d/%d~%d", e.task.Program, e.worker(), e.task.ID, e.task.Round, e.number.Load())
+	round := fmt.Sprintf("%s/%s/%s/%d~%d", e.task.Program, e.worker(), e.s.nameOf(e.s.namespace, e.task.ID), e.task.Round, e.number.Load())
 	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file",
@@ -83,7 +91,7 @@ func (e *execution) recordFiles() record.Files {
 			}
 			return record.Names{Stdout: names[0], Stderr: names[1], Beside: names[2:]}
 		},
-		Round: record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round},
+		Round: e.roundRef(),
 	}
 }
 
@@ -235,13 +243,14 @@ func (w *Worker) salvageOutputs(name, path string) {
 	err := record.Salvage(path, func(left *record.Leftover) {
 		log := log.With("task", left.Task, "round", left.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
-		if d.Validate() != nil || left.Task <= 0 || left.Round < 0 {
+		n := w.called(left.Namespace)
+		if d.Validate() != nil || n == nil || left.Task <= 0 || left.Round < 0 {
 			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
 				"a program has changed the file that says whose output it is")
 			return
 		}
 		e := &execution{
-			s: &lane{supervisor: &supervisor{Worker: w}}, writer: name, log: log,
+			s: &lane{supervisor: &supervisor{Worker: w}, namespace: n}, writer: name, log: log,
 			task: &tdf.Task{ID: left.Task, Properties: d},
 		}
 		e.task.Round = left.Round
@@ -282,7 +291,7 @@ func (e *execution) fill(pattern string) string {
 	return strings.NewReplacer(
 		"$program", e.task.Program,
 		"$worker", e.worker(),
-		"$taskId", strconv.FormatInt(e.task.ID, 10),
+		"$taskId", e.s.nameOf(e.s.namespace, e.task.ID),
 		"$round", strconv.Itoa(e.task.Round),
 	).Replace(pattern)
 }

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"slices"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // A slotsModel makes claims and reports in any order, as concurrent goroutines do. Each element of the field steps
 // contains the remaining steps of one claim or report that is under way.
 type slotsModel struct {
-	*supervisor
+	*lane
 	t       *rapid.T
 	running []*execution
 	steps   [][]func()
@@ -59,7 +60,7 @@ func (m *slotsModel) report() {
 // Claims and reports that are under way at the same time never reserve a slot twice.
 func TestSlotsAreReservedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &slotsModel{t: t, supervisor: &supervisor{Worker: &Worker{cfg: config.Worker{Concurrency: rapid.IntRange(1, 6).Draw(t, "slots")}}, freed: make(signal, 1)}}
+		m := &slotsModel{t: t, lane: newLane(&supervisor{alive: context.Background(), Worker: &Worker{cfg: config.Worker{Concurrency: rapid.IntRange(1, 6).Draw(t, "slots")}}}, &namespace{})}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			switch k := rapid.IntRange(0, len(m.steps)+1).Draw(t, "step"); k {
 			case 0:

@@ -39,7 +39,9 @@ type supervisor struct {
 
 	outputs []*record.Slot // outputs[n-1] has the output files of slot n
 
-	freed, claimed      signal
+	waiting []*lane // lanes that wait for a free slot; the first is the next that may take one
+
+	claimed             signal
 	work, loops, pauses sync.WaitGroup
 
 	once atomic.Bool // no report claims tasks, because the worker runs one task only
@@ -57,7 +59,7 @@ func (s signal) give() {
 
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
-	s = &supervisor{Worker: w, freed: make(signal, 1), claimed: make(signal, 1)}
+	s = &supervisor{Worker: w, claimed: make(signal, 1)}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
 	s.awaiting = awaiting
@@ -179,7 +181,7 @@ func (s *supervisor) freeSlot(e *execution) {
 	e.handedOver = false
 	s.taken[e.slot-1] = false
 	s.mu.Unlock()
-	s.freed.give()
+	s.wake()
 }
 
 // takeSlot takes the free slot with the lowest number, and returns the number.
@@ -194,10 +196,21 @@ func (s *supervisor) takeSlot() int {
 }
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
+func (s *supervisor) claimUntilStopped() {
+	var claiming sync.WaitGroup
+	for _, l := range s.lanes {
+		claiming.Go(l.claimUntilStopped)
+	}
+	claiming.Wait()
+}
+
+// claimUntilStopped keeps the slots filled with tasks of the lane's namespace.
 func (s *lane) claimUntilStopped() {
+	defer s.leaveQueue()
 	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
+			s.leaveQueue()
 			wait(s.stopping, s.drain.changed)
 			continue
 		}
@@ -252,7 +265,7 @@ func (s *lane) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err err
 	if free == 0 {
 		return 0, c, nil
 	}
-	defer s.endReservation(free, nil)
+	defer s.holdReservation(free, nil)()
 	return s.claim(free, s.resuming.Load())
 }
 

@@ -22,7 +22,7 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	if most == 0 {
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
-	defer s.endReservation(most, results)
+	defer s.holdReservation(most, results)()
 	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
 	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.ClaimResult, received time.Time) {
@@ -36,11 +36,11 @@ func (s *lane) request(most int) redisstate.ClaimParams {
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
-// the same call. It returns their number.
-func (s *supervisor) reserve(results []*execution) int {
+// the same call. It returns their number. If other lanes wait for slots, it reserves fewer (see fairShare).
+func (s *lane) reserve(results []*execution) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := max(0, s.slots()-s.busy-s.reserved+len(results))
+	most := s.fairShare(max(0, s.slots()-s.busy-s.reserved+len(results)), len(results))
 	s.reserved += most
 	// each of the other slots is already reserved by another claim
 	for _, e := range results[:min(most, len(results))] {
@@ -51,7 +51,7 @@ func (s *supervisor) reserve(results []*execution) int {
 }
 
 // endReservation ends a reservation of n slots. The slots of refused results are busy again.
-func (s *supervisor) endReservation(n int, results []*execution) {
+func (s *lane) endReservation(n int, results []*execution) {
 	s.mu.Lock()
 	s.reserved -= n
 	for _, e := range results {
@@ -61,7 +61,7 @@ func (s *supervisor) endReservation(n int, results []*execution) {
 		}
 	}
 	s.mu.Unlock()
-	s.freed.give()
+	s.wake()
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.

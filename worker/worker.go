@@ -23,7 +23,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
-// A Worker runs the tasks of one namespace, as many at once as it has slots.
+// A Worker runs the tasks of a namespace, or of several, as many at once as it has slots.
 type Worker struct {
 	options
 
@@ -114,9 +114,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 		w.limitSlots(openFiles())
 	}
 	w.offer = w.newOffer()
-	w.namespaces = []*namespace{w.newNamespace(cfg.Namespace)}
-	if o.store != nil {
-		w.namespaces[0].broker = broker.NewDirect(o.store, name, w.offer, tdf.For(cfg.Lease))
+	w.namespaces = w.newNamespaces()
+	for i, s := range o.stores {
+		w.namespaces[i].broker = w.newBroker(s)
 	}
 	w.shortages = newShortages(name, w.haveNews)
 	w.noGrace, w.endGrace = context.WithCancel(context.Background())
@@ -193,15 +193,15 @@ func (w *Worker) Run(ctx context.Context) error {
 	s, closeSupervisor := w.open(ctx)
 	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
-	s.lanes[0].claimUntilStopped()
+	s.claimUntilStopped()
 	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError())
 }
 
 // connect connects to Redis, unless the worker uses the API, or a test has given it a store.
 func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
-	if w.store != nil {
-		return w.namespaces[0].broker.Close, nil
+	if w.stores != nil {
+		return w.closeBrokers, nil
 	}
 	if w.cfg.API.URL != "" {
 		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
@@ -209,20 +209,43 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 			return nil, err
 		}
 		w.namespaces[0].broker = r
-		return r.Close, nil
+		return w.closeBrokers, nil
 	}
-	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
-	if err != nil {
-		return nil, err
+	var stores []*redisstate.Store
+	disconnect = func() {
+		w.closeBrokers()
+		for _, s := range stores {
+			_ = s.Close() // best effort: all reports are sent
+		}
 	}
-	s.KeepCounts()
-	n := w.namespaces[0]
-	n.broker = broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
-	return func() {
+	for _, n := range w.namespaces {
+		s, err := redisstate.Connect(ctx, w.cfg.Redis, n.ns, n.log)
+		if err != nil {
+			disconnect()
+			return nil, err
+		}
+		s.KeepCounts()
+		stores = append(stores, s)
+		n.broker = w.newBroker(s)
+	}
+	return disconnect, nil
+}
+
+func (w *Worker) newBroker(s broker.DirectStore) protocol {
+	return broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
+}
+
+// closeBrokers closes the connections that wait for tasks. The brokers of a test serve the next run, too.
+func (w *Worker) closeBrokers() {
+	for _, n := range w.namespaces {
+		if n.broker == nil {
+			continue
+		}
 		n.broker.Close()
-		n.broker = nil
-		_ = s.Close() // best effort: all reports are sent
-	}, nil
+		if w.stores == nil {
+			n.broker = nil
+		}
+	}
 }
 
 func unlessStopped(ctx context.Context, err error) error {
@@ -250,7 +273,13 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	defer closeHost()
 	s, closeSupervisor := w.open(ctx)
 	s.once.Store(true)
-	_, c, err := s.lanes[0].claim(1, false)
+	for _, l := range s.lanes {
+		_, c, failed := l.claim(1, false)
+		ran, err = len(c.Claims) > 0, failed
+		if ran || err != nil {
+			break
+		}
+	}
 	closeSupervisor()
-	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
+	return ran, cmp.Or(err, s.leftError())
 }
