@@ -49,13 +49,17 @@ func (a api) close() {
 	}
 }
 
-// both runs two functions at the same time. If one of them fails, the context of the other ends.
-func both(ctx context.Context, one, other func(context.Context) error) error {
+// together runs functions at the same time. When one of them returns, the context of the others ends.
+func together(ctx context.Context, runs ...func(context.Context) error) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	ended := make(chan error, 1)
-	go func() { defer end(); ended <- one(ctx) }()
-	err := other(ctx)
-	end()
-	return errors.Join(<-ended, err)
+	ended := make(chan error, len(runs))
+	for _, run := range runs {
+		go func() { defer end(); ended <- run(ctx) }()
+	}
+	errs := make([]error, len(runs))
+	for i := range errs {
+		errs[i] = <-ended
+	}
+	return errors.Join(errs...)
 }

@@ -54,42 +54,82 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		defer redis.Close()
 	}
-	store, err := redisstate.Connect(ctx, cfg.Redis, cfg.Namespace, log)
-	if err != nil {
-		return err
+	if len(cfg.Namespaces) > 1 && tool.HTTP.Listen != "" {
+		return tool.Locate(&config.Error{
+			Section: "http", Key: "listen", Problem: "is set beside [tdf] namespaces; expected no listen",
+		})
 	}
-	defer store.Close()
-	store.KeepCounts()
+	servers, err := connect(ctx, tool, log)
+	defer closeAll(servers)
+	if err != nil {
+		return tool.Locate(err)
+	}
 	api, err := openAPI(ctx, arguments.Name, tool, log)
 	if err != nil {
 		return tool.Locate(err)
 	}
 	defer api.close()
-	notifier, err := notify.New(tool.Notify, cfg.Namespace, store, log)
-	if err != nil {
-		return tool.Locate(err)
+	runs := []func(context.Context) error{api.run}
+	for _, s := range servers {
+		runs = append(runs, s.notifier.Run, func(ctx context.Context) error { return s.serve(ctx, arguments.Name) })
 	}
-	return both(ctx, api.run, func(ctx context.Context) error {
-		return both(ctx, notifier.Run, func(ctx context.Context) error {
-			return serveWith(ctx, arguments.Name, cfg, store, log)
-		})
-	})
+	return together(ctx, runs...)
 }
 
-func serveWith(ctx context.Context, name string, cfg config.Server, store *redisstate.Store, log *slog.Logger) error {
-	if !cfg.Redis.Embedded() {
-		info, err := store.Info(ctx, "memory", "persistence")
-		if err != nil {
-			return err
-		}
-		untuned, err := store.Untuned(ctx)
-		if err != nil {
-			return err
-		}
-		warn(log, cfg.Redis, info, untuned)
+// A namespace is one that the server serves, over a connection of its own.
+type namespace struct {
+	cfg      config.Server
+	store    *redisstate.Store
+	notifier *notify.Notifier
+	log      *slog.Logger // names the namespace, if there are several
+	base     *slog.Logger
+}
+
+// connect connects to the namespaces of the configuration. The caller must close them, even after an error.
+func connect(ctx context.Context, tool config.Tool, log *slog.Logger) (all []*namespace, err error) {
+	names := tool.Server.Namespaces
+	if len(names) < 2 {
+		names = []string{tool.Server.Namespace}
 	}
-	log.Info("serving", "namespace", cfg.Namespace, "redis", cfg.Redis)
-	err := server.New(name, cfg, store, log).Run(ctx)
-	log.Info("stopped")
+	for _, name := range names {
+		n := &namespace{cfg: tool.Server, log: log.With("namespace", name), base: log}
+		n.cfg.Namespace = name
+		if len(names) == 1 {
+			n.log = log
+		}
+		if n.store, err = redisstate.Connect(ctx, n.cfg.Redis, name, n.log); err != nil {
+			return all, err
+		}
+		all = append(all, n)
+		n.store.KeepCounts()
+		if n.notifier, err = notify.New(tool.Notify, name, n.store, n.log); err != nil {
+			return all, err
+		}
+	}
+	return all, nil
+}
+
+func closeAll(all []*namespace) {
+	for _, n := range all {
+		n.store.Close()
+	}
+}
+
+// serve serves the namespace until ctx ends.
+func (n *namespace) serve(ctx context.Context, name string) error {
+	if !n.cfg.Redis.Embedded() {
+		info, err := n.store.Info(ctx, "memory", "persistence")
+		if err != nil {
+			return err
+		}
+		untuned, err := n.store.Untuned(ctx)
+		if err != nil {
+			return err
+		}
+		warn(n.log, n.cfg.Redis, info, untuned)
+	}
+	n.base.Info("serving", "namespace", n.cfg.Namespace, "redis", n.cfg.Redis)
+	err := server.New(name, n.cfg, n.store, n.log).Run(ctx)
+	n.log.Info("stopped")
 	return err
 }
