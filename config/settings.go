@@ -195,6 +195,10 @@ func (s *settings) forWorker() (Worker, error) {
 	if err := s.needRealRedis(); err != nil {
 		return Worker{}, err
 	}
+	if len(s.namespaces) > 1 && s.worker.MetricsListen != "" {
+		return Worker{}, s.fault("worker", "metrics_listen",
+			"is set beside [tdf] namespaces, and would serve only one of them; expected no metrics_listen")
+	}
 	return s.worker, s.checkAPI()
 }
 
