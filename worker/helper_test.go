@@ -81,7 +81,12 @@ func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with
 
 func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	w.Helper()
-	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
+	return w.workerOnAll([]broker.DirectStore{store}, with...)
+}
+
+func (w *world) workerOnAll(stores []broker.DirectStore, with ...Option) *Worker {
+	w.Helper()
+	worker := expect.Result(New("w1", w.cfg, append(with, withStore(stores...), WithLog(w.logger()))...)).Value(w)
 	worker.after = w.timers.after
 	worker.answer, worker.leaveBound = 20*time.Hour, time.Hour+time.Minute
 	return worker

@@ -23,14 +23,16 @@ import (
 // "The round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended.
 // The methods may be called from several goroutines.
 type Round struct {
-	ID      int64    // the task's id
-	Number  int      // the number of the round; the first round of a task is 0
-	Program string   // the name of the task's program
-	Source  string   // where workers fetch the program from; a Handler needs none
-	Input   string   // any bytes, if the task has them (docs/programs.md, "Inputs of any bytes")
-	Args    []string // the input, split into words as a POSIX shell does
-	Group   string   // the task's group (campaign), or ""
-	Meta    string   // the manager's own data about the task
+	ID int64 // the task's id
+	// Namespace is the task's namespace. Tasks of different namespaces have the same ids.
+	Namespace string
+	Number    int      // the number of the round; the first round of a task is 0
+	Program   string   // the name of the task's program
+	Source    string   // where workers fetch the program from; a Handler needs none
+	Input     string   // any bytes, if the task has them (docs/programs.md, "Inputs of any bytes")
+	Args      []string // the input, split into words as a POSIX shell does
+	Group     string   // the task's group (campaign), or ""
+	Meta      string   // the manager's own data about the task
 
 	Worker   string    // the worker's name
 	Slot     int       // at least 1; unique among the rounds that the worker runs at the same time
@@ -79,7 +81,7 @@ func (e *execution) newRound(args []string, data []byte) *Round {
 		e.data, input = data, string(data)
 	}
 	return &Round{
-		ID: t.ID, Number: t.Round, Program: t.Program, Source: t.Source, Input: input, Args: args, Group: t.Group,
+		ID: t.ID, Namespace: e.s.ns, Number: t.Round, Program: t.Program, Source: t.Source, Input: input, Args: args, Group: t.Group,
 		Meta:   t.Meta,
 		Worker: e.s.name, Slot: e.slot, Log: e.log, execution: e,
 	}

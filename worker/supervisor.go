@@ -98,6 +98,9 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
+		if s.several() {
+			claim.Task.Namespace = s.ns
+		}
 		e := s.newExecution(claim, clock, &leased)
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
