@@ -9,9 +9,43 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 const eight = 8
+
+// A worker of two namespaces is killed while it runs tasks of the same id. The next worker of its name ends both
+// programs, keeps both outputs, and runs both tasks again.
+func TestKilledWorkerOfTwoNamespaces(t *testing.T) {
+	s := newSite(t)
+	other := *s
+	other.ns = redistest.Namespace(t)
+	other.store = connect(t, s.addr, other.ns)
+	s.namespaces = []string{s.ns, other.ns}
+	s.program("p", "#!/bin/sh\necho of $TDF_NAMESPACE\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\n")
+	ids := s.open("")
+	expect.Equal(t, other.open(""), ids)
+	worker := s.worker("w", "concurrency=2")
+	eventually(t, "both tasks run", func() bool { return len(s.pids()) == 2 })
+	worker.kill()
+	worker, server := s.worker("w", "concurrency=2"), s.server()
+	eventually(t, "both tasks run again", func() bool { return len(s.pids()) == 4 })
+	must(t, os.WriteFile(s.path("go"), nil, 0o644))
+	for _, of := range []*site{s, &other} {
+		task := of.succeeded(ids)[0]
+		expect.Equal(t, task.Losses, 1)
+		expect.Equal(t, task.LastOutput(), "of "+of.ns+"\n")
+		kept := expect.Result(os.ReadFile(s.path("p", "results", "w-"+of.ns+"-1-0.out"))).Value(t)
+		expect.Equal(t, string(kept), "of "+of.ns+"\n")
+		worker.logs("msg=executed namespace=" + of.ns)
+		server.logs("msg=serving namespace=" + of.ns)
+	}
+	for _, p := range []*process{worker, server} {
+		p.signal(syscall.SIGTERM)
+		p.exits(0, "msg=stopped")
+	}
+	s.nothingRemains()
+}
 
 // A worker is suspended for longer than its lease. Then another worker runs the tasks of the suspended worker.
 func TestWorkerSleepsThroughItsLease(t *testing.T) {

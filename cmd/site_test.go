@@ -24,6 +24,7 @@ type site struct {
 	*testing.T
 	ns, addr, dir string
 	store         *redisstate.Store
+	namespaces    []string // of its workers and servers; nil means only ns
 }
 
 func newSite(t *testing.T) *site {
@@ -39,8 +40,9 @@ func (s *site) config(format string, args ...any) string {
 	s.Helper()
 	_, port, err := net.SplitHostPort(s.addr)
 	must(s, err)
-	return write(s.T, "[tdf]\nnamespace=%s\n[redis]\nhost=127.0.0.1\nport=%s\n[server]\noutage_grace=0\n"+
-		"[log]\nlevel=debug\n[worker]\ndirectory=%s\nsleep_after_failure=0\n%s\n", s.ns, port, s.dir, fmt.Sprintf(format, args...))
+	return write(s.T, "[tdf]\nnamespace=%s\nnamespaces=%s\n[redis]\nhost=127.0.0.1\nport=%s\n[server]\noutage_grace=0\n"+
+		"[log]\nlevel=debug\n[worker]\ndirectory=%s\nsleep_after_failure=0\n%s\n", s.ns, strings.Join(s.namespaces, " "),
+		port, s.dir, fmt.Sprintf(format, args...))
 }
 
 func (s *site) worker(name, format string, args ...any) *process {
