@@ -296,7 +296,7 @@ func (r *localRound) report(e ending) answer {
 	return r.answer()
 }
 
-var message = regexp.MustCompile(`msg=(?:"([^"]*)"|(\S+)) task=(\d+) round=(\d+) `)
+var message = regexp.MustCompile(`msg=(?:"([^"]*)"|(\S+)) (?:namespace=\S+ )?task=(\d+) round=(\d+) `)
 
 // answer returns what the log says about the end of the round.
 func (r *localRound) answer() answer {
