@@ -40,7 +40,8 @@ var workerKeys = []key{
 			return &s.worker.TaskOutputFilename
 		}),
 		"The file for a round's stdout. A relative path is relative to the working directory. The worker replaces " +
-			"`$program`, `$worker`, `$taskId` and `$round` by their values. If the file exists, the new file's name " +
+			"`$program`, `$worker`, `$taskId` and `$round` by their values, and with several `namespaces`, `$taskId` by " +
+			"NAMESPACE-ID. If the file exists, the new file's name " +
 			"gets a number: `x~2.out`. If the file or the environment sets this key, the worker keeps the file " +
 			"of every round. Otherwise it keeps the file only if Redis does not hold the whole output.",
 	},
