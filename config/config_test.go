@@ -104,6 +104,7 @@ func TestAPIOfAWorker(t *testing.T) {
 		api + token + "api_ca=a\napi_pin=" + strings.Repeat("0", 64): "[worker] api_pin: is set beside api_ca",
 		api + token + "lease=0.5":                                    "[worker] lease: with api, expected 1 to 300 s",
 		api + token + "lease=301":                                    "[worker] lease: with api, expected 1 to 300 s",
+		"namespaces=N,M\n[worker]\nmetrics_listen=:1\n":              "[worker] metrics_listen: is set beside [tdf] namespaces",
 		api + token + "metrics_listen=127.0.0.1:0":                   "[worker] metrics_listen: metrics come from Redis",
 	} {
 		s := expect.Result(load(source, []byte(minimal+file), nil)).Value(t)

@@ -71,7 +71,8 @@ func (e *execution) patterns() [2]string {
 
 // enter enters a file of the round into the worker's journal, so that retention removes the file when it is old.
 func (e *execution) enter(pattern string, dir *os.File, name string) {
-	round := fmt.Sprintf("%s/%s/%s/%d~%d", e.task.Program, e.worker(), e.s.nameOf(e.s.namespace, e.task.ID), e.task.Round, e.number.Load())
+	task := e.s.nameOf(e.s.namespace, e.task.ID)
+	round := fmt.Sprintf("%s/%s/%s/%d~%d", e.task.Program, e.worker(), task, e.task.Round, e.number.Load())
 	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file",

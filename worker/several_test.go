@@ -28,7 +28,7 @@ func (w *world) both(b *world, with ...Option) *Worker {
 	return w.workerOnAll([]broker.DirectStore{w.store, b.store}, with...)
 }
 
-// waiting returns how many lanes wait for a slot.
+// lanesWaiting returns how many lanes wait for a slot.
 func (s *supervisor) lanesWaiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

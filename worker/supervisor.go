@@ -12,9 +12,9 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A supervisor is a running worker: its slots, their executions, and for each namespace a lane with the loops that serve
-// its executions. One loop renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A
-// third loop reports executions that have ended (report.go).
+// A supervisor is a running worker: its slots, and for each namespace a lane with its executions and their loops. One
+// loop renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports
+// executions that have ended (report.go).
 type supervisor struct {
 	*Worker
 	lanes    []*lane

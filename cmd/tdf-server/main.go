@@ -54,11 +54,6 @@ func serve(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		defer redis.Close()
 	}
-	if len(cfg.Namespaces) > 1 && tool.HTTP.Listen != "" {
-		return tool.Locate(&config.Error{
-			Section: "http", Key: "listen", Problem: "is set beside [tdf] namespaces; expected no listen",
-		})
-	}
 	servers, err := connect(ctx, tool, log)
 	defer closeAll(servers)
 	if err != nil {

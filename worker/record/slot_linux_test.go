@@ -218,7 +218,7 @@ func TestSalvage(t *testing.T) {
 		}
 	}, nil))
 	expect.MustLen(t, found, 1)
-	expect.Equal(t, found[0], "{p 7 2 0} [1]")
+	expect.Equal(t, found[0], "{p 7 2 0 } [1]")
 	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, "kept"))).Value(t)), "two")
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
