@@ -1,9 +1,12 @@
-# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10; make chaos SEED=7 HOURS=1
+# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10; make chaos SEED=7 HOURS=1 REDIS=sentinel REPLICAS=1
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
 SEED ?=
 HOURS ?= 0.05
+REDIS ?=
+REPLICAS ?=
+GUARDED ?=
 
 # Tests often wait for processes and connections, so more packages than processors are tested at the same time. make lint has
 # vetted the packages. Without the debugging information, the test programs are linked in half of the time.
@@ -85,9 +88,10 @@ soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
 
-chaos: ## break a whole TDF again and again for HOURS (0.05), and check that nothing was lost; SEED repeats a schedule
+chaos: ## break a whole TDF again and again for HOURS (0.05), and check that nothing was lost; REDIS=sentinel adds failovers
 	scripts/setup go redis-server
-	TDF_HOURS=$(HOURS) TDF_SEED=$(SEED) go test -run Chaos -count=1 -v -timeout $$(awk 'BEGIN { printf "%dm", 60 * $(HOURS) + 30 }') ./internal/chaos
+	TDF_HOURS=$(HOURS) TDF_SEED=$(SEED) TDF_REDIS=$(REDIS) TDF_REPLICAS=$(REPLICAS) TDF_GUARDED=$(GUARDED) \
+		go test -run Chaos -count=1 -v -timeout $$(awk 'BEGIN { printf "%dm", 60 * $(HOURS) + 30 }') ./internal/chaos
 
 bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeats them
 	scripts/setup go redis-server

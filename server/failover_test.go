@@ -3,13 +3,9 @@ package server
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
@@ -18,29 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
-
-// While a manager opens tasks, workers run them and a manager archives them, the primary is stopped, and the next one
-// is killed. The sentinels promote a replica each time. Opened tasks may be lost, but no id names two tasks, nothing is
-// inconsistent, and every task that is left is archived with the output for its own input.
-func TestFailover(t *testing.T) {
-	t.Parallel()
-	s := redistest.StartSentinel(t)
-	f := newFailover(t, throughSentinels(s))
-	stop := f.load()
-	old := s.Primary()
-	f.progress("at the start")
-	old.Signal(syscall.SIGSTOP)
-	f.replaced(s.Primary, old, "stopped")
-	old.Signal(syscall.SIGCONT)
-	next := s.Primary()
-	next.Kill()
-	f.replaced(s.Primary, next, "killed")
-	s.Settle() // a slow machine must not lose what is checked below
-	stop()
-	lost := f.drain()
-	t.Logf("of %d tasks whose open returned, %d were lost; reports refused: %d; outages: %d", len(f.opened), lost,
-		f.refused.Load(), f.store.Outages())
-}
 
 // The slot of the namespace moves between nodes of a Redis Cluster under load, twice. Nothing is lost or inconsistent.
 func TestMovedSlot(t *testing.T) {
@@ -126,10 +99,6 @@ type failover struct {
 	ctx      context.Context  // of all but the calls that open tasks
 	cancel   context.CancelFunc
 	done     sync.WaitGroup
-}
-
-func throughSentinels(s *redistest.Sentinels) config.Redis {
-	return config.Redis{Sentinels: s.Addrs(), Master: redistest.Master}
 }
 
 func newFailover(t *testing.T, at config.Redis) *failover {
@@ -243,56 +212,4 @@ func (f *failover) progress(when string) {
 		o, a := count()
 		return o >= opened+50 && a >= archived+50
 	})
-}
-
-// replaced waits until a replica was promoted, and the load goes on there.
-func (f *failover) replaced(primary func() *redistest.Server, old *redistest.Server, how string) {
-	f.Helper()
-	expect.Eventually(f, "another primary, because the primary is "+how, func() bool { return primary() != old })
-	f.progress("after the primary was " + how)
-}
-
-// A component ends at its start if the sentinels refuse it, with the rights of docs/operations.md it works, and without
-// an answer from a sentinel it asks the others.
-func TestSentinels(t *testing.T) {
-	t.Parallel()
-	sentinels := redistest.StartSentinel(t)
-	f := newFailover(t, throughSentinels(sentinels))
-	for _, addr := range sentinels.Addrs() {
-		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
-		t.Cleanup(func() { c.Close() })
-		expect.NoError(t, c.Do(t.Context(), words(sentinelUser)...).Err())
-	}
-	for name, c := range map[string]struct {
-		change func(r *config.Redis)
-		reason string
-	}{
-		"another name": {func(r *config.Redis) { r.Master = "another" }, "the sentinels know no master of this name: see [redis] master"},
-		"wrong password": {
-			func(r *config.Redis) { r.SentinelUsername, r.SentinelPassword = "tdf", "wrong" },
-			"a sentinel refuses this client: the password (or the username) is wrong: see [redis] sentinel_password",
-		},
-	} {
-		at := f.redis
-		c.change(&at)
-		_, err := redisstate.Connect(t.Context(), at, f.ns, quiet())
-		expect.Fails(t, err, "redis at master "+at.Master+" of sentinels "+strings.Join(sentinels.Addrs(), ", ")+": "+c.reason, name)
-	}
-	f.redis.Sentinels = sentinels.Addrs()[:1] // the client learns the addresses of the others
-	f.redis.SentinelUsername, f.redis.SentinelPassword = "tdf", "pw"
-	s := f.connect()
-	sentinels.All[0].Signal(syscall.SIGSTOP)
-	expect.NoError(t, s.Redis.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "no").Err())
-	expect.Result(s.Now(t.Context())).Value(t)
-}
-
-// sentinelUser makes the user of docs/operations.md.
-const sentinelUser = "ACL SETUSER tdf on >pw resetchannels &+switch-master &+replica-reconf-done -@all +hello +auth +ping " +
-	"+subscribe +sentinel|get-master-addr-by-name +sentinel|sentinels"
-
-func words(text string) (all []any) {
-	for _, word := range strings.Fields(text) {
-		all = append(all, word)
-	}
-	return all
 }

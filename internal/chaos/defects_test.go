@@ -48,6 +48,12 @@ func (h *history) add(input string) {
 	h.counts = tdf.Counts{tdf.Archived: id}
 }
 
+// lose removes the first n tasks, as a failover does.
+func (h *history) lose(n int) {
+	h.batches[0].Lost, h.setting, h.archived = "x", onSentinel(0, false), map[int64]fate{}
+	h.tasks, h.counts = h.tasks[n:], tdf.Counts{tdf.Archived: int64(len(h.tasks) - n)}
+}
+
 func (h *history) task(input string) *tdf.Task {
 	return h.tasks[h.byInput()[input][0]-1].Task
 }
@@ -55,6 +61,9 @@ func (h *history) task(input string) *tdf.Task {
 // Each defect of a history violates the invariant that it should, and a sound history violates none.
 func TestDefects(t *testing.T) {
 	expect.Len(t, sound().violations(), 0)
+	lost := sound()
+	lost.lose(len(lost.tasks))
+	expect.Len(t, lost.violations(), 0)
 	logged := func(input, old, now string) func(*history) {
 		return func(h *history) {
 			task := h.task(input)
@@ -93,6 +102,10 @@ func TestDefects(t *testing.T) {
 		"not archived":         {func(h *history) { h.task("plain 8").State = tdf.Succeeded }, "it is succeeded, with the outcome"},
 		"callback lost":        {func(h *history) { delete(h.callbacks, 4) }, "task 4: no callback was called"},
 		"callback of another":  {func(h *history) { h.callbacks[4][0].Output = "x" }, `task 4: a callback saw the input "flaky 3"`},
+		"lost, durable":        {func(h *history) { h.lose(12); h.mayLose = onSentinel(2, false).mayLose }, "the call that opened root 0 returned this id, but x lost"},
+		"lost in part":         {func(h *history) { h.lose(6) }, "a failover lost a part of the batch"},
+		"callback of no task":  {func(h *history) { h.lose(12); h.failovers = false }, `a callback saw the input "root 0"`},
+		"an id of two tasks":   {func(h *history) { h.lose(12); h.batches[0].IDs[1] = 1 }, "an id names one task: task 1: it names root 0"},
 		"a wrong message":      {func(h *history) { h.faulty = []string{"x"} }, "a manager wrote x"},
 		"too early":            {func(h *history) { h.task("waits 2").Current().Entered[tdf.Running] = 3 }, "task 3: its round 0 began at 3"},
 		"no dependency":        {func(h *history) { h.task("waits 2").After = nil }, "it names no dependency"},

@@ -3,6 +3,7 @@ package chaos
 import (
 	"fmt"
 	"net"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -26,6 +27,10 @@ type deployment interface {
 	pause()
 	// heal ends both faults, and returns when Redis answers.
 	heal()
+	// faults returns the faults that a world with this Redis has.
+	faults() []fault
+	// replicated returns when all replicas have what the primaries have.
+	replicated()
 }
 
 // A single is one Redis with an append-only file.
@@ -59,6 +64,12 @@ func (s *single) primaries() []*redis.Client {
 		Addr: s.server.Addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1,
 	})}
 }
+
+func (s *single) faults() []fault {
+	return append(slices.Clone(ofProcesses), killRedis, stopRedis, flushScripts, killClients, busyScript, fullMemory)
+}
+
+func (s *single) replicated() {}
 
 func (s *single) kill() {
 	s.server.Kill()

@@ -22,16 +22,15 @@ type fault struct {
 	begin func(w *world) (what string, heal func())
 }
 
-var faults = []fault{
+// ofProcesses are the faults of processes and their links.
+var ofProcesses = []fault{
 	{"kill a worker", false, 0, 15, killOne(func(w *world) []*process { return w.workers })},
 	{"kill a server", false, 0, 15, killOne(func(w *world) []*process { return w.servers })},
 	{"kill a manager", false, 0, 15, killOne(func(w *world) []*process { return w.managers })},
-	{"kill Redis", true, 0, 15, func(w *world) (string, func()) { w.kill(); return "", w.heal }},
 	// longer than the lease
 	{"stop a worker", false, 10*lease + 5, 20 * lease, stopOne(func(w *world) []*process { return w.workers })},
 	{"stop a server", false, 10*lease + 5, 20 * lease, stopOne(func(w *world) []*process { return w.servers })},
 	{"stop a manager", false, 5, 20 * lease, stopOne(func(w *world) []*process { return w.managers })},
-	{"stop Redis", true, 5, 30 * lease, func(w *world) (string, func()) { w.pause(); return "", w.heal }},
 	{"lose replies", false, 3, 15, onLinks(func(w *world, p *redistest.Proxy) { p.DropReplies(w.few(), redistest.Scripts) })},
 	{"truncate replies", false, 3, 15, onLinks(func(w *world, p *redistest.Proxy) { p.TruncateReplies(w.few(), redistest.Scripts) })},
 	{"lose commands", false, 3, 15, onLinks(func(w *world, p *redistest.Proxy) { p.DropCommands(w.few(), redistest.Scripts) })},
@@ -40,13 +39,21 @@ var faults = []fault{
 	{"hang links", false, 5, 70, onLinks(func(_ *world, p *redistest.Proxy) { p.Hang() })}, // clients wait for 5 s
 	{"delay links", false, 10, 30, onLinks(func(w *world, p *redistest.Proxy) { p.Delay(w.tenths(1, 3)) })},
 	{"slow links", false, 10, 40, onLinks(func(w *world, p *redistest.Proxy) { p.Limit(2000 * w.few()) })},
-	{"flush scripts", true, 0, 0, onPrimaries(func(w *world, r *redis.Client) error { return r.ScriptFlush(w.Context()).Err() })},
-	{"kill clients", true, 0, 0, onPrimaries(func(w *world, r *redis.Client) error {
-		return r.ClientKillByFilter(w.Context(), "TYPE", "normal", "SKIPME", "yes").Err()
-	})},
-	{"busy script", true, 5, 20, busy},
-	{"full memory", true, 10, 30, full},
 }
+
+// Faults of Redis.
+var (
+	killRedis    = fault{"kill Redis", true, 0, 15, func(w *world) (string, func()) { w.kill(); return "", w.heal }}
+	stopRedis    = fault{"stop Redis", true, 5, 30 * lease, func(w *world) (string, func()) { w.pause(); return "", w.heal }}
+	flushScripts = fault{"flush scripts", true, 0, 0, onPrimaries(func(w *world, r *redis.Client) error {
+		return r.ScriptFlush(w.Context()).Err()
+	})}
+	killClients = fault{"kill clients", true, 0, 0, onPrimaries(func(w *world, r *redis.Client) error {
+		return r.ClientKillByFilter(w.Context(), "TYPE", "normal", "SKIPME", "yes").Err()
+	})}
+	busyScript = fault{"busy script", true, 5, 20, busy}
+	fullMemory = fault{"full memory", true, 10, 30, full}
+)
 
 // few draws a number from 1 to 10.
 func (w *world) few() int { return 1 + w.random.IntN(10) }
@@ -163,8 +170,8 @@ func full(w *world) (string, func()) {
 	}
 }
 
-// breakOnce makes one step of the schedule: one fault, or two at the same time. It returns the number of faults.
-func (w *world) breakOnce(deck *deck) int {
+// breakOnce makes one step of the schedule: one fault, or two at the same time. It returns the names of the faults.
+func (w *world) breakOnce(deck *deck) (names []string) {
 	w.Helper()
 	finished, unfinished := w.ledger.finished()
 	last := 0
@@ -173,11 +180,16 @@ func (w *world) breakOnce(deck *deck) int {
 	}
 	w.steps = append(w.steps, step{finished - last, unfinished})
 	var what []string
+	wide := "faults of processes"
 	var heal []func()
 	var lasts time.Duration
 	for _, f := range deck.draw(w) {
 		lasts = max(lasts, w.tenths(f.least, f.most))
 		target, end := f.begin(w)
+		names = append(names, f.name)
+		if f.wide {
+			wide = f.name
+		}
 		what = append(what, strings.TrimSpace(f.name+" "+target))
 		if end != nil {
 			heal = append(heal, end)
@@ -191,8 +203,8 @@ func (w *world) breakOnce(deck *deck) int {
 	for _, p := range w.processes() {
 		p.broken = false
 	}
-	w.watch()
-	return len(what)
+	w.watch(wide)
+	return names
 }
 
 // pass lets time pass in which a fault lasts. No check depends on it.
@@ -205,12 +217,12 @@ func (w *world) pass(d time.Duration) {
 	}
 }
 
-// A deck has all faults in a random order, again and again.
-type deck struct{ rest []fault }
+// A deck has some faults in a random order, again and again.
+type deck struct{ all, rest []fault }
 
 func (d *deck) take(w *world) fault {
 	if len(d.rest) == 0 {
-		d.rest = append(d.rest, faults...)
+		d.rest = append(d.rest, d.all...)
 		w.random.Shuffle(len(d.rest), func(i, j int) { d.rest[i], d.rest[j] = d.rest[j], d.rest[i] })
 	}
 	f := d.rest[0]

@@ -23,6 +23,8 @@ type history struct {
 	counts  tdf.Counts
 	audit   []redisstate.Finding
 	limited int // the tasks that the limit counts
+
+	setting
 }
 
 // A fate is what must not change of an archived task.
@@ -55,6 +57,7 @@ var invariants = []struct {
 	{"at most one result in a round: what the program printed", oneResult},
 	{"every task ends as its kind wants", ends},
 	{"callbacks see each task, as it is", calledBack},
+	{"an id names one task", named},
 	{"dependents run after their dependencies", inOrder},
 	{"archived tasks do not change", unchanged},
 	{"nothing is left on a worker", nothingLeft},
@@ -120,6 +123,13 @@ func opensOnce(h *history, violated report) {
 			ids := found[input]
 			opened[input] = true
 			switch {
+			case b.Lost != "":
+				if !h.mayLose(b.Lost) {
+					violated(b.IDs[i], "the call that opened %s returned this id, but %s lost the task", input, b.Lost)
+				}
+				if len(ids) > 0 {
+					violated(ids[0], "a failover lost a part of the batch of this task")
+				}
 			case len(b.IDs) == 0 && len(ids) > 1:
 				violated(ids[1], "a call without an answer opened %s more than once: %v", input, ids)
 			case len(b.IDs) > 0 && !slices.Equal(ids, b.IDs[i:i+1]):
@@ -303,9 +313,36 @@ func calledBack(h *history, violated report) {
 	}
 	for id, calls := range h.callbacks {
 		for _, c := range calls {
+			if h.failovers && known[id] == "" {
+				known[id] = c.Input // a callback was called, and then a failover lost the task
+			}
 			if c.Input != known[id] || c.Output != outputOf(c.Input) {
 				violated(id, "a callback saw the input %q and the output %q", c.Input, c.Output)
 			}
+		}
+	}
+}
+
+// named requires that no id that was given out before a failover names another task after it.
+func named(h *history, violated report) {
+	names := map[int64]string{}
+	name := func(id int64, input string) {
+		if before, ok := names[id]; ok && before != input {
+			violated(id, "it names %s and %s", before, input)
+		}
+		names[id] = input
+	}
+	for _, t := range h.tasks {
+		name(t.ID, t.Task.Input)
+	}
+	for id, calls := range h.callbacks {
+		for _, c := range calls {
+			name(id, c.Input)
+		}
+	}
+	for _, b := range h.batches {
+		for i, id := range b.IDs {
+			name(id, inputOf(b.First+i))
 		}
 	}
 }

@@ -45,6 +45,13 @@ func outcomeOf(input string) string {
 
 func inputOf(n int) string { return fmt.Sprintf("%s %d", kinds[n%len(kinds)], n) }
 
+// batchOf returns the number of the first task of the batch to which a task belongs.
+func batchOf(input string) int {
+	_, number, _ := strings.Cut(input, " ")
+	n, _ := strconv.Atoi(number)
+	return n - n%len(kinds)
+}
+
 // following returns the input of the task that comes from the task with the given input: the callback of a root opens a
 // follow-up, and the program of a task of the kind opens opens a child. It returns "" for other inputs.
 func following(input string) string {
@@ -84,6 +91,7 @@ type batch struct {
 	First int     // the number of the first task
 	Key   string  // the key of OpenOnce, which makes the call safe to repeat; "" for Open
 	IDs   []int64 // the ids of the tasks; empty while the outcome is unknown
+	Lost  string  // the fault that lost the tasks after the manager had got the ids; "" if they are not lost
 }
 
 func (s stored) definitions(b batch) (all []manager.Definition) {

@@ -20,15 +20,17 @@ type ledger struct {
 	repeat    []batch             // batches with a key whose outcome is unknown
 	opened    []batch             // batches with a known outcome, and those without a key whose outcome is unknown
 	unknown   int                 // batches whose outcome was unknown at least once
-	forgotten int                 // those of them without a key
+	forgotten map[int]bool        // those of them without a key, and lost batches, by First
+	checked   int                 // how many elements of opened lost will not check again
 	callbacks map[int64][]callback
-	faulty    []string // messages that are none
+	done      map[string]bool // the inputs of these tasks, without those of forgotten batches
+	faulty    []string        // messages that are none
 }
 
 func newLedger(ahead int) *ledger {
 	return &ledger{
 		send: map[int]func(batch){}, ahead: ahead, open: true, under: map[int]int{}, keys: map[int]string{},
-		callbacks: map[int64][]callback{},
+		callbacks: map[int64][]callback{}, forgotten: map[int]bool{}, done: map[string]bool{},
 	}
 }
 
@@ -44,6 +46,9 @@ func (l *ledger) read(text []byte) {
 	switch {
 	case m.Callback != nil:
 		l.callbacks[m.Callback.ID] = append(l.callbacks[m.Callback.ID], *m.Callback)
+		if !l.forgotten[batchOf(m.Callback.Input)] {
+			l.done[m.Callback.Input] = true
+		}
 	case m.Error != "":
 		l.lose(m.Batch.First)
 		return // the next try comes with the next message, or with poke
@@ -62,11 +67,39 @@ func (l *ledger) lose(first int) {
 		l.repeat = append(l.repeat, b)
 	} else {
 		l.opened = append(l.opened, b)
-		l.forgotten++
+		l.forget(first)
 	}
 	l.unknown++
 	delete(l.under, first)
 	delete(l.keys, first)
+}
+
+// forget leaves a batch out of the number of unfinished tasks.
+func (l *ledger) forget(first int) {
+	l.forgotten[first] = true
+	maps.DeleteFunc(l.done, func(input string, _ bool) bool { return batchOf(input) == first })
+}
+
+// lost records which acknowledged batches a fault has lost. The function reports which of the given tasks exist. What
+// exists now is on all replicas, and is not checked again.
+func (l *ledger) lost(fault string, exist func(ids []int64) map[int64]bool) {
+	l.mu.Lock()
+	first, end := l.checked, len(l.opened)
+	var ids []int64
+	for _, b := range l.opened[first:end] {
+		ids = append(ids, b.IDs...)
+	}
+	l.mu.Unlock() // the managers go on meanwhile
+	found := exist(ids)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.checked = end
+	for i := first; i < end; i++ {
+		if b := &l.opened[i]; len(b.IDs) > 0 && !found[b.IDs[0]] {
+			b.Lost = fault
+			l.forget(b.First)
+		}
+	}
 }
 
 // feed sends batches to the managers, as long as fewer tasks are unfinished than allowed.
@@ -94,7 +127,7 @@ func (l *ledger) feed() {
 }
 
 // unfinished returns about how many tasks are not finished, without those of forgotten batches.
-func (l *ledger) unfinished() int { return (l.next/len(kinds)-l.forgotten)*perBatch - len(l.callbacks) }
+func (l *ledger) unfinished() int { return (l.next/len(kinds)-len(l.forgotten))*perBatch - len(l.done) }
 
 // poke sends batches if there are any to send.
 func (l *ledger) poke() {

@@ -28,6 +28,7 @@ const lease = 2
 type world struct {
 	*testing.T
 	deployment
+	plan   plan
 	random *rand.Rand
 	dir    string
 	store  *redisstate.Store // uses no proxy
@@ -43,20 +44,20 @@ type world struct {
 // A step is what had been done when a fault came.
 type step struct{ finished, unfinished int }
 
-// newWorld starts a world, with at most the given number of unfinished tasks.
-func newWorld(t *testing.T, seed uint64, ahead int) *world {
+// newWorld starts a world.
+func newWorld(t *testing.T, seed uint64, p plan) *world {
 	w := &world{
-		T: t, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), ledger: newLedger(ahead), archived: map[int64]fate{},
+		T: t, plan: p, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), ledger: newLedger(p.ahead), archived: map[int64]fate{},
 	}
 	fsync := []string{"always", "everysec"}[w.random.IntN(2)]
 	w.Logf("TDF_SEED=%d, appendfsync %s", seed, fsync)
 	t.Cleanup(w.explain)
-	w.deployment = newSingle(t, fsync)
+	w.deployment = p.deploy(t, fsync)
 	direct := w.file("direct", w.direct())
 	cfg := expect.Result(config.LoadManager(direct)).Value(t)
 	w.store = expect.Result(redisstate.Connect(t.Context(), cfg.Redis, namespace, slog.New(slog.DiscardHandler))).Value(t)
 	t.Cleanup(func() { w.store.Close() })
-	p := w.prepare(cfg)
+	programs := w.prepare(cfg)
 
 	api, token := redistest.FreeAddr(t), w.path("token")
 	add := exec.CommandContext(t.Context(), built(t, "tdf"), "--config", direct, "token", "add", "lab", "--role", "worker")
@@ -78,7 +79,7 @@ func newWorld(t *testing.T, seed uint64, ahead int) *world {
 		m.output = &splitter{line: w.ledger.read}
 		m.begin = func() {
 			to := m.stdin
-			writeLine(to, p)
+			writeLine(to, programs)
 			w.ledger.begin(number, func(b batch) { writeLine(to, b) })
 		}
 		m.end = func() { w.ledger.end(number) }
@@ -161,17 +162,27 @@ func (w *world) checkAlive() {
 	}
 }
 
-// watch records the tasks that are archived, and what the audit finds while tasks run.
-func (w *world) watch() {
+// watch records the tasks that are archived or that a fault has lost, and what the audit finds while tasks run.
+func (w *world) watch(fault string) {
 	w.Helper()
 	w.audit()
+	w.ledger.lost(fault, func(ids []int64) map[int64]bool {
+		found := map[int64]bool{}
+		for _, t := range w.read(ids) {
+			found[t.ID] = t.Task != nil
+		}
+		w.replicated()
+		return found
+	})
 	var ids []int64
 	for _, id := range expect.Result(w.store.List(w.Context(), tdf.Archived, "", 0, 1<<30)).Value(w) {
 		if _, ok := w.archived[id]; !ok {
 			ids = append(ids, id)
 		}
 	}
-	for _, t := range w.read(ids) {
+	archived := w.read(ids)
+	w.replicated()
+	for _, t := range archived {
 		w.archived[t.ID] = fateOf(t.Task)
 	}
 }
@@ -212,7 +223,7 @@ func (w *world) history() *history {
 	w.audit()
 	h := &history{
 		steps: w.steps, batches: w.ledger.opened, callbacks: w.ledger.callbacks, faulty: w.ledger.faulty,
-		archived: w.archived, audit: w.found, left: w.left(),
+		archived: w.archived, audit: w.found, left: w.left(), setting: w.plan.setting,
 		counts: expect.Result(w.store.Counts(w.Context())).Value(w),
 	}
 	for ids, err := range w.store.IDs(w.Context(), 500) {

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // slots is the number of slots of a Redis Cluster.
@@ -173,4 +175,17 @@ func (c *Cluster) reply(n *Server, command ...any) (any, error) {
 	r := redis.NewClient(&redis.Options{Addr: n.Addr, Protocol: 2, MaxRetries: -1})
 	defer r.Close()
 	return r.Do(c.t.Context(), command...).Result()
+}
+
+// awaitReply waits until the reply to a command contains a text n times.
+func awaitReply(t testing.TB, addr, text string, n int, command ...any) {
+	t.Helper()
+	c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
+	defer c.Close()
+	var reply string
+	expect.Eventually(t, fmt.Sprint(command, " of ", addr), func() bool {
+		var err error
+		reply, err = c.Do(t.Context(), command...).Text()
+		return err == nil && strings.Count(reply, text) == n
+	}, func() any { return reply })
 }
