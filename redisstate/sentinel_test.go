@@ -52,6 +52,9 @@ func TestSentinels(t *testing.T) {
 		expect.Result(s.Now(t.Context())).Value(t)
 		s.Close()
 	}
+	secure.TLSServerName = "another.example"
+	_, err := Connect(t.Context(), secure, ns, quiet)
+	expect.Fails(t, err, "x509")
 
 	away := config.Redis{Sentinels: []string{redistest.FreeAddr(t)}, Master: redistest.Master}
 	waits, cancel := context.WithCancel(t.Context())

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,11 +50,12 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 	return client
 }
 
-// sentinelError returns a *[RefusedError] if the sentinels answer, but know no primary, or refuse the client.
+// sentinelError returns a *[RefusedError] if the sentinels answer, but know no primary, or refuse the client, or if TLS
+// to them fails.
 func (s *Conn) sentinelError(err error) error {
 	var reply redis.Error
 	if !errors.As(err, &reply) {
-		return err
+		return cmp.Or(refusal(s.Addr, err), err)
 	}
 	refused := &RefusedError{Addr: s.Addr, Err: err}
 	if errors.Is(err, redis.Nil) {
