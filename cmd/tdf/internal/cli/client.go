@@ -234,10 +234,8 @@ var errNoAnswer = errors.New("no answer within 5 s; check that Redis runs at thi
 func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, firstAnswer, errNoAnswer)
 	defer cancel()
-	if tool.Manager.Redis.Fixed() {
-		if err := reach(ctx, tool.Manager.Redis.Addr()); err != nil {
-			return nil, err
-		}
+	if err := reach(ctx, tool.Manager.Redis); err != nil {
+		return nil, err
 	}
 	o := manager.OptionsOf(tool.Manager)
 	o.Name, o.Log, o.TaskDefaults = userAtHost(), a.Log, manager.Definition{}
@@ -248,21 +246,32 @@ func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	return &Client{Manager: m, defaults: tool.Manager.TaskDefaults}, m.Connect(ctx)
 }
 
-// reach connects to an address once. If no process listens there, or if the host is unknown, reach fails at once. It
-// ignores a time-out, because the client waits for a slow Redis.
-func reach(ctx context.Context, addr string) error {
-	connection, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-	var network net.Error
+// reach connects to Redis once, or to the sentinels or nodes until one listens. If no process listens there, or if the host is
+// unknown, reach fails at once. It ignores a time-out, because the client waits for a slow Redis.
+func reach(ctx context.Context, r config.Redis) error {
+	addrs, remedy := []string{r.Addr()}, "start a Redis with tdf up, or name another Redis with --redis HOST:PORT"
 	switch {
-	case err == nil:
-		return connection.Close()
-	case ctx.Err() != nil:
-		return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
-	case errors.As(err, &network) && network.Timeout():
-		return nil
+	case len(r.Sentinels) > 0:
+		addrs, remedy = r.Sentinels, "no address in [redis] sentinels can be reached"
+	case len(r.Cluster) > 0:
+		addrs, remedy = r.Cluster, "no address in [redis] cluster can be reached"
 	}
-	return fmt.Errorf("connect to redis: %w; start a Redis with tdf up, or name another Redis with --redis HOST:PORT",
-		err)
+	var err error
+	for _, addr := range addrs {
+		var connection net.Conn
+		connection, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			return connection.Close()
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("connect to redis at %s: %w", addr, context.Cause(ctx))
+		}
+		var network net.Error
+		if errors.As(err, &network) && network.Timeout() {
+			return nil
+		}
+	}
+	return fmt.Errorf("connect to redis: %w; %s", err, remedy)
 }
 
 // userAtHost returns the name of the user and the host, for the logs of tasks.
