@@ -147,6 +147,12 @@ func (v *vitals) replica(d *diagnoses) {
 			Fix: fix("start a Redis with replicaof, or read the log of the replica"),
 		})
 	}
+	if wanted, n := v.redis.Replicas.Wanted, v.replication.Online(); n < wanted {
+		d.problem("redis", Fact{
+			Code: FactTooFewReplicas, Text: fmt.Sprintf("[redis] replicas=%d, but online replicas: %d; calls that write wait", wanted, n),
+			Fix: fix("start a Redis with replicaof, or lower [redis] replicas"),
+		})
+	}
 	var all []string
 	for _, r := range replicas {
 		all = append(all, r.String())

@@ -76,6 +76,10 @@ func TestDiagnose(t *testing.T) {
 		"the primary s has no replica": {SeverityProblem, func(v *vitals) {
 			v.redis.Sentinels, v.redis.Password, v.replication.Primary = []string{"10.0.0.1:1"}, "x", "s"
 		}},
+		"[redis] replicas=2, but online replicas: 1; calls": {SeverityProblem, func(v *vitals) {
+			v.redis.Replicas.Wanted = 2
+			v.replication.Replicas = []conn.Replica{{State: "online"}}
+		}},
 		"lags: r:2 (wait_bgsave, lag 0 s, 5 bytes behind)": {SeverityProblem, func(v *vitals) {
 			v.replication.Replicas = []conn.Replica{{Addr: "r:2", State: "wait_bgsave", Behind: 5}}
 		}},

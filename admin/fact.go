@@ -151,6 +151,7 @@ const (
 	FactRedisVersion     FactCode = "redis_version"
 	FactReplica          FactCode = "replica"
 	FactNoReplica        FactCode = "no_replica"
+	FactTooFewReplicas   FactCode = "too_few_replicas"
 	FactReplicaLags      FactCode = "replica_lags"
 	FactEmbeddedRedis    FactCode = "embedded_redis"
 	FactNoPassword       FactCode = "no_password"

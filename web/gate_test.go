@@ -15,11 +15,13 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A page of another host or origin cannot use the API, whatever token it has.
@@ -161,13 +163,18 @@ func TestRedisAwayAndBack(t *testing.T) {
 }
 
 func TestReady(t *testing.T) {
-	s := newSite(t, Options{})
+	primary, replica := redistest.Start(t, redistest.Replicates), redistest.Start(t)
+	replica.Follow(primary)
+	s := siteOn(t, primary.Addr, Options{})
 	expect.Equal(t, s.call("", "GET", "/readyz", "").StatusCode, 503, "without a server")
 	store := testspace.Connect(t, s.cfg)
 	now := expect.Result(store.Now(t.Context())).Value(t)
 	s.redis.Do(t.Context(), "ZADD", s.cfg.Namespace+":servers", now.Add(3600).String(), "server") // counts for an hour
 	got := s.call("", "GET", "/readyz", "")
 	expect.Equal(t, got.StatusCode, 200, "with a server", got.text)
+	expect.Contains(t, got.text, "ready\nprimary "+primary.Addr+"\nreplica "+replica.Addr+" (online, lag ")
+	lags := admin.Replication{Primary: "a:1", Replicas: []conn.Replica{{Addr: "b:2", State: "wait_bgsave", Behind: 5}}}
+	expect.Equal(t, replicationText(lags), "primary a:1\nreplica that lags b:2 (wait_bgsave, lag 0 s, 5 bytes behind)\n")
 }
 
 // A body that ends too early opens nothing.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -35,15 +34,14 @@ func WithReplicas(ctx context.Context, r *Replicas) context.Context {
 }
 
 // AtMost returns what a call wants that asks for a number of replicas and is content with fewer. It is never less than
-// what the configuration says. Replicas that are not connected are not waited for.
+// what the configuration says. Replicas that are not online are not waited for.
 func (s *Conn) AtMost(ctx context.Context, n int) (*Replicas, error) {
 	r := &Replicas{Wanted: s.replicas.Wanted, Least: s.replicas.Wanted}
 	if n <= r.Wanted {
 		return r, nil
 	}
 	info, err := s.Info(ctx, "replication")
-	connected, _ := strconv.Atoi(info["connected_slaves"])
-	r.Wanted = max(r.Wanted, min(n, connected))
+	r.Wanted = max(r.Wanted, min(n, s.Replication(info).Online()))
 	return r, err
 }
 

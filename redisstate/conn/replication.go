@@ -24,11 +24,14 @@ type Replica struct {
 	Behind int64       // bytes of the replication that it has not confirmed
 }
 
+// online is the state of a replica that receives all writes.
+const online = "online"
+
 // longestLag is the longest lag of a replica that counts as usual. Replicas send a message each second.
 const longestLag = 10
 
 // Lags reports whether the replica is not online, or has sent no message for 10 s.
-func (r Replica) Lags() bool { return r.State != "online" || r.Lag > longestLag }
+func (r Replica) Lags() bool { return r.State != online || r.Lag > longestLag }
 
 func (r Replica) String() string {
 	return fmt.Sprintf("%s (%s, lag %.0f s, %d bytes behind)", r.Addr, r.State, float64(r.Lag), r.Behind)
@@ -56,6 +59,16 @@ func (s *Conn) Replication(info Info) Replication {
 		})
 	}
 	return r
+}
+
+// Online returns the number of replicas that are online.
+func (r Replication) Online() (n int) {
+	for _, replica := range r.Replicas {
+		if replica.State == online {
+			n++
+		}
+	}
+	return n
 }
 
 // Lag returns the largest lag of the replicas.
