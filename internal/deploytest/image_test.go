@@ -65,7 +65,6 @@ const docker = "#!/bin/sh\necho \"docker $*\"\ncat \"$3\"\n"
 
 // The script makes the passwords once, for this user only, and passes its arguments on.
 func TestComposeScript(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "docker"), 0o755, docker)
 	script := expect.Result(filepath.Abs(filepath.Join(root, "deploy/compose"))).Value(t)
@@ -86,6 +85,8 @@ func TestComposeScript(t *testing.T) {
 	expect.MustEqual(t, found[1], secrets, first)
 	expect.MustTrue(t, found[2] != found[3], first)
 	expect.Equal(t, expect.Result(os.Stat(secrets)).Value(t).Mode(), os.FileMode(0o600))
+	t.Setenv("SENTINEL", "1")
+	expect.Contains(t, run("ps"), "/deploy/compose.yaml -f "+filepath.Dir(script)+"/compose.sentinel.yaml ps\n")
 	second := run()
 	expect.Contains(t, second, " up --build --detach\n")
 	expect.Contains(t, second, "REDIS_PASSWORD="+found[2]+"\n")

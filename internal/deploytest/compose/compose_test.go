@@ -3,7 +3,9 @@
 package compose
 
 import (
+	"fmt"
 	"maps"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,17 +27,31 @@ const deploy = "../../../deploy"
 var passwords = types.Mapping{"REDIS_PASSWORD": "redis-secret", "GRAFANA_PASSWORD": "grafana-secret"}
 
 // load returns the project as docker compose reads it: with the schema and all rules of the Compose specification.
-func load(t *testing.T, environment types.Mapping) (*types.Project, error) {
+func load(t *testing.T, environment types.Mapping, more ...string) (*types.Project, error) {
 	t.Helper()
 	dir := expect.Result(filepath.Abs(deploy)).Value(t)
-	return loader.LoadWithContext(t.Context(), types.ConfigDetails{
-		WorkingDir: dir, Environment: environment, ConfigFiles: []types.ConfigFile{{Filename: filepath.Join(dir, "compose.yaml")}},
-	})
+	details := types.ConfigDetails{WorkingDir: dir, Environment: environment}
+	for _, name := range append([]string{"compose.yaml"}, more...) {
+		details.ConfigFiles = append(details.ConfigFiles, types.ConfigFile{Filename: filepath.Join(dir, name)})
+	}
+	return loader.LoadWithContext(t.Context(), details)
 }
 
 func project(t *testing.T) *types.Project {
 	t.Helper()
 	return expect.Result(load(t, passwords)).Value(t)
+}
+
+// withSentinel is the project with replicas and sentinels.
+func withSentinel(t *testing.T) *types.Project {
+	t.Helper()
+	return expect.Result(load(t, passwords, "compose.sentinel.yaml")).Value(t)
+}
+
+// addresses are the addresses of nodes and sentinels.
+var addresses = map[string]string{
+	"redis": "172.30.84.11", "redis-2": "172.30.84.12", "redis-3": "172.30.84.13",
+	"sentinel-1": "172.30.84.21", "sentinel-2": "172.30.84.22", "sentinel-3": "172.30.84.23",
 }
 
 // Without passwords, nothing starts, and the error names the script that makes them.
@@ -50,8 +66,10 @@ func TestNoDefaultPasswords(t *testing.T) {
 
 // No container can write to its image, has capabilities or can gain rights. Only this machine reaches the published ports.
 func TestContainersAreRestricted(t *testing.T) {
-	p := project(t)
-	expect.Equal(t, p.ServiceNames(), []string{"grafana", "prometheus", "redis", "serve", "server", "token", "worker"})
+	p := withSentinel(t)
+	all := append(project(t).ServiceNames(), slices.Collect(maps.Keys(addresses))...)
+	slices.Sort(all)
+	expect.Equal(t, p.ServiceNames(), slices.Compact(all))
 	for name, s := range p.Services {
 		expect.True(t, s.ReadOnly, name)
 		expect.Equal(t, s.CapDrop, []string{"ALL"}, name)
@@ -81,7 +99,7 @@ func TestContainersAreRestricted(t *testing.T) {
 
 // Redis has no way out, and programs reach neither Prometheus nor Grafana, which need no password on this network.
 func TestNetworks(t *testing.T) {
-	p := project(t)
+	p := withSentinel(t)
 	networks := func(name string) []string { return slices.Sorted(maps.Keys(p.Services[name].Networks)) }
 	expect.True(t, bool(p.Networks["redis"].Internal), "the network redis is not internal")
 	for name, want := range map[string][]string{
@@ -90,12 +108,17 @@ func TestNetworks(t *testing.T) {
 	} {
 		expect.Equal(t, networks(name), want, name)
 	}
+	for name, addr := range addresses {
+		expect.Equal(t, networks(name), []string{"redis"}, name)
+		expect.Equal(t, p.Services[name].Networks["redis"].Ipv4Address, addr, name)
+		expect.Equal(t, *p.Services[name].Environment["ADDRESS"], addr, name)
+	}
 }
 
 // The password is in the environment of those that need it, and in no command. Programs could read it from the processes of a
 // health check or of an init.
 func TestPasswordOfRedis(t *testing.T) {
-	p := project(t)
+	p := withSentinel(t)
 	for name, s := range p.Services {
 		has := false
 		for key, value := range s.Environment {
@@ -116,7 +139,7 @@ func TestPasswordOfRedis(t *testing.T) {
 // The configuration is valid for all components, and docker waits until a stopping worker has ended its programs.
 func TestConfiguration(t *testing.T) {
 	tool := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.cfg"), []string{"TDF_CFG_REDIS_PASSWORD=x"})).Value(t)
-	p := project(t)
+	p := withSentinel(t)
 	expect.Result(p.GetService(tool.Manager.Redis.Host)).OK(t)
 	expect.Equal(t, tool.Worker.Directory, p.Services["worker"].Volumes[0].Target)
 	needed := tool.Worker.Grace + tool.Worker.KillGrace + 10*time.Second
@@ -127,10 +150,90 @@ func TestConfiguration(t *testing.T) {
 	for _, s := range p.Services {
 		for name := range s.Environment {
 			if strings.HasPrefix(name, "TDF_CFG_") {
-				expect.True(t, slices.Contains([]string{"TDF_CFG_REDIS_PASSWORD", "TDF_CFG_HTTP_LISTEN"}, name), name)
+				known := []string{"TDF_CFG_REDIS_PASSWORD", "TDF_CFG_REDIS_SENTINEL_PASSWORD", "TDF_CFG_HTTP_LISTEN"}
+				expect.True(t, slices.Contains(known, name), name)
 			}
 		}
 	}
+}
+
+// With Sentinel, only the address of Redis differs.
+func TestConfigurationWithSentinel(t *testing.T) {
+	text := func(name string) string {
+		return string(expect.Result(os.ReadFile(filepath.Join(deploy, name))).Value(t))
+	}
+	_, plain, _ := strings.Cut(text("tdf.cfg"), "[tdf]")
+	_, rest, _ := strings.Cut(text("tdf.sentinel.cfg"), "[tdf]")
+	expect.Equal(t, rest, plain)
+	environment := []string{"TDF_CFG_REDIS_PASSWORD=x", "TDF_CFG_REDIS_SENTINEL_PASSWORD=x"}
+	r := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.sentinel.cfg"), environment)).Value(t).Manager.Redis
+	expect.Equal(t, r.Master, "tdf")
+	expect.Len(t, r.Sentinels, 3)
+	for i, addr := range r.Sentinels {
+		expect.Equal(t, addr, addresses[fmt.Sprintf("sentinel-%d", i+1)]+":26379")
+	}
+	expect.Equal(t, filepath.Base(withSentinel(t).Configs["tdf.cfg"].File), "tdf.sentinel.cfg")
+}
+
+// The commands of the containers start a Redis that survives the loss of its primary. A node that comes back has the role
+// that the sentinels gave it. Here, the addresses are ones of this machine.
+func TestFailover(t *testing.T) {
+	dir, p := t.TempDir(), withSentinel(t)
+	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(255))
+	here := func(name, text string) string {
+		text = strings.NewReplacer("172.30.84.", network, "/data", filepath.Join(dir, name), "$$", "$",
+			"/etc/redis.conf", expect.Result(filepath.Abs(filepath.Join(deploy, "redis.conf"))).Value(t)).Replace(text)
+		return text
+	}
+	environment := func(name string) []string {
+		return append(os.Environ(), "REDIS_PASSWORD=redis-secret", "REDISCLI_AUTH=redis-secret", "ADDRESS="+here(name, addresses[name]))
+	}
+	start := func(name string) *exec.Cmd {
+		cmd := exec.Command("sh", "-ec", here(name, p.Services[name].Command[2]))
+		cmd.Env = environment(name)
+		expect.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
+		expect.NoError(t, cmd.Start())
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill() // fails only if the process has ended
+			_ = cmd.Wait()
+		})
+		expect.Eventually(t, name+" is healthy", func() bool {
+			check := exec.CommandContext(t.Context(), "sh", "-c", here(name, p.Services[name].HealthCheck.Test[1]))
+			check.Env = environment(name)
+			return check.Run() == nil
+		})
+		return cmd
+	}
+	ask := func(name, port string, words ...string) string {
+		cmd := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", here(name, addresses[name]), "-p", port}, words...)...)
+		cmd.Env = environment(name)
+		out, _ := cmd.CombinedOutput() // a command fails while a node is down
+		return string(out)
+	}
+	await := func(what, name, port, text string, words ...string) {
+		last := ""
+		expect.Eventually(t, what, func() bool { last = ask(name, port, words...); return strings.Contains(last, text) }, func() any { return last })
+	}
+	running := map[string]*exec.Cmd{}
+	for _, name := range slices.Sorted(maps.Keys(addresses)) {
+		running[name] = start(name)
+	}
+	for _, name := range []string{"sentinel-1", "sentinel-2", "sentinel-3"} {
+		await("the sentinels know all", name, "26379", "slaves=2,sentinels=3", "info", "sentinel")
+	}
+	await("the replicas are online", "redis", "6379", "connected_slaves:2", "info", "replication")
+	expect.NoError(t, running["redis"].Process.Kill())
+	_ = running["redis"].Wait() // it was killed
+	primary := ""
+	expect.Eventually(t, "another primary", func() bool {
+		primary = ask("sentinel-1", "26379", "sentinel", "get-master-addr-by-name", "tdf")
+		return strings.Contains(primary, network+"12") || strings.Contains(primary, network+"13")
+	}, func() any { return primary })
+	start("redis")
+	await("the old primary is a replica", "redis", "6379", "role:slave", "info", "replication")
+	await("its file says so", "redis", "6379", "OK", "config", "rewrite")
+	file := string(expect.Result(os.ReadFile(filepath.Join(dir, "redis", "redis.conf"))).Value(t))
+	expect.Contains(t, file, "\nreplicaof "+network)
 }
 
 // The first start makes the token of Prometheus. Later starts keep it, unless Redis or the volume has lost it.
@@ -171,7 +274,8 @@ func TestDockerCompose(t *testing.T) {
 	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() != nil {
 		t.Skip("docker compose is not installed; the other tests have read the file with its library")
 	}
-	cmd := exec.CommandContext(t.Context(), "docker", "compose", "-f", filepath.Join(deploy, "compose.yaml"), "config", "--quiet")
+	cmd := exec.CommandContext(t.Context(), "docker", "compose", "-f", filepath.Join(deploy, "compose.yaml"), "-f",
+		filepath.Join(deploy, "compose.sentinel.yaml"), "config", "--quiet")
 	cmd.Env = append(os.Environ(), passwords.Values()...)
 	out, err := cmd.CombinedOutput()
 	expect.NoError(t, err, string(out))
