@@ -81,7 +81,7 @@ func (d *Delivery) change(answer error) bool {
 	switch {
 	case errors.As(answer, new(*tdf.StateError)):
 		return false
-	case errors.Is(answer, conn.ErrFull): // Redis may have memory for the new tasks later
+	case errors.Is(answer, conn.ErrFull), conn.IsUnconfirmed(answer): // the same report may succeed later
 		return false
 	case errors.As(answer, &lasting) && !d.ResultLost:
 		d.loseResult(lasting)
@@ -126,6 +126,7 @@ type Send func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, erro
 // does not delay the others (docs/guarantees.md, "Every call may be sent twice"). It returns an error if Redis has
 // refused a call, and when ctx ends.
 func (send Send) Deliver(ctx context.Context, rest []*Delivery) (err error) {
+	ctx = conn.UntilConfirmed(ctx) // the store of an API reports what is unconfirmed to its callers
 	for most := len(rest); len(rest) > 0; {
 		n := min(most, len(rest))
 		outcomes, failed := send(ctx, rest[:n])

@@ -29,8 +29,8 @@ type deployment interface {
 	heal()
 	// faults returns the faults that a world with this Redis has.
 	faults() []fault
-	// replicated returns when all replicas have what the primaries have.
-	replicated()
+	// replicated reads, and returns when all replicas have what was read. It may read several times.
+	replicated(read func())
 }
 
 // A single is one Redis with an append-only file.
@@ -69,7 +69,7 @@ func (s *single) faults() []fault {
 	return append(slices.Clone(ofProcesses), killRedis, stopRedis, flushScripts, killClients, busyScript, fullMemory)
 }
 
-func (s *single) replicated() {}
+func (s *single) replicated(read func()) { read() }
 
 func (s *single) kill() {
 	s.server.Kill()

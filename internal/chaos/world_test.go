@@ -166,22 +166,25 @@ func (w *world) checkAlive() {
 func (w *world) watch(fault string) {
 	w.Helper()
 	w.audit()
-	w.ledger.lost(fault, func(ids []int64) map[int64]bool {
-		found := map[int64]bool{}
-		for _, t := range w.read(ids) {
-			found[t.ID] = t.Task != nil
-		}
-		w.replicated()
+	w.ledger.lost(fault, func(ids []int64) (found map[int64]bool) {
+		w.replicated(func() {
+			found = map[int64]bool{}
+			for _, t := range w.read(ids) {
+				found[t.ID] = t.Task != nil
+			}
+		})
 		return found
 	})
-	var ids []int64
-	for _, id := range expect.Result(w.store.List(w.Context(), tdf.Archived, "", 0, 1<<30)).Value(w) {
-		if _, ok := w.archived[id]; !ok {
-			ids = append(ids, id)
+	var archived []redisstate.Stored
+	w.replicated(func() {
+		var ids []int64
+		for _, id := range expect.Result(w.store.List(w.Context(), tdf.Archived, "", 0, 1<<30)).Value(w) {
+			if _, ok := w.archived[id]; !ok {
+				ids = append(ids, id)
+			}
 		}
-	}
-	archived := w.read(ids)
-	w.replicated()
+		archived = w.read(ids)
+	})
 	for _, t := range archived {
 		w.archived[t.ID] = fateOf(t.Task)
 	}

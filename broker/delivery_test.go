@@ -1,0 +1,26 @@
+package broker
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// A report that no replica has confirmed is sent again as it is. Another one could replace it after a failover.
+func TestUnconfirmedReport(t *testing.T) {
+	var sent []tdf.Move
+	send := Send(func(_ context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
+		sent = append(sent, movesOf(all)...)
+		return nil, &conn.UnconfirmedError{Wanted: 1}
+	})
+	task := &tdf.Task{ID: 1, State: tdf.Running, Properties: tdf.Defaults("p", "", "")}
+	d := &Delivery{Task: task, Ending: Ending{Claim: "c", Result: tdf.Result{Exit: "0"}}, open: []tdf.Properties{{}}}
+	d.Decide()
+	expect.Fails(t, send.Deliver(t.Context(), []*Delivery{d}), "0 of 1 replicas")
+	expect.Len(t, sent, 1)
+	expect.True(t, !d.Result.Refused, "the round fails")
+}
