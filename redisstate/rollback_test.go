@@ -1,6 +1,8 @@
 package redisstate
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -44,6 +46,26 @@ func TestRollback(t *testing.T) {
 	r.Restart() // to the same data as before, so that the skip is lost, too
 	expect.NotEqual(t, mustOpen(t, connect(t, r.Addr, ns), define("c"))[0], first)
 	expect.Equal(t, mustOpen(t, connect(t, r.Addr, redistest.Namespace(t)), define("new"))[0], 1)
+}
+
+// After files of Redis were put back (docs/operations.md, "Backup and restore"), ids that were given out since the copy
+// name no other task.
+func TestRestoredFiles(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t, redistest.AOF("always"))
+	s, backup := connect(t, r.Addr, redistest.Namespace(t)), filepath.Join(t.TempDir(), "backup")
+	mustOpen(t, s, define("kept"))
+	dir := expect.Result(s.Redis.ConfigGet(t.Context(), "dir").Result()).Value(t)["dir"]
+	must(t, os.CopyFS(backup, os.DirFS(dir)))
+	lost := mustOpen(t, s, define("lost"))[0]
+	r.Kill()
+	must(t, os.RemoveAll(dir))
+	must(t, os.CopyFS(dir, os.DirFS(backup)))
+	r.Restart()
+	expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", conn.SkippedIDs)
+	expect.Equal(t, task(t, s, 1).Input, "kept")
+	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
+	expect.Fails(t, err, "")
 }
 
 // A client that may not write can still read after a restart, and the next client that may write skips ids.
