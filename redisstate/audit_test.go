@@ -1,6 +1,8 @@
 package redisstate
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -104,6 +107,56 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 		snapshots = append(snapshots, findings[0].Snapshot)
 	}
 	expect.NotEqual(t, snapshots[0], snapshots[1])
+}
+
+// A task that leaves its place, or enters it again, while it is examined is in order. With a limit, both may happen
+// several times.
+func TestExamineATaskThatMoves(t *testing.T) {
+	t.Parallel()
+	for reads, leaves := range map[string]bool{"zscore": true, "hget": false} {
+		s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+		d := define("x")
+		d.Queue = "q"
+		id := mustOpen(t, s, d)[0]
+		place := s.Keys.Place(task(t, s, id).PlacedIn)
+		away := func() { must(t, s.Redis.ZRem(t.Context(), place, id).Err()) }
+		move := func() {
+			away()
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "place", "queue=r").Err())
+		}
+		if !leaves {
+			score := expect.Result(s.Redis.ZScore(t.Context(), place, fmt.Sprint(id)).Result()).Value(t)
+			away()
+			move = func() { must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: score, Member: id}).Err()) }
+		}
+		moved := false
+		s.Redis.AddHook(beforePipelines(func(commands []redis.Cmder) {
+			of := []any{"zscore", place}
+			if reads == "hget" {
+				of = []any{"hget", s.Keys.Task(id)}
+			}
+			if !moved && slices.ContainsFunc(commands, func(c redis.Cmder) bool { return slices.Equal(c.Args()[:2], of) }) {
+				moved = true
+				move()
+			}
+		}))
+		expect.Len(t, expect.Result(s.Examine(t.Context(), []int64{id})).Value(t), 0, "leaves", leaves)
+		expect.True(t, moved, "the task did not move", reads)
+	}
+}
+
+// beforePipelines is a hook that calls a function with the commands of each pipeline, before they are sent.
+type beforePipelines func(commands []redis.Cmder)
+
+func (b beforePipelines) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (b beforePipelines) ProcessHook(next redis.ProcessHook) redis.ProcessHook { return next }
+
+func (b beforePipelines) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, commands []redis.Cmder) error {
+		b(commands)
+		return next(ctx, commands)
+	}
 }
 
 func TestCheckReportsMiscountedTasks(t *testing.T) {

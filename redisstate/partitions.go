@@ -157,5 +157,28 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			(e.limit == nil || e.limit.Err() == nil && e.limitLevel.Err() == nil) &&
 			(e.unlinked == nil || e.unlinked.Err() == nil)
 	}
-	return in, err
+	if err != nil {
+		return in, err
+	}
+	return in, s.markMoved(ctx, all, found, in)
+}
+
+// markMoved marks the tasks that have moved since they were read. It reads the name of a task's place together with the
+// place. Otherwise, a task that enters and leaves its place again and again, because of its limit, may look out of place
+// whenever it is read.
+func (s *Store) markMoved(ctx context.Context, all []tdf.Placement, found map[int]*placeEntries, in []bool) error {
+	names, places := map[int]*redis.StringCmd{}, map[int]*redis.FloatCmd{}
+	err := s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
+		for i := range all {
+			if t := all[i].Task; !in[i] {
+				names[i] = p.HGet(ctx, s.Keys.Task(t.ID), tdf.FieldPlace)
+				places[i] = p.ZScore(ctx, s.Keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
+			}
+		}
+	})
+	for i := range names {
+		entered := found[i].place.Err() != nil && places[i].Err() == nil
+		in[i] = entered || names[i].Val() != all[i].Task.PlacedIn
+	}
+	return err
 }
