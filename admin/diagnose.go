@@ -149,8 +149,9 @@ func (v *vitals) replica(d *diagnoses) {
 	}
 	if wanted, n := v.redis.Replicas.Wanted, v.replication.Online(); n < wanted {
 		d.problem("redis", Fact{
-			Code: FactTooFewReplicas, Text: fmt.Sprintf("[redis] replicas=%d, but online replicas: %d; calls that write wait", wanted, n),
-			Fix: fix("start a Redis with replicaof, or lower [redis] replicas"),
+			Code: FactTooFewReplicas,
+			Text: fmt.Sprintf("[redis] replicas=%d, but online replicas: %d; calls that write wait", wanted, n),
+			Fix:  fix("start a Redis with replicaof, or lower [redis] replicas"),
 		})
 	}
 	var all []string

@@ -37,7 +37,10 @@ func TestSentinels(t *testing.T) {
 			change func(r *config.Redis)
 			reason string
 		}{
-			"another name": {func(r *config.Redis) { r.Master = "another" }, "the sentinels know no master of this name: see [redis] master"},
+			"another name": {
+				func(r *config.Redis) { r.Master = "another" },
+				"the sentinels know no master of this name: see [redis] master",
+			},
 			"wrong password": {
 				func(r *config.Redis) { r.SentinelUsername, r.SentinelPassword = "tdf", "wrong" },
 				"a sentinel refuses this client: the password (or the username) is wrong: see [redis] sentinel_password",
@@ -46,7 +49,8 @@ func TestSentinels(t *testing.T) {
 			at := plain
 			c.change(&at)
 			_, err := Connect(t.Context(), at, ns, quiet)
-			expect.Fails(t, err, "redis at master "+at.Master+" of sentinels "+strings.Join(at.Sentinels, ", ")+": "+c.reason, name)
+			of := "redis at master " + at.Master + " of sentinels " + strings.Join(at.Sentinels, ", ")
+			expect.Fails(t, err, of+": "+c.reason, name)
 		}
 		s := expect.Result(Connect(t.Context(), plain, ns, quiet)).Value(t)
 		expect.Result(s.Now(t.Context())).Value(t)
@@ -90,7 +94,8 @@ func overTLS(t *testing.T, group *redistest.Sentinels, certificate tls.Certifica
 	var gates []*redistest.Gate
 	var names []string
 	for i, sentinel := range group.All {
-		gate, node := redistest.NewGate(t, sentinel.Addr, certificate), redistest.NewGate(t, group.Nodes[i].Addr, certificate)
+		gate := redistest.NewGate(t, sentinel.Addr, certificate)
+		node := redistest.NewGate(t, group.Nodes[i].Addr, certificate)
 		gates, addrs = append(gates, gate), append(addrs, gate.Addr)
 		names = append(names, port(group.Gates[i].Addr), port(node.Addr), port(sentinel.Addr), port(gate.Addr))
 	}
@@ -101,8 +106,8 @@ func overTLS(t *testing.T, group *redistest.Sentinels, certificate tls.Certifica
 }
 
 // sentinelUser makes the user of docs/operations.md.
-const sentinelUser = "ACL SETUSER tdf on >pw resetchannels &+switch-master &+replica-reconf-done -@all +hello +auth +ping " +
-	"+subscribe +sentinel|get-master-addr-by-name +sentinel|sentinels"
+const sentinelUser = "ACL SETUSER tdf on >pw resetchannels &+switch-master &+replica-reconf-done -@all +hello " +
+	"+auth +ping +subscribe +sentinel|get-master-addr-by-name +sentinel|sentinels"
 
 func words(text string) (all []any) {
 	for _, word := range strings.Fields(text) {

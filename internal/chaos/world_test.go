@@ -47,7 +47,8 @@ type step struct{ finished, unfinished int }
 // newWorld starts a world.
 func newWorld(t *testing.T, seed uint64, p plan) *world {
 	w := &world{
-		T: t, plan: p, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), ledger: newLedger(p.ahead), archived: map[int64]fate{},
+		T: t, plan: p, random: rand.New(rand.NewPCG(seed, 0)), dir: t.TempDir(), ledger: newLedger(p.ahead),
+		archived: map[int64]fate{},
 	}
 	fsync := []string{"always", "everysec"}[w.random.IntN(2)]
 	w.Logf("TDF_SEED=%d, appendfsync %s", seed, fsync)

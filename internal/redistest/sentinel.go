@@ -84,7 +84,8 @@ func (s *Sentinels) start() *Server {
 	_, primary, _ := net.SplitHostPort(s.Gates[0].Addr)
 	text := fmt.Sprintf("bind %s\nport %s\nbind-source-addr %s\nsentinel announce-ip %[1]s\n"+
 		"sentinel monitor %[4]s %[1]s %[5]s 2\nsentinel down-after-milliseconds %[4]s 2000\n"+
-		"sentinel failover-timeout %[4]s 2000\nsentinel parallel-syncs %[4]s 2\n", host, port, SentinelHost, Master, primary)
+		"sentinel failover-timeout %[4]s 2000\nsentinel parallel-syncs %[4]s 2\n",
+		host, port, SentinelHost, Master, primary)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}

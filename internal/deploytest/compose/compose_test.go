@@ -181,12 +181,12 @@ func TestFailover(t *testing.T) {
 	dir, p := t.TempDir(), withSentinel(t)
 	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(255))
 	here := func(name, text string) string {
-		text = strings.NewReplacer("172.30.84.", network, "/data", filepath.Join(dir, name), "$$", "$",
+		return strings.NewReplacer("172.30.84.", network, "/data", filepath.Join(dir, name), "$$", "$",
 			"/etc/redis.conf", expect.Result(filepath.Abs(filepath.Join(deploy, "redis.conf"))).Value(t)).Replace(text)
-		return text
 	}
 	environment := func(name string) []string {
-		return append(os.Environ(), "REDIS_PASSWORD=redis-secret", "REDISCLI_AUTH=redis-secret", "ADDRESS="+here(name, addresses[name]))
+		password := []string{"REDIS_PASSWORD=redis-secret", "REDISCLI_AUTH=redis-secret"}
+		return append(append(os.Environ(), password...), "ADDRESS="+here(name, addresses[name]))
 	}
 	start := func(name string) *exec.Cmd {
 		cmd := exec.Command("sh", "-ec", here(name, p.Services[name].Command[2]))
@@ -205,14 +205,18 @@ func TestFailover(t *testing.T) {
 		return cmd
 	}
 	ask := func(name, port string, words ...string) string {
-		cmd := exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", here(name, addresses[name]), "-p", port}, words...)...)
+		at := []string{"-h", here(name, addresses[name]), "-p", port}
+		cmd := exec.CommandContext(t.Context(), "redis-cli", append(at, words...)...)
 		cmd.Env = environment(name)
 		out, _ := cmd.CombinedOutput() // a command fails while a node is down
 		return string(out)
 	}
 	await := func(what, name, port, text string, words ...string) {
 		last := ""
-		expect.Eventually(t, what, func() bool { last = ask(name, port, words...); return strings.Contains(last, text) }, func() any { return last })
+		expect.Eventually(t, what, func() bool {
+			last = ask(name, port, words...)
+			return strings.Contains(last, text)
+		}, func() any { return last })
 	}
 	running := map[string]*exec.Cmd{}
 	for _, name := range slices.Sorted(maps.Keys(addresses)) {
