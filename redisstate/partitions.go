@@ -163,22 +163,38 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 	return in, s.markMoved(ctx, all, found, in)
 }
 
-// markMoved marks the tasks that have moved since they were read. It reads the name of a task's place together with the
-// place. Otherwise, a task that enters and leaves its place again and again, because of its limit, may look out of place
-// whenever it is read.
+// markMoved marks the tasks that have moved since they were read. It reads the state and the place's name of a task
+// together with the place, in one transaction. Otherwise, a task that enters and leaves its place again and again,
+// because of its limit, may look out of place whenever it is read.
 func (s *Store) markMoved(ctx context.Context, all []tdf.Placement, found map[int]*placeEntries, in []bool) error {
-	names, places := map[int]*redis.StringCmd{}, map[int]*redis.FloatCmd{}
-	err := s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
+	if !slices.Contains(in, false) {
+		return nil
+	}
+	facts, places := map[int]*redis.SliceCmd{}, map[int]*redis.FloatCmd{}
+	err := s.UntilAnswered(ctx, func(ctx context.Context) error {
+		p := s.Redis.TxPipeline()
 		for i := range all {
 			if t := all[i].Task; !in[i] {
-				names[i] = p.HGet(ctx, s.Keys.Task(t.ID), tdf.FieldPlace)
+				facts[i] = p.HMGet(ctx, s.Keys.Task(t.ID), "state", tdf.FieldPlace)
 				places[i] = p.ZScore(ctx, s.Keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
 			}
 		}
+		_, err := p.Exec(ctx)
+		if err == redis.Nil || conn.IsWrongType(err) {
+			return nil // of a command
+		}
+		return err
 	})
-	for i := range names {
-		entered := found[i].place.Err() != nil && places[i].Err() == nil
-		in[i] = entered || names[i].Val() != all[i].Task.PlacedIn
+	if err != nil {
+		return conn.Failed(readPlaces, err)
 	}
-	return err
+	for i, f := range facts {
+		entered := found[i].place.Err() != nil && places[i].Err() == nil
+		if f.Err() != nil {
+			continue
+		}
+		name, _ := f.Val()[1].(string) // "" if the task has none
+		in[i] = entered || f.Val()[0] != string(tdf.Open) || name != all[i].Task.PlacedIn
+	}
+	return nil
 }
