@@ -37,8 +37,8 @@ func TestKilledWorkerOfTwoNamespaces(t *testing.T) {
 		expect.Equal(t, task.LastOutput(), "of "+of.ns+"\n")
 		kept := expect.Result(os.ReadFile(s.path("p", "results", "w-"+of.ns+"-1-0.out"))).Value(t)
 		expect.Equal(t, string(kept), "of "+of.ns+"\n")
-		worker.logs("msg=executed namespace=" + of.ns)
-		server.logs("msg=serving namespace=" + of.ns)
+		worker.logs("msg=executed worker=w namespace=" + of.ns)
+		server.logs("msg=serving server=s namespace=" + of.ns)
 	}
 	for _, p := range []*process{worker, server} {
 		p.signal(syscall.SIGTERM)

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // knownPauses says what is paused, as a claim last read it. A claim sends the version. If Redis has another version,
@@ -164,37 +165,28 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 }
 
 // markMoved marks the tasks that have moved since they were read. It reads the state and the place's name of a task
-// together with the place, in one transaction. Otherwise, a task that enters and leaves its place again and again,
-// because of its limit, may look out of place whenever it is read.
+// together with the place, at one moment. Otherwise, a task that enters and leaves its place again and again, because of
+// its limit, may look out of place whenever it is read.
 func (s *Store) markMoved(ctx context.Context, all []tdf.Placement, found map[int]*placeEntries, in []bool) error {
-	if !slices.Contains(in, false) {
+	var asked []int
+	var keys []string
+	var ids []any
+	for i, is := range in {
+		if t := all[i].Task; !is {
+			asked, ids = append(asked, i), append(ids, t.ID)
+			keys = append(keys, s.Keys.Task(t.ID), s.Keys.Place(t.OpenPlace()))
+		}
+	}
+	if len(asked) == 0 {
 		return nil
 	}
-	facts, places := map[int]*redis.SliceCmd{}, map[int]*redis.FloatCmd{}
-	err := s.UntilAnswered(ctx, func(ctx context.Context) error {
-		p := s.Redis.TxPipeline()
-		for i := range all {
-			if t := all[i].Task; !in[i] {
-				facts[i] = p.HMGet(ctx, s.Keys.Task(t.ID), "state", tdf.FieldPlace)
-				places[i] = p.ZScore(ctx, s.Keys.Place(t.OpenPlace()), strconv.FormatInt(t.ID, 10))
-			}
-		}
-		_, err := p.Exec(ctx)
-		if err == redis.Nil || conn.IsWrongType(err) {
-			return nil // of a command
-		}
-		return err
-	})
-	if err != nil {
-		return conn.Failed(readPlaces, err)
+	reply, err := s.Run(ctx, readPlaces, lua.Located, keys, ids,
+		conn.ListOf(len(asked), len(asked), conn.Tuple(conn.IsText, conn.IsText, conn.IsText)))
+	for k, facts := range conn.List(reply) {
+		i, f := asked[k], conn.List(facts)
+		state, place, has := conn.Text(f[0]), conn.Text(f[1]), conn.Text(f[2]) != ""
+		in[i] = found[i].place.Err() != nil && has || state != "" && state != string(tdf.Open) ||
+			place != all[i].Task.PlacedIn
 	}
-	for i, f := range facts {
-		entered := found[i].place.Err() != nil && places[i].Err() == nil
-		if f.Err() != nil {
-			continue
-		}
-		name, _ := f.Val()[1].(string) // "" if the task has none
-		in[i] = entered || f.Val()[0] != string(tdf.Open) || name != all[i].Task.PlacedIn
-	}
-	return nil
+	return err
 }

@@ -65,6 +65,8 @@ var (
 	Fields = declare(Script{Name: "fields", Full: waits})
 	Names  = declare(Script{Name: "names", Full: waits})
 	Find   = declare(Script{Name: "find", Full: waits})
+
+	Located = declare(Script{Name: "located", Full: waits})
 )
 
 // A Script is a Lua script.

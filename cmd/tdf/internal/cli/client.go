@@ -246,8 +246,8 @@ func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	return &Client{Manager: m, defaults: tool.Manager.TaskDefaults}, m.Connect(ctx)
 }
 
-// reach connects to Redis once, or to the sentinels or nodes until one listens. If no process listens there, or if the host is
-// unknown, reach fails at once. It ignores a time-out, because the client waits for a slow Redis.
+// reach connects to Redis once, or to the sentinels or nodes until one listens. If no process listens there, or if the
+// host is unknown, reach fails at once. It ignores a time-out, because the client waits for a slow Redis.
 func reach(ctx context.Context, r config.Redis) error {
 	addrs, remedy := []string{r.Addr()}, "start a Redis with tdf up, or name another Redis with --redis HOST:PORT"
 	switch {
