@@ -131,11 +131,12 @@ func newLane(s *supervisor, n *namespace) *lane {
 
 // startLoops starts the loops of the lane, which end with the context looping.
 func (s *lane) startLoops() {
-	s.loops.Go(func() { s.keepLeases(s.looping) })
-	s.loops.Go(func() { s.reportRunning(s.looping) })
-	s.loops.Go(func() { s.report(s.looping, s.delivering) })
-	s.loops.Go(func() { s.shareSuccesses(s.looping) })
-	s.loops.Go(func() { s.keepTimeline(s.looping) })
+	looping, delivering := s.looping, s.delivering
+	s.loops.Go(func() { s.keepLeases(looping) })
+	s.loops.Go(func() { s.reportRunning(looping) })
+	s.loops.Go(func() { s.report(looping, delivering) })
+	s.loops.Go(func() { s.shareSuccesses(looping) })
+	s.loops.Go(func() { s.keepTimeline(looping) })
 }
 
 // mostTurns is how many reports in a row a lane may use to claim tasks for the slots of its own results, while another
