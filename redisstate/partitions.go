@@ -165,22 +165,22 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 }
 
 // markMoved marks the tasks that have moved since they were read. It reads the state and the place's name of a task
-// together with the place, at one moment. Otherwise, a task that enters and leaves its place again and again, because of
-// its limit, may look out of place whenever it is read.
+// together with the place, at one moment. Otherwise, a task that enters and leaves its place again and again, because
+// of its limit, may look out of place whenever it is read.
 func (s *Store) markMoved(ctx context.Context, all []tdf.Placement, found map[int]*placeEntries, in []bool) error {
 	var asked []int
-	var keys []string
+	var where []string
 	var ids []any
 	for i, is := range in {
 		if t := all[i].Task; !is {
 			asked, ids = append(asked, i), append(ids, t.ID)
-			keys = append(keys, s.Keys.Task(t.ID), s.Keys.Place(t.OpenPlace()))
+			where = append(where, s.Keys.Task(t.ID), s.Keys.Place(t.OpenPlace()))
 		}
 	}
 	if len(asked) == 0 {
 		return nil
 	}
-	reply, err := s.Run(ctx, readPlaces, lua.Located, keys, ids,
+	reply, err := s.Run(ctx, readPlaces, lua.Located, where, ids,
 		conn.ListOf(len(asked), len(asked), conn.Tuple(conn.IsText, conn.IsText, conn.IsText)))
 	for k, facts := range conn.List(reply) {
 		i, f := asked[k], conn.List(facts)

@@ -1,5 +1,5 @@
--- located: says of each task which state it has, which place it names, and whether a place has it, all at one moment. It
--- changes nothing.
+-- located: says of each task which state it has, which place it names, and whether a place has it, all at one moment.
+-- It changes nothing.
 --
 -- KEYS: the hash of each task, and the place in question
 -- ARGV: the id of each task
