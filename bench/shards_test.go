@@ -30,7 +30,7 @@ func BenchmarkShards(b *testing.B) {
 	for _, n := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("shards=%d", n), func(b *testing.B) {
 			names := namespacesOn(b, nodes[:n], fmt.Sprint("b", b.N, "-"))
-			const perRun = 4000
+			const perRun = 20_000
 			var callers []*caller
 			for _, name := range names {
 				c := &caller{redis: at}
@@ -74,7 +74,7 @@ func runShards(b *testing.B, callers []*caller, names []string, tasks int64) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	cfg.Redis, cfg.Namespaces, cfg.Directory, cfg.Concurrency = callers[0].redis, names, b.TempDir(), 50
+	cfg.Redis, cfg.Namespaces, cfg.Directory, cfg.Concurrency = callers[0].redis, names, b.TempDir(), 200
 	ctx, stop := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
