@@ -25,9 +25,6 @@ type shard struct {
 	admin     *Admin
 }
 
-// A Selection has a query for each of the [Shards]. A shard whose query is nil has no selected task.
-type Selection []*manager.Query
-
 // NewShards returns the namespaces of managers as one. There must be at least one manager.
 func NewShards(all ...*manager.Manager) *Shards {
 	s := &Shards{}
@@ -82,55 +79,6 @@ func (e *NamespaceError) Error() string {
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*NamespaceError) Code() tdf.Code { return tdf.CodeInvalid }
-
-// All returns a Selection that has the same query for each namespace. The query must have no ids.
-func (s *Shards) All(q manager.Query) Selection {
-	all := make(Selection, len(s.all))
-	for i := range all {
-		all[i] = &q
-	}
-	return all
-}
-
-// Select returns the tasks that a function selects in each namespace by their names, or in all namespaces if there are
-// no names. The function gets the ids of a namespace, without its name.
-func (s *Shards) Select(names []string, query func(ids []string) (manager.Query, error)) (Selection, error) {
-	ids := make([][]string, len(s.all))
-	for _, name := range names {
-		namespace, id := manager.SplitTaskName(name)
-		m, _, err := s.In(namespace)
-		if err != nil {
-			return nil, err
-		}
-		i := slices.IndexFunc(s.all, func(of shard) bool { return of.manager == m })
-		ids[i] = append(ids[i], id)
-	}
-	all := make(Selection, len(s.all))
-	for i := range all {
-		if len(names) > 0 && len(ids[i]) == 0 {
-			continue
-		}
-		q, err := query(ids[i])
-		if err != nil {
-			return nil, err
-		}
-		all[i] = &q
-	}
-	return all, nil
-}
-
-// With returns a Selection with each query changed.
-func (all Selection) With(change func(*manager.Query)) Selection {
-	changed := make(Selection, len(all))
-	for i, q := range all {
-		if q != nil {
-			of := *q
-			change(&of)
-			changed[i] = &of
-		}
-	}
-	return changed
-}
 
 // Now returns the time of Redis's clock, in the first namespace.
 func (s *Shards) Now(ctx context.Context) (time.Time, error) { return s.all[0].manager.Now(ctx) }
@@ -239,108 +187,6 @@ func (s *Shards) List(ctx context.Context, all Selection) iter.Seq2[*manager.Tas
 	}
 }
 
-// Counts does the same as [manager.Manager.Counts], and adds up the counts of all namespaces.
-func (s *Shards) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
-	sum := tdf.Counts{}
-	for _, of := range s.all {
-		counts, err := of.manager.Counts(ctx, groups...)
-		if err != nil {
-			return sum, s.fault(of, err)
-		}
-		addCounts(sum, counts)
-	}
-	return sum, nil
-}
-
-func addCounts(sum, more tdf.Counts) {
-	for state, n := range more {
-		sum[state] += n
-	}
-}
-
-// GroupStatus does the same as [manager.Manager.GroupStatus]. Only namespaces in which the group has tasks count: the
-// group is closed if it is closed in all of them.
-func (s *Shards) GroupStatus(ctx context.Context, group string) (manager.GroupStatus, error) {
-	all := manager.GroupStatus{Counts: tdf.Counts{}}
-	for _, of := range s.all {
-		status, err := of.manager.GroupStatus(ctx, group)
-		if err != nil {
-			return all, s.fault(of, err)
-		}
-		addStatus(&all, status)
-	}
-	return all, nil
-}
-
-func addStatus(all *manager.GroupStatus, more manager.GroupStatus) {
-	if more.Counts.Total() == 0 {
-		return
-	}
-	all.Closed = more.Closed && (all.Closed || all.Counts.Total() == 0)
-	all.Decided = all.Decided || more.Decided
-	if more.Since.After(all.Since) {
-		all.Since = more.Since
-	}
-	addCounts(all.Counts, more.Counts)
-}
-
-// GroupPage does the same as [manager.Manager.GroupPage]. A group that has tasks in several namespaces appears once.
-func (s *Shards) GroupPage(ctx context.Context, prefix, cursor string, most int) (page manager.GroupList, err error) {
-	byName := map[string]*manager.Group{}
-	var last string // up to which name all groups are known; "" means all
-	for _, of := range s.all {
-		part, err := of.manager.GroupPage(ctx, prefix, cursor, most)
-		if err != nil {
-			return page, s.fault(of, err)
-		}
-		if n := len(part.Groups); part.Next != "" && n > 0 && (last == "" || part.Groups[n-1].Name < last) {
-			last = part.Groups[n-1].Name
-		}
-		for _, g := range part.Groups {
-			if byName[g.Name] == nil {
-				byName[g.Name] = &manager.Group{Name: g.Name, GroupStatus: manager.GroupStatus{Counts: tdf.Counts{}}}
-			}
-			addStatus(&byName[g.Name].GroupStatus, g.GroupStatus)
-		}
-	}
-	for _, g := range byName {
-		page.Groups = append(page.Groups, *g)
-	}
-	slices.SortFunc(page.Groups, func(a, b manager.Group) int { return strings.Compare(a.Name, b.Name) })
-	if end := slices.IndexFunc(page.Groups, func(g manager.Group) bool { return last != "" && g.Name > last }); end >= 0 {
-		page.Groups = page.Groups[:end]
-	}
-	if len(page.Groups) > most {
-		page.Groups, last = page.Groups[:most], page.Groups[most-1].Name
-	}
-	if last != "" {
-		page.Next = manager.GroupCursor(last)
-	}
-	return page, nil
-}
-
-// AllGroups does the same as [manager.Manager.AllGroups], but each group appears once.
-func (s *Shards) AllGroups(ctx context.Context, prefix string) iter.Seq2[manager.Group, error] {
-	return manager.EachGroup(func(cursor string) (manager.GroupList, error) {
-		return s.GroupPage(ctx, prefix, cursor, manager.GroupsPerPage)
-	})
-}
-
-// Outcomes does the same as [Admin.Outcomes], and adds up the counts of all namespaces.
-func (s *Shards) Outcomes(ctx context.Context, group string) (map[string]int64, error) {
-	sum := map[string]int64{}
-	for _, of := range s.all {
-		counts, err := of.admin.Outcomes(ctx, group)
-		if err != nil {
-			return sum, s.fault(of, err)
-		}
-		for outcome, n := range counts {
-			sum[outcome] += n
-		}
-	}
-	return sum, nil
-}
-
 // Watch does the same as [Admin.Watch]. A worker that serves several namespaces counts once.
 func (s *Shards) Watch(group string) *Watch {
 	w := &Watch{group: group}
@@ -434,28 +280,6 @@ func (s *Shards) own(of shard, refs []manager.Ref) []manager.Ref {
 		return refs
 	}
 	return slices.DeleteFunc(slices.Clone(refs), func(r manager.Ref) bool { return r.Namespace != of.namespace })
-}
-
-// CloseGroup does the same as [manager.Manager.CloseGroup], in each namespace in which the group has tasks. If there is
-// none, the error wraps [tdf.ErrGroupEmpty].
-func (s *Shards) CloseGroup(ctx context.Context, group string) error {
-	closed := false
-	var empty error
-	for _, of := range s.all {
-		err := of.manager.CloseGroup(ctx, group)
-		switch {
-		case errors.Is(err, tdf.ErrGroupEmpty):
-			empty = err
-		case err != nil:
-			return s.fault(of, err)
-		default:
-			closed = true
-		}
-	}
-	if closed {
-		return nil
-	}
-	return empty
 }
 
 // Each calls a function for each namespace, and returns the errors of all.

@@ -73,6 +73,7 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\ncluster=c:1", "TDF_CFG_REDIS_HOST=h", "TDF_CFG_REDIS_HOST: is set together with cluster; expected one of them"},
 		{"[redis]\ncluster=c:1\ndb=1", "", "some.cfg: [redis] db: is set together with cluster, which has only one database; expected 0"},
 		{"[redis]\ncluster=c:1", "TDF_CFG_TDF_NAMESPACE=}", "TDF_CFG_TDF_NAMESPACE: begins with }, so it cannot become a hash tag of the cluster"},
+		{"[redis]\ncluster=c:1", "TDF_CFG_TDF_NAMESPACES=N }", "TDF_CFG_TDF_NAMESPACES: one begins with }, so it cannot become a hash tag of the cluster"},
 		{"", "TDF_CFG_TDF_NAMESPACES=a b", "TDF_CFG_TDF_NAMESPACES: lacks namespace, N; expected only one of the two keys"},
 		{"[redis]\ntls=True", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] tls: the embedded Redis has no TLS; expected False"},
 		{"", "TDF_CFG_REDIS_TLS_SERVER_NAME=r", "TDF_CFG_REDIS_TLS_SERVER_NAME: is set but tls is False; expected tls=True, or no tls_server_name"},
