@@ -82,7 +82,7 @@ func TestChaos(t *testing.T) {
 		}
 		return
 	}
-	s, between := onSingle, 300
+	s, between := onSingle, 250
 	if os.Getenv("TDF_REDIS") == "sentinel" {
 		replicas, _ := strconv.Atoi(os.Getenv("TDF_REPLICAS")) // "" means none
 		s, between = onSentinel(replicas, os.Getenv("TDF_GUARDED") != ""), 50
@@ -92,7 +92,7 @@ func TestChaos(t *testing.T) {
 	all := newFigures()
 	for seed := seed(t); time.Now().Before(end) && !t.Failed(); seed++ {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			_, f := run(t, seed, plan{faults: 20, between: between, ahead: 200, setting: s})
+			_, f := run(t, seed, plan{faults: 24, between: between, ahead: 200, setting: s})
 			all.add(f)
 		})
 		t.Logf("so far: %+v", all)

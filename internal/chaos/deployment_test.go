@@ -6,6 +6,7 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,14 +38,24 @@ type deployment interface {
 type single struct {
 	t      testing.TB
 	server *redistest.Server
+	clock  *redistest.Clock
+	disk   *disk // with the append-only file; nil without a disk of its own
 	down   bool
 }
 
 // newSingle starts a Redis. The argument is redis-server's setting appendfsync.
 func newSingle(t testing.TB, fsync string) *single {
+	s := &single{t: t, clock: redistest.NewClock(t)}
 	// a small minimum, so that Redis rewrites its file while tasks run
-	return &single{t: t, server: redistest.Start(t, redistest.AOF(fsync), redistest.Args(
-		"--busy-reply-threshold", "20", "--auto-aof-rewrite-min-size", "1mb"))}
+	options := []redistest.Option{redistest.AOF(fsync), s.clock.Option(), redistest.Args(
+		"--busy-reply-threshold", "20", "--auto-aof-rewrite-min-size", "1mb")}
+	if canMount() {
+		dir := t.TempDir()
+		s.disk = newDisk(t, dir)
+		options = append(options, redistest.Dir(dir))
+	}
+	s.server = redistest.Start(t, options...)
+	return s
 }
 
 func (s *single) join() (section string, proxies []*redistest.Proxy) {
@@ -66,7 +77,11 @@ func (s *single) primaries() []*redis.Client {
 }
 
 func (s *single) faults() []fault {
-	return append(slices.Clone(ofProcesses), killRedis, stopRedis, flushScripts, killClients, busyScript, fullMemory)
+	all := append(slices.Clone(ofProcesses), killRedis, stopRedis, flushScripts, killClients, busyScript, fullMemory, leapClock)
+	if s.disk != nil {
+		all = append(all, fullDisk, fullDiskOfWorker)
+	}
+	return all
 }
 
 func (s *single) replicated(read func()) { read() }
@@ -79,10 +94,17 @@ func (s *single) kill() {
 func (s *single) pause() { s.server.Signal(syscall.SIGSTOP) }
 
 func (s *single) heal() {
-	if s.down {
+	if s.down || s.server.Ended() { // with appendfsync always, Redis ends if its disk is full
 		s.server.Restart()
 		s.down = false
 	} else {
 		s.server.Signal(syscall.SIGCONT)
 	}
+}
+
+// leap sets the clock of Redis forward or back for a while. TDF does not notice a leap of less than 5 s.
+func (s *single) leap(w *world) (string, func()) {
+	d := time.Duration(w.random.IntN(61)-30) * time.Second
+	s.clock.Set(d)
+	return fmt.Sprintf("by %v", d), func() { s.clock.Set(0) }
 }

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -10,12 +11,13 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A fault is a way to break a world.
 type fault struct {
 	name string
-	wide bool // whether it concerns all of Redis; of such faults, only one happens at a time
+	wide bool // it concerns all of Redis; of such faults, only one happens at a time
 	// The fault lasts for at least the first time, and at most the second one, in tenths of a second.
 	least, most int
 	// begin breaks the world. It returns what it broke, and a function that heals it, or nil.
@@ -39,7 +41,11 @@ var ofProcesses = []fault{
 	{"hang links", false, 5, 70, onLinks(func(_ *world, p *redistest.Proxy) { p.Hang() })}, // clients wait for 5 s
 	{"delay links", false, 10, 30, onLinks(func(w *world, p *redistest.Proxy) { p.Delay(w.tenths(1, 3)) })},
 	{"slow links", false, 10, 40, onLinks(func(w *world, p *redistest.Proxy) { p.Limit(2000 * w.few()) })},
+	killCall,
 }
+
+// killCall kills a process at a call of a script. It happens alone, because it waits for the call.
+var killCall = fault{"kill at a call", false, 0, 15, killAtCall}
 
 // Faults of Redis.
 var (
@@ -53,6 +59,22 @@ var (
 	})}
 	busyScript = fault{"busy script", true, 5, 20, busy}
 	fullMemory = fault{"full memory", true, 10, 30, full}
+
+	leapClock = fault{"leap of the clock", true, 10, 60, func(w *world) (string, func()) {
+		return w.deployment.(*single).leap(w)
+	}}
+	fullDisk = fault{"full disk of Redis", true, 5, 30, func(w *world) (string, func()) {
+		disk := w.deployment.(*single).disk
+		disk.fill(w.random.IntN(100_000))
+		return "", func() {
+			disk.empty()
+			w.heal()
+		}
+	}}
+	fullDiskOfWorker = fault{"full disk of a worker", false, 5, 30, func(w *world) (string, func()) {
+		w.disk.fill(w.random.IntN(100_000))
+		return w.workers[0].name, w.disk.empty
+	}}
 )
 
 // few draws a number from 1 to 10.
@@ -79,6 +101,44 @@ func stopOne(of func(*world) []*process) func(*world) (string, func()) {
 	}
 }
 
+// callsOf returns the scripts whose calls are the named points at which a process is killed.
+func (w *world) callsOf(p *process) []*lua.Script {
+	switch {
+	case slices.Contains(w.servers, p):
+		return []*lua.Script{lua.Settle, lua.Heartbeat}
+	case slices.Contains(w.workers, p):
+		return []*lua.Script{lua.Claim, lua.Move, lua.Heartbeat}
+	}
+	return []*lua.Script{lua.Open, lua.Move, lua.Transact}
+}
+
+// killAtCall kills a process when it calls a script: before Redis gets the call, or after Redis has run the script.
+func killAtCall(w *world) (string, func()) {
+	p := pick(w, w.behindProxies())
+	calls := w.callsOf(p)
+	call := calls[w.random.IntN(len(calls))]
+	hash := call.Of(true, false).Hash()
+	match := func(command []string) bool { return len(command) > 1 && command[1] == hash }
+	drop, moment := p.proxies[0].DropCommands, "before"
+	if w.random.IntN(2) == 1 {
+		drop, moment = p.proxies[0].DropReplies, "after"
+	}
+	p.proxies[0].Then(func() { _ = p.cmd.Process.Kill() }) // the process runs until it is killed here
+	drop(1, match)
+	expect.Eventually(w, fmt.Sprintf("%s calls %s", p.name, call.Name), func() bool {
+		w.ledger.poke()
+		return p.hasEnded()
+	})
+	p.proxies[0].Resume()
+	p.markKilled()
+	return fmt.Sprintf("%s %s %s", p.name, moment, call.Name), p.resume
+}
+
+// behindProxies returns the processes that use Redis.
+func (w *world) behindProxies() []*process {
+	return append(append(slices.Clone(w.servers), w.workers[:3]...), w.managers...)
+}
+
 // pick draws a process that no other fault of the step concerns.
 func pick(w *world, of []*process) *process {
 	p := of[w.random.IntN(len(of))]
@@ -93,7 +153,7 @@ func pick(w *world, of []*process) *process {
 func onLinks(do func(*world, *redistest.Proxy)) func(*world) (string, func()) {
 	return func(w *world) (string, func()) {
 		name := "all"
-		all := append(append([]*process(nil), w.servers...), append(w.workers[:3:3], w.managers...)...)
+		all := w.behindProxies()
 		if w.random.IntN(3) > 0 {
 			all = []*process{all[w.random.IntN(len(all))]}
 			name = all[0].name
@@ -233,7 +293,8 @@ func (d *deck) take(w *world) fault {
 // draw returns one fault, or two of which at most one concerns all of Redis.
 func (d *deck) draw(w *world) []fault {
 	drawn := []fault{d.take(w)}
-	if w.random.IntN(4) > 0 || len(d.rest) == 0 || drawn[0].wide && d.rest[0].wide {
+	if w.random.IntN(4) > 0 || len(d.rest) == 0 || drawn[0].wide && d.rest[0].wide ||
+		drawn[0].name == killCall.name || d.rest[0].name == killCall.name {
 		return drawn
 	}
 	return append(drawn, d.take(w))

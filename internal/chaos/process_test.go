@@ -68,6 +68,11 @@ func (p *process) signal(s os.Signal) {
 func (p *process) kill() {
 	p.t.Helper()
 	p.signal(syscall.SIGKILL)
+	p.markKilled()
+}
+
+// markKilled returns when all messages of a process that was killed have been read.
+func (p *process) markKilled() {
 	<-p.ended
 	p.down = true
 	if p.end != nil {

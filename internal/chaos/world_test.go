@@ -36,6 +36,8 @@ type world struct {
 
 	servers, workers, managers []*process
 
+	disk *disk // of the first worker; nil without a disk of its own
+
 	steps    []step               // for each fault, what had been done before
 	found    []redisstate.Finding // what the audit has found so far
 	archived map[int64]fate       // the tasks that were seen in the list archived, as they were then
@@ -116,6 +118,9 @@ func (w *world) file(name, sections string) string {
 func (w *world) workerSection(name string) string {
 	dir := w.path(name)
 	expect.NoError(w, os.Mkdir(dir, 0o755))
+	if w.disk == nil && canMount() {
+		w.disk = newDisk(w, dir)
+	}
 	return fmt.Sprintf("[worker]\ndirectory=%s\nlease=%d\nconcurrency=2\nkill_grace=0.05\nsleep_after_failure=0\n", dir, lease)
 }
 

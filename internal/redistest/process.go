@@ -24,8 +24,8 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// launch starts redis-server in dir, and waits until it accepts connections. The error contains the server's log.
-func launch(dir string, args []string) (*process, error) {
+// launch starts redis-server, and waits until it accepts connections. The error contains the server's log.
+func launch(s settings) (*process, error) {
 	path, err := binary()
 	if err != nil {
 		return nil, err
@@ -37,8 +37,9 @@ func launch(dir string, args []string) (*process, error) {
 	if err := os.Remove(log.Name()); err != nil {
 		return nil, err
 	}
-	p := &process{cmd: exec.Command(path, args...), log: log, done: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = dir, log, log
+	p := &process{cmd: exec.Command(path, s.args...), log: log, done: make(chan struct{})}
+	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = s.dir, log, log
+	p.cmd.Env = append(os.Environ(), s.env...)
 	started := make(chan error)
 	go p.supervise(started)
 	if err := <-started; err != nil {

@@ -37,6 +37,7 @@ type fault struct {
 	delay time.Duration               // delay of each frame
 	rate  int                         // bytes per second in each direction; 0 means no limit
 	alter func(reply []byte) []byte   // returns what clients get instead of a reply; may be nil
+	then  func()                      // is called after each drop; may be nil
 }
 
 // NewProxy starts a proxy for the Redis at target (host:port). The proxy ends with the test.
@@ -81,6 +82,13 @@ func (p *Proxy) TruncateReplies(n int, match func(command []string) bool) {
 // not run these commands.
 func (p *Proxy) DropCommands(n int, match func(command []string) bool) {
 	p.drop(n, wholeCommand, match)
+}
+
+// Then calls a function at each drop until Resume, before the client's connection is closed.
+func (p *Proxy) Then(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault.then = f
 }
 
 func (p *Proxy) drop(n int, lost loss, match func(command []string) bool) {
@@ -233,8 +241,12 @@ func (p *Proxy) claimDrop(command []string) loss {
 
 func (p *Proxy) countDrop() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.dropped++
+	then := p.fault.then
+	p.mu.Unlock()
+	if then != nil {
+		then()
+	}
 }
 
 // hold waits for the delay of a frame, or until Resume. It returns false if the link is closed during the wait.

@@ -89,7 +89,7 @@ func (s *Sentinels) start() *Server {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		s.t.Fatal(err)
 	}
-	p, err := launch(dir, []string{file, "--sentinel"})
+	p, err := launch(settings{dir: dir, args: []string{file, "--sentinel"}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -15,21 +15,30 @@ import (
 type Server struct {
 	Addr string // host:port; a restart does not change it
 
-	t       testing.TB
-	claim   io.Closer // keeps the port for this server
-	dir     string
-	args    []string
+	t     testing.TB
+	claim io.Closer // keeps the port for this server
+	settings
 	process *process
 }
 
-// An Option changes the arguments of a server.
-type Option func(args []string) []string
+// settings are how a server is started.
+type settings struct {
+	dir  string
+	args []string
+	env  []string // beside those of the test
+}
+
+// An Option changes how a server is started.
+type Option func(*settings)
 
 // Args adds command line arguments: Args("--maxmemory", "2mb"),
 // Args("--user", "default", "on", "nopass", "~*", "+@all").
 func Args(args ...string) Option {
-	return func(all []string) []string { return append(all, args...) }
+	return func(s *settings) { s.args = append(s.args, args...) }
 }
+
+// Dir keeps the server's files in a directory, instead of a temporary one.
+func Dir(dir string) Option { return func(s *settings) { s.dir = dir } }
 
 // AOF keeps the data in an append-only file. The value of redis-server's setting appendfsync is fsync: "always",
 // "everysec" or "no".
@@ -58,8 +67,8 @@ func start(dir string, opts []Option) (*Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		s := &Server{Addr: addr, claim: claim, dir: dir, args: arguments(addr, opts)}
-		s.process, err = launch(dir, s.args)
+		s := &Server{Addr: addr, claim: claim, settings: settingsOf(addr, dir, opts)}
+		s.process, err = launch(s.settings)
 		if err == nil {
 			return s, nil
 		}
@@ -70,16 +79,17 @@ func start(dir string, opts []Option) (*Server, error) {
 	}
 }
 
-func arguments(addr string, opts []Option) []string {
+func settingsOf(addr, dir string, opts []Option) settings {
 	host, port, _ := net.SplitHostPort(addr)
-	args := []string{
+	s := settings{dir: dir, args: []string{
 		"--bind", host, "--port", port, "--save", "", "--appendonly", "no", "--databases",
 		strconv.Itoa(databases),
+	}}
+	for _, set := range opts {
+		set(&s)
 	}
-	for _, add := range opts {
-		args = add(args)
-	}
-	return slices.Clip(args)
+	s.args = slices.Clip(s.args)
+	return s
 }
 
 // Kill kills the server with SIGKILL. It does nothing if the server has already ended.
@@ -98,11 +108,21 @@ func (s *Server) Signal(signal os.Signal) {
 	}
 }
 
+// Ended reports whether the server has ended by itself, or was killed.
+func (s *Server) Ended() bool {
+	select {
+	case <-s.process.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Restart kills the server if it runs, and starts it again with the same port and files.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	process, err := launch(s.dir, s.args)
+	process, err := launch(s.settings)
 	if err != nil {
 		s.t.Fatal(err)
 	}
