@@ -11,7 +11,6 @@ import (
 	"math/big"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -25,10 +24,7 @@ func TestTLS(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	cert, key := selfSigned(t, dir, "redis.example")
-	addr := redistest.Start(t, func(args []string) []string {
-		args[slices.Index(args, "--port")] = "--tls-port" // use the same free port for TLS
-		return append(args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
-	}).Addr
+	addr := redistest.Start(t, redistest.TLS(cert, key)).Addr
 
 	secure := conntest.Config(t, addr)
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"

@@ -102,9 +102,18 @@ func (s *single) heal() {
 	}
 }
 
+// A leap is a time in which the clock of Redis was wrong, by the clock of this process.
+type leap struct{ begin, end time.Time }
+
+// maxLeap limits how wrong the clock of Redis may be.
+const maxLeap = 30 * time.Second
+
 // leap sets the clock of Redis forward or back for a while. TDF does not notice a leap of less than 5 s.
 func (s *single) leap(w *world) (string, func()) {
-	d := time.Duration(w.random.IntN(61)-30) * time.Second
+	begin, d := time.Now(), time.Duration(w.random.Int64N(int64(2*maxLeap/time.Second)+1))*time.Second-maxLeap
 	s.clock.Set(d)
-	return fmt.Sprintf("by %v", d), func() { s.clock.Set(0) }
+	return fmt.Sprintf("by %v", d), func() {
+		s.clock.Set(0)
+		w.leaps = append(w.leaps, leap{begin, time.Now()})
+	}
 }

@@ -24,6 +24,7 @@ type history struct {
 	audit   []redisstate.Finding
 	limited int // the tasks that the limit counts
 
+	leaps []leap
 	setting
 }
 
@@ -367,11 +368,19 @@ func inOrder(h *history, violated report) {
 		}
 		ended := needed.Current().Entered[tdf.Succeeded]
 		for n, r := range t.Task.Rounds.All() {
-			if at := r.Entered[tdf.Running]; at > 0 && (ended == 0 || at < ended) {
+			at := r.Entered[tdf.Running]
+			if at > 0 && (ended == 0 || at < ended) && !h.isNearLeap(at) && !h.isNearLeap(ended) {
 				violated(t.ID, "its round %d began at %v, and its dependency succeeded at %v", n, at, ended)
 			}
 		}
 	}
+}
+
+// isNearLeap reports whether the clock was wrong when Redis gave out a time.
+func (h *history) isNearLeap(at tdf.Time) bool {
+	return slices.ContainsFunc(h.leaps, func(l leap) bool {
+		return tdf.At(l.begin.Add(-maxLeap)) <= at && at <= tdf.At(l.end.Add(maxLeap))
+	})
 }
 
 func unchanged(h *history, violated report) {

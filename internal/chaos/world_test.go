@@ -40,7 +40,8 @@ type world struct {
 
 	steps    []step               // for each fault, what had been done before
 	found    []redisstate.Finding // what the audit has found so far
-	archived map[int64]fate       // the tasks that were seen in the list archived, as they were then
+	leaps    []leap
+	archived map[int64]fate // the tasks that were seen in the list archived, as they were then
 }
 
 // A step is what had been done when a fault came.
@@ -232,7 +233,7 @@ func (w *world) history() *history {
 	w.audit()
 	h := &history{
 		steps: w.steps, batches: w.ledger.opened, callbacks: w.ledger.callbacks, faulty: w.ledger.faulty,
-		archived: w.archived, audit: w.found, left: w.left(), setting: w.plan.setting,
+		archived: w.archived, audit: w.found, left: w.left(), setting: w.plan.setting, leaps: w.leaps,
 		counts: expect.Result(w.store.Counts(w.Context())).Value(w),
 	}
 	for ids, err := range w.store.IDs(w.Context(), 500) {

@@ -37,6 +37,14 @@ func Args(args ...string) Option {
 	return func(s *settings) { s.args = append(s.args, args...) }
 }
 
+// TLS makes the server speak only TLS, with the certificate and key in these files.
+func TLS(cert, key string) Option {
+	return func(s *settings) {
+		s.args[slices.Index(s.args, "--port")] = "--tls-port" // the same free port
+		s.args = append(s.args, "--port", "0", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-auth-clients", "no")
+	}
+}
+
 // Dir keeps the server's files in a directory, instead of a temporary one.
 func Dir(dir string) Option { return func(s *settings) { s.dir = dir } }
 
