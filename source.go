@@ -22,6 +22,7 @@ const (
 	SchemeHTTPS = "https"
 	SchemeRsync = "rsync"
 	SchemeRedis = "redis"
+	SchemeExec  = "exec" // no program: the input is a command of the worker's machine
 )
 
 // A Source is the parsed address of a program (docs/programs.md, "Sources"). [ParseSource] returns it. Two sources are
@@ -29,9 +30,11 @@ const (
 //
 // The formatted or marshalled text of a Source shows no credentials. The fields Raw and Location may contain them.
 type Source struct {
-	Raw      string // the original text
-	Scheme   string // http, https, rsync or redis
-	Location string // the URL (http, https), the part after "rsync:", or the checksum (redis), each without #sha256=…
+	Raw    string // the original text
+	Scheme string // http, https, rsync, redis or exec
+	// the URL (http, https), the part after "rsync:", or the checksum (redis), each without #sha256=…; or the directory of
+	// the command (exec), "" for the round's own
+	Location string
 	Host     string // the host in Location; "" for a local file and for redis
 	SHA256   string // required checksum of the content, 64 lower-case hex digits; "" if the source contains no checksum
 	Script   bool   // whether the source is run.sh itself and not an archive
@@ -59,7 +62,7 @@ func parseSource(s string) (Source, error) {
 	}
 	scheme, rest, found := strings.Cut(s, ":")
 	if !found {
-		return Source{}, errors.New("no scheme (http, https, rsync and redis are known)")
+		return Source{}, errors.New("no scheme (http, https, rsync, redis and exec are known)")
 	}
 	src := Source{Raw: s, Scheme: scheme}
 	switch scheme {
@@ -69,8 +72,10 @@ func parseSource(s string) (Source, error) {
 		return src.parseRsync(rest)
 	case SchemeRedis:
 		return src.parseRedis(rest)
+	case SchemeExec:
+		return src.parseExec(rest)
 	}
-	return Source{}, fmt.Errorf("unknown scheme %q (http, https, rsync and redis are known)", shorten(scheme))
+	return Source{}, fmt.Errorf("unknown scheme %q (http, https, rsync, redis and exec are known)", shorten(scheme))
 }
 
 func checkText(s string) error {
@@ -132,6 +137,14 @@ func (s Source) parseRedis(rest string) (Source, error) {
 		return Source{}, fmt.Errorf("want redis: and the archive's SHA-256: %w", err)
 	}
 	s.Location, s.SHA256 = sum, sum
+	return s, nil
+}
+
+func (s Source) parseExec(rest string) (Source, error) {
+	if rest != "" && !path.IsAbs(rest) {
+		return Source{}, errors.New("want exec: and an absolute path, or exec: alone for a directory of the round's own")
+	}
+	s.Location = rest
 	return s, nil
 }
 

@@ -38,6 +38,8 @@ func TestParseSource(t *testing.T) {
 		{"rsync:rsync://h:873/m/x.zip", Source{Scheme: "rsync", Location: "rsync://h:873/m/x.zip", Host: "h:873"}},
 		{"rsync:rsync://u@h/m/d/x.zip", Source{Scheme: "rsync", Location: "rsync://u@h/m/d/x.zip", Host: "u@h"}},
 		{"redis:" + upper, Source{Scheme: "redis", Location: someSum, SHA256: someSum}},
+		{"exec:", Source{Scheme: "exec"}},
+		{"exec:/home/a b#c", Source{Scheme: "exec", Location: "/home/a b#c"}},
 	}
 	for _, tt := range tests {
 		tt.want.Raw = tt.in
@@ -49,7 +51,7 @@ func TestParseSourceRefuses(t *testing.T) {
 	tests := []struct{ in, want string }{
 		{"", "empty"},
 		{"run.sh", "no scheme"},
-		{"ftp://h/run.sh", `unknown scheme "ftp" (http, https, rsync and redis are known)`},
+		{"ftp://h/run.sh", `unknown scheme "ftp" (http, https, rsync, redis and exec are known)`},
 		{"HTTP://h/run.sh", `unknown scheme "HTTP"`},
 		{"file:///x/run.sh", `unknown scheme "file"`},
 		{":x/run.sh", `unknown scheme ""`},
@@ -127,6 +129,7 @@ func TestParseSourceRefuses(t *testing.T) {
 		{"rsync:rsync://u:p@h/m/run.sh", "takes no password"},
 		{"rsync:rsync://@h/m/run.sh", "takes no password"},
 		{"redis:", "want redis: and the archive's SHA-256: not a SHA-256 sum (64 hex digits)"},
+		{"exec:x", "want exec: and an absolute path"},
 		{"redis:xyz", "not a SHA-256 sum"},
 		{"redis:" + someSum + "#sha256=" + someSum, "not a SHA-256 sum"},
 	}

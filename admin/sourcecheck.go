@@ -37,6 +37,8 @@ func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check
 		return blockedBy("source", FactSourceInvalid, err.Error(), fix("change the task's source")), nil
 	case src.Scheme == tdf.SchemeRedis:
 		return storedCheck(ctx, s, src)
+	case src.Scheme == tdf.SchemeExec:
+		return passed("source", "the task runs a command of the worker's machine, and fetches nothing"), nil
 	case src.Scheme == tdf.SchemeRsync:
 		return ahead("source", src.String()+": only a worker can check whether the program exists"), nil
 	}

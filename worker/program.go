@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 )
 
@@ -22,6 +24,10 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 // Prepare fetches the task's program, unless the program is already on the disk. A fetch may take up to fetch_timeout.
 // The task's timeout begins to count after the fetch (docs/lifecycle.md, "What the server decides").
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
+	dir, isCommand := strings.CutPrefix(r.Source, tdf.SchemeExec+":")
+	if isCommand {
+		return launch{script: s, dir: dir, command: true}, nil
+	}
 	fetcher := *s.fetcher
 	fetcher.User, _, _ = s.host.Credentials(r.Slot)
 	fetcher.Blob = func(ctx context.Context, sha256 string) (io.ReadCloser, error) {
@@ -40,8 +46,8 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	if err != nil {
 		return nil, unfitFetch(err)
 	}
-	dir, err := s.w.slotDirs.directory(ctx, r, &fetcher, p)
-	return launch{s, dir}, unfitFetch(err)
+	dir, err = s.w.slotDirs.directory(ctx, r, &fetcher, p)
+	return launch{script: s, dir: dir}, unfitFetch(err)
 }
 
 // begin starts the task's timeout, which HoldTimeout had stopped.

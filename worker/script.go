@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -16,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/safepath"
 )
 
@@ -133,30 +135,38 @@ func limitsOf(c config.Programs) process.Limits {
 	}
 }
 
-// A launch is the Runner of one round whose program is on the disk, in dir.
+// A launch is the Runner of one round. It runs ./run.sh in dir, or a command.
 type launch struct {
 	*script
-	dir string
+	dir     string // "" for the round's own directory
+	command bool
 }
 
-// Run runs ./run.sh until it ends. If ctx ends first, Run ends the program, and the error says why.
+// Run runs the program until it ends. If ctx ends first, Run ends the program, and the error says why.
 func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	dir, err := r.Dir()
 	if err != nil {
 		return Ended{}, err
 	}
+	start := l.start
+	if l.command {
+		l.dir, start = cmp.Or(l.dir, filepath.Join(dir, rounddir.ScratchDir)), l.startCommand
+	}
 	began := time.Now()
-	p, err := l.start(ctx, l.dir, process.Command{
+	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
 		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
 	})
 	if err != nil {
-		return Ended{}, err
+		return notStarted(err)
 	}
 	r.ReportPID(p.PID())
 	cause := l.await(ctx, r, p)
 	cost := p.Ended()
-	cores := removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
+	var cores []string
+	if !l.command { // the directory may be the user's
+		cores = removeCores(r, l.dir, cost.Exit, began.Add(-coreSlack))
+	}
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
 	}

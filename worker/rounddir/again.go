@@ -40,7 +40,7 @@ func (d *Dir) looksUntouched() bool {
 	found := 0
 	err = d.dir.each(func(name string) bool {
 		found++
-		whole = (name == filesDir || name == scratchDir) && d.emptyAsMade(name)
+		whole = (name == filesDir || name == ScratchDir) && d.emptyAsMade(name)
 		return whole
 	})
 	return err == nil && whole && found == 2
@@ -107,7 +107,7 @@ func markOf(info *unix.Stat_t) mark {
 func (d *Dir) marksNow() (m marks) {
 	var info [3]unix.Stat_t
 	m.ok = unix.Fstat(d.dir.fd(), &info[0]) == nil
-	for i, name := range []string{filesDir, scratchDir} {
+	for i, name := range []string{filesDir, ScratchDir} {
 		m.ok = m.ok && unix.Fstatat(d.dir.fd(), name, &info[i+1], unix.AT_SYMLINK_NOFOLLOW) == nil
 	}
 	for i := range info {

@@ -27,7 +27,7 @@ const (
 	afterFile      = "after"
 	inputFile      = "input"
 	filesDir       = "files"
-	scratchDir     = "scratch"
+	ScratchDir     = "scratch" // files that are removed with the round
 )
 
 // Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it
@@ -92,7 +92,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 		return nil, errors.Join(err, d.Remove())
 	}
 	// "." comes last: until then no other user can enter the directory
-	err = d.giveAway(filesDir, scratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
+	err = d.giveAway(filesDir, ScratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
 	}
@@ -124,7 +124,7 @@ func (d *Dir) make() (err error) {
 	if err := os.Mkdir(d.path, 0o700); err != nil {
 		return err
 	}
-	for _, name := range []string{filesDir, scratchDir} {
+	for _, name := range []string{filesDir, ScratchDir} {
 		if err := os.Mkdir(d.in(name), 0o755); err != nil {
 			return err
 		}

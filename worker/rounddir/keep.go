@@ -37,7 +37,7 @@ func (d *Dir) KeepFiles(to *os.File, name string) error {
 }
 
 // KeepScratch moves scratch/ in the same way as [Dir.KeepFiles] moves files/.
-func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(scratchDir, to, name) }
+func (d *Dir) KeepScratch(to *os.File, name string) error { return d.keep(ScratchDir, to, name) }
 
 func (d *Dir) keep(what string, to *os.File, name string) error {
 	some, err := holdsAny(d.dir, what)
