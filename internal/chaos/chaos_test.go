@@ -82,7 +82,7 @@ func TestChaos(t *testing.T) {
 		}
 		return
 	}
-	s, between := onSingle, 250
+	s, between := onSingle, 120
 	if os.Getenv("TDF_REDIS") == "sentinel" {
 		replicas, _ := strconv.Atoi(os.Getenv("TDF_REPLICAS")) // "" means none
 		s, between = onSentinel(replicas, os.Getenv("TDF_GUARDED") != ""), 50
