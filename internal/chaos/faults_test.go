@@ -263,6 +263,9 @@ func (w *world) breakOnce(deck *deck) (names []string) {
 	for _, p := range w.processes() {
 		p.broken = false
 	}
+	if wide != leapClock.name { // what the leap has made undecidable is reported until servers have noticed it
+		w.audit()
+	}
 	w.watch(wide)
 	return names
 }

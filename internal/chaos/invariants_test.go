@@ -201,7 +201,9 @@ var notes = []struct {
 	transition
 }{
 	{"open: what it waited for has ended", transition{tdf.VerbUnblock, tdf.Open}},
+	{"open: a new place in the queue", transition{tdf.VerbRescore, tdf.Open}},
 	{"open", transition{tdf.VerbOpen, tdf.Open}},
+	{"running: its lease counts from now", transition{tdf.VerbRescore, tdf.Running}},
 	{"running", transition{tdf.VerbClaim, tdf.Running}},
 	{"executed", transition{tdf.VerbExecute, tdf.Executed}},
 	{"succeeded", transition{tdf.VerbSucceed, tdf.Succeeded}},

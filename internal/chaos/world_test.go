@@ -169,10 +169,9 @@ func (w *world) checkAlive() {
 	}
 }
 
-// watch records the tasks that are archived or that a fault has lost, and what the audit finds while tasks run.
+// watch records the tasks that are archived or that a fault has lost.
 func (w *world) watch(fault string) {
 	w.Helper()
-	w.audit()
 	w.ledger.lost(fault, func(ids []int64) (found map[int64]bool) {
 		w.replicated(func() {
 			found = map[int64]bool{}
