@@ -138,7 +138,7 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 	if err != nil {
 		return seen, event{}, err
 	}
-	restarted := info.RunID() != w.last.runID || info.RunID() == "" && dialed
+	restarted := info.RunID() != w.last.runID
 	seen.runID = info.RunID()
 	e := event{leap: leapt, back: back}
 	switch {

@@ -10,7 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// Info is the answer of Redis to INFO. It is empty for the embedded Redis.
+// Info is the answer of Redis to INFO. The embedded Redis reports only its run id.
 type Info map[string]string
 
 // RunID returns Redis's run id, which changes each time Redis starts. It returns "" if Redis does not report a run id.

@@ -134,12 +134,20 @@ func (c *client) answer(name string, request []string) bool {
 		c.fail(problem)
 	case name == "SELECT" && c.inMulti:
 		c.fail("ERR SELECT is not allowed in transactions")
+	case name == "INFO" && len(request) > 1 && strings.EqualFold(request[1], "server"):
+		c.info()
 	case (name == "BLPOP" || name == "BRPOP") && !c.inMulti:
 		return c.pop(name, request)
 	default:
 		return c.execute(name, request)
 	}
 	return true
+}
+
+// info answers INFO server with what clients need to notice that Redis was restarted.
+func (c *client) info() {
+	text := "# Server\r\nrun_id:" + c.redis.runID + "\r\n"
+	fmt.Fprintf(&c.out, "$%d\r\n%s\r\n", len(text), text)
 }
 
 // mayRun reports whether the client may send this request, which may run a script. If there is a password, a client

@@ -8,6 +8,7 @@
 package embedded
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -22,6 +23,7 @@ import (
 type Redis struct {
 	password string
 	scripts  map[string]bool // SHA-1 of the scripts that may run without a password; nil allows every script
+	runID    string          // names this run, as that of a redis-server
 	release  string          // the version of TDF that contains these scripts
 
 	listener net.Listener
@@ -70,7 +72,7 @@ func Start(addr string, options ...Option) (*Redis, error) {
 	}
 	r := &Redis{
 		mini: miniredis.NewMiniRedis(), stop: make(chan struct{}), waiting: waiters{}, clients: map[*client]struct{}{},
-		panicked: func([]string, any) {},
+		panicked: func([]string, any) {}, runID: rand.Text(),
 	}
 	for _, option := range options {
 		option(r)
