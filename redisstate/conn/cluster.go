@@ -181,7 +181,7 @@ func (c *cluster) redirected(ctx context.Context, err error) bool {
 		return true
 	}
 	switch word, _, _ := strings.Cut(reply.Error(), " "); word {
-	case "CLUSTERDOWN", "READONLY", "MASTERDOWN":
+	case "CLUSTERDOWN", "READONLY", "MASTERDOWN", "UNBLOCKED":
 		c.doubt()
 		_, _ = c.owner(ctx) // the connections to a node that is cut off from the cluster would stay in use
 	}

@@ -66,10 +66,12 @@ var passing = map[string]string{
 	"BUSY":        "it is busy with a script",
 	"MISCONF":     "it cannot write to its disk",
 	"NOREPLICAS":  "it has too few replicas",
+	"UNBLOCKED":   "it has become a replica", // while replicas confirmed a write, or a list was empty
 }
 
 const (
 	tooManyClients = "ERR max number of clients reached"
+	waitAtReplica  = "ERR WAIT cannot be used with replica instances" // since Redis 7.2
 	notInSlot      = "Script attempted to access a non local key in a cluster node"
 )
 
@@ -91,6 +93,9 @@ func outage(err error) (why string, passes bool) {
 		word, _, _ := strings.Cut(reply.Error(), " ")
 		if strings.HasPrefix(reply.Error(), tooManyClients) {
 			return "it has too many clients (maxclients)", true
+		}
+		if strings.HasPrefix(reply.Error(), waitAtReplica) {
+			return passing["UNBLOCKED"], true
 		}
 		if strings.Contains(reply.Error(), notInSlot) { // a script was so slow that its slot has moved meanwhile
 			return passing["MOVED"], true

@@ -38,6 +38,8 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		{replied("READONLY You can't write against a read only replica."), true, true, true},
 		{replied("LOADING Redis is loading the dataset in memory"), true, true, true},
 		{replied("MASTERDOWN Link with MASTER is down"), true, true, true},
+		{replied("UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)"), true, true, true},
+		{replied("ERR WAIT cannot be used with replica instances. Please also note"), true, true, true},
 		{replied("ERR Script attempted to access a non local key in a cluster node script: x"), true, true, true},
 		{replied("WRONGTYPE Operation against a key holding the wrong kind of value"), false, false, false},
 		{replied("ERR Protocol error: invalid bulk length"), false, false, false},
