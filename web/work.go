@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
 	"reflect"
 	"sync"
@@ -82,7 +83,9 @@ type registerInput struct {
 func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[broker.Registered], error) {
 	r, err := a.broker.Register(ctx, &c.token, in.Key, in.Body)
 	if taken := new(presence.NameTakenError); errors.As(err, &taken) {
-		return nil, refuse(string(tdf.CodeTaken), taken.Error())
+		p := refuse(string(tdf.CodeTaken), taken.Error())
+		p.retry = int(math.Ceil(float64(taken.Wait())))
+		return nil, p
 	}
 	return answerOf(r, err)
 }

@@ -47,6 +47,19 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.Equal(t, got.StatusCode, 409)
 	expect.Contains(t, got.text, `"code":"taken"`)
 	expect.Contains(t, got.text, "first.example")
+	expect.Equal(t, got.Header.Get("Retry-After"), "", "of a living worker")
+	store := friend.Of(s.manager).Store
+	now := expect.Result(store.Now(t.Context())).Value(t)
+	expect.NoError(t, store.SetGrace(t.Context(), tdf.Grace{Running: now.Add(1e6)}))
+	seen := func(at tdf.Time) {
+		expect.NoError(t, store.Redis.HSet(t.Context(), store.Keys.Worker("worker/w"), "seen", at.String()).Err())
+	}
+	seen(now.Add(-1e6))
+	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
+	expect.Equal(t, got.StatusCode, 409)
+	expect.NotEqual(t, got.Header.Get("Retry-After"), "", "in a grace period")
+	expect.NoError(t, store.SetGrace(t.Context(), tdf.Grace{}))
+	seen(now)
 	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
 	for range 2 { // a registration can be repeated with its key
 		a := s.call(other, "POST", base+"/work", `{"name":"k"}`, "Idempotency-Key: k")

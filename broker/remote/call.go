@@ -123,6 +123,7 @@ type request struct {
 type refusal struct {
 	status       int
 	code, detail string
+	after        time.Duration // how long the server asks to wait before another attempt
 }
 
 func (r *refusal) Error() string {
@@ -160,7 +161,7 @@ func (c *client) call(ctx context.Context, r *request) error {
 	if r.body != nil {
 		var err error
 		if body, err = encode(r.body); err != nil {
-			return invalid{&refusal{http.StatusUnprocessableEntity, string(tdf.CodeInvalid), err.Error()}}
+			return invalid{&refusal{status: http.StatusUnprocessableEntity, code: string(tdf.CodeInvalid), detail: err.Error()}}
 		}
 	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -257,6 +258,18 @@ func read(from io.Reader, answer any) error {
 	return json.Unmarshal(text, answer)
 }
 
+// retryAfter returns how long the server asks to wait.
+func retryAfter(resp *http.Response) time.Duration {
+	seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 without the header
+	return min(time.Duration(min(max(seconds, 0), 3600))*time.Second, longestRetryAfter)
+}
+
+// asksToWait reports whether err is a refusal, and the server says that a later attempt may succeed.
+func asksToWait(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.after > 0
+}
+
 // refusalOf returns the error for the answer to a call that failed. It may come from a proxy, and then has no problem.
 func refusalOf(resp *http.Response, several bool) error {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, mostProblem)) // the status says enough
@@ -264,14 +277,12 @@ func refusalOf(resp *http.Response, several bool) error {
 	_ = json.Unmarshal(text, &problem) // as above
 	r := &refusal{
 		resp.StatusCode, cmp.Or(problem.Code, http.StatusText(resp.StatusCode)),
-		cmp.Or(problem.Detail, "the answer does not say why"),
+		cmp.Or(problem.Detail, "the answer does not say why"), retryAfter(resp),
 	}
 	switch s := resp.StatusCode; {
 	case s == http.StatusUnauthorized, s == http.StatusRequestTimeout, s == http.StatusTooManyRequests,
 		s >= 500 && s != http.StatusInsufficientStorage && !(several && s == http.StatusInternalServerError):
-		seconds, _ := strconv.Atoi(resp.Header.Get("Retry-After")) // 0 without the header
-		after := min(time.Duration(min(max(seconds, 0), 3600))*time.Second, longestRetryAfter)
-		return &outageError{r, after}
+		return &outageError{r, r.after}
 	case s == http.StatusBadRequest, s == http.StatusRequestEntityTooLarge, s == http.StatusUnprocessableEntity:
 		return invalid{r}
 	case s/100 == 3:

@@ -53,7 +53,7 @@ func (takenError) NameTaken() {}
 func (e takenError) Unwrap() error { return e.error }
 
 // TakeName registers the worker. If another worker has the name, TakeName waits for the length of a lease, because that
-// worker may have been killed.
+// worker may have been killed. After an outage of Redis, it waits until the grace period has ended.
 func (r *Remote) TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, err error) {
 	for waited, step := time.Duration(0), min(r.lease.Std()/4, time.Second); ; waited += step {
 		got, err := r.register(ctx, &w)
@@ -63,7 +63,7 @@ func (r *Remote) TakeName(ctx context.Context, w presence.WorkerInfo, o broker.T
 		if !hasStatus(err, http.StatusConflict) {
 			return got.Drained, err
 		}
-		if waited > r.lease.Std()+step {
+		if waited > r.lease.Std()+step && !asksToWait(err) {
 			return "", takenError{err}
 		}
 		if waited == 0 {

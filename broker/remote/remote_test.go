@@ -153,6 +153,17 @@ func TestNames(t *testing.T) {
 	expect.Fails(t, err, "on host h")
 	expect.True(t, errors.As(err, new(broker.NameTaken)), "the name is not taken", err)
 	expect.Compare(t, len(f.made()), ">", 30)
+	calls := 0
+	f.answers(func(w http.ResponseWriter, _, _ string) {
+		calls++
+		if calls <= 100 { // a grace period that is longer than the lease
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(409)
+			return
+		}
+		fmt.Fprint(w, registered)
+	})
+	expect.Result(f.remote(f.config()).TakeName(t.Context(), fetching, f.takeover())).OK(t)
 	for _, status := range []int{401, 403, 404, 302, 422, 507} {
 		f.says(status, "<html>")
 		_, err := r.TakeName(t.Context(), fetching, f.takeover())

@@ -137,15 +137,23 @@ type NameTakenError struct {
 func (e *NameTakenError) Error() string {
 	text := fmt.Sprintf("the worker's name %s belongs to a worker on host %s, pid %s, last seen %.1f s ago",
 		e.Name, e.Host, e.PID, float64(e.Now.Sub(e.Seen)))
-	switch silent := e.Now.Sub(e.Seen); {
-	case silent > e.Lease && e.GraceUntil > e.Now:
-		return fmt.Sprintf("%s; Redis was away, so that worker may be alive; try again in %.0f s", text,
-			float64(e.GraceUntil.Sub(e.Now)))
-	case silent >= 0:
+	wait := e.Wait()
+	if wait > 0 {
+		return fmt.Sprintf("%s; Redis was away, so that worker may be alive; try again in %.0f s", text, float64(wait))
+	}
+	if e.Now >= e.Seen {
 		return fmt.Sprintf("%s; stop that worker, choose another name, or wait until the lease of %.0f s has ended",
 			text, float64(e.Lease))
 	}
 	return text
+}
+
+// Wait returns the rest of the grace period if only this period keeps the name. Otherwise it returns 0.
+func (e *NameTakenError) Wait() tdf.Seconds {
+	if e.Now.Sub(e.Seen) <= e.Lease {
+		return 0
+	}
+	return max(0, e.GraceUntil.Sub(e.Now))
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
