@@ -162,3 +162,14 @@ func CollidesWithKeys(namespace string) string {
 	}
 	return ""
 }
+
+// InCluster returns how the keys of a namespace begin in a Redis Cluster, before the colon. All of them have the same
+// hash tag, so that they are in the same slot: a namespace without a hash tag is put into braces. So two namespaces may
+// have the same keys. Ok is false if the namespace begins with }, because its keys would have no hash tag.
+func InCluster(namespace string) (beginning string, ok bool) {
+	_, tag, _ := strings.Cut(namespace, "{")
+	if strings.Index(tag, "}") > 0 {
+		return namespace, true
+	}
+	return "{" + namespace + "}", !strings.HasPrefix(namespace, "}")
+}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/localpass"
 )
 
@@ -68,6 +69,35 @@ func (r Redis) Addr() string {
 
 // Fixed reports whether Redis always has the same address, so that no replica can take over.
 func (r Redis) Fixed() bool { return len(r.Sentinels)+len(r.Cluster) == 0 }
+
+// CheckNamespace returns an *[Error] if a namespace cannot be in this Redis.
+func (r Redis) CheckNamespace(namespace string) error {
+	problem := r.refusesNamespaces(namespace)
+	if problem == "" {
+		return nil
+	}
+	return &Error{Source: noFile, Section: "tdf", Key: "namespace", Problem: problem}
+}
+
+// refusesNamespaces returns why namespaces cannot be in this Redis, or "" if they can. In a cluster, all keys of a
+// namespace need the same hash tag, and two namespaces may have the same keys.
+func (r Redis) refusesNamespaces(namespaces ...string) (why string) {
+	if len(r.Cluster) == 0 {
+		return ""
+	}
+	names := map[string]string{} // by the beginnings of the keys
+	for _, namespace := range namespaces {
+		beginning, ok := tdf.InCluster(namespace)
+		if !ok {
+			return namespace + " begins with }, so it cannot become a hash tag of the cluster; expected another name"
+		}
+		if other, ok := names[beginning]; ok {
+			return other + " and " + namespace + " are the same namespace in a cluster; expected one of them"
+		}
+		names[beginning] = namespace
+	}
+	return ""
+}
 
 // Local reports whether Redis, or each sentinel or node, is on this machine. The only name that it accepts is
 // localhost, because other names may lead to another machine.

@@ -173,10 +173,10 @@ func (s *settings) check() error {
 		return s.fault("redis", "host", "is set together with cluster; expected one of them")
 	case len(s.redis.Cluster) > 0 && s.redis.DB != 0:
 		return s.fault("redis", "db", "is set together with cluster, which has only one database; expected 0")
-	case len(s.redis.Cluster) > 0 && slices.ContainsFunc(s.namespaces, beginsWithBrace):
-		return s.fault("tdf", "namespaces", "one begins with }, so it cannot become a hash tag of the cluster")
-	case len(s.redis.Cluster) > 0 && beginsWithBrace(s.namespace):
-		return s.fault("tdf", "namespace", "begins with }, so it cannot become a hash tag of the cluster")
+	case s.redis.refusesNamespaces(s.namespaces...) != "":
+		return s.fault("tdf", "namespaces", s.redis.refusesNamespaces(s.namespaces...))
+	case s.redis.refusesNamespaces(s.namespace) != "":
+		return s.fault("tdf", "namespace", s.redis.refusesNamespaces(s.namespace))
 	case s.redis.Embedded() && s.redis.TLS:
 		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
 	case s.redis.Embedded() && s.redis.Replicas.Wanted > 0:
@@ -190,8 +190,6 @@ func (s *settings) check() error {
 	}
 	return s.checkNotify()
 }
-
-func beginsWithBrace(namespace string) bool { return strings.HasPrefix(namespace, "}") }
 
 func (s *settings) forServer() Server { return s.server }
 

@@ -85,6 +85,10 @@ func (o Options) settings() (settings, error) {
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
 	cfg.TaskDefaults = o.TaskDefaults.Properties(tdf.Defaults("", "", ""))
 	cfg.AddRandomStartOffset = o.AddRandomStartOffset
+	err = cfg.Redis.CheckNamespace(cfg.Namespace)
+	if err != nil {
+		return settings{}, fmt.Errorf("make manager: %w", err)
+	}
 	s := settings{cfg: cfg, log: o.Log, name: o.Name, progress: o.Progress}
 	if s.log == nil {
 		s.log = cfg.Log.Logger(os.Stderr)

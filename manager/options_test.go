@@ -20,6 +20,15 @@ func TestEnvironmentThatBelongsToAFile(t *testing.T) {
 	expect.Result(manager.New(manager.Options{Namespace: "p"})).Fails(t, "TDF_CFG_HTTP_LISTEN")
 }
 
+// In a cluster, a namespace needs a hash tag.
+func TestNamespaceOfACluster(t *testing.T) {
+	t.Parallel()
+	o := manager.Options{Namespace: "}p"}
+	expect.NoError(t, expect.Result(manager.New(o)).Value(t).Close())
+	o.Redis.Cluster = []string{"127.0.0.1:1"}
+	expect.Result(manager.New(o)).Fails(t, "make manager: (no file): [tdf] namespace: }p begins with }")
+}
+
 // A text of a struct shows all of its fields, also those beside an embedded type with a text of its own.
 func TestTextsOfLimitsAndPauses(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,6 @@ package keys
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
@@ -17,15 +16,10 @@ type Names struct {
 // Of returns the names of the keys of a namespace.
 func Of(namespace string) Names { return Names{ns: namespace, prefix: namespace + ":"} }
 
-// InCluster returns the names of the keys of a namespace in a Redis Cluster. All of them have the same hash tag, so
-// that they are in the same slot. A namespace without a hash tag is put into braces.
+// InCluster returns the names of the keys of a namespace in a Redis Cluster ([tdf.InCluster]).
 func InCluster(namespace string) Names {
-	k := Of(namespace)
-	_, tag, _ := strings.Cut(namespace, "{")
-	if strings.Index(tag, "}") <= 0 {
-		k.prefix = "{" + namespace + "}:"
-	}
-	return k
+	beginning, _ := tdf.InCluster(namespace) // others refuse a namespace that cannot be in a cluster
+	return Names{ns: namespace, prefix: beginning + ":"}
 }
 
 // Namespace returns the name of the namespace.
