@@ -1,6 +1,9 @@
 package redisstate
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -55,4 +58,52 @@ func TestCluster(t *testing.T) {
 	}
 	on(owner, "CLUSTER", "SETSLOT", slot, "NODE", on(owner, "CLUSTER", "MYID"))
 	must(t, <-called)
+}
+
+// Over TLS, a client follows the nodes' addresses, and the certificate of each must be valid.
+func TestClusterOverTLS(t *testing.T) {
+	t.Parallel()
+	c, ns := redistest.StartCluster(t), redistest.Namespace(t)
+	cert, key := selfSigned(t, t.TempDir(), "redis.example")
+	gates := nodesOverTLS(t, c, expect.Result(tls.LoadX509KeyPair(cert, key)).Value(t))
+	at := config.Redis{Cluster: gates[5:], TLS: true, TLSCA: cert, TLSServerName: "redis.example"}
+	log, lines := logged()
+	s := expect.Result(Connect(t.Context(), at, ns, log)).Value(t)
+	t.Cleanup(func() { s.Close() })
+	mustOpen(t, s, define("a"))
+	c.Move(s.Keys.Schema(), c.Other(s.Keys.Schema()))
+	mustOpen(t, s, define("b"))
+	expect.Contains(t, <-lines, "redis has another primary")
+
+	at.TLSServerName = "another.example"
+	expect.Result(Connect(t.Context(), at, ns, quiet)).Fails(t, "x509")
+	at = config.Redis{Cluster: c.Addrs()[5:], TLS: true, TLSCA: cert}
+	waits, cancel := context.WithCancel(t.Context())
+	log, lines = logged()
+	ended := make(chan error)
+	go func() { _, err := Connect(waits, at, ns, log); ended <- err }()
+	for line := ""; !strings.Contains(line, "does this Redis speak TLS?"); line = <-lines {
+	}
+	cancel()
+	expect.Fails(t, <-ended, "canceled")
+}
+
+// nodesOverTLS returns the addresses of gates that need TLS. The nodes then name such gates.
+func nodesOverTLS(t *testing.T, c *redistest.Cluster, certificate tls.Certificate) (addrs []string) {
+	var gates []*redistest.Gate
+	var names []string
+	for _, node := range c.Nodes {
+		gate := redistest.NewGate(t, node.Addr, certificate)
+		gates, addrs = append(gates, gate), append(addrs, gate.Addr)
+		names = append(names, portOf(node.Addr), portOf(gate.Addr))
+	}
+	for _, gate := range gates {
+		gate.Alter(strings.NewReplacer(names...).Replace)
+	}
+	return addrs
+}
+
+func portOf(addr string) string {
+	_, port, _ := net.SplitHostPort(addr)
+	return port
 }

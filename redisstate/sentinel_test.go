@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -87,17 +86,13 @@ func TestSentinels(t *testing.T) {
 
 // overTLS returns the addresses of gates that need TLS. The sentinels then name such gates.
 func overTLS(t *testing.T, group *redistest.Sentinels, certificate tls.Certificate) (addrs []string) {
-	port := func(addr string) string {
-		_, port, _ := net.SplitHostPort(addr)
-		return port
-	}
 	var gates []*redistest.Gate
 	var names []string
 	for i, sentinel := range group.All {
 		gate := redistest.NewGate(t, sentinel.Addr, certificate)
 		node := redistest.NewGate(t, group.Nodes[i].Addr, certificate)
 		gates, addrs = append(gates, gate), append(addrs, gate.Addr)
-		names = append(names, port(group.Gates[i].Addr), port(node.Addr), port(sentinel.Addr), port(gate.Addr))
+		names = append(names, portOf(group.Gates[i].Addr), portOf(node.Addr), portOf(sentinel.Addr), portOf(gate.Addr))
 	}
 	for _, gate := range gates {
 		gate.Alter(strings.NewReplacer(names...).Replace)
