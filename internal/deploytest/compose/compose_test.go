@@ -3,9 +3,7 @@
 package compose
 
 import (
-	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,10 +46,36 @@ func withSentinel(t *testing.T) *types.Project {
 	return expect.Result(load(t, passwords, "compose.sentinel.yaml")).Value(t)
 }
 
-// addresses are the addresses of nodes and sentinels.
-var addresses = map[string]string{
-	"redis": "172.30.84.11", "redis-2": "172.30.84.12", "redis-3": "172.30.84.13",
-	"sentinel-1": "172.30.84.21", "sentinel-2": "172.30.84.22", "sentinel-3": "172.30.84.23",
+// withCluster is the project with a Redis Cluster.
+func withCluster(t *testing.T) *types.Project {
+	t.Helper()
+	return expect.Result(load(t, passwords, "compose.cluster.yaml")).Value(t)
+}
+
+// A variant is the project with a Redis that survives the loss of a node.
+type variant struct {
+	name      string
+	load      func(*testing.T) *types.Project
+	addresses map[string]string // of all containers that it adds, and of redis
+}
+
+var (
+	sentinel = variant{"sentinel", withSentinel, map[string]string{
+		"redis": "172.30.84.11", "redis-2": "172.30.84.12", "redis-3": "172.30.84.13",
+		"sentinel-1": "172.30.84.21", "sentinel-2": "172.30.84.22", "sentinel-3": "172.30.84.23",
+	}}
+	cluster = variant{"cluster", withCluster, map[string]string{
+		"redis": "172.30.84.11", "redis-2": "172.30.84.12", "redis-3": "172.30.84.13",
+		"redis-4": "172.30.84.14", "redis-5": "172.30.84.15", "redis-6": "172.30.84.16", "cluster": "172.30.84.17",
+	}}
+)
+
+// each runs a test with each variant.
+func each(t *testing.T, test func(t *testing.T, v variant, p *types.Project)) {
+	t.Helper()
+	for _, v := range []variant{sentinel, cluster} {
+		t.Run(v.name, func(t *testing.T) { test(t, v, v.load(t)) })
+	}
 }
 
 // Without passwords, nothing starts, and the error names the script that makes them.
@@ -65,9 +89,10 @@ func TestNoDefaultPasswords(t *testing.T) {
 }
 
 // No container can write to its image, has capabilities or can gain rights. Only this machine reaches the published ports.
-func TestContainersAreRestricted(t *testing.T) {
-	p := withSentinel(t)
-	all := append(project(t).ServiceNames(), slices.Collect(maps.Keys(addresses))...)
+func TestContainersAreRestricted(t *testing.T) { each(t, restricted) }
+
+func restricted(t *testing.T, v variant, p *types.Project) {
+	all := append(project(t).ServiceNames(), slices.Collect(maps.Keys(v.addresses))...)
 	slices.Sort(all)
 	expect.Equal(t, p.ServiceNames(), slices.Compact(all))
 	for name, s := range p.Services {
@@ -98,8 +123,9 @@ func TestContainersAreRestricted(t *testing.T) {
 }
 
 // Redis has no way out, and programs reach neither Prometheus nor Grafana, which need no password on this network.
-func TestNetworks(t *testing.T) {
-	p := withSentinel(t)
+func TestNetworks(t *testing.T) { each(t, parted) }
+
+func parted(t *testing.T, v variant, p *types.Project) {
 	networks := func(name string) []string { return slices.Sorted(maps.Keys(p.Services[name].Networks)) }
 	expect.True(t, bool(p.Networks["redis"].Internal), "the network redis is not internal")
 	for name, want := range map[string][]string{
@@ -108,7 +134,7 @@ func TestNetworks(t *testing.T) {
 	} {
 		expect.Equal(t, networks(name), want, name)
 	}
-	for name, addr := range addresses {
+	for name, addr := range v.addresses {
 		expect.Equal(t, networks(name), []string{"redis"}, name)
 		expect.Equal(t, p.Services[name].Networks["redis"].Ipv4Address, addr, name)
 		expect.Equal(t, *p.Services[name].Environment["ADDRESS"], addr, name)
@@ -117,8 +143,9 @@ func TestNetworks(t *testing.T) {
 
 // The password is in the environment of those that need it, and in no command. Programs could read it from the processes of a
 // health check or of an init.
-func TestPasswordOfRedis(t *testing.T) {
-	p := withSentinel(t)
+func TestPasswordOfRedis(t *testing.T) { each(t, secret) }
+
+func secret(t *testing.T, _ variant, p *types.Project) {
 	for name, s := range p.Services {
 		has := false
 		for key, value := range s.Environment {
@@ -128,7 +155,8 @@ func TestPasswordOfRedis(t *testing.T) {
 		expect.Equal(t, has, needs, name)
 		expect.True(t, !strings.Contains(strings.Join(s.Command, " "), "-secret"), name, s.Command)
 		checked := s.HealthCheck != nil && len(s.HealthCheck.Test) > 1
-		expect.Equal(t, checked, name != "worker" && name != "token", name, "has a health check")
+		unchecked := []string{"worker", "token", "cluster"}
+		expect.Equal(t, checked, !slices.Contains(unchecked, name), name, "has a health check")
 	}
 	worker := p.Services["worker"]
 	if worker.Init != nil {
@@ -137,9 +165,10 @@ func TestPasswordOfRedis(t *testing.T) {
 }
 
 // The configuration is valid for all components, and docker waits until a stopping worker has ended its programs.
-func TestConfiguration(t *testing.T) {
+func TestConfiguration(t *testing.T) { each(t, configured) }
+
+func configured(t *testing.T, _ variant, p *types.Project) {
 	tool := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.cfg"), []string{"TDF_CFG_REDIS_PASSWORD=x"})).Value(t)
-	p := withSentinel(t)
 	expect.Result(p.GetService(tool.Manager.Redis.Host)).OK(t)
 	expect.Equal(t, tool.Worker.Directory, p.Services["worker"].Volumes[0].Target)
 	needed := tool.Worker.Grace + tool.Worker.KillGrace + 10*time.Second
@@ -157,87 +186,38 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// With Sentinel, only the address of Redis differs.
-func TestConfigurationWithSentinel(t *testing.T) {
+// With Sentinel or a cluster, only the address of Redis differs.
+func TestConfigurationOfVariants(t *testing.T) { each(t, onlyRedisDiffers) }
+
+func onlyRedisDiffers(t *testing.T, v variant, p *types.Project) {
 	text := func(name string) string {
 		return string(expect.Result(os.ReadFile(filepath.Join(deploy, name))).Value(t))
 	}
+	file := "tdf." + v.name + ".cfg"
 	_, plain, _ := strings.Cut(text("tdf.cfg"), "[tdf]")
-	_, rest, _ := strings.Cut(text("tdf.sentinel.cfg"), "[tdf]")
+	_, rest, _ := strings.Cut(text(file), "[tdf]")
 	expect.Equal(t, rest, plain)
-	environment := []string{"TDF_CFG_REDIS_PASSWORD=x", "TDF_CFG_REDIS_SENTINEL_PASSWORD=x"}
-	r := expect.Result(config.LoadTool(filepath.Join(deploy, "tdf.sentinel.cfg"), environment)).Value(t).Manager.Redis
-	expect.Equal(t, r.Master, "tdf")
-	expect.Len(t, r.Sentinels, 3)
-	for i, addr := range r.Sentinels {
-		expect.Equal(t, addr, addresses[fmt.Sprintf("sentinel-%d", i+1)]+":26379")
+	expect.Equal(t, filepath.Base(p.Configs["tdf.cfg"].File), file)
+	environment := []string{"TDF_CFG_REDIS_PASSWORD=x"}
+	if v.name == sentinel.name {
+		environment = append(environment, "TDF_CFG_REDIS_SENTINEL_PASSWORD=x")
 	}
-	expect.Equal(t, filepath.Base(withSentinel(t).Configs["tdf.cfg"].File), "tdf.sentinel.cfg")
-}
-
-// The commands of the containers start a Redis that survives the loss of its primary. A node that comes back has the role
-// that the sentinels gave it. Here, the addresses are ones of this machine.
-func TestFailover(t *testing.T) {
-	dir, p := t.TempDir(), withSentinel(t)
-	network := fmt.Sprintf("127.%d.%d.", 1+rand.IntN(254), rand.IntN(255))
-	here := func(name, text string) string {
-		return strings.NewReplacer("172.30.84.", network, "/data", filepath.Join(dir, name), "$$", "$",
-			"/etc/redis.conf", expect.Result(filepath.Abs(filepath.Join(deploy, "redis.conf"))).Value(t)).Replace(text)
+	r := expect.Result(config.LoadTool(filepath.Join(deploy, file), environment)).Value(t).Manager.Redis
+	expect.Equal(t, r.Replicas.Wanted, 1)
+	var nodes, sentinels []string
+	for _, name := range slices.Sorted(maps.Keys(v.addresses)) {
+		if strings.HasPrefix(name, "redis") {
+			nodes = append(nodes, v.addresses[name]+":6379")
+		} else {
+			sentinels = append(sentinels, v.addresses[name]+":26379")
+		}
 	}
-	environment := func(name string) []string {
-		password := []string{"REDIS_PASSWORD=redis-secret", "REDISCLI_AUTH=redis-secret"}
-		return append(append(os.Environ(), password...), "ADDRESS="+here(name, addresses[name]))
+	if v.name == sentinel.name {
+		expect.Equal(t, r.Master, "tdf")
+		expect.Equal(t, r.Sentinels, sentinels)
+	} else {
+		expect.Equal(t, r.Cluster, nodes)
 	}
-	start := func(name string) *exec.Cmd {
-		cmd := exec.Command("sh", "-ec", here(name, p.Services[name].Command[2]))
-		cmd.Env = environment(name)
-		expect.NoError(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
-		expect.NoError(t, cmd.Start())
-		t.Cleanup(func() {
-			_ = cmd.Process.Kill() // fails only if the process has ended
-			_ = cmd.Wait()
-		})
-		expect.Eventually(t, name+" is healthy", func() bool {
-			check := exec.CommandContext(t.Context(), "sh", "-c", here(name, p.Services[name].HealthCheck.Test[1]))
-			check.Env = environment(name)
-			return check.Run() == nil
-		})
-		return cmd
-	}
-	ask := func(name, port string, words ...string) string {
-		at := []string{"-h", here(name, addresses[name]), "-p", port}
-		cmd := exec.CommandContext(t.Context(), "redis-cli", append(at, words...)...)
-		cmd.Env = environment(name)
-		out, _ := cmd.CombinedOutput() // a command fails while a node is down
-		return string(out)
-	}
-	await := func(what, name, port, text string, words ...string) {
-		last := ""
-		expect.Eventually(t, what, func() bool {
-			last = ask(name, port, words...)
-			return strings.Contains(last, text)
-		}, func() any { return last })
-	}
-	running := map[string]*exec.Cmd{}
-	for _, name := range slices.Sorted(maps.Keys(addresses)) {
-		running[name] = start(name)
-	}
-	for _, name := range []string{"sentinel-1", "sentinel-2", "sentinel-3"} {
-		await("the sentinels know all", name, "26379", "slaves=2,sentinels=3", "info", "sentinel")
-	}
-	await("the replicas are online", "redis", "6379", "connected_slaves:2", "info", "replication")
-	expect.NoError(t, running["redis"].Process.Kill())
-	_ = running["redis"].Wait() // it was killed
-	primary := ""
-	expect.Eventually(t, "another primary", func() bool {
-		primary = ask("sentinel-1", "26379", "sentinel", "get-master-addr-by-name", "tdf")
-		return strings.Contains(primary, network+"12") || strings.Contains(primary, network+"13")
-	}, func() any { return primary })
-	start("redis")
-	await("the old primary is a replica", "redis", "6379", "role:slave", "info", "replication")
-	await("its file says so", "redis", "6379", "OK", "config", "rewrite")
-	file := string(expect.Result(os.ReadFile(filepath.Join(dir, "redis", "redis.conf"))).Value(t))
-	expect.Contains(t, file, "\nreplicaof "+network)
 }
 
 // The first start makes the token of Prometheus. Later starts keep it, unless Redis or the volume has lost it.
@@ -278,9 +258,11 @@ func TestDockerCompose(t *testing.T) {
 	if exec.CommandContext(t.Context(), "docker", "compose", "version").Run() != nil {
 		t.Skip("docker compose is not installed; the other tests have read the file with its library")
 	}
-	cmd := exec.CommandContext(t.Context(), "docker", "compose", "-f", filepath.Join(deploy, "compose.yaml"), "-f",
-		filepath.Join(deploy, "compose.sentinel.yaml"), "config", "--quiet")
-	cmd.Env = append(os.Environ(), passwords.Values()...)
-	out, err := cmd.CombinedOutput()
-	expect.NoError(t, err, string(out))
+	each(t, func(t *testing.T, v variant, _ *types.Project) {
+		cmd := exec.CommandContext(t.Context(), "docker", "compose", "-f", filepath.Join(deploy, "compose.yaml"), "-f",
+			filepath.Join(deploy, "compose."+v.name+".yaml"), "config", "--quiet")
+		cmd.Env = append(os.Environ(), passwords.Values()...)
+		out, err := cmd.CombinedOutput()
+		expect.NoError(t, err, string(out))
+	})
 }
