@@ -88,7 +88,7 @@ soak: ## run the long versions of the soak tests (up to an hour per package)
 	scripts/setup go gcc redis-server rsync
 	TDF_SOAK=1 go test -run Soak -count=1 -timeout 60m ./...
 
-chaos: ## break a whole TDF again and again for HOURS (0.05), and check that nothing was lost; REDIS=sentinel adds failovers
+chaos: ## break a whole TDF again and again for HOURS (0.05), and check that nothing was lost; REDIS=sentinel or cluster adds failovers
 	scripts/setup go redis-server
 	TDF_HOURS=$(HOURS) TDF_SEED=$(SEED) TDF_REDIS=$(REDIS) TDF_REPLICAS=$(REPLICAS) TDF_GUARDED=$(GUARDED) \
 		go test -run Chaos -count=1 -v -timeout $$(awk 'BEGIN { printf "%dm", 60 * $(HOURS) + 30 }') ./internal/chaos

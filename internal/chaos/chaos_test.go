@@ -83,9 +83,12 @@ func TestChaos(t *testing.T) {
 		return
 	}
 	s, between := onSingle, 120
-	if os.Getenv("TDF_REDIS") == "sentinel" {
-		replicas, _ := strconv.Atoi(os.Getenv("TDF_REPLICAS")) // "" means none
+	replicas, _ := strconv.Atoi(os.Getenv("TDF_REPLICAS")) // "" means none
+	switch os.Getenv("TDF_REDIS") {
+	case "sentinel":
 		s, between = onSentinel(replicas, os.Getenv("TDF_GUARDED") != ""), 50
+	case "cluster":
+		s, between = onCluster(replicas), 50
 	}
 	hours := expect.Result(strconv.ParseFloat(text, 64)).Value(t)
 	end := time.Now().Add(time.Duration(hours * float64(time.Hour)))
@@ -106,6 +109,15 @@ func TestFailover(t *testing.T) {
 			run(t, seed(t), plan{faults: 3, between: 20, ahead: 50, wide: true, setting: onSentinel(replicas, false)})
 		})
 	}
+}
+
+// The slot of the namespace moves while a world runs. Nothing is lost.
+func TestMovedSlot(t *testing.T) {
+	s := setting{
+		deploy:  func(t testing.TB, fsync string) deployment { return moving{newCluster(t, fsync, 0)} },
+		mayLose: func(string) bool { return false },
+	}
+	run(t, seed(t), plan{faults: 3, between: 20, ahead: 50, setting: s})
 }
 
 func seed(t *testing.T) uint64 {
