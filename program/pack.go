@@ -71,15 +71,15 @@ func newPacked(base string, archive []byte, t *packTree) Packed {
 	sum := sha256.Sum256(archive)
 	hash := hex.EncodeToString(sum[:])
 	return Packed{
-		Name: nameAfter(base) + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
+		Name: NameAfter(base) + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
 		Archive: archive, Files: t.files, Bytes: t.bytes, LeftOut: t.leftOut,
 	}
 }
 
 const hashDigits = 8
 
-// nameAfter derives a program's name from the directory's name. The result needs no quotes in a shell.
-func nameAfter(base string) string {
+// NameAfter derives a program's name from the directory's name. The result needs no quotes in a shell.
+func NameAfter(base string) string {
 	name := strings.Map(func(r rune) rune {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-", r) {
 			return r

@@ -19,11 +19,11 @@ func main() {
 	command.Hide()
 	ctx, force := command.Signals()
 	p := cli.Process{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Env: os.Environ(), Force: force}
-	os.Exit(run(ctx, p, os.Args[1:]...))
+	os.Exit(execute(ctx, p, os.Args[1:]...))
 }
 
-// run executes one call of tdf and returns its exit status. The first signal ends ctx.
-func run(ctx context.Context, p cli.Process, args ...string) int {
+// execute executes one call of tdf and returns its exit status. The first signal ends ctx.
+func execute(ctx context.Context, p cli.Process, args ...string) int {
 	a := cli.New(p)
 	root := newRoot(a)
 	root.SetArgs(args)

@@ -54,7 +54,7 @@ func (c *call) open(stdin io.Reader, args ...string) int {
 }
 
 func (c *call) run(stdin io.Reader, args ...string) int {
-	return run(c.ctx, cli.Process{Stdin: stdin, Stdout: &c.out, Stderr: &c.err, Force: c.force}, args...)
+	return execute(c.ctx, cli.Process{Stdin: stdin, Stdout: &c.out, Stderr: &c.err, Force: c.force}, args...)
 }
 
 // ids returns the ids of the open tasks.

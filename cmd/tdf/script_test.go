@@ -197,7 +197,7 @@ func runTDF(ts *testscript.TestScript, args []string) output {
 		ts.Fatalf("only exec tdf runs in the background")
 	}
 	var stdout, stderr testlog.Buffer
-	status := run(worldOf(ts).t.Context(), cli.Process{
+	status := execute(worldOf(ts).t.Context(), cli.Process{
 		Stdin: strings.NewReader(takeStdin(ts)), Stdout: &stdout, Stderr: &stderr, Env: environ(ts), Dir: ts.MkAbs("."),
 	}, args...)
 	return output{stdout.String(), stderr.String(), status}

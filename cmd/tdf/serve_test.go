@@ -47,7 +47,7 @@ func serve(t *testing.T, more ...string) *served {
 	t.Cleanup(end)
 	go func() {
 		args := slices.Concat(s.global, []string{"serve", "--listen", "127.0.0.1:0"}, more)
-		s.done <- run(ctx, cli.Process{Stdout: io.Discard, Stderr: &s.log}, args...)
+		s.done <- execute(ctx, cli.Process{Stdout: io.Discard, Stderr: &s.log}, args...)
 	}()
 	expect.Eventually(t, "the address", func() bool {
 		found := regexp.MustCompile(`listens on (http://127\.0\.0\.1:\d+);`).FindStringSubmatch(s.log.String())
@@ -63,7 +63,7 @@ func serve(t *testing.T, more ...string) *served {
 func (s *served) tdf(args ...string) string {
 	s.t.Helper()
 	var stdout bytes.Buffer
-	status := run(s.t.Context(), cli.Process{Stdout: &stdout, Stderr: io.Discard}, append(slices.Clip(s.global), args...)...)
+	status := execute(s.t.Context(), cli.Process{Stdout: &stdout, Stderr: io.Discard}, append(slices.Clip(s.global), args...)...)
 	expect.MustEqual(s.t, status, 0, args)
 	return stdout.String()
 }

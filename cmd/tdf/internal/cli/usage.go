@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/format"
 )
 
 // Usagef returns an error about the arguments.
@@ -128,7 +129,30 @@ const (
 	StatusRefused     = 2 // the arguments or the configuration are invalid, or Redis refuses them
 	statusProblems    = 3 // the command ran, and found problems or skipped tasks
 	StatusInterrupted = 130
+
+	// The exit statuses of tdf run from 1 to statusMany say how many tasks failed.
+	statusMany   = 101 // more than 100
+	statusNotRun = 125 // tdf run itself failed; env, timeout and docker run also use this status
 )
+
+// TasksFailed is the error of tdf run if some tasks did not succeed. The command must print why before it returns the
+// error.
+type TasksFailed int
+
+func (n TasksFailed) Error() string { return format.Tasks(int(n)) + " failed" }
+
+// A runError is an error of tdf run itself.
+type runError struct{ error }
+
+func (e runError) Unwrap() error { return e.error }
+
+// Exit makes tdf exit with the status of tdf run for an error.
+func Exit(err error) error {
+	if err == nil || errors.As(err, new(TasksFailed)) {
+		return err
+	}
+	return runError{err}
+}
 
 // ErrProblems makes a command exit with statusProblems. The command must print the reason before it returns
 // errProblems.
@@ -154,7 +178,14 @@ func (a *App) status(ctx context.Context, err error) int {
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return StatusInterrupted
 	}
+	var failed TasksFailed
+	if errors.As(err, &failed) {
+		return min(int(failed), statusMany)
+	}
 	a.Say("tdf: %v", err)
+	if errors.As(err, new(runError)) {
+		return statusNotRun
+	}
 	if !a.parsed || command.Refused(err) {
 		return StatusRefused
 	}

@@ -1,0 +1,159 @@
+package run
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/local"
+	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/redisstate/embedded"
+)
+
+// here is what runs on this machine for a call: nothing, a worker, or a Redis, a server and a worker.
+type here struct {
+	tag       string // that only the worker of this call offers; "" if the tasks need none
+	temporary bool   // the Redis ends with the call
+	slots     int    // 0 if other workers run the tasks
+	outputs   string // names of files with outputs that Redis does not hold whole; "" if they are elsewhere
+
+	tdf   *local.TDF
+	redis *embedded.Redis
+}
+
+// killGrace is how long commands may run after SIGTERM, if the call ends early.
+const killGrace = 2 * time.Second
+
+// startWorker starts the worker that runs the commands on this machine, and a server.
+func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error {
+	if r.elsewhere() {
+		return nil
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return err
+	}
+	name := fmt.Sprintf("%s-run-%d", host, os.Getpid())
+	if !h.temporary {
+		h.tag = name
+	}
+	cfg := local.Config{
+		Server: tool.Server, Worker: tool.Worker, Name: name, Workers: []string{name}, Version: command.Version(), Log: r.a.Log,
+	}
+	w := &cfg.Worker
+	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
+	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", r.jobs, killGrace, 0
+	w.SleepAfterFailure, w.MaxFailuresInRow = 0, 0
+	w.Queues, w.Group = nil, ""
+	if h.tag != "" {
+		w.Tags = []string{h.tag}
+	}
+	w.Env = nil
+	for _, variable := range os.Environ() {
+		variable, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(variable, "TDF_") {
+			w.Env = append(w.Env, variable)
+		}
+	}
+	h.tdf, err = local.Start(ctx, cfg)
+	if err != nil {
+		return tool.Locate(err)
+	}
+	h.slots, h.outputs = r.jobs, filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
+	return nil
+}
+
+// startRedis starts a Redis if none is configured, and writes its address into the configuration.
+func (r *run) startRedis(tool *config.Tool) (*here, error) {
+	h := &here{}
+	if isConfigured(*tool) {
+		return h, nil
+	}
+	password := rand.Text()
+	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password))
+	if err != nil {
+		return nil, fmt.Errorf("start the embedded Redis: %w", err)
+	}
+	host, port, err := net.SplitHostPort(redis.Addr())
+	if err != nil {
+		return nil, err
+	}
+	h.redis, h.temporary = redis, true
+	at := &tool.Manager.Redis
+	at.Host, at.Password, at.Username, at.TLS = host, password, "", false
+	at.Port, err = strconv.Atoi(port)
+	r.say("no TDF is configured, so this call runs one: %s at a time, on this machine", format.Counted(r.jobs, "command"))
+	return h, err
+}
+
+// stop ends what runs on this machine. Commands that still run are ended.
+func (h *here) stop() error {
+	var err error
+	if h.tdf != nil {
+		h.tdf.StopNow()
+		err = h.tdf.Stop()
+	}
+	if h.redis != nil {
+		h.redis.Close()
+	}
+	return err
+}
+
+// pack packs the files to send, with a run.sh that runs the command.
+func (r *run) pack() (packed program.Packed, err error) {
+	dir, err := os.MkdirTemp("", "tdf-send-*")
+	if err != nil {
+		return packed, err
+	}
+	defer os.RemoveAll(dir)
+	for _, path := range r.send {
+		err := r.add(dir, path)
+		if err != nil {
+			return packed, err
+		}
+	}
+	script := filepath.Join(dir, "run.sh")
+	err = os.WriteFile(script, []byte("#!/bin/sh\nexec \"$@\"\n"), 0o755)
+	if err != nil {
+		return packed, err
+	}
+	return program.Pack(dir)
+}
+
+// add copies a file or directory to the same place below dir.
+func (r *run) add(dir, path string) error {
+	if !filepath.IsLocal(path) {
+		return cli.Usagef("--send %s: want a path below the current directory", path)
+	}
+	path = filepath.Clean(path)
+	if path == "run.sh" {
+		return cli.Usagef("--send run.sh: this name is reserved; send a directory that contains the file")
+	}
+	from, to := filepath.Join(r.dir, path), filepath.Join(dir, path)
+	info, err := os.Stat(from)
+	if err != nil {
+		return cli.Usagef("--send: %v", err)
+	}
+	err = os.MkdirAll(filepath.Dir(to), 0o755)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return os.CopyFS(to, os.DirFS(from))
+	}
+	data, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(to, data, info.Mode().Perm())
+}

@@ -1,0 +1,164 @@
+package run
+
+import (
+	"bufio"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// A jobLog is a file with a line for each task that has finished, in the format of GNU parallel. A nil jobLog has no
+// file.
+type jobLog struct {
+	file *os.File
+
+	mu        sync.Mutex
+	succeeded map[[16]byte]int // how often each command has succeeded before, by its hash
+	number    int
+	err       error // of a write
+}
+
+const jobLogHead = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
+
+// openJobLog opens the file. If resume is true, it reads which commands have succeeded; otherwise, it empties the file.
+func openJobLog(path string, resume bool) (*jobLog, error) {
+	if path == "" {
+		return nil, nil
+	}
+	l := &jobLog{succeeded: map[[16]byte]int{}}
+	flags := os.O_RDWR | os.O_CREATE | os.O_APPEND
+	if !resume {
+		flags |= os.O_TRUNC
+	}
+	var err error
+	l.file, err = os.OpenFile(path, flags, 0o644)
+	if err != nil {
+		return nil, cli.Usagef("--joblog: %v", err)
+	}
+	whole, err := l.read()
+	if err == nil && whole == 0 {
+		_, err = l.file.WriteString(jobLogHead)
+	}
+	if err != nil {
+		l.file.Close()
+		return nil, fmt.Errorf("--joblog %s: %w", path, err)
+	}
+	return l, nil
+}
+
+// read reads the commands that have succeeded. If the last line is not whole, because the machine lost its power, read
+// removes it. It returns the size of the file.
+func (l *jobLog) read() (size int64, err error) {
+	lines := bufio.NewReader(l.file)
+	for {
+		line, err := lines.ReadString('\n')
+		if errors.Is(err, io.EOF) {
+			if line != "" {
+				err = l.file.Truncate(size)
+				return size, err
+			}
+			return size, nil
+		}
+		if err != nil {
+			return size, err
+		}
+		if size == 0 && !strings.HasPrefix(line, "Seq\t") {
+			return size, errors.New("this file is no job log: its first line does not begin with Seq")
+		}
+		size += int64(len(line))
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "\t", 9)
+		if len(fields) < 9 {
+			continue
+		}
+		l.number++
+		if fields[6] == "0" && fields[7] == "0" {
+			l.succeeded[hashOf(fields[8])]++
+		}
+	}
+}
+
+func hashOf(command string) (h [16]byte) {
+	sum := sha256.Sum256([]byte(command))
+	copy(h[:], sum[:])
+	return h
+}
+
+// logged returns a command as the log has it: in one line.
+func logged(input string) string {
+	return strings.NewReplacer("\\", `\\`, "\n", `\n`, "\t", `\t`, "\r", `\r`).Replace(input)
+}
+
+// hasSucceeded reports whether a command has succeeded once more often than it was asked for before.
+func (l *jobLog) hasSucceeded(input string) bool {
+	if l == nil {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	h := hashOf(logged(input))
+	if l.succeeded[h] == 0 {
+		return false
+	}
+	l.succeeded[h]--
+	return true
+}
+
+// add writes the line of a task that has finished.
+func (l *jobLog) add(t *manager.Task) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.number++
+	r := t.LastRun()
+	if r == nil {
+		r = &manager.Round{}
+	}
+	exit, signal := exitOf(t, r)
+	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n", l.number, r.Worker,
+		float64(r.Started.UnixMicro())/1e6, r.RunTime.Seconds(), r.OutputBytes, exit, signal, logged(t.Input))
+	if err != nil && l.err == nil {
+		l.err = err
+	}
+}
+
+// exitOf returns the exit status and the signal of a task. A task that did not succeed has an exit status above 0, even
+// if its program has not.
+func exitOf(t *manager.Task, r *manager.Round) (exit, signal int) {
+	exit, err := strconv.Atoi(r.Exit)
+	if err != nil && strings.HasPrefix(r.Exit, "signal: ") {
+		return 0, signals()[strings.TrimPrefix(r.Exit, "signal: ")]
+	}
+	if t.Outcome != "succeeded" && exit == 0 {
+		exit = 1
+	}
+	return exit, 0
+}
+
+// signals are the numbers of signals by the names that Go has for them.
+var signals = sync.OnceValue(func() map[string]int {
+	all := map[string]int{}
+	for number := 1; number < 65; number++ {
+		all[syscall.Signal(number).String()] = number
+	}
+	return all
+})
+
+// close closes the file.
+func (l *jobLog) close() {
+	if l == nil {
+		return
+	}
+	_ = l.file.Sync()
+	_ = l.file.Close()
+}

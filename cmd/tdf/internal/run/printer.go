@@ -1,0 +1,174 @@
+package run
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/sweep"
+)
+
+// A printer prints the outputs of tasks: first what a task wrote to stdout, then what it wrote to stderr.
+type printer struct {
+	a          *cli.App
+	tag, quiet bool
+	outputs    string // names of the files with outputs that Redis does not hold whole
+
+	mu   sync.Mutex
+	line bool // stderr ends with a line of progress, which must be removed first
+}
+
+// print prints the outputs of the last round of a task.
+func (p *printer) print(t *manager.Task) error {
+	if p.quiet {
+		return nil
+	}
+	r := t.LastRun()
+	if r == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removeLine()
+	err := p.copy(p.a.Stdout, t, p.whole(t, r))
+	if err != nil {
+		return fmt.Errorf("print the output: %w", err)
+	}
+	printed, reason := r.Error, ""
+	n := r.ErrorBytes
+	if t.Outcome == string(tdf.TimedOut) && strings.HasPrefix(printed, "timed out: ") {
+		n = 0 // the worker's own text
+	}
+	if n <= int64(len(printed)) {
+		printed, reason = printed[:n], strings.TrimSpace(printed[n:])
+	}
+	err = p.copy(p.a.Stderr, t, strings.NewReader(printed))
+	if err != nil {
+		return fmt.Errorf("print stderr: %w", err)
+	}
+	if t.Outcome == string(tdf.Succeeded) {
+		return nil
+	}
+	if printed != "" && !strings.HasSuffix(printed, "\n") {
+		io.WriteString(p.a.Stderr, "\n")
+	}
+	p.a.Say("tdf: %s: %s", why(t, r, reason), t.Input)
+	return nil
+}
+
+// why says why a task did not succeed. The reason is what the worker has added to stderr.
+func why(t *manager.Task, r *manager.Round, reason string) string {
+	_, err := strconv.Atoi(r.Exit)
+	onlyExit := reason == "" || strings.HasSuffix(reason, "and printed nothing to stderr") // says no more than r.Exit
+	switch {
+	case t.Outcome == string(tdf.Failed) && onlyExit && err == nil:
+		return "exit status " + r.Exit
+	case t.Outcome == string(tdf.Failed) && onlyExit && r.Exit != "":
+		return r.Exit
+	case reason != "":
+		return format.OneLine(reason, 500)
+	}
+	return t.Outcome
+}
+
+// whole returns a reader of all that a round has printed. If Redis holds only a part, the rest is in a file of the worker.
+func (p *printer) whole(t *manager.Task, r *manager.Round) io.Reader {
+	if p.outputs == "" || r.OutputBytes <= int64(len(r.Output)) {
+		return strings.NewReader(r.Output)
+	}
+	path := strings.NewReplacer("$program", t.Program, "$worker", r.Worker, "$taskId", strconv.FormatInt(t.ID, 10),
+		"$round", strconv.Itoa(r.Number)).Replace(p.outputs)
+	f, err := os.Open(path)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			p.a.Say("tdf: read the whole output: %v", err)
+		}
+		return strings.NewReader(r.Output)
+	}
+	_ = os.Remove(path) // it is printed now; the file stays readable while it is open
+	return f
+}
+
+// copy copies an output. With --tag, each line begins with the input.
+func (p *printer) copy(to io.Writer, t *manager.Task, from io.Reader) error {
+	if closer, ok := from.(io.Closer); ok {
+		defer closer.Close()
+	}
+	if !p.tag {
+		_, err := io.Copy(to, from)
+		return err
+	}
+	tagged := &tagger{to: to, tag: []byte(tagOf(t) + "\t"), begins: true}
+	_, err := io.Copy(tagged, from)
+	if err == nil && !tagged.begins { // otherwise, the next tag would be in the middle of a line
+		_, err = io.WriteString(to, "\n")
+	}
+	return err
+}
+
+// tagOf returns the input of a task, for the lines of its output.
+func tagOf(t *manager.Task) string {
+	params, err := sweep.ParseParams([]byte(t.Meta))
+	if err != nil || len(params) == 0 {
+		return t.Input
+	}
+	var all []string
+	for _, v := range params {
+		all = append(all, v.Text)
+	}
+	return strings.Join(all, " ")
+}
+
+// removeLine removes the line of progress.
+func (p *printer) removeLine() {
+	if p.line {
+		io.WriteString(p.a.Stderr, "\r\x1b[K")
+		p.line = false
+	}
+}
+
+// progress replaces the line of progress.
+func (p *printer) progress(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removeLine()
+	io.WriteString(p.a.Stderr, text)
+	p.line = true
+}
+
+// endProgress removes the line of progress for good.
+func (p *printer) endProgress() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.removeLine()
+}
+
+// A tagger writes a tag at the begin of each line.
+type tagger struct {
+	to     io.Writer
+	tag    []byte
+	begins bool // a line begins
+}
+
+func (t *tagger) Write(text []byte) (int, error) {
+	var tagged bytes.Buffer
+	for line := range bytes.Lines(text) {
+		if t.begins {
+			tagged.Write(t.tag)
+		}
+		tagged.Write(line)
+		t.begins = line[len(line)-1] == '\n'
+	}
+	_, err := t.to.Write(tagged.Bytes())
+	return len(text), err
+}
