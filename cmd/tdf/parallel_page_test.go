@@ -17,8 +17,7 @@ func TestFromParallel(t *testing.T) {
 	page := string(expect.Result(os.ReadFile("../../docs/from-parallel.md")).Value(t))
 	pairs := regexp.MustCompile("(?m)^\\| `(parallel .*)` \\| `(tdf run .*)` \\|$").FindAllStringSubmatch(page, -1)
 	expect.Compare(t, len(pairs), ">=", 10)
-	bin := t.TempDir()
-	expect.NoError(t, os.Symlink(expect.Result(os.Executable()).Value(t), filepath.Join(bin, "tdf")))
+	bin := linked(t)
 	for _, pair := range pairs {
 		t.Run(pair[1], func(t *testing.T) {
 			t.Parallel()
@@ -30,7 +29,14 @@ func TestFromParallel(t *testing.T) {
 	}
 }
 
-// printedBy runs a line of a shell in a directory with a few files. It returns the lines on stdout, in order, and the exit
+// linked returns a directory in which tdf is a link to the test binary.
+func linked(t *testing.T) string {
+	bin := t.TempDir()
+	expect.NoError(t, os.Symlink(expect.Result(os.Executable()).Value(t), filepath.Join(bin, "tdf")))
+	return bin
+}
+
+// printedBy runs a line of a shell in a directory with a few files. It returns the sorted lines of stdout, and the exit
 // status.
 func printedBy(t *testing.T, bin, line string) (lines []string, status int) {
 	dir := t.TempDir()

@@ -16,6 +16,11 @@ func TestReadme(t *testing.T) {
 	text := expect.Result(os.ReadFile("../../README.md")).Value(t)
 	_, section, _ := strings.Cut(string(text), "\n## From a terminal\n")
 	section, _, _ = strings.Cut(section, "\n## ")
+	line := regexp.MustCompile(`(?m)^    bin/(tdf run .*)$`).FindStringSubmatch(section)
+	expect.MustLen(t, line, 2)
+	printed, status := printedBy(t, linked(t), line[1])
+	expect.Equal(t, printed, []string{"1", "16", "4", "9"})
+	expect.Equal(t, status, 0)
 	steps := session(section)
 	expect.MustLen(t, steps, 6)
 	expect.MustEqual(t, steps[0].command, "tdf up")
@@ -106,6 +111,11 @@ func TestRecipes(t *testing.T) {
 	dir, recipes := t.TempDir(), 0
 	for section := range strings.SplitSeq(rest, "\n## ") {
 		name, section, _ := strings.Cut(section, "\n")
+		line := regexp.MustCompile(`(?m)^    bin/(tdf run .*)$`).FindStringSubmatch(section)
+		expect.MustLen(t, line, 2)
+		printed, status := printedBy(t, linked(t), line[1])
+		expect.Equal(t, printed, []string{"1", "16", "4", "9"})
+		expect.Equal(t, status, 0)
 		steps := session(section)
 		if len(steps) == 0 {
 			continue

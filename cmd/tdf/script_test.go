@@ -80,8 +80,7 @@ func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
 // runScripts runs the scripts in a directory. In their $PATH, tdf is a link to the test binary.
 func runScripts(t *testing.T, dir string) {
-	bin := t.TempDir()
-	expect.NoError(t, os.Symlink(expect.Result(os.Executable()).Value(t), filepath.Join(bin, "tdf")))
+	bin := linked(t)
 	testscript.Run(t, testscript.Params{
 		Dir:           dir,
 		UpdateScripts: *update,

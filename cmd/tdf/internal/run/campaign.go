@@ -132,10 +132,7 @@ func (c *campaign) open(ctx context.Context) error {
 			return err
 		}
 		if len(batch) == 0 {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.allOpened = true
-			return nil
+			return c.endOpening(ctx)
 		}
 		halted, err := c.awaitRoom(ctx)
 		if err != nil {
@@ -158,6 +155,18 @@ func (c *campaign) open(ctx context.Context) error {
 			c.cancelOpen(ctx)
 		}
 	}
+}
+
+// endOpening closes the campaign, so that it is complete when all of its tasks have finished.
+func (c *campaign) endOpening(ctx context.Context) error {
+	c.mu.Lock()
+	c.allOpened = true
+	closes := c.opened > 0 && !c.here.temporary
+	c.mu.Unlock()
+	if !closes {
+		return nil
+	}
+	return c.m.CloseGroup(ctx, c.base.Group)
 }
 
 // A fed is the task of an input, or the error that ended the inputs.
@@ -337,7 +346,9 @@ func (c *campaign) interrupted(ctx context.Context) error {
 		c.a.Say("%s; with --joblog FILE, --resume can run only the rest", said)
 	}
 	if c.here.tag != "" {
+		err := c.here.stopWorker()
 		c.cancelOpen(ending)
+		return errors.Join(context.Cause(ctx), err)
 	}
 	return context.Cause(ctx)
 }

@@ -98,14 +98,21 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 
 // stop ends what runs on this machine. Commands that still run are ended.
 func (h *here) stop() error {
-	var err error
-	if h.tdf != nil {
-		h.tdf.StopNow()
-		err = h.tdf.Stop()
-	}
+	err := h.stopWorker()
 	if h.redis != nil {
 		h.redis.Close()
 	}
+	return err
+}
+
+// stopWorker ends the worker and the server of this call. The tasks whose commands it ends are open again.
+func (h *here) stopWorker() error {
+	if h.tdf == nil {
+		return nil
+	}
+	h.tdf.StopNow()
+	err := h.tdf.Stop()
+	h.tdf = nil
 	return err
 }
 

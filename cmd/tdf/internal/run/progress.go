@@ -10,6 +10,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 )
 
+// narrow is the width of a terminal whose width is unknown.
+const narrow = 80
+
 // Times between two updates of the progress: of the line on a terminal, and of lines in a log.
 const (
 	lineEvery = 250 * time.Millisecond
@@ -67,10 +70,13 @@ func (c *campaign) progress() string {
 		}
 	}
 	line := strings.Join(parts, ", ")
-	if c.a.Terminal.Err && total > 0 {
+	if !c.a.Terminal.Err {
+		return line
+	}
+	if total > 0 {
 		line = bar(finished, total) + " " + line
 	}
-	return line
+	return format.OneLine(line, max(c.a.Terminal.Width, narrow)-1)
 }
 
 func left(e admin.Estimate) string {
