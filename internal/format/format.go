@@ -36,6 +36,15 @@ func Span(d time.Duration) string {
 	}
 }
 
+// Left writes an estimate of the time left, as a range.
+func Left(low, high time.Duration) string {
+	least, most := Span(low), Span(high)
+	if least == most {
+		return least + " left"
+	}
+	return least + " to " + most + " left"
+}
+
 // Seconds formats a run time in seconds, with two decimals below 10 s. It returns "" for 0.
 func Seconds(d time.Duration) string {
 	switch s := d.Seconds(); {

@@ -105,14 +105,10 @@ func workersText(s *admin.Status) string {
 
 // leftText returns the estimated time left.
 func leftText(e admin.Estimate) string {
-	low, high := format.Span(e.Low), format.Span(e.High)
-	switch {
-	case e.Unknown != "":
+	if e.Unknown != "" {
 		return "time left unknown: " + e.Unknown
-	case low == high:
-		return low + " left"
 	}
-	return low + " to " + high + " left"
+	return format.Left(e.Low, e.High)
 }
 
 func joined(all []piece) string {

@@ -52,15 +52,15 @@ func (p *plan) prepare(ctx context.Context, tool config.Tool) error {
 	if err := p.checkCampaign(ctx); err != nil {
 		return err
 	}
-	if p.extend && p.sweep.rows != nil {
+	if p.extend && p.sweep.Rows != nil {
 		if err := p.readPoints(ctx); err != nil {
 			return err
 		}
 	}
-	if p.sweep.once && p.shards > 1 {
+	if p.sweep.isOnce() && p.shards > 1 {
 		return cli.Usagef("--shards with rows that can be read only once: write them into a file first")
 	}
-	if p.sweep.once && !p.dryRun {
+	if p.sweep.isOnce() && !p.dryRun {
 		return nil
 	}
 	return p.countTasks(ctx)
@@ -72,7 +72,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if p.packed != nil {
 		p.base.Program, p.base.Source = p.packed.Name, p.packed.Source
 	}
-	if p.sweep.rows == nil {
+	if p.sweep.Rows == nil {
 		p.base.Input = p.input
 	}
 	if p.campaign != "" {
@@ -118,7 +118,7 @@ func (p *plan) checkUsualEnd(ctx context.Context) error {
 
 // sayRules prints the defaults that may surprise the user.
 func (p *plan) sayRules() {
-	if p.sweep.rows != nil && p.sweep.input == nil {
+	if p.sweep.Rows != nil && p.sweep.input == nil {
 		p.a.Say("no --input: run.sh gets all parameters in their order")
 	}
 	p.a.Say("%s", p.rule)
@@ -127,7 +127,7 @@ func (p *plan) sayRules() {
 // checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks. It
 // does not refuse a task with a unique key, because this task may exist already.
 func (p *plan) checkCampaign(ctx context.Context) error {
-	isSweep := p.sweep.rows != nil
+	isSweep := p.sweep.Rows != nil
 	switch {
 	case p.extend && p.base.Group == "":
 		return cli.Usagef("--extend without a campaign: want --campaign NAME")
@@ -149,7 +149,7 @@ func (p *plan) checkCampaign(ctx context.Context) error {
 // takenError returns the error for a campaign that has tasks.
 func (p *plan) takenError(cause string) error {
 	remedy := "--extend adds this task"
-	if p.sweep.rows != nil {
+	if p.sweep.Rows != nil {
 		remedy = "--extend adds the points that the campaign does not have"
 	}
 	return cli.Usagef("campaign %s %s; %s, or choose another name", p.base.Group, cause, remedy)

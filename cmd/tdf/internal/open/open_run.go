@@ -93,7 +93,7 @@ type OpenRun struct {
 // mustStartOver reports whether another command has begun to extend the campaign that this run opens, or has opened the
 // one that it extends. If the rows can be read only once, the error remains.
 func (r *OpenRun) mustStartOver(err error) bool {
-	if r.sweep.rows == nil || r.sweep.once || !r.fresh && !r.extend {
+	if r.sweep.Rows == nil || r.sweep.isOnce() || !r.fresh && !r.extend {
 		return false
 	}
 	return manager.MustExtend(err) || r.extend && errors.Is(err, manager.ErrGroupTaken)
@@ -173,10 +173,10 @@ func (r *OpenRun) take(ctx context.Context, f Feed) error {
 	if f.err != nil {
 		return errors.Join(f.err, r.flush(ctx))
 	}
-	if r.sweep.rows != nil && !r.isOwn(f.Point) || !r.admits(f.Point) {
+	if r.sweep.Rows != nil && !r.isOwn(f.Point) || !r.admits(f.Point) {
 		return nil
 	}
-	if r.extend && r.sweep.rows != nil {
+	if r.extend && r.sweep.Rows != nil {
 		r.walk.Key(&f.Task, f.Point)
 	}
 	r.batch = append(r.batch, f.Task)
@@ -211,7 +211,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 		err = cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", r.base.Group)
 	case errors.Is(err, manager.ErrGroupTaken) && !r.extend:
 		return r.takenError("was opened by another command just now")
-	case errors.Is(err, manager.ErrGroupTaken) && r.sweep.once:
+	case errors.Is(err, manager.ErrGroupTaken) && r.sweep.isOnce():
 		return cli.Usagef("campaign %s was opened by another command just now; repeat the command", r.base.Group)
 	}
 	r.isNew = r.isNew && len(opened) == 0
@@ -222,7 +222,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	var ids []int64
 	for _, t := range opened {
 		switch {
-		case t.Existing && r.sweep.rows != nil:
+		case t.Existing && r.sweep.Rows != nil:
 			r.beside++
 			continue
 		case t.Existing:
@@ -347,7 +347,7 @@ func (all runs) openedText(n int64) string {
 	if r.unsure > 0 {
 		text += ", and perhaps " + format.Tasks(r.unsure) + " more: Redis did not answer"
 	}
-	if r.sweep.rows != nil && (n > 0 || r.unsure > 0) {
+	if r.sweep.Rows != nil && (n > 0 || r.unsure > 0) {
 		text += "; repeat with --extend --campaign " + sweep.Quote(r.base.Group) + " to open the rest"
 	}
 	return text

@@ -32,20 +32,23 @@ type inputs struct {
 func (r *run) openInputs(ctx context.Context, sources [][]string) (*inputs, error) {
 	switch {
 	case r.grid != "":
-		g, err := sweep.ParseGrid(r.grid)
+		rows, err := cli.GridRows(r.grid)
 		if err != nil {
-			return nil, cli.Usagef("--grid: %v", err)
+			return nil, err
 		}
-		return &inputs{rows: g.Rows(), named: true, total: g.Len(), close: func() {}}, nil
+		return namedInputs(rows)
 	case r.from != "":
-		return r.openFile(ctx)
+		rows, err := r.a.FileRows(ctx, r.from, r.format)
+		if err != nil {
+			return nil, err
+		}
+		return namedInputs(rows)
 	case r.lines:
-		in := cli.Stream(ctx, r.a.Stdin)
 		end := byte('\n')
 		if r.null {
 			end = 0
 		}
-		return &inputs{rows: linesOf(in, end), total: -1, close: func() {}}, nil
+		return &inputs{rows: linesOf(cli.Stream(ctx, r.a.Stdin), end), total: -1, close: func() {}}, nil
 	case len(sources) > 0:
 		total := int64(1)
 		for _, s := range sources {
@@ -57,49 +60,29 @@ func (r *run) openInputs(ctx context.Context, sources [][]string) (*inputs, erro
 	return &inputs{rows: once, total: 1, close: func() {}}, nil
 }
 
-func (r *run) openFile(ctx context.Context) (*inputs, error) {
-	kind := strings.ToLower(strings.TrimPrefix(filepath.Ext(r.from), "."))
-	if r.format != "" {
-		kind = r.format
+// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row is found
+// before anything runs.
+func namedInputs(rows *cli.Rows) (in *inputs, err error) {
+	in = &inputs{named: true, total: -1, close: rows.Close}
+	defer func() {
+		if err != nil {
+			rows.Close()
+			err = cli.Usagef("%s: %v", rows.Name, err)
+		}
+	}()
+	in.rows, err = rows.Read()
+	if err != nil || rows.Once {
+		return in, err
 	}
-	parsers := map[string]func(io.Reader) iter.Seq2[sweep.Row, error]{
-		"csv": sweep.CSV, "jsonl": sweep.JSONL, "ndjson": sweep.JSONL,
-	}
-	read := parsers[kind]
-	if read == nil {
-		return nil, cli.Usagef("--from %s: unknown format; add --format csv or --format jsonl", r.from)
-	}
-	if r.from == "-" {
-		return &inputs{rows: read(cli.Stream(ctx, r.a.Stdin)), named: true, total: -1, close: func() {}}, nil
-	}
-	f, err := r.a.OpenFile(ctx, r.from)
+	in.total, err = count(in.rows)
 	if err != nil {
-		return nil, cli.Usagef("--from: %v", err)
+		return in, err
 	}
-	info, err := f.Stat()
-	if err != nil || info.IsDir() {
-		f.Close()
-		return nil, cli.Usagef("--from %s: not a readable file", r.from)
-	}
-	in := &inputs{named: true, total: -1, close: func() { f.Close() }}
-	if !info.Mode().IsRegular() {
-		in.rows = read(cli.Interruptible(ctx, f))
-		return in, nil
-	}
-	in.total, err = check(read(f))
-	if err == nil {
-		_, err = f.Seek(0, io.SeekStart)
-	}
-	if err != nil {
-		f.Close()
-		return nil, cli.Usagef("--from %s: %v", r.from, err)
-	}
-	in.rows = read(f)
-	return in, nil
+	in.rows, err = rows.Read()
+	return in, err
 }
 
-// check counts the rows of a file. So an invalid row is found before anything runs.
-func check(rows iter.Seq2[sweep.Row, error]) (n int64, err error) {
+func count(rows iter.Seq2[sweep.Row, error]) (n int64, err error) {
 	for _, err := range rows {
 		if err != nil {
 			return n, err

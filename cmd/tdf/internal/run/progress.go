@@ -66,7 +66,7 @@ func (c *campaign) progress() string {
 	if c.here.slots > 0 {
 		e := admin.EstimateLeft(unfinished, c.here.slots, runs, finished, time.Since(c.began))
 		if e.Unknown == "" {
-			parts = append(parts, left(e))
+			parts = append(parts, format.Left(e.Low, e.High))
 		}
 	}
 	line := strings.Join(parts, ", ")
@@ -77,14 +77,6 @@ func (c *campaign) progress() string {
 		line = bar(finished, total) + " " + line
 	}
 	return format.OneLine(line, max(c.a.Terminal.Width, narrow)-1)
-}
-
-func left(e admin.Estimate) string {
-	low, high := format.Span(e.Low), format.Span(e.High)
-	if low == high {
-		return low + " left"
-	}
-	return low + " to " + high + " left"
 }
 
 func bar(done, total int64) string {

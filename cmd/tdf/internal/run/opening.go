@@ -1,0 +1,177 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/sweep"
+)
+
+// A call opens at most openAtOnce tasks. If no input comes for openPause, it opens what it has. It opens no more tasks
+// while many are unfinished, so that an endless input needs no endless memory: ahead of the slots of this machine, or
+// aheadOfAll. The embedded Redis sorts its lists at each call, so short ones are faster.
+const (
+	openAtOnce = 100
+	openPause  = 5 * time.Millisecond
+	ahead      = 200
+	aheadOfAll = 20_000
+)
+
+// open opens a task for each input that --resume does not leave out.
+func (c *campaign) open(ctx context.Context) error {
+	reading, end := context.WithCancel(ctx)
+	defer end()
+	tasks := c.feed(reading)
+	for {
+		batch, err := next(ctx, tasks)
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return c.endOpening(ctx)
+		}
+		halted, err := c.awaitRoom(ctx)
+		if err != nil {
+			return err
+		}
+		if halted {
+			batch = nil
+			end()
+			continue
+		}
+		_, err = c.m.OpenAs(ctx, c.m.Open, batch...)
+		if err != nil {
+			return err
+		}
+		c.mu.Lock()
+		c.opened += int64(len(batch))
+		halted = c.halted
+		c.mu.Unlock()
+		if halted { // the tasks that were cancelled did not include these
+			c.cancelOpen(ctx)
+		}
+	}
+}
+
+// endOpening closes the campaign, so that it is complete when all of its tasks have finished.
+func (c *campaign) endOpening(ctx context.Context) error {
+	c.mu.Lock()
+	c.allOpened = true
+	closes := c.opened > 0 && !c.here.temporary
+	c.mu.Unlock()
+	if !closes {
+		return nil
+	}
+	return c.m.CloseGroup(ctx, c.base.Group)
+}
+
+// A fed is the task of an input, or the error that ended the inputs.
+type fed struct {
+	task tdf.Properties
+	err  error
+}
+
+// feed makes tasks from the inputs in the background.
+func (c *campaign) feed(ctx context.Context) <-chan fed {
+	tasks := make(chan fed, openAtOnce)
+	go func() {
+		defer close(tasks)
+		send := func(f fed) bool {
+			select {
+			case tasks <- f:
+				return true
+			case <-ctx.Done():
+				return false
+			}
+		}
+		number := int64(0)
+		for row, err := range c.in.rows {
+			if err != nil {
+				send(fed{err: err})
+				return
+			}
+			number++
+			task, skip, err := c.taskOf(&row, number)
+			if skip {
+				continue
+			}
+			if !send(fed{task, err}) || err != nil {
+				return
+			}
+		}
+	}()
+	return tasks
+}
+
+// taskOf returns the task of an input. skip means that --resume leaves it out.
+func (c *campaign) taskOf(row *sweep.Row, number int64) (task tdf.Properties, skip bool, err error) {
+	words, err := c.template.fill(row, number)
+	if err != nil {
+		return task, false, err
+	}
+	task = c.base
+	task.Input, err = inputOf(words)
+	if err != nil {
+		return task, false, cli.Usagef("input %d: %v", number, err)
+	}
+	if c.log.hasSucceeded(task.Input) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.skipped++
+		return task, true, nil
+	}
+	if len(row.Params) > 0 {
+		task.Meta = row.JSON()
+	}
+	err = task.Validate()
+	if err != nil {
+		return task, false, cli.Usagef("input %d: %v", number, err)
+	}
+	return task, false, nil
+}
+
+// next returns the next batch: at least one task, or none at the end.
+func next(ctx context.Context, tasks <-chan fed) (batch []tdf.Properties, err error) {
+	var pause <-chan time.Time
+	for len(batch) < openAtOnce {
+		select {
+		case f, more := <-tasks:
+			if !more || f.err != nil {
+				return batch, errors.Join(f.err, ctx.Err())
+			}
+			batch = append(batch, f.task)
+			if len(tasks) == 0 && pause == nil {
+				pause = time.After(openPause)
+			}
+		case <-pause:
+			return batch, nil
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+	return batch, nil
+}
+
+// awaitRoom waits until another batch may be opened. It reports whether none may, because too many tasks have failed.
+func (c *campaign) awaitRoom(ctx context.Context) (halted bool, err error) {
+	most := int64(ahead + c.here.slots)
+	if c.elsewhere() {
+		most = aheadOfAll
+	}
+	for {
+		c.mu.Lock()
+		unfinished, halted := c.opened-c.finished, c.halted
+		c.mu.Unlock()
+		if halted || unfinished <= most || c.detach {
+			return halted, nil
+		}
+		select {
+		case <-c.room:
+		case <-ctx.Done():
+			return false, context.Cause(ctx)
+		}
+	}
+}
