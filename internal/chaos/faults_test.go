@@ -109,7 +109,7 @@ func (w *world) callsOf(p *process) []*lua.Script {
 	case slices.Contains(w.workers, p):
 		return []*lua.Script{lua.Claim, lua.Move, lua.Heartbeat}
 	}
-	return []*lua.Script{lua.Open, lua.Move, lua.Transact}
+	return []*lua.Script{lua.TransactOpening, lua.Move, lua.Transact}
 }
 
 // killAtCall kills a process when it calls a script: before Redis gets the call, or after Redis has run the script.
