@@ -40,7 +40,7 @@ TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsy
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos bench bench-peers bench-run bench-look bench-pages screenshots clean
+.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers bench-run bench-look bench-pages screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -92,6 +92,10 @@ chaos: ## break a whole TDF again and again for HOURS (0.05), and check that not
 	scripts/setup go redis-server
 	TDF_HOURS=$(HOURS) TDF_SEED=$(SEED) TDF_REDIS=$(REDIS) TDF_REPLICAS=$(REPLICAS) TDF_GUARDED=$(GUARDED) \
 		go test -run Chaos -count=1 -v -timeout $$(awk 'BEGIN { printf "%dm", 60 * $(HOURS) + 30 }') ./internal/chaos
+
+versions: ## test the store on the installed Redis, and on the newest Redis and Valkey of several suites of Debian
+	scripts/setup go gcc git redis-server rsync
+	scripts/versions
 
 bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeats them
 	scripts/setup go redis-server

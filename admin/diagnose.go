@@ -53,7 +53,7 @@ func (v *vitals) held(d *diagnoses, subject string, f Fact) {
 func (v *vitals) embedded() bool { return v.info["redis_version"] == "" }
 
 func (v *vitals) version(d *diagnoses) {
-	version := v.info["redis_version"]
+	version := v.info["redis_version"] // of Valkey, the version of Redis with which it is compatible
 	major, _, _ := strings.Cut(version, ".")
 	switch n, _ := strconv.Atoi(major); {
 	case v.embedded():
@@ -67,6 +67,8 @@ func (v *vitals) version(d *diagnoses) {
 			Code: FactRedisVersion, Text: "Redis has version " + version,
 			Fix: fix("use Redis 7.0 or later"),
 		})
+	case v.info["valkey_version"] != "":
+		d.ok("redis", "Redis is Valkey %s", v.info["valkey_version"])
 	default:
 		d.ok("redis", "Redis has version %s", version)
 	}

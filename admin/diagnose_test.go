@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"slices"
 	"errors"
 	"fmt"
 	"strconv"
@@ -31,6 +32,13 @@ func healthy() vitals {
 			counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
 		},
 	}
+}
+
+// For Valkey, the diagnosis names the version of Valkey, and not the version of Redis with which it is compatible.
+func TestDiagnoseValkey(t *testing.T) {
+	v := healthy()
+	v.info["redis_version"], v.info["valkey_version"] = "7.2.4", "9.1.2"
+	expect.True(t, slices.ContainsFunc(v.diagnose(), func(d Diagnosis) bool { return d.Text == "Redis is Valkey 9.1.2" }), v.diagnose())
 }
 
 // Each problem gives one diagnosis with its own text and fix.

@@ -65,6 +65,25 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	mustBeSound(t, s)
 }
 
+// The time budget of a script ends while the script runs, also in versions of Redis that stop the clock of TIME meanwhile,
+// and in those that have no other clock.
+func TestScriptsHaveAClock(t *testing.T) {
+	const loop = `
+local rounds = 0
+repeat
+  rounds = rounds + 1
+  for _ = 1, 1000 do redis.call('TIME') end
+until spent(1) or rounds == 1000
+return rounds
+`
+	r := newStore(t).Redis
+	source := string(expect.Result(lua.Files.ReadFile("prelude.lua")).Value(t)) + loop
+	rounds := expect.Result(r.Eval(t.Context(), source, nil).Int()).Value(t)
+	expect.Compare(t, rounds, "<", 1000)
+	counted := strings.NewReplacer("0x70200", "0", "rawget(_G, 'os')", "nil").Replace(source)
+	expect.Result(r.Eval(t.Context(), counted, nil).Int()).Is(t, 4, "without a clock")
+}
+
 // If a claim takes too long, it stops in time, but only after it has claimed some tasks. So it does with many priorities, and
 // with many partitions.
 func TestSlowClaimsStop(t *testing.T) {

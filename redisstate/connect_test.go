@@ -21,6 +21,16 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
+// refusalOfDatabase returns the cause if a node of a cluster refuses a database: Valkey 9 has databases in a cluster, though
+// only one by default.
+func refusalOfDatabase(t *testing.T, r *redis.Client) string {
+	info := conn.ParseInfo(expect.Result(r.Info(t.Context(), "server").Result()).Value(t))
+	if strings.HasPrefix(info["server_name"], "valkey") && !strings.HasPrefix(info["valkey_version"], "8.") {
+		return "it has no database with this number"
+	}
+	return "it is a node of a Redis Cluster: name nodes in [redis] cluster"
+}
+
 func TestConnectRefuses(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.Args("--requirepass", "right", "--databases", "4"))
@@ -51,7 +61,7 @@ func TestConnectRefuses(t *testing.T) {
 			r.DB = 0
 			return r
 		}},
-		{name: "a cluster, and a database", words: "it is a node of a Redis Cluster: name nodes in [redis] cluster", redis: func() config.Redis {
+		{name: "a cluster, and a database", words: refusalOfDatabase(t, cli), redis: func() config.Redis {
 			r := conntest.Config(t, redistest.Start(t, redistest.Args("--cluster-enabled", "yes")).Addr)
 			r.DB = 1
 			return r

@@ -10,9 +10,29 @@ local now = clock[1] + clock[2] / 1000000
 -- While a script runs, Redis serves no other client. So after BUDGET seconds, or a multiple of this time, some scripts
 -- stop and leave the rest of the work to the next call.
 local BUDGET = 0.003
-local function spent(times)
-  local t = redis.call('TIME')
-  return t[1] + t[2] / 1000000 - now > BUDGET * times
+local spent
+
+-- From Redis 7.2, TIME returns the start of the script. From Redis 7.4 and Valkey 8.0, os.clock returns the CPU time of
+-- Redis. Between these versions, no clock runs in a script, so each call of spent counts as a millisecond.
+do
+  local stands, cpu, start, calls = (redis.REDIS_VERSION_NUM or 0) >= 0x70200
+  if stands then
+    cpu, calls = rawget(_G, 'os'), 0 -- the name of a missing library would be an error
+    start = cpu and cpu.clock()
+  end
+  function spent(times)
+    local passed
+    if cpu then
+      passed = cpu.clock() - start
+    elseif stands then
+      calls = calls + 1
+      passed = calls / 1000
+    else
+      local t = redis.call('TIME')
+      passed = t[1] + t[2] / 1000000 - now
+    end
+    return passed > BUDGET * times
+  end
 end
 
 local now_text = string.format('%.6f', now)
