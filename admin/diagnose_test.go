@@ -1,9 +1,9 @@
 package admin
 
 import (
-	"slices"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"

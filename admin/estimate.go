@@ -15,8 +15,8 @@ type Estimate struct {
 	Unknown   string // why no estimate is possible; "" if Low and High are valid
 }
 
-// EstimateLeft estimates how long tasks take that nobody else runs. runs are the run times of the last of them that have
-// finished, and done is how many have finished within the period.
+// EstimateLeft estimates how long tasks take that nobody else runs. runs are the run times of the last of them that
+// have finished, and done is how many have finished within the period.
 func EstimateLeft(left int64, slots int, runs []time.Duration, done int64, period time.Duration) (e Estimate) {
 	running := min(int64(slots), left)
 	w := work{waiting: left - running, running: running, slots: slots, done: done, period: tdf.For(period)}

@@ -19,8 +19,8 @@ const (
 	exitNotExecutable = "126"
 )
 
-// A commandError says why a command did not start. Its round fails with an exit status, as in a shell: the command may be
-// misspelt, so other workers would not find it either.
+// A commandError says why a command did not start. Its round fails with an exit status, as in a shell: the command may
+// be misspelt, so other workers would not find it either.
 type commandError struct{ exit, text string }
 
 func (e *commandError) Error() string { return e.text }
@@ -85,7 +85,8 @@ func lookPath(name, dir string, env []string) (string, error) {
 			return path, nil
 		}
 	}
-	return "", &commandError{exitNotFound, fmt.Sprintf("command not found: %s; it is in no directory of PATH (%s)", name, list)}
+	text := fmt.Sprintf("command not found: %s; it is in no directory of PATH (%s)", name, list)
+	return "", &commandError{exitNotFound, text}
 }
 
 // checkExecutable checks a file before the start, because the kernel's error does not say whether the file or its
@@ -100,7 +101,8 @@ func checkExecutable(name, path string) error {
 	case info.IsDir():
 		return &commandError{exitNotExecutable, fmt.Sprintf("start %s: %s is a directory", name, path)}
 	case info.Mode()&0o111 == 0:
-		return &commandError{exitNotExecutable, fmt.Sprintf("start %s: %s is not executable; chmod +x makes it so", name, path)}
+		text := fmt.Sprintf("start %s: %s is not executable; chmod +x makes it so", name, path)
+		return &commandError{exitNotExecutable, text}
 	}
 	return nil
 }

@@ -2,13 +2,13 @@
 -- moment. Otherwise, a task that enters and leaves its place again and again, because of its limit, may look out of
 -- place whenever it is read. It changes nothing.
 --
--- KEYS: for each task its hash, the place in question, and further sorted sets; the first of five is the hash partitions,
---       and the last is heads
+-- KEYS: for each task its hash, the place in question, and further sorted sets; the first of five is the hash
+--       partitions, and the last is heads
 -- ARGV: for each task its id, the number of these further keys, and a member for each of them; the last of five is ''
 --
 -- Returns for each task eight texts: its state and place, then scores, '' for none: its own in the place, and those of
--- the members in the further keys. Of five, the first text is '=' and the partition's head, which may be '', and the last
--- the score of this head in heads.
+-- the members in the further keys. Of five, the first text is '=' and the partition's head, which may be '', and the
+-- last the score of this head in heads.
 
 local function score(key, member)
   local found = redis.pcall('ZSCORE', key, member)

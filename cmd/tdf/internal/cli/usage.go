@@ -15,8 +15,8 @@ import (
 )
 
 // Usagef returns an error about the arguments.
-func Usagef(format string, args ...any) error {
-	return &command.UsageError{Problem: fmt.Sprintf(format, args...)}
+func Usagef(text string, args ...any) error {
+	return &command.UsageError{Problem: fmt.Sprintf(text, args...)}
 }
 
 // FlagError returns the error for an unknown flag or an invalid value.

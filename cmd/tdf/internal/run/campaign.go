@@ -214,7 +214,8 @@ func (c *campaign) outcome() error {
 		c.say("%s had succeeded before, and were left out", format.Counted(int(c.skipped), "command"))
 	}
 	if c.left > 0 {
-		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(c.failed)), format.Counted(int(c.left), "command"), c.halt)
+		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(c.failed)),
+			format.Counted(int(c.left), "command"), c.halt)
 	}
 	if c.failed == 0 {
 		return nil

@@ -48,7 +48,8 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 		h.tag = name
 	}
 	cfg := local.Config{
-		Server: tool.Server, Worker: tool.Worker, Name: name, Workers: []string{name}, Version: command.Version(), Log: r.a.Log,
+		Server: tool.Server, Worker: tool.Worker, Name: name, Workers: []string{name}, Version: command.Version(),
+		Log: r.a.Log,
 	}
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
@@ -59,7 +60,7 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 		w.Tags = []string{h.tag}
 	}
 	w.Env = nil
-	for _, variable := range os.Environ() {
+	for _, variable := range r.a.Env {
 		variable, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(variable, "TDF_") {
 			w.Env = append(w.Env, variable)

@@ -60,8 +60,8 @@ func (r *run) openInputs(ctx context.Context, sources [][]string) (*inputs, erro
 	return &inputs{rows: once, total: 1, close: func() {}}, nil
 }
 
-// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row is found
-// before anything runs.
+// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row is
+// found before anything runs.
 func namedInputs(rows *cli.Rows) (in *inputs, err error) {
 	in = &inputs{named: true, total: -1, close: rows.Close}
 	defer func() {

@@ -81,7 +81,8 @@ func why(t *manager.Task, r *manager.Round, reason string) string {
 	return t.Outcome
 }
 
-// whole returns a reader of all that a round has printed. If Redis holds only a part, the rest is in a file of the worker.
+// whole returns a reader of all that a round has printed. If Redis holds only a part, the rest is in a file of the
+// worker.
 func (p *printer) whole(t *manager.Task, r *manager.Round) io.Reader {
 	if p.outputs == "" || r.OutputBytes <= int64(len(r.Output)) {
 		return strings.NewReader(r.Output)

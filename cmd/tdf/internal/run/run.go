@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -45,20 +46,21 @@ func Run(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "run [--lines|--from FILE|--grid VALUES] -- COMMAND [ARG…] [::: VALUE…]",
 		Short: "Run a command once for each input",
-		Long: `Runs a command once for each input, several at a time, and prints what each prints. The exit status says how many failed.
+		Long: `Runs a command once for each input, several at a time, and prints what each prints. The exit status says how
+many failed.
 
 The inputs are the lines of stdin (--lines), the rows of a file (--from), the points of a grid (--grid), or the values
-after ":::"; with several ":::", each combination. In the command, {} stands for the value, {.} for the value without its
-extension, {/} for the last element of a path, {//} for the directory before it, {/.} for the last element without its
-extension, {#} for the number of the input, and {name} for the value of a column. A value stays a part of its word,
+after ":::"; with several ":::", each combination. In the command, {} stands for the value, {.} for the value without
+its extension, {/} for the last element of a path, {//} for the directory before it, {/.} for the last element without
+its extension, {#} for the number of the input, and {name} for the value of a column. A value stays a part of its word,
 because no shell reads it. Without a placeholder, the values of --lines and ":::" follow the command.
 
-The command runs on this machine, in the current directory. If no Redis is configured, tdf starts one for the time of the
-call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with --send, they
-run it in a directory that has the files that you send.
+The command runs on this machine, in the current directory. If no Redis is configured, tdf starts one for the time of
+the call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with
+--send, they run it in a directory that has the files that you send.
 
-With --joblog, tdf writes a line for each task that has finished. With --resume as well, it runs only the commands that have
-not succeeded according to this file.`,
+With --joblog, tdf writes a line for each task that has finished. With --resume as well, it runs only the commands that
+have not succeeded according to this file.`,
 		Example: `  ls *.wav | tdf run --lines -- ffmpeg -i {} {.}.mp3
   tdf run --grid 'rate=0.1..0.9/0.1 seed=1..10' -- python3 sim.py --rate {rate} --seed {seed}
   tdf run --from points.csv --results out.csv -- ./sim {rate}
@@ -85,11 +87,13 @@ not succeeded according to this file.`,
 	flags.BoolVar(&r.resume, "resume", false, "leave out commands that have succeeded according to --joblog")
 	flags.StringVar(&r.results, "results", "", "`FILE` write a CSV file with the parameters and results at the end")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print the commands, and run none")
-	flags.BoolVar(&r.ownDir, "own-dir", false, "run each command in an empty directory of its own, which is removed afterwards")
+	flags.BoolVar(&r.ownDir, "own-dir", false,
+		"run each command in an empty directory of its own, which is removed afterwards")
 	flags.BoolVar(&r.shared, "shared", false,
 		"let the workers of the configured TDF run the command, in the same directory of their machines")
 	flags.StringArrayVar(&r.send, "send", nil,
-		"`PATH` let the workers of the configured TDF run the command, in a directory with this file or directory; may be repeated")
+		"`PATH` let the workers of the configured TDF run the command, in a directory with this file or directory; "+
+			"may be repeated")
 	flags.BoolVar(&r.detach, "detach", false, "with --shared or --send: end when the tasks are opened")
 	flags.StringVar(&r.campaign, "campaign", "", "`NAME` name of the campaign (default: the command and the time)")
 	r.task.Flags(c)
@@ -192,10 +196,7 @@ func isConfigured(tool config.Tool) bool {
 }
 
 func (r *run) directory() (string, error) {
-	if r.a.Dir != "" {
-		return r.a.Dir, nil
-	}
-	dir, err := os.Getwd()
+	dir, err := filepath.Abs(r.a.Path("."))
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w; change to a directory that exists", err)
 	}
