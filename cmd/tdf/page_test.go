@@ -80,7 +80,7 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 	named := regexp.MustCompile(`--[a-z][a-z-]+`).FindAllString(page(t), -1)
 	for _, flag := range named {
 		if !known[flag] {
-			expect.Contains(t, "--rate --mode", flag)
+			expect.Contains(t, "--rate --mode --seed", flag)
 		}
 	}
 	expect.True(t, len(named) >= 40, "found only", len(named), "flags; the test no longer reads the page")

@@ -111,11 +111,6 @@ func TestRecipes(t *testing.T) {
 	dir, recipes := t.TempDir(), 0
 	for section := range strings.SplitSeq(rest, "\n## ") {
 		name, section, _ := strings.Cut(section, "\n")
-		line := regexp.MustCompile(`(?m)^    bin/(tdf run .*)$`).FindStringSubmatch(section)
-		expect.MustLen(t, line, 2)
-		printed, status := printedBy(t, linked(t), line[1])
-		expect.Equal(t, printed, []string{"1", "16", "4", "9"})
-		expect.Equal(t, status, 0)
 		steps := session(section)
 		if len(steps) == 0 {
 			continue
