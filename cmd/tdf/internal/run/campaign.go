@@ -35,8 +35,8 @@ type campaign struct {
 	opened, finished, failed, left int64           // left are the tasks that were cancelled
 	runs                           []time.Duration // the last run times
 	allOpened, halted              bool
-	room                           chan struct{} // gets a value when a task finishes
-	stop                           context.CancelFunc
+	room                           chan struct{}           // gets a value when a task finishes
+	abort                          context.CancelCauseFunc // ends the call with an error
 }
 
 // shownRuns is the number of run times from which the time left is estimated.
@@ -47,7 +47,6 @@ func (c *campaign) carryOut(ctx context.Context) error {
 	c.room, c.printer = make(chan struct{}, 1), printer{a: c.a, tag: c.tag, quiet: c.quiet, outputs: c.here.outputs}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
-	c.stop = stop
 	progress := c.showProgress(working)
 	opened := make(chan error, 1)
 	go func() { opened <- c.open(working) }()
@@ -80,6 +79,7 @@ func (c *campaign) carryOut(ctx context.Context) error {
 func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	c.abort = cancel
 	failed := make(chan error, 1)
 	go func() {
 		err := <-opened
@@ -122,11 +122,11 @@ func (c *campaign) poke() {
 // handle handles the result of a task.
 func (c *campaign) handle(ctx context.Context, t *manager.Finished) error {
 	if t.Outcome != tdf.Cancelled {
-		err := c.printer.print(t.Task)
-		if err != nil {
+		err := errors.Join(c.printer.print(t.Task), c.log.add(t.Task))
+		if err != nil { // a full disk, for example: the results of other tasks would be lost, too
+			c.abort(err)
 			return err
 		}
-		c.log.add(t.Task)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -24,7 +24,6 @@ type jobLog struct {
 	mu        sync.Mutex
 	succeeded map[[16]byte]int // how often each command has succeeded before, by its hash
 	number    int
-	err       error // of a write
 }
 
 const jobLogHead = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
@@ -44,7 +43,10 @@ func openJobLog(path string, resume bool) (*jobLog, error) {
 	if err != nil {
 		return nil, cli.Usagef("--joblog: %v", err)
 	}
-	whole, err := l.read()
+	whole := int64(0)
+	if resume {
+		whole, err = l.read()
+	}
 	if err == nil && whole == 0 {
 		_, err = l.file.WriteString(jobLogHead)
 	}
@@ -58,7 +60,11 @@ func openJobLog(path string, resume bool) (*jobLog, error) {
 // read reads the commands that have succeeded. If the last line is not whole, because the machine lost its power, read
 // removes it. It returns the size of the file.
 func (l *jobLog) read() (size int64, err error) {
-	lines := bufio.NewReader(l.file)
+	info, err := l.file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0, errors.Join(err, errors.New("--resume needs a regular file"))
+	}
+	lines := bufio.NewReader(io.LimitReader(l.file, info.Size()))
 	for {
 		line, err := lines.ReadString('\n')
 		if errors.Is(err, io.EOF) {
@@ -113,9 +119,9 @@ func (l *jobLog) hasSucceeded(input string) bool {
 }
 
 // add writes the line of a task that has finished.
-func (l *jobLog) add(t *manager.Task) {
+func (l *jobLog) add(t *manager.Task) error {
 	if l == nil {
-		return
+		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,9 +133,10 @@ func (l *jobLog) add(t *manager.Task) {
 	exit, signal := exitOf(t, r)
 	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n", l.number, r.Worker,
 		float64(r.Started.UnixMicro())/1e6, r.RunTime.Seconds(), r.OutputBytes, exit, signal, logged(t.Input))
-	if err != nil && l.err == nil {
-		l.err = err
+	if err != nil {
+		return fmt.Errorf("--joblog: %w", err)
 	}
+	return nil
 }
 
 // exitOf returns the exit status and the signal of a task. A task that did not succeed has an exit status above 0, even
