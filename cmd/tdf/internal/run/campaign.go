@@ -80,10 +80,8 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.abort = cancel
-	failed := make(chan error, 1)
 	go func() {
 		err := <-opened
-		failed <- err
 		if err != nil {
 			cancel(err)
 			return

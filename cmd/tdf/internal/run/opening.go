@@ -38,7 +38,6 @@ func (c *campaign) open(ctx context.Context) error {
 			return err
 		}
 		if halted {
-			batch = nil
 			end()
 			continue
 		}
@@ -59,13 +58,18 @@ func (c *campaign) open(ctx context.Context) error {
 // endOpening closes the campaign, so that it is complete when all of its tasks have finished.
 func (c *campaign) endOpening(ctx context.Context) error {
 	c.mu.Lock()
-	c.allOpened = true
 	closes := c.opened > 0 && !c.here.temporary
 	c.mu.Unlock()
-	if !closes {
-		return nil
+	if closes {
+		err := c.m.CloseGroup(ctx, c.base.Group)
+		if err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+			return err
+		}
 	}
-	return c.m.CloseGroup(ctx, c.base.Group)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.allOpened = true // last, because the call ends when all tasks are opened and have finished
+	return nil
 }
 
 // A fed is the task of an input, or the error that ended the inputs.

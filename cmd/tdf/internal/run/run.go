@@ -162,6 +162,8 @@ func (r *run) check(command []string, sources [][]string) error {
 		return cli.Usagef("--retries with --max-fails: both set the same number; give one of them")
 	case len(r.send) > 0 && (r.shared || r.ownDir):
 		return cli.Usagef("--send with --shared or --own-dir: files that are sent have a directory of their own")
+	case !r.elsewhere() && (r.changed("queue") || r.changed("tags")):
+		return cli.Usagef("--queue or --tags without --shared or --send: they choose workers, and the command runs here")
 	case r.detach && !r.elsewhere():
 		return cli.Usagef("--detach without --shared or --send: the command runs on this machine, as long as tdf run does")
 	case r.detach && r.joblog+r.results != "":
