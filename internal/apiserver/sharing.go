@@ -34,7 +34,8 @@ type shared struct {
 	leave func()
 }
 
+// Close gives back the unit before the connection's place in the listener: whoever gets the place needs the unit.
 func (c *shared) Close() error {
-	defer c.leave()
+	c.leave()
 	return c.Conn.Close()
 }
