@@ -69,6 +69,7 @@ var (
 		return "", func() {
 			disk.empty()
 			w.heal()
+			w.rewriteFile()
 		}
 	}}
 	fullDiskOfWorker = fault{"full disk of a worker", false, 5, 30, func(w *world) (string, func()) {
@@ -76,6 +77,25 @@ var (
 		return w.workers[0].name, w.disk.empty
 	}}
 )
+
+// rewriteFile lets Redis write its file anew, as docs/operations.md "A full disk" says: a full disk may have damaged it.
+func (w *world) rewriteFile() {
+	w.Helper()
+	c := w.primaries()[0]
+	defer c.Close()
+	asked, info := false, ""
+	expect.Eventually(w, "Redis has written its file anew", func() bool {
+		info = c.Info(w.Context(), "persistence").Val() // "" while Redis starts
+		switch {
+		case !strings.Contains(info, "\naof_rewrite_in_progress:0") || !strings.Contains(info, "\naof_rewrite_scheduled:0"):
+			return false
+		case asked && strings.Contains(info, "\naof_last_bgrewrite_status:ok"):
+			return true
+		}
+		asked = c.BgRewriteAOF(w.Context()).Err() == nil
+		return false
+	}, func() any { return info })
+}
 
 // few draws a number from 1 to 10.
 func (w *world) few() int { return 1 + w.random.IntN(10) }
