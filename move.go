@@ -114,7 +114,7 @@ func (t *Task) move(v Verb, to State) (Move, error) {
 		m.Next++
 		m.set(fieldRound, fmt.Sprint(m.Next))
 	}
-	if v != VerbChange && v != VerbRescore && v != VerbUnblock {
+	if v != VerbChange && v != VerbRescore && v != VerbUnblock && v != VerbUnclaim {
 		m.Stamp = append(m.Stamp, Stamp{RoundField(m.Next, string(to)), Now})
 	}
 	switch {

@@ -65,6 +65,7 @@ const (
 	RoundLinked        = "linked"
 	RoundReleased      = "released"
 	RoundWaits         = "waits"
+	RoundPrefetched    = "prefetched"
 	RoundUnmet         = "unmet"
 )
 
@@ -270,6 +271,7 @@ var roundProperties = map[string]func(r *Round, text string){
 	RoundStarted:       func(r *Round, text string) { r.Started = parseStamp(text) },
 	RoundWorker:        func(r *Round, text string) { r.Worker = text },
 	RoundClaim:         func(r *Round, text string) { r.Claim = text },
+	RoundPrefetched:    func(r *Round, text string) { r.Prefetched = text != "" },
 	RoundOutput:        func(r *Round, text string) { r.Output = text },
 	RoundError:         func(r *Round, text string) { r.Error, r.HasError = text, text != "" },
 	RoundExit:          func(r *Round, text string) { r.Exit = text },

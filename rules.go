@@ -44,6 +44,8 @@ func (t *Task) settleRunning(now Time) (Move, bool) {
 		m, err = t.expire()
 	case t.isTimedOut(now):
 		m, err = t.TimeOut()
+	case t.Current().Claim != "" && now >= t.LeaseUntil && t.Unstarted:
+		m, err = t.unclaim("its worker " + t.Current().Worker + " is gone, and had not started it")
 	case t.Current().Claim != "" && now >= t.LeaseUntil:
 		m, err = t.lose(Running)
 	default:
@@ -271,6 +273,30 @@ func (t *Task) Release(reason string) (Move, error) {
 	}
 	m, err := t.move(VerbRelease, Open)
 	m.Note = "released: " + oneLine(reason)
+	return m, err
+}
+
+// Unclaim returns a Move with which a worker gives a prefetched task back before its program has started: the task is
+// open again, in the same round and at the same position of its queue, and nothing is counted (docs/lifecycle.md,
+// "Prefetched tasks").
+func (t *Task) Unclaim(why string) (Move, error) {
+	m, err := t.unclaim(why)
+	m.Clear = append(m.Clear, RoundField(m.Round, RoundPrefetched))
+	return m, err
+}
+
+// unclaim does the work of Unclaim for the task of a worker that is gone. The round keeps its property prefetched, so
+// that no worker prefetches the task again: if the program has ended the worker before the worker could write that it
+// has started, the next such loss counts.
+func (t *Task) unclaim(why string) (Move, error) {
+	m, err := t.move(VerbUnclaim, Open)
+	m.Note = "unclaimed: " + oneLine(why)
+	since := t.ClaimableFrom()
+	m.Score = Moment{Min: since, Max: since}
+	m.Claim = t.Current().Claim
+	for _, name := range []string{string(Running), RoundWorker, RoundClaim} {
+		m.Clear = append(m.Clear, RoundField(m.Round, name))
+	}
 	return m, err
 }
 

@@ -39,6 +39,7 @@ var requests = map[Verb]func(*Task) (Move, error){
 	VerbExpire:  func(t *Task) (Move, error) { return t.Expire() },
 	VerbArchive: func(t *Task) (Move, error) { return t.Archive() },
 	VerbRelease: func(t *Task) (Move, error) { return t.Release("draining") },
+	VerbUnclaim: func(t *Task) (Move, error) { return t.Unclaim("draining") },
 	VerbReject:  func(t *Task) (Move, error) { return t.reject("nonsense") },
 	VerbCancel:  func(t *Task) (Move, error) { return t.Cancel() },
 	VerbReopen:  func(t *Task) (Move, error) { return t.Reopen() },
@@ -97,7 +98,7 @@ func TestEveryStateAndVerb(t *testing.T) {
 // that the test finds a missing or superfluous row.
 var allowedFrom = map[State]string{
 	Open:      "reject, expire, cancel, change, rescore, unblock, replace",
-	Running:   "execute, time out, expire, lose, release, cancel, rescore",
+	Running:   "execute, time out, expire, lose, release, unclaim, cancel, rescore",
 	Executed:  "succeed, fail, expire",
 	Succeeded: "archive, reopen, remove",
 	Failed:    "archive, reopen, remove",
@@ -139,7 +140,7 @@ func checkRow(t *testing.T, task *Task, m Move) {
 		_, counted := set[string(c)]
 		expect.True(t, counted == (c == tr.Counts), m.Verb, m.From, "->", m.To, "counts", c, counted)
 	}
-	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock {
+	if m.Verb != VerbChange && m.Verb != VerbRescore && m.Verb != VerbUnblock && m.Verb != VerbUnclaim {
 		expect.Equal(t, m.Stamp[0].Name, RoundField(m.Next, string(m.To)))
 	}
 	expect.Equal(t, m.To.Settled(), set["outcome"] != "", m.Verb, m.From, "-> … outcome", set["outcome"])

@@ -59,9 +59,13 @@ func notYet(c Check) Check {
 
 // running returns the checks of a running task, in the order in which they matter.
 func (c *situation) running() []Check {
+	run := c.run()
+	if c.task.Unstarted {
+		run = ahead("run", "the worker has prefetched the task, and starts it in its next free slot")
+	}
 	return []Check{
 		passed("start", "claimed "+c.agoText(c.task.Current().Entered[tdf.Running])+" by "+c.task.Current().Worker),
-		c.holder(), c.lease(), c.run(), c.deadline(), c.serverCheck(),
+		c.holder(), c.lease(), run, c.deadline(), c.serverCheck(),
 		ahead("settle", "the server settles the task"),
 	}
 }

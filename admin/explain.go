@@ -146,6 +146,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
+		func() error { return s.SetUnstarted(ctx, tdf.Never, []redisstate.Stored{{Task: c.task}}) },
 	)
 }
 

@@ -47,13 +47,14 @@ func Short(text string) string {
 // A Way is how a round has ended.
 type Way int
 
-// The ways. With the last three, the worker gives the task back.
+// The ways. With the last four, the worker gives the task back.
 const (
-	Done     Way = iota // the result says how, and whether the round has failed
-	TimedOut            // it ran for longer than the timeout of its task
-	Released            // nothing is counted
-	Later               // nothing is counted, and the task waits for a time
-	Unfit               // the worker cannot run the task; after three such releases, the round fails
+	Done      Way = iota // the result says how, and whether the round has failed
+	TimedOut             // it ran for longer than the timeout of its task
+	Released             // nothing is counted
+	Later                // nothing is counted, and the task waits for a time
+	Unclaimed            // a prefetched task that has not started
+	Unfit                // the worker cannot run the task; after three such releases, the round fails
 )
 
 // An Ending says how a round has ended (docs/lifecycle.md, "Released rounds").
@@ -79,6 +80,8 @@ func (e *Ending) Move(t *tdf.Task) (m tdf.Move) {
 		m = m.WithResult(e.Result)
 	case Released:
 		m, err = t.Release(Short(e.Reason))
+	case Unclaimed:
+		m, err = t.Unclaim("its worker gives it back unstarted")
 	case Later:
 		m, err = t.ReleaseLater(e.Delay, Short(e.Reason))
 	case Unfit:

@@ -23,6 +23,10 @@ type ClaimParams struct {
 	Most   int // the largest number of tasks to claim, from 1 to 1,000
 	Lease  tdf.Seconds
 
+	// Prefetch is how many further tasks the worker would claim before it has free slots for them (docs/lifecycle.md,
+	// "Prefetched tasks"). The claim may return fewer, and marks them with [tdf.Round].Prefetched.
+	Prefetch int
+
 	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
 
 	// Resume makes the claim skip the unwanted tasks that earlier claims of this worker met within the last minute. Set
@@ -102,11 +106,11 @@ type ClaimResult struct {
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
-// properties, and on the last three.
+// properties, and on the last four.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open",
-	"claim_before", "limit_key", "input_encoding",
+	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
+	"0:prefetched", "claim_before", "limit_key", "input_encoding",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
@@ -168,6 +172,7 @@ func (s *Store) claimKeys() []string {
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
 		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Partitions(), s.Keys.Paused(), s.Keys.Limits(),
+		s.Keys.Workers(),
 	}
 }
 
@@ -179,19 +184,25 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
+	most := min(r.Most, maxTasksPerCall)
+	prefetch := min(r.Prefetch, maxTasksPerCall-most)
+	if prefetch <= 0 {
+		most, prefetch = max(most, 1), 0
+	}
 	unwanted := unwantedName(avoid, paused, r.Resume)
 	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" &&
 		len(queues) == 1 && queues[0] == tdf.DefaultQueue
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),
-			r.Worker, min(max(r.Most, 1), maxTasksPerCall), r.Lease.String(), random,
+			r.Worker, most, r.Lease.String(), random,
 			bytes, unwanted, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(),
 			known.version,
 		}}
 		e.Flag(offer.Programs)
 		e.Flag(offer.Anything)
 		e.Flag(plain)
+		e.Count(prefetch)
 		e.Strings(claimProperties)
 		e.Strings(avoid)
 		e.Strings(paused)

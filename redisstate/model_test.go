@@ -36,6 +36,8 @@ type entry struct {
 	left  map[place]place  // maps each former state and round to the next state and round
 	made  map[tdf.Verb]int // number of moves per verb
 	last  tdf.Verb         // the verb of the last move
+	had   map[int]int      // for each round, how often it was claimed and not given back
+	claim map[int]string   // the last claim of each round
 	twice string           // the problem if something happened twice; otherwise ""
 }
 
@@ -96,7 +98,7 @@ func (p *player) answered(d tdf.Properties, id int64, existing bool) {
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
-		e = &entry{left: map[place]place{}, made: map[tdf.Verb]int{}}
+		e = &entry{left: map[place]place{}, made: map[tdf.Verb]int{}, had: map[int]int{}, claim: map[int]string{}}
 		l.tasks[id] = e
 	}
 	return e
@@ -110,6 +112,22 @@ func (l *ledger) moved(m tdf.Move) {
 	defer l.mu.Unlock()
 	e := l.entry(m.ID)
 	from := place{m.From, m.Round}
+	switch m.Verb { // another client may have claimed a task before the answer to its unclaim came
+	case tdf.VerbClaim:
+		e.had[m.Round]++
+		e.claim[m.Round] = m.Claim
+	case tdf.VerbUnclaim:
+		e.had[m.Round]--
+		from.state = tdf.Open
+	}
+	if claims := m.Verb == tdf.VerbClaim || m.Verb == tdf.VerbUnclaim; claims {
+		e.made[m.Verb]++
+		e.last = m.Verb
+		if delete(e.left, from); e.had[m.Round] != 0 {
+			e.left[from] = place{tdf.Running, m.Round}
+		}
+		return
+	}
 	if _, twice := e.left[from]; twice {
 		e.twice = fmt.Sprintf("two moves from %v succeeded", from)
 	}
@@ -146,6 +164,11 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 	e := l.tasks[id]
 	if e.twice != "" {
 		return e.twice
+	}
+	for round, n := range e.had {
+		if n < 0 || n > 1 {
+			return fmt.Sprintf("round %d was claimed %d times", round, n)
+		}
 	}
 	p, steps := e.followMoves()
 	if t == nil && p.state == tdf.None && steps == len(e.left) {
@@ -196,7 +219,7 @@ type player struct {
 
 func (p *player) step(ctx context.Context) {
 	plays := []func(context.Context){
-		p.open, p.openPlain, p.claim, p.claim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact,
+		p.open, p.openPlain, p.claim, p.claim, p.unclaim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact,
 		p.stage, p.group, p.group, p.pause, p.limitKey, p.returnWaiting, p.returnWaiting,
 	}
 	if p.alone {
@@ -355,7 +378,7 @@ func (p *player) openPlain(ctx context.Context) {
 }
 
 func (p *player) claim(ctx context.Context) {
-	request := ClaimParams{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease()}
+	request := ClaimParams{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease(), Prefetch: p.rand.IntN(4)}
 	offer := p.offer()
 	request.Offer = &offer
 	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
@@ -373,10 +396,17 @@ func (p *player) claim(ctx context.Context) {
 	expect.Compare(p.t, running, "<=", fixedLimit)
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
-		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round})
+		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round, Claim: claim.ID})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		d := claim.Task.Properties
+		if claim.Task.Current().Prefetched {
+			plain := d.Timeout == tdf.Forever && d.LimitKey == "" && claim.Task.Round == 0
+			expect.True(p.t, plain, "task", claim.Task.ID, "was prefetched")
+			if p.chance(50) {
+				p.s.MarkStarted(ctx, request.Worker, map[int]string{1 + p.rand.IntN(3): claim.ID})
+			}
+		}
 		expect.Compare(p.t, d.EndBefore, ">", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		expect.Compare(p.t, d.StartAfter, "<=", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		if p.alone {
@@ -438,6 +468,17 @@ func (p *player) execute(ctx context.Context) {
 	}
 }
 
+// unclaim gives back a task that was prefetched.
+func (p *player) unclaim(ctx context.Context) {
+	c, ok := p.anyClaim()
+	if !ok || !c.Task.Current().Prefetched {
+		return
+	}
+	m, err := c.Task.Unclaim("so")
+	p.must(err)
+	p.apply(ctx, m)
+}
+
 // expect checks the answer to a move, if the player can predict the answer. The parameter again says whether the move
 // may be a repetition. If the same move has succeeded before, expect returns false, because the ledger already contains
 // it.
@@ -450,6 +491,9 @@ func (p *player) expect(m tdf.Move, err error, again bool) bool {
 	repeated := again && left && to.state == m.To
 	want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None
 	if holder := p.ledger.holder(e.d.Unique); m.Verb == tdf.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
+		want = false
+	}
+	if m.Claim != "" && m.Claim != tdf.NoClaim && m.Claim != e.claim[m.Round] {
 		want = false
 	}
 	if p.alone {
@@ -473,7 +517,8 @@ func (p *player) renew(ctx context.Context) {
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).followMoves()
 	if p.alone {
-		expect.Equal(p.t, renewed.Lost[0] == nil, at == (place{tdf.Running, c.Task.Round}), c.Task.ID)
+		has := at == (place{tdf.Running, c.Task.Round}) && p.ledger.entry(c.Task.ID).claim[c.Task.Round] == c.ID
+		expect.Equal(p.t, renewed.Lost[0] == nil, has, c.Task.ID)
 	}
 }
 

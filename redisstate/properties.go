@@ -141,6 +141,7 @@ var roundProperties = []property{
 	{"failure", Facts},
 	{"lost", Facts},
 	{"started", Facts | rulesMore},
+	{tdf.RoundPrefetched, Facts | rulesMore},
 	{"worker", Facts | rulesMore},
 	{"claim", Facts | Result | rulesAlways | rulesMore},
 	{"exit", Facts | rulesAlways | rulesMore},

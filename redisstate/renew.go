@@ -213,7 +213,9 @@ const readRunning = "read the running tasks"
 
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
-// to that worker, or to a later owner of the name.
+// to that worker, or to a later owner of the name. The server gives back the tasks that the worker had not started
+// ([tdf.Task.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis knows
+// about the started tasks.
 func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
 	running := s.Keys.List(tdf.Running)
 	given := map[int64]bool{}
@@ -246,6 +248,9 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 	if err != nil {
 		return err
 	}
+	if err := s.SetUnstarted(ctx, tdf.Never, running); err != nil {
+		return err
+	}
 	var renewals []LeaseRenewal
 	for _, seen := range running {
 		t := seen.Task
@@ -253,7 +258,9 @@ func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, 
 			continue
 		}
 		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
-			renewals = append(renewals, LeaseRenewal{ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never})
+			renewals = append(renewals, LeaseRenewal{
+				ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never, Begun: r.Prefetched && !t.Unstarted,
+			})
 		}
 	}
 	if _, err = s.Renew(ctx, 0, renewals...); err != nil {

@@ -193,6 +193,9 @@ func settlements(ctx context.Context, s *Store, most int64) (moves []tdf.Move, e
 	if err != nil {
 		return nil, err
 	}
+	if err := s.SetUnstarted(ctx, now, seen); err != nil {
+		return nil, err
+	}
 	for i, t := range seen {
 		if t.Task == nil { // the task was settled and removed meanwhile
 			continue

@@ -23,12 +23,12 @@ func (s *Store) Turn(
 	ctx, claiming context.Context, r ClaimParams, results ...tdf.Move,
 ) (outcomes []Outcome, c ClaimResult, err, claimErr error) {
 	switch {
-	case len(results) == 0 && r.Most == 0:
+	case len(results) == 0 && r.Most+r.Prefetch == 0:
 		return nil, c, nil, nil
 	case len(results) == 0:
 		c, claimErr = s.Claim(claiming, r)
 		return nil, c, nil, claimErr
-	case r.Most == 0:
+	case r.Most+r.Prefetch == 0:
 		outcomes, err = s.Execute(ctx, r.Worker, results...)
 		return outcomes, c, err, nil
 	}

@@ -13,6 +13,7 @@ type settleStore interface {
 	SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int,
 		others []redisstate.Due, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
+	SetUnstarted(ctx context.Context, now tdf.Time, tasks []redisstate.Stored) error
 }
 
 // The server settles at most maxBatches batches of batchSize tasks before it audits.
@@ -100,6 +101,10 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 		ids[i] = d.ID
 	}
 	stored, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Rules})
+	if err != nil {
+		return nil, err
+	}
+	err = s.store.SetUnstarted(ctx, now, stored)
 	moves := make([]tdf.Move, len(stored))
 	for i, t := range stored {
 		moves[i] = s.decideOne(t, now, grace)
@@ -162,6 +167,8 @@ func kindOf(m tdf.Move) string {
 		return "rescored"
 	case m.Verb == tdf.VerbUnblock:
 		return "unblocked"
+	case m.Verb == tdf.VerbUnclaim:
+		return "unclaimed"
 	case m.To == tdf.Open:
 		return "reopened"
 	case m.Verb == tdf.VerbLose:

@@ -41,13 +41,19 @@ func (d *disk) mount(args ...string) {
 	expect.NoError(d.t, err, string(printed))
 }
 
-// fill leaves few bytes free, and empty as many as before.
+// fill leaves few bytes free, and empty as many as before. The kernel refuses a size that is too small because the disk
+// has got more bytes in the meantime.
 func (d *disk) fill(few int) {
 	d.t.Helper()
-	var now unix.Statfs_t
-	expect.NoError(d.t, unix.Statfs(d.dir, &now))
-	used := int64(now.Blocks-now.Bfree) * now.Bsize
-	d.mount("-o", "remount,"+sizeOf(used+int64(few)+now.Bsize), d.dir)
+	var printed []byte
+	expect.Eventually(d.t, "the disk is full", func() bool {
+		var now unix.Statfs_t
+		expect.NoError(d.t, unix.Statfs(d.dir, &now))
+		used := int64(now.Blocks-now.Bfree) * now.Bsize
+		var err error
+		printed, err = exec.Command("mount", "-o", "remount,"+sizeOf(used+int64(few)+now.Bsize), d.dir).CombinedOutput()
+		return err == nil
+	}, func() any { return string(printed) })
 }
 
 func (d *disk) empty() {

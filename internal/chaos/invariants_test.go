@@ -211,6 +211,7 @@ var notes = []struct {
 	{"failed: ", transition{tdf.VerbReject, tdf.Failed}},
 	{"failed", transition{tdf.VerbFail, tdf.Failed}},
 	{"released: ", transition{tdf.VerbRelease, tdf.Open}},
+	{"unclaimed: ", transition{tdf.VerbUnclaim, tdf.Open}},
 	{"archived", transition{tdf.VerbArchive, tdf.Archived}},
 }
 

@@ -5,7 +5,7 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits, workers
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
@@ -17,6 +17,7 @@
 -- 14. prefix of the keys of positions, the version of the pauses that the client knows, or ''
 -- 16. '1' or '' for each of: the worker runs programs, it handles all programs without a source, claimplain.lua may
 --     serve it
+-- 19. the largest number of further tasks that the worker prefetches
 -- - the number of properties that the worker needs, and their names
 -- - in the same form: the programs to avoid, the paused groups, the tags that the worker offers, and the programs for
 --   which it has handlers
@@ -26,8 +27,8 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are claim_before, limit_key and input_encoding. The script reads them only if the task
--- has a place (see places.lua), because each task with one of them has a place.
+-- and meta. The last properties are 0:prefetched, claim_before, limit_key and input_encoding. The script reads the last
+-- three only if the task has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
@@ -49,7 +50,7 @@
 
 local absence, prefix_of_positions, known, runs_programs, runs_anything = unpack(ARGV, 13, 17)
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
-cursor = 19 + ARGV[19]
+cursor = 20 + ARGV[20]
 
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = runs_programs == '1', anything = runs_anything == '1' }
@@ -99,6 +100,8 @@ end
 local has_positions = unwanted_name ~= ''
 positions.use(prefix_of_positions, unwanted_name)
 use_places(open)
+local n_placed = wanted == needed and redis.pcall('ZCARD', placed) -- an error reply if the key is not a sorted set
+prefetch(size + (type(n_placed) == 'number' and n_placed or 0))
 starting.use(due, KEYS[10])
 ordering.use(open, wanted, offer)
 begin()
@@ -162,6 +165,10 @@ local function consider(list, id, score)
     return 'elsewhere'
   else
     local key = placed and f[n_properties - 1] or ''
+    if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
+      wanted, ordering.more = #ids, true
+      return
+    end
     if key ~= '' and not starting.may_start(key, tonumber(list.priority), score_of(score)) then
       return starting.wait(key, list, id, score)
     end

@@ -5,9 +5,29 @@ local due, running, open = KEYS[2], KEYS[3], KEYS[6]
 local tasks, groups, code, worker = unpack(ARGV, 3, 6)
 local wanted, lease, random, unwanted_name, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11], ARGV[12]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12 -- indexes of properties
-local properties = { unpack(ARGV, 20, 19 + ARGV[19]) }
+local properties = { unpack(ARGV, 21, 20 + ARGV[20]) }
+local PREFETCHED = #properties - 3
 local lease_until = now + lease
 local lease_text = string.format('%.6f', lease_until)
+
+-- A worker with short runs asks for more tasks than it has free slots, and prefetches the others (docs/lifecycle.md,
+-- "Prefetched tasks"). The first `needed` tasks start at once. A worker prefetches at most half of its share of the
+-- open tasks, so that the last tasks are spread over all workers.
+local needed = wanted
+local function prefetch(n_open)
+  local most = ARGV[19] + 0
+  if most == 0 then return end
+  local live = redis.pcall('ZCOUNT', KEYS[11], now - 300, '+inf') -- an error reply if the key is not a sorted set
+  local share = (n_open - needed) / (2 * math.max(type(live) == 'number' and live or 1, 1))
+  wanted = needed + math.max(0, math.floor(math.min(most, share)))
+end
+
+-- Returns whether a worker may prefetch a task without a limit key. A property `prefetched` means that a worker that is
+-- gone has already prefetched it.
+local function may_prefetch(f, timeout)
+  if timeout < INF or f[2] and f[2] ~= '0' then return false end
+  return not f[NOT_ON] and not f[PREFETCHED]
+end
 
 -- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
 -- of its deadline, and its new entries in `running` and `due`.
@@ -25,6 +45,7 @@ local function choose(id, f, end_before, timeout)
     deadline = text(end_before)
     if look < lease_until then look_text = text(look) end
   end
+  if n > needed then f[PREFETCHED] = '1' elseif f[PREFETCHED] then f[PREFETCHED] = '' end
   ids[n], chosen[n], deadlines[n] = id, { id, random .. '.' .. n, f }, deadline
   entered[2 * n - 1], entered[2 * n] = now_text, id
   looks[2 * n - 1], looks[2 * n] = look_text, id
@@ -46,6 +67,7 @@ local function write_hashes()
   local write = {
     '', 'state', 'running', 'lease_until', lease_text, 'lease', lease, 'deadline', '', 'log', '',
     '', now_text, '', worker, '', '', -- properties of the round: running, worker and claim
+    '0:prefetched', '',
   }
   local round
   for i = 1, #ids do
@@ -60,7 +82,8 @@ local function write_hashes()
     if not log or log == '' or #log > 2000 then log = logged(log, line) else log = log .. '\n' .. line end
     write[1], write[9], write[11], write[17] = tasks .. id, deadlines[i], log, task[2]
     f[LOG] = ''
-    call('HSET', unpack(write, 1, 17))
+    write[19] = f[PREFETCHED]
+    call('HSET', unpack(write, 1, write[19] and 19 or 17))
     if names ~= '' then enter_indexes(groups, names, code, id) end
   end
   finish_indexes()

@@ -14,6 +14,7 @@ local seen = {} -- the replies of HMGET, by the id of the task
 
 if ARGV[18] == '1' and version == '' and not before then
   local named = { '', unpack(properties, 1, #properties - 3) } -- without claim_before, limit_key and input_encoding
+  prefetch(size)
   local page = call('ZRANGE', open, 0, wanted, 'WITHSCORES')
   local n, plain, more, next_due = #page / 2, true, false, INF
   while n > 0 and plain do
@@ -40,6 +41,10 @@ if ARGV[18] == '1' and version == '' and not before then
     if f[1] ~= 'open' or f[NOT_ON] then plain = false end
     if round ~= '0' and round_of(round) ~= round then plain = false end
     if start_after ~= '0' and (tonumber(start_after) or INF) > now then plain = false end
+    if plain and i > needed and not may_prefetch(f, timeout) then
+      n, more = i - 1, true
+      break
+    end
     if end_before > now and timeout >= 0 and plain then -- false for NaN
       choose(id, f, end_before, timeout)
     else

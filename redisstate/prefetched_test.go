@@ -1,0 +1,195 @@
+package redisstate
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// prefetch claims tasks for a worker w: most to start at once, and further ones to prefetch.
+func prefetch(t *testing.T, s *Store, most, further int) []Claim {
+	t.Helper()
+	r := ClaimParams{Worker: "w", Most: most, Prefetch: further, Lease: 60}
+	return expect.Result(s.Claim(t.Context(), r)).Value(t).Claims
+}
+
+// openMany opens n tasks with the inputs 0, 1, …
+func openMany(t *testing.T, s *Store, n int, change func(i int, d *tdf.Properties)) {
+	t.Helper()
+	definitions := make([]tdf.Properties, n)
+	for i := range definitions {
+		definitions[i] = define(fmt.Sprint(i))
+		change(i, &definitions[i])
+	}
+	mustOpen(t, s, definitions...)
+}
+
+func asIs(int, *tdf.Properties) {}
+
+// A worker prefetches at most half of its share of the open tasks. Tasks with a place count, too.
+func TestShareOfPrefetchedTasks(t *testing.T) {
+	for workers, want := range map[int]int{0: 2 + 12, 1: 2 + 12, 4: 2 + 3, 100: 2} {
+		for _, queue := range []string{"", "q"} {
+			t.Run(fmt.Sprint(workers, queue), func(t *testing.T) {
+				s := newStore(t)
+				now := expect.Result(s.Now(t.Context())).Value(t)
+				for i := range workers {
+					seen := redis.Z{Score: float64(now), Member: fmt.Sprint("w", i)}
+					expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
+				}
+				openMany(t, s, 26, func(_ int, d *tdf.Properties) { d.Queue = queue }) // few, so that the call needs no second one
+				offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+				r := ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
+				c := expect.Result(s.Claim(t.Context(), r)).Value(t)
+				expect.Equal(t, len(c.Claims), want, "with", workers, "workers, and the queue", queue)
+				for i, claim := range c.Claims {
+					expect.Equal(t, claim.Task.Current().Prefetched, i >= 2, i)
+					expect.Equal(t, task(t, s, claim.Task.ID).Current().Prefetched, i >= 2, "in Redis", i)
+				}
+				mustBeSound(t, s)
+			})
+		}
+	}
+}
+
+// A claim prefetches no task that is special, and takes no later task in its place.
+func TestOnlyPlainTasksArePrefetched(t *testing.T) {
+	for name, change := range map[string]func(*tdf.Properties){
+		"a timeout":                      func(d *tdf.Properties) { d.Timeout = 100 },
+		"a limit key":                    func(d *tdf.Properties) { d.LimitKey = "k" },
+		"a timeout, in a queue":          func(d *tdf.Properties) { d.Timeout, d.Priority = 100, 1 },
+		"a limit key and a later expiry": func(d *tdf.Properties) { d.LimitKey, d.EndBefore = "k", 9e9 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStore(t)
+			openMany(t, s, 100, func(i int, d *tdf.Properties) {
+				d.Priority = 1
+				if i == 5 {
+					change(d)
+				}
+				if name == "a timeout" {
+					d.Priority = 0
+				}
+			})
+			expect.Equal(t, inputs(prefetch(t, s, 1, 50)), "0 1 2 3 4")
+			expect.Equal(t, inputs(prefetch(t, s, 1, 2)), "5 6 7")
+		})
+	}
+}
+
+func TestNoReleasedTaskIsPrefetched(t *testing.T) {
+	s := newStore(t)
+	openMany(t, s, 1, asIs)
+	m, err := mustClaim(t, s, 1)[0].Task.Release("so")
+	mustApply(t, s, m, err)
+	openMany(t, s, 99, asIs)
+	expect.Len(t, prefetch(t, s, 0, 50), 0, "a released task is the first one")
+	expect.Equal(t, inputs(prefetch(t, s, 1, 1)), "0 0")
+}
+
+// A task that is given back returns to its position in the queue. Nothing is counted, and its claim has ended.
+func TestUnclaim(t *testing.T) {
+	for _, queue := range []string{"", "q"} {
+		t.Run(queue, func(t *testing.T) {
+			s := newStore(t)
+			offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+			openMany(t, s, 40, func(_ int, d *tdf.Properties) { d.Queue = queue })
+			r := ClaimParams{Worker: "w", Most: 1, Prefetch: 3, Lease: 60, Offer: &offer}
+			c := expect.Result(s.Claim(t.Context(), r)).Value(t)
+			expect.MustEqual(t, inputs(c.Claims), "0 1 2 3")
+			openMany(t, s, 1, func(_ int, d *tdf.Properties) { d.Input, d.Queue = "later", queue })
+			for _, claim := range c.Claims[1:] {
+				m, err := claim.Task.Unclaim("it stops")
+				mustApply(t, s, m, err)
+			}
+			given := task(t, s, 2)
+			expect.Equal(t, given.State, tdf.Open)
+			expect.Equal(t, fmt.Sprint(given.Round, given.Releases, given.Losses), "0 0 0")
+			expect.Equal(t, given.Current().Claim+given.Current().Worker, "")
+			mustBeSound(t, s)
+			again := claimFor(t, s, 4, offer)
+			expect.Equal(t, inputs(again.Claims), "1 2 3 4")
+			m, err := c.Claims[1].Task.Execute(c.Claims[1].ID, tdf.Result{Exit: "0"})
+			expect.NoError(t, err)
+			late := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
+			expect.Fails(t, late[0].Err, "execute task 2: it is running in round 0")
+			mustBeSound(t, s)
+		})
+	}
+}
+
+// lapse ends the leases of claims, and settles their tasks.
+func lapse(t *testing.T, s *Store, claims []Claim) {
+	t.Helper()
+	for _, c := range claims {
+		end := LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never}
+		renewed := expect.Result(s.Renew(t.Context(), 0, end)).Value(t)
+		expect.NoError(t, renewed.Lost[0])
+	}
+	settleAll(t, s)
+}
+
+func settleAll(t *testing.T, s *Store) {
+	t.Helper()
+	moves := expect.Result(settlements(t.Context(), s, 100)).Value(t)
+	for _, o := range expect.Result(s.Apply(t.Context(), "server", unitsOf(moves)...)).Value(t) {
+		expect.NoError(t, o.Err)
+	}
+}
+
+// Of the tasks of a worker that is gone, only those count as lost that it has started. A task that it has only
+// prefetched is never prefetched again, so that the next loss counts.
+func TestTasksOfAWorkerThatIsGone(t *testing.T) {
+	s := newStore(t)
+	openMany(t, s, 7, asIs)
+	c := prefetch(t, s, 1, 3)
+	expect.MustEqual(t, inputs(c), "0 1 2 3")
+	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
+	lapse(t, s, c)
+	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
+		got := task(t, s, c[i].Task.ID)
+		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
+	}
+	mustBeSound(t, s)
+	expect.Len(t, prefetch(t, s, 0, 50), 0, "the first task was prefetched before")
+	again := prefetch(t, s, 1, 0)
+	expect.MustEqual(t, inputs(again), "2")
+	expect.True(t, !again[0].Task.Current().Prefetched, "it is prefetched again")
+	lapse(t, s, again)
+	expect.Equal(t, task(t, s, c[2].Task.ID).Losses, 1, "the next loss")
+	mustBeSound(t, s)
+}
+
+// A worker that takes the name of one that is gone starts tasks before the server settles those of the other one.
+func TestNextWorkerOfANameStartsTasks(t *testing.T) {
+	s := newStore(t)
+	openMany(t, s, 7, asIs)
+	c := prefetch(t, s, 1, 3)
+	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
+	given := expect.Result(s.GiveUp(t.Context(), "w", tdf.Never)).Value(t)
+	expect.Equal(t, given, 4, "given up")
+	s.MarkStarted(t.Context(), "w", map[int]string{1: "another"})
+	settleAll(t, s)
+	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
+		got := task(t, s, c[i].Task.ID)
+		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
+	}
+	s.ForgetStarted(t.Context(), "w")
+	left := expect.Result(s.Redis.Exists(t.Context(), s.Keys.Started("w")).Result()).Value(t)
+	expect.Equal(t, left, int64(0), "keys of the worker")
+}
+
+// If another program has changed the type of the key, all prefetched tasks count as not started.
+func TestStartedTasksOfAWrongType(t *testing.T) {
+	s := newStore(t)
+	openMany(t, s, 7, asIs)
+	c := prefetch(t, s, 1, 1)
+	expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Started("w"), "x", 0).Err())
+	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
+	lapse(t, s, c)
+	expect.Equal(t, task(t, s, c[1].Task.ID).Losses, 0)
+}
