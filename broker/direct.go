@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -30,6 +31,8 @@ type DirectStore interface {
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
+	MarkStarted(ctx context.Context, worker string, claims map[int]string)
+	ForgetStarted(ctx context.Context, worker string)
 }
 
 // A Direct serves one worker in this process, which has a connection to Redis of its own.
@@ -41,6 +44,8 @@ type Direct struct {
 	since tdf.Time    // when the worker took its name, by Redis's clock
 	waker *conn.Waker // nil until the worker waits
 
+	marked atomic.Bool // Redis has what the slots have started
+
 	mu    sync.Mutex
 	turns tdf.Turns
 }
@@ -48,6 +53,21 @@ type Direct struct {
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
 func NewDirect(s DirectStore, name string, offer tdf.Offer, lease tdf.Seconds) *Direct {
 	return &Direct{DirectStore: s, name: name, offer: offer, lease: lease}
+}
+
+// MarkStarted stores which prefetched tasks the slots of the worker have started.
+func (d *Direct) MarkStarted(ctx context.Context, claims map[int]string) {
+	d.marked.Store(true)
+	d.DirectStore.MarkStarted(ctx, d.name, claims)
+}
+
+// WorkerHeartbeat sends a heartbeat of the worker. With the last one, the worker has reported what its slots have
+// started.
+func (d *Direct) WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error) {
+	if w.State == presence.WorkerGone && d.marked.Load() {
+		d.ForgetStarted(ctx, d.name)
+	}
+	return d.DirectStore.WorkerHeartbeat(ctx, w)
 }
 
 // Close frees what the Direct needs to wait for tasks.

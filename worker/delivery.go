@@ -34,6 +34,8 @@ func (e *execution) way() (broker.Way, bool) {
 	switch {
 	case errors.Is(e.cause, errTimedOut):
 		return broker.TimedOut, true
+	case errors.Is(e.cause, errGivenBack):
+		return broker.Unclaimed, true
 	case isReleased(e.cause):
 		return broker.Released, true
 	case isLater(e.cause):
@@ -72,6 +74,8 @@ func (e *execution) reportAccepted(ctx context.Context) {
 func (e *execution) givenBack(way broker.Way) {
 	reason := broker.Short(e.cause.Error())
 	switch {
+	case way == broker.Unclaimed:
+		e.log.Debug("unclaimed")
 	case isShortage(e.cause):
 		e.log.Warn("released: the worker lacks what the round needs", "reason", reason)
 	case way == broker.Unfit:

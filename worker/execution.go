@@ -28,7 +28,7 @@ type execution struct {
 	invalid error  // why the task is invalid; nil if it is valid
 	data    []byte // the input, if it has any bytes; otherwise nil
 
-	slot int // at least 1; unique among the executions that the supervisor holds
+	slot int // at least 1; unique among the executions that run or pause; 0 before a prefetched task starts
 	log  *slog.Logger
 
 	clock atomic.Pointer[reading]
@@ -40,6 +40,7 @@ type execution struct {
 	secrets    *secrets.Secrets        // the program's secrets; nil if there are none
 	held       bool                    // HoldTimeout has stopped the task's timeout
 	handedOver bool                    // a claim that is under way has reserved its slot
+	passedOn   bool                    // a prefetched task has its slot
 	shares     bool                    // the round shares its program's directory, because the program is too large
 	dropped    bool                    // Redis has not accepted a report of the round
 

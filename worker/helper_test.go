@@ -316,6 +316,18 @@ func (c *clock) fire(t testing.TB, d time.Duration) {
 	c.fireBetween(t, d, d)
 }
 
+// expire makes all present timers of d expire.
+func (c *clock) expire(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.timers = slices.DeleteFunc(c.timers, func(t timer) bool {
+		if t.d == d {
+			t.c <- time.Now()
+		}
+		return t.d == d
+	})
+}
+
 // waitedFor waits until the worker has a timer of d.
 func (c *clock) waitedFor(t testing.TB, d time.Duration) {
 	t.Helper()

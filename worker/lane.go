@@ -110,6 +110,7 @@ type lane struct {
 	ended []*execution        // those that have ended and are not in a report yet; the lock is mu
 
 	timeline timeline
+	stock    *stock // prefetched tasks
 
 	freed             signal // there may be a free slot for this lane
 	turns             int    // reports in a row that claimed tasks while other lanes waited; the lock is mu
@@ -121,7 +122,7 @@ type lane struct {
 
 func newLane(s *supervisor, n *namespace) *lane {
 	l := &lane{
-		supervisor: s, namespace: n, held: map[*execution]bool{},
+		supervisor: s, namespace: n, held: map[*execution]bool{}, stock: newStock(),
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
 	}
 	l.timeline.longest = mergedPerSlot * tdf.Seconds(s.slots())
@@ -137,6 +138,8 @@ func (s *lane) startLoops() {
 	s.loops.Go(func() { s.report(looping, delivering) })
 	s.loops.Go(func() { s.shareSuccesses(looping) })
 	s.loops.Go(func() { s.keepTimeline(looping) })
+	s.loops.Go(func() { s.keepStock(looping) })
+	s.loops.Go(func() { s.markStarted(looping) })
 }
 
 // mostTurns is how many reports in a row a lane may use to claim tasks for the slots of its own results, while another
@@ -194,11 +197,11 @@ const patience = 2 * time.Second
 // holdReservation ends a reservation when the returned function is called. If Redis does not answer a claim, it ends
 // the reservation earlier, so that other lanes use the slots. Tasks that come with a late answer are released, unless
 // there are free slots for them.
-func (s *lane) holdReservation(n int, results []*execution) (end func()) {
+func (s *lane) holdReservation(n, prefetch int, results []*execution) (end func()) {
 	if !s.several() {
-		return func() { s.endReservation(n, results) }
+		return func() { s.endReservation(n, prefetch, results) }
 	}
-	once := sync.OnceFunc(func() { s.endReservation(n, results) })
+	once := sync.OnceFunc(func() { s.endReservation(n, prefetch, results) })
 	late, answered := s.after(patience), make(chan struct{})
 	go func() {
 		select {

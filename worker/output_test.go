@@ -93,7 +93,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 				w.open(input)
 			}
 			s, end := w.supervisor(w.worker())
-			_, _, err := s.claim(1, false)
+			_, _, err := s.claim(1, 0, false)
 			must(t, err)
 			p.begun()
 			file := w.path("p/results/w1-1-0.out")
@@ -105,7 +105,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			defer late.Close()
 			p.release()
 			eventually(t, "the end of the first round", func() bool { return s.freeSlots() == 1 })
-			_, _, err = s.claim(1, false)
+			_, _, err = s.claim(1, 0, false)
 			must(t, err)
 			p.begun()
 			expect.Result(late.WriteString("late\n")).OK(t)

@@ -56,7 +56,7 @@ func (s *lane) report(ctx, bound context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if n := s.gather(); !due && (n == 0 || under > 0 && n < s.worthACall()) {
+		if n := s.gather(); !due && (n == 0 || under > 0 && n < s.worthACall() || s.mayGather()) {
 			continue
 		}
 		all := s.concluded()
@@ -132,7 +132,7 @@ func (s *lane) gather() int {
 func (s *lane) concluded() []*execution {
 	s.mu.Lock()
 	ended := s.ended
-	s.ended = nil
+	s.ended, s.stock.ripe = nil, false
 	s.mu.Unlock()
 	all := ended[:0]
 	for _, e := range ended {

@@ -23,7 +23,7 @@ type slotsModel struct {
 func (m *slotsModel) started(most int) {
 	for range rapid.IntRange(0, most).Draw(m.t, "claimed") {
 		m.busy++
-		e := &execution{slot: m.takeSlot()}
+		e := &execution{s: m.lane, slot: m.takeSlot()}
 		m.running = append(m.running, e)
 		if e.slot > m.slots() {
 			m.t.Fatalf("slot %d is busy, and there are %d", e.slot, m.slots())
@@ -32,27 +32,32 @@ func (m *slotsModel) started(most int) {
 }
 
 func (m *slotsModel) claim() {
-	free := m.reserve(nil)
-	m.steps = append(m.steps, []func(){func() { m.started(free) }, func() { m.endReservation(free, nil) }})
+	free, _ := m.reserve(nil)
+	m.steps = append(m.steps, []func(){func() { m.started(free) }, func() { m.endReservation(free, 0, nil) }})
 }
 
 func (m *slotsModel) report() {
 	n := rapid.IntRange(0, len(m.running)).Draw(m.t, "results")
 	results := slices.Clone(m.running[:n])
 	m.running = slices.Clone(m.running[n:])
-	most := m.reserve(results)
+	for _, d := range results {
+		if d.passedOn = rapid.IntRange(0, 2).Draw(m.t, "passed on") == 0; d.passedOn { // to a prefetched task
+			m.running = append(m.running, &execution{s: m.lane, slot: d.slot})
+		}
+	}
+	most, _ := m.reserve(results)
 	var steps []func()
 	var refused []*execution
 	for _, d := range results {
-		if rapid.IntRange(0, 9).Draw(m.t, "refused") == 0 {
+		if !d.passedOn && rapid.IntRange(0, 9).Draw(m.t, "refused") == 0 {
 			refused = append(refused, d)
-		} else {
+		} else if !d.passedOn {
 			steps = append(steps, func() { m.freeSlot(d) })
 		}
 	}
 	// The slot of a refused result is not free. If a task was claimed for this slot, the worker releases the task.
 	m.steps = append(m.steps, append(steps, func() { m.started(max(0, most-len(refused))) }, func() {
-		m.endReservation(most, results)
+		m.endReservation(most, 0, results)
 		m.running = append(m.running, refused...)
 	}))
 }

@@ -105,32 +105,44 @@ func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
+		s.work.Add(1) // until the execution is reported
 		s.mu.Lock()
 		s.held[e] = true
+		if claim.Task.Current().Prefetched {
+			s.putInStock(e)
+			s.mu.Unlock()
+			continue
+		}
 		s.busy++
-		e.slot = s.takeSlot()
-		bar := e.emptyBar()
-		bar.Start = c.Now
-		s.timeline.begin(bar)
-		noSlot := e.slot > s.slots()
+		s.begin(e, s.takeSlot())
 		s.mu.Unlock()
-		s.work.Add(1) // until the execution is reported
-		go func() {
-			switch {
-			case s.stopping.Err() != nil:
-				e.cause = errStopping
-			case noSlot:
-				e.cause = errNoSlot
-			default:
-				e.run(ctx)
-			}
-			end(nil)
-			s.queueReport(e)
-		}()
+		go s.runInSlot(e)
 	}
 	if len(c.Claims) > 0 {
 		s.renewed.give()
 		s.claimed.give()
+	}
+}
+
+// runInSlot runs an execution, and then prefetched tasks in the same slot.
+func (s *lane) runInSlot(e *execution) {
+	for e != nil {
+		switch {
+		case s.stopping.Err() != nil:
+			e.cause = errStopping
+		case e.slot > s.slots():
+			e.cause = errNoSlot
+		case e.ctx.Err() != nil:
+			e.cause = context.Cause(e.ctx)
+		case e.isOverdue():
+			e.cause = errGivenBack
+		default:
+			e.run(e.ctx)
+		}
+		e.end(nil)
+		next := s.next(e)
+		s.queueReport(e)
+		e = next
 	}
 }
 
@@ -151,11 +163,15 @@ func (s *lane) freeDropped(e *execution) {
 // been removed. So there are never more directories than slots, however long their removal takes.
 func (s *lane) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
-	s.timeline.end(e.bar(success))
 	s.breakers.roundEnded(e.task.Program)
 	s.mu.Lock()
 	delete(s.held, e)
 	s.mu.Unlock()
+	if e.slot == 0 || e.passedOn {
+		s.work.Done()
+		return
+	}
+	s.timeline.end(e.bar(success))
 	pause := s.cfg.SleepAfterSuccess
 	if !success {
 		pause = s.cfg.SleepAfterFailure
@@ -184,6 +200,7 @@ func (s *supervisor) freeSlot(e *execution) {
 	e.handedOver = false
 	s.taken[e.slot-1] = false
 	s.mu.Unlock()
+	e.s.startFromStock()
 	s.wake()
 }
 
@@ -236,7 +253,7 @@ func (s *lane) claimUntilStopped() {
 		if len(c.Claims) > 0 {
 			more = 0
 		}
-		if len(c.Claims) == asked || c.More && more < maxClaimsAtOnce {
+		if len(c.Claims) >= asked || c.More && more < maxClaimsAtOnce {
 			continue
 		}
 		more = 0
@@ -264,23 +281,25 @@ const (
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
 func (s *lane) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
-	free := s.reserve(nil)
+	free, prefetch := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
 	}
-	defer s.holdReservation(free, nil)()
-	return s.claim(free, s.resuming.Load())
+	defer s.holdReservation(free, prefetch, nil)()
+	return s.claim(free, prefetch, s.resuming.Load())
 }
 
 // claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
 // asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
-func (s *lane) claim(most int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
+func (s *lane) claim(most, prefetch int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1
 	}
-	r := s.request(most)
-	r.Avoid, r.Resume = avoid, resume
+	if len(avoid) > 0 || probing || resume {
+		prefetch = 0
+	}
+	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch, Avoid: avoid, Resume: resume}
 	if c, err = s.broker.Claim(s.awaiting, r); err != nil {
 		return most, c, err
 	}

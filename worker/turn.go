@@ -14,46 +14,59 @@ var errNoSlot = errors.New("its worker has no free slot")
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
 // become free. So a worker with short rounds does not wait for Redis twice.
 func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
-	most := 0
+	most, prefetch := 0, 0
 	turns, ok := s.broker.(turner)
 	if ok && s.mayClaimWith(results) {
-		most = s.reserve(results)
+		most, prefetch = s.reserve(results)
 	}
-	if most == 0 {
+	if most+prefetch == 0 {
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
-	defer s.holdReservation(most, results)()
+	defer s.holdReservation(most, prefetch, results)()
 	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
-	return turns.Turn(ctx, s.awaiting, s.request(most), func(c redisstate.ClaimResult, received time.Time) {
+	return turns.Turn(ctx, s.awaiting, redisstate.ClaimParams{Most: most, Prefetch: prefetch}, func(c redisstate.ClaimResult, received time.Time) {
 		s.startClaimed(ctx, c, received)
 	}, reportsOf(results)...)
 }
 
-// request returns a request for at most the given number of tasks.
-func (s *lane) request(most int) redisstate.ClaimParams {
-	return redisstate.ClaimParams{Most: most}
-}
-
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
-// the same call. It returns their number. If other lanes wait for slots, it reserves fewer (see fairShare).
-func (s *lane) reserve(results []*execution) int {
+// the same call, unless prefetched tasks get them. It returns their number, and how many further tasks the claim may
+// prefetch. If other lanes wait for slots, it reserves fewer (see fairShare).
+func (s *lane) reserve(results []*execution) (most, prefetch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	most := s.fairShare(max(0, s.slots()-s.busy-s.reserved+len(results)), len(results))
+	var handed []*execution
+	for _, e := range results {
+		switch {
+		case e.passedOn:
+		case len(s.stock.tasks) > 0: // they came after the round had ended, and before the tasks of this claim
+			go s.runInSlot(s.passOn(e))
+		default:
+			handed = append(handed, e)
+		}
+	}
+	if len(handed) > 0 || len(results) == 0 {
+		most = s.fairShare(max(0, s.slots()-s.busy-s.reserved+len(handed)), len(handed))
+	}
 	s.reserved += most
 	// each of the other slots is already reserved by another claim
-	for _, e := range results[:min(most, len(results))] {
+	for _, e := range handed[:min(most, len(handed))] {
 		e.handedOver = true
 		s.busy--
 	}
-	return most
+	if most > 0 || len(results) > 0 {
+		prefetch = s.toPrefetch()
+		s.stock.coming += prefetch
+	}
+	return most, prefetch
 }
 
 // endReservation ends a reservation of n slots. The slots of refused results are busy again.
-func (s *lane) endReservation(n int, results []*execution) {
+func (s *lane) endReservation(n, prefetch int, results []*execution) {
 	s.mu.Lock()
 	s.reserved -= n
+	s.stock.coming -= prefetch
 	for _, e := range results {
 		if e.handedOver {
 			e.handedOver = false
@@ -61,6 +74,7 @@ func (s *lane) endReservation(n int, results []*execution) {
 		}
 	}
 	s.mu.Unlock()
+	s.startFromStock()
 	s.wake()
 }
 

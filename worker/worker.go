@@ -274,7 +274,7 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	s, closeSupervisor := w.open(ctx)
 	s.once.Store(true)
 	for _, l := range s.lanes {
-		_, c, failed := l.claim(1, false)
+		_, c, failed := l.claim(1, 0, false)
 		ran, err = len(c.Claims) > 0, failed
 		if ran || err != nil {
 			break

@@ -1,0 +1,249 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A worker whose runs are short would wait for Redis as long as it works. So it prefetches tasks: it claims more than
+// it has free slots, and each slot starts its next task without a call. The results travel together (docs/lifecycle.md,
+// "Prefetched tasks").
+const (
+	shortRun      = 20 * time.Millisecond // the mean of the last runs, from which nothing is prefetched
+	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
+	reportedAfter = 25 * time.Millisecond // how long a result waits for others
+	lastRuns      = 16                    // the runs that count
+	mostPerSlot   = 100                   // prefetched tasks
+	mostInStock   = 500                   // prefetched tasks of all slots
+)
+
+// errGivenBack ends the execution of a prefetched task that the worker gives back.
+var errGivenBack = errors.New("its worker has claimed it too early")
+
+// A stock is what a lane has prefetched. The lock of all fields is the supervisor's mu.
+type stock struct {
+	short, most time.Duration // shortRun and prefetchedFor, except in tests
+
+	tasks  []*execution // not started yet
+	coming int          // how many more the claims under way may return
+
+	runs    [lastRuns]time.Duration // of the last rounds that ended
+	n       int                     // how many rounds have ended
+	began   map[int]time.Time       // when the running round of each slot began
+	started map[int]string          // for each slot, the claim that Redis does not know as started yet
+
+	filled, marked signal
+	ripe           bool // results have waited for long enough
+}
+
+func newStock() *stock {
+	return &stock{
+		short: shortRun, most: prefetchedFor, began: map[int]time.Time{}, started: map[int]string{},
+		filled: make(signal, 1), marked: make(signal, 1),
+	}
+}
+
+// ended records that the round of a slot has ended. ran says whether it ran to its end.
+func (k *stock) ended(slot int, ran bool) {
+	if ran {
+		k.runs[k.n%lastRuns] = time.Since(k.began[slot])
+		k.n++
+	}
+	delete(k.began, slot)
+}
+
+// goal returns how many tasks the slots together should have prefetched.
+func (k *stock) goal(slots int) int {
+	if k.n < lastRuns {
+		return 0
+	}
+	sum := time.Duration(0)
+	for _, d := range k.runs {
+		sum += d
+	}
+	mean := max(sum/lastRuns, time.Microsecond)
+	if mean >= k.short {
+		return 0
+	}
+	return min(slots*min(mostPerSlot, int(k.most/mean)), mostInStock)
+}
+
+// hasLongRun reports whether a round takes longer than all prefetched tasks of its slot should take.
+func (k *stock) hasLongRun() bool {
+	for _, began := range k.began {
+		if time.Since(began) > k.most {
+			return true
+		}
+	}
+	return false
+}
+
+// A prefetcher is a protocol that supports prefetching.
+type prefetcher interface {
+	turner
+	MarkStarted(ctx context.Context, claims map[int]string)
+}
+
+// toPrefetch returns how many tasks a claim may prefetch. The lanes of several namespaces share their slots, so these
+// prefetch nothing. The caller has the lock mu.
+func (s *lane) toPrefetch() int {
+	if _, can := s.broker.(prefetcher); !can || s.several() || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
+		return 0
+	}
+	if s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.stock.hasLongRun() {
+		return 0
+	}
+	return max(0, s.stock.goal(s.slots())-len(s.stock.tasks)-s.stock.coming)
+}
+
+// mayGather reports whether the results that have ended wait for further ones, because the slots still have work.
+func (s *lane) mayGather() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stock.ripe || s.stopping.Err() != nil || s.delivering.Err() != nil {
+		return false
+	}
+	if slices.ContainsFunc(s.ended, func(e *execution) bool { return !e.passedOn }) {
+		return false // a slot waits for the report
+	}
+	return len(s.stock.tasks) > s.stock.goal(s.slots())/2
+}
+
+// putInStock keeps a prefetched task. The caller has the lock mu.
+func (s *lane) putInStock(e *execution) {
+	s.stock.tasks = append(s.stock.tasks, e)
+	s.stock.filled.give()
+}
+
+// startFromStock starts prefetched tasks in free slots.
+func (s *lane) startFromStock() {
+	for {
+		s.mu.Lock()
+		if len(s.stock.tasks) == 0 || s.busy+s.reserved >= s.slots() || s.stopping.Err() != nil || s.drain.on() {
+			s.mu.Unlock()
+			return
+		}
+		e := s.stock.take()
+		s.busy++
+		s.begin(e, s.takeSlot())
+		s.mu.Unlock()
+		go s.runInSlot(e)
+	}
+}
+
+func (k *stock) take() *execution {
+	e := k.tasks[0]
+	k.tasks = slices.Delete(k.tasks, 0, 1)
+	return e
+}
+
+// next gives the slot of an execution that has ended to a prefetched task. It returns nil if there is none, or if the
+// slot must first wait for the report of the round, since a failure may pause the slot or the program.
+func (s *lane) next(e *execution) *execution {
+	succeeded := e.cause == nil && e.reason == "" && !e.result.HasFailed(e.task.FailOn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stock.ended(e.slot, e.cause == nil)
+	if len(s.stock.tasks) == 0 || !succeeded || e.dir != nil || s.stopping.Err() != nil || s.drain.on() {
+		return nil
+	}
+	return s.passOn(e)
+}
+
+// passOn gives the slot of an execution that has succeeded to the next prefetched task. The caller has the lock mu.
+func (s *lane) passOn(e *execution) *execution {
+	next := s.stock.take()
+	if e.record != nil { // the result has its output
+		e.record.Release()
+		e.record = nil
+	}
+	s.timeline.end(e.bar(true))
+	e.passedOn = true
+	s.begin(next, e.slot)
+	return next
+}
+
+// begin gives a slot to an execution. The caller has the lock mu.
+func (s *lane) begin(e *execution, slot int) {
+	e.slot = slot
+	now := time.Now()
+	bar, c := e.emptyBar(), e.clock.Load()
+	bar.Start = c.redis.Add(tdf.For(now.Sub(c.local)))
+	s.timeline.begin(bar)
+	s.stock.began[slot] = now
+	if e.task.Current().Prefetched {
+		s.stock.started[slot] = e.claim
+		s.stock.marked.give()
+	}
+}
+
+// isOverdue reports whether a prefetched task has expired before its start. Then the server expires it.
+func (e *execution) isOverdue() bool {
+	c := e.clock.Load()
+	return e.task.Current().Prefetched && c.redis.Add(tdf.For(time.Since(c.local))) >= e.task.OpenUntil()
+}
+
+// keepStock gives the prefetched tasks back when the worker stops or drains, or when a round takes longer than all of
+// them should take. It also ends the waiting of results.
+func (s *lane) keepStock(ctx context.Context) {
+	for wait(ctx, s.stock.filled) {
+		for s.hasStock() {
+			select {
+			case <-ctx.Done():
+			case <-s.stopping.Done():
+			case <-s.after(reportedAfter):
+			}
+			s.mu.Lock()
+			s.stock.ripe = len(s.ended) > 0
+			long := s.stock.hasLongRun()
+			s.mu.Unlock()
+			s.reported.give()
+			if long || s.stopping.Err() != nil || s.drain.on() {
+				s.giveBack()
+			}
+			s.startFromStock()
+		}
+	}
+}
+
+func (s *lane) hasStock() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.stock.tasks) > 0
+}
+
+// giveBack gives all prefetched tasks back that have not started.
+func (s *lane) giveBack() {
+	s.mu.Lock()
+	all := s.stock.tasks
+	s.stock.tasks = nil
+	for _, e := range all {
+		e.cause = errGivenBack
+	}
+	s.ended = append(s.ended, all...)
+	s.stock.ripe = true
+	s.mu.Unlock()
+	for _, e := range all {
+		e.end(nil)
+	}
+	s.reported.give()
+}
+
+// markStarted tells Redis which prefetched tasks have started. It sends one call at a time: while a call is under way,
+// the slots may start several tasks, and only the last one of each counts.
+func (s *lane) markStarted(ctx context.Context) {
+	calls, can := s.broker.(prefetcher)
+	for can && wait(ctx, s.stock.marked) {
+		s.mu.Lock()
+		claims := s.stock.started
+		s.stock.started = map[int]string{}
+		s.mu.Unlock()
+		if len(claims) > 0 {
+			calls.MarkStarted(ctx, claims)
+		}
+	}
+}

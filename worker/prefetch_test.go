@@ -1,0 +1,171 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate"
+)
+
+// A gathering store records the largest number of results in one call.
+type gathering struct {
+	*redisstate.Store
+	largest atomic.Int64
+}
+
+func (s *gathering) Turn(
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
+	for n := s.largest.Load(); int64(len(results)) > n && !s.largest.CompareAndSwap(n, int64(len(results))); {
+		n = s.largest.Load()
+	}
+	return s.Store.Turn(ctx, claiming, r, results...)
+}
+
+// openMany opens n tasks, whose inputs are their indexes.
+func (w *world) openMany(n int) (ids []int64) {
+	w.Helper()
+	definitions := make([]tdf.Properties, n)
+	for i := range definitions {
+		definitions[i] = tdf.Defaults("p", handMade, fmt.Sprint(i))
+	}
+	return expect.Result(w.store.Open(w.Context(), "test", definitions...)).Value(w)
+}
+
+// prefetching opens a lane whose runs count as short, however slow the machine is.
+func (w *world) prefetching(worker *Worker) (s *lane, end func()) {
+	w.Helper()
+	s, end = w.supervisor(worker)
+	s.mu.Lock()
+	s.stock.short, s.stock.most = 24*time.Hour, 1000*time.Hour
+	s.mu.Unlock()
+	s.once.Store(false)
+	return s, end
+}
+
+func (s *lane) nStock() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.stock.tasks)
+}
+
+// The results of short runs travel together. Each task runs once.
+func TestShortRunsShareCalls(t *testing.T) {
+	const n = 600
+	w := newWorld(t)
+	w.cfg.Concurrency = 2
+	ids := w.openMany(n)
+	store := &gathering{Store: w.store}
+	var ran [n]atomic.Int64
+	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		var i int
+		fmt.Sscan(r.Input, &i)
+		ran[i].Add(1)
+		fmt.Fprint(r.Stdout, "output ", r.Input)
+		return Ended{}, nil
+	})))
+	w.timers.hold()
+	s, end := w.prefetching(worker)
+	stopped := make(chan struct{})
+	go func() {
+		s.claimUntilStopped()
+		close(stopped)
+	}()
+	eventually(t, "all tasks are executed", func() bool {
+		return expect.Result(w.store.Counts(t.Context())).Value(t)[tdf.Executed] == n
+	})
+	s.endClaims(errStopping)
+	<-stopped
+	end()
+	for i, id := range ids {
+		got := w.task(id)
+		expect.MustEqual(t, ran[i].Load(), int64(1), "runs of task", id)
+		expect.MustEqual(t, got.LastOutput(), fmt.Sprint("output ", i))
+		expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
+	}
+	expect.Compare(t, store.largest.Load(), ">=", int64(20))
+}
+
+// A worker gives back what it has prefetched when it drains or stops, and when a run takes longer than expected. Nothing
+// is counted.
+func TestPrefetchedTasksAreGivenBack(t *testing.T) {
+	for name, cause := range map[string]func(s *lane){
+		"a long run": func(s *lane) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			for slot := range s.stock.began {
+				s.stock.began[slot] = time.Now().Add(-2 * s.stock.most)
+			}
+		},
+		"draining": func(s *lane) { s.drain.obey("ann", s.log) },
+		"stopping": func(s *lane) { s.endClaims(errStopping) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Grace = time.Hour
+			const n, long = 200, 100
+			ids := w.openMany(n)
+			running, release := make(chan struct{}), make(chan struct{})
+			worker := w.worker(WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+				if r.Input == fmt.Sprint(long) {
+					close(running)
+					<-release
+				}
+				return Ended{}, nil
+			})))
+			w.timers.hold()
+			s, end := w.prefetching(worker)
+			stopped := make(chan struct{})
+			go func() {
+				s.claimUntilStopped()
+				close(stopped)
+			}()
+			<-running
+			eventually(t, "prefetched tasks", func() bool { return s.nStock() > 0 })
+			cause(s)
+			var counts tdf.Counts
+			expect.Eventually(t, "only the long task runs", func() bool {
+				w.timers.expire(reportedAfter)
+				counts = expect.Result(w.store.Counts(t.Context())).Value(t)
+				return counts[tdf.Running] == 1 && counts[tdf.Open] == n-long-1
+			}, func() any { return counts })
+			for _, id := range ids[long+1:] {
+				got := w.task(id)
+				expect.MustEqual(t, got.State, tdf.Open)
+				expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
+			}
+			s.endClaims(errStopping)
+			close(release)
+			<-stopped
+			end()
+			expect.Equal(t, w.task(ids[long]).State, tdf.Executed, "the long task")
+			expect.Len(t, expect.Result(w.store.Check(t.Context())).Value(t), 0)
+		})
+	}
+}
+
+// A task that expires while it waits in its worker does not run.
+func TestOverduePrefetchedTask(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", func(p *tdf.Properties) { p.EndBefore = 9e9 })
+	worker := w.running(func(context.Context, *Round) (Ended, error) {
+		t.Error("it runs")
+		return Ended{}, nil
+	})
+	s, end := w.prefetching(worker)
+	w.openMany(10)
+	c := expect.Result(s.broker.Claim(t.Context(), redisstate.ClaimParams{Prefetch: 1})).Value(t)
+	expect.MustLen(t, c.Claims, 1)
+	c.Claims[0].Task.EndBefore = c.Now
+	s.startClaimed(t.Context(), c, time.Now())
+	s.startFromStock()
+	eventually(t, "it is open again", func() bool { return w.task(id).State == tdf.Open })
+	s.endClaims(errStopping)
+	end()
+	expect.Equal(t, w.task(id).Releases, 0)
+}
