@@ -220,9 +220,13 @@ func (s *lane) infoWithTasks() presence.WorkerInfo {
 		state = presence.WorkerDraining
 	}
 	info := s.info(s.namespace, state)
-	for _, e := range s.executions() {
-		info.Runs = append(info.Runs, e.task.ID)
+	s.mu.Lock()
+	for e := range s.held {
+		if e.slot > 0 && !e.passedOn { // prefetched tasks that wait, and results that do, have no slot
+			info.Runs = append(info.Runs, e.task.ID)
+		}
 	}
+	s.mu.Unlock()
 	slices.Sort(info.Runs)
 	return info
 }
