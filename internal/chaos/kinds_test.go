@@ -74,7 +74,7 @@ const (
 func (s stored) definition(input string) manager.Definition {
 	d := manager.Definition{
 		Program: s.Program, Source: s.Source, Input: input, Group: group, FailOn: tdf.FailOnExit,
-		MaxLosses: new(1000), MaxFails: new(0), Timeout: time.Hour,
+		MaxLosses: new(1000), MaxFails: new(0), // without a timeout, workers prefetch the tasks
 	}
 	kind, _, _ := strings.Cut(input, " ")
 	switch kind {
@@ -82,6 +82,8 @@ func (s stored) definition(input string) manager.Definition {
 		d.MaxFails = new(1)
 	case "limited":
 		d.LimitKey = limitKey
+	case "slow":
+		d.Timeout = time.Hour
 	}
 	return d
 }
