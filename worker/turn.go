@@ -25,7 +25,8 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	defer s.holdReservation(most, prefetch, results)()
 	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
-	return turns.Turn(ctx, s.awaiting, redisstate.ClaimParams{Most: most, Prefetch: prefetch}, func(c redisstate.ClaimResult, received time.Time) {
+	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch}
+	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
 		s.startClaimed(ctx, c, received)
 	}, reportsOf(results)...)
 }
