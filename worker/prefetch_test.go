@@ -132,11 +132,11 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 			expect.Eventually(t, "only the long task runs", func() bool {
 				w.timers.expire(reportedAfter)
 				counts = expect.Result(w.store.Counts(t.Context())).Value(t)
-				return counts[tdf.Running] == 1 && counts[tdf.Open] == n-long-1
+				return counts[tdf.Running] == 1 && s.nStock() == 0
 			}, func() any { return counts })
-			for _, id := range ids[long+1:] {
+			expect.Equal(t, counts[tdf.Open]+counts[tdf.Executed], int64(n-1))
+			for _, id := range ids { // a slot may start a task just before an earlier one that was prefetched
 				got := w.task(id)
-				expect.MustEqual(t, got.State, tdf.Open)
 				expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
 			}
 			s.endClaims(errStopping)
