@@ -124,6 +124,9 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c.task, c.wrong = stored.Task, stored.Invalid
+	if err := s.SetUnstarted(ctx, tdf.Never, []redisstate.Stored{stored}); err != nil {
+		return nil, fmt.Errorf("explain task %d: %w", id, err)
+	}
 	if err := c.read(ctx, s); err != nil {
 		return nil, fmt.Errorf("explain task %d: %w", id, err)
 	}
@@ -146,7 +149,6 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
-		func() error { return s.SetUnstarted(ctx, tdf.Never, []redisstate.Stored{{Task: c.task}}) },
 	)
 }
 

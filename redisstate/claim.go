@@ -20,7 +20,7 @@ import (
 // ClaimParams ask for tasks for a worker.
 type ClaimParams struct {
 	Worker string
-	Most   int // the largest number of tasks to claim, from 1 to 1,000
+	Most   int // the largest number of tasks to claim, from 1 to 1,000; with Prefetch, also 0
 	Lease  tdf.Seconds
 
 	// Prefetch is how many further tasks the worker would claim before it has free slots for them (docs/lifecycle.md,

@@ -219,7 +219,8 @@ type player struct {
 
 func (p *player) step(ctx context.Context) {
 	plays := []func(context.Context){
-		p.open, p.openPlain, p.claim, p.claim, p.unclaim, p.execute, p.execute, p.execute, p.settle, p.settle, p.renew, p.byHand, p.byHand, p.archive, p.transact,
+		p.open, p.openPlain, p.claim, p.claim, p.unclaim, p.execute, p.execute, p.execute, p.settle, p.settle,
+		p.renew, p.byHand, p.byHand, p.archive, p.transact,
 		p.stage, p.group, p.group, p.pause, p.limitKey, p.returnWaiting, p.returnWaiting,
 	}
 	if p.alone {
@@ -378,7 +379,10 @@ func (p *player) openPlain(ctx context.Context) {
 }
 
 func (p *player) claim(ctx context.Context) {
-	request := ClaimParams{Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease(), Prefetch: p.rand.IntN(4)}
+	request := ClaimParams{
+		Worker: "w" + strconv.Itoa(p.rand.IntN(5)), Most: 1 + p.rand.IntN(3), Lease: p.lease(),
+		Prefetch: p.rand.IntN(4),
+	}
 	offer := p.offer()
 	request.Offer = &offer
 	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
@@ -396,7 +400,10 @@ func (p *player) claim(ctx context.Context) {
 	expect.Compare(p.t, running, "<=", fixedLimit)
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
-		p.ledger.moved(tdf.Move{ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running, Next: claim.Task.Round, Claim: claim.ID})
+		p.ledger.moved(tdf.Move{
+			ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running,
+			Next: claim.Task.Round, Claim: claim.ID,
+		})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		d := claim.Task.Properties

@@ -30,7 +30,8 @@ func openMany(t *testing.T, s *Store, n int, change func(i int, d *tdf.Propertie
 
 func asIs(int, *tdf.Properties) {}
 
-// A worker prefetches at most half of its share of the open tasks. Tasks with a place count, too.
+// A worker prefetches at most half of its share of the open tasks. Tasks with a place count, too. The tasks are so few
+// that one call of the script has time for them.
 func TestShareOfPrefetchedTasks(t *testing.T) {
 	for workers, want := range map[int]int{0: 2 + 12, 1: 2 + 12, 4: 2 + 3, 100: 2} {
 		for _, queue := range []string{"", "q"} {
@@ -41,7 +42,7 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 					seen := redis.Z{Score: float64(now), Member: fmt.Sprint("w", i)}
 					expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
 				}
-				openMany(t, s, 26, func(_ int, d *tdf.Properties) { d.Queue = queue }) // few, so that the call needs no second one
+				openMany(t, s, 26, func(_ int, d *tdf.Properties) { d.Queue = queue })
 				offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
 				r := ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
 				c := expect.Result(s.Claim(t.Context(), r)).Value(t)

@@ -119,8 +119,16 @@ func (s *lane) putInStock(e *execution) {
 	s.stock.filled.give()
 }
 
-// startFromStock starts prefetched tasks in free slots.
+// startFromStock starts prefetched tasks in free slots. After a failure that pauses a program, it gives them back
+// instead, because they may be of this program.
 func (s *lane) startFromStock() {
+	if !s.hasStock() {
+		return
+	}
+	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
+		s.giveBack()
+		return
+	}
 	for {
 		s.mu.Lock()
 		if len(s.stock.tasks) == 0 || s.busy+s.reserved >= s.slots() || s.stopping.Err() != nil || s.drain.on() {
@@ -187,8 +195,8 @@ func (e *execution) isOverdue() bool {
 	return e.task.Current().Prefetched && c.redis.Add(tdf.For(time.Since(c.local))) >= e.task.OpenUntil()
 }
 
-// keepStock gives the prefetched tasks back when the worker stops or drains, or when a round takes longer than all of
-// them should take. It also ends the waiting of results.
+// keepStock gives the prefetched tasks back when the worker stops or drains, and when a round takes longer than all
+// tasks of its slot should take. It also ends the waiting of results.
 func (s *lane) keepStock(ctx context.Context) {
 	for wait(ctx, s.stock.filled) {
 		for s.hasStock() {

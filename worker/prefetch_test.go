@@ -48,10 +48,31 @@ func (w *world) prefetching(worker *Worker) (s *lane, end func()) {
 	return s, end
 }
 
-func (s *lane) nStock() int {
+// claiming opens such a lane that claims tasks, and whose timers the test holds. stop ends it.
+func (w *world) claiming(worker *Worker) (s *lane, stop func()) {
+	w.Helper()
+	w.timers.hold()
+	s, end := w.prefetching(worker)
+	stopped := make(chan struct{})
+	go func() {
+		s.claimUntilStopped()
+		close(stopped)
+	}()
+	return s, func() {
+		s.endClaims(errStopping)
+		<-stopped
+		end()
+	}
+}
+
+// inStock returns the ids of the tasks that the lane has prefetched.
+func (s *lane) inStock() (ids []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.stock.tasks)
+	for _, e := range s.stock.tasks {
+		ids = append(ids, e.task.ID)
+	}
+	return ids
 }
 
 // The results of short runs travel together. Each task runs once.
@@ -69,19 +90,11 @@ func TestShortRunsShareCalls(t *testing.T) {
 		fmt.Fprint(r.Stdout, "output ", r.Input)
 		return Ended{}, nil
 	})))
-	w.timers.hold()
-	s, end := w.prefetching(worker)
-	stopped := make(chan struct{})
-	go func() {
-		s.claimUntilStopped()
-		close(stopped)
-	}()
+	_, stop := w.claiming(worker)
 	eventually(t, "all tasks are executed", func() bool {
 		return expect.Result(w.store.Counts(t.Context())).Value(t)[tdf.Executed] == n
 	})
-	s.endClaims(errStopping)
-	<-stopped
-	end()
+	stop()
 	for i, id := range ids {
 		got := w.task(id)
 		expect.MustEqual(t, ran[i].Load(), int64(1), "runs of task", id)
@@ -91,8 +104,8 @@ func TestShortRunsShareCalls(t *testing.T) {
 	expect.Compare(t, store.largest.Load(), ">=", int64(20))
 }
 
-// A worker gives back what it has prefetched when it drains or stops, and when a run takes longer than expected. Nothing
-// is counted.
+// A worker gives back what it has prefetched when it drains, stops or pauses a program, and when a run takes longer
+// than expected. Nothing is counted.
 func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 	for name, cause := range map[string]func(s *lane){
 		"a long run": func(s *lane) {
@@ -102,8 +115,9 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 				s.stock.began[slot] = time.Now().Add(-2 * s.stock.most)
 			}
 		},
-		"draining": func(s *lane) { s.drain.obey("ann", s.log) },
-		"stopping": func(s *lane) { s.endClaims(errStopping) },
+		"draining":         func(s *lane) { s.drain.obey("ann", s.log) },
+		"stopping":         func(s *lane) { s.endClaims(errStopping) },
+		"a paused program": func(s *lane) { s.breakers.unfit("other", "no interpreter") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -118,31 +132,30 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 				}
 				return Ended{}, nil
 			})))
-			w.timers.hold()
-			s, end := w.prefetching(worker)
-			stopped := make(chan struct{})
-			go func() {
-				s.claimUntilStopped()
-				close(stopped)
-			}()
+			s, stop := w.claiming(worker)
 			<-running
-			eventually(t, "prefetched tasks", func() bool { return s.nStock() > 0 })
+			var given []int64
+			eventually(t, "prefetched tasks", func() bool {
+				given = s.inStock()
+				return len(given) > 0
+			})
 			cause(s)
 			var counts tdf.Counts
 			expect.Eventually(t, "only the long task runs", func() bool {
 				w.timers.expire(reportedAfter)
 				counts = expect.Result(w.store.Counts(t.Context())).Value(t)
-				return counts[tdf.Running] == 1 && s.nStock() == 0
+				return counts[tdf.Running] == 1 && len(s.inStock()) == 0
 			}, func() any { return counts })
 			expect.Equal(t, counts[tdf.Open]+counts[tdf.Executed], int64(n-1))
-			for _, id := range ids { // a slot may start a task just before an earlier one that was prefetched
+			for _, id := range given {
+				expect.MustEqual(t, w.task(id).State, tdf.Open, id)
+			}
+			for _, id := range ids {
 				got := w.task(id)
 				expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
 			}
-			s.endClaims(errStopping)
 			close(release)
-			<-stopped
-			end()
+			stop()
 			expect.Equal(t, w.task(ids[long]).State, tdf.Executed, "the long task")
 			expect.Len(t, expect.Result(w.store.Check(t.Context())).Value(t), 0)
 		})

@@ -34,7 +34,8 @@ type shared struct {
 	leave func()
 }
 
-// Close gives back the unit before the connection's place in the listener: whoever gets the place needs the unit.
+// Close gives back the unit first, and then the connection's place in the listener. The next connection in this place
+// needs a unit.
 func (c *shared) Close() error {
 	c.leave()
 	return c.Conn.Close()

@@ -78,7 +78,8 @@ var (
 	}}
 )
 
-// rewriteFile lets Redis write its file anew, as docs/operations.md "A full disk" says: a full disk may have damaged it.
+// rewriteFile lets Redis write its file anew, because a full disk may have damaged it (docs/operations.md, "A full
+// disk").
 func (w *world) rewriteFile() {
 	w.Helper()
 	c := w.primaries()[0]

@@ -373,8 +373,8 @@ func inOrder(h *history, violated report) {
 		for n, r := range t.Task.Rounds.All() {
 			at := r.Entered[tdf.Running]
 			if at > 0 && (ended == 0 || at < ended) && !h.isNearLeap(at) && !h.isNearLeap(ended) {
-				violated(t.ID, "its round %d began at %v, and its dependency %d succeeded at %v:\n%s", n, at, needed.ID, ended,
-					needed.Log)
+				violated(t.ID, "its round %d began at %v, and its dependency %d succeeded at %v:\n%s", n, at, needed.ID,
+					ended, needed.Log)
 			}
 		}
 	}

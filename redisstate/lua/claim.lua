@@ -100,7 +100,7 @@ end
 local has_positions = unwanted_name ~= ''
 positions.use(prefix_of_positions, unwanted_name)
 use_places(open)
-local n_placed = wanted == needed and redis.pcall('ZCARD', placed) -- an error reply if the key is not a sorted set
+local n_placed = ARGV[19] ~= '0' and redis.pcall('ZCARD', placed) -- an error reply if the key is not a sorted set
 prefetch(size + (type(n_placed) == 'number' and n_placed or 0))
 starting.use(due, KEYS[10])
 ordering.use(open, wanted, offer)
