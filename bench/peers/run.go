@@ -27,8 +27,8 @@ func runBar() *bar {
 			{"Go os/exec, with files of a round", nil, runsOf(runWithFiles)},
 		},
 		wants: []want{
-			atLeast(0.85, "× a loop of Go os/exec", ratio(tdfSide, bareSide)),
-			atLeast(5, "× GNU parallel", ratio(tdfSide, parallelSide)),
+			atLeast(0.9, "× a loop of Go os/exec", ratio(tdfSide, bareSide)),
+			atLeast(8, "× GNU parallel", ratio(tdfSide, parallelSide)),
 		},
 	}
 }
