@@ -16,6 +16,7 @@ const (
 	shortRun      = 20 * time.Millisecond // the mean of the last runs, from which nothing is prefetched
 	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
 	reportedAfter = 25 * time.Millisecond // how long a result waits for others
+	markedAfter   = 10 * time.Millisecond // how long the mark of a started task waits for others
 	lastRuns      = 16                    // the runs that count
 	mostPerSlot   = 100                   // prefetched tasks
 	mostInStock   = 500                   // prefetched tasks of all slots
@@ -245,7 +246,7 @@ func (s *lane) giveBack() {
 // the slots may start several tasks, and only the last one of each counts.
 func (s *lane) markStarted(ctx context.Context) {
 	calls, can := s.broker.(prefetcher)
-	for can && wait(ctx, s.stock.marked) {
+	for can && wait(ctx, s.stock.marked) && wait(ctx, s.after(markedAfter)) {
 		s.mu.Lock()
 		claims := s.stock.started
 		s.stock.started = map[int]string{}
