@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -107,6 +108,27 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 		snapshots = append(snapshots, findings[0].Snapshot)
 	}
 	expect.NotEqual(t, snapshots[0], snapshots[1])
+}
+
+// A task that is claimed and unclaimed between two examinations looks different the second time.
+func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
+	s := newStore(t)
+	id := mustOpen(t, s, define("x"))[0]
+	examined := func() string {
+		t.Helper()
+		open := s.Keys.List(tdf.Open)
+		score := expect.Result(s.Redis.ZScore(t.Context(), open, strconv.FormatInt(id, 10)).Result()).Value(t)
+		s.Redis.ZRem(t.Context(), open, id)
+		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		expect.MustLen(t, findings, 1)
+		s.Redis.ZAdd(t.Context(), open, redis.Z{Score: score, Member: id})
+		return findings[0].Problem + findings[0].Snapshot
+	}
+	before := examined()
+	expect.Equal(t, examined(), before, "without a move")
+	m, err := prefetch(t, s, 1, 0)[0].Task.Unclaim("it stops")
+	mustApply(t, s, m, err)
+	expect.NotEqual(t, examined(), before)
 }
 
 // A task that leaves its place while it is examined is in order. With a limit, this may happen several times.
