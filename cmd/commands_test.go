@@ -190,7 +190,7 @@ func TestArguments(t *testing.T) {
 			status         int
 			stdout, stderr string
 		}{
-			{[]string{"-h"}, 0, "usage: " + command + " NAME FILE.cfg", ""},
+			{[]string{"-h"}, 0, "usage: " + command + " [FLAGS] NAME FILE.cfg", ""},
 			{[]string{"--help"}, 0, "docs/configuration.md", ""},
 			{[]string{"--version"}, 0, command + " ", ""},
 			{nil, 2, "", "got 0 arguments; want NAME and FILE.cfg\nusage: " + command},

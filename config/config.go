@@ -66,6 +66,8 @@ type Worker struct {
 	// how long programs may continue after the worker received the signal to stop; default: 10 s
 	Grace        time.Duration
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s
+	TimeLimit    time.Duration // how long the worker may run; 0 means no limit; default: 0
+	IdleTimeout  time.Duration // how long the worker waits for a task; 0 means no limit; default: 0
 	FetchTimeout time.Duration // maximum time to fetch a program; above 0; default: 600 s
 
 	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD

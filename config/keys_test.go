@@ -88,6 +88,8 @@ var samples = []sample{
 	{"WORKER_LEASE", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.worker.Lease }},
 	{"WORKER_GRACE", "inf", Forever, func(s *settings) any { return s.worker.Grace }},
 	{"WORKER_KILL_GRACE", "0", time.Duration(0), func(s *settings) any { return s.worker.KillGrace }},
+	{"WORKER_TIME_LIMIT", "3600", time.Hour, func(s *settings) any { return s.worker.TimeLimit }},
+	{"WORKER_IDLE_TIMEOUT", "60", time.Minute, func(s *settings) any { return s.worker.IdleTimeout }},
 	{"WORKER_FETCH_TIMEOUT", "1000000000", 1_000_000_000 * time.Second, func(s *settings) any { return s.worker.FetchTimeout }},
 	{"WORKER_MAX_OUTPUT", "0", int64(0), func(s *settings) any { return s.worker.MaxOutput }},
 	{"WORKER_MAX_CHECKPOINT", "0", int64(0), func(s *settings) any { return s.worker.MaxCheckpoint }},

@@ -122,6 +122,21 @@ var workerKeys = []key{
 		"The time between SIGTERM and SIGKILL when the worker ends a program.",
 	},
 	{
+		"worker", "time_limit", "0", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.worker.TimeLimit
+		}),
+		"How long the worker may run. It stops early enough to end within this time: `grace` + `kill_grace` + 12 s " +
+			"before, it claims nothing more. For workers in the jobs of a [cluster](clusters.md), `--time-limit` of " +
+			"`tdf-worker` sets this key. 0 means no limit.",
+	},
+	{
+		"worker", "idle_timeout", "0", duration(fromZero, func(s *settings) *time.Duration {
+			return &s.worker.IdleTimeout
+		}),
+		"After this time without a running round and without a claimed task, the worker ends with exit status 0. " +
+			"`--idle-timeout` of `tdf-worker` sets this key. 0 means that it waits without a limit.",
+	},
+	{
 		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration {
 			return &s.worker.FetchTimeout
 		}),

@@ -41,6 +41,7 @@ type supervisor struct {
 
 	waiting []*lane // lanes that wait for a free slot; the first is the next that may take one
 
+	occupancy           occupancy
 	claimed             signal
 	work, loops, pauses sync.WaitGroup
 
@@ -59,7 +60,7 @@ func (s signal) give() {
 
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
-	s = &supervisor{Worker: w, claimed: make(signal, 1)}
+	s = &supervisor{Worker: w, claimed: make(signal, 1), occupancy: occupancy{changed: make(signal, 1)}}
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
 	s.awaiting = awaiting
@@ -102,6 +103,7 @@ func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
 			claim.Task.Namespace = s.ns
 		}
 		e := s.newExecution(claim, clock, &leased)
+		s.occupancy.claimed()
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
@@ -164,6 +166,7 @@ func (s *lane) freeDropped(e *execution) {
 func (s *lane) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.breakers.roundEnded(e.task.Program)
+	s.occupancy.ended()
 	s.mu.Lock()
 	delete(s.held, e)
 	s.mu.Unlock()

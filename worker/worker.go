@@ -86,6 +86,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err := checkFilenames(cfg); err != nil {
 		return nil, err
 	}
+	if err := checkTimeLimit(cfg); err != nil {
+		return nil, err
+	}
 	if cfg.Collect != "" {
 		if err := fetch.ParseTarget(cfg.Collect); err != nil {
 			return nil, wrongKey("collect", err.Error(), err)
@@ -161,9 +164,9 @@ func (w *Worker) slots() int {
 	return w.cfg.Concurrency
 }
 
-// Run connects to Redis or the API, and claims and runs tasks until ctx ends. Then it drains: it claims nothing more,
-// waits up to the configured grace for the rounds that still run, and releases the rest (docs/operations.md, "Stopping
-// a worker").
+// Run connects to Redis or the API, and claims and runs tasks until ctx ends, the configured time limit is near, or the
+// worker was idle for the configured time. Then it drains: it claims nothing more, waits up to the configured grace for
+// the rounds that still run, and releases the rest (docs/operations.md, "Stopping a worker").
 //
 // Run waits while Redis or the API is away. It returns an error if
 //   - Redis or the API refuses the worker, for example because of a wrong password,
@@ -177,6 +180,8 @@ func (w *Worker) slots() int {
 //     password").
 //   - It marks all open descriptors above 2 close-on-exec, so that programs do not inherit them.
 func (w *Worker) Run(ctx context.Context) error {
+	ctx, end := w.withTimeLimit(ctx)
+	defer end()
 	disconnect, err := w.connect(ctx)
 	if err != nil {
 		return unlessStopped(ctx, err)
@@ -193,6 +198,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	s, closeSupervisor := w.open(ctx)
 	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
+	s.loops.Go(func() { s.endWhenIdle(s.looping) })
 	s.claimUntilStopped()
 	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError())

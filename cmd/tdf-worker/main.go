@@ -1,6 +1,6 @@
 // Command tdf-worker claims tasks, runs their programs and reports the results.
 //
-//	tdf-worker NAME FILE.cfg
+//	tdf-worker [FLAGS] NAME FILE.cfg
 //
 // docs/operations.md explains how to run the command. docs/configuration.md explains the configuration file.
 package main
@@ -42,7 +42,8 @@ func run(stop, stopNow context.Context, args []string, stdout, stderr io.Writer)
 }
 
 func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) error {
-	arguments, err := command.Parse(name, description, args, stdout)
+	var bounds lifetime
+	arguments, err := command.Parse(name, description, args, stdout, bounds.flags()...)
 	if err != nil {
 		return err
 	}
@@ -53,11 +54,12 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	if err != nil {
 		return err
 	}
+	bounds.apply(&cfg)
 	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	err = start(stop, stopNow, arguments.Name, cfg, log)
 	if invalid := new(config.Error); errors.As(err, &invalid) {
-		invalid.Locate(arguments.File)
+		bounds.locate(invalid, arguments.File)
 	}
 	return err
 }

@@ -19,6 +19,12 @@ type Arguments struct {
 	File string
 }
 
+// A Flag is a flag of one command, beside those that all commands have.
+type Flag struct {
+	Name, Value, Usage string             // as in the help: --Name Value   Usage
+	Set                func(string) error // called with the value; an error refuses it
+}
+
 // errAnswered means that Parse has printed the help or the version.
 var errAnswered = errors.New("the help or the version was printed")
 
@@ -30,16 +36,20 @@ func (e *UsageError) Error() string { return e.Problem }
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*UsageError) Code() tdf.Code { return tdf.CodeInvalid }
 
-// Parse parses the arguments of a command. The parameter description is a text for the command's help. Parse prints the
-// help or the version if an argument asks for it. If Parse returns an error, the command ends with its [Status].
-func Parse(command, description string, args []string, stdout io.Writer) (Arguments, error) {
+// Parse parses the arguments of a command, with the command's own flags. The parameter description is a text for the
+// command's help. Parse prints the help or the version if an argument asks for it. If Parse returns an error, the
+// command ends with its [Status].
+func Parse(command, description string, args []string, stdout io.Writer, own ...Flag) (Arguments, error) {
 	flags := flag.NewFlagSet(command, flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
+	for _, f := range own {
+		flags.Func(f.Name, f.Usage, f.Set)
+	}
 	version := flags.Bool("version", false, "")
 	err := flags.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(stdout, usage(command, description))
+		fmt.Fprint(stdout, usage(command, description, own))
 		return Arguments{}, errAnswered
 	case err != nil:
 		return Arguments{}, usageError(command, err.Error())
@@ -57,11 +67,11 @@ func Parse(command, description string, args []string, stdout io.Writer) (Argume
 }
 
 func usageError(command, problem string) error {
-	return &UsageError{fmt.Sprintf("%s\nusage: %s NAME FILE.cfg   (%[2]s -h for help)", problem, command)}
+	return &UsageError{fmt.Sprintf("%s\nusage: %s [FLAGS] NAME FILE.cfg   (%[2]s -h for help)", problem, command)}
 }
 
-func usage(command, description string) string {
-	return fmt.Sprintf(`usage: %s NAME FILE.cfg
+func usage(command, description string, own []Flag) string {
+	return fmt.Sprintf(`usage: %s [FLAGS] NAME FILE.cfg
 
 %s
 
@@ -69,15 +79,24 @@ func usage(command, description string) string {
   FILE.cfg   configuration file (docs/configuration.md); environment variables such as
              TDF_CFG_REDIS_PASSWORD override its keys
 
-  -h, --help   print this help
+%s  -h, --help   print this help
   --version    print the version
 
 SIGTERM and SIGINT stop the command. Its exit status is one of these:
 
-  0   the command was stopped by a signal, or it printed the help or the version
+  0   the command was stopped, or it printed the help or the version
   1   any other error
   2   an error that would occur again after a restart, such as an invalid configuration
-`, command, description)
+`, command, description, usageOf(own))
+}
+
+// usageOf returns the help for a command's own flags.
+func usageOf(own []Flag) string {
+	var text strings.Builder
+	for _, f := range own {
+		fmt.Fprintf(&text, "  --%s %s\n               %s\n", f.Name, f.Value, f.Usage)
+	}
+	return text.String()
 }
 
 const (

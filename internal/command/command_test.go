@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 	}
 	for _, args := range [][]string{{}, {"a"}, {"a", "b", "c"}, {"-x", "a", "b"}, {"", "b"}, {strings.Repeat("x", 201), "b"}, {"\xff", "b"}} {
 		var usage *UsageError
-		if _, err := Parse("tdf-x", "", args, &bytes.Buffer{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "usage: tdf-x NAME FILE.cfg") {
+		if _, err := Parse("tdf-x", "", args, &bytes.Buffer{}); !errors.As(err, &usage) || !strings.Contains(err.Error(), "usage: tdf-x [FLAGS] NAME FILE.cfg") {
 			t.Errorf("%q: got %v", args, err)
 		}
 	}

@@ -1,0 +1,99 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf/config"
+)
+
+// stopBound returns the longest time that a worker needs to stop: for the rounds that still run, for their reports, and
+// for the last heartbeat. Schedulers must wait so long between SIGTERM and SIGKILL (docs/clusters.md).
+func stopBound(cfg config.Worker) time.Duration {
+	w := Worker{cfg: cfg}
+	return w.afterGraces(reportBound + answerBound)
+}
+
+// checkTimeLimit returns an error if a worker with this time limit would stop as soon as it starts.
+func checkTimeLimit(cfg config.Worker) error {
+	if cfg.TimeLimit == 0 || cfg.TimeLimit > stopBound(cfg) {
+		return nil
+	}
+	problem := fmt.Sprintf("%g s is too short; expected more than grace + kill_grace + 12 s = %g s",
+		cfg.TimeLimit.Seconds(), stopBound(cfg).Seconds())
+	if cfg.Grace == config.Forever {
+		problem = "is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds"
+	}
+	return wrongKey("time_limit", problem, nil)
+}
+
+// withTimeLimit returns a context that ends with ctx, and early enough to stop within the configured time limit. The
+// caller must call end.
+func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, end context.CancelFunc) {
+	limited, end = context.WithCancel(ctx)
+	if w.cfg.TimeLimit == 0 {
+		return limited, end
+	}
+	near := w.after(w.cfg.TimeLimit - stopBound(w.cfg))
+	go func() {
+		if wait(limited, near) {
+			w.log.Info("the time limit is near: nothing more is claimed", "limit", w.cfg.TimeLimit)
+			end()
+		}
+	}()
+	return limited, end
+}
+
+// An occupancy counts the executions of a worker, from the claim to the accepted report.
+type occupancy struct {
+	mu      sync.Mutex
+	held    int
+	changed signal // the worker has become idle, or busy
+}
+
+func (o *occupancy) claimed() { o.add(1) }
+func (o *occupancy) ended()   { o.add(-1) }
+
+func (o *occupancy) add(n int) {
+	o.mu.Lock()
+	was := o.held
+	o.held += n
+	is := o.held
+	o.mu.Unlock()
+	if was == 0 || is == 0 {
+		o.changed.give()
+	}
+}
+
+func (o *occupancy) idle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.held == 0
+}
+
+// endWhenIdle ends the claims when the worker has been idle for the configured time. If a claim is under way at this
+// moment, the worker releases its tasks. endWhenIdle returns when ctx ends.
+func (s *supervisor) endWhenIdle(ctx context.Context) {
+	if s.cfg.IdleTimeout == 0 {
+		return
+	}
+	for ctx.Err() == nil {
+		var over <-chan time.Time
+		if s.occupancy.idle() {
+			over = s.after(s.cfg.IdleTimeout)
+		}
+		select {
+		case <-ctx.Done():
+		case <-s.occupancy.changed:
+		case <-over:
+			if !s.occupancy.idle() {
+				continue
+			}
+			s.log.Info("no task for the idle timeout: the worker ends", "timeout", s.cfg.IdleTimeout)
+			s.endClaims(nil)
+			return
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package worker
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/presence"
+)
+
+// Near its time limit, a worker claims nothing more. It ends the program after its grace, and releases the task.
+func TestTimeLimit(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 2*time.Hour, 3*time.Hour, 100*time.Hour
+	w.script("p", waiting)
+	p := w.pipe()
+	id, next := w.open(p.path), w.open("")
+	worker := w.worker()
+	wait := w.until(t.Context(), worker)
+	p.begun()
+	w.timers.fire(t, w.cfg.TimeLimit-2*time.Hour-3*time.Hour-12*time.Second)
+	w.timers.waitedFor(t, w.cfg.Grace)
+	eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
+	expect.Equal(t, w.task(id).State, tdf.Running, "within the grace")
+	w.timers.fire(t, w.cfg.Grace)
+	p.ended()
+	wait()
+	task := w.task(id)
+	expect.Equal(t, task.State, tdf.Open)
+	expect.Equal(t, task.Releases, 1)
+	expect.Equal(t, task.Fails+task.Losses+task.Timeouts, 0, "what counts against the task")
+	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
+	expect.Equal(t, w.workerState(), presence.WorkerGone, "the worker")
+}
+
+// The default grace is within the 30 s that Slurm (KillWait) and Kubernetes (terminationGracePeriodSeconds) wait
+// between SIGTERM and SIGKILL.
+func TestTheDefaultGraceFitsSchedulers(t *testing.T) {
+	cfg := expect.Result(config.DefaultWorker("N")).Value(t)
+	expect.Equal(t, stopBound(cfg), 27*time.Second)
+}
+
+func TestTimeLimitsThatAreTooShort(t *testing.T) {
+	for want, c := range map[string]struct{ limit, grace time.Duration }{
+		"configuration: [worker] time_limit: 27 s is too short; expected more than grace + kill_grace + 12 s = 27 s": {
+			27 * time.Second, 10 * time.Second,
+		},
+		"configuration: [worker] time_limit: is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds": {
+			time.Hour, config.Forever,
+		},
+	} {
+		cfg := expect.Result(config.DefaultWorker("N")).Value(t)
+		cfg.TimeLimit, cfg.Grace = c.limit, c.grace
+		_, err := New("w1", cfg)
+		expect.MustTrue(t, err != nil, want)
+		expect.Equal(t, err.Error(), want)
+	}
+}
+
+// The idle timeout begins when no round runs any more. Then the worker ends without an error.
+func TestIdleTimeout(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.IdleTimeout = 70 * time.Hour
+	w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
+	worker := w.worker()
+	wait := w.until(t.Context(), worker)
+	w.timers.waitedFor(t, w.cfg.IdleTimeout)
+	p := w.pipe()
+	id := w.open(p.path)
+	p.begun()
+	w.timers.fire(t, w.cfg.IdleTimeout) // of the time before the claim
+	w.nextHeartbeats(2)
+	expect.Equal(t, w.workerState(), presence.WorkerWorking, "while a round runs")
+	p.ended()
+	p.release()
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
+	w.timers.fire(t, w.cfg.IdleTimeout)
+	wait()
+	expect.Equal(t, w.workerState(), presence.WorkerGone, "the worker")
+	w.logged("no task for the idle timeout")
+}
