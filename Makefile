@@ -35,9 +35,9 @@ test race check lint: export GOGC = 400
 test race check lint: export GOMEMLIMIT = 2GiB
 
 # what the tests need
-TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsync
+TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsync slurmctld
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod web/clienttest/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers bench-run bench-look bench-pages screenshots clean

@@ -145,9 +145,10 @@ func LoadServer(path string) (Server, error) {
 	return s.forServer(), nil
 }
 
-// LoadWorker reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
-func LoadWorker(path string) (Worker, error) {
-	s, err := loadFile(path)
+// LoadWorker reads the configuration file at path. Environment variables override the file, and overrides override
+// both. Every error is an [*Error].
+func LoadWorker(path string, overrides ...Override) (Worker, error) {
+	s, err := loadFile(path, overrides...)
 	if err != nil {
 		return Worker{}, err
 	}

@@ -25,20 +25,20 @@ type settings struct {
 	from   map[string]string // where each key's value comes from, by the name of the key's environment variable
 }
 
-func loadFile(path string) (*settings, error) {
+func loadFile(path string, overrides ...Override) (*settings, error) {
 	data, err := readFile(path)
 	if err != nil {
 		return nil, err
 	}
-	return load(path, data, os.Environ())
+	return load(path, data, os.Environ(), overrides...)
 }
 
-func load(path string, data []byte, environ []string) (*settings, error) {
+func load(path string, data []byte, environ []string, overrides ...Override) (*settings, error) {
 	s := defaults(path)
 	if err := s.read(data); err != nil {
 		return nil, err
 	}
-	return s, s.finish(environ)
+	return s, s.finish(environ, overrides...)
 }
 
 // read sets the keys that the text of a file contains.

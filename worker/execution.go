@@ -177,6 +177,9 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	if err == nil && e.s.inProcess() {
 		e.holdEnd(0)
 	}
+	if err == nil && e.s.endedWithWorker(ended.Exit) {
+		err = errStopping
+	}
 	e.endDir(x)
 	if isLost(err) {
 		e.setIO(nil)
@@ -198,7 +201,8 @@ func cutShort(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, errTimedOut), isLost(err), isUnfit(err), isLater(err), isShortage(err):
+	case errors.Is(err, errTimedOut), errors.Is(err, errStopping), isLost(err), isUnfit(err), isLater(err),
+		isShortage(err):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

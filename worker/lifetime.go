@@ -46,6 +46,24 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 	return limited, end
 }
 
+// signalPause is how long the worker waits for its own SIGTERM after a program was ended by one.
+const signalPause = time.Second
+
+// endedWithWorker reports whether SIGTERM ended a program because the worker stops. When Slurm cancels or preempts a
+// job, it sends SIGTERM to all processes of the job at once. So the program may end before this process gets the
+// signal. 143 is the exit status of a shell whose command SIGTERM has ended.
+func (s *supervisor) endedWithWorker(exit string) bool {
+	if s.inProcess() || exit != "signal: terminated" && exit != "143" {
+		return false
+	}
+	select {
+	case <-s.stopping.Done():
+		return true
+	case <-s.after(signalPause):
+		return false
+	}
+}
+
 // An occupancy counts the executions of a worker, from the claim to the accepted report.
 type occupancy struct {
 	mu      sync.Mutex

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -20,7 +21,7 @@ func TestTimeLimit(t *testing.T) {
 	worker := w.worker()
 	wait := w.until(t.Context(), worker)
 	p.begun()
-	w.timers.fire(t, w.cfg.TimeLimit-2*time.Hour-3*time.Hour-12*time.Second)
+	w.timers.fire(t, w.cfg.TimeLimit-2*time.Hour-3*time.Hour-reportBound-answerBound)
 	w.timers.waitedFor(t, w.cfg.Grace)
 	eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
 	expect.Equal(t, w.task(id).State, tdf.Running, "within the grace")
@@ -80,4 +81,43 @@ func TestIdleTimeout(t *testing.T) {
 	wait()
 	expect.Equal(t, w.workerState(), presence.WorkerGone, "the worker")
 	w.logged("no task for the idle timeout")
+}
+
+// A scheduler that cancels a job may send SIGTERM to its programs just before the worker gets its own. Such a round is
+// released. Without a SIGTERM for the worker, the round counts as any other.
+func TestSIGTERMForAllProcesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		end   string
+		stops bool
+		want  tdf.State
+	}{
+		"the worker stops, too":                   {"kill -TERM $$", true, tdf.Open},
+		"the worker stops, and a shell says 143":  {"exit 143", true, tdf.Open},
+		"the worker stops, and the round is over": {"exit 1", true, tdf.Failed},
+		"only the program gets the signal":        {"kill -TERM $$", false, tdf.Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; "+c.end+"\n")
+			p, worker, timers := w.pipe(), w.worker(), w.timers.hold()
+			id := w.open(p.path, func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+			ctx, stop := context.WithCancel(t.Context())
+			wait := w.until(ctx, worker)
+			p.begun()
+			p.ended()
+			p.release()
+			switch {
+			case !c.stops:
+				timers.fire(t, signalPause)
+				expect.Equal(t, w.finished(id).State, c.want)
+			case c.want == tdf.Open:
+				timers.waitedFor(t, signalPause)
+			default:
+				expect.Equal(t, w.finished(id).State, c.want)
+			}
+			stop()
+			wait()
+			expect.Equal(t, w.task(id).State, c.want)
+		})
+	}
 }

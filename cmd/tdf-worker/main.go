@@ -42,24 +42,23 @@ func run(stop, stopNow context.Context, args []string, stdout, stderr io.Writer)
 }
 
 func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) error {
-	var bounds lifetime
-	arguments, err := command.Parse(name, description, args, stdout, bounds.flags()...)
+	var set overrides
+	arguments, err := command.Parse(name, description, args, stdout, set.flags()...)
 	if err != nil {
 		return err
 	}
 	if err := worker.CheckName(arguments.Name); err != nil {
 		return &command.UsageError{Problem: err.Error()}
 	}
-	cfg, err := config.LoadWorker(arguments.File)
+	cfg, err := config.LoadWorker(arguments.File, set...)
 	if err != nil {
 		return err
 	}
-	bounds.apply(&cfg)
 	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	err = start(stop, stopNow, arguments.Name, cfg, log)
 	if invalid := new(config.Error); errors.As(err, &invalid) {
-		bounds.locate(invalid, arguments.File)
+		set.locate(invalid, arguments.File)
 	}
 	return err
 }

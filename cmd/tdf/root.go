@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/open"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/operate"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/run"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/scale"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/steer"
 	"github.com/tdf-framework/tdf/internal/command"
 )
@@ -65,7 +66,7 @@ var groups = []group{
 		steer.Programs,
 	}},
 	{"operate", "Operate:", []func(*cli.App) *cobra.Command{
-		operate.Up, operate.Serve, operate.Stats, operate.Settings,
+		operate.Up, operate.Serve, scale.Scale, operate.Stats, operate.Settings,
 		operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion,
 	}},
 }

@@ -1,0 +1,91 @@
+package scale
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+func TestSubmissions(t *testing.T) {
+	for name, c := range map[string]struct {
+		demand demand
+		want   int
+	}{
+		"no task":                              {demand{slots: 1, most: 9}, 0},
+		"a job for each task":                  {demand{waiting: 3, slots: 1, most: 9}, 3},
+		"a job for each slot":                  {demand{waiting: 5, slots: 2, most: 9}, 3},
+		"at most so many":                      {demand{waiting: 50, slots: 1, jobs: 7, most: 9}, 2},
+		"more jobs than that, by a former max": {demand{waiting: 50, slots: 1, jobs: 12, most: 9}, 0},
+		"jobs that start will claim":           {demand{waiting: 3, slots: 1, jobs: 2, starting: 2, most: 9}, 1},
+		"free slots will claim":                {demand{waiting: 3, free: 2, slots: 1, jobs: 2, most: 9}, 1},
+		"tasks that no free slot claims":       {demand{waiting: 3, free: 4, slots: 1, jobs: 2, most: 9}, 0},
+		"a probe":                              {demand{waiting: 50, slots: 1, most: 9, probe: true}, 1},
+		"a probe has started":                  {demand{waiting: 50, slots: 1, jobs: 1, starting: 1, most: 9, probe: true}, 0},
+	} {
+		expect.Equal(t, c.demand.submissions(), c.want, name)
+	}
+}
+
+// Any number of rounds, whose jobs start and end at any time, submits at most the maximum.
+func FuzzSubmissions(f *testing.F) {
+	f.Add(3, 1, 2, 1, 1, 5)
+	f.Fuzz(func(t *testing.T, waiting, free, slots, jobs, starting, most int) {
+		if waiting < 0 || free < 0 || slots < 1 || jobs < 0 || starting < 0 || most < 0 || waiting > 1e9 || slots > 1e9 {
+			t.Skip()
+		}
+		n := demand{waiting: waiting, free: free, slots: slots, jobs: jobs, starting: starting, most: most}.submissions()
+		expect.Compare(t, n, ">=", 0)
+		expect.Compare(t, jobs+n, "<=", max(jobs, most))
+		expect.Compare(t, n, "<=", waiting)
+	})
+}
+
+// Pauses double, up to half an hour, and a success ends them.
+func TestPauses(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	h := health{interval: 30 * time.Second}
+	for _, minutes := range []float64{0, 0, 0.5, 1, 2, 4, 8, 16, 30, 30} {
+		expect.Equal(t, h.inVain(now).Minutes(), minutes)
+	}
+	expect.True(t, h.probing(), "probing")
+	expect.True(t, h.paused(now.Add(longestPause-1)), "paused")
+	expect.True(t, !h.paused(now.Add(longestPause)), "paused at the end")
+	h.worked()
+	expect.True(t, !h.probing(), "probing after a worker")
+	expect.Equal(t, h.refusal(now), 30*time.Second)
+	expect.Equal(t, h.refusal(now), time.Minute)
+	h.submitted()
+	expect.Equal(t, h.refusal(now), 30*time.Second)
+}
+
+// Jobs of other namespaces, queues or tags have another name, also if their texts put together are the same.
+func TestJobNames(t *testing.T) {
+	seen := map[string]bool{}
+	for _, of := range [][3]string{{"a-b", "c", ""}, {"a", "b-c", ""}, {"a", "b", "c"}, {"a", "b,c", ""}, {"a/b", "c", ""}, {"a_b", "c", ""}} {
+		name := jobName(of[0], of[1], of[2])
+		expect.True(t, !seen[name], name)
+		seen[name] = true
+	}
+	expect.Equal(t, jobName("P", "gpu", "big"), jobName("P", "gpu", "big"))
+	expect.Compare(t, len(jobName(string(make([]byte, 1000)), "q", "")), "<", 80)
+}
+
+func TestNamesOfWorkers(t *testing.T) {
+	for name, want := range map[string]string{"slurm-17": "17", "slurm-17.2": "17", "lab/slurm-17": "17", "worker-17": "", "slurm": ""} {
+		expect.Equal(t, jobOf(name), want, name)
+	}
+}
+
+func TestShellLine(t *testing.T) {
+	expect.Equal(t, shellLine([]string{"sbatch", "--time=8:00:00", "--comment=it's mine", ""}), `sbatch --time=8:00:00 '--comment=it'\''s mine' ''`)
+}
+
+func TestRefusedOptions(t *testing.T) {
+	for _, option := range []string{"--array=1-4", "-a1-4", "--job-name=x", "-J", "--wrap=x", "-M", "--clusters=all"} {
+		err := checkOptions([]string{"--time=1", option})
+		expect.MustTrue(t, err != nil, option)
+		expect.Contains(t, err.Error(), "tdf scale counts its jobs by name")
+	}
+	expect.NoError(t, checkOptions([]string{"--account=a", "-A", "b", "--partition=gpu", "--gres=gpu:1"}))
+}

@@ -1,0 +1,67 @@
+package redisstate
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// claimAllOf claims all tasks that a worker with this offer may claim, and returns their number.
+func claimAllOf(t *testing.T, s *Store, offer tdf.Offer) (n int) {
+	t.Helper()
+	for empty := 0; empty < 3; empty++ { // a claim looks at a bounded number of paused tasks
+		r := ClaimParams{Worker: "w", Most: 10, Lease: 60, Offer: &offer}
+		claims := expect.Result(s.Claim(t.Context(), r)).Value(t).Claims
+		n += len(claims)
+		if len(claims) > 0 {
+			empty = 0
+		}
+	}
+	return n
+}
+
+// Claimable counts exactly the tasks that claims return.
+func TestClaimableTasksAreClaimed(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		openMany(t, s, 300, func(_ int, d *tdf.Properties) {
+			d.Queue, d.Priority = []string{"", "a", "b"}[rand.IntN(3)], rand.IntN(3)
+			d.Tags = [][]string{nil, {"gpu"}, {"gpu", "ssd"}}[rand.IntN(3)]
+			d.Group = fmt.Sprint("g", rand.IntN(3))
+			if rand.IntN(4) == 0 {
+				d.Source = "" // a handler runs it
+			}
+			if rand.IntN(4) == 0 {
+				d.StartAfter = 9e9
+			}
+		})
+		queues := []tdf.QueueShare{{Queue: "a"}, {Queue: "b"}, {Queue: tdf.DefaultQueue}}
+		groups := []tdf.Pausable{{Group: "g0"}}
+		expect.Result(s.Pause(t.Context(), "ann", slices.Concat(groups, []tdf.Pausable{{Queue: "b"}})...)).OK(t)
+		counted := func(o tdf.Offer, paused tdf.Paused, most int) int {
+			t.Helper()
+			now := expect.Result(s.Now(t.Context())).Value(t)
+			return expect.Result(s.Claimable(t.Context(), &o, paused, now, most)).Value(t)
+		}
+		total := 0
+		for _, o := range []tdf.Offer{
+			{Programs: true},
+			{Programs: true, Queues: queues[:1], Tags: []string{"gpu"}},
+			{Programs: true, Queues: queues, Group: "g1"},
+			{Handlers: []string{"p"}, Queues: queues},
+			{Programs: true, Queues: queues, Tags: []string{"gpu", "ssd"}},
+		} {
+			want := counted(o, tdf.Paused{groups[0], {Queue: "b"}}, 1000)
+			expect.Equal(t, counted(o, tdf.Paused{groups[0], {Queue: "b"}}, 2), min(2, want))
+			expect.Equal(t, claimAllOf(t, s, o), want, "tasks are claimed with offer", o)
+			total += want
+		}
+		expect.Compare(t, total, ">", 50)
+		all := tdf.Offer{Programs: true, Handlers: []string{"p"}, Queues: queues, Tags: []string{"gpu", "ssd"}}
+		expect.Equal(t, counted(all, tdf.Paused{tdf.Everything}, 1000), 0)
+		expect.Compare(t, counted(all, nil, 1000), ">", 0)
+	})
+}
