@@ -1,4 +1,4 @@
-// Package kubernetes checks deploy/kubernetes with the Go types of Kubernetes and KEDA. It is a module of its own, so that
+// Package kubernetes checks deploy/kubernetes with the Go types of Kubernetes, and with the fields of KEDA. It is a module of its own, so that
 // these are no dependencies of TDF.
 package kubernetes
 
@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	keda "github.com/kedacore/keda/v2/apis/keda/v1alpha1"
 	apps "k8s.io/api/apps/v1"
 	core "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
@@ -30,13 +29,13 @@ type manifests struct {
 	configs     map[string]core.ConfigMap
 	deployments map[string]apps.Deployment
 	budgets     []policy.PodDisruptionBudget
-	jobs        map[string]keda.ScaledJob
+	jobs        map[string]scaledJob
 }
 
 // load decodes all objects. An unknown or repeated field is an error.
 func load(t *testing.T) manifests {
 	t.Helper()
-	m := manifests{configs: map[string]core.ConfigMap{}, deployments: map[string]apps.Deployment{}, jobs: map[string]keda.ScaledJob{}}
+	m := manifests{configs: map[string]core.ConfigMap{}, deployments: map[string]apps.Deployment{}, jobs: map[string]scaledJob{}}
 	files := expect.Result(filepath.Glob(dir + "/*.yaml")).Value(t)
 	expect.MustLen(t, files, 4)
 	for _, file := range files {
@@ -62,7 +61,7 @@ func (m *manifests) add(t *testing.T, file string, text []byte) {
 	case "policy/v1 PodDisruptionBudget":
 		m.budgets = append(m.budgets, decode[policy.PodDisruptionBudget](t, file, text))
 	case "keda.sh/v1alpha1 ScaledJob":
-		j := decode[keda.ScaledJob](t, file, text)
+		j := decode[scaledJob](t, file, text)
 		m.jobs[j.Name] = j
 	default:
 		t.Errorf("%s: unknown object %s %s", file, of.APIVersion, of.Kind)
@@ -92,7 +91,7 @@ func TestUnknownFields(t *testing.T) {
 	text := expect.Result(os.ReadFile(dir + "/scaledjob.yaml")).Value(t)
 	for _, field := range []string{"ttlSecondsAfterFinished", "readOnlyRootFilesystem", "pollingInterval", "threshold"} {
 		wrong := strings.Replace(string(text), field+":", field+"X:", 1)
-		err := yaml.UnmarshalStrict([]byte(wrong), &keda.ScaledJob{})
+		err := yaml.UnmarshalStrict([]byte(wrong), &scaledJob{})
 		if field == "threshold" { // the metadata of a trigger are a map
 			expect.NoError(t, err)
 			continue
