@@ -79,7 +79,7 @@ var Transitions = []Transition{
 	{VerbLose, []State{Running}, Open, []Actor{Server}, Losses, true},
 	{VerbLose, []State{Running}, Failed, []Actor{Server}, Losses, false},
 	{VerbRelease, []State{Running}, Open, []Actor{Worker, Manager}, Releases, true},
-	{VerbUnclaim, []State{Running}, Open, []Actor{Worker, Server}, "", false},
+	{VerbUnclaim, []State{Running}, Open, []Actor{Worker, Server}, Revisions, false},
 	{VerbReject, []State{Open}, Failed, []Actor{Server}, "", false},
 	{VerbCancel, []State{Open, Running}, Expired, []Actor{Manager}, "", false},
 	{VerbReopen, []State{Succeeded, Failed, TimedOut, Expired, Archived}, Open, []Actor{Manager}, Reopens, true},

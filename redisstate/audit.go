@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -156,22 +155,14 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
+			if sighting.Task != nil { // a task that was claimed and unclaimed since is in the same state and round
+				f.Repair = f.Repair.IfUnchanged(sighting.Task)
+				f.Snapshot += " " + f.Repair.Revision
+			}
 			findings = append(findings, f)
 		}
 	}
-	return findings, s.addLastMoves(ctx, findings)
-}
-
-// addLastMoves adds the last line of each task's log to the snapshot of its finding. A task may move twice while it is
-// examined twice, and be the same afterwards: the move unclaim changes neither the round nor the place.
-func (s *Store) addLastMoves(ctx context.Context, findings []Finding) error {
-	logs, err := conn.AskEach(ctx, s.Conn, "read the logs of tasks", findings,
-		func(p redis.Pipeliner, f Finding) *redis.StringCmd { return p.HGet(ctx, s.Keys.Task(f.ID), "log") })
-	for i, log := range logs {
-		text := log.Val()
-		findings[i].Snapshot += text[strings.LastIndexByte(text, '\n')+1:]
-	}
-	return err
+	return findings, nil
 }
 
 // An entries value holds a task's scores in `due`, and in the indexes of its group and queue.

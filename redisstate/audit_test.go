@@ -131,6 +131,23 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 	expect.NotEqual(t, examined(), before)
 }
 
+// A repair does nothing if the task was claimed and unclaimed after its examination.
+func TestRepairAfterAnUnclaim(t *testing.T) {
+	s := newStore(t)
+	d := define("x")
+	d.Group = "g"
+	id := mustOpen(t, s, d)[0]
+	s.Redis.ZRem(t.Context(), s.Keys.Group("g"), id)
+	findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+	expect.MustLen(t, findings, 1)
+	m, err := prefetch(t, s, 1, 0)[0].Task.Unclaim("it stops")
+	mustApply(t, s, m, err)
+	before := task(t, s, id).Log
+	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0)
+	expect.Equal(t, task(t, s, id).Log, before)
+	mustBeSound(t, s)
+}
+
 // A task that leaves its place while it is examined is in order. With a limit, this may happen several times.
 func TestExamineATaskThatMoves(t *testing.T) {
 	t.Parallel()

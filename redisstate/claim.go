@@ -110,7 +110,7 @@ type ClaimResult struct {
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"0:prefetched", "claim_before", "limit_key", "input_encoding",
+	"revision", "0:prefetched", "claim_before", "limit_key", "input_encoding",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
