@@ -20,7 +20,7 @@ CONCURRENT := . ./admin ./broker ./broker/remote ./cmd/tdf ./cmd/tdf-server ./cm
 	./examples/sources ./fetch ./internal/apiserver ./internal/batcher ./internal/command ./internal/listing ./internal/local ./internal/pool ./internal/redistest \
 	./internal/results ./internal/testlog ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn ./redisstate/counts ./redisstate/presence ./redisstate/programs \
 	./redisstate/embedded ./redisstate/lua ./web ./web/dashboard ./web/dashboard/plot ./web/taskmaster ./worker ./worker/process \
-	./worker/record ./worker/retention ./worker/rounddir
+	./worker/record ./worker/resources ./worker/retention ./worker/rounddir
 # For speed, the race detector leaves out the interpreter of Lua in the embedded Redis and the libraries that compress and draw:
 # each of their states is used by one goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps
 # one copy of a generic function, and without instrumentation, this copy makes the race detector report races of other packages that

@@ -108,5 +108,5 @@ func (c Capacities) without(all Amounts) Capacities {
 	return left
 }
 
-// plainRequest is what a task that asks for nothing takes from a worker that offers resources.
-var plainRequest = ResourceRequest{{{ResourceCPUs, ResourceScale}, {ResourceSlots, ResourceScale}}}
+// PlainRequest is what a task that asks for nothing takes from a worker that offers resources.
+var PlainRequest = ResourceRequest{{{ResourceCPUs, ResourceScale}, {ResourceSlots, ResourceScale}}}

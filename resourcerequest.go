@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A ResourceRequest is what a round of a task needs: one of the alternatives, the first that fits (docs/resources.md).
+// A ResourceRequest is what a round of a task needs: one of the alternatives, the first that fits.
 // Nil means that the task asks for nothing.
 type ResourceRequest []Amounts
 

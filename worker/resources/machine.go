@@ -1,0 +1,170 @@
+package resources
+
+import (
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// A Machine is what this process may use of its machine.
+type Machine struct {
+	Cores  []Core
+	Memory int64 // bytes; 0 if it is unknown
+	GPUs   []string
+
+	variable string // the variable of the environment by which a program sees only some of the GPUs
+}
+
+// A Core is a logical processor.
+type Core struct{ Number, Node int }
+
+// Detect finds what the machine has. root is the root of the file system. cores are the numbers of the cores on which
+// this process may run, and env returns a variable of its environment.
+//
+// A limit of the process's cgroup bounds the cores and the memory. CUDA_VISIBLE_DEVICES and ROCR_VISIBLE_DEVICES bound
+// the GPUs. AMD's GPUs count only if there are none of NVIDIA, because a program uses those of one maker.
+func Detect(root fs.FS, cores []int, env func(string) (string, bool)) *Machine {
+	m, groups := &Machine{}, cgroups(root)
+	nodes := nodesOf(root)
+	for _, n := range cores {
+		m.Cores = append(m.Cores, Core{n, nodes[n]})
+	}
+	slices.SortStableFunc(m.Cores, func(a, b Core) int { return a.Node - b.Node })
+	m.Cores = m.Cores[:min(len(m.Cores), mostCores(root, groups))]
+	m.Memory = memory(root, groups)
+	m.findGPUs(root, env)
+	return m
+}
+
+func (m *Machine) findGPUs(root fs.FS, env func(string) (string, bool)) {
+	m.variable, m.GPUs = cudaDevices, visible(nvidia(root), env, cudaDevices)
+	if len(m.GPUs) > 0 {
+		return
+	}
+	m.GPUs = visible(amd(root), env, rocrDevices)
+	if len(m.GPUs) > 0 {
+		m.variable = rocrDevices
+	}
+}
+
+// resources returns what the machine has.
+func (m *Machine) resources() map[string]resource {
+	found := map[string]resource{}
+	cores := resource{name: tdf.ResourceCPUs, unit: tdf.ResourceScale}
+	for _, c := range m.Cores {
+		cores.indices = append(cores.indices, index{label: strconv.Itoa(c.Number), node: c.Node, free: cores.unit})
+	}
+	gpus := resource{name: tdf.ResourceGPUs, unit: tdf.ResourceScale}
+	for _, label := range m.GPUs {
+		gpus.indices = append(gpus.indices, index{label: label, free: gpus.unit})
+	}
+	found[tdf.ResourceCPUs] = cores
+	if len(m.GPUs) > 0 {
+		found[tdf.ResourceGPUs] = gpus
+	}
+	if m.Memory > 0 {
+		found[tdf.ResourceMemory] = whole(tdf.Amount{Name: tdf.ResourceMemory, Units: m.Memory})
+	}
+	return found
+}
+
+// nodesOf returns the NUMA node of each core. Without nodes, all cores are of node 0.
+func nodesOf(root fs.FS) map[int]int {
+	nodes := map[int]int{}
+	dirs, _ := fs.Glob(root, "sys/devices/system/node/node[0-9]*")
+	for _, dir := range dirs {
+		node, err := strconv.Atoi(strings.TrimPrefix(path.Base(dir), "node"))
+		if err != nil {
+			continue
+		}
+		for _, core := range list(read(root, dir+"/cpulist")) {
+			nodes[core] = node
+		}
+	}
+	return nodes
+}
+
+// mostListed bounds a list of numbers, because a kernel has fewer cores.
+const mostListed = 1 << 16
+
+// list reads a list of numbers such as "0-3,8".
+func list(text string) (all []int) {
+	for part := range strings.SplitSeq(strings.TrimSpace(text), ",") {
+		low, high, ranged := strings.Cut(part, "-")
+		first, err := strconv.Atoi(low)
+		last, err2 := strconv.Atoi(high)
+		if !ranged {
+			last, err2 = first, nil
+		}
+		if err != nil || err2 != nil || first < 0 || last >= mostListed {
+			continue
+		}
+		for n := first; n <= last; n++ {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// cgroups returns the directories of the process's cgroup (v2) and of those above it.
+func cgroups(root fs.FS) (dirs []string) {
+	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
+		name, is := strings.CutPrefix(strings.TrimSpace(line), "0::")
+		if !is {
+			continue
+		}
+		for dir := path.Clean("/" + name); ; dir = path.Dir(dir) {
+			dirs = append(dirs, path.Join("sys/fs/cgroup", dir))
+			if dir == "/" {
+				return dirs
+			}
+		}
+	}
+	return dirs
+}
+
+// mostCores returns how many cores the cgroups allow, at least 1.
+func mostCores(root fs.FS, groups []string) int {
+	most := mostIndices
+	for _, dir := range groups {
+		var quota, period int
+		fields := strings.Fields(read(root, dir+"/cpu.max"))
+		if len(fields) == 2 {
+			quota, _ = strconv.Atoi(fields[0]) // "max" is no number
+			period, _ = strconv.Atoi(fields[1])
+		}
+		if quota > 0 && period > 0 {
+			most = min(most, max(quota/period, 1))
+		}
+	}
+	return most
+}
+
+func memory(root fs.FS, groups []string) (bytes int64) {
+	for line := range strings.Lines(read(root, "proc/meminfo")) {
+		fields := strings.Fields(line)
+		if len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
+			kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
+			bytes = min(max(kilobytes, 0), tdf.MaxMemory/1024) * 1024
+		}
+	}
+	for _, dir := range groups {
+		most, err := strconv.ParseInt(strings.TrimSpace(read(root, dir+"/memory.max")), 10, 64)
+		if err == nil && most > 0 && (bytes == 0 || most < bytes) {
+			bytes = most
+		}
+	}
+	return min(bytes, tdf.MaxMemory)
+}
+
+func read(root fs.FS, name string) string {
+	text, err := fs.ReadFile(root, name)
+	if err != nil { // the kernel has no such file
+		return ""
+	}
+	return string(text)
+}

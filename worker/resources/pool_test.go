@@ -1,0 +1,167 @@
+package resources
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// twoNodes has the cores 0 to 3 in node 0 and 4 to 7 in node 1, and GPUs.
+func twoNodes() *Machine {
+	m := &Machine{Memory: 1 << 34, GPUs: []string{"0", "1"}, variable: cudaDevices}
+	for n := range 8 {
+		m.Cores = append(m.Cores, Core{n, n / 4})
+	}
+	return m
+}
+
+func pool(t testing.TB, offer string, m *Machine) *Pool {
+	t.Helper()
+	return expect.Result(Parse(offer)).Value(t).NewPool(m, 2)
+}
+
+func request(t testing.TB, text string) tdf.ResourceRequest {
+	t.Helper()
+	return expect.Result(tdf.ParseResourceRequest(text)).Value(t)
+}
+
+func take(t testing.TB, p *Pool, text string) Share {
+	t.Helper()
+	s, ok := p.Take(request(t, text))
+	expect.MustTrue(t, ok, text)
+	return s
+}
+
+func TestWholeCoresOfOneNode(t *testing.T) {
+	p := pool(t, "auto", twoNodes())
+	first := take(t, p, "cpus=3")
+	expect.Equal(t, first.Cores(), []int{0, 1, 2})
+	second := take(t, p, "cpus=2")
+	expect.Equal(t, second.Cores(), []int{4, 5}, "node 0 has only one free core")
+	third := take(t, p, "cpus=1")
+	expect.Equal(t, third.Cores(), []int{3}, "the fullest node that has enough")
+	p.Put(first)
+	all := take(t, p, "cpus=5")
+	expect.Equal(t, all.Cores(), []int{0, 1, 2, 6, 7}, "no node has 5 cores: as few nodes as possible")
+	_, ok := p.Take(request(t, "cpus=0.1"))
+	expect.True(t, !ok)
+}
+
+func TestFractionsShareAnIndex(t *testing.T) {
+	p := pool(t, "auto", twoNodes())
+	half, other := take(t, p, "cpus=0.5 gpus=0.5"), take(t, p, "cpus=0.5 gpus=0.25")
+	expect.Equal(t, half.Cores(), other.Cores())
+	expect.Equal(t, half.labels(tdf.ResourceGPUs), []string{"0"})
+	expect.Equal(t, other.labels(tdf.ResourceGPUs), []string{"0"})
+	whole := take(t, p, "cpus=1.5 gpus=1")
+	expect.Equal(t, whole.labels(tdf.ResourceGPUs), []string{"1"})
+	expect.Len(t, whole.Cores(), 2)
+	_, ok := p.Take(request(t, "cpus=0 gpus=0.3"))
+	expect.True(t, !ok, "a quarter of GPU 0 is left")
+}
+
+func TestEnvironment(t *testing.T) {
+	p := pool(t, "auto licence=2", twoNodes())
+	some := take(t, p, "cpus=2.5 memory=1G gpus=2 licence=1")
+	expect.Equal(t, some.Environment(), []string{
+		"TDF_CPUS=2.5", "OMP_NUM_THREADS=3", "TDF_RESOURCES=cpus=2.5 gpus=2 licence=1 memory=1G", "TDF_MEMORY=1073741824",
+		"CUDA_VISIBLE_DEVICES=0,1",
+	})
+	nothing, ok := p.Take(tdf.PlainRequest)
+	expect.MustTrue(t, ok)
+	expect.Equal(t, nothing.Environment(), []string{"TDF_CPUS=1", "OMP_NUM_THREADS=1", "TDF_RESOURCES=cpus=1", "CUDA_VISIBLE_DEVICES=-1"})
+	idle := take(t, p, "cpus=0")
+	expect.Equal(t, idle.Environment()[:2], []string{"TDF_CPUS=0", "OMP_NUM_THREADS=1"})
+	expect.Len(t, idle.Cores(), 0)
+	plain := take(t, pool(t, "cpus=2", twoNodes()), "cpus=2")
+	expect.Equal(t, plain.Environment(), []string{"TDF_CPUS=2", "OMP_NUM_THREADS=2", "TDF_RESOURCES=cpus=2"})
+}
+
+// A task that asks for nothing takes a core and a slot: concurrency bounds these tasks, and no others.
+func TestPlainTasksTakeASlot(t *testing.T) {
+	p := pool(t, "cpus=4", twoNodes())
+	for range 2 {
+		_, ok := p.Take(tdf.PlainRequest)
+		expect.True(t, ok)
+	}
+	_, ok := p.Take(tdf.PlainRequest)
+	expect.True(t, !ok)
+	take(t, p, "cpus=2")
+	expect.Equal(t, p.Offered().String(), "cpus=0")
+}
+
+func TestOffers(t *testing.T) {
+	for text, want := range map[string]string{
+		"auto":                       "cpus=8 gpus=2 memory=16G",
+		"auto gpus=1,licence=3":      "cpus=8 gpus=1 licence=3 memory=16G",
+		"auto cpus=2 memory=4G":      "cpus=2 gpus=2 memory=4G",
+		"cpus=3":                     "cpus=3",
+		"cpus=100 gpus=4 memory=1T":  "cpus=100 gpus=4 memory=1T",
+		"licence=0.5 memory=1 auto ": "cpus=8 gpus=2 licence=0.5 memory=1",
+	} {
+		expect.Equal(t, pool(t, text, twoNodes()).Offered().String(), want, text)
+	}
+	for _, text := range []string{"", " ", "none"} {
+		expect.Equal(t, expect.Result(Parse(text)).Value(t), nil)
+	}
+	for text, why := range map[string]string{
+		"gpus=1": "cpus are missing", "cpus=0": "cpus are missing", "cpus=1.5": "whole number", "cpus=1 gpus=0.5": "whole number",
+		"none cpus=1": "no amount", "all": "no amount", "cpus=10001": "up to 10000", "cpus=-1": "want a number",
+		"auto cpus=1 cpus=2": "twice", "auto concurrency=9": "is a key",
+	} {
+		expect.Result(Parse(text)).Fails(t, why, text)
+	}
+	virtual := take(t, pool(t, "cpus=100", twoNodes()), "cpus=2")
+	expect.Len(t, virtual.Cores(), 0, "the machine has fewer cores")
+}
+
+// A Pool gives the same answers as the capacities of a claim, never gives an index twice, and gets everything back.
+func TestPoolsFollowCapacities(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		p := (&Offer{Auto: true, Amounts: tdf.Amounts{{Name: "licence", Units: 25_000}}}).NewPool(twoNodes(), 3)
+		began := p.Free()
+		var shares []Share
+		for range rapid.IntRange(1, 40).Draw(r, "steps") {
+			if len(shares) > 0 && rapid.IntRange(0, 2).Draw(r, "step") == 0 {
+				i := rapid.IntRange(0, len(shares)-1).Draw(r, "share")
+				p.Put(shares[i])
+				shares = append(shares[:i], shares[i+1:]...)
+				continue
+			}
+			asked := tdf.ResourceRequest{{
+				{Name: "cpus", Units: rapid.SampledFrom([]int64{0, 2_500, 5_000, 10_000, 17_500, 30_000}).Draw(r, "cpus")},
+				{Name: "gpus", Units: rapid.SampledFrom([]int64{1, 3_333, 10_000, 15_000}).Draw(r, "gpus")},
+				{Name: "licence", Units: rapid.Int64Range(1, 10_000).Draw(r, "licence")},
+			}}
+			want, alternative := p.Free().Without(asked)
+			lent := p.Lend()
+			if p.Offered().Of("cpus")+p.Offered().Of("licence") != 0 {
+				r.Fatal("lent resources are offered again", p.Free())
+			}
+			s, ok := lent.Take(asked)
+			p.Return(lent)
+			p.Return(lent)
+			if ok != (alternative >= 0) {
+				r.Fatal(asked, "fits", alternative, "but", ok)
+			}
+			if !ok {
+				continue
+			}
+			if fmt.Sprint(p.Free()) != fmt.Sprint(want) {
+				r.Fatal(asked, "leaves", p.Free(), "and not", want)
+			}
+			shares = append(shares, s)
+		}
+		for _, s := range shares {
+			p.Put(s)
+		}
+		if !reflect.DeepEqual(p.Free(), began) {
+			r.Fatal("in the end", p.Free(), "and not", began)
+		}
+	})
+}
