@@ -1,6 +1,9 @@
 package tdf
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // A Capacity is how much of a resource a worker has, or has free. Cores and GPUs have indices: a whole core is one core
 // and no two halves, and a fraction is a part of one of them. Other resources are one amount, in Parts.
@@ -110,3 +113,29 @@ func (c Capacities) without(all Amounts) Capacities {
 
 // PlainRequest is what a task that asks for nothing takes from a worker that offers resources.
 var PlainRequest = ResourceRequest{{{ResourceCPUs, ResourceScale}, {ResourceSlots, ResourceScale}}}
+
+// Fit reports whether a task with this request fits. A nil request is that of a task that asks for nothing.
+func (c Capacities) Fit(r ResourceRequest) bool {
+	if r == nil {
+		r = PlainRequest
+	}
+	_, alternative := c.Without(r)
+	return alternative >= 0
+}
+
+// PlainRoom returns how many tasks that ask for nothing fit.
+func (c Capacities) PlainRoom() int {
+	room := int64(math.MaxInt32)
+	for _, a := range PlainRequest[0] {
+		i := slices.IndexFunc(c, func(of Capacity) bool { return of.Name == a.Name })
+		switch {
+		case i < 0:
+			return 0
+		case HasIndices(a.Name):
+			room = min(room, c[i].Whole)
+		default:
+			room = min(room, c[i].Units()/a.Units)
+		}
+	}
+	return int(room)
+}

@@ -15,6 +15,10 @@ type Offer struct {
 	Programs bool         // whether the worker fetches and runs programs, so that it can run tasks with a source
 	Anything bool         // whether the worker has a handler for every program
 
+	// Resources are what the worker has when no task runs. Nil means that it offers no resources, and claims only tasks
+	// that ask for nothing.
+	Resources Amounts
+
 	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of
 	// all groups, and those without a group.
 	Group string
@@ -79,10 +83,19 @@ func (o *Offer) Matches(p Partition) bool {
 	switch {
 	case !slices.ContainsFunc(o.Shares(), serves):
 		return false
-	case !o.runs(p.Handler), o.Group != "" && o.Group != p.Group:
+	case !o.runs(p.Handler), o.Group != "" && o.Group != p.Group, !o.fits(p.Resources):
 		return false
 	}
 	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })
+}
+
+// fits reports whether a task with this request fits when no other task runs.
+func (o *Offer) fits(r ResourceRequest) bool {
+	if r == nil {
+		return o.Resources == nil || o.Resources.Of(ResourceCPUs) > 0
+	}
+	_, alternative := CapacitiesOf(o.Resources).Without(r)
+	return alternative >= 0
 }
 
 // Shares returns the queues that the worker serves: those of the offer, or [DefaultQueue].

@@ -12,6 +12,9 @@ type Partition struct {
 	Queue string   // [DefaultQueue] for tasks without a queue
 	Tags  []string // in alphabetical order
 	Group string   // the group by which workers for this group find the tasks; "" for all other tasks
+	// what the task asks for, and how long its round takes at least; nil and 0 if it does not say so
+	Resources ResourceRequest
+	MinTime   Seconds
 	// the program for which the worker must have a handler; "" if the worker must run the task's program
 	Handler string
 }
@@ -28,6 +31,10 @@ func (d *Properties) Partition() Partition {
 	if d.ByGroup {
 		p.Group = d.Group
 	}
+	if d.Resources != "" {
+		p.Resources, _ = ParseResourceRequest(d.Resources) // nil for an invalid text, which Validate refuses
+	}
+	p.MinTime = d.MinTime
 	if d.Source == "" {
 		p.Handler = d.Program
 	}
@@ -40,6 +47,8 @@ const (
 	queuePart     = "queue="
 	tagsPart      = "tags=" // with special characters as in a URL, like group=
 	groupPart     = "group="
+	resourcesPart = "resources=" // see ResourceRequest.Part
+	minTimePart   = "min_time="  // in seconds
 	handlerPart   = "handler="
 )
 
@@ -54,6 +63,12 @@ func (p Partition) String() string {
 	}
 	if p.Group != "" {
 		parts = append(parts, groupPart+partOfGroup(p.Group))
+	}
+	if p.Resources != nil {
+		parts = append(parts, resourcesPart+p.Resources.Part())
+	}
+	if p.MinTime > 0 {
+		parts = append(parts, minTimePart+p.MinTime.String())
 	}
 	if p.Handler != "" {
 		parts = append(parts, handlerPart+p.Handler)
@@ -97,6 +112,10 @@ func ParsePartition(name string) (p Partition, ok bool) {
 			p.Tags = slices.Compact(p.Tags)
 		} else if group, is := strings.CutPrefix(part, groupPart); is {
 			p.Group, _ = url.QueryUnescape(group) // "" for an invalid text, which String does not return
+		} else if request, is := strings.CutPrefix(part, resourcesPart); is {
+			p.Resources = parseRequestPart(request) // nil for an invalid text, which String does not return
+		} else if seconds, is := strings.CutPrefix(part, minTimePart); is {
+			p.MinTime, _ = ParseSeconds(seconds)
 		}
 	}
 	return p, p.Queue != "" && p.String() == name

@@ -63,6 +63,14 @@ type Properties struct {
 	Priority int      // from -2147483648 to 2147483647; the default is 0
 	Tags     []string // at most 16
 
+	// Resources are what a round of the task needs, such as "cpus=4 memory=2G" or "gpus=1 or cpus=16"
+	// (docs/resources.md). Only a worker that has so much free claims the task. "" means that the task asks for nothing.
+	Resources string
+
+	// MinTime is how long a round of the task takes at least. A worker with a time limit does not claim the task if it
+	// stops earlier. 0 means that the task does not say so.
+	MinTime Seconds
+
 	// The tasks with the same LimitKey share a limit: how many of them run at once, and how often one of them starts
 	// (docs/lifecycle.md, "Limits per key").
 	LimitKey string // "" if the task needs none; at most 200 bytes
@@ -129,6 +137,14 @@ type Definition struct {
 	Queue    string
 	Priority *int
 	Tags     []string
+
+	// Resources are what a round of the task needs, such as "cpus=4 memory=2G" or "gpus=1 or cpus=16"
+	// (docs/resources.md). Default: the task asks for nothing.
+	Resources string
+
+	// MinTime is how long a round of the task takes at least. A worker that stops earlier, because it has a time limit,
+	// does not claim the task. Default: the task does not say so.
+	MinTime time.Duration
 
 	// LimitKey names what the task needs, such as a database. A user can limit how many tasks of a key run at once, and
 	// how often one of them starts (docs/lifecycle.md, "Limits per key"). Default: no key.
@@ -264,6 +280,8 @@ type Changes struct {
 	Priority                         *int
 	Tags                             *[]string
 	LimitKey                         *string // "" removes the key
+	Resources                        *string // "" means that the task asks for nothing
+	MinTime                          *time.Duration
 	ByGroup                          *bool
 	Generations                      *int
 }

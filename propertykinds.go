@@ -331,4 +331,28 @@ func tags() kind[[]string, []string] {
 	}
 }
 
+// resources is the kind of a request for resources. As of a label, an invalid text is not stored.
+func resources() kind[string, string] {
+	k := textual("amounts of resources, such as cpus=4 memory=2G, or alternatives with or", checkRequest,
+		func(s string) bool { return checkRequest("", s) == nil })
+	k.why = checkRequest
+	k.parse = canonicalRequest
+	k.stored = func(s string) string {
+		text, ok := canonicalRequest(s)
+		if !ok {
+			return s // the check refuses it
+		}
+		return text
+	}
+	parseJSON := k.parseJSON
+	k.parseJSON = func(data []byte) (string, bool) {
+		s, ok := parseJSON(data)
+		return k.stored(s), ok
+	}
+	return k
+}
+
+// maxMinTime is the largest min_time, a year.
+const maxMinTime = Seconds(365 * 24 * 60 * 60)
+
 var nameWant = fmt.Sprintf("a name of up to %d bytes", MaxName)

@@ -75,6 +75,8 @@ const (
 	FieldQueue         = "queue"
 	fieldPriority      = "priority"
 	fieldTags          = "tags"
+	fieldResources     = "resources"
+	fieldMinTime       = "min_time"
 	fieldLimitKey      = "limit_key"
 	fieldGroup         = "group"
 	fieldByGroup       = "by_group"
@@ -275,6 +277,27 @@ var PropertyTable = []Property{
 		at:      func(d *Properties) *[]string { return &d.Tags },
 		value:   func(d *Definition) *[]string { return &d.Tags },
 		change:  func(c *Changes) **[]string { return &c.Tags },
+	}.property(),
+	rowOf[string, string]{
+		name: fieldResources, inLists: true, is: resources(),
+		meaning: "What a round of the task needs, such as `cpus=4 memory=2G` or `gpus=1 or cpus=16` " +
+			"([resources](resources.md)). Only a worker that has so much free claims the task. Empty means that the " +
+			"task asks for nothing.",
+		help: "`REQUEST` what a round needs: 'cpus=4 memory=2G', or with alternatives: 'gpus=1 or cpus=16' " +
+			"(default: nothing)",
+		at:     func(d *Properties) *string { return &d.Resources },
+		value:  func(d *Definition) *string { return &d.Resources },
+		change: func(c *Changes) **string { return &c.Resources },
+	}.property(),
+	rowOf[Seconds, time.Duration]{
+		name: fieldMinTime, is: span(bounds{most: maxMinTime}),
+		meaning: "How long a round of the task takes at least. A worker with a time limit does not claim the task if " +
+			"it stops earlier. 0 means that the task does not say so.",
+		help: "`SPAN` how long a round takes at least: 600 (seconds), 10m; a worker that stops earlier does not " +
+			"claim the task",
+		at:     func(d *Properties) *Seconds { return &d.MinTime },
+		value:  func(d *Definition) *time.Duration { return &d.MinTime },
+		change: func(c *Changes) **time.Duration { return &c.MinTime },
 	}.property(),
 	rowOf[string, string]{
 		name: fieldLimitKey, inLists: true, is: text(nameWant, checkName),

@@ -131,7 +131,7 @@ func TestRequestsInPartitions(t *testing.T) {
 			request = append(request, drawAmounts(r, 50_000))
 		}
 		request, err := ParseResourceRequest(request.String())
-		if got := parseRequestPart(request.part()); err != nil || !reflect.DeepEqual(got, request) {
+		if got := parseRequestPart(request.Part()); err != nil || !reflect.DeepEqual(got, request) {
 			r.Fatal(request, "is read as", got, err)
 		}
 	})
@@ -154,7 +154,7 @@ func FuzzResourceRequest(f *testing.F) {
 		expect.NoError(t, err)
 		expect.Equal(t, again.String(), r.String())
 		if r != nil {
-			expect.Equal(t, parseRequestPart(r.part()), r)
+			expect.Equal(t, parseRequestPart(r.Part()), r)
 		}
 	})
 }
@@ -221,4 +221,20 @@ func TestCapacitiesTakeWhatIsAsked(t *testing.T) {
 			free = left
 		}
 	})
+}
+
+func TestResourceOffers(t *testing.T) {
+	for _, text := range []string{"", " ", "none"} {
+		expect.Equal(t, expect.Result(ParseResourceOffer(text)).Value(t), nil)
+	}
+	for text, why := range map[string]string{
+		"gpus=1": "cpus are missing", "cpus=0": "cpus are missing", "cpus=1.5": "whole number", "cpus=1 gpus=0.5": "whole number",
+		"none cpus=1": "no amount", "auto cpus=0": "cpus are missing", "all": "no amount", "cpus=10001": "up to 10000", "cpus=-1": "want a number",
+		"auto cpus=1 cpus=2": "twice", "auto concurrency=9": "is a key",
+	} {
+		expect.Result(ParseResourceOffer(text)).Fails(t, why, text)
+	}
+	both := expect.Result(ParseResourceOffer("licence=1, auto")).Value(t)
+	expect.True(t, both.Auto)
+	expect.Equal(t, both.Amounts.String(), "licence=1")
 }

@@ -80,6 +80,15 @@ func parseAlternative(words []string) (Amounts, error) {
 	return all, nil
 }
 
+// Request returns what a round of the task takes from a worker that offers resources.
+func (d *Properties) Request() ResourceRequest {
+	r, _ := ParseResourceRequest(d.Resources) // Validate refuses an invalid text
+	if r == nil {
+		return PlainRequest
+	}
+	return r
+}
+
 // canonicalRequest returns a request in the form of ResourceRequest.String.
 func canonicalRequest(text string) (string, bool) {
 	r, err := ParseResourceRequest(text)
@@ -102,8 +111,8 @@ const (
 	unitsSeparator       = ":"
 )
 
-// part returns the request as the name of a partition has it.
-func (r ResourceRequest) part() string {
+// Part returns the request as the name of a partition has it.
+func (r ResourceRequest) Part() string {
 	alternatives := make([]string, len(r))
 	for i, all := range r {
 		amounts := make([]string, len(all))
@@ -115,7 +124,7 @@ func (r ResourceRequest) part() string {
 	return strings.Join(alternatives, alternativeSeparator)
 }
 
-// parseRequestPart reads a request in the name of a partition. It returns nil for a text that part does not return.
+// parseRequestPart reads a request in the name of a partition. It returns nil for a text that Part does not return.
 func parseRequestPart(text string) ResourceRequest {
 	var words []string
 	for alternative := range strings.SplitSeq(text, alternativeSeparator) {
@@ -132,7 +141,7 @@ func parseRequestPart(text string) ResourceRequest {
 		}
 	}
 	r, err := ParseResourceRequest(strings.Join(words, " "))
-	if err != nil || r.part() != text {
+	if err != nil || r.Part() != text {
 		return nil
 	}
 	return r

@@ -24,7 +24,7 @@ type store interface {
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
-	WakeWorker(offer *tdf.Offer) *conn.Waker
+	WakeWorker(offer *tdf.Offer, free func() tdf.Capacities) *conn.Waker
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)

@@ -48,6 +48,8 @@ type Direct struct {
 
 	mu    sync.Mutex
 	turns tdf.Turns
+
+	free freeResources
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
@@ -93,6 +95,7 @@ func (d *Direct) complete(r *redisstate.ClaimParams) {
 	o := d.offer
 	o.Queues = d.turns.Order(o.Queues)
 	r.Worker, r.Lease, r.Offer = d.name, d.lease, &o
+	d.free.set(r.Free)
 }
 
 // record counts the tasks that a claim took from each queue.
@@ -100,13 +103,14 @@ func (d *Direct) record(c *redisstate.ClaimResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
+	d.free.take(c.Claims)
 }
 
 // Await waits until there may be a task for the worker, at most for a time. It reports whether there may be one. Only
 // one goroutine at a time may wait.
 func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
 	if d.waker == nil {
-		d.waker = d.WakeWorker(&d.offer)
+		d.waker = d.WakeWorker(&d.offer, d.free.get)
 	}
 	return d.waker.Wait(ctx, longest)
 }

@@ -252,7 +252,7 @@ func (b *Broker) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack 
 	if err != nil {
 		return nil, b.pollers.enter(token)
 	}
-	w = b.store.WakeWorker(o)
+	w = b.store.WakeWorker(o, nil) // these workers offer no resources
 	return w, func() {
 		_ = w.Close() // it has nothing left to lose
 		leave()

@@ -50,6 +50,9 @@ type Worker struct {
 	// the group of the tasks that the worker claims; "" means those of all groups, and tasks without a group
 	Group string
 
+	// what the worker offers to tasks that ask for resources; nil means nothing (docs/resources.md)
+	Resources *tdf.ResourceOffer
+
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 
 	SleepAfterSuccess          time.Duration // pause of a slot after a successful round; default: 0

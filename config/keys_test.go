@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -81,6 +82,7 @@ var samples = []sample{
 	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
 	{"WORKER_QUEUES", "a:3, b", []tdf.QueueShare{{Queue: "a", Weight: 3}, {Queue: "b"}}, func(s *settings) any { return s.worker.Queues }},
 	{"WORKER_TAGS", "region:eu, big ssd", []string{"region:eu", "big ssd"}, func(s *settings) any { return s.worker.Tags }},
+	{"WORKER_RESOURCES", "auto gpus=1", "&{true gpus=1}", func(s *settings) any { return fmt.Sprint(s.worker.Resources) }},
 	{"WORKER_CONCURRENCY", "auto", 0, func(s *settings) any { return s.worker.Concurrency }},
 	{"WORKER_SLEEP_AFTER_SUCCESS", "1", time.Second, func(s *settings) any { return s.worker.SleepAfterSuccess }},
 	{"WORKER_SLEEP_AFTER_FAILURE", ".25", 250 * time.Millisecond, func(s *settings) any { return s.worker.SleepAfterFailure }},
@@ -143,6 +145,8 @@ var samples = []sample{
 	{"TASK_DEFAULTS_QUEUE", "crawl", "crawl", func(s *settings) any { return s.manager.TaskDefaults.Queue }},
 	{"TASK_DEFAULTS_PRIORITY", "-5", -5, func(s *settings) any { return s.manager.TaskDefaults.Priority }},
 	{"TASK_DEFAULTS_TAGS", "gpu,ssd", []string{"gpu", "ssd"}, func(s *settings) any { return s.manager.TaskDefaults.Tags }},
+	{"TASK_DEFAULTS_RESOURCES", "gpus=1 or cpus=16", "cpus=1 gpus=1 or cpus=16", func(s *settings) any { return s.manager.TaskDefaults.Resources }},
+	{"TASK_DEFAULTS_MIN_TIME", "90", tdf.Seconds(90), func(s *settings) any { return s.manager.TaskDefaults.MinTime }},
 	{"TASK_DEFAULTS_LIMIT_KEY", "data base", "data base", func(s *settings) any { return s.manager.TaskDefaults.LimitKey }},
 	{"TASK_DEFAULTS_INPUT_ENCODING", "base64", tdf.InputBase64, func(s *settings) any { return s.manager.TaskDefaults.InputEncoding }},
 	{"TASK_DEFAULTS_BY_GROUP", "yes", true, func(s *settings) any { return s.manager.TaskDefaults.ByGroup }},

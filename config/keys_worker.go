@@ -68,7 +68,15 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
-		"The number of slots: how many programs run at once. `auto` means one slot for each core.",
+		"The number of slots: how many programs run at once. `auto` means one slot for each core. With `resources`, it " +
+			"bounds only the tasks that ask for nothing.",
+	},
+	{
+		"worker", "resources", "none", resources(func(s *settings) **tdf.ResourceOffer { return &s.worker.Resources }),
+		"What the worker offers to tasks that ask for [resources](resources.md): `none`, `auto` (the cores, memory " +
+			"and GPUs of the machine), or amounts such as `cpus=8 memory=16G gpus=2 licence=1`. After `auto`, amounts " +
+			"replace or add to what the machine has. A task that asks for nothing then takes one of the cpus. Not over " +
+			"the HTTP API.",
 	},
 	{
 		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration {

@@ -230,6 +230,16 @@ func tags(most int, at func(*settings) *[]string) kind {
 	return bind(fmt.Sprintf("up to %d tags, separated by commas", most), parse, at)
 }
 
+// resources returns the kind of an offer of resources.
+func resources(at func(*settings) **tdf.ResourceOffer) kind {
+	parse := func(s string) (*tdf.ResourceOffer, bool) {
+		o, err := tdf.ParseResourceOffer(s)
+		return o, err == nil
+	}
+	return bind("none, auto, amounts such as cpus=8 memory=16G licence=1 with whole cpus and gpus, or auto and amounts",
+		parse, at)
+}
+
 func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 	return listOf("any of "+strings.Join(allowed, ", "), func(s string) bool { return slices.Contains(allowed, s) }, at)
 }

@@ -54,7 +54,7 @@ func startServerAndWorker(t *testing.T, cfg config.Manager) *redisstate.Store {
 }
 
 func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
-	waker := s.WakeWorker(nil)
+	waker := s.WakeWorker(nil, nil)
 	defer waker.Close()
 	for ctx.Err() == nil {
 		claimed, err := s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 30})

@@ -46,6 +46,14 @@ type ClaimParams struct {
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a
 	// queue, tags and a handler.
 	Offer *tdf.Offer
+
+	// Free is what the worker has free. The claim gets no more tasks than fit. Nil means that the worker offers no
+	// resources: it gets only tasks that ask for nothing.
+	Free tdf.Capacities
+
+	// TimeLeft is how long the worker still runs, if it has a time limit. It gets no task with a longer min_time. 0
+	// means no limit.
+	TimeLeft tdf.Seconds
 }
 
 // A TaskVersion is a version of a task. Each transition and each change of a task makes a new version.
@@ -110,7 +118,7 @@ type ClaimResult struct {
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"revision", "0:prefetched", "claim_before", "limit_key", "input_encoding",
+	"revision", "0:prefetched", "claim_before", "limit_key", "input_encoding", "resources",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.
@@ -192,6 +200,10 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 	unwanted := unwantedName(avoid, paused, r.Resume)
 	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" &&
 		len(queues) == 1 && queues[0] == tdf.DefaultQueue
+	if r.Free != nil && plain { // no task has a partition, so all of them take the same
+		room := r.Free.PlainRoom()
+		plain, most = room > 0, min(most, max(room, 1))
+	}
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),
@@ -209,9 +221,10 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 		e.Strings(offer.PartitionTags())
 		e.Strings(offer.Handlers)
 		e.Add(offer.PartitionGroup())
+		r.addFree(e)
 		e.Count(len(queues))
 		for _, queue := range queues {
-			e.Add(queue, positionName(s.Keys, queue, offer))
+			e.Add(queue, positionName(s.Keys, queue, &r))
 		}
 		for _, of := range r.Require {
 			e.All = append(e.All, of.ID, string(of.State), of.Round, of.Revision)

@@ -4,7 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/tdf-framework/tdf"
@@ -45,16 +48,45 @@ func (r *ClaimParams) offer() *tdf.Offer {
 	return r.Offer
 }
 
+// timeStep is the step of ClaimParams.TimeLeft. Claims within a step share their positions.
+const timeStep = 10 * tdf.Seconds(1)
+
+// timeLeft returns TimeLeft as the script gets it.
+func (r *ClaimParams) timeLeft() string {
+	if r.TimeLeft == 0 {
+		return ""
+	}
+	return tdf.Seconds(math.Floor(float64(r.TimeLeft/timeStep)) * float64(timeStep)).String()
+}
+
+// addFree adds the arguments of fitting.lua.
+func (r *ClaimParams) addFree(e *conn.Args) {
+	e.Add(r.timeLeft(), tdf.PlainRequest.Part())
+	e.Count(len(r.Free))
+	for i := range r.Free {
+		c := &r.Free[i]
+		parts := make([]string, len(c.Parts))
+		for i, n := range c.Parts {
+			parts[i] = strconv.FormatInt(n, 10)
+		}
+		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","))
+	}
+}
+
 // positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all
-// workers that offer the same.
-func positionName(k keys.Names, queue string, o *tdf.Offer) string {
-	if queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 && o.Group == "" {
+// workers that offer the same, and have the same free.
+func positionName(k keys.Names, queue string, r *ClaimParams) string {
+	o := r.offer()
+	if r.Free == nil && r.TimeLeft == 0 && queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 && o.Group == "" {
 		return k.List(tdf.Open)
 	}
 	offer := fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs,
 		o.Anything)
 	if o.Group != "" {
 		offer += fmt.Sprintf(" %q", o.Group)
+	}
+	if r.Free != nil || r.TimeLeft != 0 {
+		offer += fmt.Sprintf(" %v %s", r.Free, r.timeLeft())
 	}
 	sum := sha256.Sum256([]byte(offer))
 	return hex.EncodeToString(sum[:8])

@@ -211,7 +211,7 @@ func TestEmptyPlacesVanish(t *testing.T) {
 func TestWakeOfPartition(t *testing.T) {
 	s := newStore(t)
 	offer := offerOf("a")
-	w := s.WakeWorker(&offer)
+	w := s.WakeWorker(&offer, nil)
 	defer w.Close()
 	mustOpen(t, s, placed("a", 3))
 	expect.MustLen(t, claimFor(t, s, 5, offer).Claims, 1, "tasks")

@@ -30,7 +30,7 @@ func TestTLS(t *testing.T) {
 	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
 	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
-	w := s.WakeWorker(nil) // a Waker has its own connection
+	w := s.WakeWorker(nil, nil) // a Waker has its own connection
 	expect.True(t, w.Wait(t.Context(), ever), "not woken over TLS")
 	w.Close()
 	s.Close()

@@ -14,7 +14,7 @@ const ever = time.Hour
 
 func TestWake(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		w := s.WakeWorker(nil)
+		w := s.WakeWorker(nil, nil)
 		defer w.Close()
 		woken := make(chan bool)
 		go func() { woken <- w.Wait(t.Context(), ever) }()
@@ -32,13 +32,13 @@ func TestWake(t *testing.T) {
 // If a token arrives after Wait has returned, the Waker puts it back, so that another Waker gets it.
 func TestUnusedTokensGoBack(t *testing.T) {
 	s := newStore(t)
-	busy := s.WakeWorker(nil)
+	busy := s.WakeWorker(nil, nil)
 	defer busy.Close()
 	if busy.Wait(t.Context(), time.Millisecond) { // after Wait has returned, its BLPOP still runs for a while
 		t.Fatal("woken without a token")
 	}
 	mustOpen(t, s, define("x"))
-	idle := s.WakeWorker(nil)
+	idle := s.WakeWorker(nil, nil)
 	defer idle.Close()
 	expect.True(t, idle.Wait(t.Context(), ever), "the Waker whose Wait has returned kept the token")
 }
@@ -47,7 +47,7 @@ func TestUnusedTokensGoBack(t *testing.T) {
 // components get the next token.
 func TestATokenEndsTheWait(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // it counts the commands of this Redis
-	w := s.WakeWorker(nil)
+	w := s.WakeWorker(nil, nil)
 	defer w.Close()
 	for calls := 1; calls <= 3; calls++ {
 		mustOpen(t, s, define("x"))
@@ -64,7 +64,7 @@ func TestALostTokenWakes(t *testing.T) {
 	s := connect(t, proxy.Addr, redistest.Namespace(t))
 	mustOpen(t, s, define("x"))
 	proxy.DropReplies(1, func(command []string) bool { return command[0] == "BLPOP" })
-	w := s.WakeWorker(nil)
+	w := s.WakeWorker(nil, nil)
 	defer w.Close()
 	expect.True(t, w.Wait(t.Context(), ever), "not woken, or", proxy.Dropped(), "tokens were lost; want 1")
 	expect.Equal(t, proxy.Dropped(), 1)
@@ -76,7 +76,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 	const workers = 12 // more workers than the largest number of tokens
 	woken := make(chan bool)
 	for range workers {
-		w := s.WakeWorker(nil)
+		w := s.WakeWorker(nil, nil)
 		defer w.Close()
 		go func() {
 			ok := w.Wait(t.Context(), ever)
@@ -95,7 +95,7 @@ func TestClaimWakesTheNextWorker(t *testing.T) {
 // If a woken worker does not want the open tasks, its claim still wakes the next worker.
 func TestAClaimOfNothingWakesTheNextWorker(t *testing.T) {
 	s := newStore(t)
-	first, second := s.WakeWorker(nil), s.WakeWorker(nil)
+	first, second := s.WakeWorker(nil, nil), s.WakeWorker(nil, nil)
 	defer first.Close()
 	defer second.Close()
 	mustOpen(t, s, define("x"))

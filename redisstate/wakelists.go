@@ -10,9 +10,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
-// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimParams]).
-func (s *Store) WakeWorker(offer *tdf.Offer) *conn.Waker {
-	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer()}
+// WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimParams]). free
+// returns what the worker has free, so that it takes no token of a task that does not fit. It may be nil.
+func (s *Store) WakeWorker(offer *tdf.Offer, free func() tdf.Capacities) *conn.Waker {
+	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer(), free: free}
 	return s.Waker(lists.get) // also during pauses
 }
 
@@ -28,10 +29,17 @@ func only(key string) func() []string { return func() []string { return []string
 type wakeLists struct {
 	store *Store
 	offer *tdf.Offer
+	free  func() tdf.Capacities // nil if the worker offers no resources
 
-	mu   sync.Mutex
-	keys []string
-	next time.Time // when to read the partitions again
+	mu    sync.Mutex
+	lists []partitionList
+	next  time.Time // when to read the partitions again
+}
+
+// A partitionList is the key of the wake list of a partition, and what the tasks of its partition ask for.
+type partitionList struct {
+	key     string
+	request tdf.ResourceRequest
 }
 
 const (
@@ -44,16 +52,30 @@ const (
 	wakeListsKept = time.Second
 )
 
-// get returns the keys of the wake lists. Without an answer of Redis, they are those of the last answer.
-func (l *wakeLists) get() []string {
+// get returns the keys of the wake lists of tasks that fit in what is free.
+func (l *wakeLists) get() (keys []string) {
+	var free tdf.Capacities
+	if l.free != nil {
+		free = l.free()
+	}
+	for _, list := range l.all() {
+		if free == nil || free.Fit(list.request) {
+			keys = append(keys, list.key)
+		}
+	}
+	return keys
+}
+
+// all returns the wake lists. Without an answer of Redis, they are those of the last answer.
+func (l *wakeLists) all() []partitionList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Now().Before(l.next) {
-		return l.keys
+		return l.lists
 	}
-	var keys []string
+	var lists []partitionList
 	if l.offer.Matches(tdf.Partition{Queue: tdf.DefaultQueue}) {
-		keys = append(keys, l.store.Keys.WakeOpen())
+		lists = append(lists, partitionList{key: l.store.Keys.WakeOpen()})
 	}
 	read, pages := 0, time.Duration(1)
 	if l.store.pauses.get().version != "" {
@@ -62,15 +84,15 @@ func (l *wakeLists) get() []string {
 		err := l.store.EachPartition(ctx, func(name string, p tdf.Partition) bool {
 			read++
 			if name != tdf.DefaultPartition && l.offer.Matches(p) {
-				keys = append(keys, l.store.Keys.WakePartition(name))
+				lists = append(lists, partitionList{l.store.Keys.WakePartition(name), p.Resources})
 			}
-			return len(keys) < mostWakeLists
+			return len(lists) < mostWakeLists
 		})
-		if err != nil && len(l.keys) > len(keys) {
-			keys = l.keys
+		if err != nil && len(l.lists) > len(lists) {
+			lists = l.lists
 		}
 		pages += time.Duration(read / index.PartitionsPerPage)
 	}
-	l.keys, l.next = keys, time.Now().Add(pages*wakeListsKept)
-	return keys
+	l.lists, l.next = lists, time.Now().Add(pages*wakeListsKept)
+	return lists
 }

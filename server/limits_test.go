@@ -113,7 +113,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 				defer stop()
 				var running sync.WaitGroup
 				running.Go(func() { s.server.Run(ctx) })
-				waker := s.store.WakeWorker(nil)
+				waker := s.store.WakeWorker(nil, nil)
 				defer waker.Close()
 				for done := 0; done < tasks; {
 					c, err := s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 10, Lease: 60})

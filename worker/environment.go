@@ -42,6 +42,9 @@ func (e *execution) environment(dir string) []string {
 		"TDF_META="+e.task.Meta,
 		dirVariable+dir,
 	)
+	if e.s.pool != nil {
+		env = append(env, e.share.Environment()...)
+	}
 	return append(env, e.secrets.Env()...)
 }
 

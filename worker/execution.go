@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/resources"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
@@ -27,6 +28,9 @@ type execution struct {
 	writer  string // the killed worker whose output this worker keeps; "" for what this worker runs
 	invalid error  // why the task is invalid; nil if it is valid
 	data    []byte // the input, if it has any bytes; otherwise nil
+
+	share   resources.Share // of the worker's resources; nothing if it offers none
+	noShare bool            // the worker has not enough free for the task, because the answer to the claim was late
 
 	slot int // at least 1; unique among the executions that run or pause; 0 before a prefetched task starts
 	log  *slog.Logger

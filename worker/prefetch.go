@@ -90,8 +90,12 @@ type prefetcher interface {
 }
 
 // toPrefetch returns how many tasks a claim may prefetch. The lanes of several namespaces share their slots, so these
-// prefetch nothing. The caller has the lock mu.
+// prefetch nothing. Nor does a worker that offers resources, because a task holds its share only while it runs. The
+// caller has the lock mu.
 func (s *lane) toPrefetch() int {
+	if s.pool != nil {
+		return 0
+	}
 	if _, can := s.broker.(prefetcher); !can || s.several() || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
 		return 0
 	}

@@ -175,7 +175,7 @@ func TestOverduePrefetchedTask(t *testing.T) {
 	c := expect.Result(s.broker.Claim(t.Context(), redisstate.ClaimParams{Prefetch: 1})).Value(t)
 	expect.MustLen(t, c.Claims, 1)
 	c.Claims[0].Task.EndBefore = c.Now
-	s.startClaimed(t.Context(), c, time.Now())
+	s.startClaimed(t.Context(), c, time.Now(), nil)
 	s.startFromStock()
 	eventually(t, "it is open again", func() bool { return w.task(id).State == tdf.Open })
 	s.endClaims(errStopping)

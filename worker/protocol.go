@@ -48,6 +48,6 @@ func (w *Worker) newOffer() tdf.Offer {
 	return tdf.Offer{
 		Queues: w.cfg.Queues, Tags: w.cfg.Tags,
 		Handlers: slices.Sorted(maps.Keys(w.handlers)), Programs: len(w.handlers) == 0, Anything: w.runner != nil,
-		Group: w.cfg.Group,
+		Group: w.cfg.Group, Resources: w.offeredResources(),
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/worker/process"
@@ -156,6 +157,7 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
 		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
+		Cores: r.execution.share.Cores(), Memory: r.execution.share.Amounts.Of(tdf.ResourceMemory),
 	})
 	if err != nil {
 		return notStarted(err)

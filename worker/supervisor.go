@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/worker/resources"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -96,7 +97,7 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
+func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time, lent *resources.Pool) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		if s.several() {
@@ -107,6 +108,7 @@ func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time) {
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
+		e.takeShare(lent)
 		s.work.Add(1) // until the execution is reported
 		s.mu.Lock()
 		s.held[e] = true
@@ -132,7 +134,7 @@ func (s *lane) runInSlot(e *execution) {
 		switch {
 		case s.stopping.Err() != nil:
 			e.cause = errStopping
-		case e.slot > s.slots():
+		case e.noShare, e.slot > s.slots():
 			e.cause = errNoSlot
 		case e.ctx.Err() != nil:
 			e.cause = context.Cause(e.ctx)
@@ -142,6 +144,7 @@ func (s *lane) runInSlot(e *execution) {
 			e.run(e.ctx)
 		}
 		e.end(nil)
+		e.freeShare()
 		next := s.next(e)
 		s.queueReport(e)
 		e = next
@@ -199,6 +202,7 @@ func (s *supervisor) freeSlot(e *execution) {
 	s.mu.Lock()
 	if !e.handedOver {
 		s.busy--
+		s.noteFreed()
 	}
 	e.handedOver = false
 	s.taken[e.slot-1] = false
@@ -268,7 +272,7 @@ func (s *lane) claimUntilStopped() {
 		case c.Unwanted > 0:
 			s.sleep(s.stopping, min(s.idle(c), unwantedPause))
 		default:
-			if s.broker.Await(s.stopping, s.idle(c)) {
+			if s.await(s.idle(c)) {
 				s.sleep(s.stopping, s.claimGap-time.Since(began))
 			}
 		}
@@ -302,11 +306,14 @@ func (s *lane) claim(most, prefetch int, resume bool) (asked int, c redisstate.C
 	if len(avoid) > 0 || probing || resume {
 		prefetch = 0
 	}
-	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch, Avoid: avoid, Resume: resume}
+	lent := s.lend()
+	defer s.takeBack(lent)
+	r := s.request(most, prefetch, lent)
+	r.Avoid, r.Resume = avoid, resume
 	if c, err = s.broker.Claim(s.awaiting, r); err != nil {
 		return most, c, err
 	}
-	s.startClaimed(s.awaiting, c, time.Now())
+	s.startClaimed(s.awaiting, c, time.Now(), lent)
 	if probing && !c.More {
 		s.breakers.nothingToProbe()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // errNoSlot ends an execution for which no slot became free: Redis has refused the report of the slot's last round.
@@ -23,12 +24,22 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
 	defer s.holdReservation(most, prefetch, results)()
+	lent := s.lend()
+	defer s.takeBack(lent)
 	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
-	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch}
-	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
-		s.startClaimed(ctx, c, received)
+	return turns.Turn(ctx, s.awaiting, s.request(most, prefetch, lent), func(c redisstate.ClaimResult, received time.Time) {
+		s.startClaimed(ctx, c, received, lent)
 	}, reportsOf(results)...)
+}
+
+// request returns a request for at most the given numbers of tasks, which fit in what the claim may use.
+func (s *lane) request(most, prefetch int, lent *resources.Pool) redisstate.ClaimParams {
+	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch}
+	if lent != nil {
+		r.Free = lent.Free()
+	}
+	return r
 }
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
@@ -99,9 +110,10 @@ func (s *lane) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time) {
+func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Pool) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}
-	s.start(c, s.renewLate(ctx, c), received)
+	s.start(c, s.renewLate(ctx, c), received, lent)
+	s.takeBack(lent) // other claims may use the rest while this call repeats its reports
 }

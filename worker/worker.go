@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/timers"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/worker/resources"
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
@@ -35,6 +36,9 @@ type Worker struct {
 	shortages  *shortages
 	journal    *retention.Journal // of the files that this worker keeps
 	own        roundsLock
+
+	pool       *resources.Pool // what the worker has free; nil if it offers no resources
+	mostAtOnce int             // how many rounds may run at once, if the worker offers resources
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own
@@ -116,6 +120,9 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if !w.inProcess() {
 		w.limitSlots(openFiles())
 	}
+	if err := w.offerResources(); err != nil {
+		return nil, err
+	}
 	w.offer = w.newOffer()
 	w.namespaces = w.newNamespaces()
 	for i, s := range o.stores {
@@ -157,7 +164,10 @@ func wrongKey(key, problem string, err error) error {
 }
 
 // slots returns how many rounds may run at once.
-func (w *Worker) slots() int {
+func (w *Worker) slots() int { return max(w.plainSlots(), w.mostAtOnce) }
+
+// plainSlots returns how many rounds of tasks that ask for nothing may run at once.
+func (w *Worker) plainSlots() int {
 	if w.cfg.Concurrency == 0 {
 		return runtime.NumCPU()
 	}

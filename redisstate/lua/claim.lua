@@ -22,13 +22,14 @@
 -- - in the same form: the programs to avoid, the paused groups, the tags that the worker offers, and the programs for
 --   which it has handlers
 -- - the group of the tasks that the worker claims, as in the name of a partition, or '' for all groups
+-- - the arguments of fitting.lua: how long the worker still runs, and what it has free
 -- - the number of queues that the worker serves; for each, its name, and a name for its positions
 -- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are 0:prefetched, claim_before, limit_key and input_encoding. The script reads the last
--- three only if the task has a place (see places.lua), because each task with one of them has a place.
+-- and meta. The last properties are 0:prefetched, claim_before, limit_key, input_encoding and resources. The script reads
+-- the last four only if the task has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
@@ -55,8 +56,10 @@ cursor = 20 + ARGV[20]
 local avoid, paused_group, queues = take_set(), take_set(), {}
 local offer = { programs = runs_programs == '1', anything = runs_anything == '1' }
 offer.tags, offer.handlers, offer.group = take_set(), take_set(), take()
+fitting.use()
 for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
 local n_properties = #properties
+local CLAIM_BEFORE, LIMIT_KEY = n_properties - 3, n_properties - 2 -- indexes of properties
 properties[n_properties + 1] = 'place'
 
 local function read(id, n)
@@ -142,14 +145,14 @@ local function consider(list, id, score)
     if not_here(f[2]) then return 'elsewhere' end
   end
   local placed = list.place
-  local f = read(id, placed and n_properties + 1 or n_properties - 3)
+  local f = read(id, placed and n_properties + 1 or n_properties - 4)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     corrections[#corrections + 1] = { list, id }
     return
   end
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
   local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
-  local claim_before = placed and f[n_properties - 2] and number(f[n_properties - 2], 0) or INF
+  local claim_before = placed and f[CLAIM_BEFORE] and number(f[CLAIM_BEFORE], 0) or INF
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
   if f[1] ~= 'open' or not sound then -- the server decides about it during the delay
@@ -164,7 +167,7 @@ local function consider(list, id, score)
     picky = true
     return 'elsewhere'
   else
-    local key = placed and f[n_properties - 1] or ''
+    local key = placed and f[LIMIT_KEY] or ''
     if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
       wanted, ordering.more = #ids, true
       return
@@ -193,7 +196,9 @@ local function look_through(skipped, read_before)
       return
     end
     looked_at, source.at = looked_at + 1, nil
+    local n_before = #ids
     local why = consider(source.list, source.id, source.score)
+    if #ids > n_before then fitting.take(source.request) end
     if why then avoided = avoided + 1 end
     if why and skipped then
       skipped.shared = skipped.shared and why == 'avoided'

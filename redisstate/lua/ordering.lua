@@ -118,7 +118,8 @@ function ordering.use(open, wanted, offer)
     return source
   end
 
-  -- Returns whether the worker serves a partition of one of its queues.
+  -- Returns whether the worker serves a partition of one of its queues, and may claim one of its tasks now. Also
+  -- returns what the tasks ask for.
   local function is_served(partition)
     local before, handler = partition, nil
     local at = string.find(partition, 'handler=', 1, true)
@@ -129,7 +130,8 @@ function ordering.use(open, wanted, offer)
     for tag in string.gmatch(string.match(before, 'tags=([^;]*)') or '', '[^,]+') do
       if not offer.tags[tag] then return false end
     end
-    return true
+    local may, request = fitting.request_of(before)
+    return may and fitting.fits(request), request
   end
 
   local function enter_place_of(source, priority)
@@ -190,12 +192,13 @@ function ordering.use(open, wanted, offer)
 
   -- Opens a partition. Its entry of `heads` is nil if the script has not read it.
   local function open_partition(partition, entry, from)
+    local request = select(2, is_served(partition))
     if queue.opened[partition] then -- the entry is stale
       if entry then queue.stale[#queue.stale + 1] = entry.member end
       return
     end
     local source = add_source({
-      partition = partition, entry = entry, priority = INF, at = INF,
+      partition = partition, entry = entry, priority = INF, at = INF, request = request,
       levels = {}, next_level = 1, level = 0, levels_page = 2,
     }, from)
     queue.opened[partition] = true
@@ -327,8 +330,8 @@ function ordering.use(open, wanted, offer)
     if (queue.sweep or '') ~= '' then
       queue.last = queue.sweep
       open_partition((parse_head(queue.sweep)), nil, from)
-    elseif name == DEFAULT and offer.programs and offer.group == '' then
-      local source = add_source({}, from) -- before the partitions of the queue, if tasks are of the same age
+    elseif name == DEFAULT and offer.programs and offer.group == '' and fitting.fits(fitting.plain) then
+      local source = add_source({ request = fitting.plain }, from) -- before the partitions of the queue, if tasks are of the same age
       enter_list(source, ordering.plain)
       push(queue.heap, source)
     end
@@ -345,6 +348,11 @@ function ordering.use(open, wanted, offer)
     end
     while not ordering.more do
       local first = heap[1] and heap[1].at < INF and heap[1]
+      while first and not fitting.fits(first.request) do -- the claim has taken what the other tasks of the source need
+        first.at = INF
+        sink(heap, 1)
+        first = heap[1].at < INF and heap[1]
+      end
       if first and queue.sweep then return first end
       local entry = next_head()
       if queue.cut and not (first and is_next(first)) then

@@ -62,13 +62,15 @@ local function use_places(open)
 
   function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
 
+  -- The parts with which the name of a partition may begin, if it has no queue.
+  local first_parts = { tags = true, group = true, resources = true, min_time = true, handler = true }
+
   -- Returns the queue of a partition. Returns nil if the text is no name of a partition.
   function queue_of(partition)
     local queue = string.match(partition, '^queue=([^;]+)')
     if queue or partition == DEFAULT then return queue or DEFAULT end
-    if string.find(partition, '^tags=') or string.find(partition, '^group=') or string.find(partition, '^handler=') then
-      return DEFAULT
-    end
+    local part = string.match(partition, '^(%l[%l_]*)=')
+    if first_parts[part] then return DEFAULT end
   end
 
   function is_priority(s)

@@ -121,7 +121,7 @@ func (w *WorkerInfo) fields() []any {
 		"pauses", pausesText(w.Pauses), "runner", runner,
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers",
 		strings.Join(w.Offer.Handlers, "\n"),
-		"group", w.Offer.Group,
+		"group", w.Offer.Group, "resources", w.Offer.Resources.String(),
 	}
 }
 

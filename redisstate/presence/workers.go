@@ -193,6 +193,7 @@ func queuesText(queues []tdf.QueueShare) string {
 // claims tasks without a queue, tags and a priority.
 func parseOffer(h map[string]string) tdf.Offer {
 	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
+	o.Resources, _ = tdf.ParseAmounts(h["resources"]) // nil for an invalid text, as for none
 	for part := range strings.SplitSeq(h["queues"], ",") {
 		if q, err := tdf.ParseQueueShare(part); err == nil {
 			o.Queues = append(o.Queues, q)

@@ -66,6 +66,9 @@ type Command struct {
 	Env            []string // the whole environment; nil means empty
 	Stdout, Stderr *os.File // nil means /dev/null; stdin is always /dev/null
 
+	Cores  []int // the numbers of the cores on which the program may run; none means all of this process
+	Memory int64 // a limit as Limits.Memory, with a cgroup only; 0 means no other limit
+
 	// Kept stays open in the program, as descriptor KeptDescriptor, and in the processes that the program starts. So a
 	// lock on this file ends with the last of them. Nil means no file.
 	Kept *os.File

@@ -114,14 +114,14 @@ func (p *Process) forkInGroup() (err error) {
 	if all == nil {
 		return p.fork()
 	}
-	if p.group, err = all.take(p.host.cfg.Limits); err != nil {
+	if p.group, err = all.take(p.limits()); err != nil {
 		return err
 	}
 	if err = p.fork(); err == nil || !p.group.used || !isOfCgroup(err) {
 		return err
 	}
 	p.removeGroup()
-	if p.group, err = all.newGroup(p.host.cfg.Limits); err != nil {
+	if p.group, err = all.newGroup(p.limits()); err != nil {
 		return err
 	}
 	return p.fork()
@@ -156,7 +156,9 @@ func (p *Process) fork() error {
 	}
 	ours.forks.RLock()
 	defer ours.forks.RUnlock()
+	back := moveThread(p.cmd.Cores)
 	pid, err := syscall.ForkExec(p.cmd.Path, append([]string{p.cmd.Path}, p.cmd.Args...), &attr)
+	back()
 	runtime.KeepAlive(p)
 	if err != nil {
 		return &os.PathError{Op: "fork/exec", Path: p.cmd.Path, Err: err}

@@ -4,6 +4,8 @@ import (
 	"io/fs"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf"
 )
 
 // Variables by which a program sees only some GPUs.
@@ -43,7 +45,7 @@ func visible(n int, env func(string) (string, bool), variable string) (names []s
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		if name == "" || name[0] == '-' || seen[name] || len(names) == mostIndices {
+		if name == "" || name[0] == '-' || seen[name] || len(names) == tdf.MaxIndices {
 			break
 		}
 		seen[name] = true

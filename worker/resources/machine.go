@@ -129,7 +129,7 @@ func cgroups(root fs.FS) (dirs []string) {
 
 // mostCores returns how many cores the cgroups allow, at least 1.
 func mostCores(root fs.FS, groups []string) int {
-	most := mostIndices
+	most := tdf.MaxIndices
 	for _, dir := range groups {
 		var quota, period int
 		fields := strings.Fields(read(root, dir+"/cpu.max"))

@@ -22,7 +22,7 @@ func twoNodes() *Machine {
 
 func pool(t testing.TB, offer string, m *Machine) *Pool {
 	t.Helper()
-	return expect.Result(Parse(offer)).Value(t).NewPool(m, 2)
+	return New(expect.Result(tdf.ParseResourceOffer(offer)).Value(t), m, 2)
 }
 
 func request(t testing.TB, text string) tdf.ResourceRequest {
@@ -106,16 +106,6 @@ func TestOffers(t *testing.T) {
 	} {
 		expect.Equal(t, pool(t, text, twoNodes()).Offered().String(), want, text)
 	}
-	for _, text := range []string{"", " ", "none"} {
-		expect.Equal(t, expect.Result(Parse(text)).Value(t), nil)
-	}
-	for text, why := range map[string]string{
-		"gpus=1": "cpus are missing", "cpus=0": "cpus are missing", "cpus=1.5": "whole number", "cpus=1 gpus=0.5": "whole number",
-		"none cpus=1": "no amount", "all": "no amount", "cpus=10001": "up to 10000", "cpus=-1": "want a number",
-		"auto cpus=1 cpus=2": "twice", "auto concurrency=9": "is a key",
-	} {
-		expect.Result(Parse(text)).Fails(t, why, text)
-	}
 	virtual := take(t, pool(t, "cpus=100", twoNodes()), "cpus=2")
 	expect.Len(t, virtual.Cores(), 0, "the machine has fewer cores")
 }
@@ -123,7 +113,7 @@ func TestOffers(t *testing.T) {
 // A Pool gives the same answers as the capacities of a claim, never gives an index twice, and gets everything back.
 func TestPoolsFollowCapacities(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		p := (&Offer{Auto: true, Amounts: tdf.Amounts{{Name: "licence", Units: 25_000}}}).NewPool(twoNodes(), 3)
+		p := New(&tdf.ResourceOffer{Auto: true, Amounts: tdf.Amounts{{Name: "licence", Units: 25_000}}}, twoNodes(), 3)
 		began := p.Free()
 		var shares []Share
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {

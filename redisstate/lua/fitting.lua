@@ -1,0 +1,94 @@
+-- fitting: common code of claims. It decides which tasks fit in what the worker has free, by the rule of Capacities in
+-- capacity.go.
+--
+-- A request is nil for a task that asks for nothing, if the worker offers no resources. Otherwise it is a list of
+-- alternatives, and an alternative is a list of names and units in turn. What is free is a table by name; an element
+-- has the fields unit (the units of one index), whole (the number of free indices), and parts (the free units of the
+-- other indices, from the smallest up).
+--
+-- A script calls fitting.use first. Before it chooses a task, it calls fitting.fits. When it has chosen the task, it
+-- calls fitting.take, so that one call never hands out more than is free.
+
+local fitting = {}
+
+-- Reads the arguments: the seconds for which the worker still runs, or ''; what a task that asks for nothing takes; and
+-- for each resource its name, unit, whole and parts. Without a resource, the worker claims no task with a request.
+function fitting.use()
+  local time_left, plain = tonumber(take()), take()
+  local free, n = {}, tonumber(take())
+  for _ = 1, n do
+    local name, unit, whole, parts = take(), tonumber(take()), tonumber(take()), {}
+    for part in string.gmatch(take(), '[^,]+') do parts[#parts + 1] = tonumber(part) end
+    free[name] = { unit = unit, whole = whole, parts = parts }
+  end
+
+  local parsed = {}
+
+  local function parse(text)
+    local request = parsed[text] or {}
+    if parsed[text] then return request end
+    for alternative in string.gmatch(text, '[^|]+') do
+      local amounts = {}
+      for name, units in string.gmatch(alternative, '([^:,]+):(%d+)') do
+        amounts[#amounts + 1], amounts[#amounts + 2] = name, tonumber(units)
+      end
+      request[#request + 1] = amounts
+    end
+    parsed[text] = request
+    return request
+  end
+
+  -- Returns what is left of a resource, or nil.
+  local function without(of, units)
+    local whole, rest = math.floor(units / of.unit), units % of.unit
+    local parts, at = { unpack(of.parts) }, nil
+    for i = 1, #parts do
+      if rest > 0 and not at and parts[i] >= rest then at = i end
+    end
+    if rest > 0 and not at then
+      whole, at = whole + 1, #parts + 1
+      parts[at] = of.unit
+    end
+    if whole > of.whole then return nil end
+    if at then
+      parts[at] = parts[at] - rest
+      if parts[at] == 0 then table.remove(parts, at) end
+      table.sort(parts)
+    end
+    return { unit = of.unit, whole = of.whole - whole, parts = parts }
+  end
+
+  -- Returns the resources of the first alternative that fits, as they are afterwards, or nil.
+  local function left_of(request)
+    for _, amounts in ipairs(request) do
+      local left = {}
+      for i = 1, #amounts, 2 do
+        local of, units = free[amounts[i]], amounts[i + 1]
+        if left and units > 0 then
+          left[amounts[i]] = of and without(of, units)
+          if not left[amounts[i]] then left = nil end
+        end
+      end
+      if left then return left end
+    end
+  end
+
+  fitting.plain = n > 0 and parse(plain) or nil
+
+  -- Returns whether the worker may claim the tasks of a partition at all, and their request. The argument is the part
+  -- of the partition's name before the handler.
+  function fitting.request_of(partition)
+    local seconds = string.match(partition, '^min_time=([%d.]+)') or string.match(partition, ';min_time=([%d.]+)')
+    if seconds and time_left and tonumber(seconds) > time_left then return false end
+    local text = string.match(partition, '^resources=([^;]*)') or string.match(partition, ';resources=([^;]*)')
+    if not text then return true, fitting.plain end
+    if n == 0 then return false end
+    return true, parse(text)
+  end
+
+  function fitting.fits(request) return not request or left_of(request) ~= nil end
+
+  function fitting.take(request)
+    for name, of in pairs(request and left_of(request) or {}) do free[name] = of end
+  end
+end

@@ -1,0 +1,52 @@
+package tdf
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A ResourceOffer is what a worker offers, as its key resources says (docs/resources.md).
+type ResourceOffer struct {
+	Auto    bool    // also what the machine has, except the resources of Amounts
+	Amounts Amounts // what the user has written
+}
+
+// Words of the key resources.
+const (
+	autoResources = "auto"
+	noResources   = "none"
+)
+
+// MaxIndices is the largest number of cores, and of GPUs, of a worker.
+const MaxIndices = 10_000
+
+// ParseResourceOffer reads the key resources: "none", "auto", amounts such as "cpus=8 memory=16G licence=1", or "auto"
+// and amounts. Nil means that the worker offers nothing, and claims only tasks that ask for nothing. The error has no
+// subject: it says what the text should be.
+func ParseResourceOffer(text string) (*ResourceOffer, error) {
+	words := resourceWords(text)
+	if len(words) == 0 || slices.Equal(words, []string{noResources}) {
+		return nil, nil
+	}
+	o := &ResourceOffer{Auto: slices.Contains(words, autoResources)}
+	words = slices.DeleteFunc(words, func(word string) bool { return word == autoResources })
+	all, err := ParseAmounts(strings.Join(words, " "))
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		if HasIndices(a.Name) && (a.Units%ResourceScale != 0 || a.Units > MaxIndices*ResourceScale) {
+			return nil, fmt.Errorf("%v: want a whole number up to %d", a, MaxIndices)
+		}
+	}
+	o.Amounts = all
+	hasCPUs := func(a Amount) bool { return a.Name == ResourceCPUs }
+	if all.Of(ResourceCPUs) == 0 && (!o.Auto || slices.ContainsFunc(all, hasCPUs)) {
+		return nil, errNoCPUs
+	}
+	return o, nil
+}
+
+var errNoCPUs = errors.New("cpus are missing; add auto, or cpus=N with N above 0")
