@@ -51,6 +51,10 @@ type ClaimParams struct {
 	// resources: it gets only tasks that ask for nothing.
 	Free tdf.Capacities
 
+	// Whole is what the worker has when it runs nothing. If a task that fits in it has been the first one for a minute,
+	// the worker is kept for it (docs/resources.md, "No task starves"). Nil means that no task keeps the worker.
+	Whole tdf.Capacities
+
 	// TimeLeft is how long the worker still runs, if it has a time limit. It gets no task with a longer min_time. 0
 	// means no limit.
 	TimeLeft tdf.Seconds
@@ -180,7 +184,7 @@ func (s *Store) claimKeys() []string {
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
 		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Partitions(), s.Keys.Paused(), s.Keys.Limits(),
-		s.Keys.Workers(),
+		s.Keys.Workers(), s.Keys.Reserved(),
 	}
 }
 

@@ -69,8 +69,18 @@ func (r *ClaimParams) addFree(e *conn.Args) {
 		for i, n := range c.Parts {
 			parts[i] = strconv.FormatInt(n, 10)
 		}
-		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","))
+		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","), r.wholeOf(c))
 	}
+}
+
+// wholeOf returns the units of a resource that the worker has when it runs nothing.
+func (r *ClaimParams) wholeOf(free *tdf.Capacity) int64 {
+	for i := range r.Whole {
+		if r.Whole[i].Name == free.Name {
+			return r.Whole[i].Units()
+		}
+	}
+	return free.Units()
 }
 
 // positionName returns the name under which Redis keeps how far claims from a queue have come. It is the same for all

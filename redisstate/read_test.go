@@ -189,7 +189,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	r := x.Task.Rounds.At(17)
 	expect.Equal(t, r.Output, "output of 17")
 	expect.Equal(t, r.PID, 1017)
-	expect.Compare(t, l.names, "<=", 280)
+	expect.Compare(t, l.names, "<=", 290)
 	expect.Compare(t, l.bytes, "<=", 1000)
 }
 

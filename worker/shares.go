@@ -23,6 +23,7 @@ func (w *Worker) offerResources() error {
 		return wrongKey("resources", "a worker over the HTTP API cannot offer resources; expected none", nil)
 	}
 	w.pool = resources.New(w.cfg.Resources, resources.Here(), w.plainSlots())
+	w.whole = w.pool.Free()
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
 	cores := int(w.pool.Offered().Of(tdf.ResourceCPUs) / tdf.ResourceScale)
 	w.mostAtOnce = min(roundsPerCore*cores, mostRounds)

@@ -37,7 +37,7 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 func (s *lane) request(most, prefetch int, lent *resources.Pool) redisstate.ClaimParams {
 	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch}
 	if lent != nil {
-		r.Free = lent.Free()
+		r.Free, r.Whole = lent.Free(), s.whole
 	}
 	return r
 }

@@ -37,6 +37,7 @@ type Worker struct {
 	journal    *retention.Journal // of the files that this worker keeps
 	own        roundsLock
 
+	whole      tdf.Capacities  // what the worker has when it runs nothing
 	pool       *resources.Pool // what the worker has free; nil if it offers no resources
 	mostAtOnce int             // how many rounds may run at once, if the worker offers resources
 

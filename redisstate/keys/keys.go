@@ -85,6 +85,7 @@ func (k Names) Periodic() string                 { return k.Key("periodic") }
 func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
 func (k Names) Partitions() string               { return k.Key("partitions") }
 func (k Names) Paused() string                   { return k.Key("paused") }
+func (k Names) Reserved() string                 { return k.Key("reserved") }
 func (k Names) Limits() string                   { return k.Key("limits") }
 func (k Names) LimitsDue() string                { return k.Key("limits_due") }
 func (k Names) LimitsUsed() string               { return k.Key("limits_used") }
@@ -167,7 +168,7 @@ func (k Names) Kinds() map[string]string {
 		k.Confirmed(): "string",
 		k.Leap():      "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",
-		k.Partitions(): "hash", k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
+		k.Partitions(): "hash", k.Paused(): "hash", k.Reserved(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
 		k.AwaitedGroups(): "zset",
 		k.Limits():        "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset",
 		k.WakeOpen(): "list", k.WakeServer(): "list",

@@ -5,7 +5,8 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits, workers
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits, workers,
+-- reserved
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
@@ -182,6 +183,21 @@ local function consider(list, id, score)
   end
 end
 
+-- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
+local function may_run(id)
+  local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
+  return f[1] and not (avoid[f[1]] or paused_group[f[3]] or not_here(f[2]))
+end
+
+local only -- the queue of the task for which the worker is kept
+if fitting.plain then
+  reserving.use(KEYS[12], worker, may_run)
+  local of = reserving.queue()
+  for _, queue in ipairs(queues) do
+    if queue.name == of then only = of end
+  end
+end
+
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
 
 -- Chooses tasks from a queue. Without positions, `skipped` is nil. Otherwise its positions move behind the tasks that
@@ -250,7 +266,8 @@ end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
-  if #ids < wanted and not full() and not ordering.more then look_in(queue) end
+  local serves = not reserving.on and (only or queue.name) == queue.name
+  if serves and #ids < wanted and not full() and not ordering.more then look_in(queue) end
   claimed[i] = #ids - before_queue
   for k = before_queue + 1, #ids do chosen[k].queue = queue.name end
 end
@@ -276,6 +293,10 @@ bulk('ZREM', open, ordering.plain.removed)
 ordering.remove()
 finish_places()
 starting.finish()
+if fitting.plain then
+  if reserving.finish() and only then ordering.more = true end -- the worker may serve its other queues now
+  ordering.next_due = math.min(ordering.next_due, reserving.next_claim())
+end
 
 local next_due = ordering.next_due
 for _, queue in ipairs(queues) do

@@ -12,14 +12,17 @@
 local fitting = {}
 
 -- Reads the arguments: the seconds for which the worker still runs, or ''; what a task that asks for nothing takes; and
--- for each resource its name, unit, whole and parts. Without a resource, the worker claims no task with a request.
+-- for each resource its name, unit, whole and parts, and the units that the worker has when it runs nothing. Without a resource, the worker claims no task with a request.
 function fitting.use()
   local time_left, plain = tonumber(take()), take()
-  local free, n = {}, tonumber(take())
+  local free, all, n = {}, {}, tonumber(take())
   for _ = 1, n do
     local name, unit, whole, parts = take(), tonumber(take()), tonumber(take()), {}
     for part in string.gmatch(take(), '[^,]+') do parts[#parts + 1] = tonumber(part) end
     free[name] = { unit = unit, whole = whole, parts = parts }
+    local units = tonumber(take())
+    local rest = units % unit
+    all[name] = { unit = unit, whole = math.floor(units / unit), parts = { rest > 0 and rest or nil } }
   end
 
   local parsed = {}
@@ -59,11 +62,11 @@ function fitting.use()
   end
 
   -- Returns the resources of the first alternative that fits, as they are afterwards, or nil.
-  local function left_of(request)
+  local function left_of(request, have)
     for _, amounts in ipairs(request) do
       local left = {}
       for i = 1, #amounts, 2 do
-        local of, units = free[amounts[i]], amounts[i + 1]
+        local of, units = have[amounts[i]], amounts[i + 1]
         if left and units > 0 then
           left[amounts[i]] = of and without(of, units)
           if not left[amounts[i]] then left = nil end
@@ -86,9 +89,12 @@ function fitting.use()
     return true, parse(text)
   end
 
-  function fitting.fits(request) return not request or left_of(request) ~= nil end
+  function fitting.fits(request) return not request or left_of(request, free) ~= nil end
+
+  -- Returns whether a request fits when the worker runs nothing.
+  function fitting.possible(request) return not request or left_of(request, all) ~= nil end
 
   function fitting.take(request)
-    for name, of in pairs(request and left_of(request) or {}) do free[name] = of end
+    for name, of in pairs(request and left_of(request, free) or {}) do free[name] = of end
   end
 end

@@ -119,7 +119,7 @@ function ordering.use(open, wanted, offer)
   end
 
   -- Returns whether the worker serves a partition of one of its queues, and may claim one of its tasks now. Also
-  -- returns what the tasks ask for.
+  -- returns what the tasks ask for, and whether they fit when the worker runs nothing.
   local function is_served(partition)
     local before, handler = partition, nil
     local at = string.find(partition, 'handler=', 1, true)
@@ -131,7 +131,7 @@ function ordering.use(open, wanted, offer)
       if not offer.tags[tag] then return false end
     end
     local may, request = fitting.request_of(before)
-    return may and fitting.fits(request), request
+    return may and fitting.fits(request), request, may and fitting.possible(request)
   end
 
   local function enter_place_of(source, priority)
@@ -237,9 +237,11 @@ function ordering.use(open, wanted, offer)
     local sound = priority and score and score >= 0 and priority >= -2147483648 and priority <= 2147483647
     if not sound or queue_of(partition) ~= queue.name then
       queue.stale[#queue.stale + 1] = member
-    elseif is_served(partition) then
+    else
+      local _, request, possible = is_served(partition)
+      if not possible then return nil end
       queue.suits = true
-      return { member = member, partition = partition, priority = priority, score = score }
+      return { member = member, partition = partition, priority = priority, score = score, request = request }
     end
   end
 
@@ -301,6 +303,14 @@ function ordering.use(open, wanted, offer)
     return true
   end
 
+  -- Passes the next entry, whose task does not fit in what the worker has free. Returns whether the claim must end.
+  local function pass_blocked()
+    local entry = queue.entry
+    queue.entry = nil
+    if queue.sweep then queue.sweep = entry.member end
+    return reserving.meet(entry.partition, entry.priority, entry.score)
+  end
+
   -- Returns whether the script has read all entries of `heads` that come before a source.
   local function is_next(source)
     local _, priority, score = parse_head(queue.last)
@@ -330,8 +340,9 @@ function ordering.use(open, wanted, offer)
     if (queue.sweep or '') ~= '' then
       queue.last = queue.sweep
       open_partition((parse_head(queue.sweep)), nil, from)
-    elseif name == DEFAULT and offer.programs and offer.group == '' and fitting.fits(fitting.plain) then
+    elseif name == DEFAULT and offer.programs and offer.group == '' and fitting.possible(fitting.plain) then
       local source = add_source({ request = fitting.plain }, from) -- before the partitions of the queue, if tasks are of the same age
+      source.alone = fitting.fits(fitting.plain)
       enter_list(source, ordering.plain)
       push(queue.heap, source)
     end
@@ -348,19 +359,23 @@ function ordering.use(open, wanted, offer)
     end
     while not ordering.more do
       local first = heap[1] and heap[1].at < INF and heap[1]
-      while first and not fitting.fits(first.request) do -- the claim has taken what the other tasks of the source need
+      local alone = first and queue.sweep
+      local entry = not alone and next_head()
+      if not alone and queue.cut and not (first and is_next(first)) then
+        ordering.more = true
+      elseif entry and not (first and not comes_before(entry, first.priority, first.at)) then
+        if not fitting.fits(entry.request) then
+          if pass_blocked() then return nil end
+        elseif not open_next() then -- the next call reads the tasks of this one again, so it must not be the same call
+          queue.passes_too_many, ordering.more = true, true
+        end
+      elseif not first or fitting.fits(first.request) then
+        return first
+      elseif reserving.meet(first.partition or DEFAULT, first.priority, first.at) then
+        return nil
+      else -- the other tasks of the source do not fit either
         first.at = INF
         sink(heap, 1)
-        first = heap[1].at < INF and heap[1]
-      end
-      if first and queue.sweep then return first end
-      local entry = next_head()
-      if queue.cut and not (first and is_next(first)) then
-        ordering.more = true
-      elseif not entry or first and not comes_before(entry, first.priority, first.at) then
-        return first
-      elseif not open_next() then -- the next call reads the tasks of this one again, so it must not be the same call
-        queue.passes_too_many, ordering.more = true, true
       end
     end
   end

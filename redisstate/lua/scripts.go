@@ -20,7 +20,7 @@ var (
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true,
-		After: "prelude claiming claimplain values places limiting starting positions fitting ordering",
+		After: "prelude claiming claimplain values places limiting starting positions fitting reserving ordering",
 	})
 	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
 	Move  = declare(Script{

@@ -1,0 +1,166 @@
+package redisstate
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// keptWorker claims for a worker with 8 cores, of which some are free.
+func keptWorker(t testing.TB, s *Store, name string, free string, queues ...string) ClaimResult {
+	t.Helper()
+	o := offerOf(queues...)
+	r := ClaimParams{Worker: name, Most: 1, Lease: 60, Offer: &o, Free: capacities(t, free, 8), Whole: capacities(t, "cpus=8", 8)}
+	return expect.Result(s.Claim(t.Context(), r)).Value(t)
+}
+
+// minuteLater makes all tasks look as if claims had met them a minute earlier.
+func minuteLater(t testing.TB, s *Store) {
+	t.Helper()
+	for field, text := range expect.Result(s.Redis.HGetAll(t.Context(), s.Keys.Reserved()).Result()).Value(t) {
+		if strings.HasPrefix(field, "@") {
+			continue
+		}
+		parts := strings.SplitN(text, " ", 5)
+		since := expect.Result(tdf.ParseTime(parts[2])).Value(t)
+		parts[2] = (since - 60).String()
+		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), field, strings.Join(parts, " ")).Err())
+	}
+}
+
+// small opens tasks that fit everywhere.
+func small(t testing.TB, s *Store, n int) {
+	t.Helper()
+	for range n {
+		mustOpen(t, s, asking(t, "cpus=1"))
+	}
+}
+
+// A task that has been the first one for a minute keeps one worker, which claims nothing after it until it fits.
+func TestBlockedTaskKeepsAWorker(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
+		small(t, s, 9)
+		expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"}, "the big task is noted")
+		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
+		minuteLater(t, s)
+		c := keptWorker(t, s, "a", "cpus=1")
+		expect.Len(t, c.Claims, 0, "a is kept")
+		expect.Compare(t, c.Next, "<=", c.Now+20, "a claims again in time")
+		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=1")), []string{"cpus=1"}, "b is not")
+		expect.Len(t, keptWorker(t, s, "a", "cpus=7").Claims, 0)
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=8")), []int64{big})
+		c = keptWorker(t, s, "a", "cpus=4")
+		if len(c.Claims) == 0 {
+			c = keptWorker(t, s, "a", "cpus=4")
+		}
+		expect.Equal(t, requests(c), []string{"cpus=1"}, "a is free again")
+	})
+}
+
+// If another worker runs the task, the kept one goes on. If the kept worker dies, another is kept after a minute.
+func TestKeptWorkerIsReleased(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
+		small(t, s, 9)
+		keptWorker(t, s, "a", "cpus=2")
+		minuteLater(t, s)
+		expect.Len(t, keptWorker(t, s, "a", "cpus=2").Claims, 0)
+		keys := expect.Result(s.Redis.HKeys(t.Context(), s.Keys.Reserved()).Result()).Value(t)
+		expect.Len(t, keys, 2)
+		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
+		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000", endedFor(t, s)).Err())
+		expect.Len(t, keptWorker(t, s, "b", "cpus=2").Claims, 0, "a has not claimed for a minute")
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "c", "cpus=8")), []int64{big})
+		c := keptWorker(t, s, "b", "cpus=2")
+		expect.True(t, len(c.Claims) == 1 || c.More)
+		c = keptWorker(t, s, "b", "cpus=2")
+		expect.Equal(t, requests(c), []string{"cpus=1"})
+	})
+}
+
+// endedFor returns the text of a reservation that has ended.
+func endedFor(t testing.TB, s *Store) string {
+	t.Helper()
+	text := expect.Result(s.Redis.HGet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000").Result()).Value(t)
+	parts := strings.SplitN(text, " ", 5)
+	return strings.Join(append(parts[:3], parts[2], parts[4]), " ")
+}
+
+// A kept worker still claims tasks that come before, but nothing of its other queues.
+func TestKeptWorkerAndOrder(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, asking(t, "cpus=8"))
+		other := asking(t, "cpus=1")
+		other.Queue = "other"
+		mustOpen(t, s, other)
+		keptWorker(t, s, "a", "cpus=0.5", tdf.DefaultQueue, "other")
+		minuteLater(t, s)
+		expect.Len(t, keptWorker(t, s, "a", "cpus=2", tdf.DefaultQueue, "other").Claims, 0)
+		expect.Len(t, keptWorker(t, s, "a", "cpus=2", "other", tdf.DefaultQueue).Claims, 0, "in any order of the queues")
+		urgent := asking(t, "cpus=2")
+		urgent.Priority = 1
+		id := mustOpen(t, s, urgent)
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2", "other", tdf.DefaultQueue)), id)
+	})
+}
+
+// A task that no such worker may run, or that does not fit in the whole of it, keeps no worker.
+func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, asking(t, "cpus=9"))
+		mustOpen(t, s, asking(t, "tpus=1"))
+		excluded := mustOpen(t, s, asking(t, "cpus=7"))[0]
+		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Task(excluded), "not_on", "a").Err())
+		small(t, s, 5)
+		for range 2 {
+			expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"})
+			minuteLater(t, s)
+		}
+		expect.Equal(t, expect.Result(s.Redis.Exists(t.Context(), s.Keys.Reserved()).Result()).Value(t), 0)
+	})
+}
+
+// A task that asks for nothing needs a whole core. Tasks with half a core do not keep it waiting.
+func TestPlainTaskKeepsAWorker(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		plain := mustOpen(t, s, define("x"))[0]
+		for range 4 {
+			mustOpen(t, s, asking(t, "cpus=0.5"))
+		}
+		half := func(free int64) ClaimResult {
+			c := capacities(t, "cpus=1", 8)
+			c[0].Whole, c[0].Parts = 0, []int64{free}
+			if free == tdf.ResourceScale {
+				c[0].Whole, c[0].Parts = 1, nil
+			}
+			r := ClaimParams{Worker: "a", Most: 1, Lease: 60, Free: c, Whole: capacities(t, "cpus=1", 8)}
+			return expect.Result(s.Claim(t.Context(), r)).Value(t)
+		}
+		expect.Equal(t, requests(half(5000)), []string{"cpus=0.5"})
+		minuteLater(t, s)
+		expect.Len(t, half(5000).Claims, 0)
+		expect.Equal(t, claimedIDs(half(10_000)), []int64{plain})
+	})
+}
+
+// Foreign values of the hash do no harm.
+func TestForeignReservations(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		for i, text := range []string{"", "x", "0 1 2", "0 1 nan nan a", "0 1 9999999999 9999999999 a", "0 1 0 99999999999 a"} {
+			big := mustOpen(t, s, asking(t, "cpus=8"))[0]
+			id := mustOpen(t, s, asking(t, "cpus=1"))
+			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000", text, "@a", "x;y", "@b", "").Err())
+			expect.Equal(t, claimedIDs(keptWorker(t, s, fmt.Sprint("ab"[i%2:i%2+1]), "cpus=2")), id, text)
+			mustMove(t, s, big, (*tdf.Task).Cancel)
+		}
+		expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Reserved()).Err())
+		expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Reserved(), "text", 0).Err())
+		mustOpen(t, s, asking(t, "cpus=8"))
+		id := mustOpen(t, s, asking(t, "cpus=1"))
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2")), id)
+	})
+}
