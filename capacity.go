@@ -111,6 +111,27 @@ func (c Capacities) without(all Amounts) Capacities {
 	return left
 }
 
+// Lacking returns what the capacities lack for the alternative that comes closest: the one that lacks the fewest
+// resources. It returns nil if an alternative fits.
+func (c Capacities) Lacking(r ResourceRequest) (least Amounts) {
+	for _, all := range r {
+		var lacks Amounts
+		free := c.Amounts()
+		for _, a := range all {
+			if c.without(Amounts{a}) == nil {
+				lacks = append(lacks, Amount{a.Name, a.Units - free.Of(a.Name)})
+			}
+		}
+		if len(lacks) == 0 {
+			return nil
+		}
+		if least == nil || len(lacks) < len(least) {
+			least = lacks
+		}
+	}
+	return least
+}
+
 // PlainRequest is what a task that asks for nothing takes from a worker that offers resources.
 var PlainRequest = ResourceRequest{{{ResourceCPUs, ResourceScale}, {ResourceSlots, ResourceScale}}}
 

@@ -320,7 +320,7 @@ var obstacles = []struct {
 const workerNames = "WORKER…"
 
 const (
-	unfit    = "does not offer the task's queue, tags or handler"
+	unfit    = "does not offer the task's queue, tags, handler or resources"
 	notOn    = "must not run the task (not_on)"
 	draining = "ordered to drain"
 	stopping = "starts or stops"

@@ -144,11 +144,21 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"busy server of the queue": {func(c *situation) {
 			c.task.Queue = "crawl"
 			c.workers[0].Offer.Queues, c.workers[0].Runs = []tdf.QueueShare{{Queue: "crawl"}}, []int64{1, 2}
-		}, "worker: none of 2 workers can run the task; does not offer the task's queue, tags or handler: w2; has no free slot: w1"},
+		}, "worker: none of 2 workers can run the task; does not offer the task's queue, tags, handler or resources: w2; has no free slot: w1"},
 		"slots of other workers": {func(c *situation) {
 			c.task.Queue, c.place.Ahead = "crawl", 2
 			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "crawl"}}
 		}, "queue: 2 tasks are ahead in the queue; the workers that may claim the task have 2 slots"},
+		"no worker with resources": {func(c *situation) { c.task.Resources = "cpus=4" }, "worker: no live worker offers resources, and the task asks for cpus=4"},
+		"closest resources": {func(c *situation) {
+			c.task.Resources = "cpus=16 gpus=1 memory=1G or cpus=32"
+			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 1 << 29}}
+			c.workers[1].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 200_000}}
+		}, "worker: no live worker offers cpus=16 gpus=1 memory=1G or cpus=32; the closest offer, cpus=8 memory=512M, lacks cpus=24"},
+		"resources of one worker": {func(c *situation) {
+			c.task.Resources = "cpus=8"
+			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}}
+		}, ""},
 		"limit with room": {func(c *situation) { c.limitedTo(tdf.Limit{AtMost: 4}) }, ""},
 		"limit without room": {func(c *situation) {
 			c.limitedTo(tdf.Limit{AtMost: 4})

@@ -17,6 +17,7 @@ func meets(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
 	byTags.Queues, byHandler.Queues = same, same
 	p.Group = ""
 	byQueue.Group, byTags.Group, byHandler.Group = "", "", ""
+	byQueue.Resources, byTags.Resources, byHandler.Resources = nil, nil, nil
 	return byQueue.Matches(tdf.Partition{Queue: p.Queue}),
 		byTags.Matches(tdf.Partition{Queue: p.Queue, Tags: p.Tags}),
 		byHandler.Matches(tdf.Partition{Queue: p.Queue, Handler: p.Handler})
@@ -47,11 +48,11 @@ func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
 		q, t, h := meets(o, p)
 		queue, tags, handler = queue || q, tags || t, handler || h
 	}
-	return Fact{Code: FactUnserved, About: p.String(), Text: lacking(p, queue, tags, handler), Fix: workerFor(p)}, true
+	return Fact{Code: FactUnserved, About: p.String(), Text: lacking(all, p, queue, tags, handler), Fix: workerFor(p)}, true
 }
 
 // lacking names the needs of a partition that no live worker meets.
-func lacking(p tdf.Partition, queue, tags, handler bool) string {
+func lacking(all []tdf.Offer, p tdf.Partition, queue, tags, handler bool) string {
 	var lacks []string
 	switch {
 	case handler:
@@ -65,6 +66,10 @@ func lacking(p tdf.Partition, queue, tags, handler bool) string {
 	}
 	if !tags {
 		lacks = append(lacks, "no live worker offers the "+tagsText(p.Tags))
+	}
+	text := lackingResources(all, p)
+	if text != "" {
+		lacks = append(lacks, text)
 	}
 	if len(lacks) == 0 {
 		return "no live worker meets all of these needs: " + p.String()
@@ -87,6 +92,9 @@ func workerFor(p tdf.Partition) Fix {
 	}
 	if len(p.Tags) > 0 {
 		keys = append(keys, "tags="+strings.Join(p.Tags, ","))
+	}
+	if p.Resources != nil {
+		keys = append(keys, "resources=auto, or resources that include "+p.Resources.String())
 	}
 	switch set := strings.Join(keys, " and "); {
 	case p.Handler != "" && set != "":
