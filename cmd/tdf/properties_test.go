@@ -22,7 +22,7 @@ import (
 
 // sampleText returns a value of the property that is not its default, and the properties with this value.
 func sampleText(t *testing.T, p *tdf.Property) (string, tdf.Properties) {
-	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "q"} {
+	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q"} {
 		d := tdf.Defaults("p", "rsync:/p/run.sh", "1234")
 		if p.Set(&d, text) == nil && p.Text(&d) != p.Preset() {
 			return text, d
