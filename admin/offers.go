@@ -48,7 +48,8 @@ func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
 		q, t, h := meets(o, p)
 		queue, tags, handler = queue || q, tags || t, handler || h
 	}
-	return Fact{Code: FactUnserved, About: p.String(), Text: lacking(all, p, queue, tags, handler), Fix: workerFor(p)}, true
+	text := lacking(all, p, queue, tags, handler)
+	return Fact{Code: FactUnserved, About: p.String(), Text: text, Fix: workerFor(p)}, true
 }
 
 // lacking names the needs of a partition that no live worker meets.

@@ -87,7 +87,9 @@ func (r *ClaimParams) wholeOf(free *tdf.Capacity) int64 {
 // workers that offer the same, and have the same free.
 func positionName(k keys.Names, queue string, r *ClaimParams) string {
 	o := r.offer()
-	if r.Free == nil && r.TimeLeft == 0 && queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 && o.Group == "" {
+	plain := r.Free == nil && r.TimeLeft == 0
+	if plain && queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 &&
+		o.Group == "" {
 		return k.List(tdf.Open)
 	}
 	offer := fmt.Sprintf("%q %q %q %t %t", queue, slices.Sorted(slices.Values(o.Tags)), o.Handlers, o.Programs,
@@ -95,7 +97,7 @@ func positionName(k keys.Names, queue string, r *ClaimParams) string {
 	if o.Group != "" {
 		offer += fmt.Sprintf(" %q", o.Group)
 	}
-	if r.Free != nil || r.TimeLeft != 0 {
+	if !plain {
 		offer += fmt.Sprintf(" %v %s", r.Free, r.timeLeft())
 	}
 	sum := sha256.Sum256([]byte(offer))

@@ -28,7 +28,8 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	defer s.takeBack(lent)
 	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
-	return turns.Turn(ctx, s.awaiting, s.request(most, prefetch, lent), func(c redisstate.ClaimResult, received time.Time) {
+	r := s.request(most, prefetch, lent)
+	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
 		s.startClaimed(ctx, c, received, lent)
 	}, reportsOf(results)...)
 }

@@ -5,8 +5,8 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits, workers,
--- reserved
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits,
+-- workers, reserved
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
@@ -29,8 +29,8 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are 0:prefetched, claim_before, limit_key, input_encoding and resources. The script reads
--- the last four only if the task has a place (see places.lua), because each task with one of them has a place.
+-- and meta. The last properties are 0:prefetched, claim_before, limit_key, input_encoding and resources. The script
+-- reads the last four only if the task has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks

@@ -12,7 +12,8 @@
 local fitting = {}
 
 -- Reads the arguments: the seconds for which the worker still runs, or ''; what a task that asks for nothing takes; and
--- for each resource its name, unit, whole and parts, and the units that the worker has when it runs nothing. Without a resource, the worker claims no task with a request.
+-- for each resource its name, unit, whole and parts, and the units that the worker has when it runs nothing. Without a
+-- resource, the worker claims no task with a request.
 function fitting.use()
   local time_left, plain = tonumber(take()), take()
   local free, all, n = {}, {}, tonumber(take())

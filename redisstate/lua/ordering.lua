@@ -341,7 +341,8 @@ function ordering.use(open, wanted, offer)
       queue.last = queue.sweep
       open_partition((parse_head(queue.sweep)), nil, from)
     elseif name == DEFAULT and offer.programs and offer.group == '' and fitting.possible(fitting.plain) then
-      local source = add_source({ request = fitting.plain }, from) -- before the partitions of the queue, if tasks are of the same age
+      -- It comes before the partitions of the queue, if tasks are of the same age.
+      local source = add_source({ request = fitting.plain }, from)
       source.alone = fitting.fits(fitting.plain)
       enter_list(source, ordering.plain)
       push(queue.heap, source)

@@ -2,8 +2,8 @@
 -- smaller tasks do not keep the task waiting for ever.
 --
 -- A task is blocked if it fits in what the worker has, but not in what the worker has free. The first blocked task that
--- a claim meets is noted. If the same task is still the first one FIRST_FOR seconds later, the worker is kept for it: its
--- claims end at the task. So they hand out only tasks that come before it, and the worker has enough free when the
+-- a claim meets is noted. If the same task is still the first one FIRST_FOR seconds later, the worker is kept for it:
+-- its claims end at the task. So they hand out only tasks that come before it, and the worker has enough free when the
 -- rounds that it runs have ended. At most one worker is kept for a task, and for one task at a time.
 --
 -- The hash `reserved` has a field for each partition with such a task: 'priority score since until worker' are the
