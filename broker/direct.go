@@ -44,12 +44,14 @@ type Direct struct {
 	since tdf.Time    // when the worker took its name, by Redis's clock
 	waker *conn.Waker // nil until the worker waits
 
+	// Free returns what the worker has free. An idle worker takes only wake tokens of tasks that fit, because a token
+	// wakes one worker. Nil means that the worker offers no resources.
+	Free func() tdf.Capacities
+
 	marked atomic.Bool // Redis has what the slots have started
 
 	mu    sync.Mutex
 	turns tdf.Turns
-
-	free freeResources
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
@@ -95,7 +97,6 @@ func (d *Direct) complete(r *redisstate.ClaimParams) {
 	o := d.offer
 	o.Queues = d.turns.Order(o.Queues)
 	r.Worker, r.Lease, r.Offer = d.name, d.lease, &o
-	d.free.set(r.Free)
 }
 
 // record counts the tasks that a claim took from each queue.
@@ -103,14 +104,13 @@ func (d *Direct) record(c *redisstate.ClaimResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
-	d.free.take(c.Claims)
 }
 
 // Await waits until there may be a task for the worker, at most for a time. It reports whether there may be one. Only
 // one goroutine at a time may wait.
 func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
 	if d.waker == nil {
-		d.waker = d.WakeWorker(&d.offer, d.free.get)
+		d.waker = d.WakeWorker(&d.offer, d.Free)
 	}
 	return d.waker.Wait(ctx, longest)
 }

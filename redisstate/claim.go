@@ -100,6 +100,10 @@ type ClaimResult struct {
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
 
+	// Kept means that the worker is kept for a task that does not fit yet. It must claim again when more is free, or at
+	// the time Next, and must not wait for a token meanwhile, because tokens are for other workers.
+	Kept bool
+
 	// Unwanted is the number of due tasks that did not suit this worker. For these tasks, the claim has put a wake
 	// token into Redis, for another worker. This worker must pause instead of waiting for a token, because it would get
 	// the new token itself.
@@ -290,7 +294,8 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimR
 	if next := conn.Text(parts[claimReplyNext]); next != "" {
 		c.Next, _ = tdf.ParseTime(next)
 	}
-	c.More = conn.Text(parts[claimReplyMore]) != ""
+	more := conn.Text(parts[claimReplyMore])
+	c.Kept, c.More = more == "kept", more == "1"
 	c.Unwanted, _ = strconv.Atoi(conn.Text(parts[claimReplyUnwanted]))
 	for _, n := range conn.List(parts[claimReplyTaken]) {
 		c.Taken = append(c.Taken, conn.Number(n))

@@ -112,9 +112,9 @@ type lane struct {
 	timeline timeline
 	stock    *stock // prefetched tasks
 
-	freed             signal // there may be a free slot for this lane
-	shareFreed        signal // resources are free that no report uses for a claim
-	turns             int    // reports in a row that claimed tasks while other lanes waited; the lock is mu
+	freed             signal      // there may be a free slot, or there are more resources free, for this lane
+	refused           atomic.Bool // the lane waits for the end of the claim that uses the free resources
+	turns             int         // reports in a row that claimed tasks while other lanes waited; the lock is mu
 	renewed, reported signal
 	reporting         chan struct{} // a lock, so that only one call at a time reports running rounds
 
@@ -124,8 +124,7 @@ type lane struct {
 func newLane(s *supervisor, n *namespace) *lane {
 	l := &lane{
 		supervisor: s, namespace: n, held: map[*execution]bool{}, stock: newStock(),
-		reporting: make(chan struct{}, 1), freed: make(signal, 1), shareFreed: make(signal, 1), renewed: make(signal, 1),
-		reported: make(signal, 1),
+		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
 	}
 	l.timeline.longest = mergedPerSlot * tdf.Seconds(s.slots())
 	l.alive, l.endPrograms = context.WithCancelCause(s.alive)

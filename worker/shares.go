@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/resources"
 )
 
@@ -41,39 +42,46 @@ func (w *Worker) offeredResources() tdf.Amounts {
 	return w.pool.Offered()
 }
 
-// lend returns what a claim may use: everything that is free. So no other claim offers it at the same time. It returns
-// nil if the worker offers no resources.
+// lend returns what a claim may use: everything that is free, or nil if the worker offers no resources. It returns false
+// if another claim is under way. When that one ends, the lane gets the signal `freed`.
 //
 // If the Redis of one namespace does not answer the claim, the claims of the others may use the rest after a while.
-func (s *supervisor) lend() *resources.Pool {
+func (s *lane) lend() (lent *resources.Loan, ok bool) {
 	if s.pool == nil {
-		return nil
+		return nil, true
 	}
-	lent := s.pool.Lend()
+	s.refused.Store(true)
+	lent = s.pool.Lend()
+	if lent == nil {
+		return nil, false
+	}
+	s.refused.Store(false)
 	if s.several() {
-		time.AfterFunc(patience, func() { s.takeBack(lent) })
+		time.AfterFunc(patience, func() { s.endLoan(lent) })
 	}
-	return lent
+	return lent, true
 }
 
-// takeBack takes back the rest of what a claim may use. It may be called again.
-func (s *supervisor) takeBack(lent *resources.Pool) {
-	if lent != nil {
-		s.pool.Return(lent)
+// endLoan ends what a claim may use. It may be called again.
+func (s *supervisor) endLoan(lent *resources.Loan) {
+	if lent == nil || !s.pool.End(lent) {
+		return
+	}
+	for _, l := range s.lanes {
+		if l.refused.Swap(false) {
+			l.freed.give()
+		}
 	}
 }
 
 // takeShare takes what the task needs from what its claim has offered. If the answer to the claim was late, another
 // claim may have used that. Then the execution gets no share, unless the task fits in what is free now.
-func (e *execution) takeShare(lent *resources.Pool) {
+func (e *execution) takeShare(lent *resources.Loan) {
 	if lent == nil {
 		return
 	}
-	request, fits := e.task.Request(), false
-	e.share, fits = lent.Take(request)
-	if !fits {
-		e.share, fits = e.s.pool.Take(request)
-	}
+	fits := false
+	e.share, fits = e.s.pool.Take(e.task.Request(), lent)
 	e.noShare = !fits
 }
 
@@ -84,29 +92,38 @@ func (e *execution) freeShare() {
 	}
 }
 
-// noteFreed makes idle lanes claim, because a task may fit now that did not fit before.
-func (s *supervisor) noteFreed() {
-	if s.pool == nil {
-		return
-	}
+// noteFreed makes idle lanes claim, except one, because a task may fit now that did not fit before.
+func (s *supervisor) noteFreed(except *lane) {
 	for _, l := range s.lanes {
-		l.shareFreed.give()
+		if s.pool != nil && l != except {
+			l.freed.give()
+		}
 	}
 }
 
-// await waits for a task, as the protocol's Await does. It also returns true when resources have become free.
-func (s *lane) await(longest time.Duration) bool {
+// await waits until there may be a task for the lane, at most until an idle worker claims again. It returns early when
+// resources have become free. While the worker is kept for a task, tokens are for other workers.
+func (s *lane) await(c redisstate.ClaimResult) bool {
 	if s.pool == nil {
-		return s.broker.Await(s.stopping, longest)
+		return s.broker.Await(s.stopping, s.idle(c))
 	}
 	ctx, end := context.WithCancel(s.stopping)
 	defer end()
+	if c.Kept {
+		select {
+		case <-s.freed:
+			return true
+		case <-s.after(s.idle(c)):
+		case <-ctx.Done():
+		}
+		return false
+	}
 	freed := make(chan bool, 1)
 	go func() {
-		freed <- wait(ctx, s.shareFreed)
+		freed <- wait(ctx, s.freed)
 		end()
 	}()
-	woken := s.broker.Await(ctx, longest)
+	woken := s.broker.Await(ctx, s.idle(c))
 	end()
 	return <-freed || woken
 }

@@ -97,7 +97,7 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time, lent *resources.Pool) {
+func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time, lent *resources.Loan) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		if s.several() {
@@ -202,7 +202,7 @@ func (s *supervisor) freeSlot(e *execution) {
 	s.mu.Lock()
 	if !e.handedOver {
 		s.busy--
-		s.noteFreed()
+		s.noteFreed(nil)
 	}
 	e.handedOver = false
 	s.taken[e.slot-1] = false
@@ -272,7 +272,7 @@ func (s *lane) claimUntilStopped() {
 		case c.Unwanted > 0:
 			s.sleep(s.stopping, min(s.idle(c), unwantedPause))
 		default:
-			if s.await(s.idle(c)) {
+			if s.await(c) {
 				s.sleep(s.stopping, s.claimGap-time.Since(began))
 			}
 		}
@@ -306,8 +306,11 @@ func (s *lane) claim(most, prefetch int, resume bool) (asked int, c redisstate.C
 	if len(avoid) > 0 || probing || resume {
 		prefetch = 0
 	}
-	lent := s.lend()
-	defer s.takeBack(lent)
+	lent, ok := s.lend()
+	if !ok {
+		return 0, c, nil
+	}
+	defer s.endLoan(lent)
 	r := s.request(most, prefetch, lent)
 	r.Avoid, r.Resume = avoid, resume
 	if c, err = s.broker.Claim(s.awaiting, r); err != nil {

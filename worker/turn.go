@@ -17,16 +17,20 @@ var errNoSlot = errors.New("its worker has no free slot")
 func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	most, prefetch := 0, 0
 	turns, ok := s.broker.(turner)
+	var lent *resources.Loan
 	if ok && s.mayClaimWith(results) {
-		most, prefetch = s.reserve(results)
+		lent, ok = s.lend()
+		defer s.endLoan(lent)
+		if ok {
+			most, prefetch = s.reserve(results)
+		}
 	}
 	if most+prefetch == 0 {
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
 	defer s.holdReservation(most, prefetch, results)()
-	lent := s.lend()
-	defer s.takeBack(lent)
-	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
+	defer s.noteFreed(s) // what is left may suit the other lanes
+	s.work.Add(1)        // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
 	r := s.request(most, prefetch, lent)
 	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
@@ -35,7 +39,7 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 }
 
 // request returns a request for at most the given numbers of tasks, which fit in what the claim may use.
-func (s *lane) request(most, prefetch int, lent *resources.Pool) redisstate.ClaimParams {
+func (s *lane) request(most, prefetch int, lent *resources.Loan) redisstate.ClaimParams {
 	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch}
 	if lent != nil {
 		r.Free, r.Whole = lent.Free(), s.whole
@@ -111,10 +115,10 @@ func (s *lane) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Pool) {
+func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Loan) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}
 	s.start(c, s.renewLate(ctx, c), received, lent)
-	s.takeBack(lent) // other claims may use the rest while this call repeats its reports
+	s.endLoan(lent) // other claims may use the rest while this call repeats its reports
 }

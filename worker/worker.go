@@ -249,7 +249,11 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 }
 
 func (w *Worker) newBroker(s broker.DirectStore) protocol {
-	return broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
+	d := broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
+	if w.pool != nil {
+		d.Free = w.pool.Free
+	}
+	return d
 }
 
 // closeBrokers closes the connections that wait for tasks. The brokers of a test serve the next run, too.

@@ -35,7 +35,7 @@
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
---  5. '1' if the lists may have more due tasks, or ''
+--  5. 'kept' if the worker is kept for a task, '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want, the list of the numbers of claimed tasks of each queue
 --  8. if the client knows another version: the version, and the list of what is paused; otherwise empty
 --  9. the list of the ids of required tasks that have changed
@@ -192,9 +192,8 @@ end
 local only -- the queue of the task for which the worker is kept
 if fitting.plain then
   reserving.use(KEYS[12], worker, may_run)
-  local of = reserving.queue()
   for _, queue in ipairs(queues) do
-    if queue.name == of then only = of end
+    if queue.name == reserving.queue then only = queue.name end
   end
 end
 
@@ -298,6 +297,7 @@ if fitting.plain then
   ordering.next_due = math.min(ordering.next_due, reserving.next_claim())
 end
 
+local leaves = #ids + avoided > 0 or reserving.on -- whether other workers may want what this one leaves
 local next_due = ordering.next_due
 for _, queue in ipairs(queues) do
   if queue.name == DEFAULT and offer.programs and offer.group == '' then
@@ -307,14 +307,14 @@ for _, queue in ipairs(queues) do
       if left[2] then next_due = math.min(next_due, score_of(left[2]) or INF) end
     end
     -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
-    if #ids + avoided > 0 and size > #ordering.plain.removed then wake(KEYS[7], 1) end
+    if leaves and size > #ordering.plain.removed then wake(KEYS[7], 1) end
   end
   if #ids < wanted then next_due = math.min(next_due, ordering.next_coming(queue.name)) end
 end
-if #ids + avoided > 0 then ordering.wake() end
+if leaves then ordering.wake() end
 
 remember(table.concat(ids, ' '))
 return {
-  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, ordering.more and '1' or '', tostring(avoided),
-  claimed, {}, {},
+  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, reserving.on and 'kept' or ordering.more and '1' or '',
+  tostring(avoided), claimed, {}, {},
 }

@@ -217,10 +217,11 @@ function ordering.use(open, wanted, offer)
     return entry.priority > priority or entry.priority == priority and entry.score < score
   end
 
-  -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, the script continues where
-  -- earlier claims have met other entries.
+  -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, or for which it has too little
+  -- free, the script continues where earlier claims have met other entries. But a worker that is kept for a task must
+  -- meet this task.
   local function read_page()
-    if queue.read >= FIRST_ENTRIES and not queue.suits and not queue.jumped then
+    if queue.read >= FIRST_ENTRIES and not queue.suits and not queue.jumped and not reserving.queue then
       queue.jumped = positions.passed_heads(queue.position)
       local _, priority, score = parse_head(queue.last)
       local to, there = queue.jumped.member, queue.jumped
@@ -238,9 +239,9 @@ function ordering.use(open, wanted, offer)
     if not sound or queue_of(partition) ~= queue.name then
       queue.stale[#queue.stale + 1] = member
     else
-      local _, request, possible = is_served(partition)
+      local fits, request, possible = is_served(partition)
       if not possible then return nil end
-      queue.suits = true
+      if fits then queue.suits = true end
       return { member = member, partition = partition, priority = priority, score = score, request = request }
     end
   end

@@ -2,13 +2,15 @@
 -- smaller tasks do not keep the task waiting for ever.
 --
 -- A task is blocked if it fits in what the worker has, but not in what the worker has free. The first blocked task that
--- a claim meets is noted. If the same task is still the first one FIRST_FOR seconds later, the worker is kept for it:
--- its claims end at the task. So they hand out only tasks that come before it, and the worker has enough free when the
--- rounds that it runs have ended. At most one worker is kept for a task, and for one task at a time.
+-- a claim meets is noted, as the first task of its partition. FIRST_FOR seconds later, if the partition is still blocked
+-- and none of its tasks has started meanwhile, the next worker whose claim meets it is kept for it: its claims end at
+-- the task. So they hand out only tasks that come before it, and the worker has enough free when the rounds that it runs
+-- have ended. At most one worker is kept for a partition, and for one partition at a time.
 --
 -- The hash `reserved` has a field for each partition with such a task: 'priority score since until worker' are the
 -- task's priority and score, the time when a claim first met it, and the worker that is kept for it until a time, or ''
--- for none. The field '@' and the name of a worker has the partition for which the worker is kept.
+-- for none. The field '@' and the name of a worker has the partition for which the worker is kept. If there are many
+-- fields, each new one removes some whose partition has no tasks.
 --
 -- A script calls reserving.use first, if the worker offers resources. It calls reserving.meet for each blocked task, in
 -- their order, and ends its claim when the field `on` is set. At the end, it calls reserving.finish.
@@ -19,26 +21,27 @@ local reserving = {}
 -- the task with an id.
 function reserving.use(key, worker, may_run)
   local FIRST_FOR, KEPT_FOR, RENEWED_AFTER, LOOKED_AT = 60, 60, 20, 4
+  local MOST_FIELDS, SAMPLE = 1000, 4
   local mine = '@' .. worker
   local noted, field, record, looked_at = false, nil, nil, 0
   local kept = redis.pcall('HGET', key, mine) -- the partition for which the worker is kept
   if type(kept) ~= 'string' then kept = nil end
 
+  -- Times in the future are those of a clock that was set back since, or foreign.
   local function read(partition)
     local text = redis.pcall('HGET', key, partition)
-    local task, since, till, by = string.match(type(text) == 'string' and text or '', '^(%S+ %S+) (%S+) (%S+) (.*)$')
-    since, till = tonumber(since), tonumber(till)
-    if task and since and till and since <= now then return { task = task, since = since, till = till, by = by } end
+    local priority, score, since, till, by =
+      string.match(type(text) == 'string' and text or '', '^(%S+) (%S+) (%S+) (%S+) (.*)$')
+    priority, score, since, till = tonumber(priority), tonumber(score), tonumber(since), tonumber(till)
+    if priority and score and since and till and since <= now and till <= now + KEPT_FOR then
+      return { priority = priority, score = score, since = since, till = till, by = by }
+    end
   end
 
   local function is_mine(r) return r and r.by == worker and r.till > now end
 
-  -- Returns the queue of the task for which the worker is kept, or nil.
-  function reserving.queue() return kept and is_mine(read(kept)) and queue_of(kept) or nil end
-
-  local function set(partition, r)
-    field, record = partition, string.format('%s %.6f %.6f %s', r.task, r.since, r.till, r.by)
-  end
+  -- The queue of the task for which the worker is kept, or nil
+  reserving.queue = kept and is_mine(read(kept)) and queue_of(kept) or nil
 
   local function may_run_first(place)
     looked_at = looked_at + 1
@@ -46,33 +49,58 @@ function reserving.use(key, worker, may_run)
     return id and may_run(id)
   end
 
-  -- Notes a blocked task. Returns whether the worker is kept for it.
-  function reserving.meet(partition, priority, at)
-    local r, task = read(partition), string.format('%.0f %.6f', priority, at)
-    if r and r.task ~= task then r = nil end
-    if partition == kept and is_mine(r) then
-      reserving.on = true
-    elseif noted or kept or looked_at >= LOOKED_AT then
-      return false
-    elseif not may_run_first(join_place(partition, string.format('%.0f', priority))) then
-      return false
-    else
-      noted = true
-      reserving.on = r and now - r.since >= FIRST_FOR and r.till <= now
+  -- Returns the record of a partition, with its first task. If this task comes after the noted one, the noted one has
+  -- started or ended, and the time begins anew.
+  local function record_of(partition, priority, score)
+    local r = read(partition)
+    if not r or priority < r.priority or priority == r.priority and score > r.score + 0.000002 then
+      r = { since = now, till = 0, by = '' }
     end
-    r = r or { task = task, since = now, till = 0, by = '' }
+    r.priority, r.score = priority, score
+    return r
+  end
+
+  -- Notes a blocked task. Returns whether the worker is kept for it.
+  function reserving.meet(partition, priority, score)
+    if noted or kept and partition ~= kept then return false end
+    local r = record_of(partition, priority, score)
+    if kept and not is_mine(r) then return false end
+    if not kept then
+      if looked_at >= LOOKED_AT then return false end
+      if not may_run_first(join_place(partition, string.format('%.0f', priority))) then return false end
+    end
+    noted, field = true, partition
+    reserving.on = kept ~= nil or now - r.since >= FIRST_FOR and r.till <= now
     if reserving.on and (r.by ~= worker or r.till < now + KEPT_FOR - RENEWED_AFTER) then
       r.till, r.by = now + KEPT_FOR, worker
     end
-    set(partition, r)
+    record = string.format('%.0f %.6f %.6f %.6f %s', r.priority, r.score, r.since, r.till, r.by)
     return reserving.on
+  end
+
+  -- Returns whether a field says nothing any more.
+  local function is_stale(name)
+    local of = string.match(name, '^@(.*)$')
+    if name == DEFAULT then return false end
+    if not of then return redis.call('EXISTS', levels .. name, later .. name) == 0 end
+    local partition = redis.call('HGET', key, name)
+    local r = partition and read(partition)
+    return not r or r.by ~= of or r.till <= now
+  end
+
+  local function write(name, value)
+    if redis.pcall('HGET', key, name) == value then return end
+    if redis.pcall('HSET', key, name, value) ~= 1 or redis.call('HLEN', key) <= MOST_FIELDS then return end
+    for _, other in ipairs(redis.call('HRANDFIELD', key, SAMPLE)) do
+      if other ~= field and other ~= mine and is_stale(other) then redis.call('HDEL', key, other) end
+    end
   end
 
   -- Writes what has changed. Returns whether the worker is no longer kept for a task, so that it may claim others.
   function reserving.finish()
     if field then
-      if redis.pcall('HGET', key, field) ~= record then redis.pcall('HSET', key, field, record) end
-      if reserving.on and kept ~= field then redis.pcall('HSET', key, mine, field) end
+      write(field, record)
+      if reserving.on and kept ~= field then write(mine, field) end
       redis.pcall('EXPIRE', key, 3600)
     end
     if not kept or reserving.on then return false end

@@ -29,13 +29,12 @@ func New(o *tdf.ResourceOffer, m *Machine, slots int) *Pool {
 	for _, name := range sortedKeys(found) {
 		p.all = append(p.all, found[name])
 	}
+	p.whole = slices.DeleteFunc(capacities(p.all).Amounts(), func(a tdf.Amount) bool { return a.Name == tdf.ResourceSlots })
 	return p
 }
 
-// Offered returns what is free, without the slots of the tasks that ask for nothing.
-func (p *Pool) Offered() tdf.Amounts {
-	return slices.DeleteFunc(p.Free().Amounts(), func(a tdf.Amount) bool { return a.Name == tdf.ResourceSlots })
-}
+// Offered returns what the worker offers to tasks that ask for something.
+func (p *Pool) Offered() tdf.Amounts { return p.whole }
 
 // override returns a resource as the user has written it.
 func override(a tdf.Amount, found resource) resource {

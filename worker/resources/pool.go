@@ -10,13 +10,19 @@ import (
 
 // A Pool has what is free. Several goroutines may use it.
 //
-// A claim must not offer what another claim offers at the same time. So it borrows everything that is free with Lend,
-// takes shares from what it has borrowed, and gives back the rest.
+// Two claims must not offer the same at the same time. So a claim gets a Loan of all that is free, and no other claim
+// gets one until it has ended.
 type Pool struct {
 	mu       sync.Mutex
 	all      []resource
-	variable string // see Machine; "" if the worker offers no GPUs
+	whole    tdf.Amounts // what there is when nothing is taken
+	variable string      // see Machine; "" if the worker offers no GPUs
+	loan     *Loan       // of the claim that is under way, or nil
 }
+
+// A Loan is what was free when a claim began. What has become free since is not in it, so that the claim's tasks take
+// exactly what Redis has computed for them.
+type Loan struct{ left []resource }
 
 type resource struct {
 	name    string
@@ -44,79 +50,103 @@ type Share struct {
 	variable string // see Pool
 }
 
-// Take takes the first alternative of a request that fits. It returns false if none fits.
-func (p *Pool) Take(r tdf.ResourceRequest) (Share, bool) {
+// Take takes the first alternative of a request that fits in a loan. After the end of the loan, and without one, it
+// takes from what is free now. It returns false if no alternative fits.
+func (p *Pool) Take(r tdf.ResourceRequest, of *Loan) (Share, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, alternative := p.free().Without(r)
+	from := p.all
+	if of != nil && p.loan == of {
+		from = of.left
+	}
+	_, alternative := capacities(from).Without(r)
 	if alternative < 0 {
 		return Share{}, false
 	}
 	s := Share{Amounts: r[alternative], parts: map[string][]part{}, variable: p.variable}
 	for _, a := range s.Amounts {
 		if a.Units > 0 {
-			s.parts[a.Name] = p.named(a.Name).take(a.Units)
+			s.parts[a.Name] = named(from, a.Name).take(a.Units)
 		}
 	}
+	if p.loan == of && of != nil {
+		s.add(p.all, -1)
+	}
 	return s, true
+}
+
+// add adds the parts of a share to what is free, or subtracts them if the sign is -1.
+func (s *Share) add(all []resource, sign int64) {
+	for name, parts := range s.parts {
+		of := named(all, name)
+		for _, x := range parts {
+			of.indices[of.find(x.label)].free += sign * x.units
+		}
+	}
 }
 
 // Put gives a share back.
 func (p *Pool) Put(s Share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, parts := range s.parts {
-		of := p.named(name)
-		for _, x := range parts {
-			of.indices[of.find(x.label)].free += x.units
-		}
-	}
+	s.add(p.all, 1)
 }
 
-// Lend returns a Pool with everything that is free, and leaves nothing.
-func (p *Pool) Lend() *Pool {
+// Lend returns a loan for a claim. It returns nil if the loan of another claim has not ended.
+func (p *Pool) Lend() *Loan {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	lent := &Pool{all: slices.Clone(p.all), variable: p.variable}
+	if p.loan != nil {
+		return nil
+	}
+	p.loan = &Loan{slices.Clone(p.all)}
 	for i := range p.all {
-		lent.all[i].indices = slices.Clone(p.all[i].indices)
-		for k := range p.all[i].indices {
-			p.all[i].indices[k].free = 0
-		}
+		p.loan.left[i].indices = slices.Clone(p.all[i].indices)
 	}
-	return lent
+	return p.loan
 }
 
-// Return takes back what is free in a Pool of Lend. Later, there is nothing in that Pool.
-func (p *Pool) Return(lent *Pool) {
-	back := lent.Lend()
+// End ends a loan. It reports whether the loan had not ended earlier.
+func (p *Pool) End(l *Loan) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := range back.all {
-		for k := range back.all[i].indices {
-			p.all[i].indices[k].free += back.all[i].indices[k].free
-		}
+	if l == nil || p.loan != l {
+		return false
 	}
+	p.loan = nil
+	return true
 }
 
-// Free returns what is free.
+// Free returns what is free. Loans change nothing.
 func (p *Pool) Free() tdf.Capacities {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.free()
+	return capacities(p.all)
 }
 
-func (p *Pool) free() tdf.Capacities {
-	all := make(tdf.Capacities, len(p.all))
-	for i := range p.all {
-		all[i] = p.all[i].capacity()
+// Used returns how much of each resource is taken.
+func (p *Pool) Used() (used tdf.Amounts) {
+	free := p.Free().Amounts()
+	for _, a := range p.whole {
+		used = append(used, tdf.Amount{Name: a.Name, Units: a.Units - free.Of(a.Name)})
 	}
-	return all
+	return used
 }
 
-// named returns a resource that the pool has.
-func (p *Pool) named(name string) *resource {
-	return &p.all[slices.IndexFunc(p.all, func(r resource) bool { return r.name == name })]
+// Free returns what is left of the loan. No claim may take from it at the same time.
+func (l *Loan) Free() tdf.Capacities { return capacities(l.left) }
+
+func capacities(all []resource) tdf.Capacities {
+	c := make(tdf.Capacities, len(all))
+	for i := range all {
+		c[i] = all[i].capacity()
+	}
+	return c
+}
+
+// named returns a resource that a list has.
+func named(all []resource, name string) *resource {
+	return &all[slices.IndexFunc(all, func(r resource) bool { return r.name == name })]
 }
 
 func (r *resource) find(label string) int {

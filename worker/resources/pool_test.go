@@ -32,7 +32,7 @@ func request(t testing.TB, text string) tdf.ResourceRequest {
 
 func take(t testing.TB, p *Pool, text string) Share {
 	t.Helper()
-	s, ok := p.Take(request(t, text))
+	s, ok := p.Take(request(t, text), nil)
 	expect.MustTrue(t, ok, text)
 	return s
 }
@@ -48,7 +48,7 @@ func TestWholeCoresOfOneNode(t *testing.T) {
 	p.Put(first)
 	all := take(t, p, "cpus=5")
 	expect.Equal(t, all.Cores(), []int{0, 1, 2, 6, 7}, "no node has 5 cores: as few nodes as possible")
-	_, ok := p.Take(request(t, "cpus=0.1"))
+	_, ok := p.Take(request(t, "cpus=0.1"), nil)
 	expect.True(t, !ok)
 }
 
@@ -61,7 +61,7 @@ func TestFractionsShareAnIndex(t *testing.T) {
 	whole := take(t, p, "cpus=1.5 gpus=1")
 	expect.Equal(t, whole.labels(tdf.ResourceGPUs), []string{"1"})
 	expect.Len(t, whole.Cores(), 2)
-	_, ok := p.Take(request(t, "cpus=0 gpus=0.3"))
+	_, ok := p.Take(request(t, "cpus=0 gpus=0.3"), nil)
 	expect.True(t, !ok, "a quarter of GPU 0 is left")
 }
 
@@ -72,7 +72,7 @@ func TestEnvironment(t *testing.T) {
 		"TDF_CPUS=2.5", "OMP_NUM_THREADS=3", "TDF_RESOURCES=cpus=2.5 gpus=2 licence=1 memory=1G", "TDF_MEMORY=1073741824",
 		"CUDA_VISIBLE_DEVICES=0,1",
 	})
-	nothing, ok := p.Take(tdf.PlainRequest)
+	nothing, ok := p.Take(tdf.PlainRequest, nil)
 	expect.MustTrue(t, ok)
 	expect.Equal(t, nothing.Environment(), []string{"TDF_CPUS=1", "OMP_NUM_THREADS=1", "TDF_RESOURCES=cpus=1", "CUDA_VISIBLE_DEVICES=-1"})
 	idle := take(t, p, "cpus=0")
@@ -86,13 +86,14 @@ func TestEnvironment(t *testing.T) {
 func TestPlainTasksTakeASlot(t *testing.T) {
 	p := pool(t, "cpus=4", twoNodes())
 	for range 2 {
-		_, ok := p.Take(tdf.PlainRequest)
+		_, ok := p.Take(tdf.PlainRequest, nil)
 		expect.True(t, ok)
 	}
-	_, ok := p.Take(tdf.PlainRequest)
+	_, ok := p.Take(tdf.PlainRequest, nil)
 	expect.True(t, !ok)
 	take(t, p, "cpus=2")
-	expect.Equal(t, p.Offered().String(), "cpus=0")
+	expect.Equal(t, p.Used().String(), "cpus=4")
+	expect.Equal(t, p.Offered().String(), "cpus=4")
 }
 
 func TestOffers(t *testing.T) {
@@ -129,13 +130,17 @@ func TestPoolsFollowCapacities(t *testing.T) {
 				{Name: "licence", Units: rapid.Int64Range(1, 10_000).Draw(r, "licence")},
 			}}
 			want, alternative := p.Free().Without(asked)
-			lent := p.Lend()
-			if p.Offered().Of("cpus")+p.Offered().Of("licence") != 0 {
-				r.Fatal("lent resources are offered again", p.Free())
+			var lent *Loan
+			if rapid.Bool().Draw(r, "with a loan") {
+				lent = p.Lend()
+				if p.Lend() != nil {
+					r.Fatal("lent twice")
+				}
 			}
-			s, ok := lent.Take(asked)
-			p.Return(lent)
-			p.Return(lent)
+			s, ok := p.Take(asked, lent)
+			if p.End(lent) != (lent != nil) || p.End(lent) {
+				r.Fatal("a loan ends once")
+			}
 			if ok != (alternative >= 0) {
 				r.Fatal(asked, "fits", alternative, "but", ok)
 			}
@@ -154,4 +159,27 @@ func TestPoolsFollowCapacities(t *testing.T) {
 			r.Fatal("in the end", p.Free(), "and not", began)
 		}
 	})
+}
+
+// A task takes from a loan what Redis has computed for it, also if more has become free since.
+func TestLoansDoNotGrow(t *testing.T) {
+	p := pool(t, "cpus=8 gpus=1", twoNodes())
+	other := take(t, p, "cpus=0 gpus=1")
+	lent := p.Lend()
+	p.Put(other)
+	first, ok := p.Take(request(t, "cpus=6 gpus=1 or cpus=2"), lent)
+	expect.True(t, ok)
+	expect.Equal(t, first.Amounts.String(), "cpus=2")
+	_, ok = p.Take(request(t, "cpus=6"), lent)
+	expect.True(t, ok)
+	_, ok = p.Take(request(t, "gpus=1 cpus=0"), lent)
+	expect.True(t, !ok)
+	p.End(lent)
+	take(t, p, "gpus=1 cpus=0")
+	late, ok := p.Take(request(t, "cpus=0.5"), lent)
+	expect.True(t, !ok, late)
+	p.Put(first)
+	_, ok = p.Take(request(t, "cpus=0.5"), lent)
+	expect.True(t, ok, "after its end, a claim takes what is free")
+	expect.Equal(t, p.Used().String(), "cpus=6.5 gpus=1")
 }
