@@ -20,13 +20,16 @@ const noIndices = 1 << 53
 // HasIndices reports whether a resource is a number of things that a task gets as a whole, or in part from one of them.
 func HasIndices(name string) bool { return name == ResourceCPUs || name == ResourceGPUs }
 
-// CapacityOf returns the capacity of a worker on which no task runs.
+// CapacityOf returns the capacity of a worker that has this amount, with a fraction of one index at most.
 func CapacityOf(a Amount) Capacity {
 	c := Capacity{Name: a.Name, Unit: noIndices}
 	if HasIndices(a.Name) {
-		c.Unit, c.Whole = ResourceScale, a.Units/ResourceScale
-	} else if a.Units > 0 {
-		c.Parts = []int64{a.Units}
+		c.Unit = ResourceScale
+	}
+	c.Whole = a.Units / c.Unit
+	rest := a.Units % c.Unit
+	if rest > 0 {
+		c.Parts = []int64{rest}
 	}
 	return c
 }
@@ -69,7 +72,7 @@ func (c *Capacity) take(units int64) bool {
 // Capacities are what a worker offers, or has free. Nil means that the worker offers no resources.
 type Capacities []Capacity
 
-// CapacitiesOf returns what a worker offers on which no task runs.
+// CapacitiesOf returns the capacities of a worker that has these amounts, with a fraction of one index at most.
 func CapacitiesOf(all Amounts) (c Capacities) {
 	for _, a := range all {
 		c = append(c, CapacityOf(a))

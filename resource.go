@@ -91,6 +91,14 @@ func (all Amounts) Of(name string) int64 {
 	return 0
 }
 
+// Sum returns the sum of the units of all resources.
+func (all Amounts) Sum() (sum int64) {
+	for _, a := range all {
+		sum += a.Units
+	}
+	return sum
+}
+
 // ParseAmounts reads amounts such as "cpus=4 memory=2G", separated by blanks or commas. It refuses a name that occurs
 // twice. The error has no subject: it says what the text should be.
 func ParseAmounts(text string) (all Amounts, err error) {
@@ -103,9 +111,9 @@ func ParseAmounts(text string) (all Amounts, err error) {
 			return nil, fmt.Errorf("%s occurs twice", a.Name)
 		}
 		all = append(all, a)
-	}
-	if len(all) > MaxResources {
-		return nil, fmt.Errorf("%d resources are named; at most %d are allowed", len(all), MaxResources)
+		if len(all) > MaxResources {
+			return nil, fmt.Errorf("more than %d resources are named; at most %d are allowed", MaxResources, MaxResources)
+		}
 	}
 	all.sort()
 	return all, nil

@@ -19,6 +19,9 @@ const (
 	noResources   = "none"
 )
 
+// detected is how many resources a machine may have by itself: cpus, memory and gpus.
+const detected = 3
+
 // MaxIndices is the largest number of cores, and of GPUs, of a worker.
 const MaxIndices = 10_000
 
@@ -35,6 +38,9 @@ func ParseResourceOffer(text string) (*ResourceOffer, error) {
 	all, err := ParseAmounts(strings.Join(words, " "))
 	if err != nil {
 		return nil, err
+	}
+	if o.Auto && len(all) > MaxResources-detected {
+		return nil, fmt.Errorf("%d resources are named beside auto; at most %d are allowed", len(all), MaxResources-detected)
 	}
 	for _, a := range all {
 		if HasIndices(a.Name) && (a.Units%ResourceScale != 0 || a.Units > MaxIndices*ResourceScale) {

@@ -280,6 +280,9 @@ func (c *situation) freeSlotCheck() Check {
 	for _, o := range obstacles {
 		if names := reasons[o.why]; len(names) > 0 {
 			check.Text += "; " + o.why + ": " + joinNames(names)
+			if o.why == full {
+				check.Text += c.closestOf(names)
+			}
 			if o.why == avoiding {
 				check.Text += ": " + c.whyPaused(names[0])
 			}
@@ -314,6 +317,7 @@ var obstacles = []struct {
 	{avoiding, fix("find out why the program fails on these workers; each worker tries a round within a minute",
 		StepShowFailures)},
 	{busy, toStartWorkers},
+	{full, toStartWorkers},
 }
 
 // workerNames is a placeholder for the names of the workers.
@@ -326,6 +330,7 @@ const (
 	stopping = "starts or stops"
 	avoiding = "pauses the program"
 	busy     = "has no free slot"
+	full     = "has too little free while its tasks run"
 )
 
 func (c *situation) obstacle(w *presence.WorkerStatus) string {
@@ -343,14 +348,17 @@ func (c *situation) obstacle(w *presence.WorkerStatus) string {
 		return avoiding
 	case len(w.Runs) >= w.Slots:
 		return busy
+	case w.Offer.Resources != nil && tdf.CapacitiesOf(freeOf(w)).Lacking(c.request()) != nil:
+		return full
 	}
 	return ""
 }
 
-// busy reports whether a live worker could run the task if one of its slots were free.
+// busy reports whether a live worker could run the task if one of its slots, or enough of its resources, were free.
 func (c *situation) busy() bool {
 	return slices.ContainsFunc(c.workers, func(w presence.WorkerStatus) bool {
-		return w.Alive(c.at) && c.obstacle(&w) == busy
+		why := c.obstacle(&w)
+		return w.Alive(c.at) && (why == busy || why == full)
 	})
 }
 

@@ -154,7 +154,15 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.Resources = "cpus=16 gpus=1 memory=1G or cpus=32"
 			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 1 << 29}}
 			c.workers[1].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 200_000}}
-		}, "worker: no live worker offers cpus=16 gpus=1 memory=1G or cpus=32; the closest offer, cpus=8 memory=512M, lacks cpus=24"},
+		}, "worker: no live worker offers cpus=16 gpus=1 memory=1G or cpus=32; the closest offer, cpus=20, lacks cpus=12"},
+		"resources of busy workers": {func(c *situation) {
+			c.task.Resources = "cpus=4 memory=1G"
+			for i := range c.workers {
+				c.workers[i].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 4 << 30}}
+			}
+			c.workers[0].Used = tdf.Amounts{{Name: "cpus", Units: 80_000}}
+			c.workers[1].Used = tdf.Amounts{{Name: "cpus", Units: 55_000}, {Name: "memory", Units: 2 << 30}}
+		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w2 comes closest, and lacks cpus=1.5"},
 		"resources of one worker": {func(c *situation) {
 			c.task.Resources = "cpus=8"
 			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}}

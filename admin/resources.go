@@ -1,32 +1,86 @@
 package admin
 
 import (
-	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
+func usesText(offered, used tdf.Amounts) string {
+	var parts []string
+	for _, a := range offered {
+		some := tdf.Amount{Name: a.Name, Units: used.Of(a.Name)}
+		parts = append(parts, fmt.Sprintf("%s %s of %s", a.Name, some.Value(), a.Value()))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// closest returns the index of the amounts that come closest to a request: those that lack the fewest resources, and of
+// these the least. It also returns what they lack. The index is -1 if all amounts are nil.
+func closest(all []tdf.Amounts, r tdf.ResourceRequest) (at int, least tdf.Amounts) {
+	at = -1
+	for i, amounts := range all {
+		if amounts == nil {
+			continue
+		}
+		lacks := tdf.CapacitiesOf(amounts).Lacking(r)
+		if at < 0 || len(lacks) < len(least) || len(lacks) == len(least) && lacks.Sum() < least.Sum() {
+			at, least = i, lacks
+		}
+	}
+	return at, least
+}
+
 // lackingResources says what the live workers lack for a request, if none of them could run it even without other
-// tasks. It names the offer that comes closest: the one that lacks the fewest resources.
+// tasks.
 func lackingResources(all []tdf.Offer, p tdf.Partition) string {
 	if p.Resources == nil {
 		return ""
 	}
-	var closest *tdf.Offer
-	var least tdf.Amounts
+	offers := make([]tdf.Amounts, len(all))
 	for i := range all {
-		o := &all[i]
-		lacks := tdf.CapacitiesOf(o.Resources).Lacking(p.Resources)
-		if lacks == nil {
-			return ""
-		}
-		if o.Resources != nil && (closest == nil || cmp.Less(len(lacks), len(least))) {
-			closest, least = o, lacks
-		}
+		offers[i] = all[i].Resources
 	}
-	if closest == nil {
+	at, lacks := closest(offers, p.Resources)
+	switch {
+	case at < 0:
 		return "no live worker offers resources, and the task asks for " + p.Resources.String()
+	case lacks == nil:
+		return ""
 	}
-	return fmt.Sprintf("no live worker offers %v; the closest offer, %v, lacks %v", p.Resources, closest.Resources, least)
+	return fmt.Sprintf("no live worker offers %v; the closest offer, %v, lacks %v", p.Resources, offers[at], lacks)
+}
+
+// freeOf returns what a worker had free at its last heartbeat, without the order in which tasks have taken it.
+func freeOf(w *presence.WorkerStatus) tdf.Amounts {
+	free := tdf.Amounts{}
+	for _, a := range w.Offer.Resources {
+		free = append(free, tdf.Amount{Name: a.Name, Units: max(0, a.Units-w.Used.Of(a.Name))})
+	}
+	return free
+}
+
+// request returns what the task takes from a worker, without the slot of a task that asks for nothing.
+func (c *situation) request() tdf.ResourceRequest {
+	r := c.task.Partition().Resources
+	if r == nil {
+		return tdf.ResourceRequest{{{Name: tdf.ResourceCPUs, Units: tdf.ResourceScale}}}
+	}
+	return r
+}
+
+// closestOf says which of some workers comes closest to running the task, and what it lacks now.
+func (c *situation) closestOf(names []string) string {
+	var free []tdf.Amounts
+	var of []string
+	for i := range c.workers {
+		if w := &c.workers[i]; slices.Contains(names, w.Name) {
+			free, of = append(free, freeOf(w)), append(of, w.Name)
+		}
+	}
+	at, lacks := closest(free, c.request())
+	return fmt.Sprintf("; %s comes closest, and lacks %v", of[at], lacks)
 }

@@ -30,6 +30,11 @@ type Worker struct {
 	Handlers []string `json:"handlers,omitempty"`
 	Campaign string   `json:"campaign,omitempty"` // the group of the tasks that the worker claims; "" for all groups
 
+	// Resources are what the worker offers, such as "cpus=8 memory=16G", and ResourcesUsed is how much of them its rounds
+	// had at the last heartbeat. Both are "" if it offers none.
+	Resources     string `json:"resources,omitempty"`
+	ResourcesUsed string `json:"resources_used,omitempty"`
+
 	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
 
@@ -40,7 +45,12 @@ type Worker struct {
 	Alive bool `json:"-"` // whether the worker is neither gone nor silent
 	// InProcess reports whether the worker runs rounds in its own process, and fetches no programs.
 	InProcess bool `json:"-"`
+
+	uses string
 }
+
+// Uses returns how much of its resources the worker uses, such as "cpus 3 of 8, memory 2G of 16G".
+func (w Worker) Uses() string { return w.uses }
 
 // A WorkerPause is a program that a worker pauses, or whose failures make its slots pause.
 type WorkerPause struct {
@@ -92,7 +102,9 @@ func (f *fleet) view(w *presence.WorkerStatus) Worker {
 		Name: w.Name, Host: w.Host, PID: w.PID, Version: w.Version, State: f.stateOf(w), Slots: w.Slots, Runs: w.Runs,
 		Seen: w.Seen.Std(), Lease: w.Lease.Std(), Drained: w.Drained, Alive: w.Alive(f.at), InProcess: w.InProcess,
 		Tags: w.Offer.Tags, Handlers: w.Offer.Handlers, Campaign: w.Offer.Group,
+		Resources: w.Offer.Resources.String(), ResourcesUsed: w.Used.String(),
 	}
+	v.uses = usesText(w.Offer.Resources, w.Used)
 	for _, q := range w.Offer.Queues {
 		v.Queues = append(v.Queues, q.String())
 	}

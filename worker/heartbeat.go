@@ -29,11 +29,15 @@ func (w *Worker) info(n *namespace, state string) presence.WorkerInfo {
 	if w.slotDirs != nil {
 		pauses = append(pauses, w.slotDirs.remarks()...)
 	}
-	return presence.WorkerInfo{
+	info := presence.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
 		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: pauses,
 		Offer: w.offer, InProcess: w.inProcess(),
 	}
+	if w.pool != nil {
+		info.Used = w.pool.Used()
+	}
+	return info
 }
 
 // register takes the name, and cleans up after the earlier worker of this name. It must be called before the first

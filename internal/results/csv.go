@@ -26,6 +26,8 @@ var (
 	printedColumns = []string{"output", "output_whole", "error"}
 	// replacedColumn follows the parameters, if the input of a task was replaced.
 	replacedColumn = "input_replaced"
+	// resourcesColumn precedes the columns of the run, if a task asks for resources.
+	resourcesColumn = "resources"
 	// namespaceColumn follows the id, if several namespaces work as one.
 	namespaceColumn = "namespace"
 	lastColumns     = []string{"base64"} // names the columns whose cells are in base64 in this row
@@ -76,6 +78,7 @@ type columns struct {
 	taken               map[string]bool   // names of all columns
 	bytes               int               // total length of these names
 	replaced            bool              // whether the input of a task was replaced
+	resources           bool              // whether a task asks for resources
 	shards              bool              // whether tasks have namespaces
 	late                int               // number of values that have no column
 	leftOut             []string          // names of fields of last lines that are no numbers
@@ -86,7 +89,7 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, namespaceColumn}, runColumns,
+	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, resourcesColumn, namespaceColumn}, runColumns,
 		printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
@@ -109,6 +112,7 @@ func whole(text string) []field { return []field{{wholeKey, json.RawMessage(text
 // collect adds columns for a task's parameters and results.
 func (c *columns) collect(t *manager.Task) {
 	c.replaced, c.shards = c.replaced || t.InputReplaced, c.shards || t.Namespace != ""
+	c.resources = c.resources || t.Definition.Resources != ""
 	for _, f := range c.fitting(c.parameters, t.Meta, fieldsOf(t.Meta)) {
 		c.add(c.parameters, &c.order, f.key, parameterName(f.key), "parameter.")
 	}
@@ -177,6 +181,9 @@ func (c *columns) names(withOutput bool) []string {
 	if c.replaced {
 		names = append(names, replacedColumn)
 	}
+	if c.resources {
+		names = append(names, resourcesColumn)
+	}
 	if c.shards {
 		names = slices.Insert(names, 1, namespaceColumn)
 	}
@@ -243,6 +250,7 @@ func fixedCells(t *manager.Task) map[string]string {
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
 	cells[replacedColumn], cells[namespaceColumn] = strconv.FormatBool(t.InputReplaced), t.Namespace
+	cells[resourcesColumn] = t.Definition.Resources
 	r := t.LastRun()
 	if r == nil {
 		return cells

@@ -36,8 +36,9 @@ type WorkerInfo struct {
 	Runs      []int64 // the ids of the tasks that the worker runs
 	Pauses    []Pause // the programs that the worker pauses; at most [MaxPauses]
 	Offer     tdf.Offer
-	OverHTTP  bool // a client of the HTTP API; a full Redis refuses its registration
-	InProcess bool // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	Used      tdf.Amounts // how much of the offered resources the rounds have; nil without an offer
+	OverHTTP  bool        // a client of the HTTP API; a full Redis refuses its registration
+	InProcess bool        // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
 	// client.
@@ -122,6 +123,7 @@ func (w *WorkerInfo) fields() []any {
 		"queues", queuesText(w.Offer.Queues), "tags", strings.Join(w.Offer.Tags, ","), "handlers",
 		strings.Join(w.Offer.Handlers, "\n"),
 		"group", w.Offer.Group, "resources", w.Offer.Resources.String(),
+		"resources_used", w.Used.String(),
 	}
 }
 

@@ -86,6 +86,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
 	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), runsInProcess(h)
 	w.Offer, w.Boot = parseOffer(h), h["boot"]
+	w.Used, _ = tdf.ParseAmounts(h["resources_used"])
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])

@@ -33,7 +33,7 @@ func amd(root fs.FS) (n int) {
 }
 
 // visible returns the names of n GPUs, or those in a variable of the environment. As for CUDA, the list ends before the
-// first name that is none, such as -1.
+// first name that is none, such as -1, or the NoDevFiles of Slurm.
 func visible(n int, env func(string) (string, bool), variable string) (names []string) {
 	text, set := env(variable)
 	if !set {
@@ -45,11 +45,16 @@ func visible(n int, env func(string) (string, bool), variable string) (names []s
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		if name == "" || name[0] == '-' || seen[name] || len(names) == tdf.MaxIndices {
+		if !isGPU(name) || seen[name] || len(names) == tdf.MaxIndices {
 			break
 		}
 		seen[name] = true
 		names = append(names, name)
 	}
 	return names
+}
+
+func isGPU(name string) bool {
+	_, err := strconv.ParseUint(name, 10, 32)
+	return err == nil || strings.HasPrefix(name, "GPU-") || strings.HasPrefix(name, "MIG-")
 }

@@ -158,7 +158,7 @@ func memory(root fs.FS, groups []string) (bytes int64) {
 			bytes = most
 		}
 	}
-	return min(bytes, tdf.MaxMemory)
+	return min(bytes, tdf.MaxMemory) &^ (1<<20 - 1) // whole mebibytes, so that many machines of a kind offer the same
 }
 
 func read(root fs.FS, name string) string {

@@ -124,11 +124,14 @@ func (p *Pool) Free() tdf.Capacities {
 	return capacities(p.all)
 }
 
-// Used returns how much of each resource is taken.
+// Used returns how much of each resource is taken, without those of which nothing is.
 func (p *Pool) Used() (used tdf.Amounts) {
 	free := p.Free().Amounts()
 	for _, a := range p.whole {
-		used = append(used, tdf.Amount{Name: a.Name, Units: a.Units - free.Of(a.Name)})
+		n := a.Units - free.Of(a.Name)
+		if n > 0 {
+			used = append(used, tdf.Amount{Name: a.Name, Units: n})
+		}
 	}
 	return used
 }

@@ -189,6 +189,7 @@ func (v *view) round(r *manager.Round) []fact {
 		{"exit", r.Exit},
 		{"took", tookText(r)},
 		{"memory", memoryText(r)},
+		{"asked for", v.askedFor(r)},
 		{"program hash", r.ProgramSHA256},
 		{"progress", progressText(r.Progress)},
 		{"last output", v.lastOutput(r)},
@@ -245,6 +246,14 @@ func tookText(r *manager.Round) string {
 		return ""
 	}
 	return fmt.Sprintf("%s s, CPU %s s", format.Seconds(r.RunTime), format.Seconds(max(r.CPUTime, time.Millisecond)))
+}
+
+// askedFor returns what the task asks for, beside what its round took.
+func (v *view) askedFor(r *manager.Round) string {
+	if r.RunTime == 0 {
+		return ""
+	}
+	return v.Definition.Resources
 }
 
 func memoryText(r *manager.Round) string {

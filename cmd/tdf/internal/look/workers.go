@@ -23,7 +23,7 @@ func Workers(a *cli.App) *cobra.Command {
 			"RUNS lists the tasks that the worker ran at its last heartbeat. A worker sends three heartbeats per " +
 			"lease.\n" +
 			"If the next heartbeat is overdue, RUNS shows the age of the list.\n" +
-			"REMARKS shows the queues, tags and handlers of the worker, if it has any.",
+			"REMARKS shows the queues, tags and handlers of the worker, if it has any, and what it uses of its resources.",
 		Args: cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
@@ -89,6 +89,9 @@ func remarks(w admin.Worker) string {
 		if len(offer.values) > 0 {
 			all = append(all, offer.name+short(offer.values, ", "))
 		}
+	}
+	if w.Uses() != "" {
+		all = append(all, "uses "+w.Uses())
 	}
 	if w.Drained != "" {
 		all = append(all, "drained by "+w.Drained)
