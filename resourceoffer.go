@@ -56,3 +56,17 @@ func ParseResourceOffer(text string) (*ResourceOffer, error) {
 }
 
 var errNoCPUs = errors.New("cpus are missing; add auto, or cpus=N with N above 0")
+
+// AtLeast returns what the worker offers on any machine: with auto, one core. It returns nil if the worker offers
+// nothing.
+func (o *ResourceOffer) AtLeast() Amounts {
+	if o == nil {
+		return nil
+	}
+	all := slices.Clone(o.Amounts)
+	if all.Of(ResourceCPUs) == 0 {
+		all = append(all, Amount{ResourceCPUs, ResourceScale})
+		all.sort()
+	}
+	return all
+}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 )
 
@@ -36,7 +37,9 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 	if w.cfg.TimeLimit == 0 {
 		return limited, end
 	}
-	near := w.after(w.cfg.TimeLimit - stopBound(w.cfg))
+	lifetime := w.cfg.TimeLimit - stopBound(w.cfg)
+	near := w.after(lifetime)
+	w.programsEnd = time.Now().Add(lifetime + w.cfg.Grace)
 	go func() {
 		if wait(limited, near) {
 			w.log.Info("the time limit is near: nothing more is claimed", "limit", w.cfg.TimeLimit)
@@ -44,6 +47,14 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 		}
 	}()
 	return limited, end
+}
+
+// timeLeft returns how long the worker's programs may still run, or 0 if the worker has no time limit.
+func (w *Worker) timeLeft() tdf.Seconds {
+	if w.programsEnd.IsZero() {
+		return 0
+	}
+	return tdf.For(max(time.Until(w.programsEnd), time.Millisecond))
 }
 
 // signalPause is how long the worker waits for its own SIGTERM after a program was ended by one.

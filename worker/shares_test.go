@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -97,6 +99,77 @@ func TestRunsWhatFits(t *testing.T) {
 	}
 	expect.Equal(t, cores+licences, 0)
 	expect.Equal(t, worker.pool.Offered().String(), "cpus=4 licence=2")
+}
+
+// A worker that is kept for a task leaves the tasks after it to others, until the task fits.
+func TestKeptWorkerWaitsForItsTask(t *testing.T) {
+	w := newWorld(t)
+	w.offers("cpus=2")
+	release := make(chan struct{})
+	var mu sync.Mutex
+	var order []string
+	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
+		mu.Lock()
+		order = append(order, r.Input)
+		mu.Unlock()
+		if r.Input == "long" {
+			<-release
+		}
+		return nil
+	}))
+	long := w.open("long", forHandler("p"), asking("cpus=1"))
+	stop := w.start(worker)
+	eventually(t, "the long round", func() bool { return w.task(long).State == tdf.Running })
+	big := w.open("big", forHandler("p"), asking("cpus=2"))
+	w.executed(w.open("small", forHandler("p"), asking("cpus=1"))) // its claim met the big task, which does not fit
+	key, field := w.store.Keys.Reserved(), "resources=cpus:20000;handler=p"
+	parts := strings.SplitN(expect.Result(w.client().HGet(t.Context(), key, field).Result()).Value(t), " ", 5)
+	parts[2] = "1" // it was met long ago
+	must(t, w.client().HSet(t.Context(), key, field, strings.Join(parts, " ")).Err())
+	late := w.open("late", forHandler("p"), asking("cpus=1"))
+	eventually(t, "the worker is kept", func() bool { return w.client().HExists(t.Context(), key, "@w1").Val() })
+	expect.Equal(t, w.task(late).State, tdf.Open)
+	close(release)
+	w.executed(big)
+	w.executed(late)
+	stop()
+	expect.Equal(t, order, []string{"long", "small", "big", "late"})
+}
+
+// The claims of two namespaces share what is free. No claim waits for the other one longer than its call.
+func TestNamespacesShareResources(t *testing.T) {
+	a, b := newWorlds(t)
+	a.offers("cpus=2")
+	worker := a.both(b, Handle("p", func(context.Context, *Round) error { return nil }))
+	stop := a.start(worker)
+	for i := range 20 {
+		for _, w := range []*world{a, b} {
+			w.open("", forHandler("p"), asking([]string{"cpus=2", "cpus=0.5"}[i%2]))
+		}
+	}
+	for id := range int64(20) {
+		a.executed(id + 1)
+		b.executed(id + 1)
+	}
+	stop()
+	expect.Equal(t, worker.pool.Used().String(), "")
+}
+
+// A worker with a time limit claims no task that takes longer than it has. RunOnce has no limit.
+func TestTimeLimitAndMinTime(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 0, time.Second, 100*time.Hour
+	takes := func(d time.Duration) func(*tdf.Properties) {
+		return func(p *tdf.Properties) { p.MinTime = tdf.For(d) }
+	}
+	long, short := w.open("", forHandler("p"), takes(101*time.Hour)), w.open("", forHandler("p"), takes(99*time.Hour))
+	done := Handle("p", func(context.Context, *Round) error { return nil })
+	stop := w.start(w.worker(done))
+	w.executed(short)
+	expect.Equal(t, w.task(long).State, tdf.Open)
+	stop()
+	w.runOnce(w.worker(done))
+	expect.Equal(t, w.task(long).State, tdf.Executed)
 }
 
 func TestNoResourcesOverHTTP(t *testing.T) {

@@ -37,9 +37,11 @@ type Worker struct {
 	journal    *retention.Journal // of the files that this worker keeps
 	own        roundsLock
 
-	whole      tdf.Capacities  // what the worker has when it runs nothing
-	pool       *resources.Pool // what the worker has free; nil if it offers no resources
-	mostAtOnce int             // how many rounds may run at once, if the worker offers resources
+	whole       tdf.Capacities  // what the worker has when it runs nothing
+	pool        *resources.Pool // what the worker has free; nil if it offers no resources
+	programsEnd time.Time       // when programs must have ended; set if the worker has a time limit
+
+	mostAtOnce int // how many rounds may run at once, if the worker offers resources
 
 	preparer  Preparer      // nil unless the worker runs
 	processes *process.Host // nil unless the worker runs programs in processes of their own

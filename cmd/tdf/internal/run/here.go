@@ -55,7 +55,11 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
 	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", r.jobs, killGrace, 0
 	w.SleepAfterFailure, w.MaxFailuresInRow = 0, 0
-	w.Queues, w.Group = nil, ""
+	w.Queues, w.Group, w.TimeLimit, w.IdleTimeout = nil, "", 0, 0
+	err = r.offerResources(w, tool.Manager.TaskDefaults.Resources)
+	if err != nil {
+		return err
+	}
 	if h.tag != "" {
 		w.Tags = []string{h.tag}
 	}
@@ -93,7 +97,11 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 	at := &tool.Manager.Redis
 	at.Host, at.Password, at.Username, at.TLS = host, password, "", false
 	at.Port, err = strconv.Atoi(port)
-	r.say("no TDF is configured, so this call runs one: %s at a time, on this machine", format.Counted(r.jobs, "command"))
+	atOnce := format.Counted(r.jobs, "command")
+	if r.changed("resources") {
+		atOnce = "as many commands as fit"
+	}
+	r.say("no TDF is configured, so this call runs one: %s at a time, on this machine", atOnce)
 	return h, err
 }
 

@@ -154,6 +154,8 @@ func (r *run) check(command []string, sources [][]string) error {
 		return cli.Usagef("--resume without --joblog: name the file that says what has succeeded")
 	case r.jobs < 1:
 		return cli.Usagef("invalid value %d for --jobs: want at least 1", r.jobs)
+	case r.changed("jobs") && r.changed("resources"):
+		return cli.Usagef("--jobs with --resources: as many commands run at a time as fit; give one of them")
 	case r.changed("halt") && r.halt < 1:
 		return cli.Usagef("invalid value %d for --halt: want at least 1", r.halt)
 	case r.retries < 0:

@@ -33,6 +33,7 @@ func Scale(a *cli.App) *cobra.Command {
 // options are the flags of tdf scale slurm.
 type options struct {
 	file, queue, tags, worker, script string
+	resources                         string
 	most, slots                       int
 	interval, idle                    time.Duration
 	dryRun, once                      bool
@@ -67,6 +68,9 @@ func newSlurm(a *cli.App) *cobra.Command {
 	f.IntVar(&o.most, "max", 1, "largest number of jobs that are pending or running")
 	f.StringVar(&o.queue, "queue", "", "`NAME` queues that the workers serve (default: those of the configuration)")
 	f.StringVar(&o.tags, "tags", "", "tags that the workers offer (default: those of the configuration)")
+	f.StringVar(&o.resources, "resources", "",
+		"`AMOUNTS` what a worker offers, to count the tasks that it could run: 'cpus=8 gpus=1' (default: its key resources; "+
+			"for auto, one cpu)")
 	f.IntVar(&o.slots, "slots", 0, "slots of a worker (default: its concurrency; 1 for auto)")
 	cli.SpanVar(f, &o.interval, "interval", 30*time.Second, "time between two looks at the tasks and the jobs")
 	cli.SpanVar(f, &o.idle, "idle-timeout", 5*time.Minute, "time without a task after which a worker ends")
@@ -130,6 +134,9 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 	if o.tags != "" {
 		set = append(set, config.Override{Section: "worker", Name: "tags", Value: o.tags, Source: "--tags"})
 	}
+	if o.resources != "" {
+		set = append(set, config.Override{Section: "worker", Name: "resources", Value: o.resources, Source: "--resources"})
+	}
 	tool, err := config.LoadTool(a.Path(o.file), a.Env, set...)
 	return tool.Worker, err
 }
@@ -137,7 +144,9 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 // offerOf returns which tasks a worker with this configuration may claim. [tdf.Offer.Matches] compares it with what
 // tasks ask for.
 func offerOf(cfg *config.Worker) tdf.Offer {
-	return tdf.Offer{Queues: cfg.Queues, Tags: cfg.Tags, Group: cfg.Group, Programs: true}
+	return tdf.Offer{
+		Queues: cfg.Queues, Tags: cfg.Tags, Group: cfg.Group, Programs: true, Resources: cfg.Resources.AtLeast(),
+	}
 }
 
 // cluster returns the Slurm to which the jobs go.

@@ -1,0 +1,34 @@
+package run
+
+import (
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/worker/resources"
+)
+
+// offerResources makes the worker of the call offer resources if the commands ask for some: those of its key resources,
+// or else what this machine has. It returns an error if the machine has too little.
+func (r *run) offerResources(w *config.Worker, defaults string) error {
+	offer := w.Resources
+	w.Resources = nil
+	text := defaults
+	if r.changed("resources") {
+		text = *r.task.Text["resources"]
+	}
+	request, err := tdf.ParseResourceRequest(text)
+	if request == nil || err != nil {
+		return err
+	}
+	if offer == nil {
+		offer = &tdf.ResourceOffer{Auto: true}
+	}
+	w.Resources = offer
+	has := resources.New(offer, resources.Here(), 1).Offered()
+	lacks := tdf.CapacitiesOf(has).Lacking(request)
+	if lacks != nil {
+		return cli.Usagef("resources %v: this machine has %v, and lacks %v; ask for less, or let workers run the command with "+
+			"--shared or --send", request, has, lacks)
+	}
+	return nil
+}
