@@ -17,7 +17,8 @@ type Candidate struct {
 }
 
 // Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its
-// meta. If the template is nil, the input has all parameters in their order. The error is a *[RowError].
+// meta. If the template is nil, the input has all parameters in their order. A parameter `resources` also sets what the
+// task asks for. The error is a *[RowError].
 func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
 	if err := r.fill(&d, input); err != nil {
 		return Candidate{}, r.Wrong(err)
@@ -40,7 +41,28 @@ func (r *Row) fill(d *tdf.Properties, input *Template) (err error) {
 	if err != nil {
 		return err
 	}
+	err = r.setResources(d)
+	if err != nil {
+		return err
+	}
 	return d.Validate()
+}
+
+// resourcesParam is the name of a parameter that is also what the task of its row asks for.
+const resourcesParam = "resources"
+
+// setResources sets what the task asks for, if the row says so.
+func (r *Row) setResources(d *tdf.Properties) error {
+	i := r.index(resourcesParam)
+	if i < 0 || r.Params[i].Text == "" {
+		return nil
+	}
+	request, err := tdf.ParseResourceRequest(r.Params[i].Text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", resourcesParam, err)
+	}
+	d.Resources = request.String()
+	return nil
 }
 
 // A Tally counts, for each point, the tasks of a group and the rows of a sweep. If two rows of the sweep have the same

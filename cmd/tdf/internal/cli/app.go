@@ -108,7 +108,7 @@ func (a *App) Begin(c *cobra.Command, args []string) error {
 }
 
 // mayBeEmpty lists the flags whose value may be the empty string.
-var mayBeEmpty = []string{"input", "meta", "tags", "limit-key"}
+var mayBeEmpty = []string{"input", "meta", "tags", "limit-key", "resources"}
 
 // Say writes a message to stderr. It escapes control characters, because the message may contain texts from Redis.
 func (a *App) Say(text string, args ...any) {
