@@ -42,8 +42,8 @@ func (w *Worker) offeredResources() tdf.Amounts {
 	return w.pool.Offered()
 }
 
-// lend returns what a claim may use: everything that is free, or nil if the worker offers no resources. It returns false
-// if another claim is under way. When that one ends, the lane gets the signal `freed`.
+// lend returns what a claim may use: everything that is free, or nil if the worker offers no resources. It returns
+// false if another claim is under way. When that one ends, the lane gets the signal `freed`.
 //
 // If the Redis of one namespace does not answer the claim, the claims of the others may use the rest after a while.
 func (s *lane) lend() (lent *resources.Loan, ok bool) {

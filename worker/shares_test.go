@@ -158,11 +158,11 @@ func TestNamespacesShareResources(t *testing.T) {
 // A worker with a time limit claims no task that takes longer than it has. RunOnce has no limit.
 func TestTimeLimitAndMinTime(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 0, time.Second, 100*time.Hour
+	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 0, time.Hour, 200*time.Hour
 	takes := func(d time.Duration) func(*tdf.Properties) {
 		return func(p *tdf.Properties) { p.MinTime = tdf.For(d) }
 	}
-	long, short := w.open("", forHandler("p"), takes(101*time.Hour)), w.open("", forHandler("p"), takes(99*time.Hour))
+	long, short := w.open("", forHandler("p"), takes(200*time.Hour)), w.open("", forHandler("p"), takes(198*time.Hour))
 	done := Handle("p", func(context.Context, *Round) error { return nil })
 	stop := w.start(w.worker(done))
 	w.executed(short)

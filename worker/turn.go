@@ -38,8 +38,8 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	}, reportsOf(results)...)
 }
 
-// request returns a request for at most the given numbers of tasks, which fit in what the claim may use, and in the time
-// that the worker has.
+// request returns a request for at most the given numbers of tasks, which fit in what the claim may use, and in the
+// time that the worker has.
 func (s *lane) request(most, prefetch int, lent *resources.Loan) redisstate.ClaimParams {
 	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch, TimeLeft: s.timeLeft()}
 	if lent != nil {

@@ -89,8 +89,8 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	for _, name := range slices.Concat(firstColumns, []string{replacedColumn, resourcesColumn, namespaceColumn}, runColumns,
-		printedColumns, lastColumns) {
+	odd := []string{replacedColumn, resourcesColumn, namespaceColumn}
+	for _, name := range slices.Concat(firstColumns, odd, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c

@@ -314,7 +314,7 @@ end
 if leaves then ordering.wake() end
 
 remember(table.concat(ids, ' '))
+local more = reserving.on and 'kept' or ordering.more and '1' or ''
 return {
-  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, reserving.on and 'kept' or ordering.more and '1' or '',
-  tostring(avoided), claimed, {}, {},
+  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, more, tostring(avoided), claimed, {}, {},
 }

@@ -217,9 +217,9 @@ function ordering.use(open, wanted, offer)
     return entry.priority > priority or entry.priority == priority and entry.score < score
   end
 
-  -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, or for which it has too little
-  -- free, the script continues where earlier claims have met other entries. But a worker that is kept for a task must
-  -- meet this task.
+  -- Reads the next entries of `heads`. After FIRST_ENTRIES that the worker does not serve, or for which it has too
+  -- little free, the script continues where earlier claims have met other entries. But a worker that is kept for a task
+  -- must meet this task.
   local function read_page()
     if queue.read >= FIRST_ENTRIES and not queue.suits and not queue.jumped and not reserving.queue then
       queue.jumped = positions.passed_heads(queue.position)

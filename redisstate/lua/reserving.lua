@@ -2,10 +2,10 @@
 -- smaller tasks do not keep the task waiting for ever.
 --
 -- A task is blocked if it fits in what the worker has, but not in what the worker has free. The first blocked task that
--- a claim meets is noted, as the first task of its partition. FIRST_FOR seconds later, if the partition is still blocked
--- and none of its tasks has started meanwhile, the next worker whose claim meets it is kept for it: its claims end at
--- the task. So they hand out only tasks that come before it, and the worker has enough free when the rounds that it runs
--- have ended. At most one worker is kept for a partition, and for one partition at a time.
+-- a claim meets is noted, as the first task of its partition. FIRST_FOR seconds later, if the partition is still
+-- blocked and none of its tasks has started meanwhile, the next worker whose claim meets it is kept for it: its claims
+-- end at the task. So they hand out only tasks that come before it, and the worker has enough free when the rounds that
+-- it runs have ended. At most one worker is kept for a partition, and for one partition at a time.
 --
 -- The hash `reserved` has a field for each partition with such a task: 'priority score since until worker' are the
 -- task's priority and score, the time when a claim first met it, and the worker that is kept for it until a time, or ''

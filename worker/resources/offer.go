@@ -29,7 +29,8 @@ func New(o *tdf.ResourceOffer, m *Machine, slots int) *Pool {
 	for _, name := range sortedKeys(found) {
 		p.all = append(p.all, found[name])
 	}
-	p.whole = slices.DeleteFunc(capacities(p.all).Amounts(), func(a tdf.Amount) bool { return a.Name == tdf.ResourceSlots })
+	isSlots := func(a tdf.Amount) bool { return a.Name == tdf.ResourceSlots }
+	p.whole = slices.DeleteFunc(capacities(p.all).Amounts(), isSlots)
 	return p
 }
 

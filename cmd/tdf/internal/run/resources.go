@@ -27,8 +27,8 @@ func (r *run) offerResources(w *config.Worker, defaults string) error {
 	has := resources.New(offer, resources.Here(), 1).Offered()
 	lacks := tdf.CapacitiesOf(has).Lacking(request)
 	if lacks != nil {
-		return cli.Usagef("resources %v: this machine has %v, and lacks %v; ask for less, or let workers run the command with "+
-			"--shared or --send", request, has, lacks)
+		return cli.Usagef("resources %v: this machine has %v, and lacks %v; ask for less, or let workers run the command "+
+			"with --shared or --send", request, has, lacks)
 	}
 	return nil
 }
