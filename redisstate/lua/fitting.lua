@@ -77,14 +77,20 @@ function fitting.use()
     end
   end
 
+  -- Returns the value of a part of a partition's name, or nil.
+  local function part_of(partition, part)
+    if not string.find(partition, part, 1, true) then return nil end
+    return string.match(';' .. partition, ';' .. part .. '([^;]*)')
+  end
+
   fitting.plain = n > 0 and parse(plain) or nil
 
   -- Returns whether the worker may claim the tasks of a partition at all, and their request. The argument is the part
   -- of the partition's name before the handler.
   function fitting.request_of(partition)
-    local seconds = string.match(partition, '^min_time=([%d.]+)') or string.match(partition, ';min_time=([%d.]+)')
-    if seconds and time_left and tonumber(seconds) > time_left then return false end
-    local text = string.match(partition, '^resources=([^;]*)') or string.match(partition, ';resources=([^;]*)')
+    local seconds = time_left and part_of(partition, 'min_time=')
+    if seconds and tonumber(seconds) and tonumber(seconds) > time_left then return false end
+    local text = part_of(partition, 'resources=')
     if not text then return true, fitting.plain end
     if n == 0 then return false end
     return true, parse(text)

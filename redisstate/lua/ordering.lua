@@ -192,7 +192,8 @@ function ordering.use(open, wanted, offer)
 
   -- Opens a partition. Its entry of `heads` is nil if the script has not read it.
   local function open_partition(partition, entry, from)
-    local request = select(2, is_served(partition))
+    local request
+    if entry then request = entry.request else request = select(2, is_served(partition)) end
     if queue.opened[partition] then -- the entry is stale
       if entry then queue.stale[#queue.stale + 1] = entry.member end
       return
