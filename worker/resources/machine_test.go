@@ -67,7 +67,7 @@ func TestLimitsOfCgroups(t *testing.T) {
 		{"cpu.max", "-5 0", 4, 16 << 20},
 		{"cpu.max", "x", 4, 16 << 20},
 		{"memory.max", "max", 4, 16 << 20},
-		{"tdf.slice/memory.max", "4096", 4, 4096},
+		{"tdf.slice/memory.max", "4198400", 4, 4 << 20}, // in whole mebibytes
 		{"tdf.slice/w/memory.max", "99999999999", 4, 16 << 20},
 		{"tdf.slice/w/memory.max", "-1", 4, 16 << 20},
 	} {
