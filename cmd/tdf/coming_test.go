@@ -29,6 +29,23 @@ func TestFromParallel(t *testing.T) {
 	}
 }
 
+// Each line of docs/from-hyperqueue.md succeeds, and prints what the page says.
+func TestFromHyperQueue(t *testing.T) {
+	page := string(expect.Result(os.ReadFile("../../docs/from-hyperqueue.md")).Value(t))
+	lines := regexp.MustCompile("(?m)^\\| `hq .*` \\| `(.*tdf run .*)` \\| (.*)\\|$").FindAllStringSubmatch(page, -1)
+	expect.Compare(t, len(lines), ">=", 10)
+	bin := linked(t)
+	for _, l := range lines {
+		t.Run(l[1], func(t *testing.T) {
+			t.Parallel()
+			want := strings.Split(strings.Trim(l[2], "` "), " / ")
+			printed, status := printedBy(t, bin, strings.ReplaceAll(l[1], `\|`, "|"))
+			expect.Equal(t, printed, want)
+			expect.Equal(t, status, 0, "exit status")
+		})
+	}
+}
+
 // linked returns a directory in which tdf is a link to the test binary.
 func linked(t *testing.T) string {
 	bin := t.TempDir()
@@ -41,9 +58,12 @@ func linked(t *testing.T) string {
 func printedBy(t *testing.T, bin, line string) (lines []string, status int) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
+		"items.jsonl": "{\"rate\":0.1,\"mode\":\"fast\"}\n{\"rate\":0.2,\"mode\":\"slow\"}\n", "sub/file": "",
 		"list": "one\ntwo words\n", "points.csv": "rate,mode\n0.1,fast\n0.2,slow\n", "names": "a b\x00c\x00",
 	} {
-		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+		path := filepath.Join(dir, name)
+		expect.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		expect.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	c := exec.CommandContext(t.Context(), "sh", "-c", line)
 	c.Dir = dir
