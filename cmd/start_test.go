@@ -21,7 +21,7 @@ const (
 )
 
 // maxSize bounds the size of a command in bytes, without symbol table and debug information.
-const maxSize = 41_000_000
+const maxSize = 42_000_000
 
 // Commands start fast, because shells complete with tdf, and scripts call it in loops: no package parses, compiles or
 // draws anything before a command uses it.
