@@ -35,7 +35,7 @@ test race check lint: export GOGC = 400
 test race check lint: export GOMEMLIMIT = 2GiB
 
 # what the tests need
-TOOLS := go gcc chromium git node npm parallel promtool python3 redis-server rsync slurmctld
+TOOLS := go gcc chromium git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
 

@@ -1,0 +1,378 @@
+"""The client of the HTTP API (docs/http.md)."""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import math
+import os
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+import uuid
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+
+from .errors import APIError, TDFError, Unreachable
+
+if TYPE_CHECKING:
+    from .sweep import Campaign
+
+Row = Dict[str, Any]
+
+JSON_LINES = "application/x-ndjson"
+
+# A batch of tasks stays far below the 64 MiB and the 10,000 tasks of a call.
+MOST_TASKS, MOST_BYTES = 1000, 8 << 20
+
+# Connections that are idle for longer may have been closed by the server, which keeps them for two minutes.
+LONGEST_IDLE = 60.0
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
+
+
+def usual_token(url: urllib.parse.SplitResult) -> str:
+    """Returns the token of TDF_TOKEN, or of the file that a `tdf up` of this user has written. Without any, it returns ""."""
+    token = os.environ.get("TDF_TOKEN", "")
+    if token:
+        return token
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    try:
+        with open(os.path.join(config, "tdf", f"api-{socket.gethostname()}-{url.netloc}")) as file:
+            return file.read().split()[-1]
+    except (OSError, IndexError):
+        return ""
+
+
+def plain(value: Any) -> Any:
+    """Returns a value that JSON lacks as one that it has. NaN, NaT and NA of pandas are null."""
+    if hasattr(value, "tolist"):  # a number or an array of NumPy
+        return plain(value.tolist())
+    if value is None or isinstance(value, (str, bool, int)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(inner) for inner in value]
+    try:
+        if value != value:
+            return None
+    except TypeError:  # NA
+        return None
+    return value if isinstance(value, float) else str(value)
+
+
+def compact(value: Any) -> bytes:
+    try:
+        return json.dumps(plain(value), allow_nan=False, separators=(",", ":"), ensure_ascii=False).encode()
+    except (ValueError, TypeError) as error:
+        raise TDFError(f"write {value!r:.200} as JSON: {error}; use finite numbers and whole characters") from error
+
+
+def batches(lines: Iterable[bytes], most: int, size: int) -> Iterator[List[bytes]]:
+    """Splits lines into lists of at most `most` lines and about `size` bytes."""
+    batch: List[bytes] = []
+    total = 0
+    for line in lines:
+        if batch and (len(batch) >= most or total + len(line) > size):
+            yield batch
+            batch, total = [], 0
+        batch.append(line)
+        total += len(line) + 1
+    if batch:
+        yield batch
+
+
+class Client:
+    """A client of the HTTP API. Threads may share it.
+
+    url is the address of the API; without it, TDF_API counts, and then http://127.0.0.1:7379. Without a token,
+    TDF_TOKEN counts, and then the token of a `tdf up` on this machine. context has the certificates for https. timeout is
+    in seconds, for the connection and for each part of an answer. A call that may be made twice is repeated for up to
+    `patience` seconds while the API does not answer; but the first call fails at once, because its address may be wrong.
+    The client follows no redirects and uses no proxies. insecure allows http to other machines, which shows them the token.
+    """
+
+    def __init__(
+        self,
+        url: Optional[str] = None,
+        token: Optional[str] = None,
+        *,
+        context: Optional[ssl.SSLContext] = None,
+        timeout: float = 90.0,
+        patience: float = 120.0,
+        insecure: bool = False,
+    ) -> None:
+        self.url = (url or os.environ.get("TDF_API") or "http://127.0.0.1:7379").rstrip("/")
+        at = urllib.parse.urlsplit(self.url)
+        if at.scheme not in ("http", "https") or not at.hostname:
+            raise TDFError(f"connect to {self.url!r}: no address of an API; want one such as https://tdf.example.org:7379")
+        loopback = at.hostname == "localhost" or at.hostname.startswith("127.") or at.hostname == "::1"
+        if at.scheme == "http" and not loopback and not insecure:
+            raise TDFError(f"connect to {self.url}: the token would cross the network in clear; use https, or insecure=True")
+        self.timeout, self.patience = timeout, patience
+        self.token = usual_token(at) if token is None else token
+        self._at, self._context = at, context
+        self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+        self._lock = threading.Lock()
+        self._reached = False
+
+    # Calls
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Optional[Mapping[str, Any]] = None,
+        headers: Optional[Mapping[str, str]] = None,
+        kind: str = "application/json",
+        repeat: Optional[bool] = None,
+        action: str = "",
+    ) -> Any:
+        """Makes a call, and returns the value of its JSON, or None.
+
+        The path begins after /api/v1. The body is bytes of the type `kind`, or a value for JSON. repeat says whether the
+        call may be made twice; by default, GET, PUT, DELETE and calls with an Idempotency-Key may. action is for errors.
+        """
+        headers = dict(headers or {})
+        if repeat is None:
+            repeat = method in ("GET", "PUT", "DELETE") or "Idempotency-Key" in headers
+        if body is not None:
+            headers["Content-Type"] = kind
+            body = body if isinstance(body, bytes) else compact(body)
+        action = action or f"{method} {path}"
+        for attempt in self._attempts(action, repeat):
+            with attempt, self._answer(method, path, body, query, headers, action) as answer:
+                text = answer.read()
+                return json.loads(text) if text else None
+        raise AssertionError("unreachable")
+
+    def lines(self, path: str, query: Mapping[str, Any], action: str = "") -> Iterator[Row]:
+        """Makes a call whose answer is JSON Lines, and returns each line as it comes. A call that breaks off raises Unreachable."""
+        action = action or f"GET {path}"
+        try:
+            with self._answer("GET", path, None, query, {"Accept": JSON_LINES}, action) as answer:
+                rest = b""
+                while True:
+                    part = answer.read1(1 << 16)
+                    if not part:
+                        break
+                    *whole, rest = (rest + part).split(b"\n")
+                    for line in whole:
+                        yield json.loads(line)
+        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+            raise self._unreachable(action, error) from error
+
+    def _attempts(self, action: str, repeat: bool) -> Iterator["Attempt"]:
+        """Returns attempts until one succeeds, or the patience ends."""
+        end, pause = time.monotonic() + self.patience, SHORTEST_PAUSE
+        while True:
+            attempt = Attempt(self, action, repeat, end)
+            yield attempt
+            time.sleep(max(pause, attempt.retry_after))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _unreachable(self, action: str, error: BaseException) -> Unreachable:
+        text = f"{action}: {self.url} does not answer: {error or type(error).__name__}"
+        if isinstance(error, ssl.SSLError):
+            return Unreachable(text + "; trust its authority with context=ssl.create_default_context(cafile=FILE)")
+        return Unreachable(text + "; start `tdf up` or `tdf serve`, or set TDF_API to the right address")
+
+    @contextmanager
+    def _answer(
+        self, method: str, path: str, body: Optional[bytes], query: Optional[Mapping[str, Any]], headers: Mapping[str, str], action: str
+    ) -> Iterator[http.client.HTTPResponse]:
+        """Sends a call once. The connection is kept if the answer was read to its end."""
+        connection = self._connection()
+        try:
+            target = self._at.path + "/api/v1" + path + encoded(query)
+            try:
+                connection.request(method, target, body, {"Authorization": "Bearer " + self.token, **headers})
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # a server that refuses a call may answer before it has read the body
+            answer = connection.getresponse()
+            self._reached = True
+            if answer.status >= 300:
+                raise refusal(action, answer)
+            yield answer
+            whole = answer.isclosed()
+        except BaseException:
+            connection.close()
+            raise
+        if not whole or answer.will_close:
+            connection.close()
+            return
+        with self._lock:
+            self._idle.append((time.monotonic(), connection))
+
+    def _connection(self) -> http.client.HTTPConnection:
+        with self._lock:
+            while self._idle:
+                since, connection = self._idle.pop()
+                if time.monotonic() - since < LONGEST_IDLE:
+                    return connection
+                connection.close()
+        if self._at.scheme == "http":
+            return http.client.HTTPConnection(self._at.netloc, timeout=self.timeout)
+        return http.client.HTTPSConnection(self._at.netloc, timeout=self.timeout, context=self._context)
+
+    def close(self) -> None:
+        """Closes the idle connections. The client can still be used."""
+        with self._lock:
+            for _, connection in self._idle:
+                connection.close()
+            self._idle.clear()
+
+    # Tasks
+
+    def open(self, tasks: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]]) -> List[int]:
+        """Opens a task, or any number of tasks, and returns their ids. The members are those of docs/tdf.md, "JSON"."""
+        return list(self.open_each([tasks] if isinstance(tasks, Mapping) else tasks))
+
+    def open_each(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[int]:
+        """Opens tasks while their ids are read, some at a time, so that neither need fit into memory."""
+        for batch in batches(map(compact, tasks), MOST_TASKS, MOST_BYTES):
+            body = b"[" + b",".join(batch) + b"]"
+            yield from self.call("POST", "/tasks", body, headers={"Idempotency-Key": str(uuid.uuid4())}, action="open tasks")["ids"]
+
+    def task(self, id: int) -> Row:
+        """Returns a task with all of its rounds."""
+        return dict(self.call("GET", f"/tasks/{id}", action=f"read task {id}"))
+
+    def tasks(self, **filters: Any) -> Iterator[Row]:
+        """Returns the tasks that pass the filters, such as group="grid" and states=["failed"], newest first."""
+        return self.lines("/tasks", filters, "list tasks")
+
+    def results(self, **filters: Any) -> Iterator[Row]:
+        """Returns the tasks that pass the filters, with their results and outputs, sorted by id. It continues after an outage."""
+        last, end = 0, time.monotonic() + self.patience
+        while True:
+            try:
+                for row in self.lines("/results", filters, "read results"):
+                    if row["id"] > last:
+                        last, end = row["id"], time.monotonic() + self.patience
+                        yield row
+                return
+            except (Unreachable, APIError) as error:
+                if not self._reached or not passes(error) or time.monotonic() > end:
+                    raise
+                time.sleep(SHORTEST_PAUSE)
+
+    def failures(self, **filters: Any) -> Iterator[Row]:
+        """Returns the groups of failed rounds that have the same cause."""
+        while True:
+            page = self.call("GET", "/failures", query=filters, action="group failures")
+            yield from page["groups"]
+            if "next" not in page:
+                return
+            filters["cursor"] = page["next"]
+
+    def output(self, id: int, stream: str = "stdout") -> bytes:
+        """Returns what the last run of a task has printed: stdout, stderr or result."""
+        action = f"read the output of task {id}"
+        for attempt in self._attempts(action, True):
+            with attempt, self._answer("GET", f"/tasks/{id}/output", None, {"stream": stream}, {}, action) as answer:
+                return answer.read()
+        raise AssertionError("unreachable")
+
+    def act(self, action: str, ids: Iterable[int], **options: Any) -> int:
+        """Cancels, retries, requeues, archives, changes or removes tasks, and returns how many. It skips those that it cannot change."""
+        done, rest = 0, iter(ids)
+        while True:
+            some = list(itertools.islice(rest, MOST_TASKS))
+            if not some:
+                return done
+            body = {"action": action, "ids": some, **options}
+            repeat = action not in ("retry", "requeue")
+            done += self.call("POST", "/tasks/actions", body, repeat=repeat, action=f"{action} tasks")["done"]
+
+    def push(self, directory: Union[str, "os.PathLike[str]"], name: Optional[str] = None) -> Dict[str, str]:
+        """Stores a directory with a run.sh at its top, and returns the `program` and the `source` for tasks."""
+        from .program import pack
+
+        path = os.path.abspath(directory)
+        query = {"name": name or os.path.basename(path)}
+        stored = self.call(
+            "POST", "/programs", pack(path), query=query, kind="application/gzip", repeat=True, action=f"store program {path}"
+        )
+        return {"program": stored["program"], "source": stored["source"]}
+
+    # Campaigns
+
+    def campaign(self, name: str) -> "Campaign":
+        """Returns a campaign by its name. It makes no call."""
+        from .sweep import Campaign
+
+        return Campaign(self, name)
+
+    def sweep(self, points: Any, *, program: str, campaign: Optional[str] = None, **options: Any) -> "Campaign":
+        """Opens a campaign with a task for each point: tdf.sweep.open_sweep says how."""
+        from .sweep import open_sweep
+
+        return open_sweep(self, points, program=program, campaign=campaign, **options)
+
+
+class Attempt:
+    """An attempt of a call. Its `with` statement drops an error after which the call may be made again."""
+
+    def __init__(self, client: Client, action: str, repeat: bool, end: float) -> None:
+        self.client, self.action, self.repeat, self.end = client, action, repeat, end
+        self.retry_after = 0.0
+
+    def __enter__(self) -> None:
+        self.known = self.client._reached
+
+    def __exit__(self, kind: object, error: Optional[BaseException], trace: object) -> bool:
+        if not isinstance(error, (OSError, http.client.HTTPException, json.JSONDecodeError, APIError)):
+            return False
+        self.retry_after = getattr(error, "retry_after", None) or 0.0
+        again = self.known and (self.repeat or isinstance(error, ConnectionRefusedError)) and passes(error)
+        if again and time.monotonic() + self.retry_after < self.end:
+            return True
+        if isinstance(error, APIError):
+            return False
+        raise self.client._unreachable(self.action, error) from error
+
+
+def passes(error: BaseException) -> bool:
+    """Reports whether an error may pass. A call that the API refused for good fails again."""
+    if isinstance(error, APIError):
+        return error.status in (408, 429, 502, 503, 504)
+    return not isinstance(error, ssl.SSLCertVerificationError)
+
+
+def encoded(query: Optional[Mapping[str, Any]]) -> str:
+    """Returns the query of an address. Lists have commas, except params, and None is left out."""
+    pairs: List[Tuple[str, str]] = []
+    for name, value in (query or {}).items():
+        if value is None:
+            continue
+        if isinstance(value, bool):
+            value = str(value).lower()
+        if name == "params" and isinstance(value, Mapping):
+            pairs += [(name, f"{key}={one}") for key, one in value.items()]
+        elif isinstance(value, (list, tuple, set)):
+            pairs.append((name, ",".join(map(str, value))))
+        else:
+            pairs.append((name, str(value)))
+    return "?" + urllib.parse.urlencode(pairs) if pairs else ""
+
+
+def refusal(action: str, answer: http.client.HTTPResponse) -> APIError:
+    text = answer.read(1 << 20)
+    try:
+        problem = json.loads(text)
+    except ValueError:  # of a proxy
+        problem = {"detail": text[:200].decode(errors="replace").strip() or answer.reason}
+    try:
+        retry_after = float(answer.headers.get("Retry-After", ""))
+    except ValueError:
+        retry_after = None
+    if retry_after is not None and not math.isfinite(retry_after):
+        retry_after = None
+    return APIError(action, answer.status, problem, retry_after)

@@ -1,0 +1,164 @@
+"""Sweeps, and the campaigns that they open (docs/tdf.md, "Sweeps")."""
+
+from __future__ import annotations
+
+import importlib
+import io
+import itertools
+import time
+import urllib.parse
+import uuid
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+
+from .client import JSON_LINES, Client, Row, batches, compact
+from .errors import TaskError, TDFError
+from .progress import Bar
+
+# A call adds at most this to a campaign, so that it ends in time. Each further call reads the points that are there.
+MOST_ROWS, MOST_BYTES = 100_000, 32 << 20
+
+UNFINISHED = ("open", "running", "executed")
+FAILED = ("failed", "timed_out", "expired")
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+
+
+def rows(points: Any) -> Iterator[Mapping[str, Any]]:
+    """Returns the points of a sweep: those of a DataFrame, of a dict of lists, in which the last one changes fastest, or of an iterable of dicts."""
+    if hasattr(points, "itertuples") and hasattr(points, "columns"):
+        names = [str(name) for name in points.columns]
+        return (dict(zip(names, row)) for row in points.itertuples(index=False, name=None))
+    if isinstance(points, Mapping):
+        return grid(points)
+    return map(point, points)
+
+
+def grid(points: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    for name, values in points.items():
+        if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
+            raise TDFError(f"open sweep: the values of {name} are {values!r:.100}, which is no list; write [{values!r:.100}]")
+    return (dict(zip(points, values)) for values in itertools.product(*points.values()))
+
+
+def point(of: Any) -> Mapping[str, Any]:
+    if not isinstance(of, Mapping):
+        raise TDFError(f'open sweep: the point {of!r:.100} is no dict; write {{"name": value}} for each point')
+    return of
+
+
+def open_sweep(
+    client: Client,
+    points: Any,
+    *,
+    program: str,
+    campaign: Optional[str] = None,
+    input: Optional[str] = None,
+    extend: bool = True,
+    **properties: Any,
+) -> "Campaign":
+    """Opens a campaign with a task for each point, and closes it.
+
+    points is a list of dicts, a dict of lists (a grid) or a DataFrame. Without a campaign, it gets a name of its own.
+    input is the template of the input, such as "--rate {rate}". Other properties, such as source and max_fails, are those of
+    all tasks. A campaign that exists gets only the points that it does not have, so a script may be started again; with
+    extend=False, it is refused.
+    """
+    name = campaign or f"{program}-{uuid.uuid4().hex[:8]}"
+    task = compact({"program": program, "campaign": name, **properties}).decode()
+    opened = Campaign(client, name)
+    parts = 0
+    for batch in batches(map(compact, rows(points)), MOST_ROWS, MOST_BYTES):
+        query = {"task": task, "input": input, "extend": extend or parts > 0}
+        repeat = bool(query["extend"])
+        answer = client.call(
+            "POST", "/sweeps", b"\n".join(batch), kind=JSON_LINES, query=query, repeat=repeat, action=f"open sweep {name}"
+        )
+        opened.opened, opened.known, parts = opened.opened + answer["opened"], opened.known + answer["known"], parts + 1
+    if parts == 0:
+        raise TDFError(f"open sweep {name}: there are no points; give at least one")
+    return opened
+
+
+class Campaign:
+    """The tasks of a campaign, which is a group in the HTTP API."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.client, self.name = client, name
+        self.opened = 0  # the tasks that the sweep has opened
+        self.known = 0  # the points that the campaign had already
+
+    def __repr__(self) -> str:
+        return f"<tdf.Campaign {self.name}>"
+
+    def counts(self) -> Dict[str, int]:
+        """Returns the number of tasks in each state."""
+        return dict(self._group()["tasks"])
+
+    def _group(self) -> Row:
+        path = "/groups/" + urllib.parse.quote(self.name, safe="")
+        return dict(self.client.call("GET", path, action=f"read campaign {self.name}"))
+
+    def wait(self, timeout: Optional[float] = None, progress: Optional[bool] = None, check: bool = False) -> Dict[str, int]:
+        """Waits until all tasks are finished, and returns the number of tasks in each state.
+
+        A bar shows the progress on a terminal and in notebooks, or always with progress=True. If the timeout ends before,
+        TimeoutError is raised. With check=True, a task that did not succeed raises TaskError.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        bar, pause, before = Bar(self.name, progress), SHORTEST_PAUSE, -1
+        try:
+            while True:
+                counts = self.counts()
+                total, unfinished = sum(counts.values()), sum(counts[state] for state in UNFINISHED)
+                if total == 0:
+                    raise TDFError(f"wait for campaign {self.name}: it has no tasks; `tdf campaigns` lists the campaigns")
+                bar.update(total - unfinished, total, sum(counts[state] for state in FAILED))
+                if unfinished == 0:
+                    break
+                if end is not None and time.monotonic() >= end:
+                    raise TimeoutError(f"wait for campaign {self.name}: {unfinished} of {total} tasks are not finished after {timeout} s")
+                pause = SHORTEST_PAUSE if unfinished != before else min(1.5 * pause, LONGEST_PAUSE)
+                before = unfinished
+                time.sleep(pause if end is None else min(pause, max(0.0, end - time.monotonic())))
+        finally:
+            bar.close()
+        if check:
+            for task in self.results(states=FAILED):
+                error = str(task.get("error") or task.get("exit") or "no reason was given").strip()
+                raise TaskError(task["id"], task["state"], error)
+        return counts
+
+    def results(self, **filters: Any) -> Iterator[Row]:
+        """Returns the tasks with `parameters` and `result`, sorted by id, without keeping them in memory."""
+        return self.client.results(group=self.name, **filters)
+
+    def frame(self, **filters: Any) -> Any:
+        """Returns the results as a DataFrame, with the columns of docs/python.md, "CSV"."""
+        pandas = importlib.import_module("pandas")
+        query = {"group": self.name, **filters}
+        action = f"read results of {self.name}"
+        for attempt in self.client._attempts(action, True):
+            with attempt, self.client._answer("GET", "/results", None, query, {"Accept": "text/csv"}, action) as answer:
+                return pandas.read_csv(
+                    io.BytesIO(answer.read()),
+                    parse_dates=["opened", "started", "ended"],
+                    dtype={"input": str, "exit": str, "output": str, "error": str, "base64": str},
+                    keep_default_na=False,  # a worker may be called NA
+                    na_values=[""],
+                )
+        raise AssertionError("unreachable")
+
+    def failures(self) -> List[Row]:
+        """Returns the groups of failed rounds that have the same cause."""
+        return list(self.client.failures(group=self.name))
+
+    def retry(self, **changes: Any) -> int:
+        """Runs the tasks that did not succeed again, with changed properties if there are any, and returns how many."""
+        options = {"changes": changes} if changes else {}
+        ids = [task["id"] for task in self.client.tasks(group=self.name, states=FAILED)]
+        return self.client.act("retry", ids, **options)
+
+    def cancel(self) -> int:
+        """Cancels the open and running tasks, and returns how many."""
+        ids = [task["id"] for task in self.client.tasks(group=self.name, states=UNFINISHED)]
+        return self.client.act("cancel", ids)

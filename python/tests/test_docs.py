@@ -1,0 +1,39 @@
+"""Runs the code of docs/python.md, from its first block to its last one."""
+
+import os
+import re
+import subprocess
+
+PAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs", "python.md")
+
+
+def blocks():
+    """Returns the language, the name of the file if the text before names one, and the code of each block."""
+    with open(PAGE) as page:
+        text = page.read()
+    found = [(language, re.search(r"as `([\w./-]+)`:$", before), code) for before, language, code in re.findall(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)]
+    assert len(found) == text.count("\n```") // 2
+    return found
+
+
+def test_page(served, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, value in {**served.environment, "TDF_API": served.url, "TDF_TOKEN": served.token}.items():
+        monkeypatch.setenv(name, value)
+    names = {"__name__": "page"}
+    languages = set()
+    for number, (language, file, code) in enumerate(blocks()):
+        languages.add(language)
+        if file:
+            os.makedirs(os.path.dirname(file[1]) or ".", exist_ok=True)
+            with open(file[1], "w") as to:
+                to.write(code)
+        elif language == "sh":
+            subprocess.run(["sh", "-euc", code], check=True)
+        else:
+            exec(compile(code, f"block {number} of {PAGE}", "exec"), names)
+    assert languages == {"python", "sh"}
+    printed = capsys.readouterr().out
+    assert "6 of 6 tasks succeeded" in printed
+    assert "{'rate': 0.1, 'mode': 'fast'} 0.01" in printed
+    assert "2 tasks cancelled" in printed

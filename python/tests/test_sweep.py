@@ -1,0 +1,80 @@
+import pandas
+import pytest
+
+import tdf
+from tdf.progress import Bar
+from tdf.sweep import rows
+
+
+def test_points():
+    assert list(rows({"a": [1, 2], "b": "x y".split()})) == [{"a": 1, "b": "x"}, {"a": 1, "b": "y"}, {"a": 2, "b": "x"}, {"a": 2, "b": "y"}]
+    assert list(rows(iter([{"a": 1}]))) == [{"a": 1}]
+    assert list(rows(pandas.DataFrame({"a": [1, 2], "b": ["x", "y"]}))) == [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}]
+    with pytest.raises(tdf.TDFError, match="the values of a are 'fast', which is no list"):
+        list(rows({"a": "fast"}))
+    with pytest.raises(tdf.TDFError, match="the point 3 is no dict"):
+        list(rows([3]))
+
+
+def test_sweep(client, square):
+    points = [{"n": 2}, {"n": 3}, {"n": -1}]
+    campaign = client.sweep(points, campaign="squares", input="{n}", **square)
+    assert (campaign.opened, campaign.known) == (3, 0)
+    counts = campaign.wait()
+    assert (counts["succeeded"], counts["failed"]) == (2, 1)
+    found = list(campaign.results())
+    assert [row["parameters"] for row in found] == points
+    assert [row.get("result") for row in found] == [{"square": 4}, {"square": 9}, None]
+    frame = campaign.frame()
+    assert list(frame["n"]) == [2, 3, -1]
+    assert frame["result.square"].sum() == 13
+    assert frame.ended.dt.tz is not None
+    assert [group["tasks"] for group in campaign.failures()] == [1]
+    with pytest.raises(tdf.TaskError, match="failed: bad number -1"):
+        campaign.wait(check=True)
+    again = client.sweep(points + [{"n": 5}], campaign="squares", input="{n}", **square)
+    assert (again.opened, again.known) == (1, 3)
+    assert campaign.retry(input="7") == 1
+    assert campaign.wait(check=True)["succeeded"] == 4
+    with pytest.raises(tdf.APIError, match="open sweep squares: taken"):
+        client.sweep(points, campaign="squares", extend=False, **square)
+
+
+def test_sweep_in_parts(client, monkeypatch):
+    monkeypatch.setattr("tdf.sweep.MOST_ROWS", 4)
+    campaign = client.sweep(pandas.DataFrame({"n": range(10)}), program="none", campaign="parts")
+    assert campaign.opened == 10
+    assert [row["parameters"]["n"] for row in campaign.results()] == list(range(10))
+    with pytest.raises(TimeoutError, match="10 of 10 tasks are not finished after 0 s"):
+        campaign.wait(timeout=0)
+    assert campaign.cancel() == 10
+
+
+def test_refused_sweeps(client):
+    with pytest.raises(tdf.TDFError, match="there are no points"):
+        client.sweep([], program="none")
+    with pytest.raises(tdf.APIError, match="invalid: .*bogus"):
+        client.sweep({"n": [1]}, program="none", bogus=1)
+    with pytest.raises(tdf.TDFError, match="wait for campaign nothing: it has no tasks"):
+        client.campaign("nothing").wait()
+
+
+def test_names_in_paths(client):
+    name = "a/b?c #%é"
+    campaign = client.sweep({"n": [1]}, program="none", campaign=name)
+    assert campaign.counts()["open"] == 1
+    assert campaign.cancel() == 1
+
+
+def test_progress(capsys, monkeypatch):
+    Bar("quiet").update(1, 2, 0)
+    assert capsys.readouterr().err == ""
+    with_tqdm = Bar("bar", True)
+    with_tqdm.update(1, 2, 1)
+    with_tqdm.close()
+    assert "bar:  50%" in capsys.readouterr().err
+    monkeypatch.setitem(__import__("sys").modules, "tqdm.auto", None)
+    line = Bar("line", True)
+    line.update(1, 2, 1)
+    line.close()
+    assert capsys.readouterr().err == "\rline: 1 of 2, 1 failed\n"
