@@ -145,12 +145,12 @@ type roster struct {
 	tokens map[string]access.Token
 }
 
-// has reports whether a token is still valid. While Redis does not answer, it returns true, because a stream then has
+// has reports whether a token is still valid. A token that is newer than the list makes it read the list again. While Redis does not answer, it returns true, because a stream then has
 // nothing new to say.
 func (r *roster) has(ctx context.Context, a *api, token *access.Token) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.read) >= a.checkPause {
+	if time.Since(r.read) >= a.checkPause || token.Created.After(r.now) {
 		if err := r.refresh(ctx, a); err != nil {
 			return true
 		}
@@ -162,11 +162,11 @@ func (r *roster) has(ctx context.Context, a *api, token *access.Token) bool {
 func (r *roster) refresh(ctx context.Context, a *api) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
-	all, err := a.admin.Tokens(ctx)
+	now, err := a.manager.Now(ctx) // before the list, so that a token which is missing there was created later
 	if err != nil {
 		return err
 	}
-	now, err := a.manager.Now(ctx)
+	all, err := a.admin.Tokens(ctx)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -186,6 +187,18 @@ func TestEndsOfStreams(t *testing.T) {
 	expect.NoError(t, server.Config.Shutdown(t.Context()))
 	_, err = io.ReadAll(operator.Body)
 	expect.True(t, err != nil, "the stream of a stopped server ended as if it were whole")
+}
+
+// A token that was added after the list of tokens was read may wait and stream at once.
+func TestTokenThatIsNewerThanTheRoster(t *testing.T) {
+	s := newSite(t, Options{})
+	s.checkPause = time.Hour
+	for _, name := range []string{"first", "second", "second"} {
+		text := expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: name, Role: access.Worker})).Value(t)
+		token := expect.Result(s.admin.Authenticate(t.Context(), text)).Value(t)
+		expect.True(t, s.roster.has(t.Context(), s.api, &token), name)
+		expect.NoError(t, s.admin.RemoveToken(t.Context(), name))
+	}
 }
 
 // A client that reads nothing is cut off, and does not keep its place.
