@@ -14,7 +14,7 @@ import time
 import urllib.parse
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from .errors import APIError, TDFError, Unreachable
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .sweep import Campaign
 
 Row = Dict[str, Any]
+T = TypeVar("T")
+
+# The errors of a call without an answer, or with a part of one.
+BROKEN = (OSError, http.client.HTTPException, json.JSONDecodeError)
 
 JSON_LINES = "application/x-ndjson"
 
@@ -97,14 +101,8 @@ class Client:
     """
 
     def __init__(
-        self,
-        url: Optional[str] = None,
-        token: Optional[str] = None,
-        *,
-        context: Optional[ssl.SSLContext] = None,
-        timeout: float = 90.0,
-        patience: float = 120.0,
-        insecure: bool = False,
+        self, url: Optional[str] = None, token: Optional[str] = None, *, context: Optional[ssl.SSLContext] = None,
+        timeout: float = 90.0, patience: float = 120.0, insecure: bool = False
     ) -> None:
         self.url = (url or os.environ.get("TDF_API") or "http://127.0.0.1:7379").rstrip("/")
         at = urllib.parse.urlsplit(self.url)
@@ -123,16 +121,9 @@ class Client:
     # Calls
 
     def call(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        *,
-        query: Optional[Mapping[str, Any]] = None,
-        headers: Optional[Mapping[str, str]] = None,
-        kind: str = "application/json",
-        repeat: Optional[bool] = None,
-        action: str = "",
+        self, method: str, path: str, body: Any = None, *, query: Optional[Mapping[str, Any]] = None,
+        headers: Optional[Mapping[str, str]] = None, kind: str = "application/json", repeat: Optional[bool] = None,
+        action: str = ""
     ) -> Any:
         """Makes a call, and returns the value of its JSON, or None.
 
@@ -146,11 +137,8 @@ class Client:
             headers["Content-Type"] = kind
             body = body if isinstance(body, bytes) else compact(body)
         action = action or f"{method} {path}"
-        for attempt in self._attempts(action, repeat):
-            with attempt, self._answer(method, path, body, query, headers, action) as answer:
-                text = answer.read()
-                return json.loads(text) if text else None
-        raise AssertionError("unreachable")
+        read: Callable[[http.client.HTTPResponse], Any] = lambda answer: json.loads(answer.read() or b"null")
+        return self._fetch(method, path, body, query, headers, action, repeat, read)
 
     def lines(self, path: str, query: Mapping[str, Any], action: str = "") -> Iterator[Row]:
         """Makes a call whose answer is JSON Lines, and returns each line as it comes. A call that breaks off raises Unreachable."""
@@ -165,16 +153,28 @@ class Client:
                     *whole, rest = (rest + part).split(b"\n")
                     for line in whole:
                         yield json.loads(line)
-        except (OSError, http.client.HTTPException, json.JSONDecodeError) as error:
+        except BROKEN as error:
             raise self._unreachable(action, error) from error
 
-    def _attempts(self, action: str, repeat: bool) -> Iterator["Attempt"]:
-        """Returns attempts until one succeeds, or the patience ends."""
+    def _fetch(
+        self, method: str, path: str, body: Optional[bytes], query: Optional[Mapping[str, Any]],
+        headers: Mapping[str, str], action: str, repeat: bool, read: Callable[[http.client.HTTPResponse], T]
+    ) -> T:
+        """Makes a call until it succeeds or the patience ends, and returns what `read` makes of the answer."""
         end, pause = time.monotonic() + self.patience, SHORTEST_PAUSE
         while True:
-            attempt = Attempt(self, action, repeat, end)
-            yield attempt
-            time.sleep(max(pause, attempt.retry_after))
+            known = self._reached
+            try:
+                with self._answer(method, path, body, query, headers, action) as answer:
+                    return read(answer)
+            except BROKEN + (APIError,) as error:
+                pause = max(pause, getattr(error, "retry_after", None) or 0.0)
+                may_repeat = repeat or isinstance(error, ConnectionRefusedError)
+                if not (known and may_repeat and passes(error) and time.monotonic() + pause < end):
+                    if isinstance(error, APIError):
+                        raise
+                    raise self._unreachable(action, error) from error
+            time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _unreachable(self, action: str, error: BaseException) -> Unreachable:
@@ -275,10 +275,7 @@ class Client:
     def output(self, id: int, stream: str = "stdout") -> bytes:
         """Returns what the last run of a task has printed: stdout, stderr or result."""
         action = f"read the output of task {id}"
-        for attempt in self._attempts(action, True):
-            with attempt, self._answer("GET", f"/tasks/{id}/output", None, {"stream": stream}, {}, action) as answer:
-                return answer.read()
-        raise AssertionError("unreachable")
+        return self._fetch("GET", f"/tasks/{id}/output", None, {"stream": stream}, {}, action, True, http.client.HTTPResponse.read)
 
     def act(self, action: str, ids: Iterable[int], **options: Any) -> int:
         """Cancels, retries, requeues, archives, changes or removes tasks, and returns how many. It skips those that it cannot change."""
@@ -315,28 +312,6 @@ class Client:
         from .sweep import open_sweep
 
         return open_sweep(self, points, program=program, campaign=campaign, **options)
-
-
-class Attempt:
-    """An attempt of a call. Its `with` statement drops an error after which the call may be made again."""
-
-    def __init__(self, client: Client, action: str, repeat: bool, end: float) -> None:
-        self.client, self.action, self.repeat, self.end = client, action, repeat, end
-        self.retry_after = 0.0
-
-    def __enter__(self) -> None:
-        self.known = self.client._reached
-
-    def __exit__(self, kind: object, error: Optional[BaseException], trace: object) -> bool:
-        if not isinstance(error, (OSError, http.client.HTTPException, json.JSONDecodeError, APIError)):
-            return False
-        self.retry_after = getattr(error, "retry_after", None) or 0.0
-        again = self.known and (self.repeat or isinstance(error, ConnectionRefusedError)) and passes(error)
-        if again and time.monotonic() + self.retry_after < self.end:
-            return True
-        if isinstance(error, APIError):
-            return False
-        raise self.client._unreachable(self.action, error) from error
 
 
 def passes(error: BaseException) -> bool:

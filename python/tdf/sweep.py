@@ -8,7 +8,8 @@ import itertools
 import time
 import urllib.parse
 import uuid
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional
+from http.client import HTTPResponse
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
 
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
@@ -47,14 +48,8 @@ def point(of: Any) -> Mapping[str, Any]:
 
 
 def open_sweep(
-    client: Client,
-    points: Any,
-    *,
-    program: str,
-    campaign: Optional[str] = None,
-    input: Optional[str] = None,
-    extend: bool = True,
-    **properties: Any,
+    client: Client, points: Any, *, program: str, campaign: Optional[str] = None, input: Optional[str] = None,
+    extend: bool = True, **properties: Any
 ) -> "Campaign":
     """Opens a campaign with a task for each point, and closes it.
 
@@ -125,7 +120,7 @@ class Campaign:
         if check:
             for task in self.results(states=FAILED):
                 error = str(task.get("error") or task.get("exit") or "no reason was given").strip()
-                raise TaskError(task["id"], task["state"], error)
+                raise TaskError(task["id"], task["outcome"], error)
         return counts
 
     def results(self, **filters: Any) -> Iterator[Row]:
@@ -135,27 +130,20 @@ class Campaign:
     def frame(self, **filters: Any) -> Any:
         """Returns the results as a DataFrame, with the columns of docs/python.md, "CSV"."""
         pandas = importlib.import_module("pandas")
-        query = {"group": self.name, **filters}
-        action = f"read results of {self.name}"
-        for attempt in self.client._attempts(action, True):
-            with attempt, self.client._answer("GET", "/results", None, query, {"Accept": "text/csv"}, action) as answer:
-                return pandas.read_csv(
-                    io.BytesIO(answer.read()),
-                    parse_dates=["opened", "started", "ended"],
-                    dtype={"input": str, "exit": str, "output": str, "error": str, "base64": str},
-                    keep_default_na=False,  # a worker may be called NA
-                    na_values=[""],
-                )
-        raise AssertionError("unreachable")
+        usual = {"parse_dates": ["opened", "started", "ended"], "keep_default_na": False, "na_values": [""]}  # a worker may be called NA
+        types = {name: str for name in ("input", "exit", "output", "error", "base64")}
+        query, kind, action = {"group": self.name, **filters}, {"Accept": "text/csv"}, f"read results of {self.name}"
+        read: Callable[[HTTPResponse], Any] = lambda answer: pandas.read_csv(io.BytesIO(answer.read()), dtype=types, **usual)
+        return self.client._fetch("GET", "/results", None, query, kind, action, True, read)
 
     def failures(self) -> List[Row]:
         """Returns the groups of failed rounds that have the same cause."""
         return list(self.client.failures(group=self.name))
 
     def retry(self, **changes: Any) -> int:
-        """Runs the tasks that did not succeed again, with changed properties if there are any, and returns how many."""
+        """Runs the tasks that have failed, timed out or expired again, with changed properties if there are any, and returns how many."""
         options = {"changes": changes} if changes else {}
-        ids = [task["id"] for task in self.client.tasks(group=self.name, states=FAILED)]
+        ids = [task["id"] for task in self.client.tasks(group=self.name, outcomes=FAILED)]
         return self.client.act("retry", ids, **options)
 
     def cancel(self) -> int:

@@ -26,6 +26,7 @@ class Served:
         self.environment.update(XDG_CONFIG_HOME=str(directory / "config"), TDF_CFG_REDIS_PORT=str(self.port))
         command = ["tdf", "--set", "http.listen=127.0.0.1:0", "up", "--data", str(directory / "data"), "--workers", "2"]
         self.process = subprocess.Popen(command, cwd=directory, env=self.environment, stderr=subprocess.PIPE, text=True)
+        self.tokens = {}
         lines = []
         for line in self.process.stderr:
             lines.append(line)
@@ -46,7 +47,9 @@ class Served:
         return subprocess.run(["tdf", *arguments], env=self.environment, check=True, capture_output=True, text=True).stdout
 
     def add_token(self, name, role):
-        return self.run("token", "add", name, "--role", role).strip()
+        if name not in self.tokens:
+            self.tokens[name] = self.run("token", "add", name, "--role", role).strip()
+        return self.tokens[name]
 
     def stop(self):
         self.process.terminate()

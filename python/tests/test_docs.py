@@ -2,7 +2,11 @@
 
 import os
 import re
+import signal
 import subprocess
+import sys
+
+import pytest
 
 PAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "docs", "python.md")
 
@@ -16,7 +20,28 @@ def blocks():
     return found
 
 
-def test_page(served, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def shell(tmp_path):
+    """Runs code with sh, and ends in the end what the code has left running."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)  # the Python of the tests, with its modules
+    groups = []
+
+    def run(code):
+        path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+        process = subprocess.Popen(["sh", "-euc", code], env={**os.environ, "PATH": path}, start_new_session=True)
+        groups.append(process.pid)
+        assert process.wait() == 0, code
+
+    yield run
+    for group in groups:
+        try:
+            os.killpg(group, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def test_page(served, tmp_path, monkeypatch, capsys, shell):
     monkeypatch.chdir(tmp_path)
     for name, value in {**served.environment, "TDF_API": served.url, "TDF_TOKEN": served.token}.items():
         monkeypatch.setenv(name, value)
@@ -29,11 +54,14 @@ def test_page(served, tmp_path, monkeypatch, capsys):
             with open(file[1], "w") as to:
                 to.write(code)
         elif language == "sh":
-            subprocess.run(["sh", "-euc", code], check=True)
+            shell(code)
         else:
             exec(compile(code, f"block {number} of {PAGE}", "exec"), names)
     assert languages == {"python", "sh"}
     printed = capsys.readouterr().out
+    assert "[4, 9]" in printed
+    assert "[6, 24]" in printed
     assert "6 of 6 tasks succeeded" in printed
     assert "{'rate': 0.1, 'mode': 'fast'} 0.01" in printed
     assert "2 tasks cancelled" in printed
+    assert "[{'square': 49}, {'square': 64}, None]" in printed

@@ -18,7 +18,7 @@ def test_points():
 
 def test_sweep(client, square):
     points = [{"n": 2}, {"n": 3}, {"n": -1}]
-    campaign = client.sweep(points, campaign="squares", input="{n}", **square)
+    campaign = client.sweep(points, campaign="tested", input="{n}", **square)
     assert (campaign.opened, campaign.known) == (3, 0)
     counts = campaign.wait()
     assert (counts["succeeded"], counts["failed"]) == (2, 1)
@@ -32,12 +32,12 @@ def test_sweep(client, square):
     assert [group["tasks"] for group in campaign.failures()] == [1]
     with pytest.raises(tdf.TaskError, match="failed: bad number -1"):
         campaign.wait(check=True)
-    again = client.sweep(points + [{"n": 5}], campaign="squares", input="{n}", **square)
+    again = client.sweep(points + [{"n": 5}], campaign="tested", input="{n}", **square)
     assert (again.opened, again.known) == (1, 3)
     assert campaign.retry(input="7") == 1
     assert campaign.wait(check=True)["succeeded"] == 4
-    with pytest.raises(tdf.APIError, match="open sweep squares: taken"):
-        client.sweep(points, campaign="squares", extend=False, **square)
+    with pytest.raises(tdf.APIError, match="open sweep tested: taken"):
+        client.sweep(points, campaign="tested", extend=False, **square)
 
 
 def test_sweep_in_parts(client, monkeypatch):

@@ -1,0 +1,110 @@
+"""Calls of functions as tasks: the pickles in which functions, arguments, results and exceptions travel."""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import io
+import pickle
+import sys
+import traceback
+import zlib
+from types import FunctionType
+from typing import Any, Callable, Dict
+
+from .errors import CallError
+
+cloudpickle: Any
+try:
+    cloudpickle = importlib.import_module("cloudpickle")
+except ImportError:
+    cloudpickle = None
+
+PROGRAM = "tdf.call"
+
+PYTHON = "%d.%d" % sys.version_info[:2]
+
+# The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with some space for its other members.
+MOST_CALL, MOST_RESULT = (128 << 10) - 1, (1 << 20) - (40 << 10)
+MOST_TRACEBACK = 30_000
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    name = getattr(function, "__qualname__", "") or type(function).__name__
+    return f"{getattr(function, '__module__', None) or 'builtins'}.{name}"
+
+
+class Pickler(pickle.Pickler):
+    """A pickler that refuses what only this script defines: workers could not load it."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, (type, FunctionType)) and value.__module__ == "__main__":
+            raise pickle.PicklingError(f"{value.__qualname__} is defined in the script, which workers do not have")
+        return NotImplemented
+
+
+def pickled(value: Any) -> bytes:
+    if cloudpickle:
+        return bytes(cloudpickle.dumps(value, protocol=5))
+    data = io.BytesIO()
+    Pickler(data, protocol=5).dump(value)
+    return data.getvalue()
+
+
+def pack(value: Any, what: str, most: int, remedy: str) -> str:
+    """Returns a value as a compressed pickle in base64."""
+    try:
+        data = pickled(value)
+    except Exception as error:
+        advice = "leave out what belongs to this process, such as files, locks and connections"
+        if not cloudpickle:
+            advice = "move functions and classes to the top of a module that workers can import, or install cloudpickle; " + advice
+        raise CallError(f"pickle {what}: {error}; {advice}") from error
+    packed = base64.b64encode(zlib.compress(data, 1)).decode()
+    if len(packed) > most:
+        raise CallError(f"pickle {what}: {len(packed):,} bytes, more than {most:,}; {remedy}")
+    return packed
+
+
+def load(data: bytes) -> Any:
+    return pickle.loads(zlib.decompress(data))
+
+
+def unpack(packed: str) -> Any:
+    return load(base64.b64decode(packed))
+
+
+def pack_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
+    """Returns the input of a task that calls a function."""
+    remedy = "write large arguments to a file that workers can read, and pass its name"
+    return pack((function, args, kwargs), f"the call of {name_of(function)}", MOST_CALL, remedy)
+
+
+def run(data: bytes, function: str) -> Dict[str, Any]:
+    """Makes a call. It returns the result of the task, and the error if the call raised an exception."""
+    try:
+        try:
+            called, args, kwargs = load(data)
+        except Exception as error:
+            raise CallError(
+                f"load the call of {function}: {type(error).__name__}: {error}; install the module for this Python ({sys.executable}), or start "
+                "the worker where the module is"
+            ) from error
+        value = called(*args, **kwargs)
+        remedy = "write it to a file that the caller can read, and return the name of the file"
+        return {"result": {"pickle": pack(value, f"the result of {function}", MOST_RESULT, remedy)}}
+    except (Exception, SystemExit) as error:
+        return raised(error)
+
+
+def raised(error: BaseException) -> Dict[str, Any]:
+    """Returns the result and the error of a call that raised an exception."""
+    of_function = error.__traceback__ and error.__traceback__.tb_next  # without the frame of run
+    text = "".join(traceback.format_exception(type(error), error, of_function))[-MOST_TRACEBACK:]
+    try:
+        error.__cause__ = error.__context__ = error.__traceback__ = None
+        packed = pack(error, "the exception", MOST_RESULT // 2, "make it smaller")
+        unpack(packed)  # not every exception can be unpickled
+    except Exception:
+        packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")
+    return {"result": {"pickle": packed, "traceback": text}, "error": text}

@@ -1,0 +1,259 @@
+"""An Executor whose calls are tasks, which `python -m tdf.worker` runs on any machine."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import itertools
+import json
+import logging
+import threading
+import time
+import uuid
+from collections import deque
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+
+from .calls import PROGRAM, PYTHON, name_of, pack_call, unpack
+from .client import Client, Row
+from .errors import TaskError
+
+log = logging.getLogger("tdf")
+
+FINISHED = ("succeeded", "failed", "timed_out", "expired")
+
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
+AT_ONCE = 250  # tasks that one call opens or archives
+LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks
+
+# What the caller has read is of no use for longer, and what it never reads is removed after a week.
+KEPT = {"keep_archived": 600, "keep_finished": 7 * 86400}
+
+Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
+
+
+class RemoteTraceback(Exception):
+    """The cause of an exception of a function: where it was raised, on the worker."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.text}"""'
+
+
+class Future(concurrent.futures.Future[Any]):
+    """The result of a call, as concurrent.futures expects it, with the id of its task."""
+
+    def __init__(self, executor: "Executor") -> None:
+        super().__init__()
+        self.id = 0
+        self._executor = executor
+
+    def cancel(self) -> bool:
+        """Cancels the call if no worker has begun it, and reports whether it is cancelled."""
+        if self.done():
+            return self.cancelled()
+        return bool(self._executor._cancel_all([self]))
+
+
+class Executor(concurrent.futures.Executor):
+    """Runs functions on the workers of `python -m tdf.worker`.
+
+    client is a tdf.Client, or what tdf.up has returned. The calls are the tasks of a campaign, whose
+    name begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other properties are those
+    of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2; an exception of a function fails its
+    task for good. If the script ends before its calls, they still run, and their results are removed after a week.
+    """
+
+    def __init__(self, client: Any = None, *, campaign: Optional[str] = None, **properties: Any) -> None:
+        self.client: Client = getattr(client, "client", client) or Client()
+        self.campaign = f"{campaign or 'python'}-{uuid.uuid4().hex[:12]}"
+        self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
+        self._futures: Dict[int, Future] = {}
+        self._lock = threading.Lock()
+        self._reading = threading.Lock()  # held by the thread that reads results
+        self._closed = False
+        self._news = threading.Event()  # there are futures, or the executor was shut down
+        self._thread: Optional[threading.Thread] = None
+
+    # What concurrent.futures expects
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+        """Opens a task that calls fn, and returns its future."""
+        return self._submit([(fn, args, kwargs)])[0]
+
+    def map(
+        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1,
+        buffersize: Optional[int] = None
+    ) -> Iterator[Any]:
+        """Returns the results of fn for all arguments, in their order.
+
+        A task makes chunksize calls: for functions of milliseconds, choose one that lasts a second. With a buffersize, at
+        most so many tasks are open at once, and the arguments are read as results are; without, all are opened at first.
+        """
+        end = None if timeout is None else time.monotonic() + timeout
+        rows = zip(*iterables)
+        chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])
+        calls: Iterator[Call] = ((call_all, (fn, chunk), {}) for chunk in chunks)
+        futures: Deque[Future] = deque()
+        self._fill(futures, calls, buffersize, name_of(fn))
+        return self._results(futures, calls, buffersize, end, name_of(fn))
+
+    def _fill(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], name: str) -> None:
+        while most is None or len(futures) <= most // 2:
+            some = list(itertools.islice(calls, AT_ONCE if most is None else min(AT_ONCE, max(1, most - len(futures)))))
+            if not some:
+                return
+            futures.extend(self._submit(some, name))
+
+    def _results(
+        self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], end: Optional[float], name: str
+    ) -> Iterator[Any]:
+        try:
+            while futures:
+                yield from futures[0].result(None if end is None else max(0.0, end - time.monotonic()))
+                futures.popleft()
+                if most is not None:
+                    self._fill(futures, calls, most, name)
+        finally:
+            self._cancel_all(futures)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accepts no more calls, and waits for those that were submitted. With cancel_futures, it cancels those that have not begun."""
+        with self._lock:
+            self._closed = True
+            thread, futures = self._thread, list(self._futures.values())
+        self._news.set()
+        if cancel_futures:
+            self._cancel_all(futures)
+        if wait and thread is not None:
+            thread.join()
+
+    # Tasks
+
+    def _submit(self, calls: List[Call], name: str = "") -> List[Future]:
+        tasks = [self._task(call, name) for call in calls]
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("submit: the executor was shut down; make another one")
+        futures = [Future(self) for _ in calls]
+        for future, id in zip(futures, self.client.open(tasks)):
+            future.id = id
+        with self._lock:
+            self._futures.update((future.id, future) for future in futures)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._read_all, name=f"tdf {self.campaign}", daemon=True)
+                self._thread.start()
+        self._news.set()
+        return futures
+
+    def _task(self, call: Call, name: str) -> Row:
+        meta = {"function": name or name_of(call[0]), "python": PYTHON}
+        packed = pack_call(*call)
+        of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta)}
+        return {**self.properties, **of}
+
+    def _cancel_all(self, futures: Iterable[Future]) -> List[Future]:
+        """Cancels the tasks of futures that no worker has begun, and returns the futures that it has cancelled."""
+        waiting = {future.id: future for future in futures if not future.done()}
+        if not waiting:
+            return []
+        which: Row = {"ids": list(waiting)} if len(waiting) < AT_ONCE else {"group": self.campaign}
+        ids = [task["id"] for task in self.client.tasks(states=["open"], **which) if task["id"] in waiting]
+        cancelled = [waiting[id] for id in ids]
+        if self.client.act("cancel", ids) > 0:
+            self._read()
+        return [future for future in cancelled if future.cancelled()]
+
+    # Results. A task whose result was read is archived, so that each call finds only what is new.
+
+    def _read_all(self) -> None:
+        pause, since = SHORTEST_PAUSE, time.monotonic()
+        while True:
+            self._news.clear()
+            with self._lock:
+                idle, closed = not self._futures, self._closed
+            if idle and closed:
+                return
+            if idle:
+                self._news.wait()
+                pause, since = SHORTEST_PAUSE, time.monotonic()
+                continue
+            try:
+                found = self._read()
+                if not found and time.monotonic() - since > LOOK_AGAIN:
+                    found, since = self._look_again(), time.monotonic()
+            except Exception as error:  # for example, the token was revoked
+                self._fail_all(error)
+                continue
+            if found:
+                pause, since = SHORTEST_PAUSE, time.monotonic()
+            self._news.wait(pause)
+            pause = min(1.5 * pause, LONGEST_PAUSE)
+
+    def _read(self) -> int:
+        """Reads the results that there are, and returns how many futures have got theirs."""
+        found = 0
+        with self._reading:
+            for some in parts(self.client.results(group=self.campaign, states=FINISHED), AT_ONCE):
+                # what the submitting thread has not noted yet comes again
+                settled = [row["id"] for row in some if self._settle(row["id"], row)]
+                self.client.act("archive", settled)
+                found += len(settled)
+        return found
+
+    def _look_again(self) -> int:
+        """Looks for tasks that others have archived or removed. The next call looks at others."""
+        with self._lock:
+            ids = list(itertools.islice(self._futures, AT_ONCE))
+            for id in ids:
+                self._futures[id] = self._futures.pop(id)
+        rows = {row["id"]: row for row in self.client.results(ids=ids)}
+        removed = {"state": "removed", "error": "someone has removed it"}
+        gone = [(id, rows.get(id, removed)) for id in ids if rows.get(id, removed)["state"] in ("archived", "removed")]
+        return sum(self._settle(id, row) for id, row in gone)
+
+    def _settle(self, id: int, row: Row) -> bool:
+        """Gives a future its result, and reports whether the future waited for it."""
+        with self._lock:
+            future = self._futures.pop(id, None)
+        if future is None:
+            return False
+        if row.get("outcome") == "cancelled":
+            concurrent.futures.Future.cancel(future)
+            future.set_running_or_notify_cancel()
+            return True
+        future.set_running_or_notify_cancel()
+        try:
+            future.set_result(result_of(row))
+        except BaseException as error:
+            future.set_exception(error)
+        return True
+
+    def _fail_all(self, error: Exception) -> None:
+        with self._lock:
+            futures, self._futures = list(self._futures.values()), {}
+        for future in futures:
+            future.set_exception(error)
+
+
+def call_all(function: Callable[..., Any], rows: List[Tuple[Any, ...]]) -> List[Any]:
+    return [function(*row) for row in rows]
+
+
+def result_of(row: Row) -> Any:
+    """Returns the result of a task, or raises the exception of its function."""
+    result = row.get("result")
+    outcome = row.get("outcome") or row["state"]
+    if not isinstance(result, dict) or "pickle" not in result:
+        raise TaskError(row.get("id", 0), outcome, str(row.get("error") or "it has no result").strip())
+    value = unpack(result["pickle"])
+    if outcome == "succeeded":
+        return value
+    raised = cast(BaseException, value)
+    raised.__cause__ = RemoteTraceback(str(result.get("traceback", "")))
+    raise raised
+
+
+def parts(rows: Iterable[Row], size: int) -> Iterator[List[Row]]:
+    rest = iter(rows)
+    return iter(lambda: list(itertools.islice(rest, size)), [])

@@ -1,0 +1,281 @@
+"""The loop of a worker over the HTTP API (docs/http.md, "Workers"): claim, renew, report, cancel."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import itertools
+import json
+import logging
+import math
+import os
+import signal
+import socket
+import threading
+import time
+import traceback
+import uuid
+from typing import Any, Callable, Dict, Iterable, List, Optional, TypeVar
+
+from .client import Client, Row
+from .errors import APIError, TDFError
+
+log = logging.getLogger("tdf")
+
+MOST_WAIT = 20.0  # seconds for which a claim waits
+MOST_CLAIMS = 100  # of a call
+MOST_ERROR = 30_000  # characters of an error; its end says most
+LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
+UNFIT_PAUSE = 1.0  # seconds in which another worker may claim a task that does not fit here
+
+Handler = Callable[["Task"], Any]
+H = TypeVar("H", bound=Handler)
+
+
+class Fail(TDFError):
+    """A handler raises Fail to say how its round fails.
+
+    With permanent, the task fails for good. With later, it runs again after this number of seconds, and no failure is
+    counted. With unfit, another worker gets it. result is stored as the result of the round.
+    """
+
+    def __init__(self, error: str, *, permanent: bool = False, later: Optional[float] = None, unfit: bool = False, result: Any = None) -> None:
+        super().__init__(error)
+        self.report: Row = {"action": "fail", "error": error[-MOST_ERROR:]}
+        for name, value in (("permanent", permanent), ("later", later), ("unfit", unfit), ("result", result)):
+            if value is not None and value is not False:
+                self.report[name] = value
+        self.unfit = unfit
+
+
+class Task:
+    """A claimed task, as its handler gets it.
+
+    input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep. checkpoint is
+    what an earlier round has saved, or None. The handler may set stdout and stderr, which are reported with the result.
+    If the task is cancelled or lost, cancelled is set, and the handler should return: its result no longer counts.
+    """
+
+    def __init__(self, row: Row) -> None:
+        self.id, self.round, self.program = int(row["id"]), int(row["round"]), str(row["program"])
+        self.run = {name: row[name] for name in ("id", "round", "claim")}
+        self.input = str(row.get("input", ""))
+        self.data = binary(row, "input") or b""
+        self.args: List[str] = row.get("args") or []
+        self.checkpoint = binary(row, "checkpoint")
+        self.parameters: Row = parameters(row)
+        self.stdout = self.stderr = b""
+        self.cancelled = threading.Event()
+        self._news: Row = {}
+        self._lock = threading.Lock()
+
+    def progress(self, fraction: float, text: str = "") -> None:
+        """Shows how far the round is, from 0 to 1, with the next renewal."""
+        with self._lock:
+            self._news["progress"] = {"fraction": fraction, "text": text}
+
+    def save(self, checkpoint: bytes) -> None:
+        """Saves data for the next round, up to 1 MiB, with the next renewal."""
+        with self._lock:
+            self._news["checkpoint_base64"] = base64.b64encode(checkpoint).decode()
+
+    def renewal(self) -> Row:
+        with self._lock:
+            news, self._news = self._news, {}
+        return {**self.run, **news}
+
+
+def binary(row: Row, name: str) -> Optional[bytes]:
+    if name + "_base64" in row:
+        return base64.b64decode(row[name + "_base64"])
+    return str(row[name]).encode() if name in row else None
+
+
+def parameters(row: Row) -> Row:
+    try:
+        found = json.loads(row.get("meta", "{}"))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+class Worker:
+    """A worker that runs the programs of its handlers.
+
+    name is 1 to 100 letters, digits, dots, hyphens and underscores; by default, the host and the process. A name belongs to
+    one living worker. slots is the number of tasks at once, each in a thread. lease is in seconds, from 1 to 300: if the
+    worker is killed, its tasks run again after this time.
+    """
+
+    def __init__(
+        self, name: Optional[str] = None, client: Optional[Client] = None, *, slots: int = 1,
+        queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0
+    ) -> None:
+        host = socket.gethostname().split(".")[0]
+        self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
+        self.client = copy.copy(client or Client())
+        self.client.patience = math.inf  # an outage ends no round
+        self.queues, self.tags = list(queues), list(tags)
+        self.handlers: Dict[str, Handler] = {}
+        self._free = threading.Semaphore(slots)
+        self._held: Dict[int, Task] = {}
+        self._lock = threading.Lock()
+        self._stopping = threading.Event()
+        self._problem: Optional[BaseException] = None
+        self._path = ""
+
+    def program(self, name: str) -> Callable[[H], H]:
+        """Makes the decorated function the handler of a program. It gets a Task, and returns the result, a value for JSON."""
+
+        def decorate(handler: H) -> H:
+            self.handlers[name] = handler
+            return handler
+
+        return decorate
+
+    def run(self) -> None:
+        """Works until stop is called, or until SIGTERM or SIGINT in the main thread. Then it finishes what runs."""
+        if not self.handlers:
+            raise TDFError('run worker: it has no programs; decorate a function with @worker.program("NAME")')
+        if threading.current_thread() is threading.main_thread():
+            for stop in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(stop, lambda *_: self.stop())
+        self._register()
+        for loop in (self._claim_all, self._renew_all):
+            threading.Thread(target=self._guard, args=(loop,), daemon=True).start()
+        while not self._stopping.wait(1.0):
+            pass  # a wait without a limit would not let signals in on every system
+        while self._held and self._problem is None:
+            time.sleep(0.02)
+        if self._problem is not None:
+            raise self._problem
+        self.client.call("DELETE", self._path, action="end the session")
+
+    def stop(self) -> None:
+        """Lets run return when the running tasks have finished. Any thread may call it."""
+        self._stopping.set()
+
+    def _guard(self, loop: Callable[[], None]) -> None:
+        try:
+            loop()
+        except BaseException as error:
+            self._problem = error
+            self.stop()
+
+    def _register(self) -> None:
+        """Begins a session. If an earlier start still has the name, it waits until the lease of this start has ended."""
+        body = {"name": self.name, "host": socket.gethostname(), "pid": os.getpid(), "slots": self.slots, "lease": self.lease}
+        body.update(programs=list(self.handlers), queues=self.queues, tags=self.tags)
+        end, key = time.monotonic() + 1.5 * self.lease + 5, str(uuid.uuid4())
+        while True:
+            try:
+                answer = self.client.call("POST", "/work", body, headers={"Idempotency-Key": key}, action=f"register worker {self.name}")
+                break
+            except APIError as refusal:
+                if refusal.code != "taken" or time.monotonic() + (refusal.retry_after or 0) > end or self._stopping.is_set():
+                    raise
+                log.info("%s", refusal)
+                time.sleep(min(1.0, self.lease / 3))
+        self._path = "/work/" + answer["session"]
+        self._numbers = itertools.count(1)
+        log.info("worker %s runs %s", answer["worker"], ", ".join(self.handlers))
+
+    def _begin_again(self, why: APIError) -> None:
+        """Begins another session after the server has given this one up, as after a long sleep of the machine."""
+        if why.code not in LOST:
+            raise why
+        log.warning("%s; the worker registers again", why)
+        with self._lock:
+            for task in self._held.values():
+                task.cancelled.set()
+        self._register()
+
+    def _claim_all(self) -> None:
+        while not self._stopping.is_set():
+            slots = self._take_slots()
+            body = {"most": slots, "wait": min(MOST_WAIT, self.lease / 3), "number": next(self._numbers)}
+            rows: List[Row] = []
+            try:
+                # a numbered claim may be repeated
+                rows = self.client.call("POST", self._path + "/claims", body, repeat=True, action="claim tasks")["tasks"]
+            except APIError as error:
+                if self._stopping.is_set():
+                    return
+                self._begin_again(error)
+            for task in map(Task, rows):
+                self._start(task)
+            for _ in range(slots - len(rows)):
+                self._free.release()
+
+    def _start(self, task: Task) -> None:
+        with self._lock:
+            earlier = self._held.get(task.id)
+            self._held[task.id] = task
+        if earlier is not None:
+            earlier.cancelled.set()  # its lease has ended
+        threading.Thread(target=self._guard, args=(lambda path=self._path: self._work(task, path),), daemon=True).start()
+
+    def _take_slots(self) -> int:
+        self._free.acquire()
+        slots = 1
+        while slots < min(self.slots, MOST_CLAIMS) and self._free.acquire(blocking=False):
+            slots += 1
+        return slots
+
+    def _work(self, task: Task, path: str) -> None:
+        report = self._report_of(task)
+        if not task.cancelled.is_set():
+            self._send(task, path, report)
+        with self._lock:
+            if self._held.get(task.id) is task:
+                del self._held[task.id]
+        if report.get("unfit"):
+            self._stopping.wait(UNFIT_PAUSE)
+        self._free.release()
+
+    def _report_of(self, task: Task) -> Row:
+        try:
+            result = self.handlers[task.program](task)
+            report = {"action": "complete"} if result is None else {"action": "complete", "result": result}
+        except Fail as failure:
+            report = failure.report
+        except (Exception, SystemExit):
+            report = {"action": "fail", "error": traceback.format_exc()[-MOST_ERROR:]}
+        for name, printed in (("stdout_base64", task.stdout), ("stderr_base64", task.stderr)):
+            if printed:
+                report[name] = base64.b64encode(printed).decode()
+        return report
+
+    def _send(self, task: Task, path: str, report: Row) -> None:
+        """Reports how a round has ended. If the API refuses the report for good, the round fails, and its error says why."""
+        try:
+            self._send_once(task, path, report)
+        except TDFError as error:
+            log.warning("%s", error)
+            if not isinstance(error, APIError) or error.code not in LOST:
+                self._send_once(task, path, {"action": "fail", "error": str(error), "permanent": True})
+
+    def _send_once(self, task: Task, path: str, report: Row) -> None:
+        # a report may come twice
+        answer = self.client.call("POST", path + "/reports", {**task.run, **report}, repeat=True, action=f"report task {task.id}")
+        if not answer["reports"][0]["accepted"]:
+            log.warning("task %d: %s", task.id, answer["reports"][0].get("detail"))
+
+    def _renew_all(self) -> None:
+        while not self._stopping.is_set() or self._held:
+            time.sleep(self.lease / 3)
+            with self._lock:
+                tasks = [task for task in self._held.values() if not task.cancelled.is_set()]
+            if not tasks:
+                continue
+            try:
+                body = [task.renewal() for task in tasks]
+                lost = self.client.call("POST", self._path + "/renewals", body, repeat=True, action="renew claims")["lost"]
+            except APIError as error:
+                log.warning("%s", error)  # the next claim registers again if the session is lost
+                lost = [task.run for task in tasks] if error.code in LOST else []
+            for of in lost:
+                for task in tasks:
+                    if (task.id, task.round) == (of["id"], of["round"]):
+                        log.info("task %d: %s", task.id, of.get("detail", "its claim is lost"))
+                        task.cancelled.set()

@@ -1,0 +1,162 @@
+"""Runs pickled functions of tdf.Executor: python -m tdf.worker --help
+
+Whoever may open tasks runs any code here, as the user of this process (docs/security.md). Each slot has a process of its
+own, so that a function can be ended when its task is cancelled, and can break only its own process.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, Dict, List, Optional
+
+from .calls import PROGRAM, PYTHON, run
+from .client import Client
+from .errors import TDFError
+from .loop import Fail, Task, Worker
+
+MOST_PRINTED = 1 << 20  # bytes of an output that the API keeps
+
+
+class Slot:
+    """A process that makes one call after another. It ends with this process."""
+
+    def __init__(self) -> None:
+        self.connection, of_child = Pipe()
+        self.outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+        command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid())]
+        self.process = subprocess.Popen(
+            command,
+            pass_fds=[of_child.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=self.outputs[0],
+            stderr=self.outputs[1],
+            start_new_session=True,  # Ctrl-C ends the worker, which first finishes what runs
+        )
+        of_child.close()
+
+    def call(self, task: Task) -> Dict[str, Any]:
+        """Makes the call of a task. If the process ends, or the task is cancelled, it raises EOFError."""
+        for output in self.outputs:  # the process shares the position
+            output.seek(0)
+            output.truncate()
+        self.connection.send((task.data, str(task.parameters.get("function", "?"))))
+        while not self.connection.poll(0.2):
+            if task.cancelled.is_set():
+                raise EOFError
+        return dict(json.loads(self.connection.recv_bytes()))
+
+    def printed(self) -> List[bytes]:
+        """Returns what the last call has printed to stdout and stderr: the end, if it is long."""
+        for output in self.outputs:
+            output.seek(max(0, output.seek(0, os.SEEK_END) - MOST_PRINTED))
+        return [output.read() for output in self.outputs]
+
+    def end(self) -> str:
+        """Ends the process and all that it has started, and says how it ended."""
+        try:
+            os.killpg(self.process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        status = self.process.wait()
+        self.connection.close()
+        return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+class Calls:
+    """The handler of pickled calls."""
+
+    def __init__(self) -> None:
+        self.idle: List[Slot] = []
+
+    def __call__(self, task: Task) -> Any:
+        wanted = task.parameters.get("python")
+        if wanted != PYTHON:
+            raise Fail(
+                f"run {task.parameters.get('function')}: Python {wanted} has pickled it, and this worker runs Python {PYTHON}; start a worker "
+                f"with the same version: python{wanted} -m tdf.worker",
+                unfit=True,
+            )
+        try:
+            slot = self.idle.pop()
+        except IndexError:
+            slot = Slot()
+        try:
+            answer = slot.call(task)
+            task.stdout, task.stderr = slot.printed()
+        except (EOFError, OSError):
+            if not task.cancelled.is_set():
+                slot.process.wait()
+            how = slot.end()
+            task.stdout, task.stderr = slot.printed()
+            raise Fail(f"the process of {task.parameters.get('function')} ended with {how}; its output may say why") from None
+        self.idle.append(slot)
+        if "error" in answer:
+            raise Fail(answer["error"], permanent=True, result=answer["result"])
+        return answer["result"]
+
+    def end(self) -> None:
+        while self.idle:
+            self.idle.pop().end()
+
+
+def serve(descriptor: int, parent: int) -> None:
+    """Makes the calls of a slot. It ends with the worker, even in the middle of a call."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os.killpg(0, signal.SIGKILL)
+
+    threading.Thread(target=watch, daemon=True).start()
+    connection = Connection(descriptor)
+    while True:
+        try:
+            data, function = connection.recv()
+        except EOFError:
+            return
+        answer = run(data, function)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        connection.send_bytes(json.dumps(answer).encode())
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tdf.worker", description="Run the functions of tdf.Executor.")
+    parser.add_argument("--name", help="the name of the worker (default: the host and the process)")
+    parser.add_argument("--slots", type=int, default=os.cpu_count() or 1, help="how many functions run at once (default: one per core)")
+    parser.add_argument("--queue", action="append", default=[], help="claim from this queue; may be repeated")
+    parser.add_argument("--lease", type=float, default=60, help="seconds after which the tasks of a killed worker run again (default: 60)")
+    parser.add_argument("--api", help="the address of the HTTP API (default: TDF_API, or http://127.0.0.1:7379)")
+    parser.add_argument("--quiet", action="store_true", help="log only problems")
+    parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
+    options = parser.parse_args(arguments)
+    if options.child:
+        serve(*options.child)
+        return 0
+    logging.basicConfig(level=logging.WARNING if options.quiet else logging.INFO, format="%(asctime)s %(message)s")
+    calls = Calls()
+    try:
+        worker = Worker(options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease)
+        os.environ.pop("TDF_TOKEN", None)  # functions need not see it
+        worker.program(PROGRAM)(calls)
+        worker.run()
+        return 0
+    except TDFError as error:
+        print(f"tdf.worker: {error}", file=sys.stderr)
+        return 1
+    finally:
+        calls.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,264 @@
+import concurrent.futures
+import glob
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+import tdf
+import tdf.calls
+import work
+from test_loop import eventually
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class Workers:
+    """Processes of python -m tdf.worker for the queue "calls", which import the modules of this directory."""
+
+    def __init__(self, served):
+        token = served.add_token("calls", "worker")
+        self.environment = {**os.environ, "TDF_API": served.url, "TDF_TOKEN": token}
+        self.running = []
+
+    def start(self, *arguments, **environment):
+        command = [sys.executable, "-m", "tdf.worker", "--queue", "calls", "--lease", "2", *arguments]
+        process = subprocess.Popen(command, cwd=HERE, env={**self.environment, **environment})
+        self.running.append(process)
+        return process
+
+    def stop(self):
+        for process in self.running:
+            process.kill()
+        for process in self.running:
+            process.wait()
+        self.running.clear()
+
+
+@pytest.fixture
+def workers(served):
+    workers = Workers(served)
+    yield workers
+    workers.stop()
+
+
+@pytest.fixture
+def executor(served, workers):
+    workers.start("--slots", "2")
+    executor = tdf.Executor(served.client(), queue="calls")
+    yield executor
+    executor.shutdown(wait=False, cancel_futures=True)
+
+
+def test_submit_and_map(executor):
+    future = executor.submit(pow, 2, exp=5)
+    assert future.result() == 32
+    assert future.id > 0
+    assert list(executor.map(pow, [2, 3], [2, 2])) == [4, 9]
+    assert list(executor.map(work.square, range(25), chunksize=10)) == [n * n for n in range(25)]
+    assert list(executor.map(work.square, range(25), buffersize=4)) == [n * n for n in range(25)]
+    assert list(executor.map(work.square, [])) == []
+    futures = [executor.submit(work.square, n) for n in range(5)]
+    assert sorted(done.result() for done in concurrent.futures.as_completed(futures)) == [0, 1, 4, 9, 16]
+    assert concurrent.futures.wait(futures).not_done == set()
+    (function,) = {task["parameters"]["function"] for task in executor.client.tasks(ids=[futures[0].id])}
+    assert function == "work.square"
+
+
+def test_lambdas_and_functions_of_the_script(executor):
+    factor = 3
+    assert executor.submit(lambda n: n * factor, 4).result() == 12
+
+
+def test_a_buffersize_bounds_what_is_open(executor):
+    read = 0
+
+    def numbers():
+        nonlocal read
+        while True:
+            read += 1
+            yield read
+
+    results = executor.map(work.square, numbers(), buffersize=8)
+    assert next(results) == 1
+    assert read <= 17
+    results.close()
+
+
+def test_exceptions(executor):
+    with pytest.raises(ValueError, match="bad") as caught:
+        executor.submit(work.fail, "bad").result()
+    assert "in fail\n    raise ValueError(text)" in str(caught.value.__cause__)
+    with pytest.raises(ValueError, match="bad"):
+        list(executor.map(work.fail, ["bad"]))
+    with pytest.raises(tdf.CallError, match="Awkward: first"):
+        executor.submit(work.raise_awkward).result()
+    future = executor.submit(work.chatter)
+    with pytest.raises(SystemExit, match="leaving"):
+        future.result()
+    (row,) = executor.client.results(ids=[future.id])
+    assert row["output"] == "to stdout\n"
+    assert row["error"].startswith("to stderr\n")
+
+
+def test_a_process_that_dies(executor):
+    with pytest.raises(tdf.TaskError, match="the process of work.die ended with exit status 7"):
+        executor.submit(work.die, "exit").result()
+    with pytest.raises(tdf.TaskError, match="the process of work.die ended with signal SIGSEGV"):
+        executor.submit(work.die, signal.SIGSEGV).result()
+    assert executor.submit(work.square, 3).result() == 9
+
+
+def test_what_cannot_be_pickled(executor, monkeypatch):
+    with pytest.raises(tdf.CallError, match="pickle the call of work.square: .*lock.*; leave out what belongs to this process"):
+        executor.submit(work.square, threading.Lock())
+    with pytest.raises(tdf.CallError, match="pickle the result of work.unpicklable: .*; leave out"):
+        executor.submit(work.unpicklable).result()
+    monkeypatch.setattr(tdf.calls, "cloudpickle", None)
+    with pytest.raises(tdf.CallError, match="pickle the call of .*lambda.*move functions.*or install cloudpickle; leave out"):
+        executor.submit(lambda: 1)
+    of_script = type(work.square)(work.square.__code__, {}, "of_script")
+    of_script.__module__ = "__main__"
+    with pytest.raises(tdf.CallError, match="square is defined in the script, which workers do not have; .*install cloudpickle"):
+        executor.submit(of_script, 1)
+    assert executor.submit(work.square, 5).result() == 25
+
+
+def test_too_large(executor):
+    with pytest.raises(tdf.CallError, match="pickle the call of builtins.len: .* bytes, more than 131,071; write large arguments to a file"):
+        executor.submit(len, os.urandom(200_000))
+    with pytest.raises(tdf.CallError, match="pickle the result of work.large: .* bytes, more than 1,007,616; write it to a file"):
+        executor.submit(work.large, 1_000_000).result()
+    assert len(executor.submit(work.large, 700_000).result()) == 700_000
+
+
+def test_a_module_that_the_worker_lacks(executor, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere.py").write_text("def f():\n    pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    import elsewhere
+
+    with pytest.raises(tdf.CallError, match="load the call of elsewhere.f: ModuleNotFoundError: .*; install the module"):
+        executor.submit(elsewhere.f).result()
+
+
+def test_another_version_of_python(executor, monkeypatch):
+    monkeypatch.setattr("tdf.executor.PYTHON", "3.8")
+    with pytest.raises(tdf.TaskError, match="Python 3.8 has pickled it, and this worker runs Python 3.*start a worker with the same version: python3.8 -m tdf"):
+        executor.submit(work.square, 1).result()
+
+
+def test_cancel(served, workers, tmp_path):
+    executor = tdf.Executor(served.client(), queue="calls")
+    waiting = executor.submit(work.square, 1)
+    assert waiting.cancel()
+    assert waiting.cancel()
+    assert waiting.cancelled()
+    with pytest.raises(concurrent.futures.CancelledError):
+        waiting.result()
+    assert concurrent.futures.wait([waiting]).done == {waiting}
+    workers.start("--slots", "1")
+    running = executor.submit(work.wait_for, str(tmp_path / "go"))
+    eventually("the call runs", lambda: executor.client.task(running.id)["state"] == "running")
+    others = [executor.submit(work.square, n) for n in range(3)]
+    assert not running.cancel()
+    executor.shutdown(wait=False, cancel_futures=True)
+    assert all(other.cancelled() for other in others)
+    with pytest.raises(RuntimeError, match="the executor was shut down"):
+        executor.submit(work.square, 1)
+    (tmp_path / "go").touch()
+    executor.shutdown()
+    assert running.result() == str(tmp_path / "go")
+    assert not running.cancel()
+
+
+def test_tasks_that_others_change(served, workers, monkeypatch, tmp_path):
+    monkeypatch.setattr("tdf.executor.LOOK_AGAIN", 0)
+    client = served.client()
+    with tdf.Executor(client, queue="calls") as executor:
+        cancelled, archived, removed = [executor.submit(work.square, n) for n in range(3)]
+        client.act("cancel", [cancelled.id])
+        with pytest.raises(concurrent.futures.CancelledError):
+            cancelled.result()
+        with executor._reading:
+            for action in ("cancel", "archive"):
+                client.act(action, [archived.id, removed.id])
+            client.act("remove", [removed.id])
+        with pytest.raises(concurrent.futures.CancelledError):
+            archived.result()
+        with pytest.raises(tdf.TaskError, match="removed: someone has removed it"):
+            removed.result()
+        workers.start("--slots", "1")
+        running = executor.submit(work.wait_for, str(tmp_path / "never"))
+        eventually("the call runs", lambda: client.task(running.id)["state"] == "running")
+        client.act("cancel", [running.id])
+        with pytest.raises(concurrent.futures.CancelledError):
+            running.result()
+        assert executor.submit(work.square, 3).result() == 9  # the slot is free again
+
+
+def test_no_rights(served):
+    viewer = tdf.Executor(served.client(token=served.add_token("viewer", "viewer")))
+    with pytest.raises(tdf.APIError, match="open tasks: forbidden"):
+        viewer.submit(pow, 1, 2)
+    submitter = served.client(token=served.add_token("sub", "submitter"))
+    with pytest.raises(tdf.APIError, match="begin with sub/ for a campaign"):
+        tdf.Executor(submitter).submit(pow, 1, 2)
+    with pytest.raises(tdf.Unreachable, match="open tasks: .*start `tdf up`"):
+        tdf.Executor(tdf.Client("http://127.0.0.1:1", "t")).submit(pow, 1, 2)
+
+
+def test_a_submitter(served, workers):
+    workers.start()
+    with tdf.Executor(served.client(token=served.add_token("sub", "submitter")), campaign="sub/fit", queue="calls") as executor:
+        assert list(executor.map(work.square, range(3))) == [0, 1, 4]
+
+
+def test_refused_workers(workers):
+    refused = subprocess.run(
+        [sys.executable, "-m", "tdf.worker"], env={**workers.environment, "TDF_TOKEN": "wrong"}, capture_output=True, text=True
+    )
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("tdf.worker: register worker ")
+    assert "unauthorized" in refused.stderr
+
+
+def test_functions_do_not_see_the_token(executor, workers):
+    assert executor.submit(os.getenv, "TDF_TOKEN").result() is None
+    assert executor.submit(os.getenv, "TDF_API").result() == workers.environment["TDF_API"]
+
+
+def test_a_worker_that_is_told_to_stop_finishes(served, workers, tmp_path):
+    worker = workers.start("--slots", "1")
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        future = executor.submit(work.wait_for, str(tmp_path / "go"))
+        eventually("the call runs", lambda: executor.client.task(future.id)["state"] == "running")
+        worker.terminate()
+        (tmp_path / "go").touch()
+        assert future.result() == str(tmp_path / "go")
+        assert worker.wait() == 0
+        (row,) = executor.client.results(ids=[future.id])
+        assert row["round"] == 0
+
+
+def test_killed_workers_lose_nothing(served, workers, tmp_path):
+    """Of three workers, two are killed while they run calls that cannot end before."""
+    for _ in range(3):
+        workers.start("--slots", "2")
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        results = executor.map(work.note, [str(tmp_path)] * 200, range(200))
+
+        def at_work():
+            return {int(path.rpartition(".")[2]) for path in glob.glob(str(tmp_path / "*0.*"))}
+
+        eventually("all workers run calls", lambda: {process.pid for process in workers.running} <= at_work())
+        for process in workers.running[:2]:
+            process.kill()
+        (tmp_path / "go").touch()
+        assert list(results) == [n * n for n in range(200)]
+    runs = [os.path.basename(path).partition(".")[0] for path in glob.glob(str(tmp_path / "*.*"))]
+    assert len(set(runs)) == 200
+    assert len(runs) > 200  # the killed runs ran again
