@@ -114,7 +114,7 @@ class Client:
         self.timeout, self.patience = timeout, patience
         self.token = usual_token(at) if token is None else token
         self._at, self._context = at, context
-        self._idle: List[Tuple[float, http.client.HTTPConnection]] = []
+        self._idle: List[Tuple[float, int, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()
         self._reached = False
 
@@ -208,13 +208,13 @@ class Client:
             connection.close()
             return
         with self._lock:
-            self._idle.append((time.monotonic(), connection))
+            self._idle.append((time.monotonic(), os.getpid(), connection))
 
     def _connection(self) -> http.client.HTTPConnection:
         with self._lock:
             while self._idle:
-                since, connection = self._idle.pop()
-                if time.monotonic() - since < LONGEST_IDLE:
+                since, process, connection = self._idle.pop()
+                if time.monotonic() - since < LONGEST_IDLE and process == os.getpid():  # a fork shares no connection
                     return connection
                 connection.close()
         if self._at.scheme == "http":
@@ -224,7 +224,7 @@ class Client:
     def close(self) -> None:
         """Closes the idle connections. The client can still be used."""
         with self._lock:
-            for _, connection in self._idle:
+            for _, _, connection in self._idle:
                 connection.close()
             self._idle.clear()
 

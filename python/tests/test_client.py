@@ -1,5 +1,6 @@
 import http.server
 import json
+import os
 import ssl
 import threading
 
@@ -181,6 +182,16 @@ def test_results_continue_after_an_interruption(faulty):
     faulty.call("GET", "/")
     Faulty.faults[:] = ["cut stream", "busy", "rows"]
     assert [row["id"] for row in faulty.results(group="g")] == [1, 2]
+
+
+def test_a_fork_shares_no_connection(faulty):
+    faulty.call("GET", "/")
+    (kept,) = faulty._idle
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if faulty._connection() is not kept[2] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert faulty._connection() is kept[2]
 
 
 def test_patience_ends(faulty):

@@ -26,7 +26,7 @@ class Workers:
         self.running = []
 
     def start(self, *arguments, **environment):
-        command = [sys.executable, "-m", "tdf.worker", "--queue", "calls", "--lease", "2", *arguments]
+        command = [sys.executable, "-m", "tdf.worker", "--queue", "calls", "--lease", "9", *arguments]
         process = subprocess.Popen(command, cwd=HERE, env={**self.environment, **environment})
         self.running.append(process)
         return process
@@ -200,6 +200,15 @@ def test_tasks_that_others_change(served, workers, monkeypatch, tmp_path):
         assert executor.submit(work.square, 3).result() == 9  # the slot is free again
 
 
+def test_a_task_that_is_no_call(executor):
+    tasks = [{"program": tdf.calls.PROGRAM, "queue": "calls", "meta": meta, "input": "x"} for meta in ('{"python": "%s"}' % tdf.calls.PYTHON, "no JSON")]
+    ids = executor.client.open(tasks)
+    eventually("both fail", lambda: all(row["state"] == "failed" for row in executor.client.results(ids=ids)))
+    first, second = executor.client.results(ids=ids)
+    assert "load the call of ?: error:" in first["error"]
+    assert "Python None has pickled it" in second["error"]
+
+
 def test_no_rights(served):
     viewer = tdf.Executor(served.client(token=served.add_token("viewer", "viewer")))
     with pytest.raises(tdf.APIError, match="open tasks: forbidden"):
@@ -247,8 +256,8 @@ def test_a_worker_that_is_told_to_stop_finishes(served, workers, tmp_path):
 def test_killed_workers_lose_nothing(served, workers, tmp_path):
     """Of three workers, two are killed while they run calls that cannot end before."""
     for _ in range(3):
-        workers.start("--slots", "2")
-    with tdf.Executor(served.client(), queue="calls") as executor:
+        workers.start("--slots", "2", "--lease", "2")
+    with tdf.Executor(served.client(), queue="calls", max_losses=1000) as executor:
         results = executor.map(work.note, [str(tmp_path)] * 200, range(200))
 
         def at_work():

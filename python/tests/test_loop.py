@@ -38,7 +38,7 @@ class Running:
 
 @pytest.fixture
 def worker(served):
-    return tdf.Worker("tests", served.client(token=served.add_token("python", "worker")), slots=2, lease=3, queues=["loop"])
+    return tdf.Worker("tests", served.client(token=served.add_token("python", "worker")), slots=2, lease=9, queues=["loop"])
 
 
 def opened(client, program, *inputs, **properties):
