@@ -24,7 +24,7 @@ PROGRAM = "tdf.call"
 
 PYTHON = "%d.%d" % sys.version_info[:2]
 
-# The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with some space for its other members.
+# The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with space for its other members.
 MOST_CALL, MOST_RESULT = (128 << 10) - 1, (1 << 20) - (40 << 10)
 MOST_TRACEBACK = 30_000
 

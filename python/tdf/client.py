@@ -39,7 +39,9 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
 def usual_token(url: urllib.parse.SplitResult) -> str:
-    """Returns the token of TDF_TOKEN, or of the file that a `tdf up` of this user has written. Without any, it returns ""."""
+    """Returns the token of TDF_TOKEN, or of the file that a `tdf up` of this user has written. Without any, it
+    returns "".
+    """
     token = os.environ.get("TDF_TOKEN", "")
     if token:
         return token
@@ -94,10 +96,11 @@ class Client:
     """A client of the HTTP API. Threads may share it.
 
     url is the address of the API; without it, TDF_API counts, and then http://127.0.0.1:7379. Without a token,
-    TDF_TOKEN counts, and then the token of a `tdf up` on this machine. context has the certificates for https. timeout is
-    in seconds, for the connection and for each part of an answer. A call that may be made twice is repeated for up to
-    `patience` seconds while the API does not answer; but the first call fails at once, because its address may be wrong.
-    The client follows no redirects and uses no proxies. insecure allows http to other machines, which shows them the token.
+    TDF_TOKEN counts, and then the token of a `tdf up` on this machine. context has the certificates for https.
+    timeout is in seconds, for the connection and for each part of an answer. A call that may be made twice is
+    repeated for up to `patience` seconds while the API does not answer; but the first call fails at once,
+    because its address may be wrong. The client follows no redirects and uses no proxies. insecure allows http
+    to other machines, which shows them the token.
     """
 
     def __init__(
@@ -127,8 +130,9 @@ class Client:
     ) -> Any:
         """Makes a call, and returns the value of its JSON, or None.
 
-        The path begins after /api/v1. The body is bytes of the type `kind`, or a value for JSON. repeat says whether the
-        call may be made twice; by default, GET, PUT, DELETE and calls with an Idempotency-Key may. action is for errors.
+        The path begins after /api/v1. The body is bytes of the type `kind`, or a value for JSON. repeat says
+        whether the call may be made twice; by default, GET, PUT, DELETE and calls with an Idempotency-Key may.
+        action is for errors.
         """
         headers = dict(headers or {})
         if repeat is None:
@@ -141,7 +145,9 @@ class Client:
         return self._fetch(method, path, body, query, headers, action, repeat, read)
 
     def lines(self, path: str, query: Mapping[str, Any], action: str = "") -> Iterator[Row]:
-        """Makes a call whose answer is JSON Lines, and returns each line as it comes. A call that breaks off raises Unreachable."""
+        """Makes a call whose answer is JSON Lines, and returns each line as it comes. A call that breaks off
+        raises Unreachable.
+        """
         action = action or f"GET {path}"
         try:
             with self._answer("GET", path, None, query, {"Accept": JSON_LINES}, action) as answer:
@@ -231,7 +237,9 @@ class Client:
     # Tasks
 
     def open(self, tasks: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]]) -> List[int]:
-        """Opens a task, or any number of tasks, and returns their ids. The members are those of docs/tdf.md, "JSON"."""
+        """Opens a task, or any number of tasks, and returns their ids. The members are those of docs/tdf.md,
+        "JSON".
+        """
         return list(self.open_each([tasks] if isinstance(tasks, Mapping) else tasks))
 
     def open_each(self, tasks: Iterable[Mapping[str, Any]]) -> Iterator[int]:
@@ -249,7 +257,9 @@ class Client:
         return self.lines("/tasks", filters, "list tasks")
 
     def results(self, **filters: Any) -> Iterator[Row]:
-        """Returns the tasks that pass the filters, with their results and outputs, sorted by id. It continues after an outage."""
+        """Returns the tasks that pass the filters, with their results and outputs, sorted by id. It continues
+        after an outage.
+        """
         last, end = 0, time.monotonic() + self.patience
         while True:
             try:
@@ -278,7 +288,9 @@ class Client:
         return self._fetch("GET", f"/tasks/{id}/output", None, {"stream": stream}, {}, action, True, http.client.HTTPResponse.read)
 
     def act(self, action: str, ids: Iterable[int], **options: Any) -> int:
-        """Cancels, retries, requeues, archives, changes or removes tasks, and returns how many. It skips those that it cannot change."""
+        """Cancels, retries, requeues, archives, changes or removes tasks, and returns how many. It skips those
+        that it cannot change.
+        """
         done, rest = 0, iter(ids)
         while True:
             some = list(itertools.islice(rest, MOST_TASKS))

@@ -58,10 +58,11 @@ class Future(concurrent.futures.Future[Any]):
 class Executor(concurrent.futures.Executor):
     """Runs functions on the workers of `python -m tdf.worker`.
 
-    client is a tdf.Client, or what tdf.up has returned. The calls are the tasks of a campaign, whose
-    name begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other properties are those
-    of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2; an exception of a function fails its
-    task for good. If the script ends before its calls, they still run, and their results are removed after a week.
+    client is a tdf.Client, or what tdf.up has returned. The calls are the tasks of a campaign, whose name
+    begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other
+    properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2; an
+    exception of a function fails its task for good. If the script ends before its calls, they still run, and
+    their results are removed after a week.
     """
 
     def __init__(self, client: Any = None, *, campaign: Optional[str] = None, **properties: Any) -> None:
@@ -87,8 +88,9 @@ class Executor(concurrent.futures.Executor):
     ) -> Iterator[Any]:
         """Returns the results of fn for all arguments, in their order.
 
-        A task makes chunksize calls: for functions of milliseconds, choose one that lasts a second. With a buffersize, at
-        most so many tasks are open at once, and the arguments are read as results are; without, all are opened at first.
+        A task makes chunksize calls: for functions of milliseconds, choose one that lasts a second. With a
+        buffersize, at most so many tasks are open at once, and the arguments are read as results are; without,
+        all are opened at first.
         """
         end = None if timeout is None else time.monotonic() + timeout
         rows = zip(*iterables)
@@ -118,7 +120,9 @@ class Executor(concurrent.futures.Executor):
             self._cancel_all(futures)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accepts no more calls, and waits for those that were submitted. With cancel_futures, it cancels those that have not begun."""
+        """Accepts no more calls, and waits for those that were submitted. With cancel_futures, it cancels those
+        that have not begun.
+        """
         with self._lock:
             self._closed = True
             thread, futures = self._thread, list(self._futures.values())

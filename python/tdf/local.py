@@ -49,8 +49,9 @@ class Local:
 def up(*, workers: Optional[int] = None, data: Optional[str] = None, lease: float = 10.0) -> Local:
     """Starts `tdf up` of PATH on free ports, in a directory of its own, and a worker for tdf.Executor.
 
-    workers is the number of functions that run at once, by default one per core. data is a directory that keeps tasks and
-    results; without it, they are removed at the end. All ends with close, with the `with` statement, or with this process.
+    workers is the number of functions that run at once, by default one per core. data is a directory that keeps
+    tasks and results; without it, they are removed at the end. All ends with close, with the `with` statement,
+    or with this process.
     """
     tdf = shutil.which("tdf")
     if tdf is None:
@@ -105,7 +106,7 @@ def with_path(environment: Dict[str, str]) -> Dict[str, str]:
 
 
 def guard(tdf: str, port: str, workers: str, lease: str, data: str) -> None:
-    """Runs TDF until stdin ends or the parent has gone, as its death closes the pipe unless another child has inherited it."""
+    """Runs TDF until stdin ends, or until the parent has gone: a child of it may have inherited the pipe."""
     parent = os.getppid()
     directory = tempfile.mkdtemp(prefix="tdf-")
     running: List["subprocess.Popen[Any]"] = []

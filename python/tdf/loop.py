@@ -35,8 +35,8 @@ H = TypeVar("H", bound=Handler)
 class Fail(TDFError):
     """A handler raises Fail to say how its round fails.
 
-    With permanent, the task fails for good. With later, it runs again after this number of seconds, and no failure is
-    counted. With unfit, another worker gets it. result is stored as the result of the round.
+    With permanent, the task fails for good. With later, it runs again after this number of seconds, and no
+    failure is counted. With unfit, another worker gets it. result is stored as the result of the round.
     """
 
     def __init__(self, error: str, *, permanent: bool = False, later: Optional[float] = None, unfit: bool = False, result: Any = None) -> None:
@@ -51,9 +51,10 @@ class Fail(TDFError):
 class Task:
     """A claimed task, as its handler gets it.
 
-    input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep. checkpoint is
-    what an earlier round has saved, or None. The handler may set stdout and stderr, which are reported with the result.
-    If the task is cancelled or lost, cancelled is set, and the handler should return: its result no longer counts.
+    input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep.
+    checkpoint is what an earlier round has saved, or None. The handler may set stdout and stderr, which are
+    reported with the result. If the task is cancelled or lost, cancelled is set, and the handler should return:
+    its result no longer counts.
     """
 
     def __init__(self, row: Row) -> None:
@@ -102,9 +103,9 @@ def parameters(row: Row) -> Row:
 class Worker:
     """A worker that runs the programs of its handlers.
 
-    name is 1 to 100 letters, digits, dots, hyphens and underscores; by default, the host and the process. A name belongs to
-    one living worker. slots is the number of tasks at once, each in a thread. lease is in seconds, from 1 to 300: if the
-    worker is killed, its tasks run again after this time.
+    name is 1 to 100 letters, digits, dots, hyphens and underscores; by default, the host and the process. A
+    name belongs to one living worker. slots is the number of tasks at once, each in a thread. lease is in
+    seconds, from 1 to 300: if the worker is killed, its tasks run again after this time.
     """
 
     def __init__(
@@ -125,7 +126,9 @@ class Worker:
         self._path = ""
 
     def program(self, name: str) -> Callable[[H], H]:
-        """Makes the decorated function the handler of a program. It gets a Task, and returns the result, a value for JSON."""
+        """Makes the decorated function the handler of a program. It gets a Task, and returns the result, a
+        value for JSON.
+        """
 
         def decorate(handler: H) -> H:
             self.handlers[name] = handler
@@ -163,7 +166,9 @@ class Worker:
             self.stop()
 
     def _register(self) -> None:
-        """Begins a session. If an earlier start still has the name, it waits until the lease of this start has ended."""
+        """Begins a session. If an earlier start still has the name, it waits until the lease of this start has
+        ended.
+        """
         body = {"name": self.name, "host": socket.gethostname(), "pid": os.getpid(), "slots": self.slots, "lease": self.lease}
         body.update(programs=list(self.handlers), queues=self.queues, tags=self.tags)
         end, key = time.monotonic() + 1.5 * self.lease + 5, str(uuid.uuid4())
@@ -247,7 +252,9 @@ class Worker:
         return report
 
     def _send(self, task: Task, path: str, report: Row) -> None:
-        """Reports how a round has ended. If the API refuses the report for good, the round fails, and its error says why."""
+        """Reports how a round has ended. If the API refuses the report for good, the round fails, and its error
+        says why.
+        """
         try:
             self._send_once(task, path, report)
         except TDFError as error:

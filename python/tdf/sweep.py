@@ -25,7 +25,9 @@ SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
 
 
 def rows(points: Any) -> Iterator[Mapping[str, Any]]:
-    """Returns the points of a sweep: those of a DataFrame, of a dict of lists, in which the last one changes fastest, or of an iterable of dicts."""
+    """Returns the points of a sweep: those of a DataFrame, of a dict of lists, in which the last one changes
+    fastest, or of an iterable of dicts.
+    """
     if hasattr(points, "itertuples") and hasattr(points, "columns"):
         names = [str(name) for name in points.columns]
         return (dict(zip(names, row)) for row in points.itertuples(index=False, name=None))
@@ -53,10 +55,10 @@ def open_sweep(
 ) -> "Campaign":
     """Opens a campaign with a task for each point, and closes it.
 
-    points is a list of dicts, a dict of lists (a grid) or a DataFrame. Without a campaign, it gets a name of its own.
-    input is the template of the input, such as "--rate {rate}". Other properties, such as source and max_fails, are those of
-    all tasks. A campaign that exists gets only the points that it does not have, so a script may be started again; with
-    extend=False, it is refused.
+    points is a list of dicts, a dict of lists (a grid) or a DataFrame. Without a campaign, it gets a name of
+    its own. input is the template of the input, such as "--rate {rate}". Other properties, such as source and
+    max_fails, are those of all tasks. A campaign that exists gets only the points that it does not have, so a
+    script may be started again; with extend=False, it is refused.
     """
     name = campaign or f"{program}-{uuid.uuid4().hex[:8]}"
     task = compact({"program": program, "campaign": name, **properties}).decode()
@@ -96,8 +98,8 @@ class Campaign:
     def wait(self, timeout: Optional[float] = None, progress: Optional[bool] = None, check: bool = False) -> Dict[str, int]:
         """Waits until all tasks are finished, and returns the number of tasks in each state.
 
-        A bar shows the progress on a terminal and in notebooks, or always with progress=True. If the timeout ends before,
-        TimeoutError is raised. With check=True, a task that did not succeed raises TaskError.
+        A bar shows the progress on a terminal and in notebooks, or always with progress=True. If the timeout
+        ends before, TimeoutError is raised. With check=True, a task that did not succeed raises TaskError.
         """
         end = None if timeout is None else time.monotonic() + timeout
         bar, pause, before = Bar(self.name, progress), SHORTEST_PAUSE, -1
@@ -141,7 +143,9 @@ class Campaign:
         return list(self.client.failures(group=self.name))
 
     def retry(self, **changes: Any) -> int:
-        """Runs the tasks that have failed, timed out or expired again, with changed properties if there are any, and returns how many."""
+        """Runs the tasks that have failed, timed out or expired again, with changed properties if there are
+        any, and returns how many.
+        """
         options = {"changes": changes} if changes else {}
         ids = [task["id"] for task in self.client.tasks(group=self.name, outcomes=FAILED)]
         return self.client.act("retry", ids, **options)
