@@ -145,8 +145,8 @@ type roster struct {
 	tokens map[string]access.Token
 }
 
-// has reports whether a token is still valid. A token that is newer than the list makes it read the list again. While Redis does not answer, it returns true, because a stream then has
-// nothing new to say.
+// has reports whether a token is still valid. A token that is newer than the list makes it read the list again. While
+// Redis does not answer, it returns true, because a stream then has nothing new to say.
 func (r *roster) has(ctx context.Context, a *api, token *access.Token) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

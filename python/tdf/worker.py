@@ -1,8 +1,8 @@
 """Runs pickled functions of tdf.Executor: python -m tdf.worker --help
 
-Whoever may open tasks runs any code here, as the user of this process (docs/security.md). Each slot has a
-process of its own, so that a function can be ended when its task is cancelled, and can break only its own
-process.
+A token that may open tasks lets its holder run any code here, as the user of this process (docs/security.md).
+Each slot has a process of its own, so that a function can be ended when its task is cancelled, and can break
+only its own process.
 """
 
 from __future__ import annotations
