@@ -40,7 +40,8 @@ func start(t *testing.T) (*manager.Manager, []string) {
 	api := httptest.NewServer(web.New(m, web.Options{Log: slog.New(slog.DiscardHandler)}))
 	t.Cleanup(api.Close)
 	token := webtest.AddToken(t, m, access.Token{Name: "t", Role: access.Worker})
-	return m, append(os.Environ(), "TDF_API="+api.URL, "TDF_TOKEN="+token, "TDF_LEASE=3")
+	env := []string{"TDF_API=" + api.URL, "TDF_TOKEN=" + token, "TDF_LEASE=3", "PYTHONPATH=../../python", "PYTHONDONTWRITEBYTECODE=1"}
+	return m, append(os.Environ(), env...)
 }
 
 // A killed worker loses no task, and each task has exactly one result, whatever the worker did when it was killed. The workers have one name, so each
