@@ -51,7 +51,7 @@ func TestDockerignore(t *testing.T) {
 			suffixes = append(suffixes, suffix)
 		}
 	}
-	expect.Equal(t, suffixes, []string{".go", ".lua", ".html", ".css", ".js", ".svg"})
+	expect.Equal(t, suffixes, []string{".go", ".lua", ".html", ".css", ".js", ".svg", ".sbatch"})
 	const files = `{{if and .Module .Module.Main}}{{range .GoFiles}}{{println .}}{{end}}{{range .EmbedFiles}}{{println .}}{{end}}{{range .SFiles}}{{println .}}{{end}}{{end}}`
 	built := strings.Fields(command(t, root, "go", "list", "-deps", "-f", files, "./cmd/..."))
 	expect.MustTrue(t, len(built) > 100, built)
