@@ -14,34 +14,34 @@ import (
 
 // Each pair of lines in docs/from-parallel.md prints the same, and has the same exit status.
 func TestFromParallel(t *testing.T) {
-	page := string(expect.Result(os.ReadFile("../../docs/from-parallel.md")).Value(t))
-	pairs := regexp.MustCompile("(?m)^\\| `(parallel .*)` \\| `(tdf run .*)` \\|$").FindAllStringSubmatch(page, -1)
-	expect.Compare(t, len(pairs), ">=", 10)
-	bin := linked(t)
-	for _, pair := range pairs {
-		t.Run(pair[1], func(t *testing.T) {
-			t.Parallel()
-			theirs, status := printedBy(t, bin, pair[1])
-			ours, own := printedBy(t, bin, pair[2])
-			expect.Equal(t, ours, theirs)
-			expect.Equal(t, own, status, "exit status")
-		})
-	}
+	eachLine(t, "from-parallel.md", "(?m)^\\| `(parallel .*)` \\| `(tdf run .*)` \\|$", func(t *testing.T, bin string, cells []string) {
+		theirs, status := printedBy(t, bin, cells[0])
+		ours, own := printedBy(t, bin, cells[1])
+		expect.Equal(t, ours, theirs)
+		expect.Equal(t, own, status, "exit status")
+	})
 }
 
 // Each line of docs/from-hyperqueue.md succeeds, and prints what the page says.
 func TestFromHyperQueue(t *testing.T) {
-	page := string(expect.Result(os.ReadFile("../../docs/from-hyperqueue.md")).Value(t))
-	lines := regexp.MustCompile("(?m)^\\| `hq .*` \\| `(.*tdf run .*)` \\| (.*)\\|$").FindAllStringSubmatch(page, -1)
+	eachLine(t, "from-hyperqueue.md", "(?m)^\\| `hq .*` \\| `(.*tdf run .*)` \\| (.*)\\|$", func(t *testing.T, bin string, cells []string) {
+		printed, status := printedBy(t, bin, strings.ReplaceAll(cells[0], `\|`, "|"))
+		expect.Equal(t, printed, strings.Split(strings.Trim(cells[1], "` "), " / "))
+		expect.Equal(t, status, 0, "exit status")
+	})
+}
+
+// eachLine calls a test for each line of a page's table, with the cells that the expression finds.
+func eachLine(t *testing.T, page, line string, test func(t *testing.T, bin string, cells []string)) {
+	t.Helper()
+	text := string(expect.Result(os.ReadFile("../../docs/" + page)).Value(t))
+	lines := regexp.MustCompile(line).FindAllStringSubmatch(text, -1)
 	expect.Compare(t, len(lines), ">=", 10)
 	bin := linked(t)
-	for _, l := range lines {
-		t.Run(l[1], func(t *testing.T) {
+	for _, found := range lines {
+		t.Run(found[1], func(t *testing.T) {
 			t.Parallel()
-			want := strings.Split(strings.Trim(l[2], "` "), " / ")
-			printed, status := printedBy(t, bin, strings.ReplaceAll(l[1], `\|`, "|"))
-			expect.Equal(t, printed, want)
-			expect.Equal(t, status, 0, "exit status")
+			test(t, bin, found[1:])
 		})
 	}
 }

@@ -15,7 +15,7 @@ import (
 type Pool struct {
 	mu       sync.Mutex
 	all      []resource
-	whole    tdf.Amounts // what there is when nothing is taken
+	whole    tdf.Amounts // the sum of all resources
 	variable string      // see Machine; "" if the worker offers no GPUs
 	loan     *Loan       // of the claim that is under way, or nil
 }

@@ -77,10 +77,6 @@ func TestNamesOfWorkers(t *testing.T) {
 	}
 }
 
-func TestShellLine(t *testing.T) {
-	expect.Equal(t, shellLine([]string{"sbatch", "--time=8:00:00", "--comment=it's mine", ""}), `sbatch --time=8:00:00 '--comment=it'\''s mine' ''`)
-}
-
 func TestRefusedOptions(t *testing.T) {
 	for _, option := range []string{"--array=1-4", "-a1-4", "--job-name=x", "-J", "--wrap=x", "-M", "--clusters=all"} {
 		err := checkOptions([]string{"--time=1", option})

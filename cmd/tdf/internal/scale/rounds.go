@@ -13,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
 // A scaling is a running tdf scale.
@@ -82,21 +81,12 @@ func (s *scaling) dryRun(ctx context.Context) error {
 	s.watch(ctx, &now)
 	n := s.demand(&now).submissions()
 	s.a.Say("%s; would submit %s", now.text(s, nil), format.Counted(n, "job"))
-	fmt.Fprintln(s.a.Stdout, shellLine(append([]string{"sbatch"}, s.cluster.sbatch()...)))
-	return nil
-}
-
-var plainWord = lazy.Regexp(`^[A-Za-z0-9_./:=@%+,-]+$`)
-
-// shellLine returns a command as a line for a shell.
-func shellLine(words []string) string {
-	quoted := slices.Clone(words)
-	for i, word := range words {
-		if !plainWord().MatchString(word) {
-			quoted[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		}
+	line := "sbatch"
+	for _, word := range s.cluster.sbatch() {
+		line += " " + cli.ShellWord(word)
 	}
-	return strings.Join(quoted, " ")
+	fmt.Fprintln(s.a.Stdout, line)
+	return nil
 }
 
 // read reads the jobs and their workers, and counts the tasks that wait.
