@@ -86,18 +86,27 @@ func (s *sentinel) primaries() []*redis.Client {
 func (s *sentinel) kill() {
 	s.old, s.down = s.Primary(), true
 	s.Nodes[s.old].Kill()
-	s.replaced()
+	s.replaced(s.old)
 }
 
 func (s *sentinel) pause() {
 	s.old = s.Primary()
 	s.Nodes[s.old].Signal(syscall.SIGSTOP)
-	s.replaced()
+	s.replaced(s.old)
 }
 
-// replaced waits until a replica is the primary.
-func (s *sentinel) replaced() {
+// replaced waits until a replica is the primary, and the nodes that can be reached follow it. Until then, a node that
+// still follows the old primary may confirm its writes, which the failover undoes.
+func (s *sentinel) replaced(unreachable ...int) {
 	expect.Eventually(s.t, "another primary", func() bool { return s.Primary() != s.old })
+	now := s.Primary()
+	for i, node := range s.Nodes {
+		if i != now && !slices.Contains(unreachable, i) {
+			s.Await(node.Addr, "replication", func(info string) bool {
+				return strings.Contains(info, "master_port:"+port(s.Gates[now].Addr)+"\r")
+			})
+		}
+	}
 }
 
 func (s *sentinel) heal() {
@@ -183,7 +192,7 @@ func (s *sentinel) split(w *world, nodes ...int) (string, func()) {
 			}
 		}
 	}
-	s.replaced()
+	s.replaced(nodes...)
 	return fmt.Sprintf("with %d of %d processes", beside, len(s.links)), func() {
 		for _, i := range nodes {
 			s.Gates[i].Open()
