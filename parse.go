@@ -53,6 +53,8 @@ const (
 	RoundPID           = "pid"
 	RoundLastOutput    = "last_output"
 	roundResult        = "result"
+	RoundFiles         = "files"
+	roundFetched       = "fetched"
 	roundSeconds       = "seconds"
 	roundCPUSeconds    = "cpu_seconds"
 	roundMaxRSS        = "max_rss"
@@ -283,6 +285,8 @@ var roundProperties = map[string]func(r *Round, text string){
 	roundOutputBytes:   func(r *Round, text string) { r.OutputBytes = parseBytes(text, unknownBytes) },
 	roundErrorBytes:    func(r *Round, text string) { r.ErrorBytes = parseBytes(text, unknownBytes) },
 	roundResult:        func(r *Round, text string) { r.Result = text },
+	RoundFiles:         func(r *Round, text string) { r.Packed = text },
+	roundFetched:       func(r *Round, text string) { r.Files = parseFiles(text) },
 	RoundTail:          func(r *Round, text string) { r.Tail = text },
 	RoundTailEnd:       func(r *Round, text string) { r.TailEnd = text },
 	RoundProgress:      func(r *Round, text string) { r.Progress = parseProgress(text) },
@@ -317,6 +321,12 @@ func (p *parser) committed(i int, r *Round) bool {
 	_, output := p.h[RoundField(i, RoundOutput)]
 	_, failure := p.h[RoundField(i, RoundError)]
 	return output && failure
+}
+
+// parseFiles returns no files for an invalid text.
+func parseFiles(s string) Files {
+	count, bytes, _ := strings.Cut(s, " ")
+	return Files{SoundCount(count), parseBytes(bytes, 0)}
 }
 
 // parseIDRange returns the zero range for an invalid text.

@@ -102,6 +102,10 @@ type Properties struct {
 	// Generations is how many generations of tasks may come from the task (docs/lifecycle.md, "Tasks that open tasks").
 	Generations int
 
+	// Fetch has patterns of files that the worker stores after a round that succeeded (docs/programs.md, "Files that a
+	// round brings back"). Nil means that it stores none.
+	Fetch []string
+
 	// Apart keeps the task from workers of the original TDF, if they cannot fetch its program. It is no property in
 	// Redis: the setting original_workers of the namespace decides.
 	Apart bool
@@ -214,6 +218,10 @@ type Definition struct {
 	// may open tasks, and so on (docs/lifecycle.md, "Tasks that open tasks"). Default: 1,000.
 	Generations *int
 
+	// Fetch has up to 16 patterns of files, such as "out/*.csv", that the worker stores after a round that succeeded
+	// (docs/programs.md, "Files that a round brings back"). Default: none.
+	Fetch []string
+
 	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was
 	// archived. Then the server removes it. Default: Longest, which means without a limit. KeepFinished must be above
 	// 0.
@@ -284,6 +292,7 @@ type Changes struct {
 	MinTime                          *time.Duration
 	ByGroup                          *bool
 	Generations                      *int
+	Fetch                            *[]string // an empty list removes the patterns
 }
 
 // Apply returns a changed copy of the properties.

@@ -312,12 +312,17 @@ func yesOrNo() kind[bool, bool] {
 }
 
 func tags() kind[[]string, []string] {
-	valid := func(all []string) bool { return checkTags("", all) == nil }
+	return list(fmt.Sprintf("up to %d tags, separated by commas", MaxTags), checkTags, JoinTags)
+}
+
+// list is the kind of a list of texts without commas.
+func list(want string, check func(name string, all []string) error, join func([]string) string) kind[[]string,
+	[]string] {
+	valid := func(all []string) bool { return check("", all) == nil }
 	return kind[[]string, []string]{
-		want:  fmt.Sprintf("up to %d tags, separated by commas", MaxTags),
-		check: checkTags, public: same[[]string], stored: same[[]string], format: JoinTags,
+		want: want, check: check, public: same[[]string], stored: same[[]string], format: join,
 		equal: slices.Equal[[]string],
-		why:   func(name, text string) error { return checkTags(name, SplitTags(text)) },
+		why:   func(name, text string) error { return check(name, SplitTags(text)) },
 		parse: func(s string) ([]string, bool) {
 			all := SplitTags(s)
 			return all, valid(all)

@@ -46,9 +46,10 @@ type Unit int
 
 // The units.
 const (
-	NoUnit   Unit = iota
-	UnitTime      // seconds since the Unix epoch
-	UnitSpan      // seconds
+	NoUnit       Unit = iota
+	UnitTime          // seconds since the Unix epoch
+	UnitSpan          // seconds
+	UnitPatterns      // patterns of paths, separated by commas
 )
 
 // Names of the properties that a manager sets, in Redis and in files.
@@ -86,6 +87,7 @@ const (
 	fieldCorrelationID = "correlation_id"
 	fieldFailOn        = "fail_on"
 	fieldGenerations   = "generations"
+	fieldFetch         = "fetch"
 )
 
 // PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are
@@ -360,6 +362,16 @@ var PropertyTable = []Property{
 		setting: func(d *Definition) **int { return &d.Generations },
 		change:  func(c *Changes) **int { return &c.Generations },
 	}.property(),
+	rowOf[[]string, []string]{
+		name: fieldFetch, is: patterns(),
+		meaning: "Patterns of files, relative to the directory in which the program runs: `out/*.csv,log`. After a " +
+			"round that succeeded, the worker stores the files that match in Redis. Empty means none.",
+		help: "`PATTERNS` files to bring back, relative to the directory of the program, such as 'out/*'; may be " +
+			"repeated",
+		at:     func(d *Properties) *[]string { return &d.Fetch },
+		value:  func(d *Definition) *[]string { return &d.Fetch },
+		change: func(c *Changes) **[]string { return &c.Fetch },
+	}.property(),
 }
 
 // usual has the default of every property.
@@ -473,6 +485,9 @@ func (d *Properties) Validate() error {
 		if _, _, err := d.Arguments(); err != nil {
 			return invalidProperty(fieldInput, "%v", err)
 		}
+	}
+	if err := d.checkFetch(); err != nil {
+		return err
 	}
 	if d.EndBefore <= d.StartAfter {
 		return invalidProperty(fieldEndBefore, "%v is not after start_after, %v; the task could never run", d.EndBefore,

@@ -32,6 +32,9 @@ type Result struct {
 	OutputBytes, ErrorBytes int64   // number of bytes printed; 0 if Output and Error are complete
 	JSON                    string  // content of result.json; "" if there is no such file
 
+	Packed string // the files that the round brings back, as tar.gz; "" if there are none
+	Files  Files  // their number and size
+
 	// ClearLive means that Redis deletes those properties of the round that are useful only while the round runs.
 	ClearLive bool
 }
@@ -80,6 +83,10 @@ func (m *Move) addResult(f FailOn, r Result) {
 	m.addCost(r, text)
 	if r.JSON != "" {
 		m.setRound(roundResult, r.JSON)
+	}
+	if r.Packed != "" {
+		m.setRound(RoundFiles, r.Packed)
+		m.setRound(roundFetched, fmt.Sprintf("%d %d", r.Files.Count, r.Files.Bytes))
 	}
 	if r.ClearLive {
 		for _, name := range []string{RoundTail, RoundTailEnd, RoundPID, RoundLastOutput} {

@@ -86,7 +86,7 @@ func (t *Task) removeOutputs() Move {
 	m.set(fieldOutputsFrom, strconv.Itoa(next.OutputsFrom))
 	m.Stamp = append(m.Stamp, Stamp{fieldOutputsGone, Now})
 	for n := t.OutputsFrom; n < next.OutputsFrom; n++ {
-		for _, name := range []string{RoundOutput, RoundError, roundResult, RoundTail, RoundTailEnd} {
+		for _, name := range []string{RoundOutput, RoundError, roundResult, RoundFiles, RoundTail, RoundTailEnd} {
 			m.Clear = append(m.Clear, RoundField(n, name))
 		}
 	}

@@ -135,7 +135,7 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 		if !ok {
 			break
 		}
-		expect.MustTrue(t, len(m.Clear) <= 500, "step", step, len(m.Clear), "names, next due", m.NextDue)
+		expect.MustTrue(t, len(m.Clear) <= 600, "step", step, len(m.Clear), "names, next due", m.NextDue)
 		expect.MustTrue(t, step <= 3, "step", step, len(m.Clear), "names, next due", m.NextDue)
 		expect.MustEqual(t, m.Updates, step == 3, "step", step)
 		expect.MustEqual(t, m.NextDue.Min < Never, step < 3, "step", step)
@@ -145,11 +145,11 @@ func TestOutputsOfManyRoundsAreRemoved(t *testing.T) {
 		task.OutputsFrom += roundsAtOnce
 	}
 	for n := range 251 {
-		for _, name := range []string{"output", "error", "result", "tail", "tail_end"} {
+		for _, name := range []string{"output", "error", "result", "files", "tail", "tail_end"} {
 			expect.True(t, cleared[RoundField(n, name)], "round", n, "keeps its", name)
 		}
 	}
-	expect.Len(t, cleared, 5*251+1)
+	expect.Len(t, cleared, 6*251+1)
 	expect.True(t, cleared[FieldCheckpoint], len(cleared), "properties were removed")
 }
 

@@ -8,7 +8,8 @@ import (
 // these texts.
 type Texts uint16
 
-// The first four texts belong to the task, and the last four to a round.
+// The first four texts belong to the task, and the others to a round. TextFiles is read only if it is asked for by name:
+// neither a summary nor a whole task has it.
 const (
 	TextInput Texts = 1 << iota
 	TextMeta
@@ -19,6 +20,7 @@ const (
 	TextError
 	TextResult
 	TextTail
+	TextFiles
 
 	taskTexts  = TextInput | TextMeta | TextLog | TextCheckpoint
 	roundTexts = TextOutput | TextError | TextResult | TextTail
@@ -27,7 +29,7 @@ const (
 // textNames are the names of the texts in Redis, in the order of the constants above.
 var textNames = []string{
 	fieldInput, fieldMeta, fieldLog, FieldCheckpoint, RoundOutput, RoundError, roundResult,
-	RoundTail,
+	RoundTail, RoundFiles,
 }
 
 // String returns the names of the texts, separated by commas.

@@ -121,6 +121,8 @@ type Round struct {
 	OutputBytes, ErrorBytes int64 // number of bytes printed; Output and Error may be cut (max_output)
 
 	Result   string   // content of result.json; "" if there is no such file
+	Files    Files    // the files that the round has brought back
+	Packed   string   // these files as tar.gz, if they were asked for; otherwise ""
 	Progress Progress // last reported progress
 	Tail     string   // while the program runs, the last 4 KiB of its output, as of the last renewal of the lease
 	TailEnd  string   // where Tail ends; see ParseTailEnd

@@ -86,6 +86,8 @@ type ClaimedTask struct {
 	MetaBase64 []byte  `json:"meta_base64,omitempty"`
 	After      bool    `json:"after,omitempty" doc:"the task has waited for others, whose results you can read"`
 
+	Fetch []string `json:"fetch,omitempty" doc:"patterns of the files that the report must have if the program succeeds"`
+
 	Deadline time.Time `json:"deadline,omitzero" doc:"when the task times out or expires; missing: never"`
 	Seconds  *float64  `json:"seconds,omitempty" doc:"the time from now to the deadline"`
 
@@ -399,7 +401,7 @@ func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
-		After: t.Links > 0, Args: []string{},
+		After: t.Links > 0, Args: []string{}, Fetch: t.Fetch,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)

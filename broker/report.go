@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/bundle"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/record"
@@ -24,6 +25,10 @@ const (
 	mostReports = 10_000
 	maxOutput   = 1 << 20
 	maxResult   = 1 << 20
+
+	// MaxFetch is how many bytes the files of a report may have, unpacked. In base64, and with the longest texts, they fit
+	// into a body.
+	MaxFetch = 24 << 20
 
 	mostExplained = 4 << 20 // bytes of errors that one call reads
 
@@ -48,6 +53,8 @@ type Report struct {
 	Stderr       string          `json:"stderr,omitempty" doc:"text here is a failure, unless the task's fail_on is exit"`
 	StderrBase64 []byte          `json:"stderr_base64,omitempty" doc:"instead of stderr"`
 	Result       json.RawMessage `json:"result,omitempty" doc:"the result of the round, up to 1 MiB of JSON"`
+
+	Files []byte `json:"files,omitempty" doc:"the files that match the task's fetch, up to 24 MiB, as tar.gz in base64"`
 
 	Error     string   `json:"error,omitempty" doc:"for fail and release: why"`
 	Permanent bool     `json:"permanent,omitempty" doc:"for fail: the task fails for good"`
@@ -277,10 +284,34 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
 	}
 	r.Started = now.Add(-r.Seconds)
+	if err := x.addFiles(&r); err != nil {
+		r.Refused, r.Reason = true, fmt.Sprintf("fetch: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+	}
 	if err := x.checkResult(); err != nil {
-		r.JSON, r.Refused, r.Reason = "", true, fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+		r.JSON, r.Packed, r.Refused, r.Reason = "", "", true, fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
 	}
 	return r
+}
+
+// addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.
+func (x *reportDelivery) addFiles(r *tdf.Result) (err error) {
+	if r.HasFailed(x.Task.FailOn) {
+		return nil
+	}
+	switch fetches := len(x.Task.Fetch) > 0; {
+	case fetches && len(x.Files) == 0:
+		return errors.New("the worker has reported no files; no file matches, or the worker does not know the property fetch")
+	case !fetches && len(x.Files) > 0:
+		return errors.New("the worker has reported files, and the task asks for none")
+	case !fetches:
+		return nil
+	}
+	files, err := bundle.Check(string(x.Files), MaxFetch)
+	if err != nil {
+		return fmt.Errorf("the files of the report: %w", err)
+	}
+	r.Packed, r.Files = string(x.Files), files
+	return nil
 }
 
 func (x *reportDelivery) checkResult() error {

@@ -84,6 +84,8 @@ type Worker struct {
 	// maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
 	MaxCheckpoint, MaxResult, MaxUpdates int64
 
+	MaxFetch int64 // maximum size in bytes of the files that a round brings back; default: 16 MiB
+
 	Env      []string // names of environment variables that programs inherit in addition to the usual ones
 	EnvFile  string   // file with environment variables for programs; may contain $program; "" means no file
 	User     string   // the user that programs run as; "" means the worker's user

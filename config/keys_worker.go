@@ -174,6 +174,11 @@ var workerKeys = []key{
 		"The largest `result.json`, in bytes. A larger result makes the round fail.",
 	},
 	{
+		"worker", "max_fetch", "16777216", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxFetch }),
+		"How many bytes the files may have that a round brings back with the property `fetch`. With more, the round " +
+			"fails.",
+	},
+	{
 		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 {
 			return &s.worker.MaxUpdates
 		}),

@@ -199,6 +199,11 @@ func (c *Copy) stageTree(ctx context.Context, names []string) (copied []string, 
 	if err := os.Mkdir(tree, 0o755); err != nil {
 		return nil, err
 	}
+	return c.copyTree(ctx, tree, names)
+}
+
+// copyTree copies the named files into a directory. It returns the names of those that it has copied.
+func (c *Copy) copyTree(ctx context.Context, tree string, names []string) (copied []string, err error) {
 	k, err := c.copier(ctx, tree)
 	if err != nil {
 		return nil, err

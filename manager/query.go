@@ -82,6 +82,20 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 	return taskOf(stored.Task, true), nil // an invalid property is ignored here, because the server reports it
 }
 
+// Files returns the files that a round of a task has brought back, as a tar.gz with regular files alone
+// (docs/programs.md, "Files that a round brings back"). It returns "" if there are none, or if they were removed. If the
+// task does not exist, the error wraps [tdf.ErrNoTask].
+func (m *Manager) Files(ctx context.Context, id int64, round int) (string, error) {
+	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{
+		Fields: redisstate.Head,
+		Texts:  redisstate.SameTexts(redisstate.TextsOf{Round: round, Texts: tdf.TextFiles}),
+	})
+	if err != nil {
+		return "", err
+	}
+	return stored.Task.Rounds.At(round).Packed, nil
+}
+
 // List returns all tasks that a query selects. It reads them in pages, so that few tasks are in memory at a time. If a
 // task moves to another state meanwhile, List may return it twice or not at all. This cannot happen if the query has a
 // Group, or if its order is ByID. After an error, List returns no more tasks. If the query is invalid, the error is a

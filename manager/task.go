@@ -95,6 +95,9 @@ type Round struct {
 	// FollowUps are the tasks that the result of the round, or the callback for it, has opened. Some may be removed.
 	FollowUps tdf.IDRange `json:"follow_ups,omitzero"`
 
+	// Files says how many files the round has brought back; nil if it has brought back none ([Manager.Files]).
+	Files *tdf.Files `json:"files,omitempty"`
+
 	// Progress is the last progress that the program reported.
 	Progress *tdf.Progress `json:"progress,omitempty"`
 
@@ -222,6 +225,9 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	}
 	if n < t.OutputsFrom {
 		v.OutputsRemoved = t.OutputsRemoved.Std()
+	}
+	if r.Files.Count > 0 {
+		v.Files = new(r.Files)
 	}
 	if r.Progress != (tdf.Progress{}) {
 		v.Progress = new(r.Progress)

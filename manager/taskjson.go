@@ -24,7 +24,7 @@ func (*Task) UnmarshalJSON([]byte) error {
 var memberOrder = strings.Fields(`
 	id namespace campaign program queue priority tags limit_key by_group state outcome waits waits_for_limit round entered
 	claimable_from opened input input_encoding input_replaced parameters meta run
-	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes program_sha256 progress follow_ups
+	worker started ended exit seconds cpu_seconds max_rss output_bytes error_bytes files program_sha256 progress follow_ups
 	outputs_removed result output output_whole error error_whole tail
 	after after_any
 	source start_after end_before claim_before timeout fail_on max_fails max_timeouts max_losses max_attempts backoff

@@ -122,11 +122,11 @@ type ClaimResult struct {
 }
 
 // claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
-// properties, and on the last four.
+// properties, and on the last six.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"revision", "0:prefetched", "claim_before", "limit_key", "input_encoding", "resources",
+	"revision", "0:prefetched", "fetch", "claim_before", "limit_key", "input_encoding", "resources",
 }
 
 // MaxAvoided is the largest number of programs that a claim can avoid.

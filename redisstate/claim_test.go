@@ -321,5 +321,5 @@ func TestPlacesOfClaimProperties(t *testing.T) {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	}
 	expect.Contains(t, words, "The first properties are "+list(claimProperties[:12])+".")
-	expect.Contains(t, words, "The last properties are "+list(claimProperties[len(claimProperties)-5:])+".")
+	expect.Contains(t, words, "The last properties are "+list(claimProperties[len(claimProperties)-6:])+".")
 }

@@ -27,13 +27,13 @@ const (
 
 // wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of
 // at least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties
-// with unknown names. It always leaves out the texts of the rounds before the round from.
+// with unknown names. It always leaves out the texts of the rounds before the round from, and the files of all rounds.
 func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []tdf.Hash, tooLong []error,
 	err error,
 ) {
 	tooLong = make([]error, len(ids))
 	limit := func(name string) int {
-		if isTextBefore(from, name) {
+		if isTextBefore(from, name) || isFiles(name) {
 			return unknownProperty
 		}
 		return validLength(name)
@@ -104,7 +104,7 @@ func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 			counted = append(counted, id)
 		}
 	}
-	counts, err := s.fieldCounts(ctx, counted)
+	counts, fetching, err := s.fieldCounts(ctx, counted)
 	if err != nil {
 		return nil, err
 	}
@@ -112,10 +112,10 @@ func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 		if sizes[i] <= smallBytes {
 			continue
 		}
-		if counts[0] > smallHash || counts[0] > 0 && !known && len(ids) == 1 {
+		if counts[0] > smallHash || counts[0] > 0 && !known && len(ids) == 1 || fetching[0] {
 			sizes[i] = readAtOnce + 1
 		}
-		counts = counts[1:]
+		counts, fetching = counts[1:], fetching[1:]
 	}
 	return sizes, nil
 }
@@ -129,16 +129,23 @@ func hashSize(h tdf.Hash) int {
 	return bytes
 }
 
-// fieldCounts returns how many properties each task has.
-func (s *Store) fieldCounts(ctx context.Context, ids []int64) ([]int64, error) {
+// fieldCounts returns how many properties each task has, and whether it may have brought back files. Such a task is read
+// in pieces, without the files.
+func (s *Store) fieldCounts(ctx context.Context, ids []int64) (counts []int64, fetching []bool, err error) {
 	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
 		return p.HLen(ctx, s.Keys.Task(id))
 	})
-	counts := make([]int64, len(ids))
-	for i, r := range replies {
-		counts[i] = r.Val()
+	if err != nil {
+		return nil, nil, err
 	}
-	return counts, err
+	with, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.BoolCmd {
+		return p.HExists(ctx, s.Keys.Task(id), "fetch")
+	})
+	counts, fetching = make([]int64, len(ids)), make([]bool, len(ids))
+	for i := range with {
+		counts[i], fetching[i] = replies[i].Val(), with[i].Val()
+	}
+	return counts, fetching, err
 }
 
 // hashes reads several small tasks, or one large task. It gets the size of each task from hashSizes.

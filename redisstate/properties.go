@@ -83,6 +83,7 @@ var taskProperties = withOthers([]property{
 	{"tags", Facts | definition},
 	{"by_group", Facts | definition},
 	{"input_encoding", Facts | definition},
+	{"fetch", Facts | Result | definition},
 	{"limit_key", Facts | Result | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | Result | rulesAlways},
@@ -165,6 +166,8 @@ var roundProperties = []property{
 	{tdf.RoundTail, unbounded},
 	{tdf.RoundTailEnd, unbounded},
 	{"result", unbounded},
+	{"fetched", Facts},
+	{tdf.RoundFiles, unbounded},
 }
 
 // namesOf returns the names of the properties that belong to one of the groups.
@@ -220,6 +223,10 @@ func isTextBefore(from int, name string) bool {
 	return err == nil && n < from && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError, "result", tdf.RoundTail},
 		ofRound)
 }
+
+// isFiles reports whether the name is that of the files of a round. Only those who ask for them read them, because they
+// may be large.
+func isFiles(name string) bool { return strings.HasSuffix(name, ":"+tdf.RoundFiles) }
 
 // validLength returns the maximum length of the property with this name, or unknownProperty.
 func validLength(name string) int {

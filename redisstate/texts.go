@@ -90,6 +90,7 @@ var textFields = []textField{
 	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
 	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
 	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
+	{tdf.TextFiles, tdf.RoundFiles, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Packed }},
 	{tdf.TextTail, tdf.RoundTailEnd, func(_ *tdf.Task, r *tdf.Round) *string { return &r.TailEnd }},
 }
 

@@ -73,6 +73,11 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		result.Reason = x.secrets.Mask(e.remarks(ended, &result))
 	}
 	if !failed {
+		err := e.packFiles(x, ended, &result)
+		if err != nil {
+			e.keepScratch(x, true)
+			return result, maskError(x, withExit(&result, err))
+		}
 		if err := e.collectFollowing(x, r); err != nil {
 			e.keepScratch(x, true)
 			return result, maskError(x, withExit(&result, err))
@@ -142,6 +147,23 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	}
 	if err := e.sendFiles(x); err != nil {
 		return withExit(result, err)
+	}
+	return nil
+}
+
+// packFiles packs the files that the task brings back. Over HTTP, a worker does not know whether an exit status other
+// than 0 is a failure; the server then says what is wrong.
+func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err error) {
+	if len(e.task.Fetch) == 0 {
+		return nil
+	}
+	skip := func(name string) bool { return ended.unchanged[name] }
+	result.Packed, result.Files, err = x.dir.Pack(e.task.Fetch, e.s.cfg.MaxFetch, skip)
+	if err != nil && e.task.FailOn == tdf.FailOnUnknown && result.Exit != "0" {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("fetch: %w", err)
 	}
 	return nil
 }

@@ -153,6 +153,10 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if l.command {
 		l.dir, start = cmp.Or(l.dir, filepath.Join(dir, rounddir.ScratchDir)), l.startCommand
 	}
+	own, err := l.copyOwn(ctx, r, dir)
+	if err != nil {
+		return Ended{}, err
+	}
 	began := time.Now()
 	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
@@ -172,10 +176,28 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if cost.Lingered > 0 && cause == nil {
 		r.Log.Debug("ended processes that run.sh had left running", "processes", cost.Lingered)
 	}
-	return Ended{
+	ended := Ended{
 		Exit: cost.Exit, Reason: cost.OutOfMemory, Elapsed: cost.Ran, CPU: cost.CPU, MaxRSS: cost.MaxRSS,
 		directory: l.dir, cores: cores,
-	}, cause
+	}
+	if own != nil && cause == nil {
+		ended.unchanged, cause = own.Unchanged()
+	}
+	return ended, cause
+}
+
+// copyOwn copies the program into the round's own directory if the round brings back files: files of other rounds must
+// not match. Then the program runs in the copy. copyOwn returns nil if there is none.
+func (l *launch) copyOwn(ctx context.Context, r *Round, dir string) (*fetch.Copy, error) {
+	if l.command || len(r.execution.task.Fetch) == 0 {
+		return nil, nil
+	}
+	from := l.dir
+	l.dir = filepath.Join(dir, rounddir.ScratchDir)
+	own, err := l.fetcher.CopyInto(ctx, r.Program, r.Source, from, l.dir, fetch.CopyOptions{
+		MaxBytes: l.w.cfg.MaxCopyBytes, Owner: (*fetch.Owner)(r.execution.s.owner(r.Slot)),
+	})
+	return own, unfitFetch(err)
 }
 
 // await returns when the program and all processes that it started have ended. The error says why the worker ended the

@@ -144,6 +144,7 @@ func boundTexts(cfg *config.Worker) {
 	for _, most := range []*int64{&cfg.MaxOutput, &cfg.MaxCheckpoint, &cfg.MaxResult} {
 		*most = min(*most, remote.MaxText)
 	}
+	cfg.MaxFetch = min(cfg.MaxFetch, broker.MaxFetch)
 }
 
 // workingDirectory returns dir as an absolute path. It returns an error if dir is not an existing directory.

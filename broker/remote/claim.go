@@ -86,7 +86,7 @@ func claimOf(t *broker.ClaimedTask) redisstate.Claim {
 	}
 	task.Properties = tdf.Defaults(t.Program, t.Source, textOf(t.Input, nil))
 	task.Group, task.Meta, task.FailOn = t.Campaign, textOf(t.Meta, t.MetaBase64), tdf.FailOnUnknown
-	task.Timeout = tdf.Forever
+	task.Timeout, task.Fetch = tdf.Forever, t.Fetch
 	if t.Seconds != nil {
 		task.Timeout = max(tdf.Seconds(*t.Seconds), tdf.For(time.Millisecond))
 	}
@@ -108,7 +108,7 @@ func invalidTask(t *tdf.Task) error {
 		return fmt.Errorf("the API returned a task with the id %d and the round %d", t.ID, t.Round)
 	}
 	of := tdf.Defaults(t.Program, t.Source, "")
-	of.Group = t.Group
+	of.Group, of.Fetch = t.Group, t.Fetch
 	return of.Validate()
 }
 

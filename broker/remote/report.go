@@ -160,7 +160,7 @@ func (r *Remote) Report(ctx context.Context, all ...*broker.Delivery) error {
 func (r *Remote) send(ctx context.Context, all []*broker.Delivery) ([]redisstate.Outcome, error) {
 	all = all[:fitting(len(all), func(i int) int {
 		x := &all[i].Result
-		return len(x.Output) + len(x.Error) + len(x.JSON) + len(all[i].Following)<<10
+		return len(x.Output) + len(x.Error) + len(x.JSON) + len(x.Packed) + len(all[i].Following)<<10
 	})]
 	body := make([]broker.Report, len(all))
 	for i, d := range all {
@@ -233,6 +233,7 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 		if r.JSON != "" {
 			out.Result = json.RawMessage(r.JSON)
 		}
+		out.Files = []byte(r.Packed)
 		if d.OpensTasks() {
 			for i := range d.Following {
 				out.Open = append(out.Open, d.Following[i].Definition)

@@ -29,8 +29,8 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are 0:prefetched, claim_before, limit_key, input_encoding and resources. The script
--- reads the last four only if the task has a place (see places.lua), because each task with one of them has a place.
+-- and meta. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. The
+-- script reads the last five only if the task has a place (see places.lua), because each task with one of them has a place.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
@@ -146,7 +146,7 @@ local function consider(list, id, score)
     if not_here(f[2]) then return 'elsewhere' end
   end
   local placed = list.place
-  local f = read(id, placed and n_properties + 1 or n_properties - 4)
+  local f = read(id, placed and n_properties + 1 or n_properties - 5)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     corrections[#corrections + 1] = { list, id }
     return

@@ -6,7 +6,7 @@ local tasks, groups, code, worker = unpack(ARGV, 3, 6)
 local wanted, lease, random, unwanted_name, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11], ARGV[12]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12 -- indexes of properties
 local properties = { unpack(ARGV, 21, 20 + ARGV[20]) }
-local PREFETCHED = #properties - 4
+local PREFETCHED = #properties - 5
 local lease_until = now + lease
 local lease_text = string.format('%.6f', lease_until)
 

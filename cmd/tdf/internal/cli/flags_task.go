@@ -34,7 +34,24 @@ func (f *TaskFlags) Flags(c *cobra.Command) {
 	f.changed, f.Text = c.Flags().Changed, map[string]*string{}
 	for _, p := range propertiesWithFlag() {
 		f.Text[p.Flag()] = c.Flags().String(p.Flag(), "", p.Help)
+		if p.Unit == tdf.UnitPatterns {
+			c.Flags().Lookup(p.Flag()).Value = (*joined)(f.Text[p.Flag()])
+		}
 	}
+}
+
+// joined is the value of a flag that may be repeated. It joins what it gets by commas.
+type joined string
+
+func (j *joined) String() string { return string(*j) }
+func (*joined) Type() string     { return "string" }
+
+func (j *joined) Set(text string) error {
+	if *j != "" {
+		text = string(*j) + "," + text
+	}
+	*j = joined(text)
+	return nil
 }
 
 // Check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because

@@ -190,6 +190,7 @@ func (v *view) round(r *manager.Round) []fact {
 		{"took", tookText(r)},
 		{"memory", memoryText(r)},
 		{"asked for", v.askedFor(r)},
+		{"files", filesText(r.Files)},
 		{"program hash", r.ProgramSHA256},
 		{"progress", progressText(r.Progress)},
 		{"last output", v.lastOutput(r)},
@@ -261,6 +262,14 @@ func memoryText(r *manager.Round) string {
 		return ""
 	}
 	return format.Size(r.MaxRSS)
+}
+
+// filesText says how many files the round has brought back.
+func filesText(f *tdf.Files) string {
+	if f == nil {
+		return ""
+	}
+	return format.Counted(f.Count, "file") + ", " + format.Size(f.Bytes)
 }
 
 // removedText says that keep_outputs has removed the outputs of the round. It returns "" if it has not.

@@ -120,7 +120,7 @@ func (c *campaign) poke() {
 // handle handles the result of a task.
 func (c *campaign) handle(ctx context.Context, t *manager.Finished) error {
 	if t.Outcome != tdf.Cancelled {
-		err := errors.Join(c.printer.print(t.Task), c.log.add(t.Task))
+		err := c.record(ctx, t.Task)
 		if err != nil { // a full disk, for example: the results of other tasks would be lost, too
 			c.abort(err)
 			return err
@@ -146,6 +146,19 @@ func (c *campaign) handle(ctx context.Context, t *manager.Finished) error {
 	}
 	c.poke()
 	return nil
+}
+
+// record prints the output of a task that has finished, fetches its files, and writes its line of the job log, so that
+// --resume does not leave out a task whose files are missing.
+func (c *campaign) record(ctx context.Context, t *manager.Task) error {
+	err := c.printer.print(t)
+	if err == nil && t.Outcome == string(tdf.Succeeded) {
+		err = c.fetch(ctx, t)
+	}
+	if err != nil {
+		return err
+	}
+	return c.log.add(t)
 }
 
 // cancelOpen cancels the tasks that no worker has claimed yet.

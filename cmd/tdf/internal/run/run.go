@@ -59,12 +59,15 @@ The command runs on this machine, in the current directory. If no Redis is confi
 the call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with
 --send, they run it in a directory that has the files that you send.
 
+With --fetch, files that a command made come back into the current directory, when it has succeeded.
+
 With --joblog, tdf writes a line for each task that has finished. With --resume as well, it runs only the commands that
 have not succeeded according to this file.`,
 		Example: `  ls *.wav | tdf run --lines -- ffmpeg -i {} {.}.mp3
   tdf run --grid 'rate=0.1..0.9/0.1 seed=1..10' -- python3 sim.py --rate {rate} --seed {seed}
   tdf run --from points.csv --results out.csv -- ./sim {rate}
   tdf run -j 4 --joblog log --resume -- ./convert {} ::: a b c
+  tdf run --send sim.py --fetch 'out/*' -- python3 sim.py {} ::: 1 2 3
   tdf run --shared --detach --from points.csv -- ./sim {rate}`,
 		RunE: func(c *cobra.Command, args []string) error { return cli.Exit(r.run(c.Context(), args)) },
 	}
@@ -164,6 +167,10 @@ func (r *run) check(command []string, sources [][]string) error {
 		return cli.Usagef("--retries with --max-fails: both set the same number; give one of them")
 	case len(r.send) > 0 && (r.shared || r.ownDir):
 		return cli.Usagef("--send with --shared or --own-dir: files that are sent have a directory of their own")
+	case r.changed("fetch") && r.detach:
+		return cli.Usagef("--fetch with --detach: the call ends before there are files to bring back")
+	case r.changed("fetch") && len(r.send) == 0 && !r.ownDir:
+		return cli.Usagef("--fetch without --send or --own-dir: the command runs in this directory, so its files are here")
 	case !r.elsewhere() && (r.changed("queue") || r.changed("tags")):
 		return cli.Usagef("--queue or --tags without --shared or --send: they choose workers, and the command runs here")
 	case r.detach && !r.elsewhere():

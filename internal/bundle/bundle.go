@@ -1,0 +1,158 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// Limits of a bundle: its number of files, and the bytes of these files together. The name of a file has at most
+// MaxName bytes, because longer ones cannot be files.
+const (
+	MaxFiles = 10_000
+	MaxBytes = 256 << 20
+	MaxName  = 4 << 10
+)
+
+// A Packer packs files. The zero Packer has no files.
+type Packer struct {
+	packed bytes.Buffer
+	zipped *gzip.Writer
+	tar    *tar.Writer
+	files  tdf.Files
+}
+
+// Add adds a file. It reads as many bytes from the file as size says, and returns an error if there are fewer. The
+// permissions of others than the owner are those of the mode, too, so that a script stays executable for all.
+func (p *Packer) Add(name string, mode fs.FileMode, size int64, from io.Reader) error {
+	err := check(name)
+	if err != nil {
+		return err
+	}
+	if p.tar == nil {
+		p.zipped, _ = gzip.NewWriterLevel(&p.packed, gzip.BestSpeed) // the level is valid
+		p.tar = tar.NewWriter(p.zipped)
+	}
+	err = p.tar.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: int64(mode.Perm()), Size: size})
+	if err != nil {
+		return err
+	}
+	n, err := io.CopyN(p.tar, from, size)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: it shrank from %d to %d bytes while it was read", name, size, n)
+	}
+	p.files.Count++
+	p.files.Bytes += size
+	return err
+}
+
+// Bundle returns the bundle of the added files, and says how many they are. Without files, it returns "".
+func (p *Packer) Bundle() (packed string, files tdf.Files, err error) {
+	if p.tar == nil {
+		return "", p.files, nil
+	}
+	err = errors.Join(p.tar.Close(), p.zipped.Close())
+	return p.packed.String(), p.files, err
+}
+
+// Read calls a function for each file of a bundle, in order. The name is a path with slashes that leads to a place below
+// the directory that it is joined to, and no file is at a place above another one. The bundle may have at most so many
+// bytes, unpacked. After an error, of the bundle or of the function, Read reads no other files.
+func Read(packed string, most int64, each func(name string, mode fs.FileMode, content io.Reader) error) error {
+	zipped, err := gzip.NewReader(strings.NewReader(packed))
+	if err != nil {
+		return fmt.Errorf("it is no tar.gz: %w", err)
+	}
+	// headers and padding need at most 8 KiB for each file
+	unpacked := &io.LimitedReader{R: zipped, N: most + (MaxFiles+1)*8<<10}
+	r := &reader{tar: tar.NewReader(unpacked), most: most, files: map[string]bool{}, parents: map[string]bool{}}
+	for {
+		err := r.next(each)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// Check reads a bundle, and says how many files it has.
+func Check(packed string, most int64) (files tdf.Files, err error) {
+	err = Read(packed, most, func(_ string, _ fs.FileMode, content io.Reader) error {
+		n, err := io.Copy(io.Discard, content)
+		files.Count++
+		files.Bytes += n
+		return err
+	})
+	return files, err
+}
+
+type reader struct {
+	tar            *tar.Reader
+	most           int64 // how many bytes the other files may have
+	files, parents map[string]bool
+}
+
+func (r *reader) next(each func(name string, mode fs.FileMode, content io.Reader) error) error {
+	h, err := r.tar.Next()
+	if errors.Is(err, io.EOF) {
+		return io.EOF
+	}
+	if err != nil {
+		return fmt.Errorf("it is damaged: %w", err)
+	}
+	err = r.accept(h)
+	if err != nil {
+		return err
+	}
+	err = each(h.Name, fs.FileMode(h.Mode)&fs.ModePerm, r.tar)
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// accept refuses an entry that is no file below the directory, or one too many.
+func (r *reader) accept(h *tar.Header) error {
+	err := check(h.Name)
+	r.most -= h.Size
+	switch {
+	case err != nil:
+		return err
+	case h.Typeflag != tar.TypeReg:
+		return fmt.Errorf("%.200q is no regular file", h.Name)
+	case r.most < 0:
+		return errors.New("its files have more bytes than are allowed")
+	case len(r.files) == MaxFiles:
+		return fmt.Errorf("it has more than %d files", MaxFiles)
+	case r.files[h.Name] || r.parents[h.Name]:
+		return fmt.Errorf("%.200q is there twice", h.Name)
+	}
+	r.files[h.Name] = true
+	for dir := path.Dir(h.Name); dir != "." && !r.parents[dir]; dir = path.Dir(dir) {
+		if r.files[dir] {
+			return fmt.Errorf("%.200q is a file and a directory", dir)
+		}
+		r.parents[dir] = true
+	}
+	return nil
+}
+
+// check refuses a name that does not lead to a place below a directory, or that has more than one form.
+func check(name string) error {
+	if len(name) > MaxName || name == "." || path.Clean(name) != name || !filepath.IsLocal(name) ||
+		strings.ContainsAny(name, "\x00\\") {
+		return fmt.Errorf("%.200q is no name of a file below a directory", name)
+	}
+	return nil
+}

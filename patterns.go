@@ -1,0 +1,83 @@
+package tdf
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limits of the property fetch: the number of patterns, and the bytes of all of them together.
+const (
+	MaxPatterns     = 16
+	maxPatternBytes = 1 << 10
+)
+
+// Files says how many files a round has brought back, and how many bytes they have (docs/programs.md, "Files that a
+// round brings back").
+type Files struct {
+	Count int   `json:"count"`
+	Bytes int64 `json:"bytes"`
+}
+
+// patterns is the kind of a list of patterns for paths.
+func patterns() kind[[]string, []string] {
+	k := list("up to "+strconv.Itoa(MaxPatterns)+" patterns of paths, separated by commas", checkPatterns, joinPatterns)
+	k.unit = UnitPatterns
+	return k
+}
+
+func joinPatterns(all []string) string { return strings.Join(all, ",") }
+
+// checkPatterns refuses patterns that could match a file outside of the directory.
+func checkPatterns(name string, all []string) error {
+	if len(all) > MaxPatterns {
+		return invalidProperty(name, "there are %d patterns; at most %d are allowed", len(all), MaxPatterns)
+	}
+	if n := len(joinPatterns(all)); n > maxPatternBytes {
+		return invalidProperty(name, "the patterns have %d bytes; at most %d are allowed", n, maxPatternBytes)
+	}
+	for _, p := range all {
+		reason := wrongPattern(p)
+		if reason != "" {
+			return invalidProperty(name, "%q %s", shorten(p), reason)
+		}
+	}
+	return nil
+}
+
+// wrongPattern says why a pattern is invalid. It returns "" for a valid one.
+func wrongPattern(p string) string {
+	parts := strings.Split(p, "/")
+	_, err := path.Match(p, "")
+	switch {
+	case p == "":
+		return "is empty; want a path such as out/*.csv"
+	case p[0] == '/':
+		return "is absolute; want a path below the directory of the command"
+	case !utf8.ValidString(p), strings.ContainsFunc(p, unicode.IsControl):
+		return "contains a control character, or is not UTF-8"
+	case strings.Contains(p, ","):
+		return "contains a comma, which separates patterns; write ? for it"
+	case strings.TrimSpace(p) != p:
+		return "begins or ends with a blank; write ? for it"
+	case slices.Contains(parts, ""), slices.Contains(parts, "."), slices.Contains(parts, ".."):
+		return "has an empty element, . or ..; want a path such as out/*.csv"
+	case err != nil:
+		return "is no pattern: * and ? are wildcards, and each [ needs a ]"
+	case slices.ContainsFunc(parts, func(part string) bool { _, err := path.Match(part, ""); return err != nil }):
+		return "has a / between [ and ]"
+	}
+	return ""
+}
+
+// checkFetch returns an error if a task fetches files from a directory that does not belong to the round.
+func (d *Properties) checkFetch() error {
+	dir, isCommand := strings.CutPrefix(d.Source, SchemeExec+":")
+	if len(d.Fetch) == 0 || !isCommand || dir == "" {
+		return nil
+	}
+	return invalidProperty(fieldFetch, "a command in %s leaves its files there; want the source exec: or a program", dir)
+}

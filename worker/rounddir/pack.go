@@ -1,0 +1,158 @@
+package rounddir
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/bundle"
+)
+
+// Pack packs the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
+// out files for which skip returns true, and links, and all other entries; it follows no link. The error says what to do
+// if no file matches, or if the files have more bytes than most, whose configuration key is max_fetch.
+func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files tdf.Files,
+	err error,
+) {
+	f := &finder{matcher: newMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}
+	if d != nil {
+		f.usable = d.usable
+		err = f.find(d.dir, ScratchDir, "", f.begin(), 0)
+	}
+	switch {
+	case err != nil:
+		return "", files, err
+	case len(f.found) == 0:
+		return "", files, f.nothing(patterns)
+	case len(f.found) > bundle.MaxFiles:
+		return "", files, fmt.Errorf("more than %d files match %s; pack them into one file, and fetch that",
+			bundle.MaxFiles, strings.Join(patterns, ", "))
+	case f.bytes > most:
+		return "", files, fmt.Errorf("the files that match (%d) have %d bytes, more than max_fetch (%d); fetch fewer files, or "+
+			"raise [worker] max_fetch where the task runs", len(f.found), f.bytes, most)
+	}
+	slices.Sort(f.found)
+	var p bundle.Packer
+	left := most
+	for _, name := range f.found {
+		n, err := d.packFile(&p, name, left)
+		if err != nil {
+			return "", files, err
+		}
+		left -= n
+	}
+	return p.Bundle()
+}
+
+// packFile packs a file, if it has at most so many bytes. It opens each part of the path by itself, because another
+// program of the user may change the path.
+func (d *Dir) packFile(p *bundle.Packer, name string, most int64) (size int64, err error) {
+	at, err := d.dir.open(ScratchDir)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	defer func() { at.Close() }()
+	for part := range strings.SplitSeq(path.Dir(name), "/") {
+		if part == "." {
+			break
+		}
+		next, err := at.open(part)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", name, err)
+		}
+		at.Close()
+		at = next
+	}
+	fd, err := unix.Openat(at.fd(), path.Base(name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	var info unix.Stat_t
+	err = d.stat(fd, &info)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	if info.Size > most {
+		return 0, fmt.Errorf("%s: it grew while it was read", name)
+	}
+	return info.Size, p.Add(name, fs.FileMode(info.Mode), info.Size, f)
+}
+
+// A finder finds the files that match.
+type finder struct {
+	matcher
+	usable func(*unix.Stat_t) error
+	skip   func(name string) bool
+
+	found   []string // paths, relative to scratch/
+	bytes   int64
+	leftOut string // an entry that matches and is left out
+	why     string
+}
+
+// find finds files in a directory.
+func (f *finder) find(in *dir, name, below string, m match, depth int) error {
+	if depth > mostDeep {
+		return fmt.Errorf("%s: it is nested more than %d directories deep", below, mostDeep)
+	}
+	at, err := in.open(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path.Join(name, below), err)
+	}
+	defer at.Close()
+	var first error
+	err = at.each(func(name string) bool {
+		next := f.step(m, name)
+		if next.mayMatch() {
+			first = f.entry(at, name, path.Join(below, name), next, depth)
+		}
+		return first == nil && len(f.found) <= bundle.MaxFiles
+	})
+	if first != nil {
+		return first
+	}
+	return err
+}
+
+func (f *finder) entry(in *dir, name, where string, m match, depth int) error {
+	var info unix.Stat_t
+	err := unix.Fstatat(in.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW)
+	if err != nil {
+		return ignoreGone(err)
+	}
+	if info.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return f.find(in, name, where, m, depth+1)
+	}
+	switch {
+	case !m.whole:
+	case info.Mode&unix.S_IFMT != unix.S_IFREG:
+		f.leftOut, f.why = where, "is no regular file"
+	case f.skip != nil && f.skip(where):
+		f.leftOut, f.why = where, "is as it was before"
+	default:
+		err = f.usable(&info)
+		if err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
+		f.found = append(f.found, where)
+		f.bytes += info.Size
+	}
+	return nil
+}
+
+// nothing returns the error if no file matches.
+func (f *finder) nothing(patterns []string) error {
+	said := "no file matches " + strings.Join(patterns, ", ")
+	if f.leftOut != "" {
+		return fmt.Errorf("%s, except %s, which %s", said, f.leftOut, f.why)
+	}
+	return fmt.Errorf("%s; a pattern is relative to the directory in which the program begins", said)
+}
