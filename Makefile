@@ -16,7 +16,7 @@ PKG ?= $(if $(RACED),$(filter-out $(patsubst .%,github.com/tdf-framework/tdf%,$(
 
 # The packages whose goroutines share memory, and cmd/tdf, which tests those below it. A test of internal/doctest compares this list
 # with the sources.
-CONCURRENT := . ./admin ./broker ./broker/remote ./cmd/tdf ./cmd/tdf-server ./cmd/tdf-worker ./cmd/tdf/internal/cli ./cmd/tdf/internal/operate \
+CONCURRENT := . ./admin ./broker ./broker/remote ./cmd/tdf ./cmd/tdf-server ./cmd/tdf-worker ./cmd/tdf/internal/cli ./cmd/tdf/internal/operate ./cmd/tdf/internal/run \
 	./examples/sources ./fetch ./internal/apiserver ./internal/batcher ./internal/command ./internal/listing ./internal/local ./internal/pool ./internal/redistest \
 	./internal/results ./internal/testlog ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn ./redisstate/counts ./redisstate/presence ./redisstate/programs \
 	./redisstate/embedded ./redisstate/lua ./web ./web/dashboard ./web/dashboard/plot ./web/taskmaster ./worker ./worker/process \

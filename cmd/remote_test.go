@@ -22,7 +22,7 @@ import (
 
 // holding is a program that runs until a file exists, if its input says so.
 const holding = `#!/bin/sh
-echo "$1 on $TDF_WORKER"
+echo "$1 on $TDF_WORKER" | tee made
 [ "$1" = hold ] || exit 0
 echo $$ >>%[1]s/pids
 while [ ! -e %[1]s/go ]; do sleep 0.1; done
@@ -64,10 +64,14 @@ func TestWorkerOverHTTP(t *testing.T) {
 	for _, input := range []string{"hold", "a", "b", "c", "d", "e", "f"} {
 		d := tdf.Defaults("stored", source, input)
 		d.MaxLosses = 1000
+		if input == "a" {
+			d.Fetch = []string{"ma*"}
+		}
 		all = append(all, d)
 	}
 	ids := expect.Result(s.store.Open(t.Context(), "test", all...)).Value(t)
 	eventually(t, "the short tasks have succeeded", func() bool { return s.count(tdf.Succeeded) == 6 })
+	expect.Equal(t, s.task(ids[1]).Current().Files.Count, 1)
 	worker.kill()
 	before := len(s.pids())
 
