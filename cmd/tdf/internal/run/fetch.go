@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 
 	"github.com/tdf-framework/tdf/internal/bundle"
 	"github.com/tdf-framework/tdf/manager"
@@ -41,17 +42,17 @@ func unpack(dir, packed string) (err error) {
 		return err
 	}
 	defer root.Close()
-	path, err := os.MkdirTemp(dir, ".tdf-fetch-*")
+	temporary, err := os.MkdirTemp(dir, ".tdf-fetch-*")
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(path)) }()
-	staged, err := os.OpenRoot(path)
+	defer func() { err = errors.Join(err, os.RemoveAll(temporary)) }()
+	staged, err := os.OpenRoot(temporary)
 	if err != nil {
 		return err
 	}
 	defer staged.Close()
-	u := &unpacker{root: root, staged: staged, temporary: path[len(dir)+1:]}
+	u := &unpacker{root: root, staged: staged, temporary: filepath.Base(temporary)}
 	err = bundle.Read(packed, bundle.MaxBytes, u.write)
 	if err != nil {
 		return err
