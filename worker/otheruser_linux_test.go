@@ -190,3 +190,15 @@ func TestCopyForAnotherUser(t *testing.T) {
 	w.runOnce(w.worker())
 	expect.Equal(t, w.finished(id).LastOutput(), fmt.Sprintf("%[1]d .\n%[1]d run.sh\n%[1]d lib\n0 secret\nwritten\n", nobody))
 }
+
+// A round that brings back files runs in a copy that belongs to the program's user.
+func TestFetchFilesOfAnotherUser(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	w.script("p", "#!/bin/sh\necho changed >>data && mkdir out && cp data out/\n")
+	must(t, os.WriteFile(w.path("p/data"), []byte("data\n"), 0o644))
+	id := w.open("", fetching("out"))
+	w.runOnce(w.worker())
+	expect.Equal(t, w.finished(id).LastError(), "")
+	expect.Equal(t, w.broughtBack(id), "out/data=data\nchanged\n")
+}
