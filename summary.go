@@ -8,8 +8,8 @@ import (
 // these texts.
 type Texts uint16
 
-// The first four texts belong to the task, and the others to a round. TextFiles is read only if it is asked for by name:
-// neither a summary nor a whole task has it.
+// The first four texts belong to the task, and the others to a round. TextFiles is read only if it is asked for by
+// name: neither a summary nor a whole task has it.
 const (
 	TextInput Texts = 1 << iota
 	TextMeta

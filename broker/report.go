@@ -288,7 +288,8 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 		r.Refused, r.Reason = true, fmt.Sprintf("fetch: %v (%s ended with %s)", err, r.Subject(), r.Exit)
 	}
 	if err := x.checkResult(); err != nil {
-		r.JSON, r.Packed, r.Refused, r.Reason = "", "", true, fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+		r.JSON, r.Packed, r.Refused = "", "", true
+		r.Reason = fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
 	}
 	return r
 }

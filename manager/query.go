@@ -83,8 +83,8 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 }
 
 // Files returns the files that a round of a task has brought back, as a tar.gz with regular files alone
-// (docs/programs.md, "Files that a round brings back"). It returns "" if there are none, or if they were removed. If the
-// task does not exist, the error wraps [tdf.ErrNoTask].
+// (docs/programs.md, "Files that a round brings back"). It returns "" if there are none, or if they were removed. If
+// the task does not exist, the error wraps [tdf.ErrNoTask].
 func (m *Manager) Files(ctx context.Context, id int64, round int) (string, error) {
 	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{
 		Fields: redisstate.Head,

@@ -129,8 +129,8 @@ func hashSize(h tdf.Hash) int {
 	return bytes
 }
 
-// fieldCounts returns how many properties each task has, and whether it may have brought back files. Such a task is read
-// in pieces, without the files.
+// fieldCounts returns how many properties each task has, and whether it may have brought back files. Such a task is
+// read in pieces, without the files.
 func (s *Store) fieldCounts(ctx context.Context, ids []int64) (counts []int64, fetching []bool, err error) {
 	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids, func(p redis.Pipeliner, id int64) *redis.IntCmd {
 		return p.HLen(ctx, s.Keys.Task(id))

@@ -64,9 +64,9 @@ func (p *Packer) Bundle() (packed string, files tdf.Files, err error) {
 	return p.packed.String(), p.files, err
 }
 
-// Read calls a function for each file of a bundle, in order. The name is a path with slashes that leads to a place below
-// the directory that it is joined to, and no file is at a place above another one. The bundle may have at most so many
-// bytes, unpacked. After an error, of the bundle or of the function, Read reads no other files.
+// Read calls a function for each file of a bundle, in order. The name is a path with slashes that leads to a place
+// below the directory that it is joined to, and no file is at a place above another one. The files may have at most so
+// many bytes together. After an error, of the bundle or of the function, Read reads no other files.
 func Read(packed string, most int64, each func(name string, mode fs.FileMode, content io.Reader) error) error {
 	zipped, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {

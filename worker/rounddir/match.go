@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// A matcher matches paths against patterns, one element after the other. So the time for a path grows with the length of
-// the patterns, whatever they are. The element ** matches any number of elements, also none.
+// A matcher matches paths against patterns, one element after the other. So the time for a path grows with the length
+// of the patterns, for all patterns. The element ** matches any number of elements, also none.
 type matcher struct{ patterns [][]string }
 
 // A place is how far a path has matched a pattern.
