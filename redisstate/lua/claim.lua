@@ -146,7 +146,7 @@ local function consider(list, id, score)
     if not_here(f[2]) then return 'elsewhere' end
   end
   local placed = list.place
-  local f = read(id, placed and n_properties + 1 or n_properties - 5)
+  local f = read(id, placed and n_properties + 1 or PREFETCHED)
   if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
     corrections[#corrections + 1] = { list, id }
     return

@@ -13,7 +13,7 @@ end
 local seen = {} -- the replies of HMGET, by the id of the task
 
 if ARGV[18] == '1' and version == '' and not before then
-  local named = { '', unpack(properties, 1, #properties - 5) } -- without those that need a place
+  local named = { '', unpack(properties, 1, PREFETCHED) } -- without those that need a place
   prefetch(size)
   local page = call('ZRANGE', open, 0, wanted, 'WITHSCORES')
   local n, plain, more, next_due = #page / 2, true, false, INF
