@@ -16,15 +16,38 @@ import (
 // The complete manager of docs/manager.md is built in a module of its own. It counts words, with its program over rsync
 // and over http, while the test kills it, the server and the workers at random moments.
 func TestManagerOfItsOwnModule(t *testing.T) {
-	page := string(expect.Result(os.ReadFile("../docs/manager.md")).Value(t))
-	command := buildModule(t, afterHeading(page, "`main.go`:\n"))
+	command := buildModule(t, afterHeading(managerPage(t), "`main.go`:\n"))
 	script := t.TempDir()
-	must(t, os.WriteFile(filepath.Join(script, "run.sh"), []byte(afterHeading(page, "`run.sh`, the program:\n")), 0o755))
+	must(t, os.WriteFile(filepath.Join(script, "run.sh"), []byte(afterHeading(managerPage(t), "`run.sh`, the program:\n")), 0o755))
 	web := httptest.NewServer(http.FileServer(http.Dir(script)))
 	t.Cleanup(web.Close)
 	for name, source := range map[string]string{"rsync": "rsync:" + script + "/run.sh", "http": web.URL + "/run.sh"} {
 		t.Run(name, func(t *testing.T) { countWithKills(t, command, source) })
 	}
+}
+
+// The simple manager with which docs/manager.md begins prints the number that the page names.
+func TestSimpleManager(t *testing.T) {
+	page := managerPage(t)
+	s := newSite(t)
+	s.server()
+	s.worker("w", "concurrency=2\n")
+	dir := t.TempDir()
+	must(t, os.Rename(s.config(""), filepath.Join(dir, "manager.cfg")))
+	must(t, os.Mkdir(filepath.Join(dir, "primes"), 0o755))
+	must(t, os.WriteFile(filepath.Join(dir, "primes", "run.sh"), []byte(afterHeading(page, "`primes/run.sh`")), 0o755))
+	c := exec.Command(buildModule(t, afterHeading(page, "Save the manager as `main.go` beside them:\n")))
+	c.Dir = dir
+	p := launch(t, c, environment(), nil)
+	p.exits(0, "")
+	number := strings.TrimSpace(p.stdout.String())
+	expect.NotEqual(t, number, "")
+	expect.Contains(t, page, "it prints "+number+":")
+}
+
+func managerPage(t *testing.T) string {
+	t.Helper()
+	return string(expect.Result(os.ReadFile("../docs/manager.md")).Value(t))
 }
 
 // afterHeading returns the first block of code after a line.

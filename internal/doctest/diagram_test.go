@@ -12,7 +12,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-// The README's diagram shows all transitions that change the state, and no others.
+// The diagram of docs/lifecycle.md shows all transitions that change the state, and no others.
 func TestDiagramHasEveryTransition(t *testing.T) {
 	var want []string
 	for _, tr := range tdf.Transitions {
@@ -22,10 +22,10 @@ func TestDiagramHasEveryTransition(t *testing.T) {
 			}
 		}
 	}
-	drawn := edges(t, block(t, "README.md", "mermaid"))
+	drawn := edges(t, block(t, "docs/lifecycle.md", "mermaid"))
 	slices.Sort(want)
 	slices.Sort(drawn)
-	expect.Equal(t, cmp.Diff(want, drawn), "", "transitions, code against the diagram of README.md (-code +diagram")
+	expect.Equal(t, cmp.Diff(want, drawn), "", "transitions, code against the diagram of docs/lifecycle.md (-code +diagram")
 }
 
 func edge(verb, from, to string) string { return from + " -> " + to + ": " + verb }
