@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/gobuild"
 )
 
 // The complete manager of docs/manager.md is built in a module of its own. It counts words, with its program over rsync
@@ -36,7 +37,11 @@ func TestSimpleManager(t *testing.T) {
 	must(t, os.Rename(s.config(""), filepath.Join(dir, "manager.cfg")))
 	must(t, os.Mkdir(filepath.Join(dir, "primes"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "primes", "run.sh"), []byte(afterHeading(page, "`primes/run.sh`")), 0o755))
-	c := exec.Command(buildModule(t, afterHeading(page, "Save the manager as `main.go` beside them:\n")))
+	main := filepath.Join(dir, "main.go")
+	must(t, os.WriteFile(main, []byte(afterHeading(page, "Save the manager as `main.go` beside them:\n")), 0o644))
+	command := filepath.Join(dir, "manager")
+	must(t, gobuild.Build(".", command, main))
+	c := exec.Command(command)
 	c.Dir = dir
 	p := launch(t, c, environment(), nil)
 	p.exits(0, "")

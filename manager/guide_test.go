@@ -515,7 +515,7 @@ func TestTheGuideIsTested(t *testing.T) {
 	expect.True(t, len(snippets) >= 4, "the guide has", len(snippets), "snippets of Go")
 	for _, s := range snippets {
 		s, _, _ = strings.Cut(s, "```")
-		if strings.Contains(s, "package main") { // cmd.TestManagerOfItsOwnModule builds it
+		if strings.Contains(s, "package main") { // tests of package cmd run it
 			continue
 		}
 		if !strings.Contains(code, flush(s)) {
