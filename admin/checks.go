@@ -31,7 +31,7 @@ func (c *situation) open() []Check {
 		start.State = Blocked
 	}
 	checks = append(checks, c.turn(start.State)...)
-	return append(checks, c.source, ahead("run", c.runText()), ahead("settle", "the server settles the task"))
+	return append(checks, c.source, ahead("run", c.runText()), ahead("settle", "the server decides whether it succeeded"))
 }
 
 // turn returns the checks of the queue and of the workers. If an earlier check blocks the task, these two checks do not
@@ -66,7 +66,7 @@ func (c *situation) running() []Check {
 	return []Check{
 		passed("start", "claimed "+c.agoText(c.task.Current().Entered[tdf.Running])+" by "+c.task.Current().Worker),
 		c.holder(), c.lease(), run, c.deadline(), c.serverCheck(),
-		ahead("settle", "the server settles the task"),
+		ahead("settle", "the server decides whether it succeeded"),
 	}
 }
 

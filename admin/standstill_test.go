@@ -69,7 +69,7 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 // If no server is seen, the watch gives no estimate. If executed tasks wait, the watch reports the missing server as soon
 // as the server's heartbeat is overdue.
 func TestWatchSaysThatNothingIsSettled(t *testing.T) {
-	const none = "no server settles executed tasks"
+	const none = "no server is alive"
 	a, _ := onEmbedded(t)
 	for name, c := range map[string]struct {
 		counts tdf.Counts

@@ -343,7 +343,7 @@ func (w *Watch) status(l *look) Status {
 // pause a program of the tasks, or if an obstacle stops tasks until a user removes it.
 func (w *Watch) estimate(left *work, l *look) Estimate {
 	if l.unsettled {
-		return Estimate{Unknown: "no server settles executed tasks"}
+		return Estimate{Unknown: "no server is alive"}
 	}
 	if i := slices.IndexFunc(l.pauses, func(p Pause) bool { return p.All() }); i >= 0 {
 		return Estimate{Unknown: "all workers pause " + l.pauses[i].Program}

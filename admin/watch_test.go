@@ -73,7 +73,7 @@ func TestWatch(t *testing.T) {
 	status, err := admin.New(m).Watch("g").Look(t.Context())
 	expect.NoError(t, err)
 	expect.Equal(t, codes(status), "[no_server]")
-	expect.Equal(t, status.Estimate.Unknown, "no server settles executed tasks")
+	expect.Equal(t, status.Estimate.Unknown, "no server is alive")
 	addServer(t, s)
 	status, err = admin.New(m).Watch("g").Look(t.Context())
 	expect.NoError(t, err)

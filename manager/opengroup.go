@@ -66,8 +66,8 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	}
 	places := func(d tdf.Properties) bool { return d.HasPlaces() }
 	if redisstate.OpenBatch(all) < len(all) && slices.ContainsFunc(all, places) {
-		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), and are too many for one "+
-			"step of 250 tasks and 4 MiB; open them with OpenOnce")
+		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), so at most 250 tasks "+
+			"and 4 MiB are possible; open them with OpenOnce")
 	}
 	g := groupOpening{m: m, group: group, record: openingOf(group), all: all, tasks: openedTasks(all)}
 	for {

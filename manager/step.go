@@ -79,8 +79,8 @@ func (s *Step) add(action Action, tasks []*Task) {
 // tasks have changed. If own is not nil, the step also archives this task.
 func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit, error) {
 	if n := len(s.definitions) + len(s.actions); n > MaxStep {
-		return redisstate.Unit{}, invalid("%d tasks are too many for one step, at most %d are possible; use "+
-			"several steps, or let some tasks open the others", n, MaxStep)
+		return redisstate.Unit{}, invalid("%d tasks are too many to change at once, at most %d are possible; use "+
+			"several transactions, or let some tasks open the others", n, MaxStep)
 	}
 	if err := s.checkTwice(own); err != nil {
 		return redisstate.Unit{}, err
@@ -120,7 +120,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 	u.Moves = append(u.Moves, moves...)
 	if n := u.Size(); n > maxStepBytes {
 		return u, invalid("its sources, inputs, metas and changes have %d bytes in total, at most %d are "+
-			"possible; use several steps", n, maxStepBytes)
+			"possible; use several transactions", n, maxStepBytes)
 	}
 	return u, nil
 }
@@ -136,7 +136,7 @@ func (s *Step) checkTwice(own *Task) error {
 	}
 	for _, a := range s.actions {
 		if named[a.task.ID] {
-			return invalid("task %d occurs twice in one step; name each task once", a.task.ID)
+			return invalid("task %d occurs twice; name each task once", a.task.ID)
 		}
 		named[a.task.ID] = true
 	}

@@ -128,7 +128,7 @@ func TestImpossibleTransactions(t *testing.T) {
 		want string
 		is   any
 	}{
-		"twice":    {func(x *manager.Transaction) { x.Cancel(waiting); x.Require(waiting) }, "task 3 occurs twice in one step", nil},
+		"twice":    {func(x *manager.Transaction) { x.Cancel(waiting); x.Require(waiting) }, "task 3 occurs twice", nil},
 		"too many": {func(x *manager.Transaction) { x.Require(slices.Repeat([]*manager.Task{waiting}, manager.MaxStep+1)...) }, "1001 tasks are too many", nil},
 		"too many new": {func(x *manager.Transaction) {
 			x.Require(waiting)

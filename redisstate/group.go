@@ -22,7 +22,7 @@ type Mark struct {
 
 // GroupMark returns the mark of a group.
 func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
-	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read the mark of group %q", group),
+	value, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("read whether group %q is closed", group),
 		func(r redis.Cmdable) *redis.StringCmd {
 			return r.HGet(ctx, s.Keys.Groups(), group)
 		})

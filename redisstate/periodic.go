@@ -66,7 +66,7 @@ func (s *Store) CheckOneStep(ctx context.Context, all []tdf.Properties) error {
 		return err
 	}
 	if len(all) > 0 && OpenBatch(all) < len(all) {
-		return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("%d tasks are too many for one step", len(all)))
+		return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("%d tasks are too many to open at once", len(all)))
 	}
 	if _, err := tdf.InOrder(all); err != nil {
 		return err

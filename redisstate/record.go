@@ -163,12 +163,12 @@ func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (foun
 
 // RestoreUnderWay returns the mark of a restore that is under way, or "".
 func (s *Store) RestoreUnderWay(ctx context.Context) (mark string, err error) {
-	return conn.Ask(ctx, s.Conn, "read the mark of a load", func(r redis.Cmdable) *redis.StringCmd {
+	return conn.Ask(ctx, s.Conn, "read which dump is being loaded", func(r redis.Cmdable) *redis.StringCmd {
 		return r.Get(ctx, s.Keys.Loading())
 	})
 }
 
 // EndRestore removes the mark of BeginRestore.
 func (s *Store) EndRestore(ctx context.Context) error {
-	return s.Pipeline(ctx, "remove the mark of the load", func(p redis.Pipeliner) { p.Del(ctx, s.Keys.Loading()) })
+	return s.Pipeline(ctx, "end the load", func(p redis.Pipeliner) { p.Del(ctx, s.Keys.Loading()) })
 }

@@ -200,7 +200,7 @@ func invalid(err error) error {
 }
 
 var errPlaces = tdf.NewError(tdf.CodeInvalid,
-	"places are not possible, because lines are opened step by step; name tasks by their ids")
+	"places are not possible, because lines are opened in batches; name tasks by their ids")
 
 func hasPlaces(d *manager.Dependencies) bool { return d != nil && len(d.Places) > 0 }
 

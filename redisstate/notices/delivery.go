@@ -55,7 +55,7 @@ func (s *Outbox) Marks(ctx context.Context, names ...string) ([]string, error) {
 	if len(names) == 0 {
 		return values, nil
 	}
-	found, err := conn.Ask(ctx, s.Conn, "read the marks of notices", func(r redis.Cmdable) *redis.SliceCmd {
+	found, err := conn.Ask(ctx, s.Conn, "read which notices were written", func(r redis.Cmdable) *redis.SliceCmd {
 		return r.HMGet(ctx, s.Keys.Noticed(), names...)
 	})
 	for i, v := range found {
@@ -67,7 +67,7 @@ func (s *Outbox) Marks(ctx context.Context, names ...string) ([]string, error) {
 // MarksPage returns some marks with their values, and the cursor of the next page, which is 0 after the last page.
 func (s *Outbox) MarksPage(ctx context.Context, cursor uint64) (marks map[string]string, next uint64, err error) {
 	var page *redis.ScanCmd
-	err = s.Pipeline(ctx, "read the marks of notices", func(p redis.Pipeliner) {
+	err = s.Pipeline(ctx, "read which notices were written", func(p redis.Pipeliner) {
 		page = p.HScan(ctx, s.Keys.Noticed(),
 			cursor, "", 200)
 	})

@@ -129,7 +129,7 @@ type holding struct {
 // round returns the task and the round of the claim. Only its own token, or an operator, may use a claim.
 func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*tdf.Task, *tdf.Round, error) {
 	if h.Claim == nil || *h.Claim < 0 {
-		return nil, nil, wire.Invalid("claim: want the place of the claim in the task's list of claims, from 0")
+		return nil, nil, wire.Invalid("claim: want the index of the claim in the task's list of claims, from 0")
 	}
 	t, err := find(ctx, a.store, h.Task, "", mostClaims)
 	if err != nil {

@@ -108,7 +108,7 @@ func Set(a *cli.App) *cobra.Command {
 	}
 	c := s.command(&cobra.Command{
 		Use: "set", Short: "Change properties of open tasks",
-		Long: "Changes properties of open tasks. The tasks keep their places in the queue, unless --start-after " +
+		Long: "Changes properties of open tasks. The tasks keep their positions in the queue, unless --start-after " +
 			"moves them.",
 		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
 	})
