@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/notify"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/server"
-	"github.com/tdf-framework/tdf/worker"
 )
 
 // A Config is the configuration of a TDF. The server and the workers use the Redis and the namespace of the field
@@ -37,11 +36,17 @@ type TDF struct {
 	cfg       Config
 	temporary bool              // Stop removes Directory
 	store     *redisstate.Store // connection of the server to Redis
-	workers   []*worker.Worker
+	workers   []runner
 
 	working, serving         sync.WaitGroup
 	stopWorking, stopServing context.CancelFunc
 	failed                   chan error
+}
+
+// A runner is a worker, or a stand-in for it where workers do not run.
+type runner interface {
+	Run(ctx context.Context) error
+	StopNow()
 }
 
 // Start starts a server and workers. ctx limits only the wait for Redis.
@@ -94,28 +99,6 @@ func (t *TDF) makeDirectory() (err error) {
 		err = fmt.Errorf("the environment variable TMPDIR is %s: %w", dir, err)
 	}
 	return err
-}
-
-// newWorker makes a worker. If Config.Shared is false, the worker may kill orphans, which are processes that a program
-// left behind (see worker.WithSole). This is safe, although the process has several workers and a redis-server:
-//   - If there are no cgroups, an orphan with its own session and an empty environment may belong to any running
-//     program. All workers of this process know all programs that run in it. So they kill the orphan only after the
-//     last of these programs has ended.
-//   - The redis-server starts before the first worker, and workers ignore processes that are older than themselves.
-//   - While a worker fetches a program, no worker kills orphans, because an orphan may be a process of the fetch.
-func (t *TDF) newWorker(name string) error {
-	cfg := t.cfg.Worker
-	cfg.Directory = t.Directory
-	options := []worker.Option{worker.WithLog(t.cfg.Log.With("worker", name)), worker.WithVersion(t.cfg.Version)}
-	if !t.cfg.Shared {
-		options = append(options, worker.WithSole())
-	}
-	w, err := worker.New(name, cfg, options...)
-	if err != nil {
-		return err
-	}
-	t.workers = append(t.workers, w)
-	return nil
 }
 
 func (t *TDF) run(all *sync.WaitGroup, ctx context.Context, component string, run func(context.Context) error) {
