@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
 	"strings"
 	"syscall"
 	"testing"
@@ -71,6 +72,28 @@ func TestVersion(t *testing.T) {
 	got := Version()
 	expect.NotEqual(t, got, "")
 	expect.True(t, !strings.ContainsAny(got, " \n"), got)
+}
+
+// A version has the number of the release, and the commit if it is known.
+func TestVersionOf(t *testing.T) {
+	revision := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}
+	modified := debug.BuildSetting{Key: "vcs.modified", Value: "true"}
+	for _, c := range []struct {
+		module   string
+		settings []debug.BuildSetting
+		want     string
+	}{
+		{"", nil, "1.2.3"},
+		{"(devel)", nil, "1.2.3"},
+		{"v1.2.3", nil, "1.2.3"}, // go install COMMAND@v1.2.3
+		{"v1.2.4-0.20260102030405-0123456789ab", nil, "1.2.4-0.20260102030405-0123456789ab"},
+		{"v1.2.3", []debug.BuildSetting{revision}, "1.2.3+0123456789ab"},
+		{"v1.2.4-0.20260102030405-0123456789ab+dirty", []debug.BuildSetting{revision, modified}, "1.2.3+0123456789ab.dirty"},
+		{"(devel)", []debug.BuildSetting{{Key: "vcs.revision", Value: "abc"}}, "1.2.3+abc"},
+	} {
+		info := &debug.BuildInfo{Main: debug.Module{Path: module, Version: c.module}, Settings: c.settings}
+		expect.Equal(t, versionOf("1.2.3", info), c.want, c.module, c.settings)
+	}
 }
 
 // The process of TestSignals ends when the first context does, and says "second" when the second does.
