@@ -1,12 +1,19 @@
 package deploytest
 
 import (
+	"archive/zip"
 	"bytes"
+	"crypto/sha256"
 	"debug/elf"
+	"encoding/base64"
+	"encoding/json"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,26 +33,37 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// project makes a repository with this project's scripts, and with a command that prints its version.
+// copied are the files of this repository that the scripts of a release need.
+var copied = []string{
+	"scripts/build", "scripts/dist", "scripts/sbom", "scripts/wheel", "internal/command/version.go", "version.go", ".gitignore", "LICENSE",
+	"deploy/package/nfpm.yaml", "deploy/package/postinstall", "deploy/package/preremove", "deploy/package/postremove",
+	"deploy/tdf-server.service", "deploy/tdf-worker@.service", "configs/server.cfg", "configs/worker.cfg",
+}
+
+// project makes a repository of release 7.0.1 with this project's scripts, and with commands that print their version.
 func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
-	for _, name := range []string{"scripts/build", "scripts/dist", "internal/command/version.go", "go.mod", ".gitignore"} {
+	for _, name := range copied {
 		info := expect.Result(os.Stat(filepath.Join(root, name))).Value(t)
 		write(t, filepath.Join(dir, name), info.Mode(), read(t, filepath.Join(root, name)))
 	}
 	mod := strings.Split(read(t, filepath.Join(root, "go.mod")), "\nrequire")[0]
 	write(t, filepath.Join(dir, "go.mod"), 0o644, mod+"\n")
-	write(t, filepath.Join(dir, "cmd/tdf-x/main.go"), 0o644,
-		"package main\n\nimport \"github.com/tdf-framework/tdf/internal/command\"\n\nfunc main() { println(command.Version()) }\n")
-	for _, name := range []string{"README.md", "LICENSE", "configs/x.cfg", "docs/page.txt", "scripts/other"} {
+	write(t, filepath.Join(dir, "VERSION"), 0o644, "7.0.1\n")
+	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
+		write(t, filepath.Join(dir, "cmd", name, "main.go"), 0o644,
+			"package main\n\nimport \"github.com/tdf-framework/tdf/internal/command\"\n\nfunc main() { println(command.Version()) }\n")
+	}
+	for _, name := range []string{"README.md", "CHANGELOG.md", "docs/page.txt", "scripts/other", "python/other.py"} {
 		write(t, filepath.Join(dir, name), 0o644, name)
 	}
+	write(t, filepath.Join(dir, "python/tdf/__init__.py"), 0o644, "answer = 42\n")
 	write(t, filepath.Join(dir, "deploy/tool"), 0o755, "#!/bin/sh\n")
 	git(t, dir, "init", "--quiet")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "--quiet", "--message=x")
-	git(t, dir, "tag", "release/v7")
+	git(t, dir, "tag", "v7.0.1")
 	write(t, filepath.Join(dir, "configs/mine.cfg"), 0o644, "password=hush")
 	return dir
 }
@@ -55,42 +73,125 @@ func git(t *testing.T, dir string, args ...string) {
 	command(t, dir, "git", append([]string{"-c", "user.name=x", "-c", "user.email=x@example.org", "-c", "init.defaultBranch=main"}, args...)...)
 }
 
+// released are the files of a release.
+var released = strings.Fields(`tdf-7.0.1-1.aarch64.rpm tdf-7.0.1-1.x86_64.rpm tdf-7.0.1-py3-none-any.whl
+	tdf_7.0.1_amd64.deb tdf_7.0.1_arm64.deb tdf_7.0.1_darwin_amd64.tar.gz tdf_7.0.1_darwin_arm64.tar.gz
+	tdf_7.0.1_linux_amd64.tar.gz tdf_7.0.1_linux_arm64.tar.gz tdf_7.0.1_sbom.json`)
+
 func TestDist(t *testing.T) {
 	dir := project(t)
 	command(t, dir, "scripts/dist")
 	dist := filepath.Join(dir, "dist")
 	command(t, dist, "sha256sum", "--check", "--strict", "SHA256SUMS")
 	sums := read(t, filepath.Join(dist, "SHA256SUMS"))
-	expect.Equal(t, strings.Count(sums, "\n"), 2, "SHA256SUMS", sums)
-	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
-		name := "tdf_release-v7_linux_" + arch
-		expect.Equal(t, strings.Fields(command(t, dist, "tar", "-tzf", name+".tar.gz")), inArchive(name), "packed")
-		command(t, dist, "tar", "-xzf", name+".tar.gz")
-		checkStatic(t, filepath.Join(dist, name, "tdf-x"), machine)
+	var names []string
+	for line := range strings.Lines(sums) {
+		names = append(names, strings.Fields(line)[1])
 	}
-	out := expect.Result(exec.Command(filepath.Join(dist, "tdf_release-v7_linux_"+runtime.GOARCH, "tdf-x")).CombinedOutput()).Value(t)
-	expect.Equal(t, string(out), "release-v7\n")
+	expect.Equal(t, names, released)
+	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
+		name := unpack(t, dist, "linux_"+arch, "tdf", "tdf-server", "tdf-worker")
+		checkStatic(t, filepath.Join(name, "tdf-worker"), machine)
+		unpack(t, dist, "darwin_"+arch, "tdf")
+	}
+	commit := strings.TrimSpace(command(t, dir, "git", "rev-parse", "HEAD"))
+	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
+		out := command(t, dist, filepath.Join(dist, "tdf_7.0.1_linux_"+runtime.GOARCH, name))
+		expect.Equal(t, out, "7.0.1+"+commit[:12]+"\n", name)
+	}
+	t.Run("wheel", func(t *testing.T) { checkWheel(t, filepath.Join(dist, "tdf-7.0.1-py3-none-any.whl")) })
+	t.Run("sbom", func(t *testing.T) { checkBill(t, filepath.Join(dist, "tdf_7.0.1_sbom.json")) })
+	t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_7.0.1_"+runtime.GOARCH+".deb")) })
 
-	// The same commit gives the same archives, even if the directory, the umask and the times of the files differ.
+	// The same commit gives the same files, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
 	command(t, filepath.Dir(other), "sh", "-c", "umask 077; git clone --quiet '"+dir+"' '"+other+"'; cd '"+other+"'; umask 002; TZ=Asia/Tokyo GOFLAGS=-race scripts/dist")
 	expect.Equal(t, read(t, filepath.Join(other, "dist", "SHA256SUMS")), sums, "sums differ")
-
-	write(t, filepath.Join(dir, "README.md"), 0o644, "changed")
-	if out := command(t, dir, "scripts/dist"); !strings.Contains(out, "tdf_release-v7-dirty_linux_amd64.tar.gz") || strings.Count(out, "\n") != 2 {
-		t.Errorf("SHA256SUMS of a changed tree:\n%s", out)
-	}
-	left, _ := filepath.Glob(filepath.Join(dist, "*"))
-	expect.True(t, len(left) == 3, "dist/ has", left)
 }
 
-func inArchive(name string) []string {
-	var all []string
-	for _, file := range []string{"", "LICENSE", "README.md", "configs/", "configs/x.cfg", "deploy/", "deploy/tool", "docs/", "docs/page.txt", "tdf-x"} {
-		all = append(all, name+"/"+file)
+// unpack unpacks an archive, and returns its directory. The archive has files of the commit only, and these commands.
+func unpack(t *testing.T, dist, platform string, commands ...string) string {
+	t.Helper()
+	name := "tdf_7.0.1_" + platform
+	want := append([]string{"", "CHANGELOG.md", "LICENSE", "README.md", "configs/", "deploy/", "deploy/package/", "deploy/tool", "docs/", "docs/page.txt"}, commands...)
+	for _, file := range copied {
+		if strings.HasPrefix(file, "configs/") || strings.HasPrefix(file, "deploy/") {
+			want = append(want, file)
+		}
 	}
-	return all
+	for i := range want {
+		want[i] = name + "/" + want[i]
+	}
+	slices.Sort(want)
+	listed := strings.Fields(command(t, dist, "tar", "-tzf", name+".tar.gz"))
+	slices.Sort(listed)
+	expect.Equal(t, listed, want, "packed")
+	command(t, dist, "tar", "-xzf", name+".tar.gz")
+	return filepath.Join(dist, name)
+}
+
+// The wheel has the package, without its tests, and the sums of its files. Python can import it.
+func checkWheel(t *testing.T, wheel string) {
+	files := expect.Result(zip.OpenReader(wheel)).Value(t)
+	defer files.Close()
+	content := map[string]string{}
+	for _, f := range files.File {
+		r := expect.Result(f.Open()).Value(t)
+		content[f.Name] = string(expect.Result(io.ReadAll(r)).Value(t))
+	}
+	const info = "tdf-7.0.1.dist-info/"
+	expect.Equal(t, slices.Sorted(maps.Keys(content)), []string{info + "LICENSE", info + "METADATA", info + "RECORD", info + "WHEEL", "tdf/__init__.py"})
+	expect.Contains(t, content[info+"METADATA"], "\nVersion: 7.0.1\n")
+	for line := range strings.Lines(content[info+"RECORD"]) {
+		fields := strings.Split(strings.TrimSpace(line), ",")
+		if fields[0] == info+"RECORD" {
+			continue
+		}
+		sum := sha256.Sum256([]byte(content[fields[0]]))
+		expect.Equal(t, fields[1], "sha256="+base64.RawURLEncoding.EncodeToString(sum[:]), fields[0])
+	}
+	cmd := exec.CommandContext(t.Context(), "python3", "-c", "import tdf; print(tdf.answer)")
+	cmd.Env = append(os.Environ(), "PYTHONPATH="+wheel)
+	out := expect.Result(cmd.CombinedOutput()).Value(t)
+	expect.Equal(t, string(out), "42\n")
+}
+
+// The bill of materials names the release and the modules of the commands. The project's commands need the standard library only.
+func checkBill(t *testing.T, name string) {
+	var bill struct {
+		BOMFormat string
+		Metadata  struct {
+			Component struct{ Name, Version string }
+		}
+		Components []struct{ Name, Version, PURL string }
+	}
+	must(t, json.Unmarshal([]byte(read(t, name)), &bill))
+	expect.Equal(t, bill.BOMFormat, "CycloneDX")
+	expect.Equal(t, bill.Metadata.Component.Version, "7.0.1")
+	expect.MustLen(t, bill.Components, 1)
+	number := strings.TrimPrefix(strings.TrimSpace(command(t, root, "go", "env", "GOVERSION")), "go")
+	expect.Equal(t, bill.Components[0].PURL, "pkg:golang/std@"+number)
+}
+
+// A release is made from a commit, whose tag and VERSION agree.
+func TestDistRefuses(t *testing.T) {
+	dir := project(t)
+	refuses := func(cause string) {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
+		cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
+		out, err := cmd.CombinedOutput()
+		expect.Fails(t, err, "")
+		expect.Contains(t, string(out), cause)
+	}
+	write(t, filepath.Join(dir, "VERSION"), 0o644, "7.0.2\n")
+	refuses("dist: the tree has changes; commit them")
+	git(t, dir, "commit", "--quiet", "--all", "--message=x")
+	git(t, dir, "tag", "v7.0.3")
+	refuses("dist: the commit has the tag v7.0.3, and VERSION is 7.0.2; ")
+	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
+	refuses("dist: not a clone")
 }
 
 func checkStatic(t *testing.T, name string, machine elf.Machine) {
@@ -103,14 +204,4 @@ func checkStatic(t *testing.T, name string, machine elf.Machine) {
 	text := expect.Result(os.ReadFile(name)).Value(t)
 	expect.Equal(t, f.Machine, machine, name)
 	expect.True(t, !bytes.Contains(text, []byte(filepath.Dir(filepath.Dir(name)))), name, "is for", f.Machine, "or contains the path of its build")
-}
-
-func TestDistWithoutRepository(t *testing.T) {
-	dir := project(t)
-	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
-	cmd := exec.CommandContext(t.Context(), filepath.Join(dir, "scripts/dist"))
-	cmd.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir))
-	out, err := cmd.CombinedOutput()
-	expect.Fails(t, err, "")
-	expect.Contains(t, string(out), "dist: not a clone")
 }
