@@ -35,7 +35,7 @@ test race check lint: export GOGC = 400
 test race check lint: export GOMEMLIMIT = 2GiB
 
 # what the tests need
-TOOLS := go gcc chromium git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld
+TOOLS := go gcc chromium dpkg git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
 
@@ -48,7 +48,7 @@ help: ## show this help
 build: ## build static programs into bin/
 	scripts/build bin
 
-dist: ## build static programs for linux, amd64 and arm64, into dist/
+dist: ## build the files of a release into dist/: archives, packages, a wheel, an SBOM and checksums
 	scripts/dist
 
 setup: ## install the missing tools for tests and linters
