@@ -174,6 +174,21 @@ func checkBill(t *testing.T, name string) {
 	expect.Equal(t, bill.Components[0].PURL, "pkg:golang/std@"+number)
 }
 
+// The Python package, the changelog and the page on installing have the version of the release. The wheel asks for the Python of
+// pyproject.toml.
+func TestVersionsAgree(t *testing.T) {
+	release := strings.TrimSpace(read(t, filepath.Join(root, "VERSION")))
+	project := read(t, filepath.Join(root, "python/pyproject.toml"))
+	expect.Contains(t, project, "\nversion = \""+release+"\"\n")
+	expect.Contains(t, read(t, filepath.Join(root, "CHANGELOG.md")), "\n## ["+release+"]\n")
+	page := read(t, filepath.Join(root, "docs/install.md"))
+	for _, name := range []string{"tdf_" + release + "_amd64.deb", "tdf-" + release + "-1.x86_64.rpm", "tdf-" + release + "-py3-none-any.whl", "@v" + release} {
+		expect.Contains(t, page, name)
+	}
+	python := strings.Trim(strings.TrimPrefix(lineOf(t, project, "requires-python = "), "requires-python = "), `"`)
+	expect.Contains(t, read(t, filepath.Join(root, "scripts/wheel")), "\nRequires-Python: "+python+"\n")
+}
+
 // A release is made from a commit, whose tag and VERSION agree.
 func TestDistRefuses(t *testing.T) {
 	dir := project(t)
