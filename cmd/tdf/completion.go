@@ -21,7 +21,7 @@ func newCompletion(a *cli.App) *cobra.Command {
 			"  zsh         _tdf in a directory of $fpath\n" +
 			"  fish        ~/.config/fish/completions/tdf.fish\n" +
 			"  powershell  your profile",
-		Example:   "  tdf completion bash > /etc/bash_completion.d/tdf",
+		Example:   "  tdf completion bash > /etc/bash_completion.d/tdf\n  tdf completion zsh > ~/.zfunc/_tdf",
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 || !slices.Contains(shells, args[0]) {

@@ -66,7 +66,7 @@ var groups = []group{
 		steer.Programs,
 	}},
 	{"operate", "Operate:", []func(*cli.App) *cobra.Command{
-		operate.Up, operate.Serve, scale.Scale, operate.Stats, operate.Settings,
+		operate.Up, operate.Login, operate.Serve, scale.Scale, operate.Stats, operate.Settings,
 		operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion, newVersion,
 	}},
 }

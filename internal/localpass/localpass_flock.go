@@ -136,6 +136,24 @@ func Find(host string, port int) string {
 	return ""
 }
 
+// Running returns the addresses of the Redis of each `tdf up` that this user runs on this machine with a password of
+// its own, as "127.0.0.1:6379".
+func Running() (addrs []string) {
+	for _, dir := range directories() {
+		if checkOwnDirectory(dir) != nil {
+			continue
+		}
+		entries, _ := os.ReadDir(dir) // what can be read counts
+		for _, e := range entries {
+			addr, ok := strings.CutPrefix(e.Name(), prefix())
+			if ok && read(filepath.Join(dir, e.Name())) != "" {
+				addrs = append(addrs, addr)
+			}
+		}
+	}
+	return addrs
+}
+
 const maxFile = 1 << 10 // bytes
 
 func read(path string) string {
@@ -165,8 +183,11 @@ func nameOf(host string, port int) string {
 	if host == "localhost" {
 		host = "127.0.0.1"
 	}
-	return fmt.Sprintf("redis-%s-%s", machine(), net.JoinHostPort(host, strconv.Itoa(port)))
+	return prefix() + net.JoinHostPort(host, strconv.Itoa(port))
 }
+
+// prefix returns the beginning of the names of all password files of this machine.
+func prefix() string { return "redis-" + machine() + "-" }
 
 // machine returns a text that differs on machines and containers that may share a home directory. It does not depend on
 // the host name, because that may change while tdf up runs. A loopback address belongs to a network namespace of a

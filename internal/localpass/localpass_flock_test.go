@@ -41,7 +41,11 @@ func TestFind(t *testing.T) {
 		expect.Equal(t, Find(host, 6379), want, host, "found")
 	}
 	expect.Result(Create("localhost", 6379)).FailsWith(t, ErrHeld, "a second file for the address")
-	expect.NoError(t, errors.Join(f.Close(), other.Close()))
+	token := expect.Result(KeepToken("127.0.0.1:7379", "tdf_a_B")).Value(t)
+	expect.Equal(t, strings.Join(Running(), " "), "127.0.0.1:6379 127.0.0.1:6380")
+	expect.NoError(t, errors.Join(f.Close(), token.Close()))
+	expect.Equal(t, strings.Join(Running(), " "), "127.0.0.1:6380")
+	expect.NoError(t, other.Close())
 	expect.Equal(t, Find("127.0.0.1", 6379), "", "found … after Close")
 	expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), 0, "files left")
 }

@@ -24,7 +24,7 @@ func Explain(a *cli.App) *cobra.Command {
 			"blocks it. Exit status 3 means\n" +
 			"that a check blocks the task. If the source is an http address, the command requests it from this " +
 			"machine. A worker may get another answer.",
-		Example: "  tdf explain 17",
+		Example: "  tdf explain 17\n  tdf explain 17 --json",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithTask(c.Context(), args[0], func(m *cli.Client, id int64) error {

@@ -37,7 +37,7 @@ func Failures(a *cli.App) *cobra.Command {
 			"paths. To select the tasks of a group\n" +
 			"in other commands, give its ID to --failure.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
-		Example: "  tdf failures --campaign grid",
+		Example: "  tdf failures --campaign grid\n  tdf failures --error-has MemoryError --json",
 		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
 	r.filter.Flags(c)

@@ -35,7 +35,7 @@ func Ls(a *cli.App) *cobra.Command {
 			"whether the campaign is closed and complete. For filters other than state, campaign and time, the " +
 			"command reads one task after the\n" +
 			"other. It stops after about half a second, and prints the command that continues the search.",
-		Example: "  tdf ls --state failed --error-has MemoryError",
+		Example: "  tdf ls --state failed --error-has MemoryError\n  tdf ls --campaign grid --param rate=0.5",
 		RunE:    func(c *cobra.Command, args []string) error { return l.run(c.Context(), args) },
 	}
 	l.filter.Flags(c)

@@ -20,7 +20,8 @@ func Notices(a *cli.App) *cobra.Command {
 		Long: "Lists the last 1,000 notices, the newest ones first, and whether they were delivered. Servers write " +
 			"notices if section [notify] of their\n" +
 			"configuration names a webhook or a mail address.",
-		Args: cli.NoArguments,
+		Example: "  tdf notices\n  tdf notices --json",
+		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return listNotices(c.Context(), a, m, asJSON)

@@ -35,7 +35,7 @@ func Output(a *cli.App) *cobra.Command {
 			"control characters as escapes.\n" +
 			"While the program runs, the command prints the last 4 KiB of its stdout and stderr. With --follow, it " +
 			"prints both until the round ends.",
-		Example: "  tdf output 17 --error",
+		Example: "  tdf output 17 --error\n  tdf output 17 --follow",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			switch given := c.Flags().Changed("round"); {

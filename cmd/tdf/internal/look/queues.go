@@ -18,7 +18,8 @@ func Queues(a *cli.App) *cobra.Command {
 			"number of their tasks in each state.\n" +
 			"WAIT is how long the oldest task that workers may claim has waited. The queue default has the tasks " +
 			"without a queue.",
-		Args: cli.NoArguments,
+		Example: "  tdf queues\n  tdf queues --json",
+		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return listQueues(c.Context(), a, m, asJSON)

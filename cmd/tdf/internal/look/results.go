@@ -42,7 +42,7 @@ func Results(a *cli.App) *cobra.Command {
 			"The cell base64 of the row contains the names of such columns.\n" +
 			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to " +
 			"read both formats with pandas.",
-		Example: "  tdf results grid --state succeeded --csv > grid.csv",
+		Example: "  tdf results grid --state succeeded --csv > grid.csv\n  tdf results grid --wait | jq .output",
 		Args:    cli.AtMostOne("CAMPAIGN"),
 
 		ValidArgsFunction: a.CompleteCampaign,

@@ -24,7 +24,7 @@ func Show(a *cli.App) *cobra.Command {
 		Long: "Shows the properties, state and log of tasks, and their rounds with costs and the first lines of " +
 			"output. For a running task, it also\n" +
 			"shows the worker, the process id and the time of the last output.",
-		Example: "  tdf show 17",
+		Example: "  tdf show 17\n  tdf show 17 18 --json",
 		Args:    cli.SomeArguments("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			for _, name := range args {

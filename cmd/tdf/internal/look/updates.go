@@ -35,7 +35,7 @@ func Updates(a *cli.App) *cobra.Command {
 		Long: "Prints one line for each update: the round and the number of the update, the time, and the text. " +
 			"Control characters are printed as escapes.\n" +
 			"Rounds count from 0, and the updates of a round from 1: 0-7 is the seventh update of the first round.",
-		Example: "  tdf updates 17 --after 0-7 --follow",
+		Example: "  tdf updates 17\n  tdf updates 17 --after 0-7 --follow",
 		Args:    cli.ExactlyOne("ID"),
 		RunE: func(c *cobra.Command, args []string) error {
 			var err error

@@ -24,7 +24,8 @@ func Workers(a *cli.App) *cobra.Command {
 			"lease.\n" +
 			"If the next heartbeat is overdue, RUNS shows the age of the list.\n" +
 			"REMARKS shows the queues, tags and handlers of the worker, if it has any, and what it uses of its resources.",
-		Args: cli.NoArguments,
+		Example: "  tdf workers\n  tdf workers --json",
+		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return listWorkers(c.Context(), a, m, all, asJSON)

@@ -21,7 +21,7 @@ The command prints the name and the source of the program. Give them to tdf open
 contains a hash of the content. The command leaves out .git, and all files that match a pattern in the file
 .tdfignore of the directory. This file contains one pattern per line, such as *.o, results/ or data/*.csv. If no
 task names the program, the server removes it a week after its last use, unless it is pinned.`,
-		Example: "  tdf push ./simulate",
+		Example: "  tdf push ./simulate\n  tdf push ./simulate | xargs tdf open --input 7 --program",
 		Args:    cli.ExactlyOne("DIR"),
 		RunE: func(c *cobra.Command, args []string) error {
 			packed, err := program.Pack(a.Path(args[0]))

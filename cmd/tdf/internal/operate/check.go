@@ -25,7 +25,7 @@ func Check(a *cli.App) *cobra.Command {
 			"may be in the middle of a\n" +
 			"transition, the command repairs it only if its finding is unchanged after --wait.\n" +
 			"Exit status 3 means that some tasks are still inconsistent.",
-		Example: "  tdf check --repair",
+		Example: "  tdf check\n  tdf check --repair",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {

@@ -20,7 +20,7 @@ func Doctor(a *cli.App) *cobra.Command {
 			"too long. It suggests a fix for\n" +
 			"each problem. Exit status 3 means that it has found a problem. With --config-only, the command checks " +
 			"only the configuration.",
-		Example: "  tdf doctor --quiet || mail -s 'TDF has a problem' root",
+		Example: "  tdf doctor\n  tdf doctor --quiet || mail -s 'TDF has a problem' root",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if configOnly {

@@ -27,7 +27,7 @@ func Dump(a *cli.App) *cobra.Command {
 			"campaigns and its pipelines. Tasks may change during the dump: each task is consistent, but the " +
 			"command reads different tasks at\n" +
 			"different times.",
-		Example: "  tdf dump | gzip > project.dump.gz",
+		Example: "  tdf dump | gzip > project.dump.gz\n  tdf dump | ssh backup 'cat > project.dump'",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if a.Terminal.Out {

@@ -21,7 +21,7 @@ func Load(a *cli.App) *cobra.Command {
 			"and limits that the namespace already\n" +
 			"has stay as they are.\n" +
 			"The command checks the whole file before it writes to Redis. Repeat an interrupted load to continue it.",
-		Example: "  gunzip < project.dump.gz | tdf --namespace copy load",
+		Example: "  gunzip < project.dump.gz | tdf --namespace copy load\n  tdf --namespace copy load project.dump",
 		Args:    cli.AtMostOne("FILE"),
 		RunE: func(c *cobra.Command, args []string) error {
 			in, done, err := dumpFile(c.Context(), a, args)

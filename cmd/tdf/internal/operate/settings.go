@@ -22,7 +22,7 @@ func Settings(a *cli.App) *cobra.Command {
 			"maxmemory. While Redis uses more, new tasks wait. original_workers (yes or no) keeps tasks from " +
 			"workers of the original TDF\n" +
 			"that cannot fetch their programs. rounds_open (yes or no) lets the programs of tasks open further tasks.",
-		Example: "  tdf settings max_tasks=1000000 high_water=0.9",
+		Example: "  tdf settings\n  tdf settings max_tasks=1000000 high_water=0.9",
 		RunE: func(c *cobra.Command, args []string) error {
 			changes, err := parseSettings(args)
 			if err != nil {

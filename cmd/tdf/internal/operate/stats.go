@@ -28,7 +28,7 @@ func Stats(a *cli.App) *cobra.Command {
 			"With --prometheus, the command prints the metrics in Prometheus's text format, for the textfile " +
 			"collector of node_exporter.\n" +
 			"With --output, it replaces a file atomically, so that readers always see a complete file.",
-		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom",
+		Example: "  tdf stats --prometheus --output /var/lib/node_exporter/tdf.prom\n  tdf stats --json",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if prometheus && asJSON {

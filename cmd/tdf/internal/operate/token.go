@@ -86,7 +86,9 @@ func addToken(ctx context.Context, a *cli.App, t access.Token, life tdf.Seconds)
 func tokenList(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
-		Use: "ls", Short: "List the tokens, but not their secret texts", Args: cli.NoArguments,
+		Use: "ls", Short: "List the tokens, but not their secret texts",
+		Example: "  tdf token ls\n  tdf token ls --json",
+		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return listTokens(c.Context(), a, m, asJSON)
@@ -126,7 +128,7 @@ func listTokens(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) err
 func tokenRemove(a *cli.App) *cobra.Command {
 	return &cobra.Command{
 		Use: "rm NAME…", Short: "Revoke tokens at once",
-		Example: "  tdf token rm ci",
+		Example: "  tdf token rm ci\n  tdf token rm ci lab",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, names []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {

@@ -54,7 +54,7 @@ func Up(a *cli.App) *cobra.Command {
 			"all keys of [server], [worker], [http] and [notify].\n" +
 			"After the first Ctrl-C, programs may keep running for the time of [worker] grace. The second Ctrl-C " +
 			"ends them.",
-		Example: "  tdf up --workers 4 --data ~/tdf",
+		Example: "  tdf up\n  tdf up --workers 4 --data ~/tdf",
 		Args:    cli.NoArguments,
 		RunE:    func(c *cobra.Command, _ []string) error { return u.run(c.Context(), c.Flags().Changed("workers")) },
 	}
@@ -83,7 +83,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if chosen && (u.workers < 1 || u.workers > maxWorkers) {
 		return cli.Usagef("invalid value %d for --workers: want a number from 1 to %d", u.workers, maxWorkers)
 	}
-	tool, err := u.a.Tool()
+	tool, err := u.a.Configured()
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,10 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	if tool.Manager.Redis, err = localOnly(tool.Manager.Redis); err != nil {
 		return err
 	}
-	if tool.Manager.Redis.Password == "" {
-		if u.password, err = keepPassword(tool.Manager.Redis); err != nil {
-			return err
-		}
+	redis, err := u.openRedis(&tool.Manager.Redis, cli.NamesRedis(tool))
+	if u.password != nil {
 		defer u.password.Close()
-		tool.Manager.Redis.Password = u.password.Secret
 	}
-	redis, err := u.startRedis(tool.Manager.Redis)
 	if err != nil {
 		return err
 	}
@@ -209,7 +205,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 	}
 	say("api         %s", api.about())
 	if api.login != "" {
-		say("dashboard   %s (logs in one browser, within a day)", api.login)
+		say("dashboard   %s (logs in one browser, once; tdf login prints another link)", api.login)
 	}
 	say("environment %s", exportLine(tool.Manager))
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())

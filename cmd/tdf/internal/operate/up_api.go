@@ -71,7 +71,8 @@ func (u *up) startAPI(ctx context.Context, tool config.Tool, log *slog.Logger) (
 	if api.header, err = localpass.KeepToken(at.Host, token); err != nil {
 		return api, fmt.Errorf("store the token of the HTTP API: %w", err)
 	}
-	if api.login, err = loginAddress(ctx, admin.New(api.manager), api.server.URL, upToken); err != nil {
+	api.login, err = loginAddress(ctx, admin.New(api.manager), api.server.URL+dashboard.Base, upToken)
+	if err != nil {
 		return api, err
 	}
 	api.run(context.WithoutCancel(ctx))
@@ -81,10 +82,11 @@ func (u *up) startAPI(ctx context.Context, tool config.Tool, log *slog.Logger) (
 // loginLife is how long a link to the dashboard logs in.
 const loginLife = 24 * time.Hour
 
-// loginAddress returns the address of the dashboard with a key that logs in one browser as the holder of a token.
-func loginAddress(ctx context.Context, a *admin.Admin, server, token string) (string, error) {
+// loginAddress returns an address below that of the dashboard's overview. It has a key that logs in one browser as the
+// holder of a token.
+func loginAddress(ctx context.Context, a *admin.Admin, overview, token string) (string, error) {
 	key, err := a.AddLogin(ctx, token, loginLife)
-	return server + dashboard.Base + "/login?key=" + key, err
+	return overview + "/login?key=" + key, err
 }
 
 // replaceToken adds a new token for this start. The token of an earlier tdf up with the same data is worthless from

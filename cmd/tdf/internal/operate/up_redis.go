@@ -35,21 +35,45 @@ func localOnly(at config.Redis) (config.Redis, error) {
 	return at, nil
 }
 
-// keepPassword makes a password and stores it in a file. Other commands of this user read the password there.
-func keepPassword(at config.Redis) (*localpass.File, error) {
+// maxPorts is how many ports tdf up tries, from the usual one on, if the user names no address.
+const maxPorts = 100
+
+// openRedis starts Redis with a password. If the user has named no address and the port is taken, it takes the next
+// free port. Other commands of this user find the port and the password in the file of the password.
+func (u *up) openRedis(at *config.Redis, named bool) (*local.Redis, error) {
+	for last := at.Port + maxPorts; ; at.Port++ {
+		redis, err := u.tryRedis(at)
+		if !errors.Is(err, local.ErrTaken) {
+			return redis, err
+		}
+		if named || at.Port == last {
+			return nil, cli.Usagef("listen on %s: address in use; choose another port with tdf --redis localhost:PORT "+
+				"up, or use tdf-server and tdf-worker if your own Redis runs there", at.Addr())
+		}
+	}
+}
+
+// tryRedis makes a password unless the configuration has one, and starts Redis. The error is [local.ErrTaken] if the
+// address is in use.
+func (u *up) tryRedis(at *config.Redis) (*local.Redis, error) {
+	if at.Password != "" {
+		return u.startRedis(*at)
+	}
 	password, err := localpass.Create(at.Host, at.Port)
 	switch {
 	case errors.Is(err, localpass.ErrHeld):
-		return nil, addressTaken(at)
+		return nil, local.ErrTaken
 	case err != nil:
 		return nil, fmt.Errorf("store the password of Redis: %w; [redis] password sets a password without a file", err)
 	}
-	return password, nil
-}
-
-func addressTaken(at config.Redis) error {
-	return cli.Usagef("listen on %s: address in use; choose another port with tdf --redis localhost:PORT up, or use "+
-		"tdf-server and tdf-worker if your own Redis runs there", at.Addr())
+	with := *at
+	with.Password = password.Secret
+	redis, err := u.startRedis(with)
+	if err != nil {
+		return nil, errors.Join(err, password.Close())
+	}
+	u.password, *at = password, with
+	return redis, nil
 }
 
 // letIn lets programs that run as [worker] user enter the directory --data. Their files are below this directory.
@@ -75,14 +99,12 @@ func (u *up) startRedis(at config.Redis) (redis *local.Redis, err error) {
 		redis, err = local.Serve(at, u.data)
 	}
 	switch {
-	case errors.Is(err, local.ErrTaken):
-		return nil, addressTaken(at)
 	case errors.Is(err, local.ErrInUse), errors.Is(err, local.ErrSnapshot):
 		return nil, cli.Usagef("--data %s: %v", u.data, err)
 	case errors.Is(err, local.ErrNoProgram):
 		return nil, cli.Usagef("%v", err)
-	case err != nil:
+	case err != nil && !errors.Is(err, local.ErrTaken):
 		return nil, fmt.Errorf("start redis: %w", err)
 	}
-	return redis, nil
+	return redis, err
 }

@@ -53,7 +53,7 @@ func userAdd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "add NAME --role ROLE", Short: "Add a user",
 		Long:    "Asks for the password twice. If stdin is not a terminal, its first line is the password.",
-		Example: "  tdf user add ada --role operator --file /etc/tdf/users",
+		Example: "  tdf user add ada --role operator --file /etc/tdf/users\n  tdf user add bob --role viewer --file users < password.txt",
 		Args:    cobra.ExactArgs(1),
 	}
 	role, file := c.Flags().String("role", "", "`ROLE` of the user: viewer, submitter or operator"), fileFlag(c)
@@ -103,7 +103,8 @@ func askPassword(ctx context.Context, a *cli.App) (string, error) {
 func userList(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "ls", Short: "List the users, but not the hashes of their passwords",
-		Args: cli.NoArguments,
+		Example: "  tdf user ls\n  tdf user ls --file /etc/tdf/users",
+		Args:    cli.NoArguments,
 	}
 	file := fileFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
@@ -126,7 +127,7 @@ func userList(a *cli.App) *cobra.Command {
 
 func userRemove(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "rm NAME…", Short: "Remove users, and end their sessions", Example: "  tdf user rm ada",
+		Use: "rm NAME…", Short: "Remove users, and end their sessions", Example: "  tdf user rm ada\n  tdf user rm ada bob --file /etc/tdf/users",
 		Args: cobra.MinimumNArgs(1),
 	}
 	file := fileFlag(c)

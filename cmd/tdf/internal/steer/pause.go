@@ -87,7 +87,7 @@ func Resume(a *cli.App) *cobra.Command {
 		Use: "resume", Short: "End a pause",
 		Long: "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then " +
 			"not paused after failures any more.",
-		Example: "  tdf resume --campaign night",
+		Example: "  tdf resume --campaign night\n  tdf resume --queue crawl",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			what, err := p.read()

@@ -20,7 +20,8 @@ func Periodic(a *cli.App) *cobra.Command {
 		Use: "periodic", Short: "List, pause, run or remove periodic tasks",
 		Long: "Lists the periodics: tasks that the servers open at the times of a schedule (docs/periodic.md).\n" +
 			"tdf open --every stores one.",
-		Args: cli.NoArguments,
+		Example: "  tdf periodic\n  tdf periodic --json",
+		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return listPeriodics(c.Context(), a, m, asJSON)
@@ -53,8 +54,9 @@ func periodicCommand(
 	a *cli.App, name, short, long, done string, act func(*manager.Manager, context.Context, string) error,
 ) *cobra.Command {
 	c := &cobra.Command{
-		Use: name + " NAME", Short: short, Long: long, Example: "  tdf periodic " + name + " nightly",
-		Args: cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
+		Use: name + " NAME", Short: short, Long: long,
+		Example: "  tdf periodic " + name + " nightly\n  tdf --namespace lab periodic " + name + " nightly",
+		Args:    cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				if err := act(m.Manager, c.Context(), args[0]); err != nil {
@@ -153,7 +155,7 @@ func showPeriodic(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show a periodic and its tasks", Long: "Shows a periodic and its tasks.",
-		Example: "  tdf periodic show nightly", Args: cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
+		Example: "  tdf periodic show nightly\n  tdf periodic show nightly --json", Args: cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				r, err := m.GetPeriodic(c.Context(), args[0])

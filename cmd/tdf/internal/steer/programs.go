@@ -22,7 +22,7 @@ func Programs(a *cli.App) *cobra.Command {
 			"command reads all tasks.\n" +
 			"This takes some seconds for a million tasks. If no task names a program, the server removes it a week " +
 			"after its last use, unless it is pinned.",
-		Example: "  tdf programs rm --unused",
+		Example: "  tdf programs\n  tdf programs --json",
 		Args:    cli.NoArguments,
 		RunE: func(c *cobra.Command, _ []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
@@ -113,7 +113,7 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 ) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " PROGRAM…", Short: short, Long: long,
-		Example:           "  tdf programs " + name + " simulate-1a2b3c4d",
+		Example:           "  tdf programs " + name + " simulate-1a2b3c4d\n  tdf programs " + name + " simulate-1a2b3c4d plot-5e6f7a8b",
 		Args:              cli.SomeArguments("PROGRAM"),
 		ValidArgsFunction: a.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {

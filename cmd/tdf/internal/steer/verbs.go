@@ -17,7 +17,7 @@ func Archive(a *cli.App) *cobra.Command {
 		Long: "Archives tasks that succeeded, failed, timed out or expired. A manager archives its tasks itself, " +
 			"after the callback has returned.\n" +
 			"Use this command for tasks that no manager handles. Archived tasks keep their outputs.",
-		Example: "  tdf archive --campaign grid --state succeeded",
+		Example: "  tdf archive --campaign grid --state succeeded\n  tdf archive 17 18",
 	})
 }
 
@@ -31,7 +31,7 @@ func Cancel(a *cli.App) *cobra.Command {
 		Long: "Cancels open and running tasks. Their state becomes expired, and their outcome cancelled. If a task " +
 			"is running, its\n" +
 			"worker ends the program.",
-		Example: "  tdf cancel --campaign grid --state open",
+		Example: "  tdf cancel --campaign grid --state open\n  tdf cancel 17",
 	})
 }
 
@@ -45,7 +45,7 @@ func Requeue(a *cli.App) *cobra.Command {
 		Long: "Takes running tasks from their workers. The tasks are open again, at the end of the queue. A worker " +
 			"ends the program of a requeued task\n" +
 			"when the worker next renews its leases. The round does not count as a failure.",
-		Example: "  tdf requeue --worker node-7 --elsewhere",
+		Example: "  tdf requeue --worker node-7 --elsewhere\n  tdf requeue 17",
 	})
 	c.Flags().BoolVar(&s.elsewhere, "elsewhere", false, "next round on any worker except the current one")
 	return c
@@ -97,7 +97,7 @@ func Rm(a *cli.App) *cobra.Command {
 			"restore them.\n" +
 			"The command does not remove output files on the workers. Settings of [worker] limit how long workers " +
 			"keep these files.",
-		Example: "  tdf rm --campaign grid --state archived --older-than 720h",
+		Example: "  tdf rm --campaign grid --state archived --older-than 720h\n  tdf rm 17 18 --yes",
 	})
 }
 
@@ -110,7 +110,7 @@ func Set(a *cli.App) *cobra.Command {
 		Use: "set", Short: "Change properties of open tasks",
 		Long: "Changes properties of open tasks. The tasks keep their positions in the queue, unless --start-after " +
 			"moves them.",
-		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2",
+		Example: "  tdf set --campaign grid --timeout 10m --max-fails 2\n  tdf set 17 --priority 5",
 	})
 	s.changes.AddTo(a, c)
 	run := c.RunE
