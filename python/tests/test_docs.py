@@ -15,7 +15,7 @@ def blocks():
     """Returns the language, the name of the file if the text before names one, and the code of each block."""
     with open(PAGE) as page:
         text = page.read()
-    found = [(language, re.search(r"as `([\w./-]+)`:$", before), code) for before, language, code in re.findall(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)]
+    found = [(language, re.search(r"(?:^|as )`([\w./-]+)`:$", before), code) for before, language, code in re.findall(r"([^\n]*)\n\n```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)]
     assert len(found) == text.count("\n```") // 2
     return found
 
