@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 	"text/template"
-	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -36,11 +35,11 @@ func TestRecording(t *testing.T) {
 }
 
 const (
-	visible    = 24 // lines of the drawn terminal
-	lineHeight = 19 // pixels
-	typing     = 1500 * time.Millisecond
-	printing   = 70 * time.Millisecond // for each line of the output
-	reading    = 2500 * time.Millisecond
+	visible    = 24   // lines of the drawn terminal
+	lineHeight = 19   // pixels
+	typing     = 1.5  // seconds, as the following
+	printing   = 0.07 // for each line of the output
+	reading    = 2.5
 )
 
 // A drawnLine is a line of the terminal, from a moment of the recording on.
@@ -60,9 +59,9 @@ type scroll struct {
 // draw returns an animation of a session. Without animations, its first lines are visible.
 func draw(t *testing.T, steps []step) []byte {
 	var lines []drawnLine
-	at := time.Second
-	add := func(text string, command bool, wait time.Duration) {
-		lines = append(lines, drawnLine{text, command, (len(lines)+1)*lineHeight - 5, at.Seconds()})
+	at := 1.0
+	add := func(text string, command bool, wait float64) {
+		lines = append(lines, drawnLine{text, command, (len(lines)+1)*lineHeight - 5, at})
 		at += wait
 	}
 	for _, s := range steps {
@@ -74,11 +73,11 @@ func draw(t *testing.T, steps []step) []byte {
 	}
 	var scrolls []scroll
 	for i := visible; i < len(lines); i++ {
-		scrolls = append(scrolls, scroll{lines[i].At / at.Seconds() * 100, (i + 1 - visible) * lineHeight})
+		scrolls = append(scrolls, scroll{lines[i].At / at * 100, (i + 1 - visible) * lineHeight})
 	}
 	var b bytes.Buffer
 	expect.NoError(t, picture.Execute(&b, map[string]any{
-		"Lines": lines, "Scrolls": scrolls, "Seconds": at.Seconds(), "Height": visible*lineHeight + 50,
+		"Lines": lines, "Scrolls": scrolls, "Seconds": at, "Height": visible*lineHeight + 50,
 		"Inner": visible * lineHeight,
 	}))
 	return b.Bytes()
@@ -95,7 +94,7 @@ text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 .p { fill: #7bd88f }
 @media (prefers-reduced-motion: no-preference) {
 .l { animation: late step-end both }
-g { animation: up {{.Seconds}}s step-end both }
+g { animation: up {{printf "%.2f" .Seconds}}s step-end both }
 }
 @keyframes late { from { opacity: 0 } to { opacity: 1 } }
 @keyframes up { from { transform: none }{{range .Scrolls}} {{printf "%.2f" .Percent}}%{{"{"}}transform: translateY(-{{.Up}}px)}{{end}}{{with .Scrolls}}{{with index . (len (slice . 1))}} to { transform: translateY(-{{.Up}}px) }{{end}}{{end}} }

@@ -149,7 +149,8 @@ func (d *Dashboard) credentials(ctx context.Context, r *http.Request) (access.To
 	if key := r.PostFormValue("key"); key != "" {
 		t, err := d.admin.UseLogin(ctx, key)
 		if errors.Is(err, access.ErrLoggedOut) {
-			err = tdf.NewError(tdf.CodeForbidden, "the link was used before, or is too old: get another with tdf login, or log in with a token")
+			err = tdf.NewError(tdf.CodeForbidden, "the link was used before, or is too "+
+				"old: get another with tdf login, or log in with a token")
 		}
 		return t, err
 	}

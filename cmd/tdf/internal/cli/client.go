@@ -75,7 +75,8 @@ func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed)
 	return nil
 }
 
-// Configured reads the configuration. Flags override environment variables, and environment variables override the file.
+// Configured reads the configuration. Flags override environment variables, and environment variables override the
+// file.
 func (a *App) Configured(more ...config.Override) (config.Tool, error) {
 	overrides, err := a.overrides()
 	if err != nil {

@@ -52,9 +52,10 @@ func fileFlag(c *cobra.Command) *string {
 func userAdd(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "add NAME --role ROLE", Short: "Add a user",
-		Long:    "Asks for the password twice. If stdin is not a terminal, its first line is the password.",
-		Example: "  tdf user add ada --role operator --file /etc/tdf/users\n  tdf user add bob --role viewer --file users < password.txt",
-		Args:    cobra.ExactArgs(1),
+		Long: "Asks for the password twice. If stdin is not a terminal, its first line is the password.",
+		Example: "  tdf user add ada --role operator --file /etc/tdf/users\n" +
+			"  tdf user add bob --role viewer --file users < password.txt",
+		Args: cobra.ExactArgs(1),
 	}
 	role, file := c.Flags().String("role", "", "`ROLE` of the user: viewer, submitter or operator"), fileFlag(c)
 	c.RunE = func(c *cobra.Command, args []string) error {
@@ -127,8 +128,9 @@ func userList(a *cli.App) *cobra.Command {
 
 func userRemove(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "rm NAME…", Short: "Remove users, and end their sessions", Example: "  tdf user rm ada\n  tdf user rm ada bob --file /etc/tdf/users",
-		Args: cobra.MinimumNArgs(1),
+		Use: "rm NAME…", Short: "Remove users, and end their sessions",
+		Example: "  tdf user rm ada\n  tdf user rm ada bob --file /etc/tdf/users",
+		Args:    cobra.MinimumNArgs(1),
 	}
 	file := fileFlag(c)
 	c.RunE = func(_ *cobra.Command, names []string) error {

@@ -51,7 +51,8 @@ func newSlurm(a *cli.App) *cobra.Command {
 			"of them are pending or running, also after a restart. Run it once for each namespace, queue and tags.\n" +
 			"If sbatch fails, or if three jobs in a row end without a worker, submitting pauses: for the interval at first, " +
 			"then twice as long each time, up to half an hour. Ctrl-C ends the command, and its jobs continue.",
-		Example: "  tdf scale slurm --max 40 --queue gpu --worker-config worker.cfg -- --gres=gpu:1 --time=8:00:00\n  tdf scale slurm --max 10 --worker-config worker.cfg",
+		Example: "  tdf scale slurm --max 40 --queue gpu --worker-config worker.cfg -- --gres=gpu:1 --time=8:00:00\n" +
+			"  tdf scale slurm --max 10 --worker-config worker.cfg",
 		Args: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 && c.ArgsLenAtDash() != 0 {
 				return cli.Usagef("unexpected argument %q for tdf scale slurm: the options of sbatch follow --", args[0])

@@ -155,7 +155,8 @@ func showPeriodic(a *cli.App) *cobra.Command {
 	asJSON := false
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show a periodic and its tasks", Long: "Shows a periodic and its tasks.",
-		Example: "  tdf periodic show nightly\n  tdf periodic show nightly --json", Args: cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
+		Example: "  tdf periodic show nightly\n  tdf periodic show nightly --json",
+		Args:    cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				r, err := m.GetPeriodic(c.Context(), args[0])

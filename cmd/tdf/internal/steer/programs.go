@@ -113,7 +113,8 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 ) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " PROGRAM…", Short: short, Long: long,
-		Example:           "  tdf programs " + name + " simulate-1a2b3c4d\n  tdf programs " + name + " simulate-1a2b3c4d plot-5e6f7a8b",
+		Example: "  tdf programs " + name + " simulate-1a2b3c4d\n" +
+			"  tdf programs " + name + " simulate-1a2b3c4d plot-5e6f7a8b",
 		Args:              cli.SomeArguments("PROGRAM"),
 		ValidArgsFunction: a.CompletePrograms,
 		RunE: func(c *cobra.Command, args []string) error {
