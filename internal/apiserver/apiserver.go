@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/netutil"
@@ -135,6 +136,9 @@ func checkLogins(ctx context.Context, cfg config.HTTP, m *manager.Manager) error
 
 func listen(ctx context.Context, cfg config.HTTP) (net.Listener, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", cfg.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("serve the HTTP API: %w; choose another address with [http] listen", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("serve the HTTP API: %w", err)
 	}

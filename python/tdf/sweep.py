@@ -131,7 +131,10 @@ class Campaign:
 
     def frame(self, **filters: Any) -> Any:
         """Returns the results as a DataFrame, with the columns of docs/python.md, "CSV"."""
-        pandas = importlib.import_module("pandas")
+        try:
+            pandas = importlib.import_module("pandas")
+        except ImportError as error:
+            raise TDFError("read results as a DataFrame: pandas is missing; install it, or use results()") from error
         usual = {"parse_dates": ["opened", "started", "ended"], "keep_default_na": False, "na_values": [""]}  # a worker may be called NA
         types = {name: str for name in ("input", "exit", "output", "error", "base64")}
         query, kind, action = {"group": self.name, **filters}, {"Accept": "text/csv"}, f"read results of {self.name}"

@@ -3,6 +3,7 @@ package cli
 import (
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tdf-framework/tdf/config"
@@ -16,7 +17,8 @@ func (a *App) Tool(more ...config.Override) (config.Tool, error) {
 	if err != nil || NamesRedis(tool) {
 		return tool, err
 	}
-	addr, err := choose(localpass.Running(), tool.Manager.Redis.Addr())
+	usual := net.JoinHostPort("127.0.0.1", strconv.Itoa(tool.Manager.Redis.Port)) // tdf up takes it for localhost
+	addr, err := choose(localpass.Running(), usual)
 	if err != nil || addr == "" {
 		return tool, err
 	}
