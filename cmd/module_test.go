@@ -38,7 +38,7 @@ func TestSimpleManager(t *testing.T) {
 	must(t, os.Mkdir(filepath.Join(dir, "primes"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "primes", "run.sh"), []byte(afterHeading(page, "`primes/run.sh`")), 0o755))
 	main := filepath.Join(dir, "main.go")
-	must(t, os.WriteFile(main, []byte(afterHeading(page, "Save the manager as `main.go` beside them:\n")), 0o644))
+	must(t, os.WriteFile(main, []byte(afterHeading(page, "Save the manager as `main.go`, ")), 0o644))
 	command := filepath.Join(dir, "manager")
 	must(t, gobuild.Build(".", command, main))
 	c := exec.Command(command)
