@@ -23,14 +23,22 @@ import (
 // primaries is the number of primaries of the cluster.
 const primaries = 4
 
-// BenchmarkShards runs tasks of handlers, in campaigns of 1, 2 and 4 shards on four primaries. Each shard has a server,
-// and one worker serves all of them. It reports the CPU time of the busiest primary, and that of all primaries.
+// BenchmarkShards runs tasks of handlers, in campaigns of 1, 2 and 4 shards on four primaries. It reports the CPU time of
+// the busiest primary, and that of all primaries. Each shard has a server. With together, one worker serves all shards at
+// once, and they share the speed of this machine, so that their calls are smaller. With apart, each shard has a worker of
+// its own, and they run one after the other, as fast as if each had machines of its own.
 func BenchmarkShards(b *testing.B) {
+	for _, apart := range []bool{false, true} {
+		b.Run(map[bool]string{false: "together", true: "apart"}[apart], func(b *testing.B) { benchmarkShards(b, apart) })
+	}
+}
+
+func benchmarkShards(b *testing.B, apart bool) {
 	nodes, at := startPrimaries(b)
 	for _, n := range []int{1, 2, 4} {
 		b.Run(fmt.Sprintf("shards=%d", n), func(b *testing.B) {
 			names := namespacesOn(b, nodes[:n], fmt.Sprint("b", b.N, "-"))
-			const perRun = 20_000
+			const perRun = 80_000
 			var callers []*caller
 			for _, name := range names {
 				c := &caller{redis: at}
@@ -49,7 +57,13 @@ func BenchmarkShards(b *testing.B) {
 						b.Fatal(err)
 					}
 				}
-				runShards(b, callers, names, perRun)
+				if !apart {
+					runShards(b, callers, names, perRun)
+					continue
+				}
+				for i := range callers {
+					runShards(b, callers[i:i+1], names[i:i+1], perRun/int64(n))
+				}
 			}
 			b.StopTimer()
 			busiest, sum, commands := 0.0, 0.0, 0.0

@@ -210,7 +210,8 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 	say("environment %s", exportLine(tool.Manager))
 	for _, addr := range localpass.Running() {
 		if addr != tool.Manager.Redis.Addr() {
-			say("another tdf up of this user runs, with its Redis at %s: name the Redis with --redis %s", addr, tool.Manager.Redis.Addr())
+			say("another tdf up of this user runs, with its Redis at %s: name the Redis with --redis %s", addr,
+				tool.Manager.Redis.Addr())
 		}
 	}
 	say("Ctrl-C ends tdf up. Next, in another terminal: %s", u.next())
