@@ -219,8 +219,7 @@ func TestArguments(t *testing.T) {
 func TestRefused(t *testing.T) {
 	locked := redistest.Start(t, redistest.Args("--requirepass", "secret")).Addr
 	shared := redistest.Shared(t)
-	rdb := redis.NewClient(&redis.Options{Addr: shared})
-	defer rdb.Close()
+	rdb := redistest.Client(t, redis.Options{Addr: shared})
 	newer, foreign := redistest.Namespace(t), redistest.Namespace(t)
 	must(t, rdb.Set(t.Context(), newer+":schema", 99, 0).Err())
 	must(t, rdb.Set(t.Context(), foreign+":running", "mine", 0).Err())

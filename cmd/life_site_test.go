@@ -41,8 +41,7 @@ const namespace = "life"
 func newLife(t *testing.T) *life {
 	t.Helper()
 	l := &life{T: t, addr: redistest.Start(t).Addr, dir: t.TempDir(), ids: map[string]int64{}, taken: map[string]*process{}}
-	l.rdb = redis.NewClient(&redis.Options{Addr: l.addr})
-	t.Cleanup(func() { l.rdb.Close() })
+	l.rdb = redistest.Client(t, redis.Options{Addr: l.addr})
 	l.record = newRecord(t, l.rdb)
 	return l
 }

@@ -120,8 +120,7 @@ func (s *site) count(state tdf.State) int64 {
 // workerField returns a field of a worker's last heartbeat.
 func (s *site) workerField(name, field string) string {
 	s.Helper()
-	client := redis.NewClient(&redis.Options{Addr: s.addr})
-	defer client.Close()
+	client := redistest.Client(s, redis.Options{Addr: s.addr})
 	value, err := client.HGet(s.Context(), s.ns+":worker:"+name, field).Result()
 	if err != redis.Nil {
 		must(s, err)

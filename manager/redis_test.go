@@ -149,8 +149,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 // While Redis is full, tasks without follow-ups are archived. Callbacks with follow-ups are called again later.
 func TestRedisIsFull(t *testing.T) {
 	cfg := redisConfig(t, redistest.Start(t).Addr)
-	rdb := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
-	defer rdb.Close()
+	rdb := redistest.Client(t, redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	setMemory := func(most string) {
 		err := rdb.ConfigSet(context.Background(), "maxmemory", most).Err()
 		expect.True(t, err == nil, err)

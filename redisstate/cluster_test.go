@@ -21,8 +21,7 @@ func TestCluster(t *testing.T) {
 	t.Parallel()
 	c, ns := redistest.StartCluster(t), redistest.Namespace(t)
 	on := func(node *redistest.Server, command ...any) any {
-		r := redis.NewClient(&redis.Options{Addr: node.Addr, Protocol: 2})
-		defer r.Close()
+		r := redistest.Client(t, redis.Options{Addr: node.Addr})
 		return expect.Result(r.Do(t.Context(), command...).Result()).Value(t)
 	}
 	for _, n := range c.Nodes {

@@ -35,8 +35,7 @@ func TestConnectRefuses(t *testing.T) {
 	t.Parallel()
 	locked := redistest.Start(t, redistest.Args("--requirepass", "right", "--databases", "4"))
 	shared := redistest.Shared(t)
-	cli := redis.NewClient(&redis.Options{Addr: shared, DB: redistest.Database(t)})
-	t.Cleanup(func() { cli.Close() })
+	cli := redistest.Client(t, redis.Options{Addr: shared, DB: redistest.Database(t)})
 	ns := redistest.Namespace(t)
 	for _, c := range []struct {
 		name  string

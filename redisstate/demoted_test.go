@@ -29,8 +29,7 @@ func TestAPrimaryBecomesAReplica(t *testing.T) {
 		_, err := s.Open(t.Context(), "opener", define("b"))
 		opened <- err
 	}()
-	r := redis.NewClient(&redis.Options{Addr: primary.Addr, Protocol: 2})
-	t.Cleanup(func() { r.Close() })
+	r := redistest.Client(t, redis.Options{Addr: primary.Addr})
 	expect.Eventually(t, "the call waits for the replica", func() bool {
 		return strings.Contains(r.Info(t.Context(), "clients").Val(), "blocked_clients:1")
 	})

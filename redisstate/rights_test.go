@@ -20,8 +20,7 @@ import (
 func TestAMissingRightOfOneCall(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
-	operator := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
-	t.Cleanup(func() { operator.Close() })
+	operator := redistest.Client(t, redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
 	s := connect(t, addr, redistest.Namespace(t))
 	ids := mustOpen(t, s, define("a"))
 	c := mustClaim(t, s, 1)[0]
@@ -59,8 +58,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 func TestAMissingRightOfAReader(t *testing.T) {
 	t.Parallel()
 	addr := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all")).Addr
-	operator := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
-	t.Cleanup(func() { operator.Close() })
+	operator := redistest.Client(t, redis.Options{Addr: addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
 	s := connect(t, addr, redistest.Namespace(t))
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-@write", "-info").Err())
 	if _, err := s.Counts(t.Context()); err != nil { // Counts runs a script

@@ -22,8 +22,7 @@ func TestSentinels(t *testing.T) {
 	t.Parallel()
 	ns, group := redistest.Namespace(t), redistest.StartSentinel(t)
 	for _, addr := range group.Addrs() {
-		c := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})
-		t.Cleanup(func() { c.Close() })
+		c := redistest.Client(t, redis.Options{Addr: addr})
 		must(t, c.Do(t.Context(), words(sentinelUser)...).Err())
 	}
 	cert, key := selfSigned(t, t.TempDir(), "redis.example")

@@ -66,8 +66,7 @@ func newSite(t *testing.T) *site {
 func newSiteAt(t *testing.T, addr string) *site {
 	ns := redistest.Namespace(t)
 	store := connect(t, addr, ns)
-	cli := redis.NewClient(&redis.Options{Addr: addr, DB: redistest.Database(t), Protocol: 2})
-	t.Cleanup(func() { cli.Close() })
+	cli := redistest.Client(t, redis.Options{Addr: addr, DB: redistest.Database(t)})
 	return &site{T: t, ns: ns, addr: addr, store: store, cli: cli, server: New("server", settings, store, quiet())}
 }
 

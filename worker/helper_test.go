@@ -136,8 +136,7 @@ func (w *world) withoutProgram(id int64) int64 {
 // client returns a Redis client, for operations that the store does not have.
 func (w *world) client() *redis.Client {
 	if w.direct == nil {
-		w.direct = redis.NewClient(&redis.Options{Addr: redistest.Shared(w)})
-		w.Cleanup(func() { w.direct.Close() })
+		w.direct = redistest.Client(w, redis.Options{Addr: redistest.Shared(w)})
 	}
 	return w.direct
 }

@@ -29,8 +29,7 @@ func newGuarded(t *testing.T) *guarded {
 	w := newWorld(t)
 	s := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all"))
 	w.store = w.connect(s.Addr)
-	g := &guarded{w, redis.NewClient(&redis.Options{Addr: s.Addr, Username: "operator", Password: "any"})}
-	t.Cleanup(func() { g.operator.Close() })
+	g := &guarded{w, redistest.Client(t, redis.Options{Addr: s.Addr, Username: "operator", Password: "any"})}
 	return g
 }
 

@@ -60,8 +60,7 @@ func (c *call) run(stdin io.Reader, args ...string) int {
 // ids returns the ids of the open tasks.
 func (c *call) ids(addr string) []string {
 	c.t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr})
-	defer client.Close()
+	client := redistest.Client(c.t, redis.Options{Addr: addr})
 	return expect.Result(client.ZRange(context.Background(), c.namespace+":open", 0, -1).Result()).Value(c.t)
 }
 
@@ -242,8 +241,7 @@ func TestOpenWhileRedisHangs(t *testing.T) {
 // tasks.
 func TestOpenUntilRedisIsFull(t *testing.T) {
 	server := redistest.Start(t)
-	client := redis.NewClient(&redis.Options{Addr: server.Addr})
-	defer client.Close()
+	client := redistest.Client(t, redis.Options{Addr: server.Addr})
 	limit := func(bytes int) {
 		expect.NoError(t, client.ConfigSet(t.Context(), "maxmemory", strconv.Itoa(bytes)).Err())
 	}

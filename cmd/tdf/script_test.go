@@ -121,7 +121,7 @@ func setUp(env *testscript.Env) error {
 	if err != nil {
 		return err
 	}
-	w := &world{t: t, client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2}), stop: func() {}}
+	w := &world{t: t, client: redistest.Client(t, redis.Options{Addr: addr}), stop: func() {}}
 	env.Defer(func() { w.client.Close() })
 	set := func(section, name, value string) {
 		w.config = append(w.config, config.Override{Section: section, Name: name, Value: value, Source: "the script"})

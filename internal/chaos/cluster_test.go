@@ -49,9 +49,7 @@ func (c *cluster) direct() string {
 }
 
 func (c *cluster) primaries() []*redis.Client {
-	return []*redis.Client{redis.NewClient(&redis.Options{
-		Addr: c.Owner(inSlot).Addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1,
-	})}
+	return []*redis.Client{redistest.Client(c.t, redis.Options{Addr: c.Owner(inSlot).Addr, MaxRetries: -1})}
 }
 
 func (c *cluster) kill() {

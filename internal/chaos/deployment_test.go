@@ -71,9 +71,7 @@ func sectionOf(addr string) string {
 }
 
 func (s *single) primaries() []*redis.Client {
-	return []*redis.Client{redis.NewClient(&redis.Options{
-		Addr: s.server.Addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1,
-	})}
+	return []*redis.Client{redistest.Client(s.t, redis.Options{Addr: s.server.Addr, MaxRetries: -1})}
 }
 
 func (s *single) faults() []fault {

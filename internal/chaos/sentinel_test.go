@@ -78,9 +78,7 @@ func (s *sentinel) section(sentinels []string) string {
 }
 
 func (s *sentinel) primaries() []*redis.Client {
-	return []*redis.Client{redis.NewClient(&redis.Options{
-		Addr: s.Nodes[s.Primary()].Addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1,
-	})}
+	return []*redis.Client{redistest.Client(s.t, redis.Options{Addr: s.Nodes[s.Primary()].Addr, MaxRetries: -1})}
 }
 
 func (s *sentinel) kill() {

@@ -73,7 +73,7 @@ func (h *history) begin() {
 	h.tasks, h.inputs, h.faults = map[string]tdf.Properties{}, map[int64]string{}, map[string]int{}
 	h.claiming, h.answered = map[string]op{}, map[string]bool{}
 	h.cfg, h.space = h.config(h.redis.Addr), redistest.Namespace(h)
-	h.raw = redis.NewClient(&redis.Options{Addr: h.redis.Addr, DB: h.cfg.DB, Protocol: 2, MaxRetries: -1})
+	h.raw = redistest.Client(h, redis.Options{Addr: h.redis.Addr, DB: h.cfg.DB, MaxRetries: -1})
 }
 
 // run makes a history. The order of the steps of each client comes from the seed.

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -68,8 +69,7 @@ func embeddedRedis(t *testing.T) config.Redis {
 }
 
 func client(t *testing.T, at config.Redis) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: at.Addr(), Password: at.Password, Protocol: 2})
-	t.Cleanup(func() { c.Close() })
+	c := redistest.Client(t, redis.Options{Addr: at.Addr(), Password: at.Password})
 	return c
 }
 

@@ -37,7 +37,7 @@ type Interpreter struct {
 func New(addr string, db int, sources ...string) (*Interpreter, error) {
 	x := &Interpreter{
 		// Scripts see the replies of protocol 2.
-		rdb:     redis.NewClient(&redis.Options{Addr: addr, DB: db, Protocol: 2, MaxRetries: -1}),
+		rdb:     redis.NewClient(&redis.Options{Addr: addr, DB: db, Protocol: 2, MaxRetries: -1, ReadTimeout: -1}),
 		scripts: map[string]*lua.FunctionProto{},
 		now:     time.Now(),
 		Counted: func(string, *Counts) {},

@@ -14,8 +14,7 @@ import (
 func TestClock(t *testing.T) {
 	t.Parallel()
 	clock := redistest.NewClock(t)
-	r := redis.NewClient(&redis.Options{Addr: redistest.Start(t, clock.Option()).Addr, Protocol: 2})
-	defer r.Close()
+	r := redistest.Client(t, redis.Options{Addr: redistest.Start(t, clock.Option()).Addr})
 	for _, leap := range []time.Duration{0, -time.Hour - time.Millisecond, time.Hour + 999*time.Millisecond, 0} {
 		clock.Set(leap)
 		// each command refreshes the cached time

@@ -39,10 +39,8 @@ func childMain() {
 	os.Exit(0)
 }
 
-// connect returns a client of Redis without retries and timeouts.
+// connect returns a client of Redis without retries.
 func connect(t *testing.T, addr string) *redis.Client {
 	t.Helper()
-	client := redis.NewClient(&redis.Options{Addr: addr, Protocol: 2, MaxRetries: -1, ReadTimeout: -1, ContextTimeoutEnabled: true})
-	t.Cleanup(func() { client.Close() })
-	return client
+	return Client(t, redis.Options{Addr: addr, MaxRetries: -1, ContextTimeoutEnabled: true})
 }

@@ -94,7 +94,7 @@ func TestProxyLimits(t *testing.T) {
 	expect.Compare(t, wait, ">", time.Hour)
 	got := make(chan error, 1)
 	go func() {
-		client := redis.NewClient(&redis.Options{Addr: w.Addr, Protocol: 2, ReadTimeout: -1, MaxRetries: -1})
+		client := Client(t, redis.Options{Addr: w.Addr, MaxRetries: -1})
 		defer client.Close()
 		value, err := client.Get(t.Context(), w.key).Result()
 		if err == nil && value != text {

@@ -87,8 +87,7 @@ func Connect(t testing.TB, cfg config.Manager) *redisstate.Store {
 
 // Client returns a plain client of the namespace's Redis. It is closed when the test ends.
 func Client(t testing.TB, cfg config.Manager) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB, Protocol: 2})
-	t.Cleanup(func() { c.Close() })
+	c := redistest.Client(t, redis.Options{Addr: cfg.Redis.Addr(), DB: cfg.Redis.DB})
 	return c
 }
 

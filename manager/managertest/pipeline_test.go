@@ -177,8 +177,7 @@ func TestFailedStageIsTriedAgainAfterAPause(t *testing.T) {
 func TestRefusedStepIsTriedAgainAfterAPause(t *testing.T) {
 	tm := New(t)
 	tm.Program("p", func(Run) Result { return Result{} })
-	client := redis.NewClient(&redis.Options{Addr: tm.world.redis.Addr()})
-	defer client.Close()
+	client := redistest.Client(t, redis.Options{Addr: tm.world.redis.Addr()})
 	mark := func(mark string) {
 		expect.NoError(t, client.HSet(t.Context(), tm.options.Namespace+":groups", "p/a", mark).Err())
 	}

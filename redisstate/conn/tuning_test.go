@@ -38,8 +38,7 @@ func TestSetting(t *testing.T) {
 		}
 		expect.Equal(t, strings.Join(found, ", "), values.untuned)
 	}
-	operator := redis.NewClient(&redis.Options{Addr: addr, Username: "operator", Password: "any"})
-	t.Cleanup(func() { operator.Close() })
+	operator := redistest.Client(t, redis.Options{Addr: addr, Username: "operator", Password: "any"})
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-config").Err())
 	expectSetting("hash-max-listpack-value", "")
 }

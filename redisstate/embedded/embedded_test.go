@@ -7,12 +7,12 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 func TestStart(t *testing.T) {
 	r := expect.Result(Start("127.0.0.1:0")).Value(t)
-	client := redis.NewClient(&redis.Options{Addr: r.Addr(), Protocol: 2})
-	defer client.Close()
+	client := redistest.Client(t, redis.Options{Addr: r.Addr()})
 	expect.NoError(t, client.Do(t.Context(), "SET", "k", "v", "PX", 100).Err())
 	expect.Eventually(t, "the key has expired", func() bool { return client.Exists(t.Context(), "k").Val() == 0 })
 	expect.Result(Start(r.Addr())).Fails(t, "address already in use", "a second embedded Redis on", r.Addr())

@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // start starts an embedded Redis, and closes it at the end of the test. If miniredis panics, the test fails.
@@ -44,8 +45,7 @@ func exchange(t testing.TB, r *Redis, request string) string {
 }
 
 func clientOf(t testing.TB, r *Redis, password string) *redis.Client {
-	c := redis.NewClient(&redis.Options{Addr: r.Addr(), Password: password, Protocol: 2, MaxRetries: -1, DisableIdentity: true})
-	t.Cleanup(func() { c.Close() })
+	c := redistest.Client(t, redis.Options{Addr: r.Addr(), Password: password, MaxRetries: -1, DisableIdentity: true})
 	return c
 }
 
