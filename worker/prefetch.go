@@ -15,9 +15,10 @@ import (
 const (
 	shortRun      = 20 * time.Millisecond // the mean of the last runs, from which nothing is prefetched
 	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
-	reportedAfter = 25 * time.Millisecond // how long a result waits for others
+	reportedAfter = 25 * time.Millisecond // a result waits for others once or twice as long
 	markedAfter   = 10 * time.Millisecond // how long the mark of a started task waits for others
 	lastRuns      = 16                    // the runs that count
+	refillAt      = 4                     // claims when the stock has fallen to this part of its goal
 	mostPerSlot   = 100                   // prefetched tasks
 	mostInStock   = 500                   // prefetched tasks of all slots
 )
@@ -38,7 +39,7 @@ type stock struct {
 	started map[int]string          // for each slot, the claim that Redis does not know as started yet
 
 	filled, marked signal
-	ripe           bool // results have waited for long enough
+	waited, ripe   bool // results have waited for once, and twice, reportedAfter
 }
 
 func newStock() *stock {
@@ -102,7 +103,12 @@ func (s *lane) toPrefetch() int {
 	if s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.stock.hasLongRun() {
 		return 0
 	}
-	return max(0, s.stock.goal(s.slots())-len(s.stock.tasks)-s.stock.coming)
+	goal := s.stock.goal(s.slots())
+	missing := goal - len(s.stock.tasks) - s.stock.coming
+	if missing < goal/refillAt {
+		return 0 // too few for a claim
+	}
+	return max(0, missing)
 }
 
 // mayGather reports whether the results that have ended wait for further ones, because the slots still have work.
@@ -112,11 +118,14 @@ func (s *lane) mayGather() bool {
 	if s.stock.ripe || s.stopping.Err() != nil || s.delivering.Err() != nil {
 		return false
 	}
-	if slices.ContainsFunc(s.ended, func(e *execution) bool { return !e.passedOn }) {
-		return false // a slot waits for the report
+	if slices.ContainsFunc(s.ended, (*execution).isWaiting) {
+		return false
 	}
-	return len(s.stock.tasks) > s.stock.goal(s.slots())/2
+	return len(s.stock.tasks)+s.stock.coming > s.stock.goal(s.slots())/refillAt
 }
+
+// isWaiting reports whether the slot of an execution that has ended waits for its report.
+func (e *execution) isWaiting() bool { return !e.passedOn }
 
 // putInStock keeps a prefetched task. The caller has the lock mu.
 func (s *lane) putInStock(e *execution) {
@@ -211,7 +220,7 @@ func (s *lane) keepStock(ctx context.Context) {
 			case <-s.after(reportedAfter):
 			}
 			s.mu.Lock()
-			s.stock.ripe = len(s.ended) > 0
+			s.stock.ripe, s.stock.waited = s.stock.waited, len(s.ended) > 0
 			long := s.stock.hasLongRun()
 			s.mu.Unlock()
 			s.reported.give()

@@ -60,7 +60,11 @@ func (s *lane) report(ctx, bound context.Context) {
 			continue
 		}
 		all := s.concluded()
-		parts := inParts(all, maxReports-under)
+		most := 1
+		if slices.ContainsFunc(all, (*execution).isWaiting) { // otherwise, one large call costs Redis less
+			most = maxReports - under
+		}
+		parts := inParts(all, most)
 		if due {
 			parts, b.refused = [][]*execution{append(b.refused, all...)}, nil
 		}
@@ -132,7 +136,7 @@ func (s *lane) gather() int {
 func (s *lane) concluded() []*execution {
 	s.mu.Lock()
 	ended := s.ended
-	s.ended, s.stock.ripe = nil, false
+	s.ended, s.stock.waited, s.stock.ripe = nil, false, false
 	s.mu.Unlock()
 	all := ended[:0]
 	for _, e := range ended {
