@@ -19,6 +19,10 @@ type Offer struct {
 	// that ask for nothing.
 	Resources Amounts
 
+	// TimeLeft is how long the worker's programs may still run. It claims no task with a longer min_time. 0 means that
+	// it has no time limit.
+	TimeLeft Seconds
+
 	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of
 	// all groups, and those without a group.
 	Group string
@@ -84,6 +88,8 @@ func (o *Offer) Matches(p Partition) bool {
 	case !slices.ContainsFunc(o.Shares(), serves):
 		return false
 	case !o.runs(p.Handler), o.Group != "" && o.Group != p.Group, !o.fits(p.Resources):
+		return false
+	case o.TimeLeft > 0 && p.MinTime > o.TimeLeft:
 		return false
 	}
 	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })

@@ -17,6 +17,7 @@ import (
 const (
 	mostClaims  = 100
 	longestWait = 60 * time.Second
+	longestTime = 10 * 365 * 24 * time.Hour
 	mostTexts   = 32 << 20 // bytes of checkpoints and errors in one answer
 
 	morePause = 50 * time.Millisecond // before a claim goes on, if Redis had no time to look at all due tasks
@@ -27,7 +28,10 @@ type ClaimRequest struct {
 	Most   int     `json:"most,omitempty" doc:"the largest number of tasks, up to 100; 1 if it is missing"`
 	Wait   float64 `json:"wait,omitempty" doc:"seconds to wait for a task if there is none, up to 60, and up to two thirds of the lease"`
 	Number int64   `json:"number,omitempty" doc:"the number of the claim, from 1 up; if you get no answer, repeat the call with the same number, and you get the same tasks"`
-	Base64 bool    `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
+	// TimeLeft is like [redisstate.ClaimParams.TimeLeft], in seconds.
+	TimeLeft float64 `json:"time_left,omitempty" doc:"seconds for which your programs may still run; you get no task with a longer min_time; without it, they have no limit"`
+
+	Base64 bool `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
 
 	Queues []tdf.QueueShare `json:"-"` // if there are any, instead of the queues of the worker's registration
 
@@ -106,6 +110,8 @@ func (r *ClaimRequest) check() error {
 		return invalid("most: want 1 to %d", mostClaims)
 	case !(r.Wait >= 0 && r.Wait <= longestWait.Seconds()):
 		return invalid("wait: want 0 to %v seconds", longestWait.Seconds())
+	case !(r.TimeLeft >= 0 && r.TimeLeft <= longestTime.Seconds()):
+		return invalid("time_left: want 0 to %.0f seconds", longestTime.Seconds())
 	case r.Number < 0 || r.Number > redisstate.MaxClaimNumber:
 		return invalid("number: want 1 to %d", redisstate.MaxClaimNumber)
 	}
@@ -142,6 +148,7 @@ type Claiming struct {
 	request  redisstate.ClaimParams
 	waitlist *waitlist
 	until    time.Time
+	ends     time.Time // when the worker's programs must end; zero if they need not
 }
 
 // Claim hands tasks to a worker, if there are any. A worker that waits needs no other heartbeats, because the call
@@ -154,6 +161,9 @@ func (b *Broker) Claim(ctx context.Context, t *access.Token, id string, r ClaimR
 	}
 	k.Lease, k.Drained, k.base64, k.request = float64(v.Lease), v.Drained, r.Base64, request
 	k.waitlist = b.waitlist(t.Name, v.Offer)
+	if r.TimeLeft > 0 {
+		k.ends = time.Now().Add(time.Duration(r.TimeLeft * float64(time.Second)))
+	}
 	k.until = time.Now().Add(min(time.Duration(r.Wait*float64(time.Second)), v.Lease.Std()*2/3))
 	return k, k.attempt(ctx)
 }
@@ -161,6 +171,9 @@ func (b *Broker) Claim(ctx context.Context, t *access.Token, id string, r ClaimR
 // attempt claims tasks, unless the worker is drained.
 func (k *Claiming) attempt(ctx context.Context) error {
 	if k.Drained == "" {
+		if !k.ends.IsZero() {
+			k.request.TimeLeft = tdf.For(max(time.Until(k.ends), time.Millisecond))
+		}
 		got, err := k.broker.claim(ctx, k.waitlist, k.request)
 		if err == nil && len(got.Claims) > 0 {
 			return k.deliver(ctx, &got)

@@ -173,7 +173,7 @@ func TestHostileClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(150)...)
 	w := s.worker()
-	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
+	w.refused(422, "claims", `{"most":1000000000}`, `{"most":101}`, `{"most":-1}`, `{"most":1.5}`, `{"wait":-1}`, `{"time_left":-1}`, `{"time_left":1e300}`, `{"time_left":"inf"}`, `{"wait":61}`, `{"wait":"inf"}`, `{"wait":1e999}`, `{"wait":1e308}`, `{"number":-1}`,
 		`{"number":800000001}`, `{"number":9223372036854775807}`, `{"number":1.5}`, `{"lease":1}`, "[]", `{"most":`, strings.Repeat("[", 100_000))
 	n := len(w.claim(`{"most":100,"number":800000000}`).Tasks) // fewer than 100 if Redis has no time for all of them
 	expect.Compare(t, n, ">", 0)

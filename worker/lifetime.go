@@ -37,9 +37,8 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 	if w.cfg.TimeLimit == 0 {
 		return limited, end
 	}
-	lifetime := w.cfg.TimeLimit - stopBound(w.cfg)
-	near := w.after(lifetime)
-	w.programsEnd = time.Now().Add(lifetime + w.cfg.Grace)
+	near := w.after(w.cfg.TimeLimit - stopBound(w.cfg))
+	w.programsEnd = time.Now().Add(TimeForPrograms(w.cfg))
 	go func() {
 		if wait(limited, near) {
 			w.log.Info("the time limit is near: nothing more is claimed", "limit", w.cfg.TimeLimit)
@@ -47,6 +46,14 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 		}
 	}()
 	return limited, end
+}
+
+// TimeForPrograms returns how long a program may run that a worker starts at once, or 0 if cfg has no time limit.
+func TimeForPrograms(cfg config.Worker) time.Duration {
+	if cfg.TimeLimit == 0 {
+		return 0
+	}
+	return max(cfg.TimeLimit-stopBound(cfg)+cfg.Grace, time.Millisecond)
 }
 
 // timeLeft returns how long the worker's programs may still run, or 0 if the worker has no time limit.

@@ -59,6 +59,16 @@ var claimRows = []row{
 		id := s.open()
 		expect.Equal(s, s.claim(w).id(), id)
 	}},
+	{"only a task for which it has the time", []need{limits}, func(s *scene) {
+		long := s.open(func(d *tdf.Properties) { d.MinTime = 7200 })
+		short := s.open(func(d *tdf.Properties) { d.MinTime = 600 })
+		w := s.worker("w", func(o *offer) { o.timeLimit = 3600 })
+		expect.Equal(s, w.register(), "")
+		r := s.claim(w)
+		expect.Equal(s, r.id(), short)
+		s.reports(r, ending{}, accepted)
+		expect.Equal(s, s.task(long).State, tdf.Open)
+	}},
 	{"only the tasks of a campaign", []need{campaigns}, func(s *scene) {
 		s.open(func(d *tdf.Properties) { d.Group, d.ByGroup = "other", true })
 		id := s.open(func(d *tdf.Properties) { d.Group, d.ByGroup = "g", true })

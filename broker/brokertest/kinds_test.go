@@ -38,6 +38,7 @@ const (
 	starts    need = "starts"          // each start of a worker is another one
 	shared    need = "shared"          // another kind can have the same names
 	beats     need = "beats"           // several heartbeats of one worker may be under way
+	limits    need = "time limits"     // its workers can say how long they work
 	campaigns need = "campaigns"       // its workers can serve one campaign
 	tokens    need = "tokens"          // its workers have tokens
 	answers   need = "renewals answer" // a renewal says whether the claim holds
@@ -47,6 +48,7 @@ const (
 type offer struct {
 	name, queue, campaign string
 	lease                 tdf.Seconds // 0 for the usual one
+	timeLimit             tdf.Seconds // 0 for none
 	host                  string
 }
 
@@ -151,7 +153,7 @@ var kinds = []*kind{
 		lacks: map[need]string{
 			verdicts: "a failure has a text only", returns: "there is no such call", opens: "there is no such call",
 			copies: "a second report has the status 409", numbers: "claims have no numbers",
-			starts: "each start has the same session", campaigns: "there is no such member",
+			starts: "each start has the same session", campaigns: "there is no such member", limits: "there is no such member",
 			answers: "a heartbeat renews all claims, and says nothing about them",
 		},
 	},
@@ -159,6 +161,6 @@ var kinds = []*kind{
 		failures: "there is no such call", verdicts: "there is no such call", returns: "there is no such call",
 		opens: "there is no such call", numbers: "claims have no numbers", names: "clients have no names",
 		starts: "clients have no names", shared: "clients have no names", beats: "clients send none",
-		campaigns: "there is no such member",
+		campaigns: "there is no such member", limits: "there is no such member",
 	}},
 }

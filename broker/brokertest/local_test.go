@@ -74,6 +74,7 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	if o.lease > 0 {
 		cfg.Lease = o.lease.Std()
 	}
+	cfg.TimeLimit = o.timeLimit.Std()
 	l.every, l.dir = cfg.Lease, cfg.Directory
 	l.ctx, l.stop = context.WithCancel(context.WithoutCancel(s.Context()))
 	with = append(with, worked.WithLog(slog.New(slog.NewTextHandler(&l.log, nil))))

@@ -122,7 +122,7 @@ func (w *remote) claim() round {
 	w.Helper()
 	w.begin()
 	w.number++
-	return w.claimWith(fmt.Sprintf(`{"number":%d}`, w.number))
+	return w.claimWith(fmt.Sprintf(`{"number":%d,"time_left":%v}`, w.number, float64(w.timeLimit)))
 }
 
 type remoteTask struct {

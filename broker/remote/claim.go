@@ -33,7 +33,7 @@ func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimParams) (redisstat
 		return redisstate.ClaimResult{Next: tdf.Never, More: true}, nil
 	}
 	r.number++
-	body := broker.ClaimRequest{Most: min(q.Most, mostClaims), Number: r.number}
+	body := broker.ClaimRequest{Most: min(q.Most, mostClaims), Number: r.number, TimeLeft: float64(q.TimeLeft)}
 	if waiting == nil {
 		return r.claim(ctx, body)
 	}

@@ -1,6 +1,7 @@
 package scale
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,19 @@ func TestJobNames(t *testing.T) {
 func TestNamesOfWorkers(t *testing.T) {
 	for name, want := range map[string]string{"slurm-17": "17", "slurm-17.2": "17", "lab/slurm-17": "17", "worker-17": "", "slurm": ""} {
 		expect.Equal(t, jobOf(name), want, name)
+	}
+}
+
+// The time limit of a job, in the forms of Slurm.
+func TestJobTime(t *testing.T) {
+	for options, want := range map[string]time.Duration{
+		"--time=90": 90 * time.Minute, "--time 90:30": 90*time.Minute + 30*time.Second, "-t 8:00:00": 8 * time.Hour, "-t8:00:00": 8 * time.Hour,
+		"--time=2-12": 60 * time.Hour, "--time=2-12:30": 60*time.Hour + 30*time.Minute, "--time=1-0:0:1": 24*time.Hour + time.Second,
+		"--time=5 --gres=gpu:1 --time=6": 6 * time.Minute,
+		"--time=UNLIMITED":               0, "--time=": 0, "--time=1:2:3:4": 0, "--time=1-1:2:3:4": 0, "--time=-5": 0, "--time=x-1": 0, "--time": 0, "": 0,
+		"--time-min=5": 0, "--time=99999999999999999999": 0,
+	} {
+		expect.Equal(t, jobTime(strings.Fields(options)), want, options)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	deploy "github.com/tdf-framework/tdf/deploy/slurm"
+	"github.com/tdf-framework/tdf/worker"
 )
 
 // Scale returns the command tdf scale.
@@ -139,6 +140,9 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 		set = append(set, config.Override{Section: "worker", Name: "resources", Value: o.resources, Source: "--resources"})
 	}
 	tool, err := config.LoadTool(a.Path(o.file), a.Env, set...)
+	if limit := jobTime(o.sbatch); limit > 0 { // the script passes on what is left of it
+		tool.Worker.TimeLimit = limit
+	}
 	return tool.Worker, err
 }
 
@@ -147,6 +151,7 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 func offerOf(cfg *config.Worker) tdf.Offer {
 	return tdf.Offer{
 		Queues: cfg.Queues, Tags: cfg.Tags, Group: cfg.Group, Programs: true, Resources: cfg.Resources.AtLeast(),
+		TimeLeft: tdf.For(worker.TimeForPrograms(*cfg)),
 	}
 }
 
