@@ -107,7 +107,7 @@ bench-peers: ## compare TDF with other tools, and check the targets for speed
 
 bench-run: ## measure runs of programs, compared with other tools, and what copies of programs cost
 	scripts/setup go redis-server parallel
-	cd bench && go run ./peers -bars run,copies
+	cd bench && go run ./peers -bars run,command,copies
 
 bench-look: ## measure how fast tdf answers with a million tasks
 	scripts/setup go redis-server

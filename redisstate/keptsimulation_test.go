@@ -2,7 +2,9 @@ package redisstate
 
 import (
 	"container/heap"
+	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -193,5 +195,6 @@ func TestNoTaskStarvesOnManyWorkers(t *testing.T) {
 	expect.Compare(t, c.longest, ">", 60)
 	expect.Compare(t, c.longest, "<=", 60+nextClaim+longestRun)
 	expect.Equal(t, c.lapses, 0, "no second worker is kept for a task")
-	t.Logf("%d tasks in %.0f s, the longest wait %.0f s", len(large), c.now, c.longest)
+	page := string(expect.Result(os.ReadFile("../docs/resources.md")).Value(t))
+	expect.Contains(t, page, fmt.Sprintf("%d large tasks, two kinds in turn, wait at most %.0f s each", len(large), c.longest))
 }

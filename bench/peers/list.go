@@ -5,6 +5,6 @@ func allBars() []*bar {
 	return []*bar{
 		processBar(), evalshaBar(), openBulkBar(), openSingleBar(), openSharedBar(), lifeCycleBar(), redisCPUBar(),
 		pickupBar(), memoryBar(),
-		chainBar(), backlogBar(), idleRoundBar(), idleBar(), runBar(), copiesBar(),
+		chainBar(), backlogBar(), idleRoundBar(), idleBar(), runBar(), commandBar(), copiesBar(),
 	}
 }

@@ -16,7 +16,7 @@ import (
 // runBar compares a worker that runs a trivial run.sh with other tools that run two programs at a time. The worker
 // stores the output of each run in Redis, and a server settles the tasks. The other tools discard the output.
 func runBar() *bar {
-	const bareSide, parallelSide = "Go os/exec", "GNU parallel"
+	const bareSide = "Go os/exec"
 	return &bar{
 		name: "run", unit: "runs/s",
 		sides: []side{
@@ -32,6 +32,8 @@ func runBar() *bar {
 		},
 	}
 }
+
+const parallelSide = "GNU parallel"
 
 // runSlots is the number of programs that each tool runs at once.
 const runSlots = 2
