@@ -108,14 +108,20 @@ type api struct {
 	servers  map[*http.Server]context.Context // end when the servers shut down
 }
 
+// Defaults of Options.
+const (
+	usualStreams = 1000
+	usualWaiting = 20_000
+)
+
 // New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every
 // call below /api/ needs a token (docs/tdf.md, "Tokens").
 func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
 
 func newAPI(m *manager.Manager, o Options) *api {
 	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
-	o.Streams = cmp.Or(o.Streams, 1000)
-	o.Waiting = cmp.Or(o.Waiting, 20_000)
+	o.Streams = cmp.Or(o.Streams, usualStreams)
+	o.Waiting = cmp.Or(o.Waiting, usualWaiting)
 	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
