@@ -1,7 +1,15 @@
 package manager
 
 import (
+	"encoding/json"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -59,4 +67,34 @@ func TestSummaryJSONHasTheTextsThatWereAskedFor(t *testing.T) {
 		expect.NoError(t, err, read)
 		expect.Equal(t, string(got), want, read)
 	}
+}
+
+// docs/tdf.md lists the members of a summary's JSON, and the dependencies of a whole task.
+func TestDocumentedJSON(t *testing.T) {
+	t.Parallel()
+	ran := tdf.Hash{
+		"state": "failed", "outcome": "failed", "program": "p", "group": "g", "input": "eA==", "input_encoding": "base64", "meta": "x", "queue": "q", "priority": "3",
+		"tags": "a", "resources": "cpus=2", "limit_key": "l", "owner": "o", "input_replaced": "1", "outputs_removed": "1800000004", "outputs_from": "1",
+		"0:open": "1800000000", "0:worker": "w", "0:running": "1800000001", "0:executed": "1800000002", "0:failed": "1800000003", "0:exit": "1", "0:seconds": "1",
+		"0:cpu_seconds": "1", "0:max_rss": "5", "0:program_sha256": "x", "0:progress": "0.5 a", "0:follow_ups": "1-2", "0:fetched": "2 30",
+	}
+	open := tdf.Hash{"state": "open", "program": "p", "0:open": "1800000000", "meta": "{}"}
+	members := map[string]any{"after": nil, "after_any": nil}
+	for _, h := range []tdf.Hash{ran, open} {
+		task, _ := tdf.ParseTask(7, h)
+		s := summary(task, ReadSummary)
+		s.Namespace, s.Waits, s.WaitsForLimit = "n", true, true
+		expect.NoError(t, json.Unmarshal(expect.Result(s.MarshalJSON()).Value(t), &members))
+	}
+	page := expect.Result(os.ReadFile("../docs/tdf.md")).Value(t)
+	_, table, _ := strings.Cut(string(page), "\n| field | value |\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var listed []string
+	for _, cell := range regexp.MustCompile("(?m)^\\| (`.*?) \\|").FindAllStringSubmatch(table, -1) {
+		for _, name := range regexp.MustCompile("`(.+?)`").FindAllStringSubmatch(cell[1], -1) {
+			listed = append(listed, name[1])
+		}
+	}
+	slices.Sort(listed)
+	expect.Equal(t, cmp.Diff(slices.Sorted(maps.Keys(members)), listed), "", "-code +page")
 }
