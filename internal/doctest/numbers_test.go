@@ -57,6 +57,9 @@ var numbers = map[string][]string{
 	},
 	"tdf.md": {
 		"larger than `max_fetch` of its worker ({[worker] max_fetch in MiB} MiB)",
+		"| {cmd/tdf/internal/cli.statusMany} | more than 100 commands failed |",
+		"| {cmd/tdf/internal/cli.statusNotRun} | `tdf run` itself failed",
+		"| {cmd/tdf/internal/cli.StatusInterrupted} | interrupted by Ctrl-C or SIGTERM |",
 		"fails after {cmd/tdf/internal/cli.firstAnswer} s",
 		"at most {redisstate/programs.MaxBytes in MiB} MiB",
 		"more than {sweep.maxDigits} digits as a decimal",

@@ -45,13 +45,8 @@ func number(t testing.TB, name, unit string) string {
 // quantity returns a constant, or the default of a key. A time is in seconds.
 func quantity(t testing.TB, name string) constant.Value {
 	t.Helper()
-	if section, key, ok := strings.Cut(name, "] "); ok {
-		for _, row := range rows(t, "docs/configuration.md", "### `"+section+"]`") {
-			if names(row[0])[0] == key {
-				return constant.MakeFromLiteral(strings.Trim(row[1], "`"), token.FLOAT, 0)
-			}
-		}
-		t.Fatal("docs/configuration.md has no key", name)
+	if section, key, ok := strings.Cut(name, " "); ok {
+		return constant.MakeFromLiteral(strings.Trim(keyOf(t, section, key)[1], "`"), token.FLOAT, 0)
 	}
 	c := value(t, name)
 	if strings.HasSuffix(c.Type().String(), "time.Duration") {
@@ -61,4 +56,16 @@ func quantity(t testing.TB, name string) constant.Value {
 		return constant.MakeFromLiteral(constant.StringVal(c.Val()), token.INT, 0)
 	}
 	return c.Val()
+}
+
+// keyOf returns the row of a key in docs/configuration.md, which is compared with the code in package config.
+func keyOf(t testing.TB, section, key string) []string {
+	t.Helper()
+	for _, row := range rows(t, "docs/configuration.md", "### `"+section+"`") {
+		if names(row[0])[0] == key {
+			return row
+		}
+	}
+	t.Fatal("docs/configuration.md has no key", section, key)
+	return nil
 }

@@ -1,0 +1,149 @@
+package doctest
+
+import (
+	"cmp"
+	"go/ast"
+	"go/types"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	diff "github.com/google/go-cmp/cmp"
+
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+// Tables of pages list exactly the names that the code has. Each table is found by its head.
+func TestLists(t *testing.T) {
+	roles := constants(t, "access/role.go", "Role")
+	users := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == string(access.Worker) })
+	for _, of := range []struct {
+		page, head string
+		code       []string
+	}{
+		{"clusters.md", "| file | content |", folder(t, "deploy/kubernetes")},
+		{"dashboard.md", "| role | sees | may change |", users},
+		{"dashboard.md", "| kind | shows |", constants(t, "web/dashboard/plot/plot.go", "Kind")},
+		{"lifecycle.md", "| fail_on | a round has failed when |", constants(t, "properties.go", "FailOn")},
+		{"notifications.md", "| kind | when |", constants(t, "notify/notice/notice.go", "Kind")},
+		{"operations.md", "| status | meaning |", values(t, "internal/command", "Status")},
+		{"periodic.md", "| value | at this time |", constants(t, "periodic.go", "Overlap")},
+		{"periodic.md", "| value | opens |", constants(t, "periodic.go", "Missed")},
+		{"programs.md", "| name | written by | content |", constants(t, "worker/rounddir/create.go", "")},
+		{"programs.md", "| file | content |", values(t, "fetch", "recordName", "journalName")},
+		{"programs.md", "| step | what failed |", constants(t, "fetch/errors.go", "Step")},
+		{"programs.md", "| method | what it does |", methods("worker", "Round")},
+		{"python.md", "| columns | content |", literals(t, "internal/results/csv.go", "Column", "Columns")},
+		{"python.md", "| error | is raised if |", submatches(t, `class (\w+)\(TDFError`, read(t, "python/tdf/errors.py"))},
+		{"resources.md", "| resource | amount |", constants(t, "resource.go", "ResourceCPUs", "ResourceMemory", "ResourceGPUs")},
+		{"tdf.md", "| role | may |", roles},
+		{"tdf.md", "| status | meaning |", values(t, "cmd/tdf/internal/cli", "statusDone", "Status", "statusProblems")},
+	} {
+		var listed []string
+		for _, row := range below(t, "docs/"+of.page, of.head) {
+			for _, name := range append(names(row[0]), oneWord.FindString(row[0])) {
+				name, _, _ = strings.Cut(name, "(")
+				listed = append(listed, strings.TrimSuffix(name, "/"))
+			}
+		}
+		same(t, of.page+", "+of.head, of.code, listed)
+	}
+}
+
+// oneWord matches a cell that consists of a name without backticks.
+var oneWord = regexp.MustCompile(`^\w+$`)
+
+// same fails the test if one of two lists has a name that the other one lacks.
+func same(t testing.TB, where string, inCode, onPage []string) {
+	t.Helper()
+	set := func(names []string) []string {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "" })
+		return slices.Compact(slices.Sorted(slices.Values(names)))
+	}
+	expect.Equal(t, diff.Diff(set(inCode), set(onPage)), "", where, "-code +page")
+}
+
+// below returns the rows of the table with a head.
+func below(t testing.TB, page, head string) [][]string {
+	t.Helper()
+	for _, table := range tables(t, page) {
+		if "| "+strings.Join(table[0], " | ")+" |" == head {
+			return table[1:]
+		}
+	}
+	t.Fatal(page, "has no table", head)
+	return nil
+}
+
+// values returns the values of the constants of a package whose names begin with one of the prefixes.
+func values(t testing.TB, folder string, prefixes ...string) []string {
+	t.Helper()
+	var all []string
+	for _, c := range constantsOf(folder) {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Name(), prefix) }) {
+			text, _ := strconv.Unquote(c.Val().ExactString())
+			all = append(all, cmp.Or(text, c.Val().ExactString()))
+		}
+	}
+	return all
+}
+
+// methods returns the exported methods of a type.
+func methods(folder, name string) []string {
+	constantsOf(folder) // loads the package
+	set := types.NewMethodSet(types.NewPointer(loaded[folder].Scope().Lookup(name).Type()))
+	var all []string
+	for i := range set.Len() {
+		if m := set.At(i).Obj(); m.Exported() {
+			all = append(all, m.Name())
+		}
+	}
+	return all
+}
+
+// literals returns the texts in the declarations of a file whose names end with one of the endings.
+func literals(t testing.TB, path string, endings ...string) []string {
+	t.Helper()
+	var all []string
+	ast.Inspect(syntax(t, path), func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || !slices.ContainsFunc(endings, func(ending string) bool { return strings.HasSuffix(spec.Names[0].Name, ending) }) {
+			return true
+		}
+		ast.Inspect(spec, func(n ast.Node) bool {
+			if e, ok := n.(ast.Expr); ok {
+				if s, ok := text(e); ok {
+					all = append(all, s)
+				}
+			}
+			return true
+		})
+		return false
+	})
+	return all
+}
+
+// submatches returns the first submatches of a regular expression in a text.
+func submatches(t testing.TB, expression, text string) []string {
+	t.Helper()
+	var all []string
+	for _, m := range regexp.MustCompile(expression).FindAllStringSubmatch(text, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// folder returns the names of the files in a folder.
+func folder(t testing.TB, path string) []string {
+	t.Helper()
+	var all []string
+	for _, entry := range expect.Result(os.ReadDir(filepath.Join(root, path))).Value(t) {
+		all = append(all, entry.Name())
+	}
+	return all
+}
