@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -84,6 +85,35 @@ func TestPageNamesOnlyKnownFlags(t *testing.T) {
 		}
 	}
 	expect.True(t, len(named) >= 40, "found only", len(named), "flags; the test no longer reads the page")
+}
+
+var (
+	// A command on a page: in backticks, at the beginning of a line of code, or within $(…).
+	commandLine = regexp.MustCompile("(?m)(?:`|^ +(?:\\$ )?|\\$\\()tdf ([a-z-][^`\n|)]*)")
+	quotes      = regexp.MustCompile(`'[^']*'|"[^"]*"`)
+)
+
+// Commands on the pages have a name and flags that exist. The words after -- belong to another command.
+func TestPagesNameOnlyKnownCommands(t *testing.T) {
+	pages := append(expect.Result(filepath.Glob("../../docs/*.md")).Value(t), "../../README.md")
+	root := newRoot(cli.New(cli.Process{}))
+	root.InitDefaultCompletionCmd()
+	found := 0
+	for _, page := range pages {
+		text := strings.ReplaceAll(string(expect.Result(os.ReadFile(page)).Value(t)), "\\\n", "")
+		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
+			line, _, _ := strings.Cut(m[1], " -- ")
+			line = quotes.ReplaceAllString(line, "")
+			c, _, err := root.Find(strings.Fields(line))
+			expect.NoError(t, err, page, line)
+			for _, flag := range regexp.MustCompile(` --([a-z-]+)`).FindAllStringSubmatch(" "+line, -1) {
+				known := c.Flag(flag[1]) != nil || flag[1] == "help" || flag[1] == "version"
+				expect.True(t, known, page, "names the unknown flag", flag[1], "in", line)
+			}
+			found++
+		}
+	}
+	expect.Compare(t, found, ">", 400)
 }
 
 // Every command and flag has a help text. A command with arguments shows an example.
