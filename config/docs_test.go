@@ -102,6 +102,17 @@ var components = map[string][]string{
 	"manager": {"redis", "tdf", "manager", "task_defaults", "log"},
 }
 
+// docs/configuration.md names the sections that each component uses.
+func TestDocumentedSections(t *testing.T) {
+	page := expect.Result(os.ReadFile("../docs/configuration.md")).Value(t)
+	rows := regexp.MustCompile(`(?m)^\| (server|worker|manager) \| .* \| ([^|;]*)`).FindAllStringSubmatch(string(page), -1)
+	for _, row := range rows {
+		want := "`[" + strings.Join(components[row[1]], "]`, `[") + "]`"
+		expect.Equal(t, strings.TrimSpace(row[2]), want, row[1])
+	}
+	expect.Len(t, rows, len(components))
+}
+
 // commented lists the keys that are commented out in configs/. They have an effect even if they are set to their
 // defaults.
 var commented = []string{"task_output_filename", "task_error_filename"}

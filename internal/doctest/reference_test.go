@@ -77,6 +77,31 @@ func TestTransitions(t *testing.T) {
 	same(t, "docs/metrics.md, kinds of finds", literals(t, "redisstate/counting.go", "FindKinds"), names(kinds))
 }
 
+// docs/metrics.md lists the labels of each metric, beside namespace.
+func TestLabelsOfMetrics(t *testing.T) {
+	labels := map[string][]string{}
+	ast.Inspect(syntax(t, "metrics/writer.go"), func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 3 {
+			name, _ := text(call.Args[1])
+			for _, label := range call.Args[3:] {
+				s, _ := text(label)
+				labels[name] = append(labels[name], s)
+			}
+		}
+		return true
+	})
+	labelled := 0
+	for _, table := range tables(t, "docs/metrics.md") {
+		for _, row := range table {
+			if metric := names(row[0]); table[0][1] == "labels" && len(metric) > 0 {
+				same(t, "docs/metrics.md, labels of "+metric[0], labels[metric[0]], names(row[1]))
+				labelled += len(labels[metric[0]])
+			}
+		}
+	}
+	expect.Compare(t, labelled, ">", 10)
+}
+
 // docs/dashboard.md lists the pages of the dashboard with their addresses.
 func TestPagesOfDashboard(t *testing.T) {
 	listed := below(t, "docs/dashboard.md", "| page | address below `/ui` | shows |")
@@ -149,5 +174,30 @@ func TestVariables(t *testing.T) {
 		listed := slices.DeleteFunc(first(rows(t, page, of.heading)), func(name string) bool { return !variable.MatchString(name + "=") })
 		same(t, page+", variables", set, listed)
 		expect.Compare(t, len(set), ">=", 3)
+	}
+}
+
+// docs/python.md has the defaults of the Python package.
+func TestDefaultsInPython(t *testing.T) {
+	page := strings.Join(strings.Fields(read(t, "docs/python.md")), " ")
+	for sentence, of := range map[string]struct{ file, value string }{
+		"It needs only Python $ or later.":               {"pyproject.toml", `requires-python = ">=(.*)"`},
+		"Later calls are repeated for $ s (`patience`)":  {"tdf/client.py", `patience: float = (\d+)\.0`},
+		"its tasks run again when the lease of $ s ends": {"tdf/loop.py", `lease: float = (\d+)\.0`},
+	} {
+		values := submatches(t, of.value, read(t, "python/"+of.file))
+		expect.MustLen(t, values, 1, of.value)
+		expect.Contains(t, page, strings.Replace(sentence, "$", values[0], 1), "docs/python.md")
+	}
+}
+
+// docs/security.md says what the token of each role can do.
+func TestTrustInRoles(t *testing.T) {
+	listed := below(t, "docs/security.md", "| who | can | so |")
+	for _, role := range constants(t, "access/role.go", "Role") {
+		isOf := func(row []string) bool {
+			return strings.HasPrefix(row[0], "a token of a") && strings.HasSuffix(row[0], " "+role)
+		}
+		expect.True(t, slices.ContainsFunc(listed, isOf), "docs/security.md does not list the role", role)
 	}
 }
