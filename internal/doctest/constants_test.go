@@ -21,7 +21,7 @@ func value(t testing.TB, name string) *types.Const {
 	dot := strings.LastIndexByte(name, '.')
 	folder := strings.TrimPrefix(name[:dot], "tdf")
 	var found []*types.Const
-	for _, c := range constantsOf(folder) {
+	for _, c := range load(folder).constants {
 		if c.Name() == name[dot+1:] {
 			found = append(found, c)
 		}
@@ -33,13 +33,6 @@ func value(t testing.TB, name string) *types.Const {
 	return found[0]
 }
 
-// constantsOf returns the constants of the package in a folder.
-func constantsOf(folder string) []*types.Const {
-	loading.Lock()
-	defer loading.Unlock()
-	return load(folder).constants
-}
-
 // A source is a package whose constants were computed. Most errors do not matter, because packages of other modules are
 // not loaded.
 type source struct {
@@ -47,11 +40,9 @@ type source struct {
 	constants []*types.Const
 }
 
-var (
-	loading sync.Mutex
-	loaded  = map[string]*source{}
-)
+var loaded = map[string]*source{}
 
+// load returns the package in a folder.
 func load(folder string) *source {
 	if s := loaded[folder]; s != nil {
 		return s

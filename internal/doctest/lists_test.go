@@ -68,23 +68,11 @@ func same(t testing.TB, where string, inCode, onPage []string) {
 	expect.Equal(t, diff.Diff(set(inCode), set(onPage)), "", where, "-code +page")
 }
 
-// below returns the rows of the table with a head.
-func below(t testing.TB, page, head string) [][]string {
-	t.Helper()
-	for _, table := range tables(t, page) {
-		if "| "+strings.Join(table[0], " | ")+" |" == head {
-			return table[1:]
-		}
-	}
-	t.Fatal(page, "has no table", head)
-	return nil
-}
-
 // values returns the values of the constants of a package whose names begin with one of the prefixes.
 func values(t testing.TB, folder string, prefixes ...string) []string {
 	t.Helper()
 	var all []string
-	for _, c := range constantsOf(folder) {
+	for _, c := range load(folder).constants {
 		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Name(), prefix) }) {
 			text, _ := strconv.Unquote(c.Val().ExactString())
 			all = append(all, cmp.Or(text, c.Val().ExactString()))
@@ -95,8 +83,7 @@ func values(t testing.TB, folder string, prefixes ...string) []string {
 
 // methods returns the exported methods of a type.
 func methods(folder, name string) []string {
-	constantsOf(folder) // loads the package
-	set := types.NewMethodSet(types.NewPointer(loaded[folder].Scope().Lookup(name).Type()))
+	set := types.NewMethodSet(types.NewPointer(load(folder).Scope().Lookup(name).Type()))
 	var all []string
 	for i := range set.Len() {
 		if m := set.At(i).Obj(); m.Exported() {

@@ -216,4 +216,33 @@ var numbers = map[string][]string{
 	"python.md": {
 		"({[worker] max_output in MiB} MiB by default)",
 	},
+	"manager.md": {
+		"up to {manager.tasksPerList} new tasks of each state",
+		"at most {manager.MaxStep} tasks. The sources, inputs and metas of its new tasks, and its changes, may have {manager.maxStepBytes in MiB} MiB",
+		"archives up to {manager.tasksPerBatch} tasks, or {manager.bytesPerBatch in MiB} MiB, at a time",
+	},
+	"redis.md": {
+		"at most {redisstate/presence.MaxBars} bars",
+		"at most {redisstate/presence.MaxPauses}. A line contains",
+		"the last {redisstate/notices.Max} [notices]",
+	},
+	"guarantees.md": {
+		"skips {redisstate/conn.SkippedIDs} ids or more",
+	},
+	"skuld.md": {
+		"`limit`, up to {web/skuld.mostListed};",
+		"more than {web/skuld.mostClaims} claims, or {web/skuld.listClaims} in a list",
+		"up to {web/skuld.longestClaim in days} days",
+		"any JSON of up to {web/skuld.longestUpdate in KiB} KiB, and a claim has up to {web/skuld.mostUpdates} updates",
+	},
+	"taskmaster.md": {
+		"The name of a queue has up to {tdf.MaxLabel} letters",
+		"A tag has 1 to {web/taskmaster.longestTag} characters",
+		"A task has up to {tdf.MaxTags} tags.",
+		"An error has at most {broker.MaxReason in KiB} KiB",
+		"A worker holds at most {web/taskmaster.mostHeld} tasks.",
+		"returns {web/taskmaster.usualListed} tasks, and up to {web/taskmaster.mostListed} with `limit`",
+		"have more than {web/taskmaster.mostTexts in MiB} MiB",
+		"examines up to {web/taskmaster.failedExamined} pending tasks",
+	},
 }

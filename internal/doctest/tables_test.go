@@ -55,6 +55,18 @@ func tables(t testing.TB, page string) (all [][][]string) {
 	return all
 }
 
+// below returns the rows of the table with a head.
+func below(t testing.TB, page, head string) [][]string {
+	t.Helper()
+	for _, table := range tables(t, page) {
+		if "| "+strings.Join(table[0], " | ")+" |" == head {
+			return table[1:]
+		}
+	}
+	t.Fatal(page, "has no table", head)
+	return nil
+}
+
 // names returns the texts in backticks in a cell.
 func names(cell string) []string {
 	var all []string
