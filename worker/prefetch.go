@@ -103,12 +103,15 @@ func (s *lane) toPrefetch() int {
 	if s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.stock.hasLongRun() {
 		return 0
 	}
-	goal := s.stock.goal(s.slots())
-	missing := goal - len(s.stock.tasks) - s.stock.coming
-	if missing < goal/refillAt {
-		return 0 // too few for a claim
+	if s.hasEnough() {
+		return 0
 	}
-	return max(0, missing)
+	return max(0, s.stock.goal(s.slots())-len(s.stock.tasks)-s.stock.coming)
+}
+
+// hasEnough reports whether the stock needs no further tasks yet. The caller has the lock mu.
+func (s *lane) hasEnough() bool {
+	return len(s.stock.tasks)+s.stock.coming > s.stock.goal(s.slots())/refillAt
 }
 
 // mayGather reports whether the results that have ended wait for further ones, because the slots still have work.
@@ -121,7 +124,7 @@ func (s *lane) mayGather() bool {
 	if slices.ContainsFunc(s.ended, (*execution).isWaiting) {
 		return false
 	}
-	return len(s.stock.tasks)+s.stock.coming > s.stock.goal(s.slots())/refillAt
+	return s.hasEnough()
 }
 
 // isWaiting reports whether the slot of an execution that has ended waits for its report.
