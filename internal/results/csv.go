@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"io"
 	"slices"
 	"strconv"
@@ -30,7 +31,9 @@ var (
 	resourcesColumn = "resources"
 	// namespaceColumn follows the id, if several namespaces work as one.
 	namespaceColumn = "namespace"
-	lastColumns     = []string{"base64"} // names the columns whose cells are in base64 in this row
+	lastColumns     = []string{encodedColumn}
+	encodedColumn   = "base64" // names the columns whose cells are in base64 in this row
+	oddColumns      = []string{replacedColumn, resourcesColumn, namespaceColumn}
 )
 
 // Written says what [CSV] has written.
@@ -53,21 +56,34 @@ func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
 		c.collect(t)
 	}
 	w := csv.NewWriter(out)
-	names := c.names(o.Output)
-	if err := w.Write(o.change(slices.Clone(names))); err != nil {
+	names, err := choose(c.names(o.Output), o.Columns)
+	if err != nil {
 		return done, err
 	}
-	for t, err := range all(reading(fromOutput || o.Output)) {
+	if err := writeRow(w, out, o.change(slices.Clone(names))); err != nil {
+		return done, err
+	}
+	for t, err := range all(reading(fromOutput || slices.ContainsFunc(names, isPrinted))) {
 		if err != nil {
 			return done, err
 		}
-		if err := w.Write(o.change(c.row(t, names))); err != nil {
+		if err := writeRow(w, out, o.change(c.row(t, names))); err != nil {
 			return done, err
 		}
 		done.Rows++
 	}
 	w.Flush()
 	return done, w.Error()
+}
+
+// writeRow writes a row. If its only cell is empty, it writes quotes, because programs skip empty lines.
+func writeRow(w *csv.Writer, out io.Writer, row []string) error {
+	if len(row) != 1 || row[0] != "" {
+		return w.Write(row)
+	}
+	w.Flush()
+	_, err := io.WriteString(out, "\"\"\n")
+	return errors.Join(w.Error(), err)
 }
 
 // columns holds the columns that depend on the tasks.
@@ -89,8 +105,7 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
-	odd := []string{replacedColumn, resourcesColumn, namespaceColumn}
-	for _, name := range slices.Concat(firstColumns, odd, runColumns, printedColumns, lastColumns) {
+	for _, name := range slices.Concat(firstColumns, oddColumns, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
 	return c
@@ -200,7 +215,7 @@ func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 // row returns the cells of a task.
 func (c *columns) row(t *manager.Task, names []string) []string {
 	cells := fixedCells(t)
-	if slices.Contains(names, "output") {
+	if slices.ContainsFunc(names, isPrinted) {
 		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
 	}
 	c.putAll(cells, t)
@@ -213,9 +228,14 @@ func (c *columns) row(t *manager.Task, names []string) []string {
 			encoded = append(encoded, name)
 		}
 	}
-	row[len(row)-1] = strings.Join(encoded, " ")
+	if i := slices.Index(names, encodedColumn); i >= 0 {
+		row[i] = strings.Join(encoded, " ")
+	}
 	return row
 }
+
+// isPrinted reports whether a column needs a task's stdout or stderr.
+func isPrinted(name string) bool { return slices.Contains(printedColumns, name) }
 
 // putAll sets the cells of a task's parameters and results.
 func (c *columns) putAll(cells map[string]string, t *manager.Task) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -149,4 +150,13 @@ func TestFieldsOf(t *testing.T) {
 		}
 		expect.Equal(t, strings.Join(parts, " "), want, text, "has")
 	}
+}
+
+// A long list of columns in an error is cut.
+func TestChoose(t *testing.T) {
+	all := []string{"id", strings.Repeat("ä", maxListed)}
+	_, err := choose(all, []string{"no"})
+	expect.Compare(t, len(err.Error()), "<", maxListed+100)
+	expect.True(t, utf8.ValidString(err.Error()), "the error is UTF-8")
+	expect.Equal(t, expect.Result(choose(all, nil)).Value(t), all)
 }

@@ -22,9 +22,10 @@ var Sources = []string{FromAuto, FromLastLine, FromResult}
 
 // Options say how to write CSV.
 type Options struct {
-	Fields      string // one of Sources
-	Output      bool   // with stdout and stderr
-	Spreadsheet bool   // with an apostrophe before cells that look like formulas
+	Fields      string   // one of Sources
+	Output      bool     // with stdout and stderr
+	Columns     []string // the columns, in their order; empty means all
+	Spreadsheet bool     // with an apostrophe before cells that look like formulas
 
 	// Cell changes each cell; nil changes none.
 	Cell func(string) string

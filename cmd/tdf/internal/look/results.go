@@ -28,6 +28,7 @@ type export struct {
 	noOutput    bool
 	wait        bool
 	fields      string // one of results.Sources
+	columns     []string
 }
 
 func Results(a *cli.App) *cobra.Command {
@@ -42,8 +43,9 @@ func Results(a *cli.App) *cobra.Command {
 			"The cell base64 of the row contains the names of such columns.\n" +
 			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to " +
 			"read both formats with pandas.",
-		Example: "  tdf results grid --state succeeded --csv > grid.csv\n  tdf results grid --wait | jq .output",
-		Args:    cli.AtMostOne("CAMPAIGN"),
+		Example: "  tdf results grid --state succeeded --csv > grid.csv\n" +
+			"  tdf results grid --columns n,seconds,result.loss --wait\n  tdf results grid --wait | jq .output",
+		Args: cli.AtMostOne("CAMPAIGN"),
 
 		ValidArgsFunction: a.CompleteCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -55,6 +57,9 @@ func Results(a *cli.App) *cobra.Command {
 			}
 			if c.Flags().Changed("fields") && e.jsonl {
 				return cli.Usagef("--fields with --jsonl: only CSV has columns for fields")
+			}
+			if c.Flags().Changed("columns") && e.jsonl {
+				return cli.Usagef("--columns with --jsonl: only CSV has columns")
 			}
 			if !slices.Contains(results.Sources, e.fields) {
 				return cli.Usagef("invalid value %q for --fields: want %s", e.fields, strings.Join(results.Sources,
@@ -76,6 +81,8 @@ func Results(a *cli.App) *cobra.Command {
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
 	c.Flags().StringVar(&e.fields, "fields", results.FromAuto,
 		"`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
+	c.Flags().StringSliceVar(&e.columns, "columns", nil,
+		"`NAME[,NAME…]` write these columns of the CSV, in this order; an unknown name lists them")
 	c.Flags().BoolVar(&e.wait, "wait", false, "wait for all unfinished tasks before writing")
 	c.Flags().BoolVar(&e.noOutput, "no-output", false, "results without stdout and stderr")
 	return c
@@ -161,11 +168,14 @@ func (e *export) writeLines(all results.Source, out io.Writer) (int, error) {
 }
 
 func (e *export) writeCSV(all results.Source, out io.Writer) (int, error) {
-	o := results.Options{Fields: e.fields, Output: !e.noOutput, Spreadsheet: e.spreadsheet}
+	o := results.Options{Fields: e.fields, Output: !e.noOutput, Spreadsheet: e.spreadsheet, Columns: e.columns}
 	if e.a.Terminal.Out {
 		o.Cell = format.Printable
 	}
 	done, err := results.CSV(all, out, o)
+	if len(e.columns) > 0 && err == nil {
+		return done.Rows, nil // values without a column are not of interest
+	}
 	if done.Late > 0 {
 		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command",
 			format.Counted(done.Late, "value"))

@@ -1,0 +1,41 @@
+package results
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tdf-framework/tdf"
+)
+
+// maxListed is the maximum length of the list of columns in an error, in bytes.
+const maxListed = 2000
+
+// choose returns the columns of Options.Columns, or all columns if it is empty. A column that exists only for some
+// tasks can always be chosen, so that a script does not depend on the tasks.
+func choose(all, columns []string) ([]string, error) {
+	if len(columns) == 0 {
+		return all, nil
+	}
+	for i, name := range columns {
+		if !slices.Contains(all, name) && !slices.Contains(oddColumns, name) {
+			return nil, invalid("unknown column %q; the columns are %s", name, listed(all))
+		}
+		if slices.Contains(columns[:i], name) {
+			return nil, invalid("column %q is named twice", name)
+		}
+	}
+	return columns, nil
+}
+
+func invalid(text string, args ...any) error {
+	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("choose columns: "+text, args...))
+}
+
+func listed(names []string) string {
+	text := strings.Join(names, ", ")
+	if len(text) > maxListed {
+		text = strings.ToValidUTF8(text[:maxListed], "") + "…"
+	}
+	return text
+}
