@@ -32,6 +32,27 @@ func (f *Filter) OnlyFailedCallbacks() { f.Callback = selection.CallbackFailed }
 // Given reports whether the user gave ids or flags of the filter.
 func (f *Filter) Given(ids []string) bool { return len(ids) > 0 || !f.Empty() }
 
+// SetCampaign selects the tasks of the campaign that an argument names.
+func (f *Filter) SetCampaign(name string) error {
+	if f.Group != "" && f.Group != name {
+		return Usagef("campaign %s with --campaign %s: want one campaign", name, f.Group)
+	}
+	f.Group = name
+	return nil
+}
+
+// CampaignOrTasks does the same as SetCampaign if the only argument names no task. It returns the names of tasks.
+func (f *Filter) CampaignOrTasks(args []string) (names []string, err error) {
+	if len(args) != 1 {
+		return args, nil
+	}
+	_, id := manager.SplitTaskName(args[0])
+	if _, err := selection.IDs([]string{id}); err != nil {
+		return nil, f.SetCampaign(args[0])
+	}
+	return args, nil
+}
+
 // Check returns an error for invalid flags and ids. It needs no connection to Redis.
 func (f *Filter) Check(names []string, cursor string) error {
 	var ids []string

@@ -48,6 +48,15 @@ func WatchCommand(campaign string) string {
 	return "tdf watch " + ShellWord(campaign)
 }
 
+// FailuresCommand returns the command that groups the failures of a campaign. If campaign is "", the command groups
+// those of all tasks.
+func FailuresCommand(campaign string) string {
+	if campaign == "" {
+		return "tdf failures"
+	}
+	return "tdf failures --campaign " + ShellWord(campaign) // without the flag, a campaign 7 would be a task
+}
+
 // Marshal returns the JSON of a value. Unlike json.Marshal, it does not escape characters for HTML.
 func Marshal(v any) ([]byte, error) {
 	var b strings.Builder

@@ -30,15 +30,17 @@ type failureReport struct {
 func Failures(a *cli.App) *cobra.Command {
 	r := failureReport{a: a}
 	c := &cobra.Command{
-		Use: "failures [ID…] [FILTER]", Short: "Group failures by cause",
+		Use: "failures [CAMPAIGN|ID…] [FILTER]", Short: "Group failures by cause",
 		Long: "Groups the failed rounds of tasks that failed, timed out or expired, including archived tasks. The " +
 			"rounds of a group ended in the same\n" +
 			"way. The last lines of their stderr differ only in numbers, quoted names, addresses and temporary " +
 			"paths. To select the tasks of a group\n" +
 			"in other commands, give its ID to --failure.\n" +
 			"The command also names workers on which a program fails far more often than on others.",
-		Example: "  tdf failures --campaign grid\n  tdf failures --error-has MemoryError --json",
-		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
+		Example: "  tdf failures grid\n  tdf failures --error-has MemoryError --json",
+
+		ValidArgsFunction: a.CompleteCampaign,
+		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
 	r.filter.Flags(c)
 	r.paging.Flags(c, 20, "groups")
@@ -52,14 +54,18 @@ func (r *failureReport) run(ctx context.Context, args []string) error {
 	if err := r.paging.Check(); err != nil {
 		return err
 	}
-	if err := r.filter.Check(args, ""); err != nil {
+	names, err := r.filter.CampaignOrTasks(args)
+	if err != nil {
 		return err
 	}
-	return r.a.WithShards(ctx, func(s *cli.Shards) error { return r.report(ctx, s, args) })
+	if err := r.filter.Check(names, ""); err != nil {
+		return err
+	}
+	return r.a.WithShards(ctx, func(s *cli.Shards) error { return r.report(ctx, s, names) })
 }
 
-func (r *failureReport) report(ctx context.Context, s *cli.Shards, args []string) error {
-	chosen, err := r.filter.Resolve(ctx, s, args)
+func (r *failureReport) report(ctx context.Context, s *cli.Shards, names []string) error {
+	chosen, err := r.filter.Resolve(ctx, s, names)
 	if err != nil {
 		return err
 	}
@@ -80,7 +86,7 @@ func (r *failureReport) report(ctx context.Context, s *cli.Shards, args []string
 	if err := r.print(found); err != nil || found.Next != "" {
 		return err
 	}
-	return cli.ReportUnknown(ctx, r.a, s, args, nil)
+	return cli.ReportUnknown(ctx, r.a, s, names, nil)
 }
 
 func (r *failureReport) print(found admin.Failures) error {

@@ -66,10 +66,9 @@ func Results(a *cli.App) *cobra.Command {
 					", "))
 			}
 			if len(args) > 0 {
-				if e.filter.Group != "" && e.filter.Group != args[0] {
-					return cli.Usagef("campaign %s with --campaign %s: want one campaign", args[0], e.filter.Group)
+				if err := e.filter.SetCampaign(args[0]); err != nil {
+					return err
 				}
-				e.filter.Group = args[0]
 			}
 			return e.run(c.Context())
 		},

@@ -257,11 +257,7 @@ func (w *watching) finish(ctx context.Context) error {
 		return nil
 	}
 	if outcomes[string(tdf.Failed)]+outcomes[string(tdf.TimedOut)] > 0 {
-		hint := "tdf failures"
-		if w.campaign != "" {
-			hint += " --campaign " + cli.ShellWord(w.campaign)
-		}
-		w.say("causes of failures: %s", hint)
+		w.say("causes of failures: %s", cli.FailuresCommand(w.campaign))
 	}
 	return cli.ErrProblems
 }

@@ -32,16 +32,13 @@ func (w *watchWarnings) check(s *admin.Status) {
 
 // pauseRemedy returns a suggestion to the user about a paused program.
 func (w *watchWarnings) pauseRemedy() string {
-	name := cli.ShellWord(w.campaign)
-	switch {
-	case w.campaign == "":
-		return "tdf failures shows the failures"
-	case w.stopAfter:
-		return fmt.Sprintf("tdf failures --campaign %s shows the failures", name)
+	show := cli.FailuresCommand(w.campaign) + " shows the failures"
+	if w.campaign == "" || w.stopAfter {
+		return show
 	}
-	return fmt.Sprintf("tdf failures --campaign %s shows the failures; tdf pause --campaign %[1]s stops new rounds; "+
+	return show + fmt.Sprintf("; tdf pause --campaign %s stops new rounds; "+
 		"tdf retry --campaign %[1]s --program DIR runs failed tasks again with a corrected program; "+
-		"tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", name)
+		"tdf watch %[1]s --stop-after N cancels the campaign after N failed tasks", cli.ShellWord(w.campaign))
 }
 
 func (w *watchWarnings) once(text string) { w.onceFor(text, text) }

@@ -232,7 +232,8 @@ func (c *campaign) outcome() error {
 		return nil
 	}
 	if !c.here.temporary {
-		c.a.Say("%d of %d failed; causes: tdf failures %s", c.failed, c.finished-c.left, c.base.Group)
+		c.a.Say("%d of %d failed; causes: %s", c.failed, c.finished-c.left,
+			cli.FailuresCommand(c.base.Group))
 	} else if c.opened > 1 {
 		c.a.Say("%d of %d failed", c.failed, c.finished-c.left)
 	}

@@ -90,7 +90,7 @@ func (s *steering) steer(ctx context.Context, all *cli.Shards, args []string) er
 		err = s.list(append(chosen.eligible, dependents...))
 	default:
 		act.From = chosen.states
-		err = s.carryOut(ctx, all, act, packed, chosen.eligible, dependents)
+		err = s.carryOut(ctx, all, act, packed, chosen, dependents)
 	}
 	if err == nil && len(chosen.skipped) > 0 {
 		return cli.ErrProblems
@@ -111,21 +111,21 @@ func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action,
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Action, packed *program.Packed, chosen,
+func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Action, packed *program.Packed, chosen *choice,
 	dependents []manager.Ref,
 ) error {
 	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 		return err
 	}
 	for _, m := range all.All {
-		used := slices.ContainsFunc(chosen, func(r manager.Ref) bool { return r.Namespace == m.Namespace() })
+		used := slices.ContainsFunc(chosen.eligible, func(r manager.Ref) bool { return r.Namespace == m.Namespace() })
 		if packed != nil && used {
 			if err := cli.StoreProgram(ctx, s.a, m, *packed); err != nil {
 				return err
 			}
 		}
 	}
-	acted, err := all.Do(ctx, act, chosen...)
+	acted, err := all.Do(ctx, act, chosen.eligible...)
 	if err == nil && len(dependents) > 0 {
 		var more manager.Result
 		more, err = all.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
@@ -133,7 +133,7 @@ func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Ac
 	}
 	s.report(acted, err != nil && ctx.Err() != nil)
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
-		s.a.Say("progress: %s", cli.WatchCommand(s.filter.Group))
+		s.a.Say("progress: %s", cli.WatchCommand(chosen.campaign))
 	}
 	if err == nil && len(acted.Skipped) > 0 {
 		return cli.ErrProblems

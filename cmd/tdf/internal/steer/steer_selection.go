@@ -19,6 +19,7 @@ type choice struct {
 	wrongState bool              // a task was skipped because of its state
 	counts     map[tdf.State]int // number of selected tasks in each state
 	states     []tdf.State       // states of the query; empty means all states
+	campaign   string            // the campaign of all eligible tasks; "" if there is none
 }
 
 // selectTasks returns the tasks that the arguments and flags select.
@@ -53,6 +54,11 @@ func (s *steering) selectTasks(ctx context.Context, all *cli.Shards, args []stri
 func (s *choice) add(t *manager.Task, verb tdf.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
+		if len(s.eligible) == 0 {
+			s.campaign = t.Group
+		} else if s.campaign != t.Group {
+			s.campaign = ""
+		}
 		s.eligible = append(s.eligible, t.Ref())
 		return
 	}
