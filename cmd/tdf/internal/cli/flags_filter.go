@@ -103,17 +103,13 @@ func (f *Filter) checkCampaign(ctx context.Context, s *Shards) error {
 	if err != nil || counts.Total() > 0 {
 		return err
 	}
-	return UnknownCampaign(f.Group)
+	return s.UnknownCampaign(ctx, f.Group)
 }
 
 // ParseIDs reads ids and ranges of ids, such as 7 and 12-40.
 func ParseIDs(args []string) ([]int64, error) {
 	ids, err := selection.IDs(args)
 	return ids, invalidFilter(err)
-}
-
-func UnknownCampaign(name string) error {
-	return Usagef("unknown campaign %q: no task of this namespace belongs to it", name)
 }
 
 // Paging holds the flags that limit and continue a long list.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -64,6 +65,17 @@ func (f *Filter) CheckFailure(ctx context.Context, s *Shards) error {
 	}
 	return Usagef("unknown failure group %q: no task of this namespace is in it; tdf failures lists the groups, "+
 		"and a group of tdf failures --by RULE needs the same --by", f.Failure)
+}
+
+// UnknownCampaign returns the error for a campaign without tasks. It suggests campaigns with similar names.
+func (s *Shards) UnknownCampaign(ctx context.Context, name string) error {
+	var names []string
+	page, _ := s.GroupPage(ctx, "", "", sampled) // best effort
+	for _, g := range page.Groups {
+		names = append(names, g.Name)
+	}
+	return Usagef("unknown campaign %q: no task of this namespace belongs to it%s", name,
+		strings.TrimSuffix(didYouMean(name, names, ShellWord), ";"))
 }
 
 // matchesAny reports whether there is any task.

@@ -106,10 +106,10 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 			return err
 		}
 		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
-			return cli.Usagef("nothing to watch: %s", w.noTasks())
+			return w.nothing(ctx)
 		}
 		if s.Counts.Total() == 0 {
-			w.warnings.once(w.noTasks() + "; open some with tdf open")
+			w.warnings.once(noTasks + "; open some with tdf open")
 		}
 		if err := w.cancelAfterFailures(ctx, &s); err != nil {
 			return err
@@ -136,7 +136,7 @@ func (w *watching) printPage(ctx context.Context) error {
 			return err
 		}
 		if counts.Total() == 0 {
-			return cli.Usagef("nothing to watch: %s", w.noTasks())
+			return w.nothing(ctx)
 		}
 	}
 	page, err := w.all.All[0].CampaignPage(ctx, w.campaign)
@@ -153,11 +153,14 @@ func (w *watching) printPage(ctx context.Context) error {
 var errNoPage = errors.New("no process is known to serve the dashboard to this machine; start tdf serve, or set " +
 	"[http] listen or public (docs/http.md)")
 
-func (w *watching) noTasks() string {
-	if w.campaign == "" {
-		return "no tasks in this namespace"
+const noTasks = "no tasks in this namespace"
+
+// nothing returns the error if no tasks exist.
+func (w *watching) nothing(ctx context.Context) error {
+	if w.campaign != "" {
+		return w.all.UnknownCampaign(ctx, w.campaign)
 	}
-	return fmt.Sprintf("no tasks in campaign %q", w.campaign)
+	return cli.Usagef("nothing to watch: %s", noTasks)
 }
 
 // cancelAfterFailures cancels the open tasks if the number of failed tasks has reached --stop-after. If tasks are

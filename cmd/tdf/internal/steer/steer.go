@@ -111,8 +111,8 @@ func (s *steering) plan(ctx context.Context, m *cli.Client) (act manager.Action,
 }
 
 // carryOut asks for confirmation, stores the new program and changes the tasks.
-func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Action, packed *program.Packed, chosen *choice,
-	dependents []manager.Ref,
+func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Action, packed *program.Packed,
+	chosen *choice, dependents []manager.Ref,
 ) error {
 	if err := s.a.Confirm(ctx, s.name, s.yes); err != nil {
 		return err
