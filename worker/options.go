@@ -15,13 +15,14 @@ import (
 type Option func(*options)
 
 type options struct {
-	log      *slog.Logger
-	version  string
-	sole     bool
-	runner   Runner
-	handlers handlers
-	wrap     []func(next Handler) Handler
-	stores   []broker.DirectStore // a test sets one for each namespace; without them, Run connects to Redis
+	log           *slog.Logger
+	version       string
+	sole          bool
+	endOnFullDisk bool
+	runner        Runner
+	handlers      handlers
+	wrap          []func(next Handler) Handler
+	stores        []broker.DirectStore // a test sets one for each namespace; without them, Run connects to Redis
 
 	errs []error
 }
@@ -65,6 +66,12 @@ func WithVersion(version string) Option {
 // without a known origin. A worker then ends that process, because a program must have started it.
 func WithSole() Option {
 	return func(o *options) { o.sole = true }
+}
+
+// WithEndOnFullDisk makes [Worker.Run] return an error if the disk is full, so that no round can start, and no round
+// runs. Without this option, the worker waits until the disk has room again.
+func WithEndOnFullDisk() Option {
+	return func(o *options) { o.endOnFullDisk = true }
 }
 
 // WithRunner makes r run the rounds in this process. The worker then fetches no programs and starts no run.sh

@@ -101,6 +101,34 @@ func (s *shortages) remedy(cause error) string {
 	return ""
 }
 
+// endOnFullDisk ends the worker if a round could not start because the disk was still full after the slot's first
+// pause, and no round runs. Rounds that have started fail after some releases, so they need no end of the worker.
+func (s *supervisor) endOnFullDisk(cause error, pause time.Duration) {
+	full := errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT)
+	var lack *shortageError
+	if !s.options.endOnFullDisk || !full || pause <= firstShortPause || errors.As(cause, &lack) && lack.started {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.lanes {
+		for e := range l.held {
+			if e.slot > 0 { // the others are prefetched tasks
+				return
+			}
+		}
+	}
+	s.diskFull = fmt.Errorf("no round can start: %w", cause)
+	s.endClaims(s.diskFull)
+}
+
+// diskFullError returns the error with which endOnFullDisk has ended the worker, or nil.
+func (s *supervisor) diskFullError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.diskFull
+}
+
 // remarks returns a remark for people who list the workers, with the latest shortage. It has no program.
 func (s *shortages) remarks(now time.Time, of int) []presence.Pause {
 	s.mu.Lock()

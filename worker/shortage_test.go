@@ -1,11 +1,13 @@
 package worker
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -111,4 +113,42 @@ func TestDiskFullDuringARound(t *testing.T) {
 		expect.Contains(t, got.LastError(), "the worker's disk is full, so output of the round may be cut: ")
 		expect.True(t, strings.HasPrefix(got.LastOutput(), "\x00"), "the output is lost")
 	}
+}
+
+// A worker that shall end on a full disk ends after a second attempt to start a round, but not while another round runs.
+func TestEndOnFullDisk(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency = 2
+	var attempts atomic.Int64
+	timers, running, end := w.timers.hold(), make(chan struct{}), make(chan struct{})
+	worker := w.worker(WithEndOnFullDisk(), WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		if r.Input == "runs" {
+			close(running)
+			<-end
+			return Ended{Exit: "0"}, nil
+		}
+		attempts.Add(1)
+		return Ended{}, asShortage(Unfit(&os.PathError{Op: "write", Path: "args", Err: syscall.ENOSPC}))
+	})))
+	w.open("runs")
+	ended := make(chan error, 1)
+	go func() { ended <- worker.Run(t.Context()) }()
+	<-running
+	w.open("short")
+	eventually(t, "the second attempt", func() bool {
+		timers.expire(firstShortPause)
+		return attempts.Load() == 2
+	})
+	timers.waitedFor(t, 2*firstShortPause)
+	expect.Len(t, ended, 0)
+	close(end)
+	eventually(t, "the end of the worker", func() bool {
+		for pause := 2 * firstShortPause; pause < longestShortPause; pause *= 2 {
+			timers.expire(pause)
+		}
+		return len(ended) > 0
+	})
+	err := <-ended
+	expect.Fails(t, err, "no round can start: the worker's disk is full: write args: no space left on device")
+	expect.True(t, errors.Is(err, syscall.ENOSPC), err)
 }

@@ -36,6 +36,7 @@ type supervisor struct {
 	reserved int
 	taken    []bool          // taken[n-1] says whether slot n is busy
 	left     []string        // rounds whose handlers were left behind
+	diskFull error           // ends the worker
 	dirs     []*rounddir.Dir // directories that no round uses at present
 
 	outputs []*record.Slot // outputs[n-1] has the output files of slot n
@@ -182,7 +183,9 @@ func (s *lane) freeAfterPause(e *execution, success bool) {
 	if !success {
 		pause = s.cfg.SleepAfterFailure
 	}
-	pause = max(pause, s.shortages.ended(e.slot, e.cause, time.Now()))
+	short := s.shortages.ended(e.slot, e.cause, time.Now())
+	s.endOnFullDisk(e.cause, short)
+	pause = max(pause, short)
 	s.work.Done()
 	if pause == 0 && e.dir == nil {
 		s.freeSlot(e)

@@ -215,7 +215,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	s.loops.Go(func() { s.endWhenIdle(s.looping) })
 	s.claimUntilStopped()
 	closeSupervisor()
-	return cmp.Or(stopHeartbeats(), s.leftError())
+	return cmp.Or(stopHeartbeats(), s.leftError(), s.diskFullError())
 }
 
 // connect connects to Redis, unless the worker uses the API, or a test has given it a store.

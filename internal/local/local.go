@@ -24,6 +24,8 @@ type Config struct {
 	Name    string   // the server's name
 	Workers []string // the workers' names
 	Version string   // version of the release
+	// a worker that cannot start a round because the disk is full ends with an error ([TDF.Failed])
+	EndOnFullDisk bool
 	// this process has other children, which workers must not mistake for processes that a program left behind
 	Shared bool
 	Log    *slog.Logger

@@ -16,6 +16,9 @@ func (t *TDF) newWorker(name string) error {
 	if !t.cfg.Shared {
 		options = append(options, worker.WithSole())
 	}
+	if t.cfg.EndOnFullDisk {
+		options = append(options, worker.WithEndOnFullDisk())
+	}
 	w, err := worker.New(name, cfg, options...)
 	if err != nil {
 		return err

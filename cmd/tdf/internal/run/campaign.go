@@ -62,7 +62,7 @@ func (c *campaign) carryOut(ctx context.Context) error {
 	case ctx.Err() != nil:
 		return c.interrupted(ctx)
 	case err != nil:
-		return err
+		return errors.Join(err, c.giveUp(ctx))
 	case c.detach:
 		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s", format.Tasks(int(c.opened)), c.base.Group,
 			cli.WatchCommand(c.base.Group), c.base.Group)
@@ -95,7 +95,7 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 	go func() {
 		select {
 		case err := <-broken:
-			cancel(err)
+			cancel(withRoom(err))
 		case <-ctx.Done():
 		}
 	}()
@@ -191,12 +191,17 @@ func (c *campaign) interrupted(ctx context.Context) error {
 	default:
 		c.a.Say("%s; with --joblog FILE, --resume can run only the rest", said)
 	}
-	if c.here.tag != "" {
-		err := c.here.stopWorker()
-		c.cancelOpen(ending)
-		return errors.Join(context.Cause(ctx), err)
+	return errors.Join(context.Cause(ctx), c.giveUp(ending))
+}
+
+// giveUp cancels the tasks that only the worker of this call can run.
+func (c *campaign) giveUp(ctx context.Context) error {
+	if c.here.tag == "" {
+		return nil
 	}
-	return context.Cause(ctx)
+	err := c.here.stopWorker()
+	c.cancelOpen(ctx)
+	return err
 }
 
 // writeResults writes the file of --results.

@@ -3,12 +3,14 @@ package run
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
@@ -49,7 +51,7 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	}
 	cfg := local.Config{
 		Server: tool.Server, Worker: tool.Worker, Name: name, Workers: []string{name}, Version: command.Version(),
-		Log: r.a.Log,
+		Log: r.a.Log, EndOnFullDisk: true,
 	}
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
@@ -72,10 +74,18 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	}
 	h.tdf, err = local.Start(ctx, cfg)
 	if err != nil {
-		return tool.Locate(err)
+		return withRoom(tool.Locate(err))
 	}
 	h.slots, h.outputs = r.jobs, filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
 	return nil
+}
+
+// withRoom adds what to do if the disk with the directories of the commands is full.
+func withRoom(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w; make room in %s, or set TMPDIR to a directory on another disk", err, os.TempDir())
+	}
+	return err
 }
 
 // startRedis starts a Redis if none is configured, and writes its address into the configuration.
