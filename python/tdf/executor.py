@@ -6,6 +6,7 @@ import concurrent.futures
 import itertools
 import json
 import logging
+import shlex
 import threading
 import time
 import uuid
@@ -14,7 +15,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optiona
 
 from .calls import PROGRAM, PYTHON, name_of, pack_call, unpack
 from .client import Client, Row
-from .errors import TaskError
+from .errors import APIError, TaskError
 
 log = logging.getLogger("tdf")
 
@@ -22,7 +23,9 @@ FINISHED = ("succeeded", "failed", "timed_out", "expired")
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 AT_ONCE = 250  # tasks that one call opens or archives
-LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks
+LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks, or no worker runs
+
+NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/operations.md)
 
 # What the caller has read is of no use for longer, and what it never reads is removed after a week.
 KEPT = {"keep_archived": 600, "keep_finished": 7 * 86400}
@@ -73,6 +76,7 @@ class Executor(concurrent.futures.Executor):
         self._lock = threading.Lock()
         self._reading = threading.Lock()  # held by the thread that reads results
         self._closed = False
+        self._warned = False
         self._news = threading.Event()  # there are futures, or the executor was shut down
         self._thread: Optional[threading.Thread] = None
 
@@ -211,10 +215,30 @@ class Executor(concurrent.futures.Executor):
             ids = list(itertools.islice(self._futures, AT_ONCE))
             for id in ids:
                 self._futures[id] = self._futures.pop(id)
+        if not ids:
+            return 0
+        self._warn_without_worker(ids[0])
         rows = {row["id"]: row for row in self.client.results(ids=ids)}
         removed = {"state": "removed", "error": "someone has removed it"}
         gone = [(id, rows.get(id, removed)) for id in ids if rows.get(id, removed)["state"] in ("archived", "removed")]
         return sum(self._settle(id, row) for id, row in gone)
+
+    def _warn_without_worker(self, id: int) -> None:
+        """Logs a warning, once, if a task waits because no worker for functions runs."""
+        if self._warned:
+            return
+        try:
+            checks = self.client.call("GET", f"/tasks/{id}/explain", action=f"explain task {id}")["checks"]
+        except APIError:  # a submitter may not read it, and others may have removed the task
+            return
+        if any(check["state"] == "blocked" and check.get("code") in NO_WORKER for check in checks):
+            self._warned = True
+            queue = f" --queue {shlex.quote(self.properties['queue'])}" if self.properties.get("queue") else ""
+            log.warning(
+                "the calls of campaign %s wait, because no worker for functions runs; start one with: "
+                "TDF_TOKEN=TOKEN python%s -m tdf.worker --api %s%s; tdf token add NAME --role worker prints a TOKEN",
+                self.campaign, PYTHON, self.client.url, queue,
+            )
 
     def _settle(self, id: int, row: Row) -> bool:
         """Gives a future its result, and reports whether the future waited for it."""

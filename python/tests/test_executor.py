@@ -220,7 +220,19 @@ def test_no_rights(served):
         tdf.Executor(tdf.Client("http://127.0.0.1:1", "t")).submit(pow, 1, 2)
 
 
-def test_a_submitter(served, workers):
+def test_no_worker(served, workers, monkeypatch, caplog):
+    monkeypatch.setattr("tdf.executor.LOOK_AGAIN", 0)
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        future = executor.submit(work.square, 3)
+        eventually("a warning", lambda: caplog.messages)
+        assert f"no worker for functions runs; start one with: TDF_TOKEN=TOKEN python{tdf.calls.PYTHON} -m tdf.worker --api {served.url} --queue calls;" in caplog.text
+        workers.start()
+        assert future.result() == 9
+    assert len(caplog.messages) == 1
+
+
+def test_a_submitter(served, workers, monkeypatch):
+    monkeypatch.setattr("tdf.executor.LOOK_AGAIN", 0)  # it may not read why a task waits
     workers.start()
     with tdf.Executor(served.client(token=served.add_token("sub", "submitter")), campaign="sub/fit", queue="calls") as executor:
         assert list(executor.map(work.square, range(3))) == [0, 1, 4]
