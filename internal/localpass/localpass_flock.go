@@ -37,7 +37,7 @@ func Create(host string, port int) (*File, error) { return keep(nameOf(host, por
 // token, because curl -H @FILE reads headers from a file, so that other users do not see the token among the arguments
 // of curl. The name of the file has the host name, so that people can write it in a shell. The error may be [ErrHeld].
 func KeepToken(addr, token string) (*File, error) {
-	return keep("api-"+hostName()+"-"+addr, "Authorization: Bearer "+token)
+	return keep(tokenPrefix()+addr, "Authorization: Bearer "+token)
 }
 
 func keep(name, secret string) (*File, error) {
@@ -49,6 +49,7 @@ func keep(name, secret string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
+	removeStale(filepath.Dir(path))
 	made := &File{Path: path, Secret: secret, file: f}
 	if err := f.Truncate(0); err != nil {
 		return nil, errors.Join(fmt.Errorf("write password file: %w", err), made.Close())
@@ -188,6 +189,9 @@ func nameOf(host string, port int) string {
 
 // prefix returns the beginning of the names of all password files of this machine.
 func prefix() string { return "redis-" + machine() + "-" }
+
+// tokenPrefix returns the beginning of the names of all files of this machine that have a token.
+func tokenPrefix() string { return "api-" + hostName() + "-" }
 
 // machine returns a text that differs on machines and containers that may share a home directory. It does not depend on
 // the host name, because that may change while tdf up runs. A loopback address belongs to a network namespace of a

@@ -63,6 +63,31 @@ func TestStale(t *testing.T) {
 	expect.NotEqual(t, got, f.Secret)
 }
 
+// A new file replaces those that killed processes of this machine have left, whatever their addresses.
+func TestLeftFilesAreRemoved(t *testing.T) {
+	dir, _ := useTempDirs(t)
+	killed := []*File{create(t, "127.0.0.1", 6379), expect.Result(KeepToken("127.0.0.1:7379", "x")).Value(t), expect.Result(KeepToken("[::1]:1", "x")).Value(t)}
+	running := expect.Result(KeepToken("127.0.0.1:7380", "y")).Value(t)
+	var kept []string
+	for _, name := range []string{"api-" + hostName() + "-2-127.0.0.1:7379", "api-other-127.0.0.1:7379", "redis-0123456789abcdef-127.0.0.1:6379", "notes"} {
+		kept = append(kept, filepath.Join(dir, name)) // of other machines, or of the user
+		expect.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
+	}
+	link := filepath.Join(dir, nameOf("127.0.0.1", 1))
+	expect.NoError(t, os.Symlink("notes", link))
+	for _, f := range killed {
+		f.file.Close()
+	}
+	again := create(t, "127.0.0.1", 6380)
+	for _, path := range append(kept, link, running.Path, again.Path) {
+		expect.Result(os.Lstat(path)).OK(t, path)
+	}
+	for _, f := range killed {
+		expect.Result(os.Lstat(f.Path)).FailsWith(t, os.ErrNotExist, f.Path)
+	}
+	expect.NoError(t, errors.Join(running.Close(), again.Close()))
+}
+
 // Find ignores files that other users could read or make. Find and Create do not follow links.
 func TestUntrusted(t *testing.T) {
 	dir, temporary := useTempDirs(t)
