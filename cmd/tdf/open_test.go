@@ -113,7 +113,7 @@ func TestOpenTwiceAtOnce(t *testing.T) {
 	var ended sync.WaitGroup
 	ended.Go(func() { status = late.open(stdin, "--from", "-", "--format", "csv", "--campaign", "c") })
 	expect.Eventually(t, "the check of the late command", func() bool {
-		return strings.Contains(late.err.String(), "fail_on=")
+		return strings.Contains(late.err.String(), "no --input: run.sh gets")
 	})
 	early := newCall(t, addr)
 	early.namespace = late.namespace

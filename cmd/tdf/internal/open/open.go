@@ -2,11 +2,13 @@ package open
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/format"
@@ -209,14 +211,20 @@ func (o *opening) packed() (*program.Packed, error) {
 	return nil, nil
 }
 
-// failOn returns the rule by which a round fails, and a text about the origin of the rule.
-func (o *opening) failOn(tool config.Tool) (rule, text string) {
-	switch {
-	case o.changed("fail-on"):
-		return *o.task.Text["fail-on"], "set by --fail-on"
-	case tool.IsSet("task_defaults", "fail_on"):
-		return string(tool.Manager.TaskDefaults.FailOn), "set by the configuration"
+// failOn returns the rule by which a round fails. If the user has not chosen it here, and it is not the usual rule,
+// warning describes it.
+func (o *opening) failOn(tool config.Tool) (rule tdf.FailOn, warning string) {
+	if o.changed("fail-on") {
+		return tdf.FailOn(*o.task.Text["fail-on"]), ""
 	}
-	return string(tool.Manager.TaskDefaults.FailOn),
-		"a round fails if its exit status is not 0 (default; see --fail-on)"
+	rule = tool.Manager.TaskDefaults.FailOn
+	switch rule {
+	case tdf.FailOnStderr:
+		warning = "a round fails if it prints anything to stderr"
+	case tdf.FailOnAny:
+		warning = "a round fails if it prints anything to stderr, or if its exit status is not 0"
+	default:
+		return rule, ""
+	}
+	return rule, fmt.Sprintf("%s (the configuration sets fail_on=%s)", warning, rule)
 }

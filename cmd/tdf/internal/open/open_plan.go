@@ -25,7 +25,7 @@ type plan struct {
 	sweep  *rowSource
 	packed *program.Packed // nil if the program is stored elsewhere
 	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
-	rule   string          // value of fail_on, with an explanation
+	rule   string          // warning about fail_on, or ""
 	fresh  bool            // this command makes the campaign, and fails if another command opens it meanwhile
 	isNew  bool            // the campaign has no tasks yet, so another command must not open it meanwhile
 
@@ -98,12 +98,10 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 			return err
 		}
 	}
-	rule, text := p.failOn(tool)
-	p.base.FailOn = tdf.FailOn(rule)
+	p.base.FailOn, p.rule = p.failOn(tool)
 	if err := p.base.Validate(); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	p.rule = fmt.Sprintf("fail_on=%s: %s", rule, text)
 	return nil
 }
 
@@ -121,7 +119,9 @@ func (p *plan) sayRules() {
 	if p.sweep.Rows != nil && p.sweep.input == nil {
 		p.a.Say("no --input: run.sh gets all parameters in their order")
 	}
-	p.a.Say("%s", p.rule)
+	if p.rule != "" {
+		p.a.Say("%s", p.rule)
+	}
 }
 
 // checkCampaign makes up a name if a sweep has no campaign. Without --extend, it refuses a campaign that has tasks. It
