@@ -44,10 +44,15 @@ func TestScreenshots(t *testing.T) {
 	m := testspace.Manager(t, cfg)
 	s := &site{t, web.New(m, web.Options{Log: testspace.Silent, Timeout: time.Hour}), cfg, m, admin.New(m), testspace.Connect(t, cfg), nil}
 	expect.Result(s.admin.AddToken(t.Context(), access.Token{Name: "operator", Role: access.Operator})).OK(t)
-	s.simulate(redis, time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC))
 	b := s.tab(s.serve())
 	expect.Result(chromedp.Call(b.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "UTC"})).OK(t)
 	b.login(access.Operator)
+	const campaign = "/ui/campaigns/night?kind=line&x=lr&y=result.loss&xscale=log&colour=opt"
+	s.simulate(redis, time.Date(2030, 1, 31, 11, 0, 0, 0, time.UTC), func() { b.open(campaign) })
+	expect.Eventually(t, "the rate of the campaign, which needs two looks", func() bool {
+		b.open(campaign)
+		return eval[string](b, `[...document.querySelectorAll("#progress dl div")].find(d => d.textContent.startsWith("Finished per second")).lastChild.textContent`) != "0"
+	})
 	const most = 1500 // the height of a picture
 	total, dir := 0, cmp.Or(os.Getenv("TDF_SCREENSHOTS"), t.TempDir())
 	for _, p := range []struct {
@@ -55,7 +60,7 @@ func TestScreenshots(t *testing.T) {
 		ready              string // what the page has when it can be taken
 	}{
 		{"overview", "/ui", "light", "svg.bars path.succeeded[d]"},
-		{"campaign", "/ui/campaigns/night?kind=line&x=lr&y=result.loss&xscale=log&colour=opt", "light", "svg.plot path.s1"},
+		{"campaign", campaign, "light", "svg.plot path.s1"},
 		{"timeline", "/ui/timeline?window=1h&colour=campaign", "light", "svg.slots path"},
 		{"timeline-dark", "/ui/timeline?window=1h&colour=outcome", "dark", "svg.slots path.t-failed"},
 	} {
@@ -74,8 +79,8 @@ func TestScreenshots(t *testing.T) {
 	expect.True(t, total < 300_000, "the pictures have", total, "bytes")
 }
 
-// simulate runs 50 minutes of two campaigns on three workers with two slots. Some tasks fail, for two reasons.
-func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
+// simulate runs 50 minutes of two campaigns on three workers with two slots. Some tasks fail, for two reasons. A minute before the end, it calls a function.
+func (s *site) simulate(redis *embedded.Redis, begin time.Time, beforeEnd func()) {
 	ctx := s.Context()
 	for group := range strings.SplitSeq("night day", " ") {
 		var all []manager.Definition
@@ -112,6 +117,10 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time) {
 			break
 		}
 		redis.SetTime(begin.Add(x.free))
+		if beforeEnd != nil && x.free >= end-time.Minute {
+			beforeEnd()
+			beforeEnd = nil
+		}
 		now := tdf.At(begin.Add(x.free))
 		if x.claim != nil {
 			result := trained(x.claim.Task.ID, now.Sub(x.begun))
