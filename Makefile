@@ -46,6 +46,7 @@ help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build static programs into bin/
+	@[ -e bin/tdf ] || echo "The first build compiles all packages, which takes some minutes of CPU time."
 	scripts/build bin
 
 dist: ## build the files of a release into dist/: archives, packages, a wheel, an SBOM and checksums
