@@ -18,7 +18,11 @@ echo mounted
 head -c 1000000 /dev/zero >"$TMPDIR/filler"
 exec tdf run -j 2 echo ::: 1 2 3`
 	dir := t.TempDir()
-	c := exec.CommandContext(t.Context(), "unshare", "--map-root-user", "--mount", "sh", "-c", script)
+	args := []string{"--mount", "sh", "-c", script}
+	if os.Geteuid() != 0 {
+		args = append([]string{"--map-root-user"}, args...)
+	}
+	c := exec.CommandContext(t.Context(), "unshare", args...)
 	c.Dir = t.TempDir()
 	c.Env = append(os.Environ(), "TMPDIR="+dir, "PATH="+linked(t)+string(os.PathListSeparator)+os.Getenv("PATH"))
 	var stdout, stderr strings.Builder

@@ -95,7 +95,7 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 	go func() {
 		select {
 		case err := <-broken:
-			cancel(withRoom(err))
+			cancel(withRoom(c.a, err))
 		case <-ctx.Done():
 		}
 	}()

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -74,16 +75,17 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	}
 	h.tdf, err = local.Start(ctx, cfg)
 	if err != nil {
-		return withRoom(tool.Locate(err))
+		return withRoom(r.a, tool.Locate(err))
 	}
 	h.slots, h.outputs = r.jobs, filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
 	return nil
 }
 
 // withRoom adds what to do if the disk with the directories of the commands is full.
-func withRoom(err error) error {
+func withRoom(a *cli.App, err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return fmt.Errorf("%w; make room in %s, or set TMPDIR to a directory on another disk", err, os.TempDir())
+		return fmt.Errorf("%w; make room in %s, or set TMPDIR to a directory on another disk", err,
+			cmp.Or(a.Getenv("TMPDIR"), "/tmp"))
 	}
 	return err
 }
