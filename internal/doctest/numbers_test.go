@@ -153,7 +153,7 @@ var numbers = map[string][]string{
 	},
 	"resources.md": {
 		"up to {tdf.MaxMemory in TiB}T",
-		"up to {tdf.MaxResourceName} small letters",
+		"at most {tdf.MaxResourceName} characters: small letters",
 		"at most {tdf.MaxAlternatives} alternatives, each with at most {tdf.MaxResources} resources",
 		"at most {worker.roundsPerCore} rounds for each core, and at most {worker.mostRounds}.",
 	},

@@ -72,7 +72,9 @@ func TestWorkersOfPages(t *testing.T) {
 	same(t, "docs/redis.md, a worker", said, first(below(t, "docs/redis.md", "| property | meaning |")))
 	unit := read(t, "deploy/tdf-worker@.service")
 	for _, setting := range first(below(t, "docs/install.md", "| setting | why | when to change it |")) {
-		expect.True(t, strings.Contains(unit, setting) || setting == "TasksMax", "docs/install.md names", setting)
+		if setting != "TasksMax" {
+			expect.Contains(t, unit, setting)
+		}
 	}
 }
 
