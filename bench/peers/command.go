@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -30,8 +31,14 @@ func commandBar() *bar {
 // runWithTDF builds tdf, and runs commands with it. Its configuration directory is empty, so that it uses no running
 // TDF.
 func runWithTDF(ctx context.Context, dir string, runs int) (took, cpu time.Duration, err error) {
+	root, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/tdf-framework/tdf").Output()
+	if err != nil {
+		return 0, 0, fmt.Errorf("find the sources of tdf: %w", err)
+	}
 	tdf := filepath.Join(dir, "tdf")
-	out, err := exec.CommandContext(ctx, "go", "build", "-C", "..", "-o", tdf, "./cmd/tdf").CombinedOutput()
+	build := exec.CommandContext(ctx, "go", "build", "-o", tdf, "./cmd/tdf")
+	build.Dir = strings.TrimSpace(string(root))
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return 0, 0, fmt.Errorf("build tdf: %w: %s", err, out)
 	}
