@@ -135,12 +135,12 @@ func TestInOrder(t *testing.T) {
 			if r.Task.ID%3 == 0 {
 				return managertest.Result{Error: "no"}
 			}
-			return managertest.Result{Duration: time.Duration(200-r.Task.ID) * time.Second}
+			return managertest.Result{Duration: time.Duration(150-r.Task.ID) * time.Second}
 		})
 		var groups []string
 		for _, g := range []string{"a", "b"} {
 			groups = append(groups, g)
-			expect.Result(tm.Manager.Open(t.Context(), manyIn(g, 150)...)).OK(t)
+			expect.Result(tm.Manager.Open(t.Context(), manyIn(g, 70)...)).OK(t)
 		}
 		var lock sync.Mutex
 		seen, failures := map[string][]int64{}, 0
@@ -161,8 +161,8 @@ func TestInOrder(t *testing.T) {
 			Groups: groups, InOrder: true, Concurrency: concurrency, Attempts: 4, Succeeded: record, Failed: record,
 		})
 		expect.True(t, errors.Is(err, manager.ErrGivenUp), err)
-		expect.Len(t, seen["a"], 149)
-		expect.Len(t, seen["b"], 150)
+		expect.Len(t, seen["a"], 69)
+		expect.Len(t, seen["b"], 70)
 		expect.True(t, slices.IsSorted(seen["a"]), concurrency, seen["a"])
 		expect.True(t, slices.IsSorted(seen["b"]), concurrency, seen["b"])
 	}
