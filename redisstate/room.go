@@ -55,7 +55,7 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		p := s.Redis.Pipeline()
 		named, memory := p.HMGet(ctx, s.Keys.Settings(), tdf.SettingNames...), p.Info(ctx, "memory")
-		_, _ = p.Exec(ctx) // each command has its own error
+		conn.Exec(ctx, p)
 		values = named.Val()
 		if err := named.Err(); err != nil && !conn.IsWrongType(err) {
 			return err

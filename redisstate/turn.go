@@ -118,12 +118,12 @@ func (s *Store) runBoth(
 		p := s.Redis.Pipeline()
 		a := first.send(ctx, s, p)
 		if err2 = context.Cause(sending); err2 != nil {
-			_, _ = p.Exec(ctx)
+			conn.Exec(ctx, p)
 			reply, err = first.read(a)
 			return err
 		}
 		b := second.send(ctx, s, p)
-		_, _ = p.Exec(ctx) // each command has its own error
+		conn.Exec(ctx, p)
 		took = time.Since(begun)
 		reply2, err2 = second.read(b)
 		reply, err = first.read(a)

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -121,14 +122,27 @@ func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipel
 		if p.Len() == 0 {
 			return nil
 		}
-		commands, _ := p.Exec(ctx)
-		for _, c := range commands {
+		for _, c := range Exec(ctx, p) {
 			if err := c.Err(); err != nil && err != redis.Nil && !IsWrongType(err) {
 				return err
 			}
 		}
 		return nil
 	}))
+}
+
+// Exec executes a pipeline. Then each command has an answer or an error. If Redis refuses to prepare a new connection,
+// for example because it is busy or loads its data, go-redis leaves the commands without both, as if their answers were
+// empty.
+func Exec(ctx context.Context, p redis.Pipeliner) []redis.Cmder {
+	commands, err := p.Exec(ctx)
+	failed := func(c redis.Cmder) bool { return c.Err() != nil }
+	if err != nil && !slices.ContainsFunc(commands, failed) {
+		for _, c := range commands {
+			c.SetErr(err)
+		}
+	}
+	return commands
 }
 
 // Failed adds to an error of Redis what the call was doing; "" if the caller adds it. It returns nil if there is no

@@ -119,7 +119,7 @@ func (s *Conn) exchange(
 	answer := run(ctx, p, keys, args...)
 	renewed := p.Expire(ctx, s.Keys.Confirmed(), confirmedLife)
 	waited := p.Do(ctx, "WAIT", want.Wanted, s.replicas.Timeout.Milliseconds())
-	_, _ = p.Exec(ctx) // each command has its own error
+	Exec(ctx, p)
 	reply, err := answer.Result()
 	if err != nil && err != redis.Nil {
 		return reply, err
