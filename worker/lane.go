@@ -157,6 +157,10 @@ func (s *lane) fairShare(free, handed int) int {
 		s.turns = 0
 	case handed > 0 && s.turns == mostTurns:
 		s.turns, free = 0, 0
+		if slices.Contains(s.waiting, s) { // the others come first, even if they began to wait later
+			s.forget(s)
+			s.waiting = append(s.waiting, s)
+		}
 	case handed > 0:
 		s.turns++
 		free = min(free, handed)
