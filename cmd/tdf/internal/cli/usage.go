@@ -38,7 +38,7 @@ func FlagError(c *cobra.Command, err error) error {
 // wants maps each type of flags to a description of the valid values.
 var wants = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m",
-	"bool": "true or false",
+	"bool": "true or false", "count": "a number from 1, such as 4 or $(nproc)",
 }
 
 // commandError returns the error for an unknown command. The error suggests commands with similar names.

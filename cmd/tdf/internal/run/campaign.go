@@ -22,7 +22,6 @@ type campaign struct {
 	here     *here
 	m        *cli.Client
 	in       *inputs
-	command  []string
 	template *template
 	log      *jobLog
 	base     tdf.Properties

@@ -56,7 +56,7 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	}
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
-	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", r.jobs, killGrace, 0
+	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", int(r.jobs), killGrace, 0
 	w.SleepAfterFailure, w.MaxFailuresInRow = 0, 0
 	w.Queues, w.Group, w.TimeLimit, w.IdleTimeout = nil, "", 0, 0
 	err = r.offerResources(w, tool.Manager.TaskDefaults.Resources)
@@ -77,7 +77,7 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	if err != nil {
 		return withRoom(r.a, tool.Locate(err))
 	}
-	h.slots, h.outputs = r.jobs, filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
+	h.slots, h.outputs = int(r.jobs), filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
 	return nil
 }
 
@@ -109,7 +109,7 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 	at := &tool.Manager.Redis
 	at.Host, at.Password, at.Username, at.TLS = host, password, "", false
 	at.Port, err = strconv.Atoi(port)
-	atOnce := format.Counted(r.jobs, "command")
+	atOnce := format.Counted(int(r.jobs), "command")
 	if r.changed("resources") {
 		atOnce = "as many commands as fit"
 	}

@@ -23,73 +23,74 @@ const maxLine = 128 << 10
 // inputs are the rows for which the command runs.
 type inputs struct {
 	rows  iter.Seq2[sweep.Row, error]
-	named bool  // the rows have columns with names
 	total int64 // -1 if it is unknown
 	close func()
 }
 
-// openInputs opens the rows that the flags and arguments describe. sources are the values after each ":::".
-func (r *run) openInputs(ctx context.Context, sources [][]string) (*inputs, error) {
+// openInputs opens the rows that the flags and arguments describe, and parses the command for their columns if these
+// are known. sources are the values after each ":::".
+func (r *run) openInputs(ctx context.Context, sources [][]string, t *template) (*inputs, error) {
 	switch {
 	case r.grid != "":
 		rows, err := cli.GridRows(r.grid)
 		if err != nil {
 			return nil, err
 		}
-		return namedInputs(rows)
+		return namedInputs(rows, t)
 	case r.from != "":
 		rows, err := r.a.FileRows(ctx, r.from, r.format)
 		if err != nil {
 			return nil, err
 		}
-		return namedInputs(rows)
+		return namedInputs(rows, t)
+	}
+	var columns []string
+	in := &inputs{total: 1, close: func() {}}
+	switch {
 	case r.lines:
 		end := byte('\n')
 		if r.null {
 			end = 0
 		}
-		return &inputs{rows: linesOf(cli.Stream(ctx, r.a.Stdin), end), total: -1, close: func() {}}, nil
+		in.rows, in.total, columns = linesOf(cli.Stream(ctx, r.a.Stdin), end), -1, []string{"1"}
 	case len(sources) > 0:
-		total := int64(1)
-		for _, s := range sources {
-			total *= int64(len(s))
+		for i, s := range sources {
+			columns = append(columns, strconv.Itoa(i+1))
+			in.total *= int64(len(s))
 		}
-		return &inputs{rows: combinations(sources), total: total, close: func() {}}, nil
+		in.rows = combinations(columns, sources)
+	default:
+		in.rows = func(yield func(sweep.Row, error) bool) { yield(sweep.Row{Line: 1}, nil) }
 	}
-	once := func(yield func(sweep.Row, error) bool) { yield(sweep.Row{Line: 1}, nil) }
-	return &inputs{rows: once, total: 1, close: func() {}}, nil
+	return in, t.parse(columns)
 }
 
-// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row is
-// found before anything runs.
-func namedInputs(rows *cli.Rows) (in *inputs, err error) {
-	in = &inputs{named: true, total: -1, close: rows.Close}
+// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row, or
+// one that the command cannot use, is found before anything runs.
+func namedInputs(rows *cli.Rows, t *template) (in *inputs, err error) {
+	in = &inputs{total: -1, close: rows.Close}
 	defer func() {
 		if err != nil {
 			rows.Close()
-			err = cli.Usagef("%s: %v", rows.Name, err)
 		}
 	}()
 	in.rows, err = rows.Read()
 	if err != nil || rows.Once {
 		return in, err
 	}
-	in.total, err = count(in.rows)
-	if err != nil {
-		return in, err
+	in.total = 0
+	for row, err := range in.rows {
+		if err != nil {
+			return in, cli.Usagef("%s: %v", rows.Name, err)
+		}
+		in.total++
+		_, err = t.input(&row, in.total)
+		if err != nil {
+			return in, err
+		}
 	}
 	in.rows, err = rows.Read()
 	return in, err
-}
-
-func count(rows iter.Seq2[sweep.Row, error]) (n int64, err error) {
-	for _, err := range rows {
-		if err != nil {
-			return n, err
-		}
-		n++
-	}
-	return n, nil
 }
 
 // linesOf returns a row for each line. A line that is as long as an endless one is an error.
@@ -118,13 +119,13 @@ func linesOf(in io.Reader, end byte) iter.Seq2[sweep.Row, error] {
 }
 
 // combinations returns a row for each combination of values. The last source changes fastest.
-func combinations(sources [][]string) iter.Seq2[sweep.Row, error] {
+func combinations(columns []string, sources [][]string) iter.Seq2[sweep.Row, error] {
 	return func(yield func(sweep.Row, error) bool) {
 		at := make([]int, len(sources))
 		for number := int64(1); ; number++ {
 			row := sweep.Row{Line: number}
 			for i, s := range sources {
-				row.Params = append(row.Params, sweep.Param{Name: strconv.Itoa(i + 1), Text: s[at[i]]})
+				row.Params = append(row.Params, sweep.Param{Name: columns[i], Text: s[at[i]]})
 			}
 			if !yield(row, nil) {
 				return
@@ -144,9 +145,21 @@ func combinations(sources [][]string) iter.Seq2[sweep.Row, error] {
 	}
 }
 
+// instead says how to do what other marks of GNU parallel do.
+var instead = map[string]string{
+	"::::":  "read the lines of a file with --lines <FILE, or rows with columns with --from FILE",
+	"::::+": "write the values that belong together into the columns of a CSV file, and read it with --from FILE",
+	":::+":  "write the values that belong together into the columns of a CSV file, and read it with --from FILE",
+}
+
 // split separates a command from the sources of values after each ":::".
 func split(args []string) (command []string, sources [][]string, err error) {
 	const mark = ":::"
+	for _, arg := range args {
+		if instead[arg] != "" {
+			return nil, nil, cli.Usagef("%s is not supported: %s", arg, instead[arg])
+		}
+	}
 	i := slices.Index(args, mark)
 	if i < 0 {
 		return args, nil, nil
@@ -166,9 +179,12 @@ func split(args []string) (command []string, sources [][]string, err error) {
 	return command, sources, nil
 }
 
+// mayDiffer reports whether a word may have placeholders.
+func (r *run) mayDiffer(word string) bool { return !r.literal && strings.Contains(word, "{") }
+
 // lookPath reports whether this machine has a command, as the worker will look for it.
 func (r *run) lookPath(command string) error {
-	if parse([]string{command}, true).uses() {
+	if r.mayDiffer(command) {
 		return nil
 	}
 	list := filepath.SplitList(r.a.Getenv("PATH"))

@@ -112,14 +112,10 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 
 // taskOf returns the task of an input. skip means that --resume leaves it out.
 func (c *campaign) taskOf(row *sweep.Row, number int64) (task tdf.Properties, skip bool, err error) {
-	words, err := c.template.fill(row, number)
+	task = c.base
+	task.Input, err = c.template.input(row, number)
 	if err != nil {
 		return task, false, err
-	}
-	task = c.base
-	task.Input, err = inputOf(words)
-	if err != nil {
-		return task, false, cli.Usagef("input %d: %v", number, err)
 	}
 	if c.log.hasSucceeded(task.Input) {
 		c.mu.Lock()

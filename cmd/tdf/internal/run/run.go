@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
@@ -26,18 +27,20 @@ type run struct {
 	changed func(flag string) bool
 	dir     string // in which the command runs, absolute
 
-	grid, from, format  string
-	lines, null         bool
-	shared, ownDir      bool
-	send                []string
-	jobs, halt, retries int
-	campaign            string
-	keepOrder, tag      bool
-	quiet               bool
-	joblog, results     string
-	resume              bool
-	dryRun, detach      bool
-	task                cli.TaskFlags
+	grid, from, format string
+	lines, null        bool
+	literal            bool
+	shared, ownDir     bool
+	send               []string
+	jobs               count
+	halt, retries      int
+	campaign           string
+	keepOrder, tag     bool
+	quiet              bool
+	joblog, results    string
+	resume             bool
+	dryRun, detach     bool
+	task               cli.TaskFlags
 }
 
 // Run returns the command.
@@ -53,7 +56,8 @@ The inputs are the lines of stdin (--lines), the rows of a file (--from), the po
 after ":::"; with several ":::", each combination. In the command, {} stands for the value, {.} for the value without
 its extension, {/} for the last element of a path, {//} for the directory before it, {/.} for the last element without
 its extension, {#} for the number of the input, and {name} for the value of a column. A value stays a part of its word,
-because no shell reads it. Without a placeholder, the values of --lines and ":::" follow the command.
+because no shell reads it. Without a placeholder, the values of --lines and ":::" follow the command. {{x}} stands for
+the text {x}; ${x} and other texts in braces that look like no placeholder stay as they are.
 
 The command runs on this machine, in the current directory. If no Redis is configured, tdf starts one for the time of
 the call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with
@@ -80,7 +84,9 @@ have not succeeded according to this file.`,
 	flags.StringVar(&r.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
 	flags.StringVar(&r.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
 	flags.StringVar(&r.grid, "grid", "", "`VALUES` values of parameters; each combination is an input: 'a=1..10 b=x,y'")
-	flags.IntVarP(&r.jobs, "jobs", "j", runtime.NumCPU(), "`N` number of commands that run at a time on this machine")
+	flags.BoolVar(&r.literal, "literal", false, "leave braces in the command as they are, so that it has no placeholders")
+	r.jobs = count(runtime.NumCPU())
+	flags.VarP(&r.jobs, "jobs", "j", "`N` number of commands that run at a time on this machine")
 	flags.BoolVarP(&r.keepOrder, "keep-order", "k", false, "print the outputs in the order of the inputs")
 	flags.BoolVar(&r.tag, "tag", false, "begin each line of output with the input and a tab")
 	flags.BoolVarP(&r.quiet, "quiet", "q", false, "print no output of commands and no progress")
@@ -124,16 +130,16 @@ func (r *run) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	in, err := r.openInputs(ctx, sources)
+	t := &template{command: command, named: r.from+r.grid != "", literal: r.literal}
+	in, err := r.openInputs(ctx, sources, t)
 	if err != nil {
 		return err
 	}
 	defer in.close()
-	t := parse(command, in.named)
 	if r.dryRun {
 		return r.show(t, in)
 	}
-	return r.carryOut(ctx, tool, &campaign{run: r, in: in, template: t, command: command})
+	return r.carryOut(ctx, tool, &campaign{run: r, in: in, template: t})
 }
 
 // check refuses invalid combinations of flags and arguments.
@@ -155,8 +161,8 @@ func (r *run) check(command []string, sources [][]string) error {
 		return cli.Usagef("--null without --lines: there are no lines to read")
 	case r.resume && r.joblog == "":
 		return cli.Usagef("--resume without --joblog: name the file that says what has succeeded")
-	case r.jobs < 1:
-		return cli.Usagef("invalid value %d for --jobs: want at least 1", r.jobs)
+	case r.literal && r.from+r.grid != "":
+		return cli.Usagef("--literal with --from or --grid: without placeholders, the command cannot use their columns")
 	case r.changed("jobs") && r.changed("resources"):
 		return cli.Usagef("--jobs with --resources: as many commands run at a time as fit; give one of them")
 	case r.changed("halt") && r.halt < 1:
@@ -179,6 +185,22 @@ func (r *run) check(command []string, sources [][]string) error {
 		return cli.Usagef("--detach with --joblog or --results: the command ends before the tasks do; see tdf results")
 	}
 	return r.task.Check()
+}
+
+// A count is the value of a flag: a whole number from 1. A sign is refused, because it has another meaning in GNU
+// parallel.
+type count int
+
+func (n *count) String() string { return strconv.Itoa(int(*n)) }
+func (*count) Type() string     { return "count" }
+
+func (n *count) Set(text string) error {
+	v, err := strconv.ParseUint(text, 10, 31)
+	if err == nil && v == 0 {
+		err = strconv.ErrRange
+	}
+	*n = count(v)
+	return err
 }
 
 // elsewhere reports whether the workers of the configured TDF run the command.
@@ -271,9 +293,9 @@ func (c *campaign) define(ctx context.Context) error {
 	if c.ownDir {
 		source = tdf.SchemeExec + ":"
 	}
-	name := "command"
-	if !parse(c.command[:1], true).uses() {
-		name = program.NameAfter(c.command[0][strings.LastIndexByte(c.command[0], '/')+1:])
+	name, first := "command", c.template.command[0]
+	if !c.mayDiffer(first) {
+		name = program.NameAfter(first[strings.LastIndexByte(first, '/')+1:])
 	}
 	if len(c.send) > 0 {
 		packed, err := c.pack()

@@ -1,89 +1,241 @@
 package run
 
 import (
-	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
 // A template is a command whose words may contain placeholders, such as {} and {rate}. A value becomes a part of a word
 // as it is, because no shell reads the words.
 type template struct {
-	words [][]piece
-	named bool // the columns have names, so {} alone stands for the only column
+	command []string
+	named   bool // the columns have names, so {} alone stands for the only column
+	literal bool // the command has no placeholders
+
+	columns []string // the names of the columns for which words are parsed
+	words   [][]piece
 }
 
 // A piece of a word is a text, or a placeholder.
 type piece struct {
-	text   string
-	number bool   // {#}
-	name   string // of the column; "" for {}
-	change string // ".", "/", "//" or "/."
-	isHole bool
+	text   string // or the unknown placeholder
+	kind   pieceKind
+	column int    // index of the column; -1 for {}
+	change string // one of changes
 }
 
-// A hole is a placeholder: a name or nothing, and a change. {{name}} stands for the text {name}.
-var hole = regexp.MustCompile(`\{\{[A-Za-z0-9_.#/-]*\}\}|\{(#|[A-Za-z0-9_-][A-Za-z0-9_.-]*?|)(//|/\.|/|\.|)\}`)
+type pieceKind int
 
-// parse parses a command. If it has no placeholder, and the columns have no names, the values follow the command.
-func parse(words []string, named bool) *template {
-	t := &template{named: named}
-	holes := false
-	for _, word := range words {
-		pieces := parseWord(word)
-		holes = holes || slices.ContainsFunc(pieces, func(p piece) bool { return p.isHole })
+const (
+	isText pieceKind = iota
+	isValue
+	isNumber  // {#}
+	isUnknown // a text that looks like a placeholder
+)
+
+// changes are what may follow the name of a column. The empty one is the first, because a name may end with a change.
+var changes = []string{"", ".", "/", "//", "/."}
+
+// parse parses the command for rows with these columns. If it has no placeholder, and the columns have no names, the
+// values follow the command.
+func (t *template) parse(columns []string) error {
+	t.columns, t.words = columns, nil
+	var used []piece
+	for _, word := range t.command {
+		pieces := []piece{{text: word}}
+		if !t.literal {
+			pieces = t.parseWord(word)
+		}
+		for _, p := range pieces {
+			err := t.check(p)
+			if err != nil {
+				return err
+			}
+			if p.kind == isValue || p.kind == isNumber && !t.named {
+				used = append(used, p)
+			}
+		}
 		t.words = append(t.words, pieces)
 	}
-	if !holes && !named {
-		t.words = append(t.words, []piece{{isHole: true}})
+	switch {
+	case len(used) > 0:
+	case t.named:
+		return cli.Usagef("the command uses no column: write {NAME} where the value belongs; the columns are %s", t.names())
+	default:
+		t.words = append(t.words, []piece{{kind: isValue, column: -1}})
 	}
-	return t
+	return nil
 }
 
-func parseWord(word string) (pieces []piece) {
-	at := 0
-	for _, m := range hole.FindAllStringSubmatchIndex(word, -1) {
-		if m[0] > at {
-			pieces = append(pieces, piece{text: word[at:m[0]]})
+// parseWord separates the texts and the placeholders of a word. ${x} is for shells, and {{x}} stands for the text {x}.
+func (t *template) parseWord(word string) (pieces []piece) {
+	var text []byte
+	for word != "" {
+		taken := 1
+		if word[0] == '$' {
+			taken += len(word[1:]) - len(strings.TrimLeft(word[1:], "{"))
 		}
-		at = m[1]
-		if m[2] < 0 { // {{name}}
-			pieces = append(pieces, piece{text: word[m[0]+1 : m[1]-1]})
-			continue
+		p, length := t.placeholder(word)
+		_, doubled := t.placeholder(word[1:])
+		switch {
+		case length > 0:
+			if len(text) > 0 {
+				pieces, text = append(pieces, piece{text: string(text)}), nil
+			}
+			pieces, taken = append(pieces, p), length
+		case doubled > 0 && word[0] == '{' && strings.HasPrefix(word[1+doubled:], "}"):
+			text, taken = append(text, word[1:1+doubled]...), doubled+2
+		default:
+			text = append(text, word[:taken]...)
 		}
-		name := word[m[2]:m[3]]
-		pieces = append(pieces, piece{isHole: true, number: name == "#", name: name, change: word[m[4]:m[5]]})
+		word = word[taken:]
 	}
-	if at < len(word) {
-		pieces = append(pieces, piece{text: word[at:]})
+	if len(text) > 0 {
+		pieces = append(pieces, piece{text: string(text)})
 	}
 	return pieces
 }
 
-// uses reports whether the command contains a placeholder for a value.
-func (t *template) uses() bool {
-	for _, pieces := range t.words {
-		if slices.ContainsFunc(pieces, func(p piece) bool { return p.isHole && !p.number }) {
-			return true
+// placeholder returns the placeholder with which a text begins, and its length in the text. Without a placeholder, the
+// length is 0.
+func (t *template) placeholder(text string) (p piece, length int) {
+	rest, begins := strings.CutPrefix(text, "{")
+	if !begins {
+		return p, 0
+	}
+	for _, change := range changes {
+		for i, name := range t.columns {
+			after, found := strings.CutPrefix(rest, name)
+			found = found && strings.HasPrefix(after, change+"}")
+			if n := len("{") + len(name) + len(change) + len("}"); found && n > length {
+				p, length = piece{kind: isValue, column: i, change: change}, n
+			}
+		}
+		if length > 0 {
+			return p, length
 		}
 	}
-	return false
+	inner, _, closed := strings.Cut(rest, "}")
+	switch {
+	case !closed:
+		return p, 0
+	case slices.Contains(changes, inner):
+		p = piece{kind: isValue, column: -1, change: inner}
+	case inner == "#":
+		p.kind = isNumber
+	case t.looksKnown(inner):
+		p = piece{kind: isUnknown, text: inner}
+	default:
+		return p, 0
+	}
+	return p, len("{}") + len(inner)
+}
+
+// looksKnown reports whether a text in braces looks like a placeholder: it has only letters, digits, and the characters
+// of changes and of names of columns, or it is a placeholder of GNU parallel. Shells and awk put a blank after a brace.
+func (t *template) looksKnown(inner string) bool {
+	if inner == "%" || strings.HasPrefix(inner, "=") && strings.HasSuffix(inner, "=") {
+		return true
+	}
+	return inner[0] != ' ' && !strings.ContainsFunc(inner, func(c rune) bool {
+		return !unicode.In(c, unicode.L, unicode.M, unicode.N) && !strings.ContainsRune("_-.#/", c) &&
+			!slices.ContainsFunc(t.columns, func(name string) bool { return strings.ContainsRune(name, c) })
+	})
+}
+
+// check refuses a placeholder that has no value.
+func (t *template) check(p piece) error {
+	switch {
+	case p.kind == isText:
+		return nil
+	case len(t.columns) == 0 && !t.named:
+		return cli.Usagef("the command has a placeholder, {%s}, and there are no inputs: want --lines, --from, --grid or "+
+			"::: VALUE…; with --literal, braces are text", p.inner())
+	case p.kind == isUnknown:
+		return cli.Usagef("unknown placeholder {%s}: want %s; write {{%s}} for the text {%s}%s", p.text, t.names(), p.text,
+			p.text, insteadOf(p.text))
+	case p.kind == isValue && p.column < 0 && t.named && len(t.columns) != 1:
+		return cli.Usagef("the placeholder {%s} has no name, and the rows have several columns: want one of %s; write "+
+			"{{%s}} for the text {%s}", p.change, t.names(), p.change, p.change)
+	}
+	return nil
+}
+
+// inner returns what a placeholder without a name has in its braces.
+func (p *piece) inner() string {
+	if p.kind == isNumber {
+		return "#"
+	}
+	return p.text + p.change
+}
+
+// insteadOf says how to do what a placeholder of GNU parallel does.
+func insteadOf(inner string) string {
+	switch {
+	case inner == "%":
+		return "; the number of the slot is the variable TDF_SLOT of the command"
+	case strings.HasPrefix(inner, "="):
+		return "; compute the value in the command, as in sh -c '…' - {}"
+	}
+	return ""
+}
+
+// maxNames is the maximum length of the list of columns in an error.
+const maxNames = 2000
+
+// names lists the placeholders for values.
+func (t *template) names() string {
+	if t.named {
+		return format.OneLine("{"+strings.Join(t.columns, "}, {")+"}", maxNames)
+	}
+	known := "{}, {.}, {/}, {//}, {/.} and {#}"
+	if len(t.columns) > 1 {
+		known += ", and {1}, {2} for the values of one source"
+	}
+	return known
+}
+
+// input returns the input of the task for a row.
+func (t *template) input(row *sweep.Row, number int64) (string, error) {
+	words, err := t.fill(row, number)
+	if err != nil {
+		return "", err
+	}
+	for i, w := range words {
+		if strings.ContainsRune(w, 0) {
+			return "", cli.Usagef("input %d: the argument %q has a NUL byte, which no program can get", number, w)
+		}
+		words[i] = sweep.Quote(w)
+	}
+	input := strings.Join(words, " ")
+	if len(input) > tdf.MaxInput {
+		return "", cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input), tdf.MaxInput)
+	}
+	return input, nil
 }
 
 // fill returns the words of the command for a row. A word that is {} alone becomes one word for each value.
-func (t *template) fill(row *sweep.Row, number int64) ([]string, error) {
-	if t.named && !t.uses() {
-		return nil, cli.Usagef("the command uses no column: write {%s} where the value belongs; the columns are %s",
-			row.Params[0].Name, names(row))
+func (t *template) fill(row *sweep.Row, number int64) (words []string, err error) {
+	sameName := func(column string, p sweep.Param) bool { return column == p.Name }
+	if t.words == nil || !slices.EqualFunc(t.columns, row.Params, sameName) {
+		var columns []string
+		for _, p := range row.Params {
+			columns = append(columns, p.Name)
+		}
+		err = t.parse(columns)
+		if err != nil {
+			return nil, err
+		}
 	}
-	var words []string
 	for _, pieces := range t.words {
-		if !t.named && slices.Equal(pieces, []piece{{isHole: true}}) {
+		if slices.Equal(pieces, []piece{{kind: isValue, column: -1}}) {
 			for _, p := range row.Params {
 				words = append(words, p.Text)
 			}
@@ -91,61 +243,27 @@ func (t *template) fill(row *sweep.Row, number int64) ([]string, error) {
 		}
 		var word strings.Builder
 		for _, p := range pieces {
-			text, err := t.value(p, row, number)
-			if err != nil {
-				return nil, err
-			}
-			word.WriteString(text)
+			word.WriteString(p.value(row, number))
 		}
 		words = append(words, word.String())
 	}
 	return words, nil
 }
 
-func (t *template) value(p piece, row *sweep.Row, number int64) (string, error) {
+func (p *piece) value(row *sweep.Row, number int64) string {
 	switch {
-	case !p.isHole:
-		return p.text, nil
-	case p.number:
-		return strconv.FormatInt(number, 10), nil
-	case p.name == "" && t.named && len(row.Params) > 1:
-		return "", cli.Usagef("the placeholder {%s} has no name, and the rows have several columns: want one of %s",
-			p.change, names(row))
-	case p.name == "":
-		var all []string
-		for _, v := range row.Params {
-			all = append(all, changed(v.Text, p.change))
+	case p.kind == isNumber:
+		return strconv.FormatInt(number, 10)
+	case p.kind == isValue && p.column >= 0:
+		return changed(row.Params[p.column].Text, p.change)
+	case p.kind == isValue:
+		all := make([]string, len(row.Params))
+		for i, v := range row.Params {
+			all[i] = changed(v.Text, p.change)
 		}
-		return strings.Join(all, " "), nil
+		return strings.Join(all, " ")
 	}
-	// a name may end with the same characters as a change
-	for _, v := range row.Params {
-		if v.Name == p.name+p.change {
-			return v.Text, nil
-		}
-	}
-	for _, v := range row.Params {
-		if v.Name == p.name {
-			return changed(v.Text, p.change), nil
-		}
-	}
-	known := names(row)
-	if !t.named {
-		known = "{}, {.}, {/}, {//}, {/.} and {#}"
-		if len(row.Params) > 1 {
-			known += ", and {1}, {2} for the values of one source"
-		}
-	}
-	return "", cli.Usagef("unknown placeholder {%s}: want %s; write {{%s}} for the text {%s}", p.name+p.change, known,
-		p.name, p.name)
-}
-
-func names(row *sweep.Row) string {
-	var all []string
-	for _, p := range row.Params {
-		all = append(all, "{"+p.Name+"}")
-	}
-	return strings.Join(all, ", ")
+	return p.text
 }
 
 // changed returns a part of a path: without its extension (.), its last element (/), the directory before it (//), or
@@ -175,16 +293,4 @@ func changed(path, change string) string {
 		return stem
 	}
 	return path
-}
-
-// inputOf returns the input of the task that runs a command.
-func inputOf(words []string) (string, error) {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		if strings.ContainsRune(w, 0) {
-			return "", fmt.Errorf("the argument %q has a NUL byte, which no program can get", w)
-		}
-		quoted[i] = sweep.Quote(w)
-	}
-	return strings.Join(quoted, " "), nil
 }
