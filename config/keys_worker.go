@@ -68,7 +68,8 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
-		"The number of slots: how many programs run at once. `auto` means one slot for each core. With `resources`, it " +
+		"The number of slots: how many programs run at once. `auto` means one slot for each core that the worker " +
+			"may use (affinity, quota of its cgroup). With `resources`, it " +
 			"bounds only the tasks that ask for nothing.",
 	},
 	{

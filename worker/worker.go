@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"syscall"
 	"time"
 
@@ -173,7 +172,7 @@ func (w *Worker) slots() int { return max(w.plainSlots(), w.mostAtOnce) }
 // plainSlots returns how many rounds of tasks that ask for nothing may run at once.
 func (w *Worker) plainSlots() int {
 	if w.cfg.Concurrency == 0 {
-		return runtime.NumCPU()
+		return resources.Cores()
 	}
 	return w.cfg.Concurrency
 }

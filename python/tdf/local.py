@@ -16,6 +16,7 @@ import threading
 from typing import IO, Any, Dict, List, Optional
 
 from .client import Client
+from .cores import cores
 from .errors import TDFError
 
 API = re.compile(r"api +(http://[^/]+)/docs;.* curl -H (.*) http")
@@ -57,7 +58,7 @@ def up(*, workers: Optional[int] = None, data: Optional[str] = None, lease: floa
     if tdf is None:
         raise TDFError("start tdf up: there is no command tdf in PATH; build it with `make build`, and add its directory to PATH")
     for _ in range(ATTEMPTS):
-        started = start(tdf, workers or os.cpu_count() or 1, data, lease)
+        started = start(tdf, workers or cores(), data, lease)
         if started is not None:
             return started
     raise TDFError("start tdf up: every port that was free was taken at once; try again")

@@ -22,6 +22,7 @@ from typing import Any, Dict, List, Optional
 
 from .calls import PROGRAM, PYTHON, run
 from .client import Client
+from .cores import cores
 from .errors import TDFError
 from .loop import Fail, Task, Worker
 
@@ -134,7 +135,7 @@ def serve(descriptor: int, parent: int) -> None:
 def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tdf.worker", description="Run the functions of tdf.Executor.")
     parser.add_argument("--name", help="the name of the worker (default: the host and the process)")
-    parser.add_argument("--slots", type=int, default=os.cpu_count() or 1, help="how many functions run at once (default: one per core)")
+    parser.add_argument("--slots", type=int, default=cores(), help="how many functions run at once (default: one per core)")
     parser.add_argument("--queue", action="append", default=[], help="claim from this queue; may be repeated")
     parser.add_argument("--lease", type=float, default=60, help="seconds after which the tasks of a killed worker run again (default: 60)")
     parser.add_argument("--api", help="the address of the HTTP API (default: TDF_API, or http://127.0.0.1:7379)")

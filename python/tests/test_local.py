@@ -8,6 +8,7 @@ import pytest
 
 import tdf
 from conftest import PYTHON
+from tdf.cores import cores
 from test_loop import eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -37,6 +38,24 @@ def alive(pids):
         except OSError:
             pass
     return living
+
+
+# Affinity, and quotas of cgroups of both versions, also those above. A container sees only the root's.
+@pytest.mark.parametrize("file, text, expected", [
+    ("", "", 4),
+    ("a/b/cpu.max", "150000 100000", 2),
+    ("a/cpu.max", "50000 100000", 1),
+    ("cpu.max", "max 100000", 4),
+    ("cpu/cpu.cfs_quota_us", "250000", 3),
+    ("cpu/c/cpu.cfs_quota_us", "-1", 4),
+])
+def test_cores_are_those_that_may_be_used(file, text, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2, 5})
+    for name, content in {"proc/self/cgroup": "2:cpu,cpuacct:/c\n1:name=systemd:/\n0::/a/b\n",
+                          "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000\n", "sys/fs/cgroup/" + (file or "x"): text}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(content)
+    assert cores(str(tmp_path)) == expected
 
 
 def test_the_example_of_the_package():

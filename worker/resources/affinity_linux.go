@@ -12,7 +12,7 @@ func affinity() (cores []int) {
 	if unix.SchedGetaffinity(0, &set) != nil { // the kernel has more cores than the set
 		return list(read(os.DirFS("/"), "sys/devices/system/cpu/online"))
 	}
-	for n := range mostListed {
+	for n := range 64 * len(set) {
 		if set.IsSet(n) {
 			cores = append(cores, n)
 		}

@@ -2,5 +2,12 @@
 
 package resources
 
-// affinity returns no cores: workers run on Linux only.
-func affinity() []int { return nil }
+import "runtime"
+
+// affinity returns the numbers of all cores.
+func affinity() (cores []int) {
+	for n := range runtime.NumCPU() {
+		cores = append(cores, n)
+	}
+	return cores
+}

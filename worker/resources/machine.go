@@ -110,35 +110,42 @@ func list(text string) (all []int) {
 	return all
 }
 
-// cgroups returns the directories of the process's cgroup (v2) and of those above it.
+// cgroups returns the directories of the process's cgroups (version 2, and those of version 1 for cores and memory), and
+// of those above them. A container may see only the last of these, the root, with the limits of the container.
 func cgroups(root fs.FS) (dirs []string) {
 	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
-		name, is := strings.CutPrefix(strings.TrimSpace(line), "0::")
-		if !is {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
 			continue
 		}
-		for dir := path.Clean("/" + name); ; dir = path.Dir(dir) {
-			dirs = append(dirs, path.Join("sys/fs/cgroup", dir))
-			if dir == "/" {
-				return dirs
+		for controller := range strings.SplitSeq(fields[1], ",") {
+			if controller != "" && controller != "cpu" && controller != "memory" {
+				continue
+			}
+			for dir := path.Clean("/" + fields[2]); ; dir = path.Dir(dir) {
+				dirs = append(dirs, path.Join("sys/fs/cgroup", controller, dir))
+				if dir == "/" {
+					break
+				}
 			}
 		}
 	}
 	return dirs
 }
 
-// mostCores returns how many cores the cgroups allow, at least 1.
+// mostCores returns how many cores the quotas of the cgroups allow, rounded up.
 func mostCores(root fs.FS, groups []string) int {
 	most := tdf.MaxIndices
 	for _, dir := range groups {
 		var quota, period int
-		fields := strings.Fields(read(root, dir+"/cpu.max"))
+		fields := strings.Fields(read(root, dir+"/cpu.max") +
+			read(root, dir+"/cpu.cfs_quota_us") + " " + read(root, dir+"/cpu.cfs_period_us")) // version 2, version 1
 		if len(fields) == 2 {
 			quota, _ = strconv.Atoi(fields[0]) // "max" is no number
 			period, _ = strconv.Atoi(fields[1])
 		}
 		if quota > 0 && period > 0 {
-			most = min(most, max(quota/period, 1))
+			most = min(most, (quota-1)/period+1)
 		}
 	}
 	return most
@@ -153,7 +160,8 @@ func memory(root fs.FS, groups []string) (bytes int64) {
 		}
 	}
 	for _, dir := range groups {
-		most, err := strconv.ParseInt(strings.TrimSpace(read(root, dir+"/memory.max")), 10, 64)
+		text := read(root, dir+"/memory.max") + read(root, dir+"/memory.limit_in_bytes") // version 2, version 1
+		most, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
 		if err == nil && most > 0 && (bytes == 0 || most < bytes) {
 			bytes = most
 		}

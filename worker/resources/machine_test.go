@@ -23,10 +23,11 @@ func env(name, value string) func(string) (string, bool) {
 
 var server = map[string]string{
 	"proc/meminfo":                          "MemTotal:       16384 kB\nMemFree:  1 kB\n",
-	"proc/self/cgroup":                      "1:name=systemd:/x\n0::/tdf.slice/w\n",
+	"proc/self/cgroup":                      "5:memory:/m\n3:cpuset:/\n2:cpu,cpuacct:/docker/c\n1:name=systemd:/x\n0::/tdf.slice/w\n",
 	"proc/driver/x/a":                       "",
 	"sys/fs/cgroup/a":                       "",
 	"proc/self/environ":                     "",
+	"sys/fs/cgroup/cpu/cpu.cfs_period_us":   "100000\n",
 	"sys/devices/system/node/node0/cpulist": "0-1,4\n",
 	"sys/devices/system/node/node1/cpulist": "2-3,5-7\n",
 	"sys/devices/system/node/nodex/cpulist": "0-7\n",
@@ -59,7 +60,7 @@ func TestLimitsOfCgroups(t *testing.T) {
 		cores      int
 		memory     int64
 	}{
-		{"tdf.slice/w/cpu.max", "250000 100000", 2, 16 << 20},
+		{"tdf.slice/w/cpu.max", "250000 100000", 3, 16 << 20},
 		{"tdf.slice/cpu.max", "100000 100000", 1, 16 << 20},
 		{"cpu.max", "50000 100000", 1, 16 << 20},
 		{"cpu.max", "max 100000", 4, 16 << 20},
@@ -70,6 +71,10 @@ func TestLimitsOfCgroups(t *testing.T) {
 		{"tdf.slice/memory.max", "4198400", 4, 4 << 20}, // in whole mebibytes
 		{"tdf.slice/w/memory.max", "99999999999", 4, 16 << 20},
 		{"tdf.slice/w/memory.max", "-1", 4, 16 << 20},
+		{"cpu/cpu.cfs_quota_us", "150000\n", 2, 16 << 20},
+		{"cpu/cpu.cfs_quota_us", "-1\n", 4, 16 << 20},
+		{"memory/m/memory.limit_in_bytes", "4194304", 4, 4 << 20},
+		{"memory/memory.limit_in_bytes", "9223372036854771712", 4, 16 << 20},
 	} {
 		m := Detect(files(with(map[string]string{"sys/fs/cgroup/" + c.file: c.text})), []int{0, 1, 2, 3}, unset)
 		expect.Len(t, m.Cores, c.cores, c.file, c.text)
@@ -123,4 +128,5 @@ func TestHere(t *testing.T) {
 	m := Here()
 	expect.Compare(t, len(m.Cores), ">", 0)
 	expect.Compare(t, m.Memory, ">", 0)
+	expect.Len(t, m.Cores, Cores())
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -21,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/internal/localpass"
+	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // An up holds the flags of tdf up.
@@ -92,7 +92,7 @@ func (u *up) run(ctx context.Context, chosen bool) error {
 	}
 	u.data, u.directory = u.a.Path(u.data), u.a.Path(u.directory)
 	if !chosen {
-		u.workers = workersFor(runtime.GOMAXPROCS(0), tool.Worker.Concurrency)
+		u.workers = workersFor(resources.Cores(), tool.Worker.Concurrency)
 	}
 	if tool.Manager.Redis, err = localOnly(tool.Manager.Redis); err != nil {
 		return err
@@ -192,7 +192,7 @@ func (u *up) announce(tool config.Tool, cfg local.Config, directory string, api 
 	}
 	slots := cfg.Worker.Concurrency
 	if slots == 0 {
-		slots = runtime.NumCPU()
+		slots = resources.Cores()
 	}
 	say := u.a.Say
 	say("config      %s", cmp.Or(tool.File, "no file"))

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // A run holds the flags of tdf run.
@@ -85,7 +85,7 @@ have not succeeded according to this file.`,
 	flags.StringVar(&r.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
 	flags.StringVar(&r.grid, "grid", "", "`VALUES` values of parameters; each combination is an input: 'a=1..10 b=x,y'")
 	flags.BoolVar(&r.literal, "literal", false, "leave braces in the command as they are, so that it has no placeholders")
-	r.jobs = count(runtime.NumCPU())
+	r.jobs = count(resources.Cores())
 	flags.VarP(&r.jobs, "jobs", "j", "`N` number of commands that run at a time on this machine")
 	flags.BoolVarP(&r.keepOrder, "keep-order", "k", false, "print the outputs in the order of the inputs")
 	flags.BoolVar(&r.tag, "tag", false, "begin each line of output with the input and a tab")
