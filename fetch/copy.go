@@ -31,9 +31,8 @@ type Copy struct {
 
 // CopyOptions says how a copy is made.
 type CopyOptions struct {
-	Number   int    // the copy of p is p~Number
-	MaxBytes int64  // how many bytes may be copied, where the file system cannot clone
-	Owner    *Owner // nil means this process's user
+	Number   int   // the copy of p is p~Number
+	MaxBytes int64 // how many bytes may be copied, where the file system cannot clone
 
 	// Busy reports whether another worker runs rounds in the original. A round that has changed the original cannot
 	// be undone then.
@@ -102,12 +101,12 @@ func (c *Copy) clear() error {
 	var old journal
 	err = readJSON(filepath.Join(c.Dir, journalName), &old)
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && info.IsDir() && !c.job.hasScript() && c.isOwn(info):
+	case errors.Is(err, fs.ErrNotExist) && info.IsDir() && !c.job.hasScript() && c.job.User.owns(info):
 		return nil // earlier rounds have left files here
 	case err == nil && old.CopyOf != c.job.original, errors.Is(err, fs.ErrNotExist), !info.IsDir():
 		text := "./%s is in the way of a copy of ./%s; remove or rename it"
 		return localError{fmt.Errorf(text, c.job.program, c.job.original)}
-	case err == nil && c.isOwn(info) && old.undo(c.Dir, "") == nil:
+	case err == nil && c.job.User.owns(info) && old.undo(c.Dir, "") == nil:
 		return nil
 	}
 	working, err := os.OpenRoot(c.job.Dir)
@@ -116,13 +115,6 @@ func (c *Copy) clear() error {
 	}
 	defer working.Close()
 	return working.RemoveAll(c.job.program)
-}
-
-func (c *Copy) isOwn(info fs.FileInfo) bool {
-	if c.with.Owner != nil {
-		return owner(info) == c.with.Owner.UID
-	}
-	return owner(info) == os.Geteuid()
 }
 
 // install copies the original into the staging directory, and moves it into place.
@@ -148,10 +140,8 @@ func (c *Copy) install(ctx context.Context, p Program) error {
 	if err := c.job.install(ctx, p.SHA256); err != nil {
 		return err
 	}
-	if o := c.with.Owner; o != nil {
-		if err := os.Lchown(c.Dir, o.UID, o.GID); err != nil {
-			return err
-		}
+	if err := c.job.User.chown(c.Dir); err != nil {
+		return err
 	}
 	c.files, err = newTree(c.Dir, names, everywhere)
 	return err
@@ -196,7 +186,7 @@ func (c *Copy) names(dir string) ([]string, error) {
 // stageTree copies the named files into the staged tree. It returns the names of those that it has copied.
 func (c *Copy) stageTree(ctx context.Context, names []string) (copied []string, err error) {
 	tree := c.job.staged(stagedTree)
-	if err := os.Mkdir(tree, 0o755); err != nil {
+	if err := os.Mkdir(tree, 0o700); err != nil {
 		return nil, err
 	}
 	return c.copyTree(ctx, tree, names)
@@ -266,7 +256,7 @@ func (c *Copy) copier(ctx context.Context, to string) (*copier, error) {
 		from.Close()
 		return nil, err
 	}
-	return &copier{ctx: ctx, from: from, to: into, owner: c.with.Owner, left: c.with.MaxBytes}, nil
+	return &copier{ctx: ctx, from: from, to: into, owner: c.job.User, left: c.with.MaxBytes}, nil
 }
 
 var errDirectoryChanged = errors.New("a directory has changed")

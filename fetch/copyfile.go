@@ -16,15 +16,12 @@ import (
 // ErrTooLarge means that a program is too large to be copied, and that its file system cannot clone files.
 var ErrTooLarge = tdf.NewError(tdf.CodeFull, "is larger than max_copy_bytes")
 
-// An Owner is the user to whom a copy belongs.
-type Owner struct{ UID, GID int }
-
 // A copier copies files from one directory to another. It follows no links. The programs' user may control either
 // directory, so the copier opens each part of a path by itself.
 type copier struct {
 	ctx      context.Context
 	from, to *os.File
-	owner    *Owner // nil means this process's user
+	owner    *User  // the user to whom the copy belongs; nil means this process's user
 	left     int64  // how many bytes may be copied; a clone counts as none
 	noClones bool   // the file system cannot clone files
 	skipped  string // a file that is neither a regular file, a directory nor a link
@@ -112,7 +109,7 @@ func (c *copier) makeDirectory(name string) error {
 	if err != nil || c.owner == nil {
 		return err
 	}
-	return unix.Fchownat(int(c.dest.Fd()), name, c.owner.UID, c.owner.GID, unix.AT_SYMLINK_NOFOLLOW)
+	return unix.Fchownat(int(c.dest.Fd()), name, c.owner.id(), int(c.owner.Gid), unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // finishDirectory gives a directory the mode and the time of the original, after all its files are copied.
@@ -210,7 +207,7 @@ func (c *copier) content(to, from *os.File, size int64) error {
 // not read the original: then it must not read the copy either.
 func (c *copier) finishFile(f *os.File, name string, s *unix.Stat_t) error {
 	if o := c.owner; o != nil && o.mayRead(s) {
-		if err := f.Chown(o.UID, o.GID); err != nil {
+		if err := f.Chown(o.id(), int(o.Gid)); err != nil {
 			return err
 		}
 	}
@@ -220,11 +217,11 @@ func (c *copier) finishFile(f *os.File, name string, s *unix.Stat_t) error {
 	return setTime(c.dest, name, s)
 }
 
-func (o *Owner) mayRead(s *unix.Stat_t) bool {
+func (u *User) mayRead(s *unix.Stat_t) bool {
 	switch {
-	case int(s.Uid) == o.UID:
+	case s.Uid == u.Uid:
 		return s.Mode&0o400 != 0
-	case int(s.Gid) == o.GID:
+	case s.Gid == u.Gid:
 		return s.Mode&0o040 != 0
 	}
 	return s.Mode&0o004 != 0

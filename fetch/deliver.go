@@ -83,7 +83,9 @@ func deliver(ctx context.Context, tmp, dir, sub, location string) error {
 		"--omit-dir-times",
 		"--chmod=Du+rwx,a-s", // the owner of the target can enter and delete directories
 		"--relative", "--", "./"+sub+"/", strings.TrimRight(location, "/")+"/")
-	out, err := runRsync(ctx, stage, args, true) // the configuration names the target
+	cmd := rsyncCommand(ctx, stage, args)
+	cmd.Env = append(cmd.Env, environment([]string{passwordEnv})...) // the configuration names the target
+	out, err := runRsync(ctx, cmd, nil)
 	if err != nil {
 		return deliverError(err, out)
 	}

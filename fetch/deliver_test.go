@@ -56,8 +56,8 @@ func checkDelivered(t *testing.T, dir string) {
 
 func TestDeliver(t *testing.T) {
 	tmp, to, module := t.TempDir()+"/made", t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", "/no/such/directory")
 	log := fakeSSH(t, `ls `+tmp+` >`+to+`/during; exec sh -c "$*"`)
+	t.Setenv("TMPDIR", "/no/such/directory")
 	t.Setenv("RSYNC_RSH", "touch "+to+"/rsh")
 	files := filesDir(t)
 	before := snapshot(t, files)

@@ -60,7 +60,10 @@ func TestRunScriptIsMadeExecutable(t *testing.T) {
 				if os.Geteuid() == 0 {
 					must(t, os.Chown(script, nobody, -1))
 				}
-				j := &job{Fetcher: Fetcher{OtherUser: other}}
+				j := &job{}
+				if other {
+					j.User = &User{}
+				}
 				asNobody(t, func() {
 					err := j.ensureExecutable(script, c.before)
 					expect.True(t, err == nil, err)

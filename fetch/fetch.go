@@ -40,10 +40,7 @@ type Fetcher struct {
 	// changes the program while they still run.
 	Setup func(ctx context.Context, dir string, env []string, lock *os.File) (printed []byte, err error)
 
-	// OtherUser means that programs run as another user than this process. A Fetcher then lets everyone who can read
-	// run.sh execute it, too.
-	OtherUser bool
-	User      int // if OtherUser is set, the id of that user; a Fetcher trusts the files of this user
+	User *User // the user as which programs run; nil means the user of this process
 
 	// Outputs is a directory below the directories of programs in which workers keep outputs, such as "results". A
 	// failed fetch does not remove it, and the copy of a directory made by hand lacks its files. "" means that there
@@ -97,7 +94,7 @@ func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, e
 // false without an error, call Fetch. With a Cache, Ready may return an answer that is up to a second old. It then
 // checks only that run.sh and the program's record have not changed.
 func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
-	q := question{program, source, f.User}
+	q := question{program, source, f.User.id()}
 	if f.Cache != nil {
 		if p, ok := f.Cache.get(q); ok {
 			return p, true, nil
@@ -197,7 +194,7 @@ func (j *job) fetch(ctx context.Context) (Program, error) {
 // makeTree unpacks the source's content into the staged tree, and checks the run.sh at the top of the tree.
 func (j *job) makeTree(ctx context.Context) error {
 	tree := j.staged(stagedTree)
-	if err := os.Mkdir(tree, 0o755); err != nil {
+	if err := os.Mkdir(tree, 0o700); err != nil {
 		return err
 	}
 	if j.src.Script {

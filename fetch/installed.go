@@ -106,6 +106,11 @@ func readJournal(root *os.Root) (*journal, error) {
 	if !o.Done {
 		return nil, errors.New("the program is incomplete")
 	}
+	for _, name := range o.Files {
+		if !filepath.IsLocal(name) { // the programs' user can replace the journal of a copy
+			return nil, fmt.Errorf("%q is not a path below the program's directory", name)
+		}
+	}
 	return &o, nil
 }
 

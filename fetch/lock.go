@@ -19,7 +19,7 @@ const (
 // lock waits for the program's lock until ctx ends. If the process dies, the kernel releases the lock, but not before
 // setup.sh and all processes that it started have ended, because they keep the file open.
 func (j *job) lock(ctx context.Context) (unlock func(), err error) {
-	if err := makePrivate(j.Dir, locksDir); err != nil {
+	if err := makePrivate(j.Dir, locksDir, 0o700); err != nil {
 		return nil, err
 	}
 	for pause := firstLockPause; ; pause = min(2*pause, maxLockPause) {

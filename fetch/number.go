@@ -25,7 +25,7 @@ const (
 
 // OpenNumbers opens the locks of a working directory.
 func OpenNumbers(dir string) (*Numbers, error) {
-	if err := makePrivate(dir, locksDir); err != nil {
+	if err := makePrivate(dir, locksDir, 0o700); err != nil {
 		return nil, err
 	}
 	// The name of a program does not begin with a dot, so no program's lock has this name.

@@ -24,7 +24,7 @@ func (j *job) obtain(ctx context.Context) (string, error) {
 		sum, err = j.fromRedis(ctx)
 	case j.src.Scheme != tdf.SchemeRsync:
 		sum, err = j.download(ctx)
-	case j.src.Host == "":
+	case j.src.Host == "" && j.User == nil:
 		sum, err = j.copyLocal(ctx)
 	default:
 		sum, err = j.rsync(ctx)
@@ -99,7 +99,8 @@ func (j *job) fromRedis(ctx context.Context) (string, error) {
 	return j.spool(ctx, r)
 }
 
-// copyLocal copies a source rsync:PATH, a file of this machine, to the file payload. It does not need rsync.
+// copyLocal copies a source rsync:PATH, a file of this machine, to the file payload. It does not need rsync. If
+// programs run as another user, rsync copies the file, because this process may read files that the user may not.
 func (j *job) copyLocal(ctx context.Context) (string, error) {
 	name := j.src.Location
 	if !filepath.IsAbs(name) {

@@ -3,6 +3,7 @@ package fetch
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
@@ -23,7 +24,7 @@ func TestLocksArePrivate(t *testing.T) {
 			must(t, os.WriteFile(filepath.Join(f.Dir, locksDir, "prog"), nil, 0o644))
 		}
 		fetchWorks(t, f, source(t, runItem))
-		for name, want := range map[string]os.FileMode{privateDir: 0o755, locksDir: 0o700, stagingDir: 0o700, locksDir + "/prog": 0o600} {
+		for name, want := range map[string]os.FileMode{privateDir: 0o755, locksDir: 0o700, stagingDir: 0o711, locksDir + "/prog": 0o600} {
 			expect.Equal(t, expect.Result(os.Lstat(filepath.Join(f.Dir, name))).Value(t).Mode().Perm(), want, name)
 		}
 		lastUsed(t, f.Dir, 4*week)
@@ -88,7 +89,7 @@ func TestProgramsOfStrangers(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		working os.FileMode // mode of the working directory
-		user    int         // the programs' user
+		user    uint32      // the programs' user
 		link    bool
 		want    string
 	}{
@@ -100,7 +101,7 @@ func TestProgramsOfStrangers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := newFetcher(t)
-			f.OtherUser, f.User = tt.user != 0, tt.user
+			f.User = &User{Credential: syscall.Credential{Uid: tt.user}}
 			must(t, os.Chmod(f.Dir, tt.working|os.FileMode(tt.working&0o1000)<<11))
 			prog := filepath.Join(f.Dir, "prog")
 			if tt.link {
@@ -132,9 +133,9 @@ func TestFetchIntoDirectoryOfAnotherUser(t *testing.T) {
 	f := newFetcher(t)
 	write(t, f.Dir+"/prog/notes", nil)
 	must(t, os.Chown(f.Dir+"/prog", nobody, -1))
-	src := source(t, runItem)
+	src := serve(t, pack(t, "tar", runItem)) + "/x.tar"
 	fetchFails(t, f, src, "install: ./prog belongs to user 65534")
-	f.OtherUser, f.User = true, nobody
+	f.User = &User{Credential: syscall.Credential{Uid: nobody}}
 	fetchWorks(t, f, src)
 }
 

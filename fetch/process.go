@@ -15,14 +15,18 @@ import (
 // process keeps the pipe open.
 const waitDelay = 2 * time.Second
 
-// runGroup runs cmd in a new session, so that its processes cannot ask questions on the worker's terminal. runGroup
+// runGroup runs cmd as a user, in a new session, so that its processes cannot ask questions on the worker's terminal.
+// If the user is nil, cmd runs as the user of this process. runGroup
 // kills the process group when cmd or its context ends. It returns the last lines of the output. The error contains
 // the exit status or the signal.
-func runGroup(cmd *exec.Cmd) (string, error) {
+func runGroup(cmd *exec.Cmd, as *User) (string, error) {
 	var out tail
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.WaitDelay = waitDelay
 	cmd.SysProcAttr = processAttr()
+	if as != nil {
+		cmd.SysProcAttr.Credential = &as.Credential
+	}
 	cmd.Cancel = func() error { return killGroup(cmd) }
 	// The goroutine keeps its thread, because Pdeathsig kills the child when the thread that started it ends.
 	runtime.LockOSThread()

@@ -144,15 +144,15 @@ func (j *job) ensureExecutable(path string, mode fs.FileMode) error {
 	return err
 }
 
-// executableMode returns the mode that run.sh needs. The caller passes the present mode of run.sh. If OtherUser is set,
-// this process cannot test whether the programs' user may execute run.sh. In this case, the returned mode lets everyone
-// who can read run.sh also execute it.
+// executableMode returns the mode that run.sh needs. The caller passes the present mode of run.sh. If programs run as
+// another user, this process cannot test whether that user may execute run.sh. In this case, the returned mode lets
+// everyone who can read run.sh also execute it.
 func (j *job) executableMode(path string, mode fs.FileMode) fs.FileMode {
 	now := mode.Perm()
 	switch {
 	case now&0o111 == 0:
 		return 0o755
-	case j.OtherUser || unix.Access(path, unix.X_OK) != nil:
+	case j.User != nil || unix.Access(path, unix.X_OK) != nil:
 		return now | now&0o444>>2
 	}
 	return now

@@ -130,7 +130,7 @@ func TestReadyWithACache(t *testing.T) {
 					t.Fatalf("%+v, %t, %v", p, ok, err)
 				}
 			}
-			if _, ok := f.Cache.get(question{"p", source, 0}); !ok {
+			if _, ok := f.Cache.get(question{"p", source, -1}); !ok {
 				t.Error("nothing is cached")
 			}
 			must(t, c.change(script, record))
@@ -141,7 +141,7 @@ func TestReadyWithACache(t *testing.T) {
 				a.given = time.Now().Add(-2 * trust)
 				f.Cache.known[q] = a
 			}
-			if _, ok := f.Cache.get(question{"p", source, 0}); ok {
+			if _, ok := f.Cache.get(question{"p", source, -1}); ok {
 				t.Error("the answer is too old")
 			}
 		})

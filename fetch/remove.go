@@ -42,7 +42,7 @@ func Remove(ctx context.Context, dir, program string, olderThan time.Time) (remo
 }
 
 func remove(dir, program string, olderThan time.Time) (bool, int64, error) {
-	if err := makePrivate(dir, locksDir); err != nil {
+	if err := makePrivate(dir, locksDir, 0o700); err != nil {
 		return false, 0, err
 	}
 	l, err := tryLock(filepath.Join(dir, locksDir, program))

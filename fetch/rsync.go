@@ -27,29 +27,38 @@ const passwordEnv = "RSYNC_PASSWORD"
 // connectSeconds is the connection timeout for ssh and for rsync daemons.
 const connectSeconds = 15
 
-// rsync writes the content of a source HOST:PATH or rsync://HOST/MODULE/PATH to the file payload. First it copies the
-// source into an empty directory, which must then contain exactly one file.
+// rsync writes the content of an rsync source to the file payload. First it copies the source into an empty directory,
+// which must then contain exactly one file. rsync and ssh run as the programs' user, who may be able to read other
+// files, and to log in elsewhere, than the user of this process.
 func (j *job) rsync(ctx context.Context) (string, error) {
-	into := j.staged(stagedRsync)
-	if err := os.Mkdir(into, 0o700); err != nil {
+	user, password := j.User, environment([]string{passwordEnv})
+	trusted := isDaemon(j.src.Location) && slices.Contains(j.PasswordHosts, hostOf(j.src.Host))
+	if trusted && len(password) > 0 {
+		user = nil // other programs of the user must not read the password
+	}
+	name := j.staged(stagedRsync)
+	if err := errors.Join(os.Mkdir(name, 0o700), user.chown(name)); err != nil {
 		return "", err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go j.watchSize(ctx, into, cancel)
+	go j.watchSize(ctx, name, cancel)
 	args := append(rsyncArgs(j.src.Location, j.IdleTimeout),
 		"--copy-links", // without --recursive, rsync copies only one file
 		"--chmod=F600", // so that this process can read the copy
-		"--", j.src.Location, into+"/")
-	trusted := slices.Contains(j.PasswordHosts, hostOf(j.src.Host))
-	out, err := runRsync(ctx, j.Dir, args, trusted)
+		"--", j.src.Location, name+"/")
+	cmd := rsyncCommand(ctx, j.Dir, args)
+	if trusted {
+		cmd.Env = append(cmd.Env, password...)
+	}
+	out, err := runRsync(ctx, cmd, user)
 	if err != nil {
-		if !trusted && os.Getenv(passwordEnv) != "" && strings.Contains(out, "auth failed") {
+		if !trusted && len(password) > 0 && strings.Contains(out, "auth failed") {
 			out += "; " + passwordEnv + " is only for the hosts in [worker] rsync_password_hosts"
 		}
 		return "", rsyncError(err, out)
 	}
-	return j.takeOne(ctx, into, out)
+	return j.takeOne(ctx, user, name, out)
 }
 
 // hostOf returns the host in USER@HOST:PORT, in lower case.
@@ -67,7 +76,7 @@ func rsyncArgs(location string, idle time.Duration) []string {
 		"--secluded-args", // the shell of the other host must not interpret the path
 		"--timeout=" + strconv.Itoa(seconds(idle)),
 	}
-	if strings.HasPrefix(location, "rsync://") {
+	if isDaemon(location) {
 		return append(args, "--no-motd", "--contimeout="+strconv.Itoa(connectSeconds))
 	}
 	// With BatchMode, ssh does not ask for a password or for the confirmation of a host key. Whatever the user's
@@ -75,23 +84,28 @@ func rsyncArgs(location string, idle time.Duration) []string {
 	return append(args, "-e", fmt.Sprintf("ssh -a -k -oBatchMode=yes -oConnectTimeout=%d", connectSeconds))
 }
 
-// runRsync runs rsync, with the password for daemons or without it, and returns its last lines of output. If rsync has
-// failed, the error is an [exec.ExitError]. rsyncFailed explains this error.
-func runRsync(ctx context.Context, dir string, args []string, password bool) (string, error) {
-	program, err := exec.LookPath("rsync")
-	if err != nil {
-		return "", localError{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
-	}
-	cmd := exec.CommandContext(ctx, program, args...)
+// rsyncCommand returns an rsync that runs in dir, without the password for daemons.
+func rsyncCommand(ctx context.Context, dir string, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "rsync", args...)
 	cmd.Dir = dir
 	cmd.Env = append(environment(rsyncEnv), "LC_ALL=C")
-	if password {
-		cmd.Env = append(cmd.Env, environment([]string{passwordEnv})...)
+	return cmd
+}
+
+func isDaemon(location string) bool { return strings.HasPrefix(location, "rsync://") }
+
+// runRsync runs rsync as a user, and returns its last lines of output. If rsync has failed, the error is an
+// [exec.ExitError]. rsyncFailed explains this error.
+func runRsync(ctx context.Context, cmd *exec.Cmd, as *User) (string, error) {
+	if as != nil {
+		cmd.Env = slices.Concat(environment([]string{"PATH"}), []string{"LC_ALL=C"}, as.Env)
 	}
-	out, err := runGroup(cmd)
+	out, err := runGroup(cmd, as)
 	switch {
 	case err == nil:
 		return out, nil
+	case errors.Is(err, exec.ErrNotFound):
+		return "", localError{errors.New("rsync is not installed on this worker (apt-get install rsync)")}
 	case ctx.Err() != nil:
 		return "", context.Cause(ctx)
 	case !errors.As(err, new(*exec.ExitError)):
@@ -122,8 +136,8 @@ func size(dir string) (sum int64) {
 	return sum
 }
 
-// takeOne writes the content of the single file that rsync copied to the file payload.
-func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
+// takeOne writes the content of the single file that rsync copied as a user to the file payload.
+func (j *job) takeOne(ctx context.Context, user *User, dir, out string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return "", err
@@ -134,12 +148,16 @@ func (j *job) takeOne(ctx context.Context, dir, out string) (string, error) {
 		}
 		return "", fmt.Errorf("rsync copied %d files instead of one regular file: %s", len(entries), out)
 	}
-	f, err := os.OpenInRoot(dir, entries[0].Name())
+	name := filepath.Join(dir, entries[0].Name())
+	f, info, err := regular(os.OpenFile(name, readFlags, 0))
 	if err != nil {
 		return "", err
 	}
 	defer f.Close()
-	defer os.Remove(filepath.Join(dir, entries[0].Name()))
+	defer os.Remove(name)
+	if !user.owns(info) {
+		return "", errors.New("the copy belongs to another user") // a hard link of a program that runs meanwhile
+	}
 	return j.spool(ctx, f)
 }
 

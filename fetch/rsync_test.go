@@ -120,7 +120,7 @@ func TestRsyncDaemon(t *testing.T) {
 func fakeSSH(t *testing.T, command string) (log string) {
 	t.Helper()
 	needRsync(t)
-	dir := t.TempDir()
+	dir := openDir(t)
 	log = dir + "/log"
 	script := `#!/bin/sh
 { echo "$@"; env; } > ` + log + `

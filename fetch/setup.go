@@ -81,5 +81,5 @@ func (j *job) execSetup(ctx context.Context) (string, error) {
 	cmd.Env = environment(setupEnv)
 	cmd.ExtraFiles = make([]*os.File, lockDescriptor-2)
 	cmd.ExtraFiles[lockDescriptor-3] = j.locked
-	return runGroup(cmd)
+	return runGroup(cmd, nil)
 }

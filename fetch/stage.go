@@ -29,25 +29,25 @@ func (j *job) staged(name string) string { return filepath.Join(j.stage, name) }
 // openStage creates an empty staging directory. It also removes the staging directories of dead processes. The caller
 // must hold the program's lock.
 func (j *job) openStage() error {
-	if err := makePrivate(j.Dir, stagingDir); err != nil {
+	if err := makePrivate(j.Dir, stagingDir, 0o711); err != nil {
 		return err
 	}
 	j.sweep()
 	if err := os.RemoveAll(j.stage); err != nil {
 		return err
 	}
-	return os.Mkdir(j.stage, 0o700)
+	return os.Mkdir(j.stage, 0o711)
 }
 
-// makePrivate creates a directory in .tdf/ with mode 0700, so that other users cannot hold locks. If the
-// directory has a wider mode, makePrivate restricts it. Other users may still
+// makePrivate creates a directory in .tdf/ with a mode. If the directory has another mode, makePrivate changes it. With
+// 0700, other users cannot hold locks. With 0711, rsync can reach the directory into which it copies. Other users may
 // enter .tdf/ itself, because rounds use it.
-func makePrivate(working, name string) error {
+func makePrivate(working, name string, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Join(working, privateDir), 0o755); err != nil {
 		return err
 	}
 	name = filepath.Join(working, name)
-	if err := os.Mkdir(name, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(name, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	d, err := os.OpenFile(name, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
@@ -62,10 +62,10 @@ func makePrivate(working, name string) error {
 	if uid := owner(info); uid != os.Geteuid() && os.Geteuid() == 0 {
 		_ = d.Chown(0, -1) // fails on file servers that map root to another user
 	}
-	if info.Mode().Perm() == 0o700 {
+	if info.Mode().Perm() == mode {
 		return nil
 	}
-	return d.Chmod(0o700)
+	return d.Chmod(mode)
 }
 
 func (j *job) closeStage() {

@@ -48,14 +48,14 @@ func (s *script) start(ctx context.Context, dir string, c process.Command) (*pro
 		p, err = s.host.Start(c)
 	}
 	if err != nil {
-		return nil, explain(path, err)
+		return nil, s.explain(path, err)
 	}
 	return p, nil
 }
 
 // explain returns an error that says why run.sh did not start.
-func explain(path string, err error) error {
-	head, headErr := readHead(path)
+func (s *script) explain(path string, err error) error {
+	head, headErr := s.readHead(path)
 	interpreter, _, script := shebang(head)
 	switch {
 	case errors.Is(headErr, errNotRegular):
@@ -81,9 +81,17 @@ func explain(path string, err error) error {
 
 var errNotRegular = errors.New("run.sh is not a regular file; it must be the program's script")
 
-// readHead returns the part of the file in which the kernel looks for an interpreter.
-func readHead(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // O_NONBLOCK: opening a pipe would wait for a writer
+// readHead returns the part of run.sh in which the kernel looks for an interpreter. It follows no link of another
+// user, who may have no right to read that file.
+func (s *script) readHead(path string) ([]byte, error) {
+	if s.host.OtherUser() {
+		return readHead(path, syscall.O_NOFOLLOW)
+	}
+	return readHead(path, 0)
+}
+
+func readHead(path string, flags int) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK|flags, 0) // opening a pipe would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +104,7 @@ func readHead(path string) ([]byte, error) {
 
 // isText reports whether a file is text. As in shells, a file with a NUL in its first line is not text.
 func isText(path string) bool {
-	head, err := readHead(path)
+	head, err := readHead(path, 0)
 	line, _, _ := bytes.Cut(head, []byte("\n"))
 	return err == nil && !bytes.Contains(line, []byte{0})
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -201,4 +202,18 @@ func TestFetchFilesOfAnotherUser(t *testing.T) {
 	w.runOnce(w.worker())
 	expect.Equal(t, w.finished(id).LastError(), "")
 	expect.Equal(t, w.broughtBack(id), "out/data=data\nchanged\n")
+}
+
+// A task cannot name a file as its source that only root may read.
+func TestSourceThatOnlyRootMayRead(t *testing.T) {
+	w := newWorld(t)
+	w.asNobody()
+	archive := w.archive("run.sh", good, "secret", "root's")
+	must(t, os.Chmod(strings.TrimPrefix(archive, "rsync:"), 0o600))
+	id := w.lastChance(w.open("", from(archive)))
+	w.runOnce(w.worker())
+	got := w.finished(id)
+	expect.Equal(t, got.State, tdf.Failed)
+	expect.Contains(t, got.LastError(), "Permission denied")
+	absent(t, w.path("p/secret"))
 }

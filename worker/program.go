@@ -28,8 +28,7 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	if isCommand {
 		return launch{script: s, dir: dir, command: true}, nil
 	}
-	fetcher := *s.fetcher
-	fetcher.User, _, _ = s.host.Credentials(r.Slot)
+	fetcher := s.fetcherOf(r.Slot)
 	fetcher.Blob = func(ctx context.Context, sha256 string) (io.ReadCloser, error) {
 		return r.execution.s.broker.Archive(ctx, r.execution.task, sha256)
 	}
@@ -48,6 +47,15 @@ func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	}
 	dir, err = s.w.slotDirs.directory(ctx, r, &fetcher, p)
 	return launch{script: s, dir: dir}, unfitFetch(err)
+}
+
+// fetcherOf returns the fetcher for the rounds of a slot.
+func (s *script) fetcherOf(slot int) fetch.Fetcher {
+	fetcher := *s.fetcher
+	if c := s.host.Credential(slot); c != nil {
+		fetcher.User = &fetch.User{Credential: *c, Env: s.host.UserEnv(slot)}
+	}
+	return fetcher
 }
 
 // begin starts the task's timeout, which HoldTimeout had stopped.

@@ -149,9 +149,9 @@ func (s *supervisor) owner(slot int) *rounddir.Owner {
 	if s.processes == nil {
 		return nil
 	}
-	uid, gid, other := s.processes.Credentials(slot)
-	if !other {
+	c := s.processes.Credential(slot)
+	if c == nil {
 		return nil
 	}
-	return &rounddir.Owner{UID: uid, GID: gid}
+	return &rounddir.Owner{UID: int(c.Uid), GID: int(c.Gid)}
 }

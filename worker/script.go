@@ -60,7 +60,6 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	}
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
-	s.fetcher.OtherUser = host.OtherUser()
 	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
 	w.logIsolation(host)
 	w.checkTemporary()
@@ -194,8 +193,9 @@ func (l *launch) copyOwn(ctx context.Context, r *Round, dir string) (*fetch.Copy
 	}
 	from := l.dir
 	l.dir = filepath.Join(dir, rounddir.ScratchDir)
-	own, err := l.fetcher.CopyInto(ctx, r.Program, r.Source, from, l.dir, fetch.CopyOptions{
-		MaxBytes: l.w.cfg.MaxCopyBytes, Owner: (*fetch.Owner)(r.execution.s.owner(r.Slot)),
+	fetcher := l.fetcherOf(r.Slot)
+	own, err := fetcher.CopyInto(ctx, r.Program, r.Source, from, l.dir, fetch.CopyOptions{
+		MaxBytes: l.w.cfg.MaxCopyBytes,
 	})
 	return own, unfitFetch(err)
 }

@@ -31,7 +31,7 @@ func shebang(head []byte) (interpreter, argument string, ok bool) {
 // The command env itself starts on every host. Without this check, a missing interpreter would count as a failure of
 // the program. The caller passes the program's environment as env.
 func (s *script) checkFirstLine(path, dir string, env []string) error {
-	head, err := readHead(path)
+	head, err := s.readHead(path)
 	if err != nil {
 		return nil // the start of run.sh will fail with the same error
 	}

@@ -151,7 +151,7 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 	if err := r.HoldTimeout(ctx, d.w.cfg.FetchTimeout); err != nil {
 		return "", err
 	}
-	c, err := f.Copy(ctx, r.Program, r.Source, d.options(r, s))
+	c, err := f.Copy(ctx, r.Program, r.Source, d.options(s))
 	if errors.Is(err, fetch.ErrTooLarge) {
 		d.share(r, err)
 		r.execution.shares = true
@@ -167,12 +167,8 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 	return c.Dir, nil
 }
 
-func (d *slotDirs) options(r *Round, s *slotDir) fetch.CopyOptions {
-	o := fetch.CopyOptions{Number: s.number, MaxBytes: d.w.cfg.MaxCopyBytes, Busy: d.numbers.OriginalUsed}
-	if uid, gid, other := d.w.processes.Credentials(r.Slot); other {
-		o.Owner = &fetch.Owner{UID: uid, GID: gid}
-	}
-	return o
+func (d *slotDirs) options(s *slotDir) fetch.CopyOptions {
+	return fetch.CopyOptions{Number: s.number, MaxBytes: d.w.cfg.MaxCopyBytes, Busy: d.numbers.OriginalUsed}
 }
 
 // outputsBelow returns the directory below a program's directory in which the worker keeps outputs, or "".

@@ -201,8 +201,8 @@ func (h *Host) noPids() string {
 }
 
 func (h *Host) uid() int {
-	if uid, _, ok := h.Credentials(1); ok {
-		return uid
+	if c := h.Credential(1); c != nil {
+		return int(c.Uid)
 	}
 	return os.Geteuid()
 }

@@ -120,15 +120,8 @@ func (h *Host) userOf(slot int) runAs {
 // OtherUser reports whether this process and its programs run as different users.
 func (h *Host) OtherUser() bool { return h.users[0].credential != nil }
 
-// Credentials returns the user and group of the programs of a slot. If the programs run as the user of this process, ok
-// is false.
-func (h *Host) Credentials(slot int) (uid, gid int, ok bool) {
-	c := h.userOf(slot).credential
-	if c == nil {
-		return 0, 0, false
-	}
-	return int(c.Uid), int(c.Gid), true
-}
+// Credential returns the user of the programs of a slot. It is nil if they run as the user of this process.
+func (h *Host) Credential(slot int) *syscall.Credential { return h.userOf(slot).credential }
 
 // UserEnv returns HOME, USER and LOGNAME of the user of a slot, or nothing if Config.User is empty.
 func (h *Host) UserEnv(slot int) []string { return h.userOf(slot).env }
