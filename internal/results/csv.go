@@ -60,7 +60,8 @@ func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
 	if err != nil {
 		return done, err
 	}
-	if err := writeRow(w, out, o.change(slices.Clone(names))); err != nil {
+	names, err = o.begin(w, out, names)
+	if err != nil {
 		return done, err
 	}
 	for t, err := range all(reading(fromOutput || slices.ContainsFunc(names, isPrinted))) {
@@ -74,6 +75,24 @@ func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
 	}
 	w.Flush()
 	return done, w.Error()
+}
+
+// begin writes the header, and the rows that come first. It returns the names of all columns.
+func (o *Options) begin(w *csv.Writer, out io.Writer, names []string) ([]string, error) {
+	before := &earlier{}
+	var err error
+	if o.Before != nil {
+		before, err = newEarlier(o.Before)
+		names = before.join(names)
+	}
+	if err == nil {
+		err = writeRow(w, out, o.change(slices.Clone(names)))
+	}
+	if err == nil && before.names != nil {
+		w.Flush()
+		err = before.copy(out, len(names))
+	}
+	return names, err
 }
 
 // writeRow writes a row. If its only cell is empty, it writes quotes, because programs skip empty lines.

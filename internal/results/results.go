@@ -5,6 +5,7 @@ package results
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"iter"
 
 	"github.com/tdf-framework/tdf/manager"
@@ -26,6 +27,9 @@ type Options struct {
 	Output      bool     // with stdout and stderr
 	Columns     []string // the columns, in their order; empty means all
 	Spreadsheet bool     // with an apostrophe before cells that look like formulas
+
+	// Before is a CSV that CSV has written earlier. Its rows and columns come first. nil has none.
+	Before io.Reader
 
 	// Cell changes each cell; nil changes none.
 	Cell func(string) string

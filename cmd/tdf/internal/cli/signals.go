@@ -69,6 +69,12 @@ func (a *App) Outlive(ctx context.Context) (context.Context, context.CancelFunc)
 	return longer, func() { stop(); cancel() }
 }
 
+// Unhurried returns a context for a step that only the second signal may interrupt, however long it takes.
+func (a *App) Unhurried() context.Context {
+	a.grace.Store(int64(noLimit))
+	return a.Force
+}
+
 // Sleep waits for a duration. If ctx ends before that, sleep returns the cause.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)

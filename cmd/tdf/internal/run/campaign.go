@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -24,11 +22,13 @@ type campaign struct {
 	in       *inputs
 	template *template
 	log      *jobLog
+	rows     *resultsFile
 	base     tdf.Properties
 	began    time.Time
 
-	printer printer
-	skipped int64 // commands that --resume leaves out
+	printer   printer
+	skipped   int64 // commands that --resume leaves out
+	shortened int64 // commands whose tasks lack some of their parameters
 
 	mu                             sync.Mutex
 	opened, finished, failed, left int64           // left are the tasks that were cancelled
@@ -59,15 +59,15 @@ func (c *campaign) carryOut(ctx context.Context) error {
 	progress()
 	switch {
 	case ctx.Err() != nil:
-		return c.interrupted(ctx)
+		err = c.interrupted(ctx)
 	case err != nil:
-		return errors.Join(err, c.giveUp(ctx))
+		err = errors.Join(err, c.giveUp(ctx))
 	case c.detach:
 		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s", format.Tasks(int(c.opened)), c.base.Group,
 			cli.WatchCommand(c.base.Group), c.base.Group)
 		return nil
 	}
-	err = c.writeResults(ctx)
+	err = errors.Join(err, c.writeResults(c.a.Unhurried()))
 	if err != nil {
 		return err
 	}
@@ -157,6 +157,7 @@ func (c *campaign) record(ctx context.Context, t *manager.Task) error {
 	if err != nil {
 		return err
 	}
+	c.rows.add(t.ID)
 	return c.log.add(t)
 }
 
@@ -201,26 +202,6 @@ func (c *campaign) giveUp(ctx context.Context) error {
 	err := c.here.stopWorker()
 	c.cancelOpen(ctx)
 	return err
-}
-
-// writeResults writes the file of --results.
-func (c *campaign) writeResults(ctx context.Context) error {
-	if c.run.results == "" {
-		return nil
-	}
-	path := c.a.Path(c.run.results)
-	f, err := os.Create(path)
-	if err != nil {
-		return fmt.Errorf("write --results: %w", err)
-	}
-	all := results.From(ctx, c.m.Manager, manager.Query{Group: c.base.Group, Order: manager.ByID})
-	done, err := results.CSV(all, f, results.Options{Fields: results.FromAuto})
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		return fmt.Errorf("write --results %s: %w", c.run.results, err)
-	}
-	c.say("wrote %s to %s", format.Counted(done.Rows, "row"), c.run.results)
-	return nil
 }
 
 // outcome says how the tasks ended, and returns the error for the exit status.

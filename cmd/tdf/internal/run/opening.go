@@ -117,14 +117,19 @@ func (c *campaign) taskOf(row *sweep.Row, number int64) (task tdf.Properties, sk
 	if err != nil {
 		return task, false, err
 	}
-	if c.log.hasSucceeded(task.Input) {
-		c.mu.Lock()
-		defer c.mu.Unlock()
+	skip = c.log.hasSucceeded(task.Input)
+	lacks := false
+	if len(row.Params) > 0 {
+		task.Meta, lacks = c.template.meta(row)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case skip:
 		c.skipped++
 		return task, true, nil
-	}
-	if len(row.Params) > 0 {
-		task.Meta = row.JSON()
+	case lacks:
+		c.shortened++
 	}
 	err = task.Validate()
 	if err != nil {

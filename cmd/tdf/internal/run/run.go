@@ -94,7 +94,7 @@ have not succeeded according to this file.`,
 	flags.IntVar(&r.halt, "halt", 0, "`N` start no more commands when N have failed")
 	flags.StringVar(&r.joblog, "joblog", "", "`FILE` write a line for each finished task, as GNU parallel does")
 	flags.BoolVar(&r.resume, "resume", false, "leave out commands that have succeeded according to --joblog")
-	flags.StringVar(&r.results, "results", "", "`FILE` write a CSV file with the parameters and results at the end")
+	flags.StringVar(&r.results, "results", "", "`FILE` write a CSV file with the parameters and results at the end; --resume keeps its rows")
 	flags.BoolVar(&r.dryRun, "dry-run", false, "print the commands, and run none")
 	flags.BoolVar(&r.ownDir, "own-dir", false,
 		"run each command in an empty directory of its own, which is removed afterwards")
@@ -263,6 +263,11 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 		return err
 	}
 	defer log.close()
+	c.rows, err = openResults(r.a.Path(r.results), r.resume)
+	if err != nil {
+		return err
+	}
+	defer c.rows.close()
 	c.log, c.began = log, time.Now()
 	c.here, err = r.startRedis(&tool)
 	if err != nil {

@@ -221,6 +221,27 @@ func (t *template) input(row *sweep.Row, number int64) (string, error) {
 	return input, nil
 }
 
+// meta returns the parameters of a row as the meta of its task. If they are too long, it leaves out those that the
+// command does not use, and if the others are too long, all of them: the input of the task has their values.
+func (t *template) meta(row *sweep.Row) (meta string, lacks bool) {
+	meta = row.JSON()
+	if len(meta) <= tdf.MaxMeta {
+		return meta, false
+	}
+	used := sweep.Row{}
+	for i, p := range row.Params {
+		uses := func(p piece) bool { return p.kind == isValue && (p.column == i || p.column < 0) }
+		if slices.ContainsFunc(slices.Concat(t.words...), uses) {
+			used.Params = append(used.Params, p)
+		}
+	}
+	meta = used.JSON()
+	if len(meta) > tdf.MaxMeta {
+		return "", true
+	}
+	return meta, true
+}
+
 // fill returns the words of the command for a row. A word that is {} alone becomes one word for each value.
 func (t *template) fill(row *sweep.Row, number int64) (words []string, err error) {
 	sameName := func(column string, p sweep.Param) bool { return column == p.Name }
