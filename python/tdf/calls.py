@@ -5,12 +5,13 @@ from __future__ import annotations
 import base64
 import importlib
 import io
+import os
 import pickle
 import sys
 import traceback
 import zlib
 from types import FunctionType
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
 from .errors import CallError
 
@@ -82,6 +83,7 @@ def pack_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
 
 def run(data: bytes, function: str) -> Dict[str, Any]:
     """Makes a call. It returns the result of the task, and the error if the call raised an exception."""
+    process = os.getpid()
     try:
         try:
             called, args, kwargs = load(data)
@@ -91,10 +93,26 @@ def run(data: bytes, function: str) -> Dict[str, Any]:
                 "the worker where the module is"
             ) from error
         value = called(*args, **kwargs)
+        if os.getpid() != process:
+            leave()
         remedy = "write it to a file that the caller can read, and return the name of the file"
         return {"result": {"pickle": pack(value, f"the result of {function}", MOST_RESULT, remedy)}}
     except (Exception, SystemExit) as error:
+        if os.getpid() != process:
+            leave(error)
         return raised(error)
+
+
+def leave(error: Optional[BaseException] = None) -> None:
+    """Ends a process that the function has forked and that has left the function: only its parent answers."""
+    status: Any = int(error is not None)
+    if isinstance(error, SystemExit) and isinstance(error.code or 0, int):
+        status = error.code or 0
+    elif error is not None:
+        traceback.print_exception(type(error), error, error.__traceback__)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status & 255)
 
 
 def raised(error: BaseException) -> Dict[str, Any]:

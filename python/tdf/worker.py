@@ -34,6 +34,7 @@ class Slot:
 
     def __init__(self) -> None:
         self.connection, of_child = Pipe()
+        self.calls = 0
         self.outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid())]
         self.process = subprocess.Popen(
@@ -51,9 +52,17 @@ class Slot:
         for output in self.outputs:  # the process shares the position
             output.seek(0)
             output.truncate()
-        self.connection.send((task.data, str(task.parameters.get("function", "?"))))
+        self.calls += 1
+        self.connection.send((self.calls, task.data, str(task.parameters.get("function", "?"))))
+        while True:
+            answer = self.answer(task)
+            if answer.get("call") == self.calls:
+                return answer
+
+    def answer(self, task: Task) -> Dict[str, Any]:
+        """Waits for an answer, and for the end of the process: a descendant may keep its pipe open."""
         while not self.connection.poll(0.2):
-            if task.cancelled.is_set():
+            if task.cancelled.is_set() or self.process.poll() is not None and not self.connection.poll(0):
                 raise EOFError
         return dict(json.loads(self.connection.recv_bytes()))
 
@@ -63,14 +72,21 @@ class Slot:
             output.seek(max(0, output.seek(0, os.SEEK_END) - MOST_PRINTED))
         return [output.read() for output in self.outputs]
 
-    def end(self) -> str:
-        """Ends the process and all that it has started, and says how it ended."""
+    def end(self, seconds: float = 0) -> str:
+        """Ends the process, if it does not end in time, and all that it has started. It says how the process ended."""
+        try:
+            self.process.wait(seconds)
+            closed = False
+        except subprocess.TimeoutExpired:
+            closed = seconds > 0
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         status = self.process.wait()
         self.connection.close()
+        if closed:
+            return "a closed pipe to its worker"
         return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
@@ -96,9 +112,7 @@ class Calls:
             answer = slot.call(task)
             task.stdout, task.stderr = slot.printed()
         except (EOFError, OSError):
-            if not task.cancelled.is_set():
-                slot.process.wait()
-            how = slot.end()
+            how = slot.end(0 if task.cancelled.is_set() else 1)
             task.stdout, task.stderr = slot.printed()
             raise Fail(f"the process of {task.parameters.get('function')} ended with {how}; its output may say why") from None
         self.idle.append(slot)
@@ -121,15 +135,17 @@ def serve(descriptor: int, parent: int) -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     connection = Connection(descriptor)
+    os.set_inheritable(descriptor, False)
+    os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
     while True:
         try:
-            data, function = connection.recv()
+            number, data, function = connection.recv()
         except EOFError:
             return
         answer = run(data, function)
         sys.stdout.flush()
         sys.stderr.flush()
-        connection.send_bytes(json.dumps(answer).encode())
+        connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

@@ -113,6 +113,22 @@ def test_a_process_that_dies(executor):
     assert executor.submit(work.square, 3).result() == 9
 
 
+def test_a_process_that_dies_while_its_child_lives(executor):
+    with pytest.raises(tdf.TaskError, match="the process of work.die_with_child ended with signal SIGKILL"):
+        executor.submit(work.die_with_child).result()
+    with pytest.raises(tdf.TaskError, match="the process of work.close_all ended with a closed pipe to its worker"):
+        executor.submit(work.close_all).result()
+
+
+def test_functions_that_fork(served, workers):
+    workers.start("--slots", "1")
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        futures = [executor.submit(work.fork, how) for how in (None, 3, "bad")]
+        assert list(executor.map(work.square, range(5))) == [n * n for n in range(5)]
+        assert [future.result() for future in futures] == [0, 3, 1]
+        assert "RuntimeError: bad" in executor.client.output(futures[2].id, "stderr").decode()
+
+
 def test_what_cannot_be_pickled(executor, monkeypatch):
     with pytest.raises(tdf.CallError, match="pickle the call of work.square: .*lock.*; leave out what belongs to this process"):
         executor.submit(work.square, threading.Lock())

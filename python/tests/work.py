@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -20,6 +21,29 @@ def die(how):
     if how == "exit":
         os._exit(7)
     os.kill(os.getpid(), how)
+
+
+def die_with_child():
+    subprocess.Popen(["sleep", "1000"], close_fds=False)
+    if os.fork() == 0:
+        time.sleep(1000)
+    die(signal.SIGKILL)
+
+
+def close_all():
+    os.closerange(3, 100)
+    time.sleep(1000)
+
+
+def fork(how):
+    """Forks a process that returns, exits or fails, and returns its exit status."""
+    child = os.fork()
+    if child:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    if how == "bad":
+        raise RuntimeError(how)
+    if how:
+        sys.exit(how)
 
 
 def chatter():
