@@ -26,6 +26,8 @@ const (
 	maxOutput   = 1 << 20
 	maxResult   = 1 << 20
 
+	longestNote = 8 << 10 // the line of a worker that has shortened an output, with the path of the whole one
+
 	// MaxFetch is how many bytes the files of a report may have, unpacked. In base64, and with the longest texts, they fit
 	// into a body.
 	MaxFetch = 24 << 20
@@ -52,6 +54,8 @@ type Report struct {
 	StdoutBase64 []byte          `json:"stdout_base64,omitempty" doc:"instead of stdout"`
 	Stderr       string          `json:"stderr,omitempty" doc:"text here is a failure, unless the task's fail_on is exit"`
 	StderrBase64 []byte          `json:"stderr_base64,omitempty" doc:"instead of stderr"`
+	StdoutBytes  int64           `json:"stdout_bytes,omitempty" doc:"how many bytes stdout had, if some of them are left out"`
+	StderrBytes  int64           `json:"stderr_bytes,omitempty" doc:"the same of stderr"`
 	Result       json.RawMessage `json:"result,omitempty" doc:"the result of the round, up to 1 MiB of JSON"`
 
 	Files []byte `json:"files,omitempty" doc:"the files that match the task's fetch, up to 24 MiB, as tar.gz in base64"`
@@ -101,8 +105,8 @@ func (r *Report) check() error {
 		return invalid("want at most one of permanent, later and unfit")
 	case r.Later != nil && !finite(*r.Later):
 		return invalid("later: want seconds from 0 up")
-	case !finite(r.Seconds) || !finite(r.CPUSeconds) || r.MaxRSS < 0:
-		return invalid("seconds, cpu_seconds and max_rss must be at least 0")
+	case !finite(r.Seconds) || !finite(r.CPUSeconds) || min(r.MaxRSS, r.StdoutBytes, r.StderrBytes) < 0:
+		return invalid("seconds, cpu_seconds, max_rss, stdout_bytes and stderr_bytes must be at least 0")
 	case len(r.Open) > 0 && r.Action != "complete":
 		return invalid("open is only for complete")
 	case r.Error != "" && r.Action == "complete":
@@ -265,7 +269,6 @@ func (r *Report) exit() string {
 // resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
 func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 	r := tdf.Result{
-		Output: string(x.StdoutBase64) + x.Stdout, Error: string(x.StderrBase64) + x.Stderr,
 		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
 		JSON: string(x.Result),
 	}
@@ -273,12 +276,8 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 	if x.Action != "complete" {
 		r.Reason = x.reason()
 	}
-	if n := len(r.Output); n > maxOutput {
-		r.Output, r.OutputBytes = record.Shorten(r.Output, maxOutput), int64(n)
-	}
-	if n := len(r.Error); n > maxOutput {
-		r.Error, r.ErrorBytes = record.Shorten(r.Error, maxOutput), int64(n)
-	}
+	r.Output, r.OutputBytes = shorten(string(x.StdoutBase64)+x.Stdout, x.StdoutBytes)
+	r.Error, r.ErrorBytes = shorten(string(x.StderrBase64)+x.Stderr, x.StderrBytes)
 	ran := max(now.Sub(x.Task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
 	if r.Seconds = ran; x.Seconds > 0 {
 		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
@@ -292,6 +291,19 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 		r.Reason = fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
 	}
 	return r
+}
+
+// shorten returns an output as Redis stores it, and how many bytes it had: more than the text has, if some are left out.
+// had is 0 if the worker has left out none.
+func shorten(text string, had int64) (string, int64) {
+	n := int64(len(text))
+	if n > maxOutput+longestNote {
+		text, had = record.Shorten(text, maxOutput), max(had, n)
+	}
+	if had == 0 {
+		return text, 0
+	}
+	return text, max(had, int64(len(text))+1)
 }
 
 // addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.

@@ -204,7 +204,7 @@ func TestHostileReports(t *testing.T) {
 	for _, members := range []string{
 		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"fail","later":-1`,
 		`,"action":"fail","later":1e999`, `,"action":"fail","later":1e300`, `,"action":"fail","later":1,"permanent":true`, `,"action":"fail","unfit":true,"permanent":true`, `,"action":"release","open":[{}]`,
-		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
+		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout_bytes":-1`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
 		`,"action":"complete","open":[{"programme":"p"}]`, `,"action":"complete","open":[{"max_fails":-1}]`, `,"action":"complete","open":1`, `,"action":"complete","worker":"x"`, `,"action":"complete","stdout_base64":"?"`,
 	} {
 		bodies = append(bodies, "{"+run+members+"}")
@@ -220,7 +220,7 @@ func TestHostileReports(t *testing.T) {
 // Outputs are cut at their limit, as those of other workers, and may be any bytes.
 func TestLargeAndBinaryOutputs(t *testing.T) {
 	s := newSite(t, Options{})
-	s.open(handled(2)...)
+	s.open(handled(3)...)
 	w := s.worker()
 	expect.True(t, w.report(w.one(), `"action":"complete","stdout":"a`+strings.Repeat("x", 5<<20)+`z"`).Accepted, "a large output")
 	r := s.task(1).LastRun()
@@ -236,6 +236,11 @@ func TestLargeAndBinaryOutputs(t *testing.T) {
 	expect.Equal(t, r.Output, bytes)
 	expect.True(t, strings.HasPrefix(r.Error, bytes), r)
 	expect.True(t, strings.HasSuffix(r.Error, "the worker gave no reason"), r)
+	cut := strings.Repeat("x", 1<<20) + "[the rest is on the worker]"
+	expect.True(t, w.report(w.one(), `"action":"complete","stdout":"`+cut+`","stdout_bytes":3000000`).Accepted, "what the worker has cut")
+	r = s.task(3).LastRun()
+	expect.Equal(t, r.Output, cut)
+	expect.Equal(t, r.OutputBytes, 3000000)
 }
 
 // A text that is not UTF-8 reaches the worker byte for byte, and an invalid task is not handed out.

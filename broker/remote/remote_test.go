@@ -352,15 +352,17 @@ func TestReports(t *testing.T) {
 		return strings.TrimPrefix(strings.TrimSpace(string(text)), `{"id":1,"round":0,"claim":"c1",`)
 	}
 	for want, x := range map[string]tdf.Result{
-		`"action":"complete","exit":0,"stdout":"a<b","result":{"n":1},"seconds":2}`:             {Exit: "0", Output: "a<b", JSON: `{"n": 1}`, Seconds: 2},
-		`"action":"complete","exit":3,"stderr":"boom\nreason"}`:                                 {Exit: "3", Error: "boom", Reason: "reason"},
-		`"action":"complete","exit":0,"stdout_base64":"/wA=","stderr":"warning"}`:               {Exit: "0", Output: "\xff\x00", Error: "warning"},
-		`"action":"fail","exit":137,"stdout":"out","error":"run.sh ended with signal: killed"}`: {Exit: "signal: killed", Output: "out"},
-		`"action":"fail","error":"run.sh ended with signal: odd"}`:                              {Exit: "signal: odd"},
-		`"action":"fail","exit":1,"stderr":"err","error":"for good","permanent":true}`:          {Exit: "1", Error: "err", Reason: "for good", Permanent: true},
-		`"action":"complete","exit":0}`:                                                         {Exit: "0", Permanent: true},
-		`"action":"fail","error":"no run.sh"}`:                                                  {Refused: true, Reason: "no run.sh"},
-		`"action":"fail","exit":0,"error":"result: too large"}`:                                 {Refused: true, Exit: "0", Reason: "result: too large", JSON: "{"},
+		`"action":"complete","exit":0,"stdout":"a<b","result":{"n":1},"seconds":2}`:                 {Exit: "0", Output: "a<b", JSON: `{"n": 1}`, Seconds: 2},
+		`"action":"complete","exit":3,"stderr":"boom\nreason"}`:                                     {Exit: "3", Error: "boom", Reason: "reason"},
+		`"action":"complete","exit":0,"stdout_base64":"/wA=","stderr":"warning"}`:                   {Exit: "0", Output: "\xff\x00", Error: "warning"},
+		`"action":"fail","exit":137,"stdout":"out","error":"run.sh ended with signal: killed"}`:     {Exit: "signal: killed", Output: "out"},
+		`"action":"fail","error":"run.sh ended with signal: odd"}`:                                  {Exit: "signal: odd"},
+		`"action":"fail","exit":1,"stderr":"err","error":"for good","permanent":true}`:              {Exit: "1", Error: "err", Reason: "for good", Permanent: true},
+		`"action":"complete","exit":0,"stdout":"a","stderr":"b","stdout_bytes":7,"stderr_bytes":8}`: {Exit: "0", Output: "a", Error: "b", OutputBytes: 7, ErrorBytes: 8},
+		`"action":"complete","exit":0,"stdout":"a"}`:                                                {Exit: "0", Output: "a", OutputBytes: 1},
+		`"action":"complete","exit":0}`:                                                             {Exit: "0", Permanent: true},
+		`"action":"fail","error":"no run.sh"}`:                                                      {Refused: true, Reason: "no run.sh"},
+		`"action":"fail","exit":0,"error":"result: too large"}`:                                     {Refused: true, Exit: "0", Reason: "result: too large", JSON: "{"},
 	} {
 		expect.Equal(t, lines(deliveries(x)[0]), want)
 	}

@@ -242,6 +242,12 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 	}
 	out.Stdout, out.StdoutBase64 = textOrBytes(r.Output)
 	out.Stderr, out.StderrBase64 = textOrBytes(text)
+	if r.OutputBytes > int64(len(r.Output)) {
+		out.StdoutBytes = r.OutputBytes
+	}
+	if r.ErrorBytes > int64(len(r.Error)) {
+		out.StderrBytes = r.ErrorBytes
+	}
 }
 
 // signalExit returns the exit status that a shell reports for a program that was ended by a signal, or nil.

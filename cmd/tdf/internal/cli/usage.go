@@ -137,6 +137,7 @@ const (
 
 	// The exit statuses of tdf run from 1 to statusMany say how many tasks failed.
 	statusMany   = 101 // more than 100
+	statusPart   = 102 // none failed, but tdf run has not got all outputs and files
 	statusNotRun = 125 // tdf run itself failed; env, timeout and docker run also use this status
 )
 
@@ -153,7 +154,7 @@ func (e runError) Unwrap() error { return e.error }
 
 // Exit makes tdf exit with the status of tdf run for an error.
 func Exit(err error) error {
-	if err == nil || errors.As(err, new(TasksFailed)) {
+	if err == nil || errors.As(err, new(TasksFailed)) || errors.Is(err, ErrPart) {
 		return err
 	}
 	return runError{err}
@@ -162,6 +163,9 @@ func Exit(err error) error {
 // ErrProblems makes a command exit with statusProblems. The command must print the reason before it returns
 // errProblems.
 var ErrProblems = errors.New("the command found problems or skipped tasks")
+
+// ErrPart makes tdf run exit with statusPart. The command must print what is missing before it returns ErrPart.
+var ErrPart = errors.New("outputs or files are missing")
 
 // A PartlyError is an error after a part of the work was done. So its exit status is not statusRefused.
 type PartlyError struct{ Err error }
@@ -180,6 +184,8 @@ func (a *App) status(ctx context.Context, err error) int {
 		return statusDone
 	case errors.Is(err, ErrProblems):
 		return statusProblems
+	case errors.Is(err, ErrPart):
+		return statusPart
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return StatusInterrupted
 	}

@@ -213,7 +213,10 @@ func (c *campaign) outcome() error {
 		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(c.failed)),
 			format.Counted(int(c.left), "command"), c.halt)
 	}
-	if c.failed == 0 {
+	switch {
+	case c.failed == 0 && c.printer.part > 0:
+		return cli.ErrPart
+	case c.failed == 0:
 		return nil
 	}
 	if !c.here.temporary {

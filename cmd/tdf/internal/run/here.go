@@ -25,10 +25,10 @@ import (
 
 // here is what runs on this machine for a call: nothing, a worker, or a Redis, a server and a worker.
 type here struct {
-	tag       string // that only the worker of this call offers; "" if the tasks need none
-	temporary bool   // the Redis ends with the call
-	slots     int    // 0 if other workers run the tasks
-	outputs   string // names of files with outputs that Redis does not hold whole; "" if they are elsewhere
+	tag       string    // that only the worker of this call offers; "" if the tasks need none
+	temporary bool      // the Redis ends with the call
+	slots     int       // 0 if other workers run the tasks
+	outputs   [2]string // names of files with stdout and stderr that Redis does not hold whole; "" if they are elsewhere
 
 	tdf   *local.TDF
 	redis *embedded.Redis
@@ -77,7 +77,10 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	if err != nil {
 		return withRoom(r.a, tool.Locate(err))
 	}
-	h.slots, h.outputs = int(r.jobs), filepath.Join(h.tdf.Directory, w.TaskOutputFilename)
+	h.slots = int(r.jobs)
+	for i, name := range []string{w.TaskOutputFilename, w.TaskErrorFilename} {
+		h.outputs[i] = filepath.Join(h.tdf.Directory, name)
+	}
 	return nil
 }
 

@@ -22,10 +22,11 @@ import (
 type printer struct {
 	a          *cli.App
 	tag, quiet bool
-	outputs    string // names of the files with outputs that Redis does not hold whole
+	outputs    [2]string // names of the files with stdout and stderr that Redis does not hold whole
 
 	mu   sync.Mutex
-	line bool // stderr ends with a line of progress, which must be removed first
+	line bool  // stderr ends with a line of progress, which must be removed first
+	part int64 // how often only a part of something has arrived
 }
 
 // print prints the outputs of the last round of a task.
@@ -40,7 +41,7 @@ func (p *printer) print(t *manager.Task) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.removeLine()
-	err := p.copy(p.a.Stdout, t, p.whole(t, r))
+	err := p.copy(p.a.Stdout, t, 0, r.Output, r.OutputBytes)
 	if err != nil {
 		return fmt.Errorf("print the output: %w", err)
 	}
@@ -52,7 +53,7 @@ func (p *printer) print(t *manager.Task) error {
 	if n <= int64(len(printed)) {
 		printed, reason = printed[:n], strings.TrimSpace(printed[n:])
 	}
-	err = p.copy(p.a.Stderr, t, strings.NewReader(printed))
+	err = p.copy(p.a.Stderr, t, 1, printed, n)
 	if err != nil {
 		return fmt.Errorf("print stderr: %w", err)
 	}
@@ -81,30 +82,38 @@ func why(t *manager.Task, r *manager.Round, reason string) string {
 	return t.Outcome
 }
 
-// whole returns a reader of all that a round has printed. If Redis holds only a part, the rest is in a file of the
-// worker.
-func (p *printer) whole(t *manager.Task, r *manager.Round) io.Reader {
-	if p.outputs == "" || r.OutputBytes <= int64(len(r.Output)) {
-		return strings.NewReader(r.Output)
+// whole returns a reader of all that a round has printed to a stream. If Redis holds only a part, the rest is in a file
+// of the worker. If this call does not run the worker, or if the file is gone, whole says so.
+func (p *printer) whole(t *manager.Task, stream int, text string, size int64) io.ReadCloser {
+	r := t.LastRun()
+	if size <= int64(len(text)) {
+		return io.NopCloser(strings.NewReader(text))
 	}
 	path := strings.NewReplacer("$program", t.Program, "$worker", r.Worker, "$taskId", strconv.FormatInt(t.ID, 10),
-		"$round", strconv.Itoa(r.Number)).Replace(p.outputs)
+		"$round", strconv.Itoa(r.Number)).Replace(p.outputs[stream])
 	f, err := os.Open(path)
-	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			p.a.Say("tdf: read the whole output: %v", err)
-		}
-		return strings.NewReader(r.Output)
+	if err == nil {
+		_ = os.Remove(path) // it is printed now; the file stays readable while it is open
+		return f
 	}
-	_ = os.Remove(path) // it is printed now; the file stays readable while it is open
-	return f
+	if !errors.Is(err, fs.ErrNotExist) {
+		p.a.Say("tdf: read the whole output: %v", err)
+	}
+	p.missing("of the %d bytes that the command has printed to %s on worker %s, only the begin and the end have arrived: %s",
+		size, [2]string{"stdout", "stderr"}[stream], r.Worker, t.Input)
+	return io.NopCloser(strings.NewReader(text))
 }
 
-// copy copies an output. With --tag, each line begins with the input.
-func (p *printer) copy(to io.Writer, t *manager.Task, from io.Reader) error {
-	if closer, ok := from.(io.Closer); ok {
-		defer closer.Close()
-	}
+// missing says that only a part of something has arrived.
+func (p *printer) missing(text string, args ...any) {
+	p.part++
+	p.a.Say("tdf: "+text, args...)
+}
+
+// copy copies a stream. With --tag, each line begins with the input.
+func (p *printer) copy(to io.Writer, t *manager.Task, stream int, text string, size int64) error {
+	from := p.whole(t, stream, text, size)
+	defer from.Close()
 	if !p.tag {
 		_, err := io.Copy(to, from)
 		return err
