@@ -30,6 +30,23 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 	return text, nil
 }
 
+// RotateToken gives a token a new secret text, and returns it. From then on, Authenticate refuses the old text. The role,
+// the queues, the time of the end and the tasks of the token stay. If there is no such token, the error wraps
+// [access.ErrNoToken].
+func (a *Admin) RotateToken(ctx context.Context, name string) (t access.Token, text string, err error) {
+	old, now, err := a.redis().Token(ctx, name)
+	if err != nil {
+		return t, "", err
+	}
+	t = old
+	t.Created, t.LastUse = now.Std(), time.Time{}
+	t, text, err = access.New(t)
+	if err != nil {
+		return t, "", err
+	}
+	return t, text, a.redis().ReplaceToken(ctx, old, t)
+}
+
 // Tokens returns all tokens, ordered by name. Expired tokens stay until they are removed.
 func (a *Admin) Tokens(ctx context.Context) ([]access.Token, error) { return a.redis().Tokens(ctx) }
 

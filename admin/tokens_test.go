@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
@@ -40,6 +41,26 @@ func TestAuthenticate(t *testing.T) {
 	stored := fmt.Sprint(client.HGetAll(t.Context(), cfg.Namespace+":tokens").Val())
 	expect.NotContains(t, stored, other, "Redis has the secret text")
 	expect.NotContains(t, stored, other[10:], "Redis has the secret text")
+}
+
+// A rotated token keeps everything but its text, and the old text is refused. Of two rotations at once, one is told that it came too late.
+func TestRotateToken(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	a := admin.New(testspace.Manager(t, cfg))
+	expires := time.Now().Add(time.Hour).Truncate(time.Second)
+	old := expect.Result(a.AddToken(t.Context(), access.Token{Name: "ci", Role: access.Submitter, Queues: []string{"q"}, Expires: expires})).Value(t)
+	before := expect.Result(a.Authenticate(t.Context(), old)).Value(t)
+	_, text, err := a.RotateToken(t.Context(), "ci")
+	expect.NoError(t, err)
+	expect.Result(a.Authenticate(t.Context(), old)).FailsWith(t, access.ErrDenied)
+	got := expect.Result(a.Authenticate(t.Context(), text)).Value(t)
+	expect.Equal(t, got.Role, access.Submitter)
+	expect.Equal(t, fmt.Sprint(got.Queues), "[q]")
+	expect.True(t, got.Expires.Equal(expires), got.Expires)
+	expect.FailsWith(t, friend.Of(testspace.Manager(t, cfg)).Store.ReplaceToken(t.Context(), before, got), access.ErrNoToken)
+	_, _, err = a.RotateToken(t.Context(), "none")
+	expect.FailsWith(t, err, access.ErrNoToken)
 }
 
 // AuthenticateName accepts the name of a token until the token is removed or expires. A name without a token is refused.

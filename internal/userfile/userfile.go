@@ -117,13 +117,26 @@ func Remove(path, name string) error {
 	return write(path, rest)
 }
 
-// write replaces the file at once, so that a reader sees either the old or the new one.
+// write replaces the file at once, so that a reader sees either the old or the new one. The owner stays: root changes a
+// file that the server must be able to read. A new file gets the owner of its directory.
 func write(path string, all []User) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		info, err = os.Stat(filepath.Dir(path))
+	}
+	if err != nil {
+		return err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // with the mode 0600
 	if err != nil {
 		return err
 	}
 	defer os.Remove(f.Name()) // fails after the file was renamed
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok && os.Geteuid() == 0 {
+		if err := f.Chown(int(owner.Uid), int(owner.Gid)); err != nil {
+			return err
+		}
+	}
 	out := bufio.NewWriter(f)
 	for _, u := range all {
 		fmt.Fprintln(out, u.Name, u.Role, u.Hash)

@@ -2,6 +2,7 @@ package userfile
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testlog"
 )
 
 // Users log in with their passwords, and no longer when they are removed. A new password is that of another token.
@@ -22,7 +24,7 @@ func TestUsers(t *testing.T) {
 	content := string(expect.Result(os.ReadFile(path)).Value(t))
 	expect.Contains(t, content, "ada operator $argon2id$v=19$m=19456,t=2,p=1$")
 	expect.NotContains(t, content, "horse")
-	users := Open(path)
+	users := Open(path, slog.New(slog.DiscardHandler))
 	ada := expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).Value(t)
 	expect.True(t, ada.User, ada)
 	expect.Equal(t, ada.Name, "ada")
@@ -61,7 +63,7 @@ func TestInvalidFiles(t *testing.T) {
 		_, err := Read(path)
 		expect.MustTrue(t, err != nil, text, err)
 		expect.NotContains(t, err.Error(), "$")
-		expect.Result(Open(path).Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, ErrDenied)
+		expect.Result(Open(path, slog.New(slog.DiscardHandler)).Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, errUnread)
 	}
 	fifo := filepath.Join(t.TempDir(), "fifo")
 	expect.NoError(t, syscall.Mkfifo(fifo, 0o600))
@@ -70,11 +72,46 @@ func TestInvalidFiles(t *testing.T) {
 	expect.MustLen(t, expect.Result(Read(path)).Value(t), 1)
 }
 
+// If root changes a file, it keeps its owner, who is the user of the server.
+func TestOwner(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "users")
+	owner := func() uint32 { return expect.Result(os.Stat(path)).Value(t).Sys().(*syscall.Stat_t).Uid }
+	expect.NoError(t, os.Chown(dir, 4242, 4242))
+	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
+	expect.Equal(t, owner(), 4242)
+	expect.NoError(t, os.Chown(path, 4243, 4243))
+	expect.NoError(t, Add(path, "bob", access.Viewer, "correct horse"))
+	expect.NoError(t, Remove(path, "ada"))
+	expect.Equal(t, owner(), 4243)
+}
+
+// While the file cannot be read, a login says so, and the log has the reason once. The file may become readable without a new time.
+func TestUnreadableFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "users")
+	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
+	var log testlog.Buffer
+	users := Open(path, slog.New(slog.NewTextHandler(&log, nil)))
+	expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).OK(t)
+	expect.NoError(t, os.Chmod(path, 0o644))
+	other := expect.Result(os.ReadFile(path)).Value(t)
+	expect.NoError(t, os.WriteFile(path, append(other, '\n'), 0o644))
+	for range 2 {
+		expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).FailsWith(t, errUnread)
+	}
+	expect.Equal(t, log.Count("its mode is 0644"), 1)
+	expect.NoError(t, os.Chmod(path, 0o600))
+	expect.Result(users.Authenticate(t.Context(), "ada", "correct horse")).OK(t)
+}
+
 // Passwords beyond the places wait, and no longer than their login.
 func TestPlaces(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "users")
 	expect.NoError(t, Add(path, "ada", access.Operator, "correct horse"))
-	users := Open(path)
+	users := Open(path, slog.New(slog.DiscardHandler))
 	for range atOnce {
 		users.places <- struct{}{}
 	}

@@ -17,19 +17,25 @@ import (
 
 // AddToken stores a token. If a token with its name exists, the error wraps [access.ErrTaken].
 func (s *Accounts) AddToken(ctx context.Context, t access.Token) error {
-	return s.setToken(ctx, "add token "+t.Name, t.Name, t.Text())
+	return s.setToken(ctx, "add token "+t.Name, t.Name, t.Text(), "")
+}
+
+// ReplaceToken replaces a token by another with its name. The old one is no longer accepted. If the token has changed
+// since it was read, or was removed, the error wraps [access.ErrNoToken].
+func (s *Accounts) ReplaceToken(ctx context.Context, old, t access.Token) error {
+	return s.setToken(ctx, "replace token "+t.Name, t.Name, t.Text(), old.Text())
 }
 
 // RemoveToken removes a token. From then on, Token does not return it. If there is no such token, the error wraps
 // [access.ErrNoToken].
 func (s *Accounts) RemoveToken(ctx context.Context, name string) error {
-	return s.setToken(ctx, fmt.Sprintf("remove token %.100q", name), name, "")
+	return s.setToken(ctx, fmt.Sprintf("remove token %.100q", name), name, "", "")
 }
 
-func (s *Accounts) setToken(ctx context.Context, doing, name, text string) error {
+func (s *Accounts) setToken(ctx context.Context, doing, name, text, replaced string) error {
 	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Tokens(), s.Keys.TokensUsed()}
 	reply, err := s.CallOnce(ctx, lua.TokenSet, keys, true, conn.IsText, func(e *conn.Args) {
-		e.Add(name, text, strconv.Itoa(access.MaxTokens))
+		e.Add(name, text, strconv.Itoa(access.MaxTokens), replaced)
 	})
 	if err != nil {
 		return conn.Failed(doing, err)

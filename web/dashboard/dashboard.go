@@ -150,7 +150,7 @@ func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d.namespace, d.admin = strings.Join(d.shards.Namespaces(), ", "), d.places[0].admin
 	d.feeds.dashboard, d.feeds.pause, d.feeds.quiet = d, livePause, liveQuiet
 	if o.Users != "" {
-		d.users = userfile.Open(o.Users)
+		d.users = userfile.Open(o.Users, friend.Of(all[0]).Log)
 	}
 	d.mux.HandleFunc("GET "+Base+"/static/{version}/{name}", d.static)
 	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)

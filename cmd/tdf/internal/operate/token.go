@@ -16,13 +16,13 @@ import (
 
 func Token(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
-		Use: "token", Short: "Add, list or remove tokens",
+		Use: "token", Short: "Add, rotate, list or remove tokens",
 		Long: "A token is a secret text that lets a program use the namespace without access to Redis. Its role " +
 			"says what the program may do:\n" + rolesText(),
 		Args: cli.NoArguments,
-		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf token add, ls or rm") },
+		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf token add, rotate, ls or rm") },
 	}
-	for _, sub := range []*cobra.Command{tokenAdd(a), tokenList(a), tokenRemove(a)} {
+	for _, sub := range []*cobra.Command{tokenAdd(a), tokenRotate(a), tokenList(a), tokenRemove(a)} {
 		a.CompleteValues(sub)
 		c.AddCommand(sub)
 	}
@@ -81,6 +81,27 @@ func addToken(ctx context.Context, a *cli.App, t access.Token, life tdf.Seconds)
 		_, err = fmt.Fprintln(a.Stdout, text)
 		return err
 	})
+}
+
+func tokenRotate(a *cli.App) *cobra.Command {
+	return &cobra.Command{
+		Use: "rotate NAME", Short: "Give a token a new secret text, and print it once",
+		Long: "Prints the new text of a token to stdout. The old text is refused from then on. The token keeps its " +
+			"role, its queues, its expiry and its tasks.",
+		Example: "  tdf token rotate ci\n  tdf token rotate ci >ci.token",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return a.WithManager(c.Context(), func(m *cli.Client) error {
+				t, text, err := m.Admin().RotateToken(c.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				a.Say("%s: %s; the old text is refused from now on", t.Name, t.Role)
+				_, err = fmt.Fprintln(a.Stdout, text)
+				return err
+			})
+		},
+	}
 }
 
 func tokenList(a *cli.App) *cobra.Command {
