@@ -58,7 +58,7 @@ var ErrNoServer = tdf.NewError(tdf.CodeUnavailable, "no server has sent a heartb
 // Replication reads which Redis is the primary, and how far its replicas are.
 func (a *Admin) Replication(ctx context.Context) (Replication, error) {
 	info, err := a.redis().Info(ctx, "replication")
-	return a.redis().Replication(info), err
+	return a.redis().WithSentinels(ctx, a.redis().Replication(info)), err
 }
 
 // Ready returns nil if tasks can be opened and settled: Redis accepts writes, and a server is alive. If Redis does not

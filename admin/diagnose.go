@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -17,7 +18,7 @@ func (v *vitals) diagnose() []Diagnosis {
 	v.census = v.fleet.count()
 	d := diagnoses{}
 	for _, look := range []func(*diagnoses){
-		v.version, v.persistence, v.eviction, v.tuning, v.access, v.replica, v.layout, v.clock,
+		v.version, v.persistence, v.eviction, v.tuning, v.access, v.rights, v.replica, v.layout, v.clock,
 		v.serverHealth, v.shortages, v.liveWorkers, v.silentWorkers, v.pausedPrograms, v.pauses, v.limitsInUse,
 		v.periodicTasks, v.waitingTasks, v.openTasks, v.unservedTasks, v.originalWorkers, v.longRuns, v.invalidSettings,
 		v.tasksLimit, v.memoryLeft, v.memoryWaits, v.managers,
@@ -135,6 +136,15 @@ func (v *vitals) access(d *diagnoses) {
 	}
 }
 
+func (v *vitals) rights(d *diagnoses) {
+	if v.lacks != nil {
+		d.problem("redis", Fact{
+			Code: FactMissingRights, Text: v.lacks.Error(),
+			Fix: fix("grant the rights with ACL SETUSER (docs/operations.md, \"Redis\")"),
+		})
+	}
+}
+
 func (v *vitals) replica(d *diagnoses) {
 	if v.info["role"] == "slave" {
 		d.problem("redis", Fact{
@@ -169,6 +179,13 @@ func (v *vitals) replica(d *diagnoses) {
 	if len(replicas) > 0 {
 		d.ok("redis", "the primary is %s, with %s", v.replication.Primary, strings.Join(all, ", "))
 	}
+	if v.replication.NoQuorum() {
+		d.problem("redis", Fact{
+			Code: FactNoQuorum, Text: fmt.Sprintf("%d of %d sentinels work, so they do not replace a lost primary",
+				v.replication.SentinelsUp, v.replication.Sentinels),
+			Fix: fix("start the other sentinels; if some no longer exist, run sentinel reset on the others, one by one"),
+		})
+	}
 }
 
 func (v *vitals) layout(d *diagnoses) {
@@ -188,11 +205,15 @@ func (v *vitals) layout(d *diagnoses) {
 }
 
 func (v *vitals) clock(d *diagnoses) {
-	const tolerable = 2
-	if off := float64(v.clockOff); math.Abs(off) > tolerable {
-		d.notice("clock", Fact{
+	const tolerable, harmful = 2, 60
+	if off := math.Abs(float64(v.clockOff)); off > tolerable {
+		severity := SeverityNotice
+		if off > harmful {
+			severity = SeverityProblem
+		}
+		d.add(severity, "clock", Fact{
 			Code: FactClock, Text: fmt.Sprintf(
-				"this machine's clock is %+.0f s off Redis's clock, which decides all times", off),
+				"this machine's clock is %+.0f s off Redis's clock, which decides all times", v.clockOff),
 			Fix: fix("synchronise both clocks (NTP), because start_after and end_before are compared with Redis's " +
 				"clock"),
 		})
@@ -202,6 +223,8 @@ func (v *vitals) clock(d *diagnoses) {
 func (v *vitals) serverHealth(d *diagnoses) {
 	const behind = tdf.Seconds(30)
 	switch fact, missing := v.noServer(); {
+	case missing && slices.ContainsFunc(v.periodics, v.isOverdue):
+		d.problem("server", fact)
 	case missing:
 		v.held(d, "server", fact)
 	case v.dueLag > behind:

@@ -94,10 +94,17 @@ func TestDiagnose(t *testing.T) {
 		"lags: r:2 (online, lag 11 s, 0 bytes behind)": {SeverityProblem, func(v *vitals) {
 			v.replication.Replicas = []conn.Replica{{Addr: "r:2", State: "online", Lag: 11}, {Addr: "r:3", State: "online", Lag: 10}}
 		}},
-		"this Redis is a replica":                                      {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
-		"has layout version 0":                                         {SeverityNotice, func(v *vitals) { v.schema = "0" }},
-		"a dump is being loaded":                                       {SeverityProblem, func(v *vitals) { v.loading = true }},
-		"clock is -90 s off":                                           {SeverityNotice, func(v *vitals) { v.clockOff = -90 }},
+		"this Redis is a replica":  {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
+		"has layout version 0":     {SeverityNotice, func(v *vitals) { v.schema = "0" }},
+		"a dump is being loaded":   {SeverityProblem, func(v *vitals) { v.loading = true }},
+		"clock is -50 s off":       {SeverityNotice, func(v *vitals) { v.clockOff = -50 }},
+		"clock is -90 s off":       {SeverityProblem, func(v *vitals) { v.clockOff = -90 }},
+		"1 of 3 sentinels work":    {SeverityProblem, func(v *vitals) { v.replication.Sentinels, v.replication.SentinelsUp = 3, 1 }},
+		"lacks the rights to HSET": {SeverityProblem, func(v *vitals) { v.lacks = errors.New("the user lacks the rights to HSET") }},
+		"no server has been seen for 62 s": {SeverityProblem, func(v *vitals) {
+			v.fleet.server, v.periodics = v.at-62, []*tdf.PeriodicRecord{{Next: v.at - 61}}
+			idle(v)
+		}},
 		"no server was ever seen":                                      {SeverityProblem, func(v *vitals) { v.fleet.server = 0 }},
 		"no server has been seen for 60 s":                             {SeverityProblem, func(v *vitals) { v.fleet.server = v.at - 60 }},
 		"no server has been seen for 61 s":                             {SeverityNotice, func(v *vitals) { v.fleet.server = v.at - 61; idle(v) }},

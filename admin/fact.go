@@ -153,6 +153,8 @@ const (
 	FactNoReplica        FactCode = "no_replica"
 	FactTooFewReplicas   FactCode = "too_few_replicas"
 	FactReplicaLags      FactCode = "replica_lags"
+	FactNoQuorum         FactCode = "no_quorum"
+	FactMissingRights    FactCode = "missing_rights"
 	FactEmbeddedRedis    FactCode = "embedded_redis"
 	FactNoPassword       FactCode = "no_password"
 	FactClock            FactCode = "clock"

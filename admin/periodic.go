@@ -15,10 +15,16 @@ func vitalsOfPeriodics(ctx context.Context, r *redisstate.Store, v *vitals) erro
 	return err
 }
 
+// overdue is how late a periodic may be. A server opens its tasks within seconds.
+const overdue = tdf.Seconds(60)
+
+func (v *vitals) isOverdue(r *tdf.PeriodicRecord) bool {
+	return r.PausedBy == "" && r.Next > 0 && v.at.Sub(r.Next) > overdue
+}
+
 // periodicTasks reports each periodic whose record is invalid, whose last time failed, or whose next time is overdue.
 // Without a server, noServer says why.
 func (v *vitals) periodicTasks(d *diagnoses) {
-	const overdue = tdf.Seconds(60)
 	toSee := fix("see when and why", StepListPeriodics)
 	for _, err := range v.badPeriodics[:min(len(v.badPeriodics), mostNamed)] {
 		d.problem("periodic", Fact{
@@ -34,7 +40,7 @@ func (v *vitals) periodicTasks(d *diagnoses) {
 		case r.Last != nil && r.Last.Outcome == tdf.PeriodicFailed:
 			text := fmt.Sprintf("periodic %s opened no tasks: %s", r.Name, r.Last.Why)
 			f = Fact{Code: FactPeriodicFailed, About: r.Name, Text: text, Fix: toSee}
-		case r.PausedBy == "" && r.Next > 0 && v.at.Sub(r.Next) > overdue && !noServer:
+		case v.isOverdue(r) && !noServer:
 			text := fmt.Sprintf("periodic %s is overdue by %s", r.Name, span(v.at.Sub(r.Next)))
 			f = Fact{Code: FactPeriodicOverdue, About: r.Name, Text: text, Fix: fix("read the server's log")}
 		case r.Last != nil && r.Last.Time.Sub(v.at) > overdue:

@@ -112,7 +112,7 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 	}
 	n.fill(&stats)
 	stats.Queues, stats.Memory = queues.queues(n.at, n.counts), memoryOf(info)
-	stats.Replication = s.Replication(info)
+	stats.Replication = s.WithSentinels(ctx, s.Replication(info))
 	return stats, nil
 }
 

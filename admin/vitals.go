@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -22,6 +23,7 @@ type vitals struct {
 	memory         Memory
 	replication    Replication
 	untuned        []conn.Tuning
+	lacks          error // the user lacks rights
 	schema         string
 	loading        bool        // a dump is being loaded, or the load was interrupted
 	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock
@@ -46,8 +48,13 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	if v.info, err = r.Info(ctx, "memory", "persistence", "replication"); err != nil {
 		return err
 	}
-	v.memory, v.replication = memoryOf(v.info), r.Replication(v.info)
+	v.memory, v.replication = memoryOf(v.info), r.WithSentinels(ctx, r.Replication(v.info))
 	mark := ""
+	if err := r.CheckRights(ctx); err != nil && !errors.As(err, new(*conn.RefusedError)) {
+		return err
+	} else if err != nil {
+		v.lacks = err
+	}
 	err = readings(
 		func() error { return v.readRoom(ctx, r) },
 		func() (err error) { v.untuned, err = r.Untuned(ctx); return err },

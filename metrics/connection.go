@@ -1,20 +1,23 @@
 package metrics
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A connection collects the metrics of this process's connection to Redis.
-type connection struct{ admin *admin.Admin }
+// A connection collects the metrics of this process's connections to Redis and to clients.
+type connection struct{ Process }
 
 var (
 	outages = prometheus.NewDesc("tdf_redis_outages_total", "Outages of Redis that this process has noticed.",
 		nil, nil)
 	unconfirmed = prometheus.NewDesc("tdf_redis_unconfirmed_total",
 		"Calls of this process whose writes too few replicas of Redis have confirmed in time.", nil, nil)
+	certificate = prometheus.NewDesc("tdf_certificate_expiry_timestamp_seconds",
+		"End of the certificate with which this process serves TLS.", nil, nil)
 	latency = prometheus.NewDesc("tdf_redis_latency_seconds",
 		"Time for which calls of this process waited for Redis's answer.", nil, nil)
 )
@@ -24,20 +27,32 @@ func (c *connection) Describe(to chan<- *prometheus.Desc) {
 	to <- outages
 	to <- unconfirmed
 	to <- latency
+	to <- certificate
 }
 
 // Collect sends the metrics.
 func (c *connection) Collect(to chan<- prometheus.Metric) {
-	is := c.admin.Connection()
-	calls := is.Latency
-	to <- prometheus.MustNewConstMetric(outages, prometheus.CounterValue, float64(is.Outages))
-	to <- prometheus.MustNewConstMetric(unconfirmed, prometheus.CounterValue, float64(is.Unconfirmed))
+	var failed, unsure int64
+	var waited time.Duration
+	counts := make([]uint64, len(conn.LatencyBounds)+1)
+	for _, a := range c.Admins {
+		is := a.Connection()
+		failed, unsure, waited = failed+is.Outages, unsure+is.Unconfirmed, waited+is.Latency.Sum
+		for i, count := range is.Latency.Counts {
+			counts[i] += uint64(count)
+		}
+	}
+	to <- prometheus.MustNewConstMetric(outages, prometheus.CounterValue, float64(failed))
+	to <- prometheus.MustNewConstMetric(unconfirmed, prometheus.CounterValue, float64(unsure))
 	buckets, sofar := map[float64]uint64{}, uint64(0)
-	for i, count := range calls.Counts {
-		sofar += uint64(count)
+	for i, count := range counts {
+		sofar += count
 		if i < len(conn.LatencyBounds) {
 			buckets[conn.LatencyBounds[i].Seconds()] = sofar
 		}
 	}
-	to <- prometheus.MustNewConstHistogram(latency, sofar, calls.Sum.Seconds(), buckets)
+	to <- prometheus.MustNewConstHistogram(latency, sofar, waited.Seconds(), buckets)
+	if !c.CertificateEnds.IsZero() {
+		to <- prometheus.MustNewConstMetric(certificate, prometheus.GaugeValue, float64(c.CertificateEnds.Unix()))
+	}
 }

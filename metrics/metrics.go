@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,9 +27,35 @@ const mostQueues = 200
 // readTime is how long a scrape may wait for Redis.
 const readTime = 5 * time.Second
 
-// Of returns the metrics of the administrator's namespace. Each reading of the metrics reads Redis. While Redis does
-// not answer, the only metric is tdf_up, which is 0.
-func Of(a *admin.Admin) prometheus.Gatherer { return &namespace{admin: a, wait: readTime} }
+// Of returns the metrics of the administrators' namespaces. Each reading of the metrics reads Redis. While Redis does
+// not answer, the only metric of a namespace is tdf_up, which is 0.
+func Of(all ...*admin.Admin) prometheus.Gatherer {
+	if len(all) == 1 {
+		return &namespace{admin: all[0], wait: readTime}
+	}
+	var several namespaces
+	for _, a := range all {
+		several = append(several, &namespace{admin: a, wait: readTime})
+	}
+	return several
+}
+
+// namespaces gather the metrics of several namespaces, all at the same time, because each of them may wait for Redis.
+type namespaces []*namespace
+
+// Gather reads the metrics.
+func (all namespaces) Gather() ([]*dto.MetricFamily, error) {
+	var read sync.WaitGroup
+	gathered := make(prometheus.Gatherers, len(all))
+	for i, n := range all {
+		read.Go(func() {
+			families, err := n.Gather()
+			gathered[i] = prometheus.GathererFunc(func() ([]*dto.MetricFamily, error) { return families, err })
+		})
+	}
+	read.Wait()
+	return gathered.Gather()
+}
 
 // Text returns metrics in Prometheus's text format.
 func Text(g prometheus.Gatherer) ([]byte, error) {
@@ -45,23 +72,29 @@ func Text(g prometheus.Gatherer) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// Handler serves the metrics of the administrator's namespace, and those of this process. It answers at most two calls
-// at the same time, so that many readers do not keep Redis busy.
-func Handler(a *admin.Admin, log *slog.Logger) http.Handler {
-	return handler(&namespace{admin: a, wait: readTime}, log)
+// A Process is a process that serves metrics.
+type Process struct {
+	Admins []*admin.Admin // of its namespaces
+	// CertificateEnds is the end of the certificate with which it serves TLS; zero without one.
+	CertificateEnds time.Time
+	Log             *slog.Logger
 }
 
-func handler(own *namespace, log *slog.Logger) http.Handler {
+// Handler serves the metrics of the namespaces, and those of the process. It answers at most two calls at the same
+// time, so that many readers do not keep Redis busy.
+func (p Process) Handler() http.Handler { return p.handler(Of(p.Admins...)) }
+
+func (p Process) handler(own prometheus.Gatherer) http.Handler {
 	process := prometheus.NewRegistry()
 	process.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		&connection{own.admin})
+		&connection{p})
 	both := func() ([]*dto.MetricFamily, error) {
 		families, _ := own.Gather()
 		others, err := process.Gather()
 		return append(families, others...), err
 	}
 	return promhttp.HandlerFor(prometheus.GathererFunc(both), promhttp.HandlerOpts{
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+		ErrorLog: slog.NewLogLogger(p.Log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
 		MaxRequestsInFlight: 2,
 	})
 }

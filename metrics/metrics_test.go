@@ -100,7 +100,7 @@ func TestWithoutRedis(t *testing.T) {
 	cfg := testspace.Config(t, "127.0.0.1:1")
 	m := testspace.Manager(t, cfg)
 	w := httptest.NewRecorder()
-	handler(&namespace{admin: admin.New(m), wait: testspace.Soon}, testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	Process{Log: testspace.Silent}.handler(&namespace{admin: admin.New(m), wait: testspace.Soon}).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	body := expect.Result(io.ReadAll(w.Result().Body)).Value(t)
 	expect.Equal(t, w.Code, http.StatusOK)
 	expect.Contains(t, string(body), `tdf_up{namespace="`+cfg.Namespace+`"} 0`)
@@ -118,7 +118,7 @@ func TestPage(t *testing.T) {
 	expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
 	expect.NoError(t, s.Close())
 	w := httptest.NewRecorder()
-	handler(patient(m), testspace.Silent).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	Process{Log: testspace.Silent, CertificateEnds: time.Unix(1_700_000_000, 0)}.handler(patient(m)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	var exist []string
 	for _, found := range regexp.MustCompile(`(?m)^# TYPE (tdf_\w+)`).FindAllStringSubmatch(w.Body.String(), -1) {
 		exist = append(exist, found[1])
@@ -136,11 +136,22 @@ func TestPage(t *testing.T) {
 	}
 }
 
+// The metrics of several namespaces are one text, in which each has its own label.
+func TestSeveralNamespaces(t *testing.T) {
+	t.Parallel()
+	a, b := testspace.Manager(t, testspace.Config(t, redistest.Shared(t))), testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
+	got := string(expect.Result(Text(namespaces{patient(a), patient(b)})).Value(t))
+	expect.Equal(t, strings.Count(got, "# TYPE tdf_up "), 1)
+	for _, m := range []*manager.Manager{a, b} {
+		expect.Contains(t, got, `tdf_up{namespace="`+friend.Of(m).Config.Namespace+`"} 1`)
+	}
+}
+
 // A Server serves the metrics at one path until it is closed.
 func TestServer(t *testing.T) {
 	t.Parallel()
 	m := testspace.Manager(t, testspace.Config(t, redistest.Shared(t)))
-	s := expect.Result(listen(t.Context(), "127.0.0.1:0", handler(patient(m), testspace.Silent), testspace.Silent)).Value(t)
+	s := expect.Result(listen(t.Context(), "127.0.0.1:0", Process{Log: testspace.Silent, CertificateEnds: time.Unix(1_700_000_000, 0)}.handler(patient(m)), testspace.Silent)).Value(t)
 	s.http.ReadTimeout = time.Hour
 	ended := make(chan struct{})
 	go func() { s.Run(); close(ended) }()

@@ -19,7 +19,7 @@ type Server struct {
 
 // Listen opens an address, such as ":9101", for the metrics of the administrator's namespace and of this process.
 func Listen(ctx context.Context, address string, a *admin.Admin, log *slog.Logger) (*Server, error) {
-	return listen(ctx, address, Handler(a, log), log)
+	return listen(ctx, address, Process{Admins: []*admin.Admin{a}, Log: log}.Handler(), log)
 }
 
 func listen(ctx context.Context, address string, h http.Handler, log *slog.Logger) (*Server, error) {

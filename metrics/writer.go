@@ -95,6 +95,11 @@ func (w *writer) stats(s *admin.Stats) {
 		w.family(dto.MetricType_GAUGE, "tdf_redis_info", "Always 1; the label is the run id of the primary.", "run_id").
 			add(1, s.Replication.RunID)
 		w.gauge("tdf_redis_replicas", "Replicas of the primary.", float64(len(s.Replication.Replicas)))
+		w.gauge("tdf_redis_replicas_wanted", "Replicas that must confirm each write ([redis] replicas).",
+			float64(s.Replication.Wanted))
+		w.gauge("tdf_redis_sentinels", "Sentinels that exist.", float64(s.Replication.Sentinels))
+		w.gauge("tdf_redis_sentinels_up", "Sentinels that work. They need a majority to replace the primary.",
+			float64(s.Replication.SentinelsUp))
 		w.gauge("tdf_redis_replica_lag_seconds", "Time since the last message of the replica that lags most.",
 			float64(s.Replication.Lag()))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -68,6 +69,28 @@ func TestAMissingRightOfAReader(t *testing.T) {
 	if _, err := s.Info(t.Context()); !errors.As(err, &forbidden) {
 		t.Errorf("%v", err)
 	}
+}
+
+// CheckRights names the missing commands, and changes nothing. A right that only some calls need is not among them.
+func TestCheckRights(t *testing.T) {
+	t.Parallel()
+	r := redistest.Start(t, redistest.Args("--user", "operator", "on", "nopass", "~*", "&*", "+@all"))
+	operator := redistest.Client(t, redis.Options{Addr: r.Addr, DB: redistest.Database(t), Username: "operator", Password: "any"})
+	s := connect(t, r.Addr, redistest.Namespace(t))
+	before := conntest.Dump(t, s.Conn)
+	expect.NoError(t, s.CheckRights(t.Context()))
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan").Err())
+	expect.NoError(t, s.CheckRights(t.Context()))
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-hset", "-zadd", "-time").Err())
+	var refused *conn.RefusedError
+	err := s.CheckRights(t.Context())
+	expect.True(t, errors.As(err, &refused), err)
+	expect.Contains(t, err.Error(), "the user lacks the rights to HSET, ZADD, TIME; grant them (+hset +zadd +time)")
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "+@all", "-unlink").Err())
+	expect.Fails(t, s.CheckRights(t.Context()), "the rights to UNLINK;")
+	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "+@all").Err())
+	expect.NoError(t, s.CheckRights(t.Context()))
+	expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
 }
 
 // If the user may not run one of the commands of the first check, Connect returns an error, which says that the user

@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -148,6 +149,7 @@ func TestRedisAwayAndBack(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	s := siteOn(t, proxy.Addr, Options{})
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
+	s.as(access.Viewer, 200, "GET", "/metrics", "")
 	proxy.Refuse()
 	proxy.Cut()
 	s.Timeout = testspace.Soon
@@ -157,6 +159,8 @@ func TestRedisAwayAndBack(t *testing.T) {
 		expect.NotEqual(t, got.Header.Get("Retry-After"), "")
 	}
 	s.as(access.Operator, 200, "GET", "/healthz", "")
+	expect.Contains(t, s.as(access.Viewer, 200, "GET", "/metrics", "").text, `tdf_up{namespace="`+s.cfg.Namespace+`"} 0`, "read before")
+	s.as(access.Operator, 503, "GET", "/metrics", "")
 	proxy.Resume()
 	s.Timeout = time.Hour
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
@@ -175,6 +179,9 @@ func TestReady(t *testing.T) {
 	expect.Contains(t, got.text, "ready\nprimary "+primary.Addr+"\nreplica "+replica.Addr+" (online, lag ")
 	lags := admin.Replication{Primary: "a:1", Replicas: []conn.Replica{{Addr: "b:2", State: "wait_bgsave", Behind: 5}}}
 	expect.Equal(t, replicationText(lags), "primary a:1\nreplica that lags b:2 (wait_bgsave, lag 0 s, 5 bytes behind)\n")
+	s.Shards = []*manager.Manager{testspace.Manager(t, testspace.Config(t, primary.Addr))}
+	got = s.call("", "GET", "/readyz", "")
+	expect.Equal(t, got.StatusCode, 503, "a namespace without a server")
 }
 
 // A body that ends too early opens nothing.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"net/http"
@@ -19,6 +20,8 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -132,9 +135,11 @@ var errBusy = tdf.NewError(tdf.CodeUnavailable, "the server works on too many ca
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
 	defer cancel()
-	if err := a.admin.Ready(ctx); err != nil {
-		a.problemOf(r.Context(), err).write(w)
-		return
+	for _, m := range append([]*manager.Manager{a.manager}, a.Shards...) {
+		if err := admin.New(m).Ready(ctx); err != nil {
+			a.problemOf(r.Context(), fmt.Errorf("namespace %s: %w", friend.Of(m).Config.Namespace, err)).write(w)
+			return
+		}
 	}
 	replication, err := a.admin.Replication(ctx)
 	if err != nil {
@@ -156,6 +161,9 @@ func replicationText(r admin.Replication) string {
 			name = "replica that lags "
 		}
 		text += name + replica.String() + "\n"
+	}
+	if r.Sentinels > 0 {
+		text += fmt.Sprintf("sentinels that work: %d of %d\n", r.SentinelsUp, r.Sentinels)
 	}
 	return text
 }

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/friend"
@@ -69,6 +71,9 @@ type Options struct {
 	// Public is the origin at which browsers reach the dashboard, such as https://tdf.example.org, if it is known.
 	Public string
 
+	// CertificateEnds is the end of the certificate with which the API is served; zero without TLS.
+	CertificateEnds time.Time
+
 	// Version is the release that the OpenAPI document names.
 	Version string
 }
@@ -104,8 +109,9 @@ type api struct {
 	mostRows int // maxRows, or fewer in tests
 
 	mu       sync.Mutex
-	managers map[string]*manager.Manager      // by the name that they write into the logs of tasks
-	servers  map[*http.Server]context.Context // end when the servers shut down
+	readers  map[[sha256.Size]byte]access.Token // who has read the metrics, by the digest of what it has sent
+	managers map[string]*manager.Manager        // by the name that they write into the logs of tasks
+	servers  map[*http.Server]context.Context   // end when the servers shut down
 }
 
 // Defaults of Options.
@@ -136,6 +142,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 		places:  pool.New(int64(o.AtOnce)),
 		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies),
 		answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
+		readers:  map[[sha256.Size]byte]access.Token{},
 		managers: map[string]*manager.Manager{}, broker: broker.New(parts.Store, broker.Options{
 			Answer: o.Timeout,
 			Log:    o.Log,

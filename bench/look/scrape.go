@@ -66,7 +66,7 @@ func (l *look) scrape(ctx context.Context, repeats int, out io.Writer) error {
 		return err
 	}
 	defer m.Close()
-	handler := metrics.Handler(admin.New(m), slog.New(slog.DiscardHandler))
+	handler := metrics.Process{Admins: []*admin.Admin{admin.New(m)}, Log: slog.New(slog.DiscardHandler)}.Handler()
 	took, blocked := bars.Part{Unit: "ms", AtMost: true, Limit: 100}, bars.Part{
 		Unit: "ms in Redis", AtMost: true,
 		Limit: 5,

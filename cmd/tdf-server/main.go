@@ -117,6 +117,9 @@ func (n *namespace) serve(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
+		if err := n.store.CheckRights(ctx); err != nil {
+			return err
+		}
 		untuned, err := n.store.Untuned(ctx)
 		if err != nil {
 			return err

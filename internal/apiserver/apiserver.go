@@ -104,7 +104,7 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
 			AtOnce:  cfg.CallsAtOnce,
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
-			Users: cfg.Users, Public: cfg.Public, Shards: all[1:],
+			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], CertificateEnds: endOf(security),
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,

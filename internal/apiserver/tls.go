@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"os"
+	"time"
 
 	"github.com/tdf-framework/tdf/config"
 )
@@ -32,4 +33,12 @@ func tlsOf(cfg config.HTTP) (*tls.Config, error) {
 		return nil, &config.Error{Section: "http", Key: "client_ca", Problem: "the file has no certificate"}
 	}
 	return t, nil
+}
+
+// endOf returns when the certificate of TLS settings ends; zero without settings.
+func endOf(t *tls.Config) time.Time {
+	if t == nil || t.Certificates[0].Leaf == nil {
+		return time.Time{}
+	}
+	return t.Certificates[0].Leaf.NotAfter
 }

@@ -39,9 +39,10 @@ type Conn struct {
 	latencies   latencies
 	clock       clock
 	dials       atomic.Int64
-	history     atomic.Value // the replication id of Redis (string) at the last call of fence; see fence.go
-	primary     atomic.Value // the address (string) that the sentinels gave last, or that of the owner in a cluster
-	cluster     *cluster     // nil without one
+	history     atomic.Value                               // the replication id of Redis (string) at the last call of fence; see fence.go
+	primary     atomic.Value                               // the address (string) that the sentinels gave last, or that of the owner in a cluster
+	cluster     *cluster                                   // nil without one
+	sentinels   func(context.Context) (known, working int) // nil without sentinels
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded

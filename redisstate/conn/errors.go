@@ -288,8 +288,27 @@ func (s *Conn) canMoveTasks(ctx context.Context) bool {
 	if s.taskMoved.Load() {
 		writes = "1"
 	}
-	keys := s.ScriptKeys([]string{s.Keys.Due(), s.Keys.Calls(s.boot)})
-	err := s.Script(lua.Rights).Run(ctx, s.Redis, keys, writes).Err()
+	err := s.tryRights(ctx, writes).Err()
 	_, passes := outage(err)
 	return !passes && !LacksRights(err) && ctx.Err() == nil && refusal(s.Addr, err) == nil
+}
+
+func (s *Conn) tryRights(ctx context.Context, which string) *redis.Cmd {
+	keys := s.ScriptKeys([]string{s.Keys.Due(), s.Keys.Calls(s.boot), s.Keys.Rights()})
+	return s.Script(lua.Rights).Run(ctx, s.Redis, keys, which)
+}
+
+// CheckRights returns a *[RefusedError] that names the commands to which the user lacks the right, although servers and
+// workers need them. Commands that only some calls need, such as SCAN, are not among them.
+func (s *Conn) CheckRights(ctx context.Context) error {
+	var lacks []string
+	err := s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
+		lacks, err = s.tryRights(ctx, "all").StringSlice()
+		return err
+	})
+	if err != nil || len(lacks) == 0 {
+		return Failed("check the rights of the user of Redis", err)
+	}
+	return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf("the user lacks the rights to %s; grant them (+%s): see "+
+		"docs/operations.md, \"Redis\"", strings.Join(lacks, ", "), strings.ToLower(strings.Join(lacks, " +")))}
 }

@@ -1,6 +1,7 @@
 package conn
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"strconv"
@@ -14,7 +15,13 @@ type Replication struct {
 	Primary  string // its address
 	RunID    string // "" for the embedded Redis
 	Replicas []Replica
+
+	Wanted                 int // replicas that must confirm each write
+	Sentinels, SentinelsUp int // how many exist, and how many of them work; 0 without sentinels
 }
+
+// NoQuorum reports whether too few sentinels work to replace the primary: they need a majority.
+func (r Replication) NoQuorum() bool { return r.Sentinels > 0 && 2*r.SentinelsUp <= r.Sentinels }
 
 // A Replica is a replica as the primary sees it.
 type Replica struct {
@@ -37,10 +44,18 @@ func (r Replica) String() string {
 	return fmt.Sprintf("%s (%s, lag %.0f s, %d bytes behind)", r.Addr, r.State, float64(r.Lag), r.Behind)
 }
 
+// WithSentinels adds what the sentinels say.
+func (s *Conn) WithSentinels(ctx context.Context, r Replication) Replication {
+	if s.sentinels != nil {
+		r.Sentinels, r.SentinelsUp = s.sentinels(ctx)
+	}
+	return r
+}
+
 // Replication returns what the section replication of INFO says. With sentinels, or in a cluster, the address of the
 // primary is the one that they gave last.
 func (s *Conn) Replication(info Info) Replication {
-	r := Replication{Primary: s.Addr, RunID: info.RunID()}
+	r := Replication{Primary: s.Addr, RunID: info.RunID(), Wanted: s.replicas.Wanted}
 	if primary, ok := s.primary.Load().(string); ok {
 		r.Primary = primary
 	}

@@ -26,6 +26,13 @@ const (
 // announces another primary, the client closes its connections to the old one.
 func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 	o := s.options
+	s.sentinels = func(ctx context.Context) (known, working int) {
+		return countSentinels(ctx, cfg, &redis.Options{
+			Username: cfg.SentinelUsername, Password: cfg.SentinelPassword, Protocol: o.Protocol, MaxRetries: o.MaxRetries,
+			DialerRetries: o.DialerRetries, DisableIdentity: true, TLSConfig: o.TLSConfig, ContextTimeoutEnabled: true,
+			DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout,
+		})
+	}
 	client := redis.NewFailoverClient(&redis.FailoverOptions{
 		MasterName: cfg.Master, SentinelAddrs: cfg.Sentinels,
 		SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
@@ -48,6 +55,27 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 	}, nil)
 	own.Dialer, own.OnConnect, own.ReadTimeout, own.WriteTimeout = o.Dialer, o.OnConnect, o.ReadTimeout, o.WriteTimeout
 	return client
+}
+
+// countSentinels asks the first configured sentinel that answers for the others. If none answers, none works.
+func countSentinels(ctx context.Context, cfg config.Redis, o *redis.Options) (known, working int) {
+	for _, addr := range cfg.Sentinels {
+		o.Addr = addr
+		client := redis.NewSentinelClient(o)
+		others, err := client.Sentinels(ctx, cfg.Master).Result()
+		_ = client.Close() // nothing was written
+		if err != nil {
+			continue
+		}
+		known, working = 1+len(others), 1
+		for _, other := range others {
+			if flags := other["flags"]; !strings.Contains(flags, "down") && !strings.Contains(flags, "disconnected") {
+				working++
+			}
+		}
+		return known, working
+	}
+	return len(cfg.Sentinels), 0
 }
 
 // sentinelError returns a *[RefusedError] if the sentinels answer, but know no primary, or refuse the client, or if TLS

@@ -93,6 +93,7 @@ func (k Names) Limited(key string) string        { return k.Key("limited:" + key
 func (k Names) Starts(key string) string         { return k.Key("starts:" + key) }
 func (k Names) ReturnedPrefix() string           { return k.Key("returned:") }
 func (k Names) Schema() string                   { return k.Key("schema") }
+func (k Names) Rights() string                   { return k.Key("rights") }
 func (k Names) Confirmed() string                { return k.Key("confirmed") }
 func (k Names) Absent() string                   { return k.Key("absent") }
 func (k Names) Calls(boot string) string         { return k.Key("calls:" + boot) }

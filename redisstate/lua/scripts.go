@@ -53,7 +53,7 @@ var (
 	Unrequest     = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs})
 	Drop          = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
 	Fence         = declare(Script{Name: "fence", Full: Runs})
-	Rights        = declare(Script{Name: "rights", After: "prelude values", Full: Runs})
+	Rights        = declare(Script{Name: "rights", Full: Runs})
 	Notice        = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
 	NoticeTurn    = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs})
 	IndexNames    = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})

@@ -3,6 +3,7 @@ package lua
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -27,4 +28,17 @@ func TestScriptsAreAll(t *testing.T) {
 	}
 	sums := slices.Compact(slices.Sorted(slices.Values(Sums())))
 	expect.True(t, len(sums) == len(scripts)-3, len(scripts), "scripts have", len(sums), "sources; want three twins, of transact, besteffort and heartbeat")
+}
+
+// The check of the rights tries all commands of the scripts, except those that only some calls need.
+func TestRightsOfAllCommands(t *testing.T) {
+	t.Parallel()
+	checked := Rights.Source()
+	for _, script := range scripts {
+		for _, found := range regexp.MustCompile(`call\('([A-Z]+)'`).FindAllStringSubmatch(script.Source(), -1) {
+			if name := found[1]; !slices.Contains([]string{"XADD", "XREVRANGE"}, name) {
+				expect.True(t, regexp.MustCompile(`[,'"]`+name+`[ ,'"]`).MatchString(checked), name, "of", script.Name)
+			}
+		}
+	}
 }

@@ -187,10 +187,7 @@ func (a *App) WithShards(ctx context.Context, do func(*Shards) error) error {
 
 // WithShardsOf does the same as WithShards, but with a configuration that the caller has read.
 func (a *App) WithShardsOf(ctx context.Context, tool config.Tool, do func(*Shards) error) error {
-	names := tool.Namespaces
-	if len(names) == 0 {
-		names = []string{tool.Manager.Namespace}
-	}
+	names := namesIn(tool)
 	s := &Shards{}
 	var managers []*manager.Manager
 	for _, name := range names {
@@ -207,6 +204,29 @@ func (a *App) WithShardsOf(ctx context.Context, tool config.Tool, do func(*Shard
 	}
 	s.Shards = admin.NewShards(managers...)
 	return do(s)
+}
+
+func namesIn(tool config.Tool) []string {
+	if len(tool.Namespaces) == 0 {
+		return []string{tool.Manager.Namespace}
+	}
+	return tool.Namespaces
+}
+
+// Unconnected runs a function with the administrators of all namespaces of the configuration, which connect to Redis at
+// their first call. So the function also runs while Redis does not answer.
+func (a *App) Unconnected(tool config.Tool, do func([]*admin.Admin) error) error {
+	var all []*admin.Admin
+	for _, name := range namesIn(tool) {
+		tool.Manager.Namespace = name
+		m, err := a.managerOf(tool)
+		if err != nil {
+			return err
+		}
+		defer m.Close()
+		all = append(all, m.Admin())
+	}
+	return do(all)
 }
 
 // WithTask runs a function with a task that the user names, and a connection to its namespace.
@@ -238,13 +258,22 @@ func (a *App) connect(ctx context.Context, tool config.Tool) (*Client, error) {
 	if err := reach(ctx, tool.Manager.Redis); err != nil {
 		return nil, err
 	}
+	m, err := a.managerOf(tool)
+	if err != nil {
+		return nil, err
+	}
+	return m, m.Connect(ctx)
+}
+
+// managerOf returns a client that has not connected yet.
+func (a *App) managerOf(tool config.Tool) (*Client, error) {
 	o := manager.OptionsOf(tool.Manager)
 	o.Name, o.Log, o.TaskDefaults = userAtHost(), a.Log, manager.Definition{}
 	m, err := manager.New(o)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{Manager: m, defaults: tool.Manager.TaskDefaults}, m.Connect(ctx)
+	return &Client{Manager: m, defaults: tool.Manager.TaskDefaults}, nil
 }
 
 // reach connects to Redis once, or to the sentinels or nodes until one listens. If no process listens there, or if the

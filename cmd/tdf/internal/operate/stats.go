@@ -62,11 +62,14 @@ func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli
 		return nil, err
 	}
 	var text []byte
-	err = a.WithManagerOf(ctx, tool, func(m *cli.Client) (err error) {
-		if prometheus {
-			text, err = metrics.Text(metrics.Of(m.Admin()))
+	if prometheus {
+		err := a.Unconnected(tool, func(all []*admin.Admin) (err error) {
+			text, err = metrics.Text(metrics.Of(all...))
 			return err
-		}
+		})
+		return text, err
+	}
+	err = a.WithManagerOf(ctx, tool, func(m *cli.Client) (err error) {
 		s, err := m.Admin().Stats(ctx)
 		switch {
 		case err != nil:
