@@ -74,7 +74,6 @@ class Executor(concurrent.futures.Executor):
         self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
         self._futures: Dict[int, Future] = {}
         self._lock = threading.Lock()
-        self._reading = threading.Lock()  # held by the thread that reads results
         self._closed = False
         self._warned = False
         self._news = threading.Event()  # there are futures, or the executor was shut down
@@ -167,10 +166,22 @@ class Executor(concurrent.futures.Executor):
             return []
         which: Row = {"ids": list(waiting)} if len(waiting) < AT_ONCE else {"group": self.campaign}
         ids = [task["id"] for task in self.client.tasks(states=["open"], **which) if task["id"] in waiting]
-        cancelled = [waiting[id] for id in ids]
-        if self.client.act("cancel", ids) > 0:
-            self._read()
-        return [future for future in cancelled if future.cancelled()]
+        if not ids:
+            return []
+        self.client.act("cancel", ids)
+        self._settle_all(row for row in self.client.results(states=["expired"], **which) if row["id"] in waiting)
+        return [waiting[id] for id in ids if self._is_cancelled(waiting[id])]
+
+    def _is_cancelled(self, future: Future) -> bool:
+        """Reports whether a future is cancelled. If another thread is about to settle it, it waits for this."""
+        with self._lock:
+            unsettled = future.id in self._futures
+        try:
+            if not unsettled:
+                future.exception()
+        except concurrent.futures.CancelledError:
+            return True
+        return False
 
     # Results. A task whose result was read is archived, so that each call finds only what is new.
 
@@ -180,8 +191,9 @@ class Executor(concurrent.futures.Executor):
             self._news.clear()
             with self._lock:
                 idle, closed = not self._futures, self._closed
-            if idle and closed:
-                return
+                if idle and closed:
+                    self._thread = None  # a call that was being submitted needs another one
+                    return
             if idle:
                 self._news.wait()
                 pause, since = SHORTEST_PAUSE, time.monotonic()
@@ -193,6 +205,9 @@ class Executor(concurrent.futures.Executor):
             except Exception as error:  # for example, the token was revoked
                 self._fail_all(error)
                 continue
+            except BaseException:  # of a callback
+                log.exception("a callback of campaign %s has raised an exception", self.campaign)
+                continue
             if found:
                 pause, since = SHORTEST_PAUSE, time.monotonic()
             self._news.wait(pause)
@@ -200,13 +215,15 @@ class Executor(concurrent.futures.Executor):
 
     def _read(self) -> int:
         """Reads the results that there are, and returns how many futures have got theirs."""
+        return self._settle_all(self.client.results(group=self.campaign, states=FINISHED))
+
+    def _settle_all(self, rows: Iterable[Row]) -> int:
         found = 0
-        with self._reading:
-            for some in parts(self.client.results(group=self.campaign, states=FINISHED), AT_ONCE):
-                # what the submitting thread has not noted yet comes again
-                settled = [row["id"] for row in some if self._settle(row["id"], row)]
-                self.client.act("archive", settled)
-                found += len(settled)
+        for some in parts(rows, AT_ONCE):
+            # what the submitting thread has not noted yet comes again
+            settled = [row["id"] for row in some if self._settle(row["id"], row)]
+            self.client.act("archive", settled)
+            found += len(settled)
         return found
 
     def _look_again(self) -> int:
@@ -241,20 +258,29 @@ class Executor(concurrent.futures.Executor):
             )
 
     def _settle(self, id: int, row: Row) -> bool:
-        """Gives a future its result, and reports whether the future waited for it."""
+        """Gives a future its result, and reports whether the future waited for it. Callbacks run then, which may
+        cancel other futures, so no lock is held, and pickles are loaded before.
+        """
+        if id not in self._futures:
+            return False
+        result, error = None, None
+        try:
+            result = result_of(row)
+        except BaseException as raised:
+            error = raised
         with self._lock:
             future = self._futures.pop(id, None)
         if future is None:
             return False
         if row.get("outcome") == "cancelled":
-            concurrent.futures.Future.cancel(future)
-            future.set_running_or_notify_cancel()
-            return True
-        future.set_running_or_notify_cancel()
-        try:
-            future.set_result(result_of(row))
-        except BaseException as error:
+            try:
+                concurrent.futures.Future.cancel(future)
+            finally:
+                future.set_running_or_notify_cancel()
+        elif error is not None:
             future.set_exception(error)
+        else:
+            future.set_result(result)
         return True
 
     def _fail_all(self, error: Exception) -> None:

@@ -191,15 +191,43 @@ def test_cancel(served, workers, tmp_path):
     assert not running.cancel()
 
 
+def test_callbacks_that_cancel_the_other_calls(executor, tmp_path):
+    futures, said, true = [], [], []
+
+    def cancel_all(first):
+        if not first.cancelled():
+            said.extend([future.cancel() for future in futures])
+            true.extend([future.cancelled() for future in futures])
+            sys.exit("a callback that exits")
+
+    for n in range(8):
+        futures.append(executor.submit(work.wait_for, str(tmp_path / str(n))))
+    futures[0].add_done_callback(cancel_all)
+    (tmp_path / "0").touch()
+    eventually("the callback ends", lambda: len(true) == 8)
+    assert said == true
+    assert not said[0]
+    assert said[3:] == [True] * 5  # another call may have begun in each slot
+    (tmp_path / "1").touch()
+    (tmp_path / "2").touch()
+    executor.shutdown()
+
+
 def test_tasks_that_others_change(served, workers, monkeypatch, tmp_path):
     monkeypatch.setattr("tdf.executor.LOOK_AGAIN", 0)
-    client = served.client()
-    with tdf.Executor(client, queue="calls") as executor:
+    client, reading = served.client(), threading.Lock()
+
+    class Held(tdf.Executor):
+        def _read(self):
+            with reading:
+                return super()._read()
+
+    with Held(client, queue="calls") as executor:
         cancelled, archived, removed = [executor.submit(work.square, n) for n in range(3)]
         client.act("cancel", [cancelled.id])
         with pytest.raises(concurrent.futures.CancelledError):
             cancelled.result()
-        with executor._reading:
+        with reading:
             for action in ("cancel", "archive"):
                 client.act(action, [archived.id, removed.id])
             client.act("remove", [removed.id])
