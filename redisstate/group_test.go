@@ -131,6 +131,7 @@ func TestMarksOfAnotherType(t *testing.T) {
 func TestGroupsCostNothingIfUnused(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	mustOpen(t, s, define("first")) // it also looks whether the namespace is new
 	before := commandCalls(t, s, "hget")
 	ids := mustOpen(t, s, define("a"), define("b"))
 	o := transaction(t, s, []tdf.Properties{define("c")}, task(t, s, ids[0]).Require())

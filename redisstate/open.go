@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -134,16 +135,25 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(maxTasks)
 		call.encode(e)
+		e.Add(strconv.FormatInt(s.HighestID(), 10))
 	})
 	if err != nil {
 		return nil, err
 	}
 	unit := Unit{If: call.on, Open: call.definitions}
 	o := outcome(&unit, conn.Text(reply))
+	s.got(o.IDs)
 	if o.Err == nil && !conn.CallIsRepeated(ctx) {
 		s.countOpened(unit.Open, o)
 	}
 	return o.IDs, o.Err
+}
+
+// got records ids that Redis has given out.
+func (s *Store) got(ids []int64) {
+	if len(ids) > 0 {
+		s.Got(slices.Max(ids))
+	}
 }
 
 func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {

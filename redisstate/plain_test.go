@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
@@ -94,12 +95,12 @@ func compare(t *testing.T, want, got map[string]string, how string) {
 // lives returns what a Redis holds after the lives of tasks, with each change before each step.
 func lives(t *testing.T, addr string) map[string]string {
 	t.Helper()
-	s := connect(t, addr, redistest.Namespace(t))
+	ns := redistest.Namespace(t)
 	after := map[string]string{}
 	for i, values := range special {
 		for _, step := range []string{"open", "claim", "report", "settle", "archive"} {
 			if step != "open" || i == 0 || values["group"] == "g" || values["limit_key"] == "k" { // before they are open, tasks have only other groups and keys
-				after[fmt.Sprint(i, " ", values, " before ", step)] = lifeWith(t, s, step, values)
+				after[fmt.Sprint(i, " ", values, " before ", step)] = lifeWith(t, addr, ns, step, values)
 			}
 		}
 	}
@@ -108,10 +109,12 @@ func lives(t *testing.T, addr string) map[string]string {
 
 // lifeWith takes three tasks through their lives, and changes the second of them before a step. It returns what Redis
 // holds after the step and at the end.
-func lifeWith(t *testing.T, s *Store, changed string, values map[string]string) string {
+func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) string {
 	t.Helper()
 	ctx := t.Context()
-	must(t, s.Redis.FlushDB(ctx).Err())
+	s := expect.Result(Connect(ctx, conntest.Config(t, addr), ns, quiet)).Value(t)
+	defer s.Close()
+	defer s.Redis.FlushDB(ctx)
 	var ids []int64
 	var worlds []string
 	step := func(name string, do func()) {

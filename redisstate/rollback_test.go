@@ -1,14 +1,20 @@
 package redisstate
 
 import (
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -46,6 +52,68 @@ func TestRollback(t *testing.T) {
 	r.Restart() // to the same data as before, so that the skip is lost, too
 	expect.NotEqual(t, mustOpen(t, connect(t, r.Addr, ns), define("c"))[0], first)
 	expect.Equal(t, mustOpen(t, connect(t, r.Addr, redistest.Namespace(t)), define("new"))[0], 1)
+}
+
+// An address may lead to a replica that is promoted later. No connection that was made before the promotion opens tasks.
+func TestPromotedReplica(t *testing.T) {
+	t.Parallel()
+	primary, replica := redistest.Start(t, redistest.Replicates), redistest.Start(t, redistest.Replicates)
+	ns := redistest.Namespace(t)
+	s := connect(t, primary.Addr, ns)
+	mustOpen(t, s, define("kept"))
+	replica.Follow(primary)
+	r := redistest.Client(t, redis.Options{Addr: replica.Addr})
+	must(t, r.ReplicaOf(t.Context(), "127.0.0.1", "1").Err())
+	mustOpen(t, s, define("lost"))
+
+	var log testlog.Buffer
+	var at *Store
+	connected := make(chan error, 1)
+	go func() {
+		var err error
+		at, err = Connect(t.Context(), conntest.Config(t, replica.Addr), ns, slog.New(slog.NewTextHandler(&log, nil)))
+		connected <- err
+	}()
+	expect.Eventually(t, "the client knows the replica", func() bool {
+		return len(connected) > 0 || strings.Contains(log.String(), "read-only replica")
+	})
+	must(t, r.ReplicaOf(t.Context(), "NO", "ONE").Err())
+	must(t, <-connected)
+	t.Cleanup(func() { at.Close() })
+	expect.Compare(t, mustOpen(t, at, define("new"))[0], ">", conn.SkippedIDs)
+}
+
+// After FLUSHALL, clients that run never get an id for a second time, and the namespace has its layout version again.
+func TestFlushedRedis(t *testing.T) {
+	conntest.EachRedis(t, func(t *testing.T, addr string) {
+		ns := redistest.Namespace(t)
+		s, other, idle := connect(t, addr, ns), connect(t, addr, ns), connect(t, addr, ns)
+		mustOpen(t, s, slices.Repeat([]tdf.Properties{define("lost")}, 3)...)
+		last := mustOpen(t, other, define("lost"))[0]
+		must(t, deleteNamespace(t, s))
+		grouped := define("new")
+		grouped.Group = "g" // another path of the script
+		for _, call := range []func() int64{
+			func() int64 { return mustOpen(t, idle, define("new"))[0] },
+			func() int64 { return mustOpen(t, s, define("new"))[0] },
+			func() int64 { return mustOpen(t, other, grouped)[0] },
+			func() int64 {
+				return expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped}})).Value(t)[0].IDs[0]
+			},
+		} {
+			id := call()
+			expect.Compare(t, id, ">", last)
+			last = id
+		}
+		expect.Equal(t, expect.Result(s.SchemaOf(t.Context())).Value(t), "1")
+		must(t, deleteNamespace(t, s))
+		connect(t, addr, ns) // a new client takes the namespace for a new one
+		expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", last)
+	})
+}
+
+func deleteNamespace(t *testing.T, s *Store) error {
+	return s.Redis.Del(t.Context(), expect.Result(s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Result()).Value(t)...).Err()
 }
 
 // After files of Redis were put back (docs/operations.md, "Backup and restore"), ids that were given out since the copy

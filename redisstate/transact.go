@@ -255,11 +255,16 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
 		addCallLists(e, lists)
 		addUnits(e, s.Keys, units)
+		e.Add(strconv.FormatInt(s.HighestID(), 10))
 	})
 	if err != nil {
 		return nil, err
 	}
-	return outcomes(units, reply), nil
+	all := outcomes(units, reply)
+	for i := range all {
+		s.got(all[i].IDs)
+	}
+	return all, nil
 }
 
 // outcomesOf is the form of the answer of transact.lua or move.lua for n units. Redis has time for at least one unit.

@@ -70,6 +70,7 @@ var broken = []struct {
 	}},
 	{"an id in use is given again", "id", []change{
 		{"openplain", "sound = call('EXISTS', unpack(keys)) == 0", "sound = true"},
+		{"openplain", "last > n and last - n >= ARGV[#ARGV] + 0", "last >= n"},
 	}},
 	{"a limit is not checked", "limit", []change{{"starting", "if n >= use.room then return false end", ""}}},
 	{"a claim does not count for its limit", "limit", []change{{"starting", "limiting.count(key, id, true)", ""}}},

@@ -82,13 +82,10 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		var err error
 		sent = time.Now()
-		if want := s.replicasOf(ctx); script.Confirmed && want != nil {
-			reply, err = s.runConfirmed(ctx, s.Script(script), keys, args, want)
-		} else {
-			reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
-		}
-		if err == redis.Nil { // the script returns nothing
-			err = nil
+		for reply, err = s.runOnce(ctx, script, keys, args); forgot(err); reply, err = s.runOnce(ctx, script, keys, args) {
+			if err := s.skipForgotten(ctx); err != nil {
+				return err
+			}
 		}
 		if err != nil && script.Full == lua.Fails && strings.HasPrefix(err.Error(), "OOM") {
 			return ErrFull
@@ -97,6 +94,18 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 	})
 	s.RecordRun(script, err)
 	return reply, sent, Unstorable(err)
+}
+
+func (s *Conn) runOnce(ctx context.Context, script *lua.Script, keys []string, args []any) (reply any, err error) {
+	if want := s.replicasOf(ctx); script.Confirmed && want != nil {
+		reply, err = s.runConfirmed(ctx, s.Script(script), keys, args, want)
+	} else {
+		reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
+	}
+	if err == redis.Nil { // the script returns nothing
+		err = nil
+	}
+	return reply, err
 }
 
 // Script returns the form of a script that this Redis knows.

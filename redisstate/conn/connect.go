@@ -43,6 +43,7 @@ type Conn struct {
 	primary     atomic.Value                               // the address (string) that the sentinels gave last, or that of the owner in a cluster
 	cluster     *cluster                                   // nil without one
 	sentinels   func(context.Context) (known, working int) // nil without sentinels
+	lastID      atomic.Int64                               // see Got
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded

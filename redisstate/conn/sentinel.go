@@ -114,15 +114,3 @@ func (s *Conn) at() string {
 	}
 	return s.Addr
 }
-
-// onReplica is called for a connection to a replica. With sentinels, the connection must end: the next one asks them
-// again. So must it in a cluster. Otherwise, the replica may be used to read.
-func (s *Conn) onReplica() error {
-	if s.primary.Load() == nil {
-		return nil
-	}
-	return errReplica
-}
-
-// errReplica is what a replica answers to a write.
-const errReplica = closedWith("READONLY the primary has become a replica")

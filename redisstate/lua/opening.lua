@@ -1,10 +1,17 @@
 -- opening: common code of the scripts that open tasks.
 
 -- Returns n consecutive free ids, and the keys of their tasks. The third result is an error reply if no such ids are
--- left. Redis may have lost the counter, so the next ids may be taken. Then the search continues at higher ids, and
--- doubles its step each time.
+-- left, or if Redis has forgotten ids: the last argument of the script is the highest id that the client has got, or a
+-- namespace without a counter lacks its layout version, too. The client then skips ids (fence.lua).
+--
+-- Another program may have changed the counter, so the next ids may be taken. Then the search continues at higher ids,
+-- and doubles its step each time.
 local function free_ids(tasks, counter, n)
-  local first, step = 1 + math.floor(number(redis.call('GET', counter), 0) or INF), n
+  local last = math.floor(number(redis.call('GET', counter), 0) or INF)
+  if last < tonumber(ARGV[#ARGV]) or last == 0 and redis.call('EXISTS', string.sub(tasks, 1, -6) .. 'schema') == 0 then
+    return nil, nil, redis.error_reply('TDFFORGOT ' .. counter .. ' is lower than an id that it gave out')
+  end
+  local first, step = 1 + last, n
   while first + n <= IDS_END do
     local ids, keys, taken = {}, {}, 0
     for i = 1, n do

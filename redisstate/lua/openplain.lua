@@ -1,6 +1,6 @@
 -- openplain: the fast path of open.lua, for tasks that are due now and have no group, place or end_before, if the
--- number of tasks has no limit. If the next ids are taken, or the counter is no number, the script goes on with
--- open.lua.
+-- number of tasks has no limit. If the next ids are taken, the counter is no number, or Redis may have forgotten ids, the
+-- script goes on with open.lua.
 
 if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
   local answer = answered()
@@ -15,7 +15,7 @@ if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
   local from = names + n_names + 7
   local n = ARGV[from] + 0
   local last = try('INCRBY', counter, n) -- an error reply if the counter is no number
-  local sound = type(last) == 'number' and last >= n and last < IDS_END
+  local sound = type(last) == 'number' and last > n and last - n >= ARGV[#ARGV] + 0 and last < IDS_END
   local keys = {}
   if sound then
     for i = 1, n do keys[i] = tasks .. last - n + i end

@@ -44,6 +44,7 @@
 -- - the new tasks: each is the names of its indexes, its place or '' (see places.lua), its score and due time, which
 --   are moments (see the function `moment`), its unique key or '', the number of its properties, and these properties
 --   with their values
+-- - the highest id that the client has got, or 0
 --
 -- Returns a line for each unit:
 -- - '+' and the id of its first new task; the ids of the other new tasks follow in ascending order. If another task
