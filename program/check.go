@@ -26,28 +26,31 @@ func (e *ArchiveError) Error() string { return "check archive: " + e.Reason }
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (*ArchiveError) Code() tdf.Code { return tdf.CodeInvalid }
 
-// Check checks an archive of a program from another system: a tar, plain or compressed with gzip or zstd. It returns
-// the archive for [PushPacked], with a name that begins with the given name. It unpacks nothing to disk, and keeps no
-// file in memory.
+// Check checks an archive of a program from another system: a tar, plain or compressed with gzip or zstd. It returns an
+// archive for [PushPacked], with a name that begins with the given name. The archive has the same entries in the same
+// order, written as [Pack] writes them: the same files, sorted by name, give the same program as with Pack. It unpacks
+// nothing to disk, and keeps no file in memory.
 //
 // The error is an *[ArchiveError] if run.sh is missing, or if workers would refuse the archive with their default
 // limits: because of a name, a link, the number of files, their depth, or their unpacked size.
 func Check(name string, archive []byte) (Packed, error) {
-	t := &packTree{entries: map[string]packEntry{}}
-	if err := t.check(archive); err != nil {
+	t := &packTree{}
+	packed, err := t.compressed(func(w *tar.Writer) error { return t.check(archive, w) })
+	if err != nil {
 		return Packed{}, &ArchiveError{err.Error()}
 	}
-	return newPacked(name, archive, t), nil
+	return newPacked(name, packed, t), nil
 }
 
-// check reads and checks a whole archive.
-func (t *packTree) check(archive []byte) error {
+// check reads and checks a whole archive, and writes its entries.
+func (t *packTree) check(archive []byte, to *tar.Writer) error {
+	*t = packTree{entries: map[string]packEntry{}}
 	r, err := opened(archive)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))})); err != nil {
+	if err := t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))}), to); err != nil {
 		return err
 	}
 	if err := t.checkRunScript(); err != nil {
@@ -102,8 +105,8 @@ func (u *unpackedReader) Read(p []byte) (int, error) {
 // maxArchiveNames is the largest total length of the names and link targets in an archive.
 const maxArchiveNames = 16 << 20
 
-// read reads the entries of a tar.
-func (t *packTree) read(r *tar.Reader) error {
+// read reads the entries of a tar, and writes them.
+func (t *packTree) read(r *tar.Reader, to *tar.Writer) error {
 	names := 0
 	for {
 		h, err := r.Next()
@@ -123,12 +126,30 @@ func (t *packTree) read(r *tar.Reader) error {
 		if err := t.addHeader(h); err != nil {
 			return fmt.Errorf("entry %.100q: %w", h.Name, err)
 		}
-		if path.Clean(h.Name) == packScript {
-			if t.head, err = io.ReadAll(io.LimitReader(r, headBytes)); err != nil {
-				return err
-			}
+		if err := t.copyEntry(path.Clean(h.Name), r, to); err != nil {
+			return err
 		}
 	}
+}
+
+// copyEntry writes the entry that a reader has come to, with its content.
+func (t *packTree) copyEntry(name string, r io.Reader, to *tar.Writer) error {
+	e, ok := t.entries[name]
+	if !ok { // the program's directory itself
+		return nil
+	}
+	if err := to.WriteHeader(e.header(name)); err != nil || !e.mode.IsRegular() {
+		return err
+	}
+	if name == packScript {
+		var err error
+		if t.head, err = io.ReadAll(io.LimitReader(r, headBytes)); err != nil {
+			return err
+		}
+		r = io.MultiReader(bytes.NewReader(t.head), r)
+	}
+	_, err := io.Copy(to, r)
+	return err
 }
 
 func (t *packTree) addHeader(h *tar.Header) error {
@@ -148,6 +169,9 @@ func (t *packTree) addHeader(h *tar.Header) error {
 	switch h.Typeflag {
 	case tar.TypeReg:
 		e.mode = 0o644
+		if h.Mode&0o111 != 0 || name == packScript {
+			e.mode = 0o755
+		}
 		t.bytes += h.Size
 	case tar.TypeDir:
 		e.mode = fs.ModeDir

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -56,13 +57,28 @@ func TestCheck(t *testing.T) {
 		expect.Equal(t, p.Bytes, 12, kind)
 		expect.True(t, strings.HasPrefix(p.Name, "my-tool-"), kind, p)
 	}
+}
+
+// The same files give the same program, whether Pack has packed them, or another tar and another compression.
+func TestCheckGivesThePackedProgram(t *testing.T) {
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"), 0o755))
 	packed := expect.Result(Pack(dir)).Value(t)
-	again := expect.Result(Check(filepath.Base(dir), packed.Archive)).Value(t)
-	expect.Equal(t, again.Name, packed.Name)
-	expect.Equal(t, again.Source, packed.Source)
-	expect.Equal(t, again.Files, 1)
+	other := tar.Header{
+		Name: "./run.sh", Typeflag: tar.TypeReg, Mode: 0o6711, Size: 10, Uname: "me", Uid: 7,
+		ModTime: time.Unix(1, 0),
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	expect.NoError(t, w.WriteHeader(&other))
+	expect.Result(io.WriteString(w, "#!/bin/sh\n")).OK(t)
+	expect.NoError(t, w.Close())
+	for _, archive := range [][]byte{packed.Archive, b.Bytes(), gzipped(t, b.Bytes())} {
+		again := expect.Result(Check(filepath.Base(dir), archive)).Value(t)
+		expect.Equal(t, again.Name, packed.Name)
+		expect.Equal(t, again.Source, packed.Source)
+		expect.Equal(t, again.Files, 1)
+	}
 }
 
 func TestHostileArchives(t *testing.T) {

@@ -105,17 +105,29 @@ const (
 )
 
 func (t *packTree) archive(root *os.Root) ([]byte, error) {
-	archive, err := t.write(root, func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // several threads would not always give the same bytes
+	archive, err := t.compressed(func(w *tar.Writer) error {
+		for _, name := range t.names() {
+			if err := t.entries[name].write(w, root, name); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
-		archive, err = t.write(root, func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil })
-	}
 	if errors.Is(err, errTooLarge) {
-		err = fmt.Errorf("the archive has more than %d bytes (%d unpacked), too many to store in Redis; the largest "+
-			"files are %s; "+
+		err = fmt.Errorf("%w (%d unpacked), too many to store in Redis; the largest files are %s; "+
 			"list files that the program does not need in a .tdfignore, or use an http or rsync source",
-			programs.MaxBytes, t.bytes, t.largest())
+			err, t.bytes, t.largest())
+	}
+	return archive, err
+}
+
+// compressed returns the archive whose entries write writes, perhaps twice.
+func (t *packTree) compressed(write func(*tar.Writer) error) ([]byte, error) {
+	archive, err := compressWith(func(w io.Writer) (io.WriteCloser, error) {
+		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // several threads would not always give the same bytes
+	}, write)
+	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
+		return compressWith(func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil }, write)
 	}
 	return archive, err
 }
@@ -124,18 +136,16 @@ type plainWriter struct{ io.Writer }
 
 func (plainWriter) Close() error { return nil }
 
-func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser, error)) ([]byte, error) {
+func compressWith(compress func(io.Writer) (io.WriteCloser, error), write func(*tar.Writer) error) ([]byte, error) {
 	var out boundedBuffer
 	c, err := compress(&out)
 	if err != nil {
 		return nil, err
 	}
 	w := tar.NewWriter(c)
-	for _, name := range t.names() {
-		if err := t.entries[name].write(w, root, name); err != nil {
-			c.Close()
-			return nil, err
-		}
+	if err := write(w); err != nil {
+		c.Close()
+		return nil, err
 	}
 	if err := errors.Join(w.Close(), c.Close()); err != nil {
 		return nil, err
@@ -143,7 +153,7 @@ func (t *packTree) write(root *os.Root, compress func(io.Writer) (io.WriteCloser
 	return out.Bytes(), nil
 }
 
-var errTooLarge = errors.New("too large")
+var errTooLarge = fmt.Errorf("the archive has more than %d bytes", programs.MaxBytes)
 
 // boundedBuffer is a buffer that refuses more than programs.MaxBytes bytes.
 type boundedBuffer struct{ bytes.Buffer }

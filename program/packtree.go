@@ -271,19 +271,20 @@ func (t *packTree) follow(name string) error {
 	return nil
 }
 
-// write adds the entry to an archive.
-func (e packEntry) write(w *tar.Writer, root *os.Root, name string) error {
-	h := &tar.Header{Name: name, Mode: 0o755, Typeflag: tar.TypeDir}
+// header returns the header of the entry in an archive. It has no times and owners.
+func (e packEntry) header(name string) *tar.Header {
 	switch {
 	case e.mode.IsDir():
-		h.Name += "/"
-		return w.WriteHeader(h)
+		return &tar.Header{Name: name + "/", Mode: 0o755, Typeflag: tar.TypeDir}
 	case e.mode == fs.ModeSymlink:
-		h.Typeflag, h.Linkname, h.Mode = tar.TypeSymlink, e.link, 0o777
-		return w.WriteHeader(h)
+		return &tar.Header{Name: name, Mode: 0o777, Typeflag: tar.TypeSymlink, Linkname: e.link}
 	}
-	h.Typeflag, h.Size, h.Mode = tar.TypeReg, e.size, int64(e.mode)
-	if err := w.WriteHeader(h); err != nil {
+	return &tar.Header{Name: name, Mode: int64(e.mode), Typeflag: tar.TypeReg, Size: e.size}
+}
+
+// write adds the entry to an archive.
+func (e packEntry) write(w *tar.Writer, root *os.Root, name string) error {
+	if err := w.WriteHeader(e.header(name)); err != nil || !e.mode.IsRegular() {
 		return err
 	}
 	f, err := root.Open(name)

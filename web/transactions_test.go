@@ -86,7 +86,7 @@ func TestPrograms(t *testing.T) {
 	stored := webtest.Decode[storedNow](t, got.text)
 	expect.True(t, strings.HasPrefix(stored.Program, "my-tool-"), got.text)
 	expect.Equal(t, stored.Files, 1)
-	expect.Equal(t, stored.Bytes, int64(len(archive)))
+	expect.Compare(t, stored.Bytes, "<", int64(len(archive)))
 	sum := strings.TrimPrefix(stored.Source, "redis:")
 	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"`+stored.Program+`","source":"`+stored.Source+`"}`)
 	s.as(access.Operator, 409, "DELETE", base+"/programs/"+sum, "")
@@ -106,7 +106,7 @@ func TestPrograms(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.world()), before, "refused calls have changed something")
 
 	of := friend.Of(s.manager).Store
-	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(len(archive)) + 1}
+	large := redis.Z{Member: strings.Repeat("0", 64), Score: program.MaxOfSubmitters - float64(stored.Bytes) + 1}
 	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.Programs(), large).Err())
 	full := s.as(access.Submitter, 507, "POST", base+"/programs", archive, "Content-Type: application/x-tar")
 	expect.Contains(t, full.text, "more than 1 GiB")

@@ -235,10 +235,8 @@ def test_values_for_json():
 
     values = [numpy.int64(3), numpy.float32(0.5), float("nan"), pandas.NaT, pandas.NA, numpy.array([1, 2]), datetime.date(2026, 1, 2), True, (1,)]
     assert json.loads(compact(values)) == [3, 0.5, None, None, None, [1, 2], "2026-01-02", True, [1]]
+    times = [numpy.datetime64("2026-01-31"), numpy.datetime64("2026-01-31T00:00:00.000000001"), numpy.datetime64("NaT"), numpy.timedelta64(90, "s")]
+    assert json.loads(compact(times)) == ["2026-01-31", "2026-01-31T00:00:00.000000001", None, "0:01:30"]
+    assert json.loads(compact([numpy.array([[0.1]], dtype="float32"), numpy.array(times[:1]), numpy.float16("nan")])) == [[[0.1]], ["2026-01-31"], None]
     with pytest.raises(tdf.TDFError, match="use finite numbers"):
         compact({"a": float("inf")})
-
-
-def test_program_without_run_sh(client, tmp_path):
-    with pytest.raises(tdf.TDFError, match="it has no run.sh; put a script"):
-        client.push(tmp_path)
