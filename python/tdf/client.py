@@ -56,7 +56,7 @@ def usual_token(url: urllib.parse.SplitResult) -> str:
 def plain(value: Any) -> Any:
     """Returns a value that JSON lacks as one that it has. NaN, NaT and NA of pandas are null."""
     if hasattr(value, "tolist"):  # a number or an array of NumPy
-        return plain(value.tolist())
+        return plain(of_numpy(value))
     if value is None or isinstance(value, (str, bool, int)):
         return value
     if isinstance(value, Mapping):
@@ -69,6 +69,21 @@ def plain(value: Any) -> Any:
     except TypeError:  # NA
         return None
     return value if isinstance(value, float) else str(value)
+
+
+def of_numpy(value: Any) -> Any:
+    """Returns a number or an array of NumPy as Python has it: a float32 with its own digits, such as 0.1, and times
+    not as a number of nanoseconds.
+    """
+    kind = getattr(getattr(value, "dtype", None), "kind", "")
+    if kind in ("f", "m", "M") and getattr(value, "ndim", 0) > 0:
+        return list(value)
+    if kind == "f" and value.dtype.itemsize != 8:
+        return float(str(value))
+    if kind in ("m", "M"):
+        short = value if value.dtype.str[4:-1] == "D" else value.astype(f"{kind}8[us]")
+        return short.tolist() if short == value or value != value else str(value)
+    return value.tolist()
 
 
 def compact(value: Any) -> bytes:

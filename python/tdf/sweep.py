@@ -9,7 +9,7 @@ import time
 import urllib.parse
 import uuid
 from http.client import HTTPResponse
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, cast
 
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
@@ -30,7 +30,8 @@ def rows(points: Any) -> Iterator[Mapping[str, Any]]:
     """
     if hasattr(points, "itertuples") and hasattr(points, "columns"):
         names = [str(name) for name in points.columns]
-        return (dict(zip(names, row)) for row in points.itertuples(index=False, name=None))
+        columns = (own_digits(points.iloc[:, place]) for place in range(len(names)))
+        return (dict(zip(names, row)) for row in zip(*columns))
     if isinstance(points, Mapping):
         return grid(points)
     return map(point, points)
@@ -40,7 +41,14 @@ def grid(points: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for name, values in points.items():
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise TDFError(f"open sweep: the values of {name} are {values!r:.100}, which is no list; write [{values!r:.100}]")
-    return (dict(zip(points, values)) for values in itertools.product(*points.values()))
+    return (dict(zip(points, values)) for values in itertools.product(*map(own_digits, points.values())))
+
+
+def own_digits(values: Any) -> Iterable[Any]:
+    """Keeps pandas from turning float32 values into those of Python, such as 0.1 into 0.10000000149011612."""
+    dtype = getattr(values, "dtype", None)
+    narrow = getattr(dtype, "kind", "") == "f" and getattr(dtype, "itemsize", 8) < 8
+    return cast(Iterable[Any], values.to_numpy() if narrow and hasattr(values, "to_numpy") else values)
 
 
 def point(of: Any) -> Mapping[str, Any]:
@@ -139,7 +147,22 @@ class Campaign:
         types = {name: str for name in ("input", "exit", "output", "error", "base64")}
         query, kind, action = {"group": self.name, **filters}, {"Accept": "text/csv"}, f"read results of {self.name}"
         read: Callable[[HTTPResponse], Any] = lambda answer: pandas.read_csv(io.BytesIO(answer.read()), dtype=types, **usual)
-        return self.client._fetch("GET", "/results", None, query, kind, action, True, read)
+        table = self.client._fetch("GET", "/results", None, query, kind, action, True, read)
+        for name, values in self._texts(**filters).items():
+            column = f"parameter.{name}" if f"parameter.{name}" in table else name
+            if column in table:
+                table[column] = [values.get(id, cell) for id, cell in zip(table["id"], table[column])]
+        return table
+
+    def _texts(self, **filters: Any) -> Dict[str, Dict[int, Any]]:
+        """Returns parameters and members of results by task, if some of them are texts: in CSV, "007" is like 7."""
+        found: Dict[str, Dict[int, Any]] = {}
+        for row in self.results(**{**filters, "no_output": True}):
+            for prefix, members in (("", row.get("parameters")), ("result.", row.get("result"))):
+                for name, value in members.items() if isinstance(members, dict) else ():
+                    if not isinstance(value, (dict, list)):
+                        found.setdefault(prefix + name, {})[row["id"]] = value
+        return {name: values for name, values in found.items() if any(isinstance(value, str) for value in values.values())}
 
     def failures(self) -> List[Row]:
         """Returns the groups of failed rounds that have the same cause."""

@@ -1,7 +1,11 @@
+import json
+
+import numpy
 import pandas
 import pytest
 
 import tdf
+from tdf.client import compact
 from tdf.progress import Bar
 from tdf.sweep import rows
 
@@ -38,6 +42,37 @@ def test_sweep(client, square):
     assert campaign.wait(check=True)["succeeded"] == 4
     with pytest.raises(tdf.APIError, match="open sweep tested: taken"):
         client.sweep(points, campaign="tested", extend=False, **square)
+
+
+def test_texts_and_numbers_stay_apart(client):
+    values = ["007", "010", "1.10", "1e5", "NA", "True", "", "12345678901234567890", "7", 7, 10, None, [1]]
+    campaign = client.sweep([{"id": value, "n": n, "digits": str(n)} for n, value in enumerate(values)], program="none", campaign="texts")
+    frame = campaign.frame()
+    assert list(frame["parameter.id"])[:-2] == values[:-2]
+    assert list(frame["parameter.id"])[-2:] == [None, "[1]"]
+    assert list(frame["digits"]) == [str(n) for n in range(len(values))]
+    assert frame["n"].sum() == sum(range(len(values)))
+    assert campaign.cancel() == len(values)
+
+
+@pytest.mark.parametrize("points", [
+    {"rate": numpy.array([0.1, 0.7], dtype="float32")},
+    {"rate": pandas.Series([0.1, 0.7], dtype="float32")},
+    pandas.DataFrame({"rate": numpy.array([0.1, 0.7], dtype="float32")}),
+    [{"rate": numpy.float32(0.1)}, {"rate": numpy.longdouble("0.7")}],
+])
+def test_numbers_keep_their_digits(points):
+    assert [json.loads(compact(point)) for point in rows(points)] == [{"rate": 0.1}, {"rate": 0.7}]
+
+
+@pytest.mark.parametrize("days", [
+    pandas.date_range("2026-01-31", periods=2),
+    pandas.date_range("2026-01-31", periods=2).values,
+    numpy.array(["2026-01-31", "2026-02-01"], dtype="datetime64[s]"),
+])
+def test_times_are_no_numbers(days):
+    for points in ({"day": days}, pandas.DataFrame({"day": days})):
+        assert [json.loads(compact(point)) for point in rows(points)] == [{"day": "2026-01-31 00:00:00"}, {"day": "2026-02-01 00:00:00"}]
 
 
 def test_sweep_in_parts(client, monkeypatch):
