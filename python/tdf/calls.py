@@ -7,6 +7,7 @@ import importlib
 import io
 import os
 import pickle
+import socket
 import sys
 import traceback
 import zlib
@@ -28,6 +29,8 @@ PYTHON = "%d.%d" % sys.version_info[:2]
 # The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with space for its other members.
 MOST_CALL, MOST_RESULT = (128 << 10) - 1, (1 << 20) - (40 << 10)
 MOST_TRACEBACK = 30_000
+
+REMEDY = "a worker needs the modules that the script has: install them for this Python, or start the worker in their directory"
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -67,12 +70,8 @@ def pack(value: Any, what: str, most: int, remedy: str) -> str:
     return packed
 
 
-def load(data: bytes) -> Any:
-    return pickle.loads(zlib.decompress(data))
-
-
 def unpack(packed: str) -> Any:
-    return load(base64.b64decode(packed))
+    return pickle.loads(zlib.decompress(base64.b64decode(packed)))
 
 
 def pack_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
@@ -81,17 +80,22 @@ def pack_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
     return pack((function, args, kwargs), f"the call of {name_of(function)}", MOST_CALL, remedy)
 
 
-def run(data: bytes, function: str) -> Dict[str, Any]:
-    """Makes a call. It returns the result of the task, and the error if the call raised an exception."""
+def run(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
+    """Makes a call, after it has said that the call is loaded. It returns the result of the task, and the error if the
+    call raised an exception; or why this worker is unfit for the function, because it cannot load the call.
+    """
+    try:
+        packed = zlib.decompress(data)
+    except zlib.error as error:
+        return raised(CallError(f"load the call of {function}: {error}"))
+    try:
+        call = pickle.loads(packed)
+    except BaseException as error:  # also of the modules that it imports
+        return {"unfit": f"load the call of {function} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
+    loaded()
     process = os.getpid()
     try:
-        try:
-            called, args, kwargs = load(data)
-        except Exception as error:
-            raise CallError(
-                f"load the call of {function}: {type(error).__name__}: {error}; install the module for this Python ({sys.executable}), or start "
-                "the worker where the module is"
-            ) from error
+        called, args, kwargs = call
         value = called(*args, **kwargs)
         if os.getpid() != process:
             leave()
@@ -101,6 +105,10 @@ def run(data: bytes, function: str) -> Dict[str, Any]:
         if os.getpid() != process:
             leave(error)
         return raised(error)
+
+
+def where() -> str:
+    return f"{socket.gethostname()}, {sys.executable}"
 
 
 def leave(error: Optional[BaseException] = None) -> None:

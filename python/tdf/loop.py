@@ -26,7 +26,7 @@ MOST_WAIT = 20.0  # seconds for which a claim waits
 MOST_CLAIMS = 100  # of a call
 MOST_ERROR = 30_000  # characters of an error; its end says most
 LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
-UNFIT_PAUSE = 1.0  # seconds in which another worker may claim a task that does not fit here
+UNFIT_PAUSE, LONGEST_UNFIT_PAUSE = 1.0, 60.0  # seconds in which another worker may claim a task that does not fit here
 
 Handler = Callable[["Task"], Any]
 H = TypeVar("H", bound=Handler)
@@ -122,6 +122,8 @@ class Worker:
         self._held: Dict[int, Task] = {}
         self._lock = threading.Lock()
         self._stopping = threading.Event()
+        self._unfit = 0  # rounds in a row that did not fit this worker
+        self._resumes = 0.0  # until this time, it claims nothing
         self._problem: Optional[BaseException] = None
         self._path = ""
 
@@ -198,7 +200,9 @@ class Worker:
     def _claim_all(self) -> None:
         while not self._stopping.is_set():
             slots = self._take_slots()
-            body = {"most": slots, "wait": min(MOST_WAIT, self.lease / 3), "number": next(self._numbers)}
+            if self._stopping.wait(max(0.0, self._resumes - time.monotonic())):
+                return
+            body = {"most": 1 if self._unfit else slots, "wait": min(MOST_WAIT, self.lease / 3), "number": next(self._numbers)}
             rows: List[Row] = []
             try:
                 # a numbered claim may be repeated
@@ -234,9 +238,17 @@ class Worker:
         with self._lock:
             if self._held.get(task.id) is task:
                 del self._held[task.id]
-        if report.get("unfit"):
-            self._stopping.wait(UNFIT_PAUSE)
+        self._pause(bool(report.get("unfit")))
         self._free.release()
+
+    def _pause(self, unfit: bool) -> None:
+        """Pauses claims after a round that did not fit this worker, and for twice as long after each further one."""
+        with self._lock:
+            if not unfit:
+                self._unfit = 0
+            elif time.monotonic() >= self._resumes:  # several slots may find it at once
+                self._resumes = time.monotonic() + min(UNFIT_PAUSE * 2.0**self._unfit, LONGEST_UNFIT_PAUSE)
+                self._unfit += 1
 
     def _report_of(self, task: Task) -> Row:
         try:
@@ -273,9 +285,11 @@ class Worker:
             time.sleep(self.lease / 3)
             with self._lock:
                 tasks = [task for task in self._held.values() if not task.cancelled.is_set()]
-            if not tasks:
-                continue
             try:
+                if not tasks and time.monotonic() < self._resumes:
+                    self.client.call("POST", self._path + "/heartbeat", repeat=True, action="send a heartbeat")
+                if not tasks:
+                    continue
                 body = [task.renewal() for task in tasks]
                 lost = self.client.call("POST", self._path + "/renewals", body, repeat=True, action="renew claims")["lost"]
             except APIError as error:

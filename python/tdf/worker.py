@@ -20,11 +20,12 @@ import time
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Dict, List, Optional
 
-from .calls import PROGRAM, PYTHON, run
+from .calls import PROGRAM, PYTHON, REMEDY, run, where
 from .client import Client
 from .cores import cores
 from .errors import TDFError
 from .loop import Fail, Task, Worker
+from .sources import Sources
 
 MOST_PRINTED = 1 << 20  # bytes of an output that the API keeps
 
@@ -35,6 +36,7 @@ class Slot:
     def __init__(self) -> None:
         self.connection, of_child = Pipe()
         self.calls = 0
+        self.loaded = False  # the process has loaded the last call
         self.outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
         command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid())]
         self.process = subprocess.Popen(
@@ -53,11 +55,15 @@ class Slot:
             output.seek(0)
             output.truncate()
         self.calls += 1
+        self.loaded = False
         self.connection.send((self.calls, task.data, str(task.parameters.get("function", "?"))))
         while True:
             answer = self.answer(task)
-            if answer.get("call") == self.calls:
+            if answer.pop("call", 0) != self.calls:
+                continue
+            if "loaded" not in answer:
                 return answer
+            self.loaded = True
 
     def answer(self, task: Task) -> Dict[str, Any]:
         """Waits for an answer, and for the end of the process: a descendant may keep its pipe open."""
@@ -97,28 +103,49 @@ class Calls:
         self.idle: List[Slot] = []
 
     def __call__(self, task: Task) -> Any:
-        wanted = task.parameters.get("python")
+        wanted, function = task.parameters.get("python"), task.parameters.get("function")
         if wanted != PYTHON:
             raise Fail(
-                f"run {task.parameters.get('function')}: Python {wanted} has pickled it, and this worker runs Python {PYTHON}; start a worker "
+                f"run {function}: Python {wanted} has pickled it, and this worker runs Python {PYTHON}; start a worker "
                 f"with the same version: python{wanted} -m tdf.worker",
                 unfit=True,
             )
-        try:
-            slot = self.idle.pop()
-        except IndexError:
-            slot = Slot()
-        try:
-            answer = slot.call(task)
-            task.stdout, task.stderr = slot.printed()
-        except (EOFError, OSError):
-            how = slot.end(0 if task.cancelled.is_set() else 1)
-            task.stdout, task.stderr = slot.printed()
-            raise Fail(f"the process of {task.parameters.get('function')} ended with {how}; its output may say why") from None
-        self.idle.append(slot)
+        answer = self.make(task, f"the process of {function}")
+        if "unfit" in answer:
+            raise Fail(answer["unfit"], unfit=True)
         if "error" in answer:
             raise Fail(answer["error"], permanent=True, result=answer["result"])
         return answer["result"]
+
+    def make(self, task: Task, process: str) -> Dict[str, Any]:
+        """Makes a call in an idle process, or in a new one. It replaces a process that has old code."""
+        while True:
+            slot = self.slot(process)
+            try:
+                answer = slot.call(task)
+            except (EOFError, OSError):
+                how = slot.end(0 if task.cancelled.is_set() else 1)
+                task.stdout, task.stderr = slot.printed()
+                if slot.loaded:
+                    raise Fail(f"{process} ended with {how}; its output may say why") from None
+                raise Fail(f"{process} on {where()} ended with {how} before it had loaded the call; {REMEDY}", unfit=True) from None
+            task.stdout, task.stderr = slot.printed()
+            if "result" in answer:
+                self.idle.append(slot)
+                return answer
+            slot.end()
+            if "unfit" in answer:  # a new process may find what is installed meanwhile
+                return answer
+
+    def slot(self, process: str) -> Slot:
+        try:
+            return self.idle.pop()
+        except IndexError:
+            pass
+        try:
+            return Slot()
+        except OSError as error:
+            raise Fail(f"{process} on {where()} cannot be started: {error}", unfit=True) from None
 
     def end(self) -> None:
         while self.idle:
@@ -137,15 +164,22 @@ def serve(descriptor: int, parent: int) -> None:
     connection = Connection(descriptor)
     os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
+    sources = Sources()
     while True:
         try:
             number, data, function = connection.recv()
         except EOFError:
             return
-        answer = run(data, function)
+        begun = time.time()
+
+        def send(answer: Dict[str, Any]) -> None:
+            connection.send_bytes(json.dumps({"call": number, **answer}).encode())
+
+        answer = {"changed": True} if sources.changed() else run(data, function, lambda: send({"loaded": True}))
         sys.stdout.flush()
         sys.stderr.flush()
-        connection.send_bytes(json.dumps({"call": number, **answer}).encode())
+        send(answer)
+        sources.note(begun)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:

@@ -1,5 +1,6 @@
 import concurrent.futures
 import glob
+import importlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,8 @@ import pytest
 import tdf
 import tdf.calls
 import work
-from test_loop import eventually
+from tdf.worker import Calls
+from test_loop import Running, eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -152,19 +154,82 @@ def test_too_large(executor):
     assert len(executor.submit(work.large, 700_000).result()) == 700_000
 
 
-def test_a_module_that_the_worker_lacks(executor, tmp_path, monkeypatch):
-    (tmp_path / "elsewhere.py").write_text("def f():\n    pass\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    import elsewhere
+@pytest.fixture
+def unfit(served, monkeypatch):
+    """A worker in this process, which lacks the modules that tests write, and claims again at once."""
+    monkeypatch.setattr("tdf.loop.UNFIT_PAUSE", 0)
+    worker = tdf.Worker("unfit", served.client(token=served.add_token("python", "worker")), queues=["calls"])
+    calls = Calls()
+    worker.program(tdf.calls.PROGRAM)(calls)
+    with Running(worker):
+        yield worker
+    calls.end()
 
-    with pytest.raises(tdf.CallError, match="load the call of elsewhere.f: ModuleNotFoundError: .*; install the module"):
-        executor.submit(elsewhere.f).result()
+
+def module(directory, monkeypatch, name, text):
+    (directory / f"{name}.py").write_text(text)
+    monkeypatch.syspath_prepend(str(directory))
+    return importlib.import_module(name)
 
 
-def test_another_version_of_python(executor, monkeypatch):
+def test_a_module_that_no_worker_can_load(served, unfit, monkeypatch, tmp_path):
+    executor = tdf.Executor(served.client(), queue="calls")
+    lacking = module(tmp_path, monkeypatch, "lacking", "def f():\n    pass\n")
+    future = executor.submit(lacking.f)
+    with pytest.raises(tdf.TaskError, match="load the call of lacking.f on .*python.*: ModuleNotFoundError: No module named 'lacking'; a worker needs the modules"):
+        future.result()
+    assert executor.client.task(future.id)["round"] == 3
+    with pytest.raises(tdf.TaskError, match="the process of builtins.len on .* ended with exit status 9 before it had loaded the call; a worker needs"):
+        executor.submit(len, Loading(9)).result()
     monkeypatch.setattr("tdf.executor.PYTHON", "3.8")
     with pytest.raises(tdf.TaskError, match="Python 3.8 has pickled it, and this worker runs Python 3.*start a worker with the same version: python3.8 -m tdf"):
-        executor.submit(work.square, 1).result()
+        executor.submit(pow, 1, 2).result()
+    monkeypatch.setattr("tdf.worker.Slot", no_space)
+    monkeypatch.setattr("tdf.executor.PYTHON", tdf.calls.PYTHON)
+    with pytest.raises(tdf.TaskError, match="the process of builtins.pow on .* cannot be started: .*no space"):
+        executor.submit(pow, 1, 2).result()
+    executor.shutdown()
+
+
+class Loading:
+    """An argument that ends the process that loads it."""
+
+    def __init__(self, status):
+        self.status = status
+
+    def __reduce__(self):
+        return os._exit, (self.status,)
+
+
+def no_space():
+    raise OSError("no space")
+
+
+def test_a_worker_without_a_module_leaves_its_calls_to_others(served, workers, unfit, monkeypatch, tmp_path):
+    monkeypatch.setattr("tdf.loop.UNFIT_PAUSE", 1000)
+    monkeypatch.setattr("tdf.loop.LONGEST_UNFIT_PAUSE", 1000)
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        future = executor.submit(module(tmp_path, monkeypatch, "there", "def f():\n    return 1\n").f)
+        eventually("the worker releases the task", lambda: executor.client.task(future.id)["round"] == 1)
+        workers.start(PYTHONPATH=os.pathsep.join([os.environ["PYTHONPATH"], str(tmp_path)]))
+        assert future.result() == 1
+        assert executor.client.task(future.id)["round"] == 1
+
+
+def test_a_changed_module(served, workers, monkeypatch, tmp_path):
+    workers.start("--slots", "1", PYTHONPATH=os.pathsep.join([os.environ["PYTHONPATH"], str(tmp_path)]))
+    text = "import os\n\n\ndef f():\n    return os.getpid(), %d\n"
+    changing = module(tmp_path, monkeypatch, "changing", text % 1)
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        processes = set()
+        for version in (1, 2):
+            (tmp_path / "changing.py").write_text(text % version)
+            os.utime(tmp_path / "changing.py", (version, version))
+            process, found = executor.submit(changing.f).result()
+            assert found == version
+            assert executor.submit(changing.f).result() == (process, version)
+            processes.add(process)
+        assert len(processes) == 2
 
 
 def test_cancel(served, workers, tmp_path):
@@ -249,7 +314,7 @@ def test_a_task_that_is_no_call(executor):
     ids = executor.client.open(tasks)
     eventually("both fail", lambda: all(row["state"] == "failed" for row in executor.client.results(ids=ids)))
     first, second = executor.client.results(ids=ids)
-    assert "load the call of ?: error:" in first["error"]
+    assert "load the call of ?: Error -5" in first["error"]
     assert "Python None has pickled it" in second["error"]
 
 
