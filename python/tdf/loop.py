@@ -26,6 +26,8 @@ MOST_WAIT = 20.0  # seconds for which a claim waits
 MOST_CLAIMS = 100  # of a call
 MOST_ERROR = 30_000  # characters of an error; its end says most
 LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
+LAST_PATIENCE = 10.0  # seconds for the last calls of a worker that was told to stop
+CLAIMED_BACK = 0.5  # seconds in which a claim that waits may get released tasks, and releases them again
 UNFIT_PAUSE, LONGEST_UNFIT_PAUSE = 1.0, 60.0  # seconds in which another worker may claim a task that does not fit here
 
 Handler = Callable[["Task"], Any]
@@ -105,12 +107,13 @@ class Worker:
 
     name is 1 to 100 letters, digits, dots, hyphens and underscores; by default, the host and the process. A
     name belongs to one living worker. slots is the number of tasks at once, each in a thread. lease is in
-    seconds, from 1 to 300: if the worker is killed, its tasks run again after this time.
+    seconds, from 1 to 300: if the worker is killed, its tasks run again after this time. After SIGTERM, tasks
+    that still run after `grace` seconds are released, which counts neither as a loss nor as a failure.
     """
 
     def __init__(
         self, name: Optional[str] = None, client: Optional[Client] = None, *, slots: int = 1,
-        queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0
+        queues: Iterable[str] = (), tags: Iterable[str] = (), lease: float = 60.0, grace: float = 2.0
     ) -> None:
         host = socket.gethostname().split(".")[0]
         self.name, self.slots, self.lease = name or f"{host}-{os.getpid()}", slots, lease
@@ -121,7 +124,9 @@ class Worker:
         self._free = threading.Semaphore(slots)
         self._held: Dict[int, Task] = {}
         self._lock = threading.Lock()
+        self.grace, self._signals = grace, 0
         self._stopping = threading.Event()
+        self._deadline = math.inf  # for what runs
         self._unfit = 0  # rounds in a row that did not fit this worker
         self._resumes = 0.0  # until this time, it claims nothing
         self._problem: Optional[BaseException] = None
@@ -139,22 +144,57 @@ class Worker:
         return decorate
 
     def run(self) -> None:
-        """Works until stop is called, or until SIGTERM or SIGINT in the main thread. Then it finishes what runs."""
+        """Works until stop is called, or until SIGTERM or SIGINT in the main thread. After stop, it finishes what runs.
+        After a signal, this may take `grace` seconds. A second signal releases it at once, and a third one ends
+        the process.
+        """
         if not self.handlers:
             raise TDFError('run worker: it has no programs; decorate a function with @worker.program("NAME")')
         if threading.current_thread() is threading.main_thread():
             for stop in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(stop, lambda *_: self.stop())
+                signal.signal(stop, lambda number, _: self._signalled(number))
         self._register()
-        for loop in (self._claim_all, self._renew_all):
-            threading.Thread(target=self._guard, args=(loop,), daemon=True).start()
+        claiming, renewing = [threading.Thread(target=self._guard, args=(loop,), daemon=True) for loop in (self._claim_all, self._renew_all)]
+        claiming.start()
+        renewing.start()
         while not self._stopping.wait(1.0):
             pass  # a wait without a limit would not let signals in on every system
-        while self._held and self._problem is None:
+        while self._held and self._problem is None and time.monotonic() < self._deadline:
             time.sleep(0.02)
         if self._problem is not None:
             raise self._problem
-        self.client.call("DELETE", self._path, action="end the session")
+        if self._end_tasks():
+            claiming.join(CLAIMED_BACK)
+        self._last_call("DELETE", "", None, "end the session")
+
+    def _signalled(self, number: int) -> None:
+        self._signals += 1
+        if self._signals > 2:
+            os._exit(128 + number)
+        self._deadline = time.monotonic() + (self.grace if self._signals == 1 else 0)
+        self.stop()
+
+    def _end_tasks(self) -> int:
+        """Lets the handlers that still run return, for up to a second, releases their tasks, and returns how many."""
+        with self._lock:
+            tasks = [task for task in self._held.values() if not task.cancelled.is_set()]
+            for task in tasks:
+                task.cancelled.set()
+        end = time.monotonic() + 1.0
+        while any(self._held.get(task.id) is task for task in tasks) and time.monotonic() < end:
+            time.sleep(0.02)
+        self._release(tasks)
+        return len(tasks)
+
+    def _release(self, tasks: List[Task]) -> None:
+        if tasks:
+            body = [{**task.run, "action": "release", "error": "the worker stops"} for task in tasks]
+            self._last_call("POST", "/reports", body, "release tasks")
+
+    def _last_call(self, method: str, path: str, body: Any, action: str) -> None:
+        client = copy.copy(self.client)
+        client.patience = LAST_PATIENCE
+        client.call(method, self._path + path, body, repeat=True, action=action)
 
     def stop(self) -> None:
         """Lets run return when the running tasks have finished. Any thread may call it."""
@@ -211,6 +251,8 @@ class Worker:
                 if self._stopping.is_set():
                     return
                 self._begin_again(error)
+            if self._stopping.is_set():
+                return self._release([Task(row) for row in rows])
             for task in map(Task, rows):
                 self._start(task)
             for _ in range(slots - len(rows)):

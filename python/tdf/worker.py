@@ -45,7 +45,7 @@ class Slot:
             stdin=subprocess.DEVNULL,
             stdout=self.outputs[0],
             stderr=self.outputs[1],
-            start_new_session=True,  # Ctrl-C ends the worker, which first finishes what runs
+            start_new_session=True,  # Ctrl-C ends the worker, which ends this process later
         )
         of_child.close()
 
@@ -97,9 +97,10 @@ class Slot:
 
 
 class Calls:
-    """The handler of pickled calls."""
+    """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
-    def __init__(self) -> None:
+    def __init__(self, stopping: threading.Event) -> None:
+        self.stopping = stopping
         self.idle: List[Slot] = []
 
     def __call__(self, task: Task) -> Any:
@@ -126,6 +127,8 @@ class Calls:
             except (EOFError, OSError):
                 how = slot.end(0 if task.cancelled.is_set() else 1)
                 task.stdout, task.stderr = slot.printed()
+                if how == "signal SIGTERM" and self.stopping.wait(1.0):  # Slurm sends it to all processes of a job
+                    raise Fail(f"{process} ended with {how}, and the worker stops", later=0) from None
                 if slot.loaded:
                     raise Fail(f"{process} ended with {how}; its output may say why") from None
                 raise Fail(f"{process} on {where()} ended with {how} before it had loaded the call; {REMEDY}", unfit=True) from None
@@ -188,6 +191,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--slots", type=int, default=cores(), help="how many functions run at once (default: one per core)")
     parser.add_argument("--queue", action="append", default=[], help="claim from this queue; may be repeated")
     parser.add_argument("--lease", type=float, default=60, help="seconds after which the tasks of a killed worker run again (default: 60)")
+    parser.add_argument("--grace", type=float, default=2, help="seconds to finish after SIGTERM or Ctrl-C, before tasks are released (default: 2)")
     parser.add_argument("--api", help="the address of the HTTP API (default: TDF_API, or http://127.0.0.1:7379)")
     parser.add_argument("--quiet", action="store_true", help="log only problems")
     parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
@@ -196,18 +200,20 @@ def main(arguments: Optional[List[str]] = None) -> int:
         serve(*options.child)
         return 0
     logging.basicConfig(level=logging.WARNING if options.quiet else logging.INFO, format="%(asctime)s %(message)s")
-    calls = Calls()
     try:
-        worker = Worker(options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease)
+        worker = Worker(
+            options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease, grace=options.grace
+        )
         os.environ.pop("TDF_TOKEN", None)  # functions need not see it
-        worker.program(PROGRAM)(calls)
-        worker.run()
+        calls = worker.program(PROGRAM)(Calls(worker._stopping))
+        try:
+            worker.run()
+        finally:
+            calls.end()
         return 0
     except TDFError as error:
         print(f"tdf.worker: {error}", file=sys.stderr)
         return 1
-    finally:
-        calls.end()
 
 
 if __name__ == "__main__":

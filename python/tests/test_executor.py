@@ -159,8 +159,7 @@ def unfit(served, monkeypatch):
     """A worker in this process, which lacks the modules that tests write, and claims again at once."""
     monkeypatch.setattr("tdf.loop.UNFIT_PAUSE", 0)
     worker = tdf.Worker("unfit", served.client(token=served.add_token("python", "worker")), queues=["calls"])
-    calls = Calls()
-    worker.program(tdf.calls.PROGRAM)(calls)
+    calls = worker.program(tdf.calls.PROGRAM)(Calls(worker._stopping))
     with Running(worker):
         yield worker
     calls.end()
@@ -362,7 +361,7 @@ def test_functions_do_not_see_the_token(executor, workers):
 
 
 def test_a_worker_that_is_told_to_stop_finishes(served, workers, tmp_path):
-    worker = workers.start("--slots", "1")
+    worker = workers.start("--slots", "1", "--grace", "1000")
     with tdf.Executor(served.client(), queue="calls") as executor:
         future = executor.submit(work.wait_for, str(tmp_path / "go"))
         eventually("the call runs", lambda: executor.client.task(future.id)["state"] == "running")
@@ -372,6 +371,26 @@ def test_a_worker_that_is_told_to_stop_finishes(served, workers, tmp_path):
         assert worker.wait() == 0
         (row,) = executor.client.results(ids=[future.id])
         assert row["round"] == 0
+
+
+def test_preempted_workers_count_as_no_loss(served, workers, tmp_path):
+    """The first worker gets SIGTERM, and ends before its call. With the second worker, the process of the call gets it
+    before the worker does, as in a job of Slurm.
+    """
+    with tdf.Executor(served.client(), queue="calls", max_losses=0) as executor:
+        future = executor.submit(work.note_and_wait, str(tmp_path / "process"), str(tmp_path / "go"))
+        for by_job in (False, True):
+            worker = workers.start("--slots", "1", "--grace", "1000" if by_job else "0")
+            eventually("the call runs", (tmp_path / "process").exists)
+            if by_job:
+                os.kill(int((tmp_path / "process").read_text()), signal.SIGTERM)
+            worker.terminate()
+            assert worker.wait() == 0
+            (tmp_path / "process").unlink()
+        (tmp_path / "go").touch()
+        workers.start()
+        future.result()
+        assert executor.client.task(future.id)["round"] == 2
 
 
 def test_killed_workers_lose_nothing(served, workers, tmp_path):

@@ -135,6 +135,35 @@ def test_a_lost_session_begins_again(client, worker):
         assert (first["result"], second["result"]) == ("a", "b")
 
 
+def test_signals(client, worker, monkeypatch):
+    exits = []
+    monkeypatch.setattr("os._exit", exits.append)
+    worker.grace = 1000
+    started, returned = threading.Event(), threading.Event()
+
+    @worker.program("slow")
+    def slow(task):
+        started.set()
+        task.cancelled.wait()
+        returned.set()
+
+    running = Running(worker)
+    (id,) = opened(client, "slow", "")
+    started.wait()
+    worker._signalled(15)
+    assert worker._deadline > time.monotonic() + 900
+    assert client.task(id)["state"] == "running"
+    worker._signalled(2)
+    running.thread.join()
+    assert running.problem is None
+    assert returned.is_set()
+    task = client.task(id)
+    assert (task["state"], task.get("losses", 0)) == ("open", 0)
+    worker._signalled(2)
+    assert exits == [130]
+    assert client.act("cancel", [id]) == 1
+
+
 def test_a_name_has_one_worker(client, worker, served):
     @worker.program("echo")
     def echo(task):

@@ -75,6 +75,13 @@ def wait_for(path):
     return path
 
 
+def note_and_wait(process, path):
+    with open(process + ".new", "w") as to:
+        to.write(str(os.getpid()))
+    os.rename(process + ".new", process)
+    return wait_for(path)
+
+
 def note(directory, n):
     """Notes the process of the worker of this run, and returns n squared."""
     open(os.path.join(directory, f"{n}.{os.getppid()}"), "w").close()
