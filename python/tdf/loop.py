@@ -153,6 +153,8 @@ class Worker:
         if threading.current_thread() is threading.main_thread():
             for stop in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(stop, lambda number, _: self._signalled(number))
+            if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:  # nohup ignores it
+                signal.signal(signal.SIGHUP, lambda number, _: None if self._signals else self._signalled(number))
         self._register()
         claiming, renewing = [threading.Thread(target=self._guard, args=(loop,), daemon=True) for loop in (self._claim_all, self._renew_all)]
         claiming.start()

@@ -374,9 +374,10 @@ def test_a_worker_that_is_told_to_stop_finishes(served, workers, tmp_path):
 
 
 def test_preempted_workers_count_as_no_loss(served, workers, tmp_path):
-    """The first worker gets SIGTERM, and ends before its call. With the second worker, the process of the call gets it
-    before the worker does, as in a job of Slurm.
+    """The first worker's terminal is closed, so it ends before its call. With the second worker, the process of the call
+    gets SIGTERM before the worker does, as in a job of Slurm.
     """
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with tdf.Executor(served.client(), queue="calls", max_losses=0) as executor:
         future = executor.submit(work.note_and_wait, str(tmp_path / "process"), str(tmp_path / "go"))
         for by_job in (False, True):
@@ -384,9 +385,10 @@ def test_preempted_workers_count_as_no_loss(served, workers, tmp_path):
             eventually("the call runs", (tmp_path / "process").exists)
             if by_job:
                 os.kill(int((tmp_path / "process").read_text()), signal.SIGTERM)
-            worker.terminate()
+            worker.send_signal(signal.SIGTERM if by_job else signal.SIGHUP)
             assert worker.wait() == 0
             (tmp_path / "process").unlink()
+        signal.signal(signal.SIGHUP, before)
         (tmp_path / "go").touch()
         workers.start()
         future.result()
