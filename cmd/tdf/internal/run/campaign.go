@@ -25,6 +25,7 @@ type campaign struct {
 	rows     *resultsFile
 	base     tdf.Properties
 	began    time.Time
+	id       string // of this call: containers may share a host name and a process id
 
 	printer   printer
 	skipped   int64 // commands that --resume leaves out
@@ -196,7 +197,7 @@ func (c *campaign) interrupted(ctx context.Context) error {
 
 // giveUp cancels the tasks that only the worker of this call can run.
 func (c *campaign) giveUp(ctx context.Context) error {
-	if c.here.tag == "" {
+	if c.here.tags == nil {
 		return nil
 	}
 	err := c.here.stopWorker()

@@ -25,7 +25,8 @@ import (
 
 // here is what runs on this machine for a call: nothing, a worker, or a Redis, a server and a worker.
 type here struct {
-	tag       string    // that only the worker of this call offers; "" if the tasks need none
+	// The tasks need these tags, which only the worker of this call offers. In a Redis of the call, they need none.
+	tags      []string
 	temporary bool      // the Redis ends with the call
 	slots     int       // 0 if other workers run the tasks
 	outputs   [2]string // names of files with stdout and stderr that Redis does not hold whole; "" if they are elsewhere
@@ -38,36 +39,37 @@ type here struct {
 const killGrace = 2 * time.Second
 
 // startWorker starts the worker that runs the commands on this machine, and a server.
-func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error {
-	if r.elsewhere() {
+func (h *here) startWorker(ctx context.Context, c *campaign, tool config.Tool) error {
+	if c.elsewhere() {
 		return nil
 	}
 	host, err := os.Hostname()
 	if err != nil {
 		return err
 	}
-	name := fmt.Sprintf("%s-run-%d", host, os.Getpid())
+	name := fmt.Sprintf("%s-run-%s", host, c.id)
 	if !h.temporary {
-		h.tag = name
+		h.tags = []string{name}
 	}
 	cfg := local.Config{
 		Server: tool.Server, Worker: tool.Worker, Name: name, Workers: []string{name}, Version: command.Version(),
-		Log: r.a.Log, EndOnFullDisk: true,
+		Log: c.a.Log, EndOnFullDisk: true,
 	}
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
-	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", int(r.jobs), killGrace, 0
+	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", int(c.jobs), killGrace, 0
 	w.SleepAfterFailure, w.MaxFailuresInRow = 0, 0
-	w.Queues, w.Group, w.TimeLimit, w.IdleTimeout = nil, "", 0, 0
-	err = r.offerResources(w, tool.Manager.TaskDefaults.Resources)
+	w.TimeLimit, w.IdleTimeout = 0, 0
+	w.Queues, w.Tags, w.Group = nil, h.tags, ""
+	if h.tags != nil { // it serves no other tasks
+		w.Group = c.campaignName(c.programName())
+	}
+	err = c.offerResources(w, tool.Manager.TaskDefaults.Resources)
 	if err != nil {
 		return err
 	}
-	if h.tag != "" {
-		w.Tags = []string{h.tag}
-	}
 	w.Env = nil
-	for _, variable := range r.a.Env {
+	for _, variable := range c.a.Env {
 		variable, _, _ := strings.Cut(variable, "=")
 		if !strings.HasPrefix(variable, "TDF_") {
 			w.Env = append(w.Env, variable)
@@ -75,9 +77,9 @@ func (h *here) startWorker(ctx context.Context, r *run, tool config.Tool) error 
 	}
 	h.tdf, err = local.Start(ctx, cfg)
 	if err != nil {
-		return withRoom(r.a, tool.Locate(err))
+		return withRoom(c.a, tool.Locate(err))
 	}
-	h.slots = int(r.jobs)
+	h.slots = int(c.jobs)
 	for i, name := range []string{w.TaskOutputFilename, w.TaskErrorFilename} {
 		h.outputs[i] = filepath.Join(h.tdf.Directory, name)
 	}

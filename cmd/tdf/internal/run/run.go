@@ -2,10 +2,10 @@ package run
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -268,7 +268,7 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 		return err
 	}
 	defer c.rows.close()
-	c.log, c.began = log, time.Now()
+	c.log, c.began, c.id = log, time.Now(), strings.ToLower(rand.Text()[:8])
 	c.here, err = r.startRedis(&tool)
 	if err != nil {
 		return err
@@ -279,7 +279,7 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 	}
 	err = r.a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
 		c.m, r.a.Log = m, said
-		err := c.here.startWorker(ctx, r, tool)
+		err := c.here.startWorker(ctx, c, tool)
 		if err != nil {
 			return err
 		}
@@ -294,13 +294,9 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 
 // define determines the properties that all tasks have.
 func (c *campaign) define(ctx context.Context) error {
-	source := tdf.SchemeExec + ":" + c.dir
+	name, source := c.programName(), tdf.SchemeExec+":"+c.dir
 	if c.ownDir {
 		source = tdf.SchemeExec + ":"
-	}
-	name, first := "command", c.template.command[0]
-	if !c.mayDiffer(first) {
-		name = program.NameAfter(first[strings.LastIndexByte(first, '/')+1:])
 	}
 	if len(c.send) > 0 {
 		packed, err := c.pack()
@@ -322,8 +318,8 @@ func (c *campaign) define(ctx context.Context) error {
 	if c.changed("retries") {
 		c.base.MaxFails = c.retries
 	}
-	if c.here.tag != "" {
-		c.base.Tags = append(c.base.Tags, c.here.tag)
+	if !c.elsewhere() {
+		c.base.Queue, c.base.Tags, c.base.ByGroup = "", c.here.tags, c.here.tags != nil
 	}
 	if c.here.temporary && c.results == "" {
 		c.base.KeepArchived = 0 // so that an endless input needs no endless memory
@@ -331,10 +327,19 @@ func (c *campaign) define(ctx context.Context) error {
 	return nil
 }
 
+// programName returns the name of the program of the tasks, unless files are sent.
+func (c *campaign) programName() string {
+	first := c.template.command[0]
+	if c.mayDiffer(first) {
+		return "command"
+	}
+	return program.NameAfter(first[strings.LastIndexByte(first, '/')+1:])
+}
+
 func (c *campaign) campaignName(name string) string {
 	if c.run.campaign != "" {
 		return c.run.campaign
 	}
-	stamp := c.began.UTC().Format("-20060102-150405") + fmt.Sprintf("-%d", os.Getpid())
+	stamp := c.began.UTC().Format("-20060102-150405-") + c.id
 	return strings.ToValidUTF8(name[:min(len(name), tdf.MaxName-len(stamp))], "") + stamp
 }
