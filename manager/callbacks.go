@@ -30,6 +30,10 @@ type Callbacks struct {
 	// tasks of the namespace, also those that are left to others.
 	AllGroups, Force bool
 
+	// Skip reports whether Run leaves a task alone, for example because another process waits for it. Run may call it
+	// in each round. If it is nil, Run skips no task.
+	Skip func(id int64) bool
+
 	// If the callback for a task's state is nil, Run archives the task. For tasks that did not succeed, Run also logs a
 	// warning: once for each group and state.
 	Succeeded, Failed, TimedOut Callback

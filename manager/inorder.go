@@ -21,8 +21,12 @@ func (r *run) inOrder(ctx context.Context, group string) error {
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		tasks, err := r.read(ctx, redisstate.IDsOf(entries))
-		if err != nil || len(tasks) == 0 {
+		ids := redisstate.IDsOf(entries)
+		if r.Skip != nil {
+			ids = slices.DeleteFunc(ids, r.Skip)
+		}
+		tasks, err := r.read(ctx, ids)
+		if err != nil || len(tasks) == 0 && len(ids) > 0 {
 			return err
 		}
 		if err := r.recall(ctx, tasks); err != nil {
@@ -33,10 +37,16 @@ func (r *run) inOrder(ctx context.Context, group string) error {
 				return err
 			}
 		}
-		if last && len(tasks) == len(entries) {
+		if last && len(tasks) == len(ids) {
 			return nil
 		}
-		query.Behind = &entries[len(tasks)-1]
+		query.Behind = &entries[len(entries)-1]
+		if len(tasks) < len(ids) {
+			query.Behind = &entries[slices.IndexFunc(entries, func(e redisstate.ListEntry) bool {
+				id, ok := e.ID()
+				return ok && id == ids[len(tasks)-1]
+			})]
+		}
 	}
 }
 

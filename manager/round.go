@@ -91,7 +91,7 @@ func (r *run) lists(ctx context.Context) error {
 
 // isHeld reports whether the callback of a task must not be called in this round.
 func (r *run) isHeld(id int64) bool {
-	if r.handling.sees(id, r.rounds) {
+	if r.Skip != nil && r.Skip(id) || r.handling.sees(id, r.rounds) {
 		return true
 	}
 	held := r.backoff.mustWait(id, r.rounds, r.now)

@@ -359,6 +359,35 @@ func TestOrderOfResults(t *testing.T) {
 	expect.Equal(t, ids, want)
 }
 
+// Run leaves alone the tasks that it skips, and with InOrder, their callbacks hold up no others.
+func TestSkip(t *testing.T) {
+	for _, inOrder := range []bool{false, true} {
+		tm := managertest.New(t)
+		tm.Program("p", func(r managertest.Run) managertest.Result {
+			return managertest.Result{Duration: time.Duration(r.Task.ID%3) * 1000 * time.Hour}
+		})
+		for range 6 {
+			d := define("p", source, "")
+			d.Group = "g"
+			expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
+		}
+		var ids []int64
+		expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{
+			Groups: []string{"g"}, InOrder: inOrder, Skip: func(id int64) bool { return id%3 == 1 || id == 3 },
+			Succeeded: func(_ context.Context, task *manager.Finished) error {
+				ids = append(ids, task.ID)
+				return nil
+			},
+			Stop: func(context.Context, manager.Summary) bool { return len(ids) == 3 },
+		}))
+		slices.Sort(ids)
+		expect.Equal(t, ids, []int64{2, 5, 6})
+		for _, task := range tm.Tasks() {
+			expect.Equal(t, task.State == tdf.Archived, slices.Contains(ids, task.ID), task.ID)
+		}
+	}
+}
+
 // An operator requeues a running task. The result of the first worker then arrives too late, and is ignored.
 func TestRequeuedElsewhere(t *testing.T) {
 	tm := managertest.New(t)

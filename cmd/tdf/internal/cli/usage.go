@@ -136,9 +136,10 @@ const (
 	StatusInterrupted = 130
 
 	// The exit statuses of tdf run from 1 to statusMany say how many tasks failed.
-	statusMany   = 101 // more than 100
-	statusPart   = 102 // none failed, but tdf run has not got all outputs and files
-	statusNotRun = 125 // tdf run itself failed; env, timeout and docker run also use this status
+	statusMany     = 101 // more than 100
+	statusPart     = 102 // none failed, but tdf run has not got all outputs and files
+	statusVanished = 103 // tasks vanished before tdf run had read their results
+	statusNotRun   = 125 // tdf run itself failed; env, timeout and docker run also use this status
 )
 
 // TasksFailed is the error of tdf run if some tasks did not succeed. The command must print why before it returns the
@@ -154,7 +155,7 @@ func (e runError) Unwrap() error { return e.error }
 
 // Exit makes tdf exit with the status of tdf run for an error.
 func Exit(err error) error {
-	if err == nil || errors.As(err, new(TasksFailed)) || errors.Is(err, ErrPart) {
+	if err == nil || errors.As(err, new(TasksFailed)) || errors.Is(err, ErrPart) || errors.Is(err, ErrVanished) {
 		return err
 	}
 	return runError{err}
@@ -166,6 +167,10 @@ var ErrProblems = errors.New("the command found problems or skipped tasks")
 
 // ErrPart makes tdf run exit with statusPart. The command must print what is missing before it returns ErrPart.
 var ErrPart = errors.New("outputs or files are missing")
+
+// ErrVanished makes tdf run exit with statusVanished. The command must print what has vanished before it returns the
+// error.
+var ErrVanished = errors.New("tasks have vanished")
 
 // A PartlyError is an error after a part of the work was done. So its exit status is not statusRefused.
 type PartlyError struct{ Err error }
@@ -186,6 +191,8 @@ func (a *App) status(ctx context.Context, err error) int {
 		return statusProblems
 	case errors.Is(err, ErrPart):
 		return statusPart
+	case errors.Is(err, ErrVanished):
+		return statusVanished
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
 		return StatusInterrupted
 	}

@@ -31,12 +31,17 @@ type campaign struct {
 	skipped   int64 // commands that --resume leaves out
 	shortened int64 // commands whose tasks lack some of their parameters
 
-	mu                             sync.Mutex
-	opened, finished, failed, left int64           // left are the tasks that were cancelled
-	runs                           []time.Duration // the last run times
-	allOpened, halted              bool
-	room                           chan struct{}           // gets a value when a task finishes
-	abort                          context.CancelCauseFunc // ends the call with an error
+	mu                sync.Mutex
+	own               owned
+	vanished          []int64         // tasks that were removed, or lost by a failover, before their results were handled
+	unsure            int             // tasks of an opening without an answer
+	runs              []time.Duration // the last run times
+	allOpened, halted bool
+	room              chan struct{}           // gets a value when a task finishes
+	abort             context.CancelCauseFunc // ends the call with an error
+
+	settling sync.Mutex    // is held while a result is handled
+	opening  chan struct{} // has a value while tasks are opened
 }
 
 // shownRuns is the number of run times from which the time left is estimated.
@@ -44,12 +49,14 @@ const shownRuns = 100
 
 // carryOut opens the tasks, and handles their results until all have finished.
 func (c *campaign) carryOut(ctx context.Context) error {
-	c.room, c.printer = make(chan struct{}, 1), printer{a: c.a, tag: c.tag, quiet: c.quiet, outputs: c.here.outputs}
+	c.room, c.opening, c.own = make(chan struct{}, 1), make(chan struct{}, 1), newOwned()
+	c.printer = printer{a: c.a, tag: c.tag, quiet: c.quiet, outputs: c.here.outputs}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	progress := c.showProgress(working)
 	opened := make(chan error, 1)
-	go func() { opened <- c.open(working) }()
+	var opening sync.WaitGroup
+	opening.Go(func() { opened <- c.open(working) })
 	var err error
 	if c.detach {
 		err = <-opened
@@ -58,13 +65,18 @@ func (c *campaign) carryOut(ctx context.Context) error {
 	}
 	stop()
 	progress()
+	opening.Wait() // so that it is known which tasks are open
 	switch {
 	case ctx.Err() != nil:
 		err = c.interrupted(ctx)
 	case err != nil:
-		err = errors.Join(err, c.giveUp(ctx))
+		ended, err2 := c.giveUp(ctx)
+		err = errors.Join(err, err2)
+		if ended != "" {
+			err = fmt.Errorf("%w; the call ends%s", err, ended)
+		}
 	case c.detach:
-		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s", format.Tasks(int(c.opened)), c.base.Group,
+		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s", format.Tasks(int(c.own.opened)), c.base.Group,
 			cli.WatchCommand(c.base.Group), c.base.Group)
 		return nil
 	}
@@ -99,12 +111,18 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 		case <-ctx.Done():
 		}
 	}()
+	if !c.here.temporary { // no one else can change the tasks of a Redis that only this call knows
+		go c.compareAll(ctx)
+	}
 	err := c.m.Run(ctx, manager.Callbacks{
-		Groups: []string{c.base.Group}, InOrder: c.keepOrder, Concurrency: 1, Attempts: -1,
+		Groups: []string{c.base.Group}, Skip: c.isForeign, InOrder: c.keepOrder, Concurrency: 1, Attempts: -1,
 		Succeeded: c.handle, Failed: c.handle, TimedOut: c.handle, Expired: c.handle,
-		Stop: func(context.Context, manager.Summary) bool { return c.isComplete() },
+		Stop: func(ctx context.Context, _ manager.Summary) bool { return c.isComplete(ctx) },
 	})
-	if ctx.Err() != nil {
+	switch {
+	case errors.Is(context.Cause(ctx), errComplete):
+		return nil
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
 	}
 	return err
@@ -117,35 +135,82 @@ func (c *campaign) poke() {
 	}
 }
 
+// isForeign reports whether a task belongs to another call.
+func (c *campaign) isForeign(id int64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.own.has(id) && (c.allOpened || !c.own.mayGet(id))
+}
+
+// isOwn reports whether this call has opened a task, perhaps in an opening that runs.
+func (c *campaign) isOwn(ctx context.Context, id int64) bool {
+	has := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.own.has(id)
+	}
+	if has() {
+		return true
+	}
+	select {
+	case c.opening <- struct{}{}:
+		<-c.opening
+	case <-time.After(time.Second): // a full Redis may refuse tasks until callbacks have returned
+	case <-ctx.Done():
+	}
+	return has()
+}
+
 // handle handles the result of a task.
 func (c *campaign) handle(ctx context.Context, t *manager.Finished) error {
+	if !c.isOwn(ctx, t.ID) {
+		return manager.ErrNotYet
+	}
+	if c.keepOrder {
+		err := c.compareBefore(ctx, t.ID)
+		if err != nil {
+			return err
+		}
+	}
+	c.settling.Lock()
+	defer c.settling.Unlock()
+	return c.settle(ctx, t.Task)
+}
+
+// settle handles the result of a task, unless it was handled before. The caller holds c.settling.
+func (c *campaign) settle(ctx context.Context, t *manager.Task) error {
+	c.mu.Lock()
+	news := c.own.isNews(t)
+	c.mu.Unlock()
+	if !news {
+		return nil
+	}
 	if t.Outcome != tdf.Cancelled {
-		err := c.record(ctx, t.Task)
+		err := c.record(ctx, t)
 		if err != nil { // a full disk, for example: the results of other tasks would be lost, too
 			c.abort(err)
 			return err
 		}
 	}
+	if c.count(t) {
+		c.cancel(ctx, tdf.Open)
+	}
+	c.poke()
+	return nil
+}
+
+// count counts the result of a task. It reports whether now too many have failed.
+func (c *campaign) count(t *manager.Task) (halts bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.finished++
-	switch t.Outcome {
-	case string(tdf.Succeeded):
-	case tdf.Cancelled:
-		c.left++
-	default:
-		c.failed++
-	}
+	c.own.handle(t)
 	if last := t.LastRun(); last != nil {
 		c.runs = append(c.runs, last.RunTime)
 		c.runs = c.runs[max(0, len(c.runs)-shownRuns):]
 	}
-	if c.halt > 0 && c.failed >= int64(c.halt) && !c.halted {
-		c.halted = true
-		c.cancelOpen(ctx)
-	}
-	c.poke()
-	return nil
+	halts = c.halt > 0 && c.own.failed >= int64(c.halt) && !c.halted
+	c.halted = c.halted || halts
+	return halts
 }
 
 // record prints the output of a task that has finished, fetches its files, and writes its line of the job log, so that
@@ -162,71 +227,36 @@ func (c *campaign) record(ctx context.Context, t *manager.Task) error {
 	return c.log.add(t)
 }
 
-// cancelOpen cancels the tasks that no worker has claimed yet.
-func (c *campaign) cancelOpen(ctx context.Context) {
-	_, err := c.m.CancelOpen(ctx, c.base.Group)
-	if err != nil {
-		c.a.Say("tdf: cancel the open tasks of campaign %s: %v", c.base.Group, err)
-	}
-}
-
-func (c *campaign) isComplete() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.allOpened && c.finished >= c.opened
-}
-
-// interrupted says how to go on after Ctrl-C.
-func (c *campaign) interrupted(ctx context.Context) error {
-	ending, release := c.a.Outlive(ctx)
-	defer release()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	said := fmt.Sprintf("interrupted: %d of %s finished", c.finished, c.totalText())
-	switch {
-	case c.elsewhere():
-		c.a.Say("%s; the workers go on. Progress: %s, cancel: tdf cancel --campaign %s", said,
-			cli.WatchCommand(c.base.Group), c.base.Group)
-	case c.joblog != "":
-		c.a.Say("%s; the same command with --resume runs the rest", said)
-	default:
-		c.a.Say("%s; with --joblog FILE, --resume can run only the rest", said)
-	}
-	return errors.Join(context.Cause(ctx), c.giveUp(ending))
-}
-
-// giveUp cancels the tasks that only the worker of this call can run.
-func (c *campaign) giveUp(ctx context.Context) error {
-	if c.here.tags == nil {
-		return nil
-	}
-	err := c.here.stopWorker()
-	c.cancelOpen(ctx)
-	return err
-}
-
 // outcome says how the tasks ended, and returns the error for the exit status.
 func (c *campaign) outcome() error {
 	if c.skipped > 0 {
 		c.say("%s had succeeded before, and were left out", format.Counted(int(c.skipped), "command"))
 	}
-	if c.left > 0 {
-		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(c.failed)),
-			format.Counted(int(c.left), "command"), c.halt)
+	o, bad := &c.own, c.own.failed
+	switch {
+	case o.left > 0 && c.halted:
+		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(o.failed)),
+			format.Counted(int(o.left), "command"), c.halt)
+	case o.left > 0: // a user has cancelled them
+		c.a.Say("%s cancelled", format.Tasks(int(o.left)))
+		bad += o.left
+	}
+	c.sayVanished()
+	switch {
+	case o.failed > 0 && !c.here.temporary:
+		c.a.Say("%d of %d failed; causes: %s", o.failed, o.finished-o.left, cli.FailuresCommand(c.base.Group))
+	case o.failed > 0 && o.opened > 1:
+		c.a.Say("%d of %d failed", o.failed, o.finished-o.left)
 	}
 	switch {
-	case c.failed == 0 && c.printer.part > 0:
+	case len(c.vanished) > 0:
+		return cli.ErrVanished
+	case bad > 0:
+		return cli.TasksFailed(bad)
+	case c.printer.part > 0:
 		return cli.ErrPart
-	case c.failed == 0:
-		return nil
 	}
-	if !c.here.temporary {
-		c.a.Say("%d of %d failed; causes: %s", c.failed, c.finished-c.left,
-			cli.FailuresCommand(c.base.Group))
-	} else if c.opened > 1 {
-		c.a.Say("%d of %d failed", c.failed, c.finished-c.left)
-	}
-	return cli.TasksFailed(c.failed)
+	return nil
 }
 
 // say writes a message to stderr, unless --quiet is given.
@@ -240,14 +270,14 @@ func (r *run) say(text string, args ...any) {
 func (c *campaign) counts() (finished, failed, left int64, runs []time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.finished, c.failed, c.opened - c.finished, slices.Clone(c.runs)
+	return c.own.finished, c.own.failed, int64(len(c.own.pending)), slices.Clone(c.runs)
 }
 
 // total returns the number of tasks, or -1 if it is unknown.
 func (c *campaign) total() int64 {
 	switch {
 	case c.allOpened:
-		return c.opened
+		return c.own.opened
 	case c.in.total < 0:
 		return -1
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -24,6 +25,9 @@ const (
 func (c *campaign) open(ctx context.Context) error {
 	reading, end := context.WithCancel(ctx)
 	defer end()
+	opening, release := c.a.Outlive(ctx) // an interruption does not leave unknown tasks behind
+	defer release()
+	extended := !c.resume || c.here.temporary // an earlier call has closed the campaign if it had opened all tasks
 	tasks := c.feed(reading)
 	for {
 		batch, err := next(ctx, tasks)
@@ -41,24 +45,51 @@ func (c *campaign) open(ctx context.Context) error {
 			end()
 			continue
 		}
-		_, err = c.m.OpenAs(ctx, c.m.Open, batch...)
+		if !extended {
+			err = c.m.ExtendGroup(ctx, c.base.Group)
+			if err != nil {
+				return err
+			}
+			extended = true
+		}
+		halted, err = c.openBatch(opening, batch)
 		if err != nil {
 			return err
 		}
-		c.mu.Lock()
-		c.opened += int64(len(batch))
-		halted = c.halted
-		c.mu.Unlock()
 		if halted { // the tasks that were cancelled did not include these
-			c.cancelOpen(ctx)
+			c.cancel(ctx, tdf.Open)
 		}
 	}
+}
+
+// openBatch opens tasks. It reports whether too many tasks have failed.
+func (c *campaign) openBatch(ctx context.Context, batch []tdf.Properties) (halted bool, err error) {
+	c.opening <- struct{}{}
+	defer func() { <-c.opening }()
+	tasks, err := c.m.OpenAs(ctx, c.m.Open, batch...)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range tasks {
+		if c.detach {
+			c.own.opened++ // it waits for none
+		} else {
+			c.own.add(t.ID)
+		}
+	}
+	if err != nil && ctx.Err() != nil {
+		c.unsure = len(batch) - len(tasks)
+	}
+	if errors.Is(err, tdf.ErrGroupClosed) {
+		err = fmt.Errorf("campaign %s is closed: name another one, or run the rest of its commands with --joblog and --resume",
+			c.base.Group)
+	}
+	return c.halted, err
 }
 
 // endOpening closes the campaign, so that it is complete when all of its tasks have finished.
 func (c *campaign) endOpening(ctx context.Context) error {
 	c.mu.Lock()
-	closes := c.opened > 0 && !c.here.temporary
+	closes := c.own.opened > 0 && !c.here.temporary
 	c.mu.Unlock()
 	if closes {
 		err := c.m.CloseGroup(ctx, c.base.Group)
@@ -168,7 +199,7 @@ func (c *campaign) awaitRoom(ctx context.Context) (halted bool, err error) {
 	}
 	for {
 		c.mu.Lock()
-		unfinished, halted := c.opened-c.finished, c.halted
+		unfinished, halted := int64(len(c.own.pending)), c.halted
 		c.mu.Unlock()
 		if halted || unfinished <= most || c.detach {
 			return halted, nil

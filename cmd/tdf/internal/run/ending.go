@@ -1,0 +1,68 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// interrupted ends the tasks after Ctrl-C, and says how to go on.
+func (c *campaign) interrupted(ctx context.Context) error {
+	ending, release := c.a.Outlive(ctx)
+	defer release()
+	ended, err := c.giveUp(ending)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	said := fmt.Sprintf("interrupted: %d of %s finished", c.own.finished, c.totalText())
+	rest := "with --joblog FILE, --resume can run only the rest"
+	switch {
+	case c.detach:
+		said = fmt.Sprintf("interrupted: opened %s in campaign %s", format.Tasks(int(c.own.opened)), c.base.Group)
+		rest = "cancel: tdf cancel --campaign " + cli.ShellWord(c.base.Group)
+	case c.joblog != "":
+		rest = "the same command with --resume runs the rest"
+	}
+	c.a.Say("%s%s; %s", said, ended, rest)
+	return errors.Join(context.Cause(ctx), err)
+}
+
+// giveUp ends the tasks that have not finished, because this call ends: no one would print their results, and the same
+// call may begin anew. With --detach, it leaves them. The text says how many it has cancelled, and what is unknown.
+func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
+	err = c.here.stopWorker()
+	if c.here.temporary {
+		return "", err
+	}
+	cancelled, unknown := 0, c.unsure
+	if !c.detach {
+		var left int
+		cancelled, left = c.cancel(ctx)
+		unknown += left
+	}
+	if c.elsewhere() && !c.detach {
+		ended = fmt.Sprintf(", %d cancelled", cancelled)
+	}
+	if unknown > 0 {
+		ended += fmt.Sprintf("; redis did not answer in time, so %s may still be open or running: tdf ls --campaign %s",
+			format.Tasks(unknown), cli.ShellWord(c.base.Group))
+	}
+	return ended, err
+}
+
+// cancel cancels pending tasks in the given states, or in any. It returns how many, and how many it may have cancelled.
+func (c *campaign) cancel(ctx context.Context, from ...tdf.State) (cancelled, unknown int) {
+	c.mu.Lock()
+	ids := c.own.after(0, len(c.own.pending))
+	c.mu.Unlock()
+	result, err := c.m.Do(ctx, manager.Action{Verb: tdf.VerbCancel, From: from}, manager.ByIDs(ids...)...)
+	if err != nil {
+		unknown = len(ids) - result.Done - len(result.Skipped)
+		c.a.Say("tdf: cancel the tasks of campaign %s: %v", c.base.Group, err)
+	}
+	return result.Done, unknown
+}
