@@ -325,8 +325,9 @@ func (p *parser) committed(i int, r *Round) bool {
 
 // parseFiles returns no files for an invalid text.
 func parseFiles(s string) Files {
-	count, bytes, _ := strings.Cut(s, " ")
-	return Files{SoundCount(count), parseBytes(bytes, 0)}
+	count, rest, _ := strings.Cut(s, " ")
+	bytes, kept, _ := strings.Cut(rest, " ")
+	return Files{SoundCount(count), parseBytes(bytes, 0), kept}
 }
 
 // parseIDRange returns the zero range for an invalid text.

@@ -20,6 +20,8 @@ const (
 type Files struct {
 	Count int   `json:"count"`
 	Bytes int64 `json:"bytes"`
+
+	Kept string `json:"kept,omitempty"` // why files that match stay on the worker, and where; "" if none do
 }
 
 // patterns is the kind of a list of patterns for paths.

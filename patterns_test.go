@@ -60,17 +60,19 @@ func TestFetchNeedsADirectoryOfTheRound(t *testing.T) {
 }
 
 func TestFilesOfARound(t *testing.T) {
-	task := taskIn(Running)
-	m, err := task.Execute("c", Result{Exit: "0", Packed: "tar", Files: Files{3, 12}})
-	expect.NoError(t, err)
-	h := Hash{fieldRound: strconv.Itoa(m.Round)}
-	for _, f := range m.Set {
-		h[f.Name] = f.Value
+	for _, files := range []Files{{Count: 3, Bytes: 12}, {Kept: "too many; on w in /a b"}} {
+		task := taskIn(Running)
+		m, err := task.Execute("c", Result{Exit: "0", Packed: "tar", Files: files})
+		expect.NoError(t, err)
+		h := Hash{fieldRound: strconv.Itoa(m.Round)}
+		for _, f := range m.Set {
+			h[f.Name] = f.Value
+		}
+		found, _ := ParseTask(1, h)
+		r := found.Rounds.At(m.Round)
+		expect.Equal(t, r.Files, files)
+		expect.Equal(t, r.Packed, "tar")
 	}
-	found, _ := ParseTask(1, h)
-	r := found.Rounds.At(m.Round)
-	expect.Equal(t, r.Files, Files{3, 12})
-	expect.Equal(t, r.Packed, "tar")
 	expect.Equal(t, parseFiles("x"), Files{})
 	expect.Equal(t, parseFiles("-1 -2"), Files{})
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // A Result is a worker's report about one round.
@@ -86,7 +87,9 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 	if r.Packed != "" {
 		m.setRound(RoundFiles, r.Packed)
-		m.setRound(roundFetched, fmt.Sprintf("%d %d", r.Files.Count, r.Files.Bytes))
+	}
+	if r.Files != (Files{}) {
+		m.setRound(roundFetched, strings.TrimSpace(fmt.Sprintf("%d %d %s", r.Files.Count, r.Files.Bytes, r.Files.Kept)))
 	}
 	if r.ClearLive {
 		for _, name := range []string{RoundTail, RoundTailEnd, RoundPID, RoundLastOutput} {

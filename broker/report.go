@@ -31,6 +31,8 @@ const (
 	// MaxFetch is how many bytes the files of a report may have, unpacked. In base64, and with the longest texts, they fit
 	// into a body.
 	MaxFetch = 24 << 20
+	// MaxKept is how many bytes a report may say about files that stay on the worker.
+	MaxKept = 4 << 10
 
 	mostExplained = 4 << 20 // bytes of errors that one call reads
 
@@ -59,6 +61,8 @@ type Report struct {
 	Result       json.RawMessage `json:"result,omitempty" doc:"the result of the round, up to 1 MiB of JSON"`
 
 	Files []byte `json:"files,omitempty" doc:"the files that match the task's fetch, up to 24 MiB, as tar.gz in base64"`
+
+	FilesKept string `json:"files_kept,omitempty" doc:"instead of files: why they stay on the worker, and where; at most 4 KiB"`
 
 	Error     string   `json:"error,omitempty" doc:"for fail and release: why"`
 	Permanent bool     `json:"permanent,omitempty" doc:"for fail: the task fails for good"`
@@ -107,6 +111,8 @@ func (r *Report) check() error {
 		return invalid("later: want seconds from 0 up")
 	case !finite(r.Seconds) || !finite(r.CPUSeconds) || min(r.MaxRSS, r.StdoutBytes, r.StderrBytes) < 0:
 		return invalid("seconds, cpu_seconds, max_rss, stdout_bytes and stderr_bytes must be at least 0")
+	case r.FilesKept != "" && len(r.Files) > 0 || len(r.FilesKept) > MaxKept:
+		return invalid("want either files or files_kept, and at most %d bytes of it", MaxKept)
 	case len(r.Open) > 0 && r.Action != "complete":
 		return invalid("open is only for complete")
 	case r.Error != "" && r.Action == "complete":
@@ -312,6 +318,9 @@ func (x *reportDelivery) addFiles(r *tdf.Result) (err error) {
 		return nil
 	}
 	switch fetches := len(x.Task.Fetch) > 0; {
+	case fetches && x.FilesKept != "":
+		r.Files.Kept = x.FilesKept
+		return nil
 	case fetches && len(x.Files) == 0:
 		return errors.New("the worker has reported no files; no file matches, or the worker does not know the property fetch")
 	case !fetches && len(x.Files) > 0:

@@ -176,8 +176,8 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "max_fetch", "16777216", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxFetch }),
-		"How many bytes the files may have that a round brings back with the property `fetch`. With more, the round " +
-			"fails.",
+		"How many bytes the files may have that a round brings back with the property `fetch`. With more, they stay " +
+			"on the worker.",
 	},
 	{
 		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 {

@@ -226,7 +226,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 	if n < t.OutputsFrom {
 		v.OutputsRemoved = t.OutputsRemoved.Std()
 	}
-	if r.Files.Count > 0 {
+	if r.Files != (tdf.Files{}) {
 		v.Files = new(r.Files)
 	}
 	if r.Progress != (tdf.Progress{}) {

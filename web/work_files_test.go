@@ -31,6 +31,7 @@ func TestReportsOfFiles(t *testing.T) {
 		{`["out/*"]`, `"result":1`, "fetch: the worker has reported no files; no file matches, or the worker does not know"},
 		{`["out/*"]`, `"files":"aGVsbG8="`, "fetch: the files of the report: it is no tar.gz"},
 		{`["out/*"]`, `"files":"` + packedIn64(t, "a", 24<<20+1) + `"`, "its files have more bytes than are allowed"},
+		{`["out/*"]`, `"files_kept":"6 GB; they are on w"`, ""},
 		{`[]`, `"files":"` + good + `"`, "fetch: the worker has reported files, and the task asks for none"},
 	} {
 		s.TB = t
@@ -50,6 +51,10 @@ func TestReportsOfFiles(t *testing.T) {
 			continue
 		}
 		expect.Equal(t, got.State, tdf.Succeeded)
+		if strings.Contains(c.more, "kept") {
+			expect.Contains(t, shown, `"files":{"count":0,"bytes":0,"kept":"6 GB; they are on w"}`)
+			continue
+		}
 		expect.Equal(t, base64.StdEncoding.EncodeToString([]byte(packed)), good)
 		expect.Contains(t, shown, `"files":{"count":1,"bytes":5}`)
 		expect.NotContains(t, shown, good[:20])

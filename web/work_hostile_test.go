@@ -204,7 +204,7 @@ func TestHostileReports(t *testing.T) {
 	for _, members := range []string{
 		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"fail","later":-1`,
 		`,"action":"fail","later":1e999`, `,"action":"fail","later":1e300`, `,"action":"fail","later":1,"permanent":true`, `,"action":"fail","unfit":true,"permanent":true`, `,"action":"release","open":[{}]`,
-		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout_bytes":-1`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
+		`,"action":"fail","open":[{}]`, `,"action":"complete","seconds":-1`, `,"action":"complete","max_rss":-1`, `,"action":"complete","stdout_bytes":-1`, `,"action":"complete","files":"YQ==","files_kept":"x"`, `,"action":"complete","stdout":"a","stdout_base64":"YQ=="`, `,"action":"complete","error":"x"`,
 		`,"action":"complete","open":[{"programme":"p"}]`, `,"action":"complete","open":[{"max_fails":-1}]`, `,"action":"complete","open":1`, `,"action":"complete","worker":"x"`, `,"action":"complete","stdout_base64":"?"`,
 	} {
 		bodies = append(bodies, "{"+run+members+"}")

@@ -151,8 +151,8 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	return nil
 }
 
-// packFiles packs the files that the task brings back. Over HTTP, a worker does not know whether an exit status other
-// than 0 is a failure; the server then says what is wrong.
+// packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is done.
+// Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what is wrong.
 func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err error) {
 	if len(e.task.Fetch) == 0 {
 		return nil
@@ -161,6 +161,10 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err 
 	result.Packed, result.Files, err = x.dir.Pack(e.task.Fetch, e.s.cfg.MaxFetch, skip)
 	if err != nil && e.task.FailOn == tdf.FailOnUnknown && result.Exit != "0" {
 		return nil
+	}
+	if errors.As(err, new(rounddir.TooMuchError)) {
+		result.Files.Kept = fmt.Sprintf("%v; they are on worker %s in %s", err, e.s.name, e.keptPath("scratch"))
+		err = e.keep("scratch", x.dir.KeepScratch)
 	}
 	if err != nil {
 		return fmt.Errorf("fetch: %w", err)

@@ -67,10 +67,8 @@ func TestFetchFilesOfAProgram(t *testing.T) {
 
 func TestFetchFails(t *testing.T) {
 	w := newWorld(t)
-	w.cfg.MaxFetch = 5
 	for input, want := range map[string]string{
 		"true": "fetch: no file matches out/*; a pattern is relative to the directory in which the program begins (run.sh ended with 0)",
-		"sh -c 'mkdir out; printf 123456 >out/a'":    "fetch: the files that match (1) have 6 bytes, more than max_fetch (5); fetch fewer files",
 		"sh -c 'mkdir out; ln -s /etc/passwd out/a'": "except out/a, which is no regular file",
 		"sh -c 'ln -s /etc out'":                     "fetch: no file matches out/*",
 		"sh -c 'mkdir out; echo >out/a; exit 3'":     "run.sh ended with exit status 3",
@@ -82,6 +80,20 @@ func TestFetchFails(t *testing.T) {
 		expect.Contains(t, task.Current().Error, want, input)
 		expect.Equal(t, w.broughtBackOrNone(id), "", input)
 	}
+}
+
+// Files that exceed the limit stay on the worker, because the work is done.
+func TestFetchTooMuch(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.MaxFetch = 5
+	id := w.open("sh -c 'mkdir out; printf 123456 >out/a'", in(""), fetching("out/*"))
+	w.runOnce(w.worker())
+	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
+	files := w.task(id).Current().Files
+	said, dir, _ := strings.Cut(files.Kept, "; they are on worker w1 in ")
+	expect.Equal(t, said, "the files that match (1) have 6 bytes, more than max_fetch (5); fetch fewer files, or raise [worker] max_fetch where the task runs")
+	expect.Equal(t, files, tdf.Files{Kept: files.Kept})
+	expect.Equal(t, string(expect.Result(os.ReadFile(dir+"/out/a")).Value(t)), "123456")
 }
 
 func (w *world) broughtBackOrNone(id int64) string {

@@ -359,6 +359,7 @@ func TestReports(t *testing.T) {
 		`"action":"fail","error":"run.sh ended with signal: odd"}`:                                  {Exit: "signal: odd"},
 		`"action":"fail","exit":1,"stderr":"err","error":"for good","permanent":true}`:              {Exit: "1", Error: "err", Reason: "for good", Permanent: true},
 		`"action":"complete","exit":0,"stdout":"a","stderr":"b","stdout_bytes":7,"stderr_bytes":8}`: {Exit: "0", Output: "a", Error: "b", OutputBytes: 7, ErrorBytes: 8},
+		`"action":"complete","exit":0,"files_kept":"on w in /d"}`:                                   {Exit: "0", Files: tdf.Files{Kept: "on w in /d"}},
 		`"action":"complete","exit":0,"stdout":"a"}`:                                                {Exit: "0", Output: "a", OutputBytes: 1},
 		`"action":"complete","exit":0}`:                                                             {Exit: "0", Permanent: true},
 		`"action":"fail","error":"no run.sh"}`:                                                      {Refused: true, Reason: "no run.sh"},

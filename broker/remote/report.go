@@ -234,6 +234,7 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 			out.Result = json.RawMessage(r.JSON)
 		}
 		out.Files = []byte(r.Packed)
+		out.FilesKept = strings.ToValidUTF8(r.Files.Kept[:min(len(r.Files.Kept), broker.MaxKept)], "")
 		if d.OpensTasks() {
 			for i := range d.Following {
 				out.Open = append(out.Open, d.Following[i].Definition)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/notify"
@@ -33,7 +34,8 @@ type Config struct {
 
 // A TDF is a server and workers that run in this process.
 type TDF struct {
-	Directory string // the workers' working directory
+	Directory string      // the workers' working directory
+	Keep      atomic.Bool // Stop removes no Directory, because the user needs files in it
 
 	cfg       Config
 	temporary bool              // Stop removes Directory
@@ -126,7 +128,7 @@ func (t *TDF) Stop() error {
 	if t.store != nil {
 		t.store.Close()
 	}
-	if !t.temporary {
+	if !t.temporary || t.Keep.Load() {
 		return nil
 	}
 	return os.RemoveAll(t.Directory)

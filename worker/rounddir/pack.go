@@ -14,9 +14,15 @@ import (
 	"github.com/tdf-framework/tdf/internal/bundle"
 )
 
+// A TooMuchError says why files that match cannot be packed: together, they exceed a limit.
+type TooMuchError string
+
+func (e TooMuchError) Error() string { return string(e) }
+
 // Pack packs the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
 // out files for which skip returns true, and links, and all other entries; it follows no link. The error says what to
-// do if no file matches, or if the files have more bytes than most, whose configuration key is max_fetch.
+// do if no file matches. It is a TooMuchError if the files have more bytes than most, whose configuration key is
+// max_fetch, or if they are too many.
 func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files tdf.Files,
 	err error,
 ) {
@@ -31,11 +37,11 @@ func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (
 	case len(f.found) == 0:
 		return "", files, f.nothing(patterns)
 	case len(f.found) > bundle.MaxFiles:
-		return "", files, fmt.Errorf("more than %d files match %s; pack them into one file, and fetch that",
-			bundle.MaxFiles, strings.Join(patterns, ", "))
+		return "", files, TooMuchError(fmt.Sprintf("more than %d files match %s; pack them into one file, and fetch that",
+			bundle.MaxFiles, strings.Join(patterns, ", ")))
 	case f.bytes > most:
-		return "", files, fmt.Errorf("the files that match (%d) have %d bytes, more than max_fetch (%d); fetch fewer "+
-			"files, or raise [worker] max_fetch where the task runs", len(f.found), f.bytes, most)
+		return "", files, TooMuchError(fmt.Sprintf("the files that match (%d) have %d bytes, more than max_fetch (%d); "+
+			"fetch fewer files, or raise [worker] max_fetch where the task runs", len(f.found), f.bytes, most))
 	}
 	slices.Sort(f.found)
 	var p bundle.Packer

@@ -266,8 +266,11 @@ func memoryText(r *manager.Round) string {
 
 // filesText says how many files the round has brought back.
 func filesText(f *tdf.Files) string {
-	if f == nil {
+	switch {
+	case f == nil:
 		return ""
+	case f.Kept != "":
+		return "not brought back: " + f.Kept
 	}
 	return format.Counted(f.Count, "file") + ", " + format.Size(f.Bytes)
 }

@@ -20,6 +20,13 @@ func (c *campaign) fetch(ctx context.Context, t *manager.Task) error {
 	if len(c.base.Fetch) == 0 || r == nil {
 		return nil
 	}
+	if r.Files != nil && r.Files.Kept != "" {
+		c.printer.mu.Lock()
+		defer c.printer.mu.Unlock()
+		c.here.keepFiles()
+		c.printer.missing("--fetch: files of task %d were not brought back: %s", t.ID, r.Files.Kept)
+		return nil
+	}
 	packed, err := c.m.Files(ctx, t.ID, r.Number)
 	if err == nil && packed == "" {
 		err = errors.New("it has brought back no files; its worker may be of a version that does not know --fetch")

@@ -122,6 +122,13 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 	return h, err
 }
 
+// keepFiles makes the files of commands stay in the directory of the worker when the call ends.
+func (h *here) keepFiles() {
+	if h.tdf != nil {
+		h.tdf.Keep.Store(true)
+	}
+}
+
 // stop ends what runs on this machine. Commands that still run are ended.
 func (h *here) stop() error {
 	err := h.stopWorker()

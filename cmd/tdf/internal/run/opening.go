@@ -148,6 +148,12 @@ func (c *campaign) taskOf(row *sweep.Row, number int64) (task tdf.Properties, sk
 	if err != nil {
 		return task, false, err
 	}
+	if c.template.fetch != nil {
+		task.Fetch, err = c.template.fetch.patterns(row, number)
+		if err != nil {
+			return task, false, err
+		}
+	}
 	skip = c.log.hasSucceeded(task.Input)
 	lacks := false
 	if len(row.Params) > 0 {

@@ -99,7 +99,7 @@ func (p *printer) whole(t *manager.Task, stream int, text string, size int64) io
 	if !errors.Is(err, fs.ErrNotExist) {
 		p.a.Say("tdf: read the whole output: %v", err)
 	}
-	p.missing("of the %d bytes that the command has printed to %s on worker %s, only the begin and the end have arrived: %s",
+	p.missing("of the %d bytes that the command has printed to %s on worker %s, only a part has arrived: %s",
 		size, [2]string{"stdout", "stderr"}[stream], r.Worker, t.Input)
 	return io.NopCloser(strings.NewReader(text))
 }

@@ -131,6 +131,10 @@ func (r *run) run(ctx context.Context, args []string) error {
 		return err
 	}
 	t := &template{command: command, named: r.from+r.grid != "", literal: r.literal}
+	patterns := *r.task.Text["fetch"]
+	if r.mayDiffer(patterns) {
+		t.fetch = &template{command: strings.Split(patterns, ","), named: t.named, unused: true}
+	}
 	in, err := r.openInputs(ctx, sources, t)
 	if err != nil {
 		return err

@@ -18,6 +18,9 @@ type template struct {
 	command []string
 	named   bool // the columns have names, so {} alone stands for the only column
 	literal bool // the command has no placeholders
+	unused  bool // the command may leave out the values
+
+	fetch *template // of the patterns of --fetch; nil if they have no placeholders
 
 	columns []string // the names of the columns for which words are parsed
 	words   [][]piece
@@ -65,11 +68,14 @@ func (t *template) parse(columns []string) error {
 		t.words = append(t.words, pieces)
 	}
 	switch {
-	case len(used) > 0:
+	case len(used) > 0, t.unused:
 	case t.named:
 		return cli.Usagef("the command uses no column: write {NAME} where the value belongs; the columns are %s", t.names())
 	default:
 		t.words = append(t.words, []piece{{kind: isValue, column: -1}})
+	}
+	if t.fetch != nil {
+		return t.fetch.parse(columns)
 	}
 	return nil
 }
@@ -219,6 +225,18 @@ func (t *template) input(row *sweep.Row, number int64) (string, error) {
 		return "", cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input), tdf.MaxInput)
 	}
 	return input, nil
+}
+
+// escapes make a value match itself in a pattern. A comma would separate patterns.
+var escapes = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, ",", "?")
+
+// patterns returns the patterns of the files that the command brings back for a row.
+func (t *template) patterns(row *sweep.Row, number int64) ([]string, error) {
+	escaped := sweep.Row{Params: slices.Clone(row.Params)}
+	for i := range escaped.Params {
+		escaped.Params[i].Text = escapes.Replace(escaped.Params[i].Text)
+	}
+	return t.fill(&escaped, number)
 }
 
 // meta returns the parameters of a row as the meta of its task. If they are too long, it leaves out those that the
