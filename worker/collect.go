@@ -51,7 +51,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	full = full || x.dir != nil && e.s.freeDisk() < min(texts.OutputBytes+texts.ErrorBytes, leastFree)
 	switch {
 	case full && ran == nil:
-		return result, &shortageError{errDiskFull, true}
+		return result, &shortageError{errDiskFull}
 	case full && errors.Is(ran, errTimedOut):
 		result.Error = tdf.AppendLine(result.Error, errDiskFull.Error())
 	}

@@ -30,19 +30,16 @@ func (e *execution) conclude() bool {
 
 // way returns how a round ended that was cut short. It returns false if the task no longer belongs to this worker.
 func (e *execution) way() (broker.Way, bool) {
-	var lack *shortageError
 	switch {
 	case errors.Is(e.cause, errTimedOut):
 		return broker.TimedOut, true
 	case errors.Is(e.cause, errGivenBack):
 		return broker.Unclaimed, true
-	case isReleased(e.cause):
+	case isReleased(e.cause), isShortage(e.cause):
 		return broker.Released, true
 	case isLater(e.cause):
 		return broker.Later, true
-	case errors.As(e.cause, &lack) && !lack.started:
-		return broker.Released, true
-	case lack != nil, isUnfit(e.cause):
+	case isUnfit(e.cause):
 		return broker.Unfit, true
 	}
 	return 0, false

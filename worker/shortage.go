@@ -14,11 +14,10 @@ import (
 )
 
 // A shortageError says that this worker, and not the task, lacks something that a round needs: descriptors,
-// processes, memory or space on the disk. The worker releases the task, and its slot pauses.
-type shortageError struct {
-	err     error
-	started bool // the program had started, and may have caused the shortage; so the release counts as unfit
-}
+// processes, memory or space on the disk. The worker releases the task, and its slot pauses. The release is never
+// charged to the task, even if its program may have caused the shortage: another program, or another user of the
+// machine, may have caused it as well.
+type shortageError struct{ err error }
 
 func (e *shortageError) Error() string { return e.err.Error() }
 func (e *shortageError) Unwrap() error { return e.err }
@@ -47,7 +46,7 @@ func asShortage(err error) error {
 	}
 	for _, lack := range lacks {
 		if errors.Is(err, lack.err) {
-			return &shortageError{err: err}
+			return &shortageError{err}
 		}
 	}
 	return err
@@ -101,12 +100,10 @@ func (s *shortages) remedy(cause error) string {
 	return ""
 }
 
-// endOnFullDisk ends the worker if a round could not start because the disk was still full after the slot's first
-// pause, and no round runs. Rounds that have started fail after some releases, so they need no end of the worker.
+// endOnFullDisk ends the worker if the disk was still full after the slot's first pause, and no round runs.
 func (s *supervisor) endOnFullDisk(cause error, pause time.Duration) {
 	full := errors.Is(cause, syscall.ENOSPC) || errors.Is(cause, syscall.EDQUOT)
-	var lack *shortageError
-	if !s.options.endOnFullDisk || !full || pause <= firstShortPause || errors.As(cause, &lack) && lack.started {
+	if !s.options.endOnFullDisk || !full || pause <= firstShortPause {
 		return
 	}
 	s.mu.Lock()
@@ -118,7 +115,7 @@ func (s *supervisor) endOnFullDisk(cause error, pause time.Duration) {
 			}
 		}
 	}
-	s.diskFull = fmt.Errorf("no round can start: %w", cause)
+	s.diskFull = fmt.Errorf("no round can run: %w", cause)
 	s.endClaims(s.diskFull)
 }
 

@@ -165,6 +165,7 @@ var placeholders = []struct {
 	{lazy.Regexp(`(?i)\b(?:[0-9]+[a-f]|[a-f]+[0-9])[0-9a-f]*\b`), "<n>"}, // checksums, addresses
 	{lazy.Regexp(`(?:\B[-+])?\d+`), "<n>"},
 	{lazy.Regexp(`\s+`), " "},
+	{lazy.Regexp(`^the round ended with `), "run.sh ended with "}, // kinds of workers say it differently
 }
 
 // normalise puts placeholders in place of the parts of a line that differ between similar failures.

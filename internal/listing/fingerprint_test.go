@@ -69,6 +69,15 @@ func TestTellingLineOfRuntimes(t *testing.T) {
 		"Ruby":    {"a.rb:1:in `f': bad rate (RuntimeError)\n\tfrom a.rb:1:in `<main>'\n", "a.rb:1:in `f': bad rate (RuntimeError)"},
 		"R":       {"Error in f(1) : bad rate\nCalls: f\nExecution halted\n", "Error in f(1) : bad rate"},
 		"R, long": {"Error in f(1) : \n  the rate must be a number\nExecution halted\n", "Error in f(1) : the rate must be a number"},
+		"Octave":  {"error: bad rate\nerror: called from\n    f at line 1 column 3\n", "error: bad rate"},
+		"CUDA": {
+			"Traceback (most recent call last):\n  File \"a.py\", line 2, in <module>\nRuntimeError: CUDA error: out of memory\nCUDA kernel errors might be asynchronously reported at some other API call, so the stacktrace below might be incorrect.\n" +
+				"For debugging consider passing CUDA_LAUNCH_BLOCKING=1\nCompile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n\n", "RuntimeError: CUDA error: out of memory",
+		},
+		"Snakemake": {
+			"Select jobs to execute...\n\n[Mon Nov 23 10:00:00 2026]\nrule a:\n    output: x\n\nbad rate\n[Mon Nov 23 10:00:01 2026]\nError in rule a:\n    jobid: 0\n    output: x\n    shell:\n        ./a\n\n" +
+				"Removing output files of failed job a since they might be corrupted:\nx\nShutting down, this might take some time.\nExiting because a job execution failed. Look above for error message\nComplete log: .snakemake/log/2026.snakemake.log\n", "bad rate",
+		},
 		"Fortran": {
 			"At line 3 of file a.f90 (unit = 10)\nFortran runtime error: Cannot open file\n\nError termination. Backtrace:\n#0  0x7f2f402218c2 in ???\n#7  0x7f2f40045249 in main\n\tat ../x.h:58\n",
 			"Fortran runtime error: Cannot open file",
@@ -116,11 +125,13 @@ func TestNormalise(t *testing.T) {
 		"no `foo` here":                       `no "…" here`,
 		"no `foo' here":                       `no "…" here`,
 		"no ‘foo’, “foo”, „foo“ or «foo»": `no "…", "…", "…" or "…"`,
-		"don’t, can’t":                                      "don’t, can’t",
-		"2026-11-21 19:38:23,123 ERROR bad":                 "<n>-<n>-<n> <n>:<n>:<n>,<n> ERROR bad",
-		"task 123e4567-e89b-12d3-a456-426614174000 is gone": "task <uuid> is gone",
-		"/tmp/xyz.Ab3/run.sh: line 3: foo: not found":       "<path>: line <n>: foo: not found",
-		"cannot read /srv/data/x":                           "cannot read /srv/data/x",
+		"don’t, can’t":                                                     "don’t, can’t",
+		"2026-11-21 19:38:23,123 ERROR bad":                                "<n>-<n>-<n> <n>:<n>:<n>,<n> ERROR bad",
+		"task 123e4567-e89b-12d3-a456-426614174000 is gone":                "task <uuid> is gone",
+		"/tmp/xyz.Ab3/run.sh: line 3: foo: not found":                      "<path>: line <n>: foo: not found",
+		"cannot read /srv/data/x":                                          "cannot read /srv/data/x",
+		"run.sh ended with exit status 3 and printed nothing to stderr":    "run.sh ended with exit status <n> and printed nothing to stderr",
+		"the round ended with exit status 3 and printed nothing to stderr": "run.sh ended with exit status <n> and printed nothing to stderr",
 	} {
 		expect.Equal(t, normalise(line), want, line, "becomes")
 	}

@@ -70,7 +70,7 @@ func tellingLine(text string) string {
 	if line := panicLine(text); line != "" {
 		return clean(line)
 	}
-	lines := lastLines(text)
+	lines := aboveSnakemake(lastLines(text))
 	if i := pythonError(lines); i >= 0 {
 		return message(lines, i, 3)
 	}
@@ -95,6 +95,21 @@ func tellingLine(text string) string {
 		return strings.TrimSpace(lines[i])
 	}
 	return ""
+}
+
+// aboveSnakemake returns the lines above the report of the failed rule with which Snakemake ends. The command of the
+// rule has printed its error there.
+func aboveSnakemake(lines []string) []string {
+	report := -1
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "Error in rule "):
+			report = i
+		case report > 0 && strings.HasPrefix(line, "Exiting because a job execution failed."):
+			return lines[:report]
+		}
+	}
+	return lines
 }
 
 // lastLines returns the last lines of a text that are not blank, as plain text. Of lines with indentation that follow
@@ -134,6 +149,11 @@ var isBoilerplate = lazy.Regexp(`^(?:` + strings.Join([]string{
 	`Error termination\. Backtrace:`, // Fortran
 	`Execution halted|Calls: .*`,     // R
 	`CallStack \(from .*`,            // Haskell
+	`error: called from.*`,           // Octave
+	// CUDA's hints, as PyTorch prints them
+	`Compile with .TORCH_USE_CUDA_DSA. .*|For debugging consider passing CUDA_LAUNCH_BLOCKING=1.*`,
+	`CUDA kernel errors might be asynchronously reported .*`,
+	`\[[A-Z][a-z]+ [A-Z][a-z]+ +\d+ [\d:]+ \d+\]`, // Snakemake
 	workerRemarks,
 	`make(?:\[\d+\])?: .*|ninja: .*`,    // what failed is above
 	`srun: .*|slurmstepd: .*`,           // Slurm
