@@ -10,6 +10,7 @@ import (
 )
 
 type watchStore interface {
+	Replication(info conn.Info) conn.Replication
 	Now(ctx context.Context) (tdf.Time, error)
 	Info(ctx context.Context, sections ...string) (conn.Info, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
@@ -41,6 +42,7 @@ type watch struct {
 type observation struct {
 	started        bool
 	runID          string
+	primary        string // its address
 	outages, dials int64
 	clock          reading // the reading of Redis's clock
 }
@@ -126,7 +128,7 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 		return w.start(ctx, clock)
 	}
 	seen := observation{
-		started: true, runID: w.last.runID, clock: clock, outages: w.store.Outages(),
+		started: true, runID: w.last.runID, primary: w.last.primary, clock: clock, outages: w.store.Outages(),
 		dials: w.store.Dials(),
 	}
 	leapt, back := clock.leapt(w.last.clock)
@@ -139,9 +141,11 @@ func (w *watch) observe(ctx context.Context, clock reading) (observation, event,
 		return seen, event{}, err
 	}
 	restarted := info.RunID() != w.last.runID
-	seen.runID = info.RunID()
+	seen.runID, seen.primary = info.RunID(), w.store.Replication(info).Primary
 	e := event{leap: leapt, back: back}
 	switch {
+	case restarted && seen.primary != w.last.primary:
+		e.why = "redis has another primary"
 	case restarted:
 		e.why = "redis restarted"
 	case waited:
@@ -161,7 +165,7 @@ func (w *watch) start(ctx context.Context, clock reading) (observation, event, e
 	if err != nil {
 		return seen, event{}, err
 	}
-	seen.runID = info.RunID()
+	seen.runID, seen.primary = info.RunID(), w.store.Replication(info).Primary
 	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return seen, event{}, err

@@ -151,6 +151,29 @@ type slowStore struct {
 	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
 	grace         tdf.Grace
 	fail          string // the call that fails
+	info          conn.Info
+	primary       string
+	dials         int64
+}
+
+func (s *slowStore) Replication(conn.Info) conn.Replication { return conn.Replication{Primary: s.primary} }
+
+// The reason of a grace period says whether Redis has restarted, or another one has become the primary.
+func TestReasonAfterAnotherRunID(t *testing.T) {
+	store := &slowStore{info: conn.Info{"run_id": "a"}, primary: "10.0.0.1:6379"}
+	w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
+	look := func() string {
+		store.dials++
+		seen, e, err := w.observe(t.Context(), reading{before: time.Now(), at: tdf.At(time.Now()), after: time.Now()})
+		expect.NoError(t, err)
+		w.last = seen
+		return e.why
+	}
+	expect.Equal(t, look(), "")
+	store.info = conn.Info{"run_id": "b"}
+	expect.Equal(t, look(), "redis restarted")
+	store.info, store.primary = conn.Info{"run_id": "c"}, "10.0.0.2:6379"
+	expect.Equal(t, look(), "redis has another primary")
 }
 
 var errStore = errors.New("no")
@@ -170,7 +193,7 @@ func (s *slowStore) Now(context.Context) (tdf.Time, error) {
 }
 
 func (s *slowStore) Info(context.Context, ...string) (conn.Info, error) {
-	return nil, s.err("info")
+	return s.info, s.err("info")
 }
 
 func (s *slowStore) LastServerHeartbeat(context.Context) (tdf.Time, error) {
@@ -192,7 +215,7 @@ func (s *slowStore) SetGrace(_ context.Context, g tdf.Grace) error {
 }
 
 func (s *slowStore) Outages() int64 { return 0 }
-func (s *slowStore) Dials() int64   { return 0 }
+func (s *slowStore) Dials() int64   { return s.dials }
 
 func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error) {
 	return 0, s.err("lease")

@@ -309,6 +309,6 @@ func (s *Conn) CheckRights(ctx context.Context) error {
 	if err != nil || len(lacks) == 0 {
 		return Failed("check the rights of the user of Redis", err)
 	}
-	return &RefusedError{Addr: s.Addr, Reason: fmt.Sprintf("the user lacks the rights to %s; grant them (+%s): see "+
+	return &RefusedError{Addr: s.at(), Reason: fmt.Sprintf("the user lacks the rights to %s; grant them (+%s): see "+
 		"docs/operations.md, \"Redis\"", strings.Join(lacks, ", "), strings.ToLower(strings.Join(lacks, " +")))}
 }

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"syscall"
 	"time"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // The pause between two tries grows from firstPause to lastPause, with jitter.
@@ -53,7 +56,7 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 		if LacksRights(err) {
 			if onlyThis {
 				s.recovered(try)
-				return &ForbiddenError{Addr: s.Addr, Err: err}
+				return &ForbiddenError{Addr: s.at(), Err: err}
 			}
 			if onlyThis = s.canMoveTasks(ctx); onlyThis {
 				continue
@@ -80,7 +83,9 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 const logAgain = time.Minute
 
 func (s *Conn) logOutage(why string, err error) {
-	if s.options.TLSConfig != nil {
+	var answer redis.Error
+	if s.options.TLSConfig != nil && !s.connected.Load() && !errors.As(err, &answer) &&
+		!errors.Is(err, syscall.ECONNREFUSED) {
 		why += "; [redis] tls is on: does this Redis speak TLS?"
 	}
 	s.Log.Warn("redis cannot be used, waiting for it", "redis", s.at(), "why", why, "error", err)

@@ -106,11 +106,11 @@ func (s *Conn) seePrimary(addr string) {
 	}
 }
 
-// at returns the address of Redis for the log. With sentinels, or in a cluster, it contains the last known address of
-// the primary.
+// at returns the address of Redis for the log. With sentinels, or in a cluster, it says which primary they named last:
+// during a failover, this one is lost.
 func (s *Conn) at() string {
 	if primary := s.primary.Load(); primary != nil {
-		return fmt.Sprintf("%s (%s)", primary, s.Addr)
+		return fmt.Sprintf("%s (last primary %s)", s.Addr, primary)
 	}
 	return s.Addr
 }

@@ -86,9 +86,15 @@ func Resume(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "resume", Short: "End a pause",
 		Long: "Ends pauses of tdf pause and tdf open --halt. The tasks have kept their order. A campaign is then " +
-			"not paused after failures any more.",
+			"no longer paused after failures.",
 		Example: "  tdf resume --campaign night\n  tdf resume --queue crawl",
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, names []string) error {
+			if len(names) > 0 {
+				return cli.Usagef("%q: name a queue or a campaign with --queue or --campaign; to end the drain of a "+
+					"worker, use tdf drain --undo NAME", names[0])
+			}
+			return nil
+		},
 		RunE: func(c *cobra.Command, _ []string) error {
 			what, err := p.read()
 			if err != nil {
@@ -103,13 +109,27 @@ func Resume(a *cli.App) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				sayEach(a, what, "not paused")
-				return nil
+				sayEach(a, what, "resumed")
+				return s.Each(func(m *manager.Manager) error { return sayStillPaused(c.Context(), a, m) })
 			})
 		},
 	}
 	p.flags(c)
 	return c
+}
+
+// sayStillPaused names other pauses, because they may keep the same tasks from running.
+func sayStillPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
+	const named = 5
+	paused, err := m.Paused(ctx)
+	for i, p := range paused {
+		if i == named {
+			a.Say("%d more are still paused: tdf pause lists them", len(paused)-named)
+			break
+		}
+		a.Say("still paused: %s", p.Text())
+	}
+	return err
 }
 
 func sayEach(a *cli.App, what []tdf.Pausable, state string) {

@@ -34,7 +34,7 @@ func Periodic(a *cli.App) *cobra.Command {
 			"Skips the times of a periodic until it is resumed. Its open tasks go on.", "paused",
 			(*manager.Manager).PausePeriodic),
 		periodicCommand(a, "resume", "End the pause of a periodic",
-			"Ends the pause of a periodic. Its next time is the first one from now on.", "not paused",
+			"Ends the pause of a periodic. Its next time is the first one from now on.", "resumed",
 			(*manager.Manager).ResumePeriodic),
 		periodicCommand(a, "rm", "Remove a periodic", "Removes a periodic. The tasks that it has opened stay.", "removed",
 			(*manager.Manager).RemovePeriodic),
