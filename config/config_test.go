@@ -64,6 +64,8 @@ func TestOverriddenKeysAreChecked(t *testing.T) {
 
 func TestKeysThatDependOnEachOther(t *testing.T) {
 	for _, c := range []struct{ file, variable, want string }{
+		{"[redis]\ntls_cert=/c.pem\ntls_key=/k.pem", "", "some.cfg: [redis] tls_cert: is set but tls is False; expected tls=True, or no tls_cert"},
+		{"[redis]\ntls=True\ntls_cert=/c.pem", "", "some.cfg: [redis] tls_key: is set without tls_cert, or missing; expected both, or none"},
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
 		{"[redis]\nreplicas=1", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] replicas: the embedded Redis has no replicas; expected 0"},
 		{"[redis]\nsentinels=s:26379", "", "some.cfg: [redis] master: missing; expected the name of Redis at the sentinels"},

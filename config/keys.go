@@ -97,7 +97,16 @@ var redisKeys = []key{
 	{
 		"redis", "tls_ca", "", text(func(s *settings) *string { return &s.redis.TLSCA }),
 		"A PEM file with the certificate authorities that TDF trusts. Empty means the system's authorities. " +
-			"Requires `tls=True`.",
+			"Each new connection reads the file again. Requires `tls=True`.",
+	},
+	{
+		"redis", "tls_cert", "", text(func(s *settings) *string { return &s.redis.TLSCert }),
+		"A PEM file with the certificate by which Redis and the sentinels know this client (`tls-auth-clients`). " +
+			"Requires `tls=True` and `tls_key`.",
+	},
+	{
+		"redis", "tls_key", "", text(func(s *settings) *string { return &s.redis.TLSKey }),
+		"A PEM file with the key of `tls_cert`.",
 	},
 	{
 		"redis", "tls_server_name", "", text(func(s *settings) *string { return &s.redis.TLSServerName }),

@@ -35,6 +35,8 @@ var samples = []sample{
 	{"REDIS_SENTINEL_PASSWORD", "s w", "s w", func(s *settings) any { return s.server.Redis.SentinelPassword }},
 	{"REDIS_CLUSTER", "c:1, d:2", []string{"c:1", "d:2"}, func(s *settings) any { return s.worker.Redis.Cluster }},
 	{"REDIS_TLS", "yes", true, func(s *settings) any { return s.server.Redis.TLS }},
+	{"REDIS_TLS_CERT", "/a/c.pem", "/a/c.pem", func(s *settings) any { return s.server.Redis.TLSCert }},
+	{"REDIS_TLS_KEY", "/a/k.pem", "/a/k.pem", func(s *settings) any { return s.server.Redis.TLSKey }},
 	{"REDIS_TLS_CA", "/a/ca.pem", "/a/ca.pem", func(s *settings) any { return s.server.Redis.TLSCA }},
 	{"REDIS_TLS_SERVER_NAME", "r.example", "r.example", func(s *settings) any { return s.server.Redis.TLSServerName }},
 	{"REDIS_REPLICAS", "2", 2, func(s *settings) any { return s.manager.Redis.Replicas.Wanted }},

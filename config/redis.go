@@ -34,9 +34,11 @@ type Redis struct {
 	// Nodes (host:port) of a Redis Cluster; none means that Redis is no cluster.
 	Cluster []string
 
-	TLS           bool
-	TLSCA         string // a PEM file of trusted authorities; "" means the authorities that the system trusts
-	TLSServerName string // the name in the certificates of Redis and the sentinels; "" means the host of the address
+	TLS   bool
+	TLSCA string // a PEM file of trusted authorities; "" means the authorities that the system trusts
+	// PEM files of the certificate by which Redis knows this client, and of its key; "" means none
+	TLSCert, TLSKey string
+	TLSServerName   string // the name in the certificates of Redis and the sentinels; "" means the host of the address
 
 	Replicas Replicas
 }

@@ -159,6 +159,10 @@ func (s *settings) check() error {
 		return s.fault("tdf", "namespace", "missing; expected "+find("tdf", "namespace").kind.want)
 	case s.redis.TLSCA != "" && !s.redis.TLS:
 		return s.fault("redis", "tls_ca", "is set but tls is False; expected tls=True, or no tls_ca")
+	case s.redis.TLSCert != "" && !s.redis.TLS:
+		return s.fault("redis", "tls_cert", "is set but tls is False; expected tls=True, or no tls_cert")
+	case (s.redis.TLSCert == "") != (s.redis.TLSKey == ""):
+		return s.fault("redis", "tls_key", "is set without tls_cert, or missing; expected both, or none")
 	case s.redis.TLSServerName != "" && !s.redis.TLS:
 		return s.fault("redis", "tls_server_name", "is set but tls is False; expected tls=True, or no tls_server_name")
 	case len(s.redis.Sentinels) > 0 && s.redis.Master == "":

@@ -53,6 +53,36 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// Redis may know its clients by their certificates. New connections read the files again, so that renewed certificates need no restart.
+func TestCertificatesOfClients(t *testing.T) {
+	t.Parallel()
+	dir, renewed := t.TempDir(), t.TempDir()
+	cert, key := selfSigned(t, dir, "redis.example")
+	strict := redistest.Start(t, redistest.TLS(cert, key), redistest.Args("--tls-auth-clients", "yes", "--tls-ca-cert-file", cert)).Addr
+	secure := conntest.Config(t, strict)
+	secure.TLS, secure.TLSCA, secure.TLSServerName, secure.TLSCert, secure.TLSKey = true, cert, "redis.example", cert, key
+	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
+	mustOpen(t, s, define("x"))
+
+	for _, file := range []string{cert, key} { // no connection accepts the files that are there now
+		must(t, os.Rename(file, filepath.Join(renewed, filepath.Base(file))))
+	}
+	other, otherKey := selfSigned(t, dir, "redis.example")
+	mine := s.Redis.Conn() // a new connection, as the others are idle in the pool
+	for range s.Redis.PoolStats().IdleConns + 1 {
+		mine = s.Redis.Conn()
+		t.Cleanup(func() { mine.Close() })
+		if err := mine.Ping(t.Context()).Err(); err != nil {
+			expect.Contains(t, err.Error(), "x509")
+			must(t, os.Rename(filepath.Join(renewed, "cert.pem"), other))
+			must(t, os.Rename(filepath.Join(renewed, "key.pem"), otherKey))
+			expect.NoError(t, s.Redis.Conn().Ping(t.Context()).Err())
+			return
+		}
+	}
+	t.Error("the certificates were not read again")
+}
+
 // selfSigned makes a self-signed certificate for a host name. It writes the certificate and its key to files.
 func selfSigned(t *testing.T, dir, name string) (certFile, keyFile string) {
 	t.Helper()

@@ -40,7 +40,7 @@ var (
 func (s *Conn) clusterClient(cfg config.Redis) *redis.Client {
 	o := s.options
 	stale := func(addr string) bool { return s.primary.Load() != addr }
-	s.cluster = &cluster{conn: s, any: o.Dialer, dial: dialer(idleTimeoutDialer(o), stale), nodes: cfg.Cluster}
+	s.cluster = &cluster{conn: s, any: o.Dialer, dial: dialer(idleTimeoutDialer(o, cfg.TLSCA), stale), nodes: cfg.Cluster}
 	o.Dialer = s.cluster.connect
 	own := *o
 	own.DialTimeout = primaryTimeout // for the questions, too

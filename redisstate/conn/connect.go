@@ -3,11 +3,7 @@ package conn
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"crypto/x509"
-	"fmt"
 	"log/slog"
-	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -132,22 +128,6 @@ func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	} else {
 		options.CredentialsProvider = cfg.Credentials()
 	}
-	options.Dialer = dialer(idleTimeoutDialer(options), nil)
+	options.Dialer = dialer(idleTimeoutDialer(options, cfg.TLSCA), nil)
 	return options, nil
-}
-
-func addTLS(options *redis.Options, cfg config.Redis) error {
-	options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.TLSServerName}
-	if cfg.TLSCA == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(cfg.TLSCA)
-	if err != nil {
-		return fmt.Errorf("read [redis] tls_ca: %w", err)
-	}
-	options.TLSConfig.RootCAs = x509.NewCertPool()
-	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-		return fmt.Errorf("read [redis] tls_ca: %s contains no certificate in PEM form", cfg.TLSCA)
-	}
-	return nil
 }

@@ -53,7 +53,7 @@ type idleTimeoutKey struct{}
 // idleTimeoutDialer returns a function that connects as go-redis does, but returns an idleTimeoutConn. The value of
 // idleTimeoutKey in the context replaces idleTimeout. Without a name in the options, the certificate must be valid for
 // the host of the address.
-func idleTimeoutDialer(options *redis.Options) dial {
+func idleTimeoutDialer(options *redis.Options, roots string) dial {
 	plain := *options
 	plain.TLSConfig = nil
 	dial := redis.NewDialer(&plain)
@@ -74,6 +74,9 @@ func idleTimeoutDialer(options *redis.Options) dial {
 		ctx, cancel := context.WithTimeout(ctx, options.DialTimeout)
 		defer cancel()
 		config := options.TLSConfig.Clone()
+		if fresh, err := readRoots(roots); err == nil { // otherwise, those of the last valid file
+			config.RootCAs = fresh
+		}
 		if config.ServerName == "" {
 			config.ServerName, _, _ = net.SplitHostPort(addr)
 		}

@@ -29,7 +29,7 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 	s.sentinels = func(ctx context.Context) (known, working int) {
 		return countSentinels(ctx, cfg, &redis.Options{
 			Username: cfg.SentinelUsername, Password: cfg.SentinelPassword, Protocol: o.Protocol, MaxRetries: o.MaxRetries,
-			DialerRetries: o.DialerRetries, DisableIdentity: true, TLSConfig: o.TLSConfig, ContextTimeoutEnabled: true,
+			DialerRetries: o.DialerRetries, DisableIdentity: true, Dialer: idleTimeoutDialer(o, cfg.TLSCA), ContextTimeoutEnabled: true,
 			DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout,
 		})
 	}
@@ -40,7 +40,7 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 		MaxRetries: o.MaxRetries, DialerRetries: o.DialerRetries, PoolTimeout: o.PoolTimeout,
 		ContextTimeoutEnabled: o.ContextTimeoutEnabled, DisableIdentity: o.DisableIdentity, TLSConfig: o.TLSConfig,
 		DialTimeout: primaryTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout,
-		Dialer: idleTimeoutDialer(o), // for sentinels and primary
+		Dialer: idleTimeoutDialer(o, cfg.TLSCA), // for sentinels and primary
 	})
 	// The options that only the connections to the primary have. No connection exists yet.
 	own := client.Options()

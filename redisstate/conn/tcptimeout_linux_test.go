@@ -20,7 +20,7 @@ func TestAPeerThatAcknowledgesNothing(t *testing.T) {
 	}}
 	l := expect.Result(small.Listen(t.Context(), "tcp", "127.0.0.1:0")).Value(t)
 	t.Cleanup(func() { l.Close() }) // the test never accepts a connection from the listener
-	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute})
+	dial := idleTimeoutDialer(&redis.Options{DialTimeout: time.Minute}, "")
 	quick := context.WithValue(t.Context(), idleTimeoutKey{}, 50*time.Millisecond)
 	conn := expect.Result(dial(quick, "tcp", l.Addr().String())).Value(t)
 	t.Cleanup(func() { conn.Close() })

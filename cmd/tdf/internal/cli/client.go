@@ -89,8 +89,8 @@ func (a *App) Configured(more ...config.Override) (config.Tool, error) {
 	tool, err := config.LoadTool(file, a.Env, append(overrides, more...)...)
 	http := &tool.HTTP
 	for _, path := range []*string{
-		&tool.Manager.Redis.TLSCA, &http.TLSCert, &http.TLSKey, &http.ClientCA,
-		&http.Users,
+		&tool.Manager.Redis.TLSCA, &tool.Manager.Redis.TLSCert, &tool.Manager.Redis.TLSKey,
+		&http.TLSCert, &http.TLSKey, &http.ClientCA, &http.Users,
 	} {
 		*path = a.Path(*path)
 	}
