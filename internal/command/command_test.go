@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"syscall"
@@ -107,6 +108,27 @@ func TestMain(m *testing.M) {
 	fmt.Println("first")
 	<-second.Done()
 	fmt.Println("second")
+}
+
+// If stderr is a file, SIGHUP opens the file again, so that logrotate can rename it, and the process goes on.
+func TestHangupReopensTheLogFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "log")
+	log := expect.Result(os.Create(path)).Value(t)
+	cmd := exec.Command(expect.Result(os.Executable()).Value(t))
+	cmd.Env, cmd.Stderr = append(os.Environ(), "SIGNALS=1"), log
+	out := bufio.NewScanner(expect.Result(cmd.StdoutPipe()).Value(t))
+	expect.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	expect.MustTrue(t, out.Scan(), "no line")
+	expect.NoError(t, os.Rename(path, path+".1"))
+	expect.NoError(t, cmd.Process.Signal(syscall.SIGHUP))
+	expect.Eventually(t, "the new file", func() bool {
+		opened, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/2", cmd.Process.Pid))
+		return err == nil && opened == path
+	})
+	expect.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	expect.MustTrue(t, out.Scan(), "no line")
+	expect.Equal(t, out.Text(), "first")
 }
 
 // A closed terminal stops a command, unless the command ignores SIGHUP because of nohup. A second SIGHUP does not

@@ -9,6 +9,8 @@ import (
 	"os/signal"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/hidden"
 )
@@ -42,14 +44,21 @@ func Refused(err error) bool {
 
 // Signals returns two contexts. The first SIGTERM, SIGINT or SIGHUP ends the first context, and the second signal
 // ends the second context. A third signal kills the process. A terminal that is closed sends SIGHUP, perhaps twice,
-// so each further SIGHUP is ignored. A process that ignores SIGHUP, as nohup asks, continues to do so.
+// so each further SIGHUP is ignored. A process that ignores SIGHUP, as nohup asks, continues to do so. If stderr is a
+// file, SIGHUP ends nothing: it opens the file again (docs/operations.md, "Log files").
 func Signals() (first, second context.Context) {
 	first, endFirst := context.WithCancel(context.Background())
 	second, endSecond := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
-	if !signal.Ignored(syscall.SIGHUP) {
+	switch path := logFile(); {
+	case signal.Ignored(syscall.SIGHUP):
+	case path == "":
 		signal.Notify(signals, syscall.SIGHUP)
+	default:
+		hangups := make(chan os.Signal, 1)
+		signal.Notify(hangups, syscall.SIGHUP)
+		go reopenOn(hangups, path)
 	}
 	go func() {
 		<-signals
@@ -60,6 +69,35 @@ func Signals() (first, second context.Context) {
 		endSecond()
 	}()
 	return first, second
+}
+
+// logFile returns the path of the file that stderr is, or "" if stderr is a terminal, a pipe or the like.
+func logFile() string {
+	info, err := os.Stderr.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return ""
+	}
+	path, _ := os.Readlink("/proc/self/fd/2") // only Linux has it; after a rename, it would be the new name
+	return path
+}
+
+// reopenOn makes stderr, and stdout if it was the same file, the file that has the path now, at each signal.
+func reopenOn(signals <-chan os.Signal, path string) {
+	out, _ := os.Readlink("/proc/self/fd/1")
+	for range signals {
+		f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o640)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "the log file cannot be opened again:", err)
+			continue
+		}
+		err = unix.Dup2(int(f.Fd()), 2)
+		if out == path {
+			err = errors.Join(err, unix.Dup2(int(f.Fd()), 1))
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			fmt.Fprintln(os.Stderr, "the log file cannot be opened again:", err)
+		}
+	}
 }
 
 // Hide hides the environment and the memory of this process from other processes of its user, such as a worker's

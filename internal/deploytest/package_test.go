@@ -52,7 +52,7 @@ func (d *disposable) owned(name, owner string, mode os.FileMode) {
 	expect.Equal(d, info.Mode().Perm(), mode, name)
 }
 
-// The package installs the commands, units that name them, a user of the services, and configurations that only this user can
+// The package installs the commands, units that name them, a user for servers and one for workers, and configurations that only they can
 // read. An upgrade and a removal keep the changes of an administrator. A purge removes all but the user.
 func checkDeb(t *testing.T, deb string) {
 	if os.Geteuid() != 0 {
@@ -60,10 +60,15 @@ func checkDeb(t *testing.T, deb string) {
 	}
 	d := newDisposable(t)
 	d.dpkg("--install", deb)
-	user := strings.Split(lineOf(t, read(t, d.path("etc/passwd")), "tdf:"), ":")
-	expect.Equal(t, user[5:], []string{"/var/lib/tdf", "/usr/sbin/nologin"})
-	owner := user[2] + ":" + user[3]
-	expect.NotEqual(t, user[2], "0")
+	owners := map[string]string{}
+	for unit, name := range map[string]string{"tdf-server": "tdf-server", "tdf-worker@": "tdf"} {
+		user := strings.Split(lineOf(t, read(t, d.path("etc/passwd")), name+":"), ":")
+		expect.Equal(t, user[5:], []string{"/var/lib/tdf", "/usr/sbin/nologin"})
+		owners[unit] = user[2] + ":" + user[3]
+		expect.NotEqual(t, user[2], "0")
+		expect.Contains(t, read(t, d.path("usr/lib/systemd/system/"+unit+".service")), "\nUser="+name+"\nGroup="+name+"\n")
+	}
+	expect.NotEqual(t, owners["tdf-server"], owners["tdf-worker@"], "programs can read the configuration of the server")
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
 		d.owned("usr/bin/"+name, "0:0", 0o755)
 	}
@@ -72,8 +77,7 @@ func checkDeb(t *testing.T, deb string) {
 		words := strings.Fields(strings.TrimPrefix(lineOf(t, text, "ExecStart="), "ExecStart="))
 		expect.Result(os.Stat(d.path(words[0]))).OK(t, unit)
 		expect.Equal(t, words[2], "/etc/tdf/"+config)
-		expect.Contains(t, text, "\nUser=tdf\nGroup=tdf\n")
-		d.owned(words[2], owner, 0o600)
+		d.owned(words[2], owners[unit], 0o600)
 	}
 
 	const changed = "[tdf]\nnamespace=mine\n"
@@ -84,7 +88,7 @@ func checkDeb(t *testing.T, deb string) {
 	write(t, link, 0o644, "")
 	d.dpkg("--install", deb)
 	expect.Equal(t, read(t, config), changed, "after an upgrade")
-	d.owned("etc/tdf/server.cfg", owner, 0o600)
+	d.owned("etc/tdf/server.cfg", owners["tdf-server"], 0o600)
 	d.dpkg("--remove", "tdf")
 	expect.Equal(t, read(t, config), changed, "after a removal")
 	for _, name := range []string{"usr/bin/tdf-server", "usr/lib/systemd/system/tdf-server.service", "usr/share/doc/tdf"} {
