@@ -156,7 +156,9 @@ type slowStore struct {
 	dials         int64
 }
 
-func (s *slowStore) Replication(conn.Info) conn.Replication { return conn.Replication{Primary: s.primary} }
+func (s *slowStore) Replication(conn.Info) conn.Replication {
+	return conn.Replication{Primary: s.primary}
+}
 
 // The reason of a grace period says whether Redis has restarted, or another one has become the primary.
 func TestReasonAfterAnotherRunID(t *testing.T) {
