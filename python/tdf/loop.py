@@ -330,7 +330,7 @@ class Worker:
             with self._lock:
                 tasks = [task for task in self._held.values() if not task.cancelled.is_set()]
             try:
-                if not tasks and time.monotonic() < self._resumes:
+                if not tasks and time.monotonic() < self._resumes and not self._stopping.is_set():
                     self.client.call("POST", self._path + "/heartbeat", repeat=True, action="send a heartbeat")
                 if not tasks:
                     continue
