@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import ipaddress
 import itertools
 import json
 import math
 import os
-import socket
 import ssl
 import threading
 import time
@@ -17,6 +17,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
 from .errors import APIError, TDFError, Unreachable
+from .token import NoToken, Token, of_tdf_up
 
 if TYPE_CHECKING:
     from .sweep import Campaign
@@ -38,19 +39,12 @@ LONGEST_IDLE = 60.0
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.1, 5.0
 
 
-def usual_token(url: urllib.parse.SplitResult) -> str:
-    """Returns the token of TDF_TOKEN, or of the file that a `tdf up` of this user has written. Without any, it
-    returns "".
-    """
-    token = os.environ.get("TDF_TOKEN", "")
-    if token:
-        return token
-    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+def is_this_machine(host: str) -> bool:
+    """Reports whether a host is a loopback address, or localhost. Other names may lead to other machines."""
     try:
-        with open(os.path.join(config, "tdf", f"api-{socket.gethostname()}-{url.netloc}")) as file:
-            return file.read().split()[-1]
-    except (OSError, IndexError):
-        return ""
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def plain(value: Any) -> Any:
@@ -111,7 +105,8 @@ class Client:
     """A client of the HTTP API. Threads may share it.
 
     url is the address of the API; without it, TDF_API counts, and then http://127.0.0.1:7379. Without a token,
-    TDF_TOKEN counts, and then the token of a `tdf up` on this machine. context has the certificates for https.
+    TDF_TOKEN counts, and then the token of a running `tdf up` of this user, which serves the address. token may be
+    a function that returns the token for each call. context has the certificates for https.
     timeout is in seconds, for the connection and for each part of an answer. A call that may be made twice is
     repeated for up to `patience` seconds while the API does not answer; but the first call fails at once,
     because its address may be wrong. The client follows no redirects and uses no proxies. insecure allows http
@@ -119,22 +114,29 @@ class Client:
     """
 
     def __init__(
-        self, url: Optional[str] = None, token: Optional[str] = None, *, context: Optional[ssl.SSLContext] = None,
+        self, url: Optional[str] = None, token: Union[str, Token, None] = None, *, context: Optional[ssl.SSLContext] = None,
         timeout: float = 90.0, patience: float = 120.0, insecure: bool = False
     ) -> None:
         self.url = (url or os.environ.get("TDF_API") or "http://127.0.0.1:7379").rstrip("/")
         at = urllib.parse.urlsplit(self.url)
         if at.scheme not in ("http", "https") or not at.hostname:
             raise TDFError(f"connect to {self.url!r}: no address of an API; want one such as https://tdf.example.org:7379")
-        loopback = at.hostname == "localhost" or at.hostname.startswith("127.") or at.hostname == "::1"
-        if at.scheme == "http" and not loopback and not insecure:
+        if at.scheme == "http" and not is_this_machine(at.hostname) and not insecure:
             raise TDFError(f"connect to {self.url}: the token would cross the network in clear; use https, or insecure=True")
         self.timeout, self.patience = timeout, patience
-        self.token = usual_token(at) if token is None else token
+        if token is None:
+            token = os.environ.get("TDF_TOKEN") or of_tdf_up(at.netloc)
+        self._token = token
+        self._may_lack_token = isinstance(token, str) or at.scheme == "https"  # a certificate may stand for it
         self._at, self._context = at, context
         self._idle: List[Tuple[float, int, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()
         self._reached = False
+
+    @property
+    def token(self) -> str:
+        """The token of the next call, or "" if there is none."""
+        return self._token if isinstance(self._token, str) else self._token()
 
     # Calls
 
@@ -199,6 +201,8 @@ class Client:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _unreachable(self, action: str, error: BaseException) -> Unreachable:
+        if isinstance(error, NoToken):
+            return Unreachable(f"{action}: {error}; start `tdf up`, or set TDF_API and TDF_TOKEN")
         text = f"{action}: {self.url} does not answer: {error or type(error).__name__}"
         if isinstance(error, ssl.SSLError):
             return Unreachable(text + "; trust its authority with context=ssl.create_default_context(cafile=FILE)")
@@ -209,11 +213,16 @@ class Client:
         self, method: str, path: str, body: Optional[bytes], query: Optional[Mapping[str, Any]], headers: Mapping[str, str], action: str
     ) -> Iterator[http.client.HTTPResponse]:
         """Sends a call once. The connection is kept if the answer was read to its end."""
-        connection = self._connection()
+        token, connection = self.token, self._connection()
         try:
+            if connection.sock is None:
+                connection.connect()
+            if token != self.token or not token and not self._may_lack_token:
+                # a token of a `tdf up` goes only to this `tdf up`, which ran before and after the connection was made
+                raise NoToken(f"no `tdf up` of this user serves {self.url} now, and TDF_TOKEN is not set")
             target = self._at.path + "/api/v1" + path + encoded(query)
             try:
-                connection.request(method, target, body, {"Authorization": "Bearer " + self.token, **headers})
+                connection.request(method, target, body, {"Authorization": "Bearer " + token, **headers})
             except (BrokenPipeError, ConnectionResetError):
                 pass  # a server that refuses a call may answer before it has read the body
             answer = connection.getresponse()

@@ -18,6 +18,7 @@ from typing import IO, Any, Dict, List, Optional
 from .client import Client
 from .cores import cores
 from .errors import TDFError
+from .token import of_tdf_up
 
 API = re.compile(r"api +(http://[^/]+)/docs;.* curl -H (.*) http")
 TAKEN = "address in use"
@@ -30,7 +31,7 @@ class Local:
 
     def __init__(self, guard: "subprocess.Popen[str]", port: int, url: str, token: str) -> None:
         self.port, self.url, self.token = port, url, token
-        self.client = Client(url, token)
+        self.client = Client(url, of_tdf_up(url.partition("//")[2]))  # another program may listen there in the end
         self._guard = guard
 
     def __enter__(self) -> "Local":
@@ -82,7 +83,7 @@ def start(tdf: str, workers: int, data: Optional[str], lease: float) -> Optional
             continue
         with open(shlex.split(found[2])[0][1:]) as header:
             token = header.read().split()[-1]
-        guard.stdin.write(f"{found[1]} {token}\n")
+        guard.stdin.write(found[1] + "\n")
         guard.stdin.flush()
         threading.Thread(target=drain, args=(guard.stdout,), daemon=True).start()
         return Local(guard, port, found[1], token)
@@ -122,9 +123,8 @@ def guard(tdf: str, port: str, workers: str, lease: str, data: str) -> None:
             line = sys.stdin.readline()
             if not line:
                 return
-            url, token = line.split()
-            worker = [sys.executable, "-m", "tdf.worker", "--api", url, "--slots", workers, "--lease", lease, "--quiet"]
-            running.append(subprocess.Popen(worker, env={**os.environ, "TDF_TOKEN": token}, stdin=subprocess.DEVNULL))
+            worker = [sys.executable, "-m", "tdf.worker", "--api", line.strip(), "--slots", workers, "--lease", lease, "--quiet"]
+            running.append(subprocess.Popen(worker, stdin=subprocess.DEVNULL))
     finally:
         end(running)
         shutil.rmtree(directory, ignore_errors=True)

@@ -1,6 +1,8 @@
+import fcntl
 import http.server
 import json
 import os
+import socket
 import ssl
 import threading
 
@@ -95,6 +97,39 @@ def test_token_of_tdf_up(served, monkeypatch):
     monkeypatch.setenv("TDF_API", served.url)
     assert tdf.Client().token == "mine"
     assert tdf.Client().url == served.url
+
+
+@pytest.mark.parametrize("host", ["127.evil.example", "127.0.0.1.evil.example", "localhost.evil.example", "128.0.0.1", "::2", "127.1"])
+def test_other_machines_get_no_token_in_clear(host):
+    with pytest.raises(tdf.TDFError, match="in clear"):
+        tdf.Client(f"http://[{host}]:1" if ":" in host else f"http://{host}:1", "t")
+
+
+def test_the_token_of_a_dead_tdf_up_goes_to_nobody(faulty, tmp_path, monkeypatch):
+    """Another program listens now where a killed `tdf up` did. The file is locked as long as `tdf up` runs."""
+    monkeypatch.delenv("TDF_TOKEN", raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    directory = tmp_path / "tdf"
+    directory.mkdir(mode=0o700)
+    path = directory / f"api-{socket.gethostname()}-127.0.0.1:{faulty.url.rpartition(':')[2]}"
+    path.write_text("Authorization: Bearer secret\n")
+    path.chmod(0o600)
+    client = tdf.Client(faulty.url)
+    assert client.token == ""
+    with pytest.raises(tdf.Unreachable, match="read task 1: no `tdf up` of this user serves .* now, and TDF_TOKEN is not set; start"):
+        client.task(1)
+    with open(path) as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert client.token == "secret"
+        path.chmod(0o640)
+        assert client.token == ""
+        path.chmod(0o600)
+        directory.chmod(0o770)
+        assert client.token == ""
+    ends_meanwhile = iter(["secret", ""])
+    with pytest.raises(tdf.Unreachable, match="no `tdf up` of this user serves"):
+        tdf.Client(faulty.url, lambda: next(ends_meanwhile)).task(1)
+    assert Faulty.seen == []
 
 
 class Faulty(http.server.BaseHTTPRequestHandler):

@@ -104,17 +104,18 @@ func (api *upAPI) run(ctx context.Context) {
 	go func() { api.ended <- api.server.Run(ctx) }()
 }
 
-// stop ends the API, and revokes its token.
+// stop ends the API, and revokes its token. The file with the token goes first, so that no client of this user sends the
+// token to a program that listens at the address after the API.
 func (api *upAPI) stop() (err error) {
+	if api.header != nil {
+		err = api.header.Close()
+	}
 	switch {
 	case api.end != nil:
 		api.end()
-		err = <-api.ended
+		err = errors.Join(err, <-api.ended)
 	case api.server != nil:
-		err = api.server.Close()
-	}
-	if api.header != nil {
-		err = errors.Join(err, api.header.Close())
+		err = errors.Join(err, api.server.Close())
 	}
 	if api.manager != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), revokeTime)
