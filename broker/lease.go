@@ -20,6 +20,7 @@ const (
 	mostUpdates   = 1000 // of a round
 	longestUpdate = 1 << 10
 	maxCheckpoint = 1 << 20
+	longestTail   = 4 << 10 // bytes
 )
 
 // A Renewal renews the lease of a claim, and says how the round gets on.
@@ -30,8 +31,28 @@ type Renewal struct {
 	Checkpoint       *string `json:"checkpoint,omitempty" doc:"data for the next round, up to 1 MiB; an empty text removes it"`
 	CheckpointBase64 []byte  `json:"checkpoint_base64,omitempty" doc:"instead of checkpoint"`
 
+	Tail *Tail `json:"tail,omitempty" doc:"the last output of the program, for people who watch the task; only if it is new"`
+
 	Updates     []string `json:"updates,omitempty" doc:"lines for people who watch the task, of up to 1 KiB; up to 1,000 in a round"`
 	UpdatesFrom int      `json:"updates_from,omitempty" doc:"the number of the first of these lines in the round, from 1; lines that were sent before are not added again"`
+}
+
+// A Tail is the end of what a program has printed so far. All counts are of bytes.
+type Tail struct {
+	Base64 []byte `json:"base64" doc:"the last output to stdout and stderr together, up to 4 KiB, in base64"`
+	End    int64  `json:"end" doc:"how much the program has printed to both so far"`
+	Stdout int64  `json:"stdout" doc:"how much of it is the beginning of the stdout of the report; -1 if the report will not have this beginning"`
+	Stderr int64  `json:"stderr" doc:"the same for stderr"`
+}
+
+func (t *Tail) check() error {
+	switch {
+	case len(t.Base64) > longestTail || t.End < int64(len(t.Base64)):
+		return invalid("tail: want at most %d bytes, and an end that counts them", longestTail)
+	case t.Stdout < -1 || t.Stderr < -1:
+		return invalid("tail: want counts of bytes in stdout and stderr, or -1")
+	}
+	return nil
 }
 
 // A Renewed is the answer to renewals.
@@ -123,6 +144,14 @@ func (r *Renewal) renewal() (redisstate.LeaseRenewal, error) {
 	}
 	if c := out.Report.Checkpoint; c != nil && len(*c) > maxCheckpoint {
 		return out, invalid("the checkpoint has %d bytes, more than %d", len(*c), maxCheckpoint)
+	}
+	if t := r.Tail; t != nil {
+		if err := t.check(); err != nil {
+			return out, err
+		}
+		out.Report.Tail = &tdf.Tail{
+			Text: string(t.Base64), TailEnd: tdf.TailEnd{All: t.End, Stdout: t.Stdout, Stderr: t.Stderr},
+		}
 	}
 	if len(r.Updates) == 0 {
 		return out, nil

@@ -115,8 +115,17 @@ func TestWorkOnATask(t *testing.T) {
 	text := w.post(200, "renewals", "{"+of(task)+`,"progress":{"fraction":0.5,"text":"half"},"checkpoint":"c","updates":["x","y"],"updates_from":1}`)
 	expect.Contains(t, text, `"lost":[]`)
 	expect.Contains(t, text, `"lease":60`)
-	w.post(200, "renewals", "{"+of(task)+`,"updates":["y","z"],"updates_from":2}`)
+	w.post(200, "renewals", "{"+of(task)+`,"updates":["y","z"],"updates_from":2,"tail":{"base64":"b//+","end":7,"stdout":5,"stderr":-1}}`)
+	large := strings.Repeat("AAAA", 1366)
+	for _, tail := range []string{
+		`"base64":"b//+","end":2,"stdout":0,"stderr":0`, `"base64":"","end":1,"stdout":-2,"stderr":0`,
+		`"base64":"` + large + `","end":4098,"stdout":0,"stderr":0`,
+	} {
+		w.refused(422, "renewals", "{"+of(task)+`,"tail":{`+tail+`}}`)
+	}
 	got := s.task(1)
+	expect.Equal(t, got.LastRun().Tail, "o\xff\xfe")
+	expect.Equal(t, got.LastRun().TailEnd, tdf.TailEnd{All: 7, Stdout: 5, Stderr: -1})
 	expect.Equal(t, got.LastRun().Progress.Fraction, 0.5)
 	expect.Equal(t, got.State, tdf.Running)
 	for range 3 {

@@ -442,14 +442,14 @@ func TestRenewals(t *testing.T) {
 	f.says(200, `{"lease":30,"lost":[{"id":2,"round":0,"detail":"it is open in round 1"}]}`)
 	progress, checkpoint := "0.5 half done", "\xff"
 	renewed := expect.Result(r.Renew(t.Context(), redisstate.LeaseRenewal{ID: 1, Claim: "c", Report: redisstate.LiveReport{
-		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &tdf.Tail{Text: "tail"},
+		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &tdf.Tail{Text: "tail\xff", TailEnd: tdf.TailEnd{All: 9, Stdout: -1, Stderr: 2}},
 		Updates: []string{"a\nb", strings.Repeat("x", 5000), "left out"}, FirstUpdate: 999,
 	}}, redisstate.LeaseRenewal{ID: 2, Limit: 5, Begun: true})).Value(t)
 	expect.Fails(t, renewed.Lost[1], "it is open in round 1")
 	expect.True(t, errors.As(renewed.Lost[1], new(*tdf.StateError)), "not lost", renewed.Lost)
 	all := f.made()
 	expect.MustLen(t, all, 1)
-	expect.Contains(t, all[0], `"progress":{"fraction":0.5,"text":"half done"},"checkpoint_base64":"/w==","updates":["a b","xxx`)
+	expect.Contains(t, all[0], `"progress":{"fraction":0.5,"text":"half done"},"checkpoint_base64":"/w==","tail":{"base64":"dGFpbP8=","end":9,"stdout":-1,"stderr":2},"updates":["a b","xxx`)
 	expect.Contains(t, all[0], `…"],"updates_from":999},{"id":2,"round":0,"claim":""}]`)
 	expect.True(t, !strings.Contains(all[0], "left out"), all[0])
 

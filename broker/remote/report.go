@@ -32,8 +32,8 @@ const (
 	longestUpdate = 1 << 10
 )
 
-// Renew renews the leases of claims. The API can neither change the deadlines of tasks nor take the end of the output
-// of a running program, so these are left out, and the answer has no time.
+// Renew renews the leases of claims. The API cannot change the deadlines of tasks, so these are left out, and the answer
+// has no time.
 func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	out := redisstate.RenewResult{
 		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),
@@ -52,6 +52,9 @@ func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal)
 func sizeOf(l *redisstate.LiveReport) (n int) {
 	if l.Checkpoint != nil {
 		n = len(*l.Checkpoint)
+	}
+	if l.Tail != nil {
+		n += len(l.Tail.Text)
 	}
 	for _, line := range l.Updates {
 		n += len(line)
@@ -122,6 +125,9 @@ func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 		if out.Checkpoint = c; !utf8.ValidString(*c) {
 			out.Checkpoint, out.CheckpointBase64 = nil, []byte(*c)
 		}
+	}
+	if t := r.Report.Tail; t != nil {
+		out.Tail = &broker.Tail{Base64: []byte(t.Text), End: t.All, Stdout: t.Stdout, Stderr: t.Stderr}
 	}
 	first := max(r.Report.FirstUpdate, 1)
 	n := max(0, min(len(r.Report.Updates), mostUpdates+1-first)) // the others are left out
