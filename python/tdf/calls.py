@@ -12,7 +12,7 @@ import sys
 import traceback
 import zlib
 from types import FunctionType
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple, Type, Union
 
 from .errors import CallError
 
@@ -23,6 +23,8 @@ except ImportError:
     cloudpickle = None
 
 PROGRAM = "tdf.call"
+
+Exceptions = Union[Type[BaseException], Tuple[Type[BaseException], ...]]
 
 PYTHON = "%d.%d" % sys.version_info[:2]
 
@@ -74,10 +76,10 @@ def unpack(packed: str) -> Any:
     return pickle.loads(zlib.decompress(base64.b64decode(packed)))
 
 
-def pack_call(function: Callable[..., Any], args: Any, kwargs: Any) -> str:
-    """Returns the input of a task that calls a function."""
+def pack_call(function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions) -> str:
+    """Returns the input of a task that calls a function, and that is retried after some exceptions."""
     remedy = "write large arguments to a file that workers can read, and pass its name"
-    return pack((function, args, kwargs), f"the call of {name_of(function)}", MOST_CALL, remedy)
+    return pack((function, args, kwargs, retry_on), f"the call of {name_of(function)}", MOST_CALL, remedy)
 
 
 def run(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
@@ -87,24 +89,25 @@ def run(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any
     try:
         packed = zlib.decompress(data)
     except zlib.error as error:
-        return raised(CallError(f"load the call of {function}: {error}"))
+        return {**raised(CallError(f"load the call of {function}: {error}")), "retry": False}
     try:
         call = pickle.loads(packed)
     except BaseException as error:  # also of the modules that it imports
         return {"unfit": f"load the call of {function} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
     loaded()
     process = os.getpid()
+    retry_on: Exceptions = ()
     try:
-        called, args, kwargs = call
+        called, args, kwargs, retry_on = call
         value = called(*args, **kwargs)
         if os.getpid() != process:
             leave()
         remedy = "write it to a file that the caller can read, and return the name of the file"
         return {"result": {"pickle": pack(value, f"the result of {function}", MOST_RESULT, remedy)}}
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         if os.getpid() != process:
             leave(error)
-        return raised(error)
+        return {**raised(error), "retry": isinstance(error, retry_on)}
 
 
 def where() -> str:
@@ -118,8 +121,11 @@ def leave(error: Optional[BaseException] = None) -> None:
         status = error.code or 0
     elif error is not None:
         traceback.print_exception(type(error), error, error.__traceback__)
-    sys.stdout.flush()
-    sys.stderr.flush()
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            status = status or 1  # as of an interpreter that ends
     os._exit(status & 255)
 
 
@@ -131,6 +137,6 @@ def raised(error: BaseException) -> Dict[str, Any]:
         error.__cause__ = error.__context__ = error.__traceback__ = None
         packed = pack(error, "the exception", MOST_RESULT // 2, "make it smaller")
         unpack(packed)  # not every exception can be unpickled
-    except Exception:
+    except BaseException:
         packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")
     return {"result": {"pickle": packed, "traceback": text}, "error": text}

@@ -11,11 +11,11 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, cast
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
 
-from .calls import PROGRAM, PYTHON, name_of, pack_call, unpack
+from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
 from .client import Client, Row
-from .errors import APIError, TaskError
+from .errors import APIError, CallError, TaskError, TDFError
 
 log = logging.getLogger("tdf")
 
@@ -63,12 +63,24 @@ class Executor(concurrent.futures.Executor):
 
     client is a tdf.Client, or what tdf.up has returned. The calls are the tasks of a campaign, whose name
     begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other
-    properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2; an
-    exception of a function fails its task for good. If the script ends before its calls, they still run, and
-    their results are removed after a week.
+    properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2. By default,
+    an exception of a function fails its call at once. With max_fails, up to this number of failures the call runs
+    again, after any Exception, or only after those of retry_on, such as (OSError, TimeoutError). If the script ends
+    before its calls, they still run, and their results are removed after a week.
     """
 
-    def __init__(self, client: Any = None, *, campaign: Optional[str] = None, **properties: Any) -> None:
+    def __init__(
+        self, client: Any = None, *, campaign: Optional[str] = None, retry_on: Optional[Exceptions] = None, **properties: Any
+    ) -> None:
+        for name in ("resources", "tags"):
+            if properties.get(name):
+                raise TDFError(f"make an Executor: workers for functions offer no {name}; start those of some machines with --queue NAME, and set queue to it")
+        if retry_on is None:
+            retry_on = Exception if properties.get("max_fails") else ()
+        elif not properties.get("max_fails"):
+            raise TDFError("make an Executor: retry_on has no effect without max_fails; say how many failures a call may have, such as max_fails=2")
+        issubclass(Exception, retry_on)  # raises TypeError for what is no exception
+        self.retry_on = retry_on
         self.client: Client = getattr(client, "client", client) or Client()
         self.campaign = f"{campaign or 'python'}-{uuid.uuid4().hex[:12]}"
         self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
@@ -155,7 +167,7 @@ class Executor(concurrent.futures.Executor):
 
     def _task(self, call: Call, name: str) -> Row:
         meta = {"function": name or name_of(call[0]), "python": PYTHON}
-        packed = pack_call(*call)
+        packed = pack_call(*call, self.retry_on)
         of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta)}
         return {**self.properties, **of}
 
@@ -297,15 +309,28 @@ def call_all(function: Callable[..., Any], rows: List[Tuple[Any, ...]]) -> List[
 def result_of(row: Row) -> Any:
     """Returns the result of a task, or raises the exception of its function."""
     result = row.get("result")
-    outcome = row.get("outcome") or row["state"]
+    id, outcome = row.get("id", 0), row.get("outcome") or row["state"]
     if not isinstance(result, dict) or "pickle" not in result:
-        raise TaskError(row.get("id", 0), outcome, str(row.get("error") or "it has no result").strip())
-    value = unpack(result["pickle"])
+        raise TaskError(id, outcome, str(row.get("error") or "it has no result").strip())
+    traceback = RemoteTraceback(str(result.get("traceback", "")))
+    try:
+        value = unpack(result["pickle"])
+    except BaseException as error:
+        advice = f"{type(error).__name__}: {error}; install here what the worker has"
+        if outcome == "succeeded":
+            raise CallError(f"load the result of task {id}: {advice}") from error
+        raise TaskError(id, outcome, f"{last_line(traceback)} (this exception cannot be loaded: {advice})") from traceback
     if outcome == "succeeded":
         return value
-    raised = cast(BaseException, value)
-    raised.__cause__ = RemoteTraceback(str(result.get("traceback", "")))
-    raise raised
+    if not isinstance(value, Exception) or isinstance(value, concurrent.futures.CancelledError):
+        # such as KeyboardInterrupt: raised here, it would end the caller, or look like its own cancellation
+        raise TaskError(id, outcome, last_line(traceback)) from traceback
+    value.__cause__ = traceback
+    raise value
+
+
+def last_line(traceback: RemoteTraceback) -> str:
+    return (traceback.text.strip().splitlines() or ["an exception"])[-1]
 
 
 def parts(rows: Iterable[Row], size: int) -> Iterator[List[Row]]:

@@ -25,6 +25,7 @@ log = logging.getLogger("tdf")
 MOST_WAIT = 20.0  # seconds for which a claim waits
 MOST_CLAIMS = 100  # of a call
 MOST_ERROR = 30_000  # characters of an error; its end says most
+FOLLOWED_PAUSE = 1.0  # seconds between two renewals of a task that a person follows
 LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
 LAST_PATIENCE = 10.0  # seconds for the last calls of a worker that was told to stop
 CLAIMED_BACK = 0.5  # seconds in which a claim that waits may get released tasks, and releases them again
@@ -69,6 +70,8 @@ class Task:
         self.parameters: Row = parameters(row)
         self.stdout = self.stderr = b""
         self.cancelled = threading.Event()
+        self.followed = False  # a person watches what it prints
+        self.tail: Callable[[], Row] = dict  # returns the `tail` for a renewal, if there is something new
         self._news: Row = {}
         self._lock = threading.Lock()
 
@@ -85,7 +88,7 @@ class Task:
     def renewal(self) -> Row:
         with self._lock:
             news, self._news = self._news, {}
-        return {**self.run, **news}
+        return {**self.run, **news, **self.tail()}
 
 
 def binary(row: Row, name: str) -> Optional[bytes]:
@@ -300,7 +303,7 @@ class Worker:
             report = {"action": "complete"} if result is None else {"action": "complete", "result": result}
         except Fail as failure:
             report = failure.report
-        except (Exception, SystemExit):
+        except BaseException:  # also SystemExit, or CancelledError of asyncio
             report = {"action": "fail", "error": traceback.format_exc()[-MOST_ERROR:]}
         for name, printed in (("stdout_base64", task.stdout), ("stderr_base64", task.stderr)):
             if printed:
@@ -325,22 +328,40 @@ class Worker:
             log.warning("task %d: %s", task.id, answer["reports"][0].get("detail"))
 
     def _renew_all(self) -> None:
+        """Renews claims every third of a lease, and at once when the tasks change. People see what it runs, and tasks
+        that they follow are renewed each second.
+        """
+        told: Any = None
+        due = time.monotonic()
         while not self._stopping.is_set() or self._held:
-            time.sleep(self.lease / 3)
+            time.sleep(min(FOLLOWED_PAUSE, self.lease / 3))
             with self._lock:
                 tasks = [task for task in self._held.values() if not task.cancelled.is_set()]
+                state = (self._path, [task.id for task in tasks])
+            now = time.monotonic()
+            all_due = now >= due or state != told
+            if all_due:
+                due = now + self.lease / 3
             try:
-                if not tasks and time.monotonic() < self._resumes and not self._stopping.is_set():
-                    self.client.call("POST", self._path + "/heartbeat", repeat=True, action="send a heartbeat")
-                if not tasks:
-                    continue
-                body = [task.renewal() for task in tasks]
-                lost = self.client.call("POST", self._path + "/renewals", body, repeat=True, action="renew claims")["lost"]
+self._renew(tasks if all_due else [task for task in tasks if task.followed])
+                due_alone = all_due and not tasks and now < self._resumes
+                if (state != told or due_alone) and not self._stopping.is_set():  # a stopping worker ends its session
+                    self.client.call("POST", self._path + "/heartbeat", {"runs": state[1]}, repeat=True, action="send a heartbeat")
+                told = state
             except APIError as error:
                 log.warning("%s", error)  # the next claim registers again if the session is lost
-                lost = [task.run for task in tasks] if error.code in LOST else []
-            for of in lost:
-                for task in tasks:
-                    if (task.id, task.round) == (of["id"], of["round"]):
-                        log.info("task %d: %s", task.id, of.get("detail", "its claim is lost"))
+                if error.code in LOST:
+                    for task in tasks:
                         task.cancelled.set()
+
+    def _renew(self, tasks: List[Task]) -> None:
+        if not tasks:
+            return
+        body = [task.renewal() for task in tasks]
+        answer = self.client.call("POST", self._path + "/renewals", body, repeat=True, action="renew claims")
+        lost = {(of["id"], of["round"]): of.get("detail", "its claim is lost") for of in answer["lost"]}
+        for task in tasks:
+            task.followed = task.id in answer.get("followed", ())
+            if (task.id, task.round) in lost:
+                log.info("task %d: %s", task.id, lost[task.id, task.round])
+                task.cancelled.set()

@@ -8,6 +8,9 @@ only its own process.
 from __future__ import annotations
 
 import argparse
+import base64
+import functools
+import io
 import json
 import logging
 import os
@@ -18,42 +21,92 @@ import tempfile
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, TextIO, cast
 
 from .calls import PROGRAM, PYTHON, REMEDY, run, where
-from .client import Client
+from .client import Client, Row
 from .cores import cores
 from .errors import TDFError
 from .loop import Fail, Task, Worker
 from .sources import Sources
 
 MOST_PRINTED = 1 << 20  # bytes of an output that the API keeps
+TAIL = 4 << 10  # bytes that a renewal shows of what a call prints
+
+# The libraries that take all cores unless one of these says otherwise. Those without a variable here read the first.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def environment(threads: int) -> Dict[str, str]:
+    """Gives the numerical libraries of a slot its share of the cores, unless the user has chosen."""
+    chosen = os.environ.get(THREADS[0]) or str(threads)
+    return {"TDF_CPUS": str(threads), **dict.fromkeys(THREADS, chosen), **os.environ}
+
+
+class Printed:
+    """The outputs of a slot's process, as its calls write them."""
+
+    def __init__(self) -> None:
+        self.files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+        self._lock = threading.Lock()
+        self._call = 0
+        self._shown, self._tail = [0, 0], b""
+
+    def begin(self) -> Callable[[], Row]:
+        """Forgets what was printed, and returns what shows the news of the next call."""
+        with self._lock:
+            for file in self.files:  # the process shares the position
+                file.seek(0)
+                file.truncate()
+            self._call += 1
+            self._shown, self._tail = [0, 0], b""
+            return functools.partial(self._news, self._call)
+
+    def _news(self, call: int) -> Row:
+        with self._lock:
+            sizes = [os.fstat(file.fileno()).st_size for file in self.files]
+            if call != self._call or sizes == self._shown:
+                return {}
+            for place, file in enumerate(self.files):
+                start = max(self._shown[place], sizes[place] - TAIL)
+                kept = self._tail if start == self._shown[place] else b""
+                self._tail = (kept + os.pread(file.fileno(), sizes[place] - start, start))[-TAIL:]
+            self._shown = sizes
+            stdout, stderr = (size if size <= MOST_PRINTED else -1 for size in sizes)
+            return {"tail": {"base64": base64.b64encode(self._tail).decode(), "end": sum(sizes), "stdout": stdout, "stderr": stderr}}
+
+    def read(self) -> List[bytes]:
+        """Returns what the last call has printed to stdout and stderr: the end, if it is long. It shows no more news."""
+        with self._lock:
+            self._call += 1
+            for file in self.files:
+                file.seek(max(0, file.seek(0, os.SEEK_END) - MOST_PRINTED))
+            return [file.read() for file in self.files]
 
 
 class Slot:
     """A process that makes one call after another. It ends with this process."""
 
-    def __init__(self) -> None:
+    def __init__(self, threads: int) -> None:
         self.connection, of_child = Pipe()
         self.calls = 0
         self.loaded = False  # the process has loaded the last call
-        self.outputs = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+        self.printed = Printed()
         command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid())]
         self.process = subprocess.Popen(
             command,
             pass_fds=[of_child.fileno()],
             stdin=subprocess.DEVNULL,
-            stdout=self.outputs[0],
-            stderr=self.outputs[1],
+            stdout=self.printed.files[0],
+            stderr=self.printed.files[1],
+            env=environment(threads),
             start_new_session=True,  # Ctrl-C ends the worker, which ends this process later
         )
         of_child.close()
 
     def call(self, task: Task) -> Dict[str, Any]:
         """Makes the call of a task. If the process ends, or the task is cancelled, it raises EOFError."""
-        for output in self.outputs:  # the process shares the position
-            output.seek(0)
-            output.truncate()
+        task.tail = self.printed.begin()
         self.calls += 1
         self.loaded = False
         self.connection.send((self.calls, task.data, str(task.parameters.get("function", "?"))))
@@ -71,12 +124,6 @@ class Slot:
             if task.cancelled.is_set() or self.process.poll() is not None and not self.connection.poll(0):
                 raise EOFError
         return dict(json.loads(self.connection.recv_bytes()))
-
-    def printed(self) -> List[bytes]:
-        """Returns what the last call has printed to stdout and stderr: the end, if it is long."""
-        for output in self.outputs:
-            output.seek(max(0, output.seek(0, os.SEEK_END) - MOST_PRINTED))
-        return [output.read() for output in self.outputs]
 
     def end(self, seconds: float = 0) -> str:
         """Ends the process, if it does not end in time, and all that it has started. It says how the process ended."""
@@ -99,9 +146,10 @@ class Slot:
 class Calls:
     """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
-    def __init__(self, stopping: threading.Event) -> None:
+    def __init__(self, stopping: threading.Event, threads: int = 1) -> None:
         self.stopping = stopping
         self.idle: List[Slot] = []
+        self.threads = threads  # of each slot
 
     def __call__(self, task: Task) -> Any:
         wanted, function = task.parameters.get("python"), task.parameters.get("function")
@@ -115,7 +163,7 @@ class Calls:
         if "unfit" in answer:
             raise Fail(answer["unfit"], unfit=True)
         if "error" in answer:
-            raise Fail(answer["error"], permanent=True, result=answer["result"])
+            raise Fail(answer["error"], permanent=not answer["retry"], result=answer["result"])
         return answer["result"]
 
     def make(self, task: Task, process: str) -> Dict[str, Any]:
@@ -126,13 +174,13 @@ class Calls:
                 answer = slot.call(task)
             except (EOFError, OSError):
                 how = slot.end(0 if task.cancelled.is_set() else 1)
-                task.stdout, task.stderr = slot.printed()
+                task.stdout, task.stderr = slot.printed.read()
                 if how == "signal SIGTERM" and self.stopping.wait(1.0):  # Slurm sends it to all processes of a job
                     raise Fail(f"{process} ended with {how}, and the worker stops", later=0) from None
                 if slot.loaded:
                     raise Fail(f"{process} ended with {how}; its output may say why") from None
                 raise Fail(f"{process} on {where()} ended with {how} before it had loaded the call; {REMEDY}", unfit=True) from None
-            task.stdout, task.stderr = slot.printed()
+            task.stdout, task.stderr = slot.printed.read()
             if "result" in answer:
                 self.idle.append(slot)
                 return answer
@@ -146,13 +194,24 @@ class Calls:
         except IndexError:
             pass
         try:
-            return Slot()
+            return Slot(self.threads)
         except OSError as error:
             raise Fail(f"{process} on {where()} cannot be started: {error}", unfit=True) from None
 
     def end(self) -> None:
         while self.idle:
             self.idle.pop().end()
+
+
+def flush(*streams: TextIO) -> bool:
+    """Writes what a call has left in its streams, and reports whether the process can print in the next call."""
+    for stream in (sys.stdout, sys.stderr, *streams):
+        try:
+            stream.flush()
+        except Exception:  # the call has closed it, or the disk is full
+            if stream in streams:
+                return False
+    return True
 
 
 def serve(descriptor: int, parent: int) -> None:
@@ -167,7 +226,9 @@ def serve(descriptor: int, parent: int) -> None:
     connection = Connection(descriptor)
     os.set_inheritable(descriptor, False)
     os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
-    sources = Sources()
+    sources, streams, closed = Sources(), (sys.stdout, sys.stderr), False
+    for stream in streams:
+        cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True)  # whoever follows the call, or its crash, sees each line
     while True:
         try:
             number, data, function = connection.recv()
@@ -178,9 +239,10 @@ def serve(descriptor: int, parent: int) -> None:
         def send(answer: Dict[str, Any]) -> None:
             connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
-        answer = {"changed": True} if sources.changed() else run(data, function, lambda: send({"loaded": True}))
-        sys.stdout.flush()
-        sys.stderr.flush()
+        changed = closed or sources.changed()
+        answer = {"changed": True} if changed else run(data, function, lambda: send({"loaded": True}))
+        closed = not flush(*streams)
+        sys.stdout, sys.stderr = streams  # the call may have replaced them
         send(answer)
         sources.note(begun)
 
@@ -205,7 +267,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease, grace=options.grace
         )
         os.environ.pop("TDF_TOKEN", None)  # functions need not see it
-        calls = worker.program(PROGRAM)(Calls(worker._stopping))
+        calls = worker.program(PROGRAM)(Calls(worker._stopping, max(1, cores() // max(1, options.slots))))
         try:
             worker.run()
         finally:

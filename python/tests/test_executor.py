@@ -13,7 +13,7 @@ import pytest
 import tdf
 import tdf.calls
 import work
-from tdf.worker import Calls
+from tdf.worker import THREADS, Calls, environment
 from test_loop import Running, eventually
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -100,11 +100,104 @@ def test_exceptions(executor):
     with pytest.raises(tdf.CallError, match="Awkward: first"):
         executor.submit(work.raise_awkward).result()
     future = executor.submit(work.chatter)
-    with pytest.raises(SystemExit, match="leaving"):
+    with pytest.raises(tdf.TaskError, match="failed: SystemExit: leaving"):
         future.result()
     (row,) = executor.client.results(ids=[future.id])
     assert row["output"] == "to stdout\n"
     assert row["error"].startswith("to stderr\n")
+
+
+@pytest.mark.parametrize("name", ["CancelledError", "of futures", "KeyboardInterrupt", "GeneratorExit", "Own"])
+def test_exceptions_that_would_end_or_confuse_the_caller(executor, name):
+    future = executor.submit(work.raise_named, name)
+    with pytest.raises(tdf.TaskError, match="failed: .*(: text|CancelledError)") as caught:
+        future.result()
+    assert "in raise_named\n" in str(caught.value.__cause__)
+    assert not future.cancelled()
+    assert executor.submit(work.square, 3).result() == 9
+
+
+def test_what_the_caller_cannot_load(executor, tmp_path):
+    (tmp_path / "only_there.py").write_text("class Value:\n    pass\n\n\nclass Error(Exception):\n    pass\n")
+    with pytest.raises(tdf.TaskError, match="failed: only_there.Error: odd .this exception cannot be loaded: ModuleNotFoundError: .*install here") as caught:
+        executor.submit(work.of_worker, str(tmp_path), "error").result()
+    assert "raise only_there.Error" in str(caught.value.__cause__)
+    with pytest.raises(tdf.CallError, match="load the result of task .*: ModuleNotFoundError: .*; install here what the worker has"):
+        executor.submit(work.of_worker, str(tmp_path), "value").result()
+
+
+def test_retries(served, workers, tmp_path):
+    workers.start("--slots", "1")
+    cases = [
+        ({}, OSError("busy"), False), ({"max_fails": 1}, OSError("busy"), True), ({"max_fails": 1, "retry_on": (OSError, KeyError)}, OSError("busy"), True),
+        ({"max_fails": 1, "retry_on": OSError}, ValueError("bad"), False), ({"max_fails": 1}, KeyboardInterrupt("no"), False),
+    ]
+    for number, (options, error, again) in enumerate(cases):
+        path = tmp_path / str(number)
+        with tdf.Executor(served.client(), queue="calls", backoff=0, **options) as executor:
+            future = executor.submit(work.flaky, str(path), error)
+            assert (future.exception() is None) == again, (options, error)
+        assert path.read_text() == ("xx" if again else "x")
+    with pytest.raises(tdf.TDFError, match="retry_on has no effect without max_fails"):
+        tdf.Executor(served.client(), retry_on=OSError)
+    with pytest.raises(TypeError):
+        tdf.Executor(served.client(), max_fails=1, retry_on="OSError")
+
+
+@pytest.mark.parametrize("option", [{"resources": "cpus=1"}, {"tags": "gpu"}])
+def test_what_no_worker_offers(served, option):
+    with pytest.raises(tdf.TDFError, match="workers for functions offer no (resources|tags); start those of some machines with --queue"):
+        tdf.Executor(served.client(), **option)
+
+
+def test_threads_of_numerical_libraries(monkeypatch):
+    for name in THREADS:
+        monkeypatch.delenv(name, raising=False)
+    assert {name: value for name, value in environment(3).items() if name in THREADS} == dict.fromkeys(THREADS, "3")
+    monkeypatch.setenv("OMP_NUM_THREADS", "8")
+    monkeypatch.setenv("MKL_NUM_THREADS", "2")
+    assert {environment(3)[name] for name in THREADS if name != "MKL_NUM_THREADS"} == {"8"}
+    assert environment(3)["MKL_NUM_THREADS"] == "2"
+
+
+def test_what_was_printed_before_a_crash(executor):
+    future = executor.submit(work.crash)
+    with pytest.raises(tdf.TaskError, match="signal SIGSEGV"):
+        future.result()
+    (row,) = executor.client.results(ids=[future.id])
+    assert row["output"] == "step 1\n"
+    assert row["error"].startswith("step 2\n")
+
+
+def test_a_call_closes_its_stdout(served, workers):
+    workers.start("--slots", "1")
+    with tdf.Executor(served.client(), queue="calls", keep_archived=600) as executor:
+        for how in ("replaced", "closed"):
+            assert executor.submit(work.silent, how).result() == "result"
+            future = executor.submit(work.say, "heard")
+            future.result()
+            (row,) = executor.client.results(ids=[future.id])
+            assert row["output"] == "heard\n"
+
+
+def test_a_call_shows_what_it_prints(served, workers, tmp_path):
+    """`tdf output --follow` has the lines while the call runs, and `tdf workers` says what runs."""
+    workers.start("--slots", "1", "--name", "seen")
+    with tdf.Executor(served.client(), queue="calls") as executor:
+        future = executor.submit(work.lines_until, str(tmp_path / "go"))
+        worker = "calls/seen"
+        eventually("the worker runs the call", lambda: future.id in runs_of(executor.client, worker))
+        follow = subprocess.Popen(["tdf", "output", str(future.id), "--follow"], env=served.environment, stdout=subprocess.PIPE, text=True)
+        assert follow.stdout.readline() == "line 1\n"
+        (tmp_path / "go").touch()
+        future.result()
+        assert follow.stdout.read() == "line 2\n"
+        assert follow.wait() == 0
+        eventually("the worker runs nothing", lambda: not runs_of(executor.client, worker))
+
+
+def runs_of(client, name):
+    return next((worker.get("runs") or [] for worker in client.call("GET", "/workers") if worker["name"] == name), [])
 
 
 def test_a_process_that_dies(executor):
@@ -200,7 +293,7 @@ class Loading:
         return os._exit, (self.status,)
 
 
-def no_space():
+def no_space(_):
     raise OSError("no space")
 
 

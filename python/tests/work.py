@@ -1,5 +1,8 @@
 """Functions that workers import."""
 
+import asyncio
+import builtins
+import concurrent.futures
 import os
 import signal
 import subprocess
@@ -44,6 +47,57 @@ def fork(how):
         raise RuntimeError(how)
     if how:
         sys.exit(how)
+
+
+def crash():
+    """Ends as a program does whose memory is broken: without Python."""
+    print("step 1")
+    print("step 2", file=sys.stderr)
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+class Own(BaseException):
+    pass
+
+
+def raise_named(name):
+    raise {"CancelledError": asyncio.CancelledError, "of futures": concurrent.futures.CancelledError}.get(name) or getattr(builtins, name, Own)("text")
+
+
+def silent(how):
+    """Closes the stream to which it prints."""
+    if how == "replaced":
+        sys.stdout = open(os.devnull, "w")
+    sys.stdout.close()
+    return "result"
+
+
+def say(text):
+    print(text)
+
+
+def flaky(path, error):
+    """Raises an error if it runs for the first time."""
+    with open(path, "a") as file:
+        file.write("x")
+        if file.tell() == 1:
+            raise error
+
+
+def lines_until(path):
+    print("line 1")
+    wait_for(path)
+    print("line 2")
+
+
+def of_worker(path, what):
+    """Returns or raises what only a worker can import."""
+    sys.path.insert(0, path)
+    import only_there
+
+    if what == "value":
+        return only_there.Value()
+    raise only_there.Error("odd")
 
 
 def chatter():
