@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tdf-framework/tdf/worker/process"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
@@ -89,9 +91,9 @@ func (w *Worker) removeLeftovers(ctx context.Context) (err error) {
 		}
 	}
 	for _, name := range names {
-		for _, process := range subdirectories(w.roundsOf(name)) {
+		for _, id := range subdirectories(w.roundsOf(name)) {
 			if slices.Contains(gone, name) && ctx.Err() == nil {
-				err = errors.Join(err, w.removeLeftover(ctx, name, filepath.Join(w.roundsOf(name), process)))
+				err = errors.Join(err, w.removeLeftover(ctx, name, filepath.Join(w.roundsOf(name), id)))
 			}
 		}
 		_ = os.Remove(w.roundsOf(name)) // fails unless it is empty
@@ -133,6 +135,38 @@ func (w *Worker) removeLeftover(ctx context.Context, name, dir string) error {
 	}
 	w.log.Info("removed what a killed worker had left", "of", name, "directory", dir, "processes", n)
 	return nil
+}
+
+// RemoveAbandoned removes working directories whose workers were killed, with the processes that these left. pattern
+// matches directories of this user on this machine that a process makes for itself and removes at its end. It skips a
+// directory unless it has locks of workers, and no process holds one of them.
+func RemoveAbandoned(ctx context.Context, pattern string, log *slog.Logger) {
+	dirs, _ := filepath.Glob(pattern)
+	for _, dir := range dirs {
+		info, err := os.Lstat(dir)
+		if err != nil || !info.IsDir() || !isAbandoned(dir) {
+			continue
+		}
+		n := process.Sweep(ctx, dir+string(filepath.Separator), log)
+		err = rounddir.RemoveAll(dir)
+		if err != nil {
+			log.Warn("the directory of a killed process cannot be removed", "directory", dir, "error", err)
+			continue
+		}
+		log.Info("removed the directory of a killed process", "directory", dir, "processes", n)
+	}
+}
+
+func isAbandoned(dir string) bool {
+	locks, _ := filepath.Glob(filepath.Join(escapeGlob(dir), roundsDir, "*", "*", lockFile))
+	for _, path := range locks {
+		lock, _ := lockOfGone(path)
+		if lock == nil {
+			return false
+		}
+		defer lock.Close()
+	}
+	return len(locks) > 0
 }
 
 // lockOfGone takes the lock of a process that is gone. It returns nil if the process may still run: if it holds the

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 
@@ -97,7 +98,13 @@ func (t *TDF) makeDirectory() (err error) {
 	if t.Directory != "" {
 		return os.MkdirAll(t.Directory, 0o755)
 	}
-	t.Directory, err = os.MkdirTemp("", "tdf-*")
+	name := "tdf-"
+	host, _ := os.Hostname() // if TMPDIR is shared, no other machine sees the locks of this one
+	if host != "" {
+		name += host + "-"
+		removeAbandoned(filepath.Join(os.TempDir(), name+"*"), t.cfg.Log)
+	}
+	t.Directory, err = os.MkdirTemp("", name+"*")
 	t.temporary = err == nil
 	if dir := os.Getenv("TMPDIR"); err != nil && dir != "" {
 		err = fmt.Errorf("the environment variable TMPDIR is %s: %w", dir, err)

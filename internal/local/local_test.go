@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -98,6 +99,27 @@ func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 	expect.Result(os.Stat(running.Directory)).FailsWith(t, os.ErrNotExist, "the temporary directory still exists")
 	r.Stop()
 	waitForEnd(t, pid)
+}
+
+// What a killed TDF has left is removed at the next start: its temporary directory and the processes of its programs. A
+// directory whose worker holds its lock stays.
+func TestStartRemovesWhatAKilledOneLeft(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	first, _ := start(t, configured(t, embeddedRedis(t), 1))
+	killed := filepath.Join(temporary, filepath.Base(first.Directory)+"0")
+	rounds := filepath.Join(killed, ".tdf", ".rounds", "w", "p1")
+	expect.NoError(t, os.MkdirAll(rounds, 0o755))
+	expect.NoError(t, os.WriteFile(filepath.Join(rounds, "lock"), nil, 0o600))
+	program := exec.Command("sleep", "4242")
+	program.Env = []string{"TDF_DIR=" + filepath.Join(rounds, "1")}
+	expect.NoError(t, program.Start())
+	second, _ := start(t, configured(t, embeddedRedis(t), 1))
+	waitForEnd(t, program.Process.Pid)
+	expect.Result(os.Stat(killed)).FailsWith(t, os.ErrNotExist)
+	expect.Result(os.Stat(first.Directory)).OK(t)
+	expect.NoError(t, second.Stop())
+	expect.NoError(t, first.Stop())
 }
 
 // Two TDFs, each with its own embedded Redis, run independently. Stop keeps a working directory that the

@@ -1,6 +1,19 @@
 package local
 
-import "github.com/tdf-framework/tdf/worker"
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/tdf-framework/tdf/worker"
+)
+
+// removeAbandoned removes what a call that was killed has left. It does not wait long for processes that do not end.
+func removeAbandoned(pattern string, log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	worker.RemoveAbandoned(ctx, pattern, log)
+}
 
 // newWorker makes a worker. If Config.Shared is false, the worker may kill orphans, which are processes that a program
 // left behind (see worker.WithSole). This is safe, although the process has several workers and a redis-server:

@@ -4,8 +4,11 @@ package local
 
 import (
 	"fmt"
+	"log/slog"
 	"runtime"
 )
+
+func removeAbandoned(string, *slog.Logger) {}
 
 // newWorker returns an error, because workers run on Linux only.
 func (t *TDF) newWorker(name string) error {
