@@ -19,8 +19,9 @@ var ErrGroupTaken = redisstate.ErrGroupTaken
 // and after any time. It returns the tasks that it has opened.
 //
 // If the group is complete, or has other tasks, OpenGroup opens no task, and the error wraps [ErrGroupTaken]. If an
-// interrupted call had other definitions, the error wraps [ErrOtherRequest]. A group whose tasks were all removed is
-// new again. For other errors, see [Manager.Open].
+// interrupted call had other definitions, the error wraps [ErrOtherRequest]. A complete group whose tasks were all
+// removed is new again. After an interrupted call, the next call opens only the rest, even if the first tasks were
+// removed: they may have run. For other errors, see [Manager.Open].
 func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*Task, error) {
 	group, err := oneGroup(definitions)
 	if err != nil {
@@ -69,7 +70,7 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), so at most 250 tasks "+
 			"and 4 MiB are possible; open them with OpenOnce")
 	}
-	g := groupOpening{m: m, group: group, record: openingOf(group), all: all, tasks: openedTasks(all)}
+	g := groupOpening{m: m, group: group, record: redisstate.OpeningPrefix + group, all: all, tasks: openedTasks(all)}
 	for {
 		err := g.next(ctx)
 		switch {
@@ -93,9 +94,6 @@ type groupOpening struct {
 	done          bool
 }
 
-// openingOf returns the name of the record of a group. It is the name of no stage, because it begins with a slash.
-func openingOf(group string) string { return "/" + group }
-
 // next opens the next tasks, in one step.
 func (g *groupOpening) next(ctx context.Context) error {
 	records, invalid, err := g.m.store.StageRecords(ctx, []string{g.record})
@@ -104,18 +102,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 	}
 	from := records[0]
 	isNew := from.Phase == tdf.StageUnopened
-	if !isNew && g.rest.done == 0 { // a user may have removed the tasks
-		counts, err := g.m.store.Counts(ctx, g.group)
-		if err != nil {
-			return err
-		}
-		isNew = counts.Total() == 0
-	}
-	open := from
-	if isNew {
-		open = tdf.StageRecord{}
-	}
-	if err := g.skip(open); err != nil {
+	if err := g.skip(from); err != nil {
 		return err
 	}
 	rest := g.rest
@@ -139,7 +126,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 	if o := outcomes[0]; o.Err != nil {
 		return o.RefusedWith(redisstate.ErrRecordChanged)
 	}
-	g.add(open.Done, outcomes[0])
+	g.add(from.Done, outcomes[0])
 	g.rest = rest
 	g.done = to.Phase == tdf.StageUnopened
 	return nil
@@ -148,16 +135,25 @@ func (g *groupOpening) next(ctx context.Context) error {
 // skip makes rest begin after the tasks that are open. It compares their definitions with those of this call.
 func (g *groupOpening) skip(r tdf.StageRecord) error {
 	if r.Done >= len(g.all) { // there is a record only while tasks are missing
-		return fmt.Errorf("an earlier call has opened %d tasks: %w", r.Done, ErrOtherRequest)
+		return otherDefinitions(fmt.Sprintf("an earlier call has opened %d tasks, and wants to open more", r.Done))
 	}
 	if r.Done < g.rest.done || g.rest.done == 0 { // the first step, or another call has begun again
 		g.rest = unopened{pending: g.all, bytes: sizeOf(g.all)}
 	}
 	if g.rest.drop(r.Done - g.rest.done); g.rest.digest != r.Digest {
-		return fmt.Errorf("its first %d definitions were others: %w", r.Done, ErrOtherRequest)
+		return otherDefinitions(fmt.Sprintf("the %d tasks that an earlier call has opened have other definitions", r.Done))
 	}
 	return nil
 }
+
+// otherDefinitions says what an interrupted call has opened. It wraps [ErrOtherRequest].
+type otherDefinitions string
+
+func (e otherDefinitions) Error() string {
+	return string(e) + "; pass the definitions of the earlier call in the same order, or choose another group"
+}
+
+func (otherDefinitions) Unwrap() error { return ErrOtherRequest }
 
 // add completes the tasks that a step has opened. The first of them has the given index.
 func (g *groupOpening) add(first int, o redisstate.Outcome) {

@@ -51,8 +51,8 @@ func TestOpenGroupContinues(t *testing.T) {
 	}
 }
 
-// A group whose tasks were removed after an interrupted call begins again.
-func TestOpenGroupBeginsAgain(t *testing.T) {
+// If the first tasks of a group were removed after an interrupted call, the next call opens only the rest.
+func TestOpenGroupAfterRemoval(t *testing.T) {
 	t.Parallel()
 	cfg := testspace.Config(t, redistest.Shared(t))
 	client, m := testspace.Client(t, cfg), testspace.Manager(t, cfg)
@@ -68,8 +68,23 @@ func TestOpenGroupBeginsAgain(t *testing.T) {
 	expect.Equal(t, expect.Result(m.Remove(t.Context(), manager.ByIDs(ids...)...)).Value(t).Done, 500)
 	limit("inf")
 	other := testspace.Manager(t, cfg)
-	expect.Len(t, expect.Result(other.OpenGroup(t.Context(), inGroup(700, "g")...)).Value(t), 700)
-	expect.Equal(t, expect.Result(other.Counts(t.Context(), "g")).Value(t).Total(), 700)
+	_, err = other.OpenGroup(t.Context(), inGroup(3, "g")...)
+	expect.FailsWith(t, err, manager.ErrOtherRequest)
+	expect.Fails(t, err, "choose another group")
+	rest := expect.Result(other.OpenGroup(t.Context(), inGroup(700, "g")...)).Value(t)
+	expect.MustLen(t, rest, 200)
+	expect.Equal(t, rest[0].Input, "500")
+}
+
+// The first step of a large group counts for max_tasks, as all others do.
+func TestOpenGroupAboveMaxTasks(t *testing.T) {
+	t.Parallel()
+	cfg := testspace.Config(t, redistest.Shared(t))
+	testspace.Client(t, cfg).HSet(t.Context(), cfg.Namespace+":settings", "max_tasks", "100")
+	m := testspace.Manager(t, cfg)
+	_, err := m.OpenGroup(t.Context(), inGroup(300, "g")...)
+	expect.MustTrue(t, errors.As(err, new(*tdf.TasksLimitError)), err)
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
 }
 
 // Managers that open the same group at the same time open each task once.

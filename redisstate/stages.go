@@ -13,6 +13,10 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
+// OpeningPrefix and the name of a group are the name of the record of an opening (manager.OpenGroup). No stage has such
+// a name.
+const OpeningPrefix = "/"
+
 // A StageChange changes the record of a stage, as part of a [Unit]. If the stage has another record than From, the unit
 // fails with [ErrRecordChanged].
 type StageChange struct {

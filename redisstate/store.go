@@ -71,7 +71,8 @@ func (s *Store) Close() error {
 }
 
 // ErrGroupTaken means that a group that should be new already has tasks.
-var ErrGroupTaken = tdf.NewError(tdf.CodeTaken, "the group already has tasks")
+var ErrGroupTaken = tdf.NewError(tdf.CodeTaken,
+	"the group already has tasks; open more with Open, or choose another group")
 
 // ErrGroupExtended is the error if another call has extended the group that is being opened.
 var ErrGroupExtended = tdf.NewError(tdf.CodeConflict, "another call has extended the group meanwhile")

@@ -166,7 +166,7 @@ func OneApply(units []Unit) bool {
 // a decision, or with the decision that a stage of a pipeline is empty. They neither wait for memory nor count for
 // max_tasks: the manager could not archive their task or group.
 func (u Unit) onlyOpens() bool {
-	decidesEmpty := u.Stage != nil && u.If != "" && u.If != NewGroup(u.Stage.Stage)
+	decidesEmpty := u.Stage != nil && u.If != "" && u.If != NewGroup(strings.TrimPrefix(u.Stage.Stage, OpeningPrefix))
 	return len(u.Open) > 0 && len(u.Moves) == 0 && u.Decide == "" && !decidesEmpty
 }
 
