@@ -43,9 +43,6 @@ func (x Texts) String() string {
 	return strings.Join(names, ", ")
 }
 
-// ErrNotRead means that the requested text is missing because only a summary of the task was read.
-var ErrNotRead = NewError(CodeInvalid, "not read; read the whole task")
-
 // ParseSummary does the same as [ParseTask] for a hash that was read without the texts of the task. It marks all texts
 // as Unread.
 func ParseSummary(id int64, h Hash) (*Task, error) {

@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -203,24 +202,16 @@ func (t *Task) mayLackClaim() bool {
 }
 
 // LastOutput returns the text that the last run ([Task.LastRun]) printed to stdout. It returns "" while the round runs.
-// It panics with an error that wraps [ErrNotRead] if the text was not read.
-func (t *Task) LastOutput() string { return t.lastRun(TextOutput).Output }
+// It also returns "" if the text was not read.
+func (t *Task) LastOutput() string { return t.Rounds.At(t.LastRun()).Output }
 
-// LastError returns the text that the last run printed to stderr, or the reason why the program could not be run. It
-// panics like [Task.LastOutput] if the text was not read.
-func (t *Task) LastError() string { return t.lastRun(TextError).Error }
+// LastError returns the text that the last run printed to stderr, or the reason why the program could not be run, or
+// "" as [Task.LastOutput] does.
+func (t *Task) LastError() string { return t.Rounds.At(t.LastRun()).Error }
 
-// LastResult returns the content of the last run's result.json, or "" if there is none (docs/programs.md, "The round's
-// directory"). It panics like [Task.LastOutput] if the text was not read.
-func (t *Task) LastResult() string { return t.lastRun(TextResult).Result }
-
-func (t *Task) lastRun(text Texts) *Round {
-	last := t.Rounds.At(t.LastRun())
-	if last.Unread&text != 0 {
-		panic(fmt.Errorf("get the %v of task %d: %w", text, t.ID, ErrNotRead))
-	}
-	return last
-}
+// LastResult returns the content of the last run's result.json, or "" if there is none or if it was not read
+// (docs/programs.md, "The round's directory").
+func (t *Task) LastResult() string { return t.Rounds.At(t.LastRun()).Result }
 
 // An IDRange has the ids from First to Last. The zero range is empty.
 type IDRange struct {

@@ -106,11 +106,14 @@ func namespaces(at func(*settings) *[]string) kind {
 // host returns the kind of a host's name or address. This kind refuses a value with a port, a scheme or a path.
 // Without this check, the component would return a less clear error when it connects.
 func host(at func(*settings) *string) kind {
-	valid := func(s string) bool {
-		return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
-			!strings.ContainsAny(s, "/@[]") && strings.Count(s, ":") != 1
-	}
-	return matching("a host's name or address (its port has a key of its own)", valid, at)
+	return matching(wantHost, isHost, at)
+}
+
+const wantHost = "a host's name or address (its port has a key of its own)"
+
+func isHost(s string) bool {
+	return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+		!strings.ContainsAny(s, "/@[]") && strings.Count(s, ":") != 1
 }
 
 var placeholder = lazy.Regexp(`\$(program|worker|taskId|round)`)

@@ -72,6 +72,14 @@ func (r Redis) Addr() string {
 // Fixed reports whether Redis always has the same address, so that no replica can take over.
 func (r Redis) Fixed() bool { return len(r.Sentinels)+len(r.Cluster) == 0 }
 
+// CheckHost returns an error if Host is not the name or address of a host.
+func (r Redis) CheckHost() error {
+	if isHost(r.Host) {
+		return nil
+	}
+	return &Error{Source: noFile, Section: "redis", Key: "host", Problem: fmt.Sprintf("%q: want %s", r.Host, wantHost)}
+}
+
 // CheckNamespace returns an *[Error] if a namespace cannot be in this Redis.
 func (r Redis) CheckNamespace(namespace string) error {
 	problem := r.refusesNamespaces(namespace)

@@ -46,7 +46,7 @@ func (b *batch) take(t *Finished) {
 		*b = batch{ids: map[int64]bool{}, since: time.Now()}
 	}
 	b.ids[t.ID] = true
-	b.bytes += len(t.Output()) + len(t.Error())
+	b.bytes += len(t.Output()) + len(t.Stderr())
 	switch {
 	case len(t.actions) > 0 || t.decide != "":
 		b.naming = append(b.naming, t)
@@ -68,7 +68,7 @@ func (r *run) warn(t *Finished) {
 		return
 	}
 	r.uncalled[key] = true
-	text, _, _ := strings.Cut(strings.TrimSpace(t.Error()), "\n")
+	text, _, _ := strings.Cut(strings.TrimSpace(t.Stderr()), "\n")
 	r.log.Warn("tasks of this group and state are archived without a callback; this is the first of them",
 		"task", t.ID, "state", t.State, "program", t.Program, "group", t.Group, "outcome", t.Outcome, "error", text)
 }

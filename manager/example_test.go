@@ -45,7 +45,7 @@ func Example() {
 			return nil
 		},
 		Failed: func(_ context.Context, t *manager.Finished) error {
-			fmt.Printf("task %d failed: %s\n", t.ID, t.Error())
+			fmt.Printf("task %d failed: %s\n", t.ID, t.Stderr())
 			return nil
 		},
 	})

@@ -96,7 +96,7 @@ func ExampleLoad() {
 			return err
 		},
 		Failed: func(ctx context.Context, t *manager.Finished) error {
-			log.Printf("task %d (%s) failed: %s", t.ID, t.Input, t.Error())
+			log.Printf("task %d (%s) failed: %s", t.ID, t.Input, t.Stderr())
 			return nil
 		},
 	})

@@ -1,5 +1,35 @@
 package manager
 
+import (
+	"context"
+	"strings"
+)
+
+// mostNamed is the largest number of groups that a warning names, or that sayEmpty counts.
+const mostNamed = 10
+
+// sayEmpty warns after the first round of a Run that ends with its groups, if some of them have no tasks: their names
+// may be wrong.
+func (r *run) sayEmpty(ctx context.Context) error {
+	if r.rounds > 1 || r.Stop != nil || r.stages != nil {
+		return nil
+	}
+	var empty []string
+	for _, group := range r.Groups[:min(len(r.Groups), mostNamed)] {
+		counts, err := r.store.Counts(ctx, group)
+		if err != nil {
+			return err
+		}
+		if counts.Total() == 0 {
+			empty = append(empty, group)
+		}
+	}
+	if len(empty) > 0 {
+		r.log.Warn("groups have no tasks, and Run does not wait for the first ones", "groups", strings.Join(empty, ", "))
+	}
+	return nil
+}
+
 // sayNotYet warns once if tasks wait because of ErrNotYet, although no other task can finish: a task for which they
 // wait may have failed.
 func (r *run) sayNotYet() {

@@ -2,6 +2,7 @@ package manager
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -85,8 +86,7 @@ func (o Options) settings() (settings, error) {
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
 	cfg.TaskDefaults = o.TaskDefaults.Properties(tdf.Defaults("", "", ""))
 	cfg.AddRandomStartOffset = o.AddRandomStartOffset
-	err = cfg.Redis.CheckNamespace(cfg.Namespace)
-	if err != nil {
+	if err := errors.Join(cfg.Redis.CheckHost(), cfg.Redis.CheckNamespace(cfg.Namespace)); err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
 	}
 	s := settings{cfg: cfg, log: o.Log, name: o.Name, progress: o.Progress}

@@ -131,6 +131,9 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 	}
 	r.progress.show(s)
 	r.sayNotYet()
+	if err := r.sayEmpty(ctx); err != nil {
+		return false, err
+	}
 	if r.stages != nil {
 		done, err := r.stages.advance(ctx)
 		if done || err != nil || r.again || r.stages.isBusy() {

@@ -172,22 +172,25 @@ func (t *Task) RoundNumber(n int) *Round {
 	return nil
 }
 
-// Output returns the stdout of the last run. It panics if this text was not read.
+// Output returns the stdout of the last run, or "" if the [Query] did not read it.
 func (t *Task) Output() string { return t.Stored().LastOutput() }
 
-// Error returns the stderr of the last run, or why the program could not run. It panics if this text was not read.
-func (t *Task) Error() string { return t.Stored().LastError() }
+// Stderr returns the stderr of the last run, or why the program could not run. It is "" if the [Query] did not read it.
+func (t *Task) Stderr() string { return t.Stored().LastError() }
 
-// Result returns the JSON that the last run wrote into result.json. It panics if this text was not read.
+// Result returns the JSON that the last run wrote into result.json, or "" if the [Query] did not read it.
 func (t *Task) Result() string { return t.Stored().LastResult() }
 
 // Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary. Of a task
-// that was just opened, each call returns a new copy.
+// that was just opened, each call returns a new copy. A Task that no Manager has returned has only its ID.
 func (t *Task) Stored() *tdf.Task {
-	if t.stored == nil {
+	switch {
+	case t.stored != nil:
+		return t.stored
+	case t.opened != nil:
 		return t.opened.stored()
 	}
-	return t.stored
+	return &tdf.Task{ID: t.ID}
 }
 
 // taskOf returns the Task for a stored task. If whole is false, the Task is a summary.

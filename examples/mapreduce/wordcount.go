@@ -113,7 +113,7 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 func words(t *manager.Task) string { return " " + strings.Join(strings.Fields(t.Output()), " ") }
 
 func (w *wordCount) failed(_ context.Context, t *manager.Finished) error {
-	w.failure = fmt.Errorf("task %d (%.60s) %s: %s", t.ID, t.Input, t.Outcome, strings.TrimSpace(t.Error()))
+	w.failure = fmt.Errorf("task %d (%.60s) %s: %s", t.ID, t.Input, t.Outcome, strings.TrimSpace(t.Stderr()))
 	return w.failure
 }
 

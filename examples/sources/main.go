@@ -70,7 +70,7 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		}
 	}
 	report := func(_ context.Context, t *manager.Finished) error {
-		fmt.Fprintf(stdout, "%s\t%s\t%s\n", t.Program, t.Source, strings.TrimSpace(t.Output()+t.Error()))
+		fmt.Fprintf(stdout, "%s\t%s\t%s\n", t.Program, t.Source, strings.TrimSpace(t.Output()+t.Stderr()))
 		return nil
 	}
 	return m.Run(ctx, manager.Callbacks{AllGroups: true, Succeeded: report, Failed: report})

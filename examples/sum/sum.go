@@ -132,7 +132,7 @@ func (s *sum) record(t *manager.Task) {
 		err = fmt.Errorf("the meta %q is not a place of this sum; use another -run, because other tasks use the group",
 			t.Meta)
 	case t.Outcome != string(tdf.Succeeded):
-		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Error()))
+		err = fmt.Errorf("%s: %s", t.Outcome, strings.TrimSpace(t.Stderr()))
 	case err != nil:
 		err = fmt.Errorf("the output %q is not a number", t.Output())
 	}

@@ -56,7 +56,7 @@ func TestWrongAnswers(t *testing.T) {
 			return nil
 		},
 		Failed: func(_ context.Context, task *manager.Finished) error {
-			t.Errorf("task %d failed: %s", task.ID, task.Error())
+			t.Errorf("task %d failed: %s", task.ID, task.Stderr())
 			return nil
 		},
 	})

@@ -235,7 +235,7 @@ func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 func (c *columns) row(t *manager.Task, names []string) []string {
 	cells := fixedCells(t)
 	if slices.ContainsFunc(names, isPrinted) {
-		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Error())
+		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Stderr())
 	}
 	c.putAll(cells, t)
 	row := make([]string, len(names))

@@ -3,6 +3,7 @@ package conn
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"syscall"
 	"time"
@@ -17,7 +18,7 @@ const (
 )
 
 // UntilAnswered calls the function op until Redis has answered, or ctx has ended. So op may run several times. The
-// result is nil, the error of ctx, or an error of op that is not an outage.
+// result is nil, an error of op that is not an outage, or one that wraps the cause of ctx.
 //
 // If the user lacks a right that only this call needs, the error is a *[ForbiddenError]. Before UntilAnswered returns
 // this error, it calls op once more, because the rights may have changed.
@@ -33,16 +34,20 @@ func (s *Conn) UntilAnswered(ctx context.Context, op func(context.Context) error
 func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error {
 	pause := firstPause
 	var loggedAt time.Time
-	var loggedReason string
+	var why, loggedReason string
 	onlyThis, redirects := false, 0
 	for try := 0; ; try++ {
 		sent := time.Now()
 		err := op(ctx)
 		s.latencies.add(time.Since(sent))
 		if ctx.Err() != nil && err != nil {
-			return context.Cause(ctx)
+			return unanswered(ctx, why)
 		}
-		why, passes := s.outage(err)
+		if errors.Is(err, redis.ErrClosed) {
+			return fmt.Errorf("the connection was closed by this program: %w", err)
+		}
+		reason, passes := s.outage(err)
+		why = reason
 		if !passes {
 			s.recovered(try)
 			return err
@@ -73,10 +78,18 @@ func (s *Conn) retry(ctx context.Context, op func(context.Context) error) error 
 			loggedAt, loggedReason = time.Now(), why
 		}
 		if !Sleep(ctx, pause/2+rand.N(pause/2)) {
-			return context.Cause(ctx)
+			return unanswered(ctx, why)
 		}
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// unanswered returns the cause of the end of ctx, and why Redis has not answered before, if that is known.
+func unanswered(ctx context.Context, why string) error {
+	if why == "" {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%s: %w", why, context.Cause(ctx))
 }
 
 // logAgain is the time after which the log repeats the reason of an outage.
