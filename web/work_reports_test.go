@@ -123,13 +123,19 @@ func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
 	s.open(manager.Definition{Program: "secret", Queue: "other"}, manager.Definition{Program: "p", Group: "g", Queue: "other", Unique: "key"})
 	w := s.begin(s.token(access.Token{Name: "q1", Role: access.Worker, Queues: []string{"q", "q2"}}), "w", "")
 	operator := s.begin(s.tokens[access.Operator], "w", `,"queues":["q"]`)
+	two := 2
+	s.open(manager.Definition{Program: "command", Source: "exec:/", Input: "true", Queue: "q"}) // the input is the program
+	commands := s.begin(w.token, "commands", `,"sources":true`)
+	answer := commands.report(commands.one(), `"action":"complete","open":[{"input":"evil"}]`)
+	expect.Contains(t, answer.Detail, "the program of \"exec:/\" is the input")
 	for _, group := range []string{"g", ""} {
 		for open, why := range map[string]string{
 			`{"queue":"other"}`: "only for the queues", `{"program":"evil"}`: "program", `{"source":"rsync:/evil/run.sh"}`: "source", `{"campaign":"other"}`: "campaign",
 			`{"after":{"tasks":[1]}}`: "task 1", `{"after_any":{"tasks":[1]}}`: "task 1", `{"after":{"tasks":[99]}}`: "task 99", `{"after":{"group":"h"}}`: "campaign",
 			`{"unique":"key"},{"after":{"places":[0]}}`: "unique",
+			`{"priority":3}`: "at most their own priority 2", `{"limit_key":"key"}`: "limit key",
 		} {
-			s.open(manager.Definition{Program: "p", Queue: "q", Group: group})
+			s.open(manager.Definition{Program: "p", Queue: "q", Group: group, Priority: &two})
 			before := len(s.all())
 			answer := w.report(w.one(), `"action":"complete","open":[`+open+`]`)
 			expect.Contains(t, answer.Detail, why, open)
@@ -144,7 +150,7 @@ func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
 		expect.Len(t, s.all(), before+n, open, answer)
 		return answer
 	}
-	open(w, `{"after":{"tasks":[2,OWN]},"queue":"q2"},{"unique":"g/key"},{"after":{"places":[0]},"queue":"q2"}`, 3)
+	open(w, `{"after":{"tasks":[2,OWN]},"queue":"q2","priority":-1},{"unique":"g/key","limit_key":"g/host"},{"after":{"places":[0]},"queue":"q2"}`, 3)
 	w.report(w.one(), `"action":"complete"`)
 	open(operator, `{"program":"other","queue":"other","after":{"tasks":[1]}}`, 1)
 	expect.NoError(t, s.admin.ChangeSetting(t.Context(), tdf.SettingRoundsOpen, "no"))

@@ -169,7 +169,8 @@ class Executor(concurrent.futures.Executor):
         meta = {"function": name or name_of(call[0]), "python": PYTHON}
         packed = pack_call(*call, self.retry_on)
         of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta)}
-        return {**self.properties, **of}
+        # a worker may open no further calls, because it would choose the code that other workers run
+        return {**self.properties, **of, "generations": 0}
 
     def _cancel_all(self, futures: Iterable[Future]) -> List[Future]:
         """Cancels the tasks of futures that no worker has begun, and returns the futures that it has cancelled."""

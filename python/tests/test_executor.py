@@ -395,6 +395,7 @@ def test_tasks_that_others_change(served, workers, monkeypatch, tmp_path):
         workers.start("--slots", "1")
         running = executor.submit(work.wait_for, str(tmp_path / "never"))
         eventually("the call runs", lambda: client.task(running.id)["state"] == "running")
+        assert client.task(running.id)["generations"] == 0  # a worker opens no further calls
         client.act("cancel", [running.id])
         with pytest.raises(concurrent.futures.CancelledError):
             running.result()

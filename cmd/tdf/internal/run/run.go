@@ -318,6 +318,9 @@ func (c *campaign) define(ctx context.Context) error {
 		return err
 	}
 	c.base = changes.Apply(c.m.Define(name, source, ""))
+	if len(c.send) > 0 {
+		c.base.Generations = 0 // the input is a command, so a worker that opened tasks would choose what others run
+	}
 	c.base.Group = c.campaignName(name)
 	if c.changed("retries") {
 		c.base.MaxFails = c.retries
