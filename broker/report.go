@@ -328,7 +328,7 @@ func (x *reportDelivery) addFiles(r *tdf.Result) (err error) {
 	case !fetches:
 		return nil
 	}
-	files, err := bundle.Check(string(x.Files), MaxFetch)
+	files, err := bundle.Check(string(x.Files), x.Task.Fetch, MaxFetch)
 	if err != nil {
 		return fmt.Errorf("the files of the report: %w", err)
 	}

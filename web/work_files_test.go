@@ -32,6 +32,7 @@ func TestReportsOfFiles(t *testing.T) {
 		{`["out/*"]`, `"files":"aGVsbG8="`, "fetch: the files of the report: it is no tar.gz"},
 		{`["out/*"]`, `"files":"` + packedIn64(t, "a", 24<<20+1) + `"`, "its files have more bytes than are allowed"},
 		{`["out/*"]`, `"files_kept":"6 GB; they are on w"`, ""},
+		{`["out/*.csv"]`, `"files":"` + good + `"`, "matches none of the patterns out/*.csv"},
 		{`[]`, `"files":"` + good + `"`, "fetch: the worker has reported files, and the task asks for none"},
 	} {
 		s.TB = t

@@ -22,9 +22,9 @@ func fetching(patterns ...string) func(*tdf.Properties) {
 func (w *world) broughtBack(id int64) string {
 	w.Helper()
 	texts := redisstate.SameTexts(redisstate.TextsOf{Texts: tdf.TextFiles})
-	stored := expect.Result(w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Head, Texts: texts})).Value(w)
+	stored := expect.Result(w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Facts, Texts: texts})).Value(w)
 	var all []string
-	err := bundle.Read(stored.Task.Rounds.At(0).Packed, bundle.MaxBytes, func(name string, _ fs.FileMode, from io.Reader) error {
+	err := bundle.Read(stored.Task.Rounds.At(0).Packed, stored.Task.Fetch, bundle.MaxBytes, func(name string, _ fs.FileMode, from io.Reader) error {
 		text, err := io.ReadAll(from)
 		all = append(all, name+"="+string(text))
 		return err

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
@@ -65,16 +66,20 @@ func (p *Packer) Bundle() (packed string, files tdf.Files, err error) {
 }
 
 // Read calls a function for each file of a bundle, in order. The name is a path with slashes that leads to a place
-// below the directory that it is joined to, and no file is at a place above another one. The files may have at most so
-// many bytes together. After an error, of the bundle or of the function, Read reads no other files.
-func Read(packed string, most int64, each func(name string, mode fs.FileMode, content io.Reader) error) error {
+// below the directory that it is joined to, and no file is at a place above another one. Who has packed the bundle may
+// be hostile, so each file must match a pattern, and only a file whose whole name is a pattern is executable. The files
+// may have at most so many bytes together. After an error, of the bundle or of the function, Read reads no other files.
+func Read(packed string, patterns []string, most int64, each func(name string, mode fs.FileMode, content io.Reader) error) error {
 	zipped, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
 		return fmt.Errorf("it is no tar.gz: %w", err)
 	}
 	// headers and padding need at most 8 KiB for each file
 	unpacked := &io.LimitedReader{R: zipped, N: most + (MaxFiles+1)*8<<10}
-	r := &reader{tar: tar.NewReader(unpacked), most: most, files: map[string]bool{}, parents: map[string]bool{}}
+	r := &reader{
+		tar: tar.NewReader(unpacked), patterns: patterns, asked: NewMatcher(patterns), most: most,
+		files: map[string]bool{}, parents: map[string]bool{},
+	}
 	for {
 		err := r.next(each)
 		if errors.Is(err, io.EOF) {
@@ -86,9 +91,9 @@ func Read(packed string, most int64, each func(name string, mode fs.FileMode, co
 	}
 }
 
-// Check reads a bundle, and says how many files it has.
-func Check(packed string, most int64) (files tdf.Files, err error) {
-	err = Read(packed, most, func(_ string, _ fs.FileMode, content io.Reader) error {
+// Check reads a bundle of files that match the patterns, and says how many files it has.
+func Check(packed string, patterns []string, most int64) (files tdf.Files, err error) {
+	err = Read(packed, patterns, most, func(_ string, _ fs.FileMode, content io.Reader) error {
 		n, err := io.Copy(io.Discard, content)
 		files.Count++
 		files.Bytes += n
@@ -99,6 +104,8 @@ func Check(packed string, most int64) (files tdf.Files, err error) {
 
 type reader struct {
 	tar            *tar.Reader
+	patterns       []string
+	asked          Matcher
 	most           int64 // how many bytes the other files may have
 	files, parents map[string]bool
 }
@@ -115,7 +122,11 @@ func (r *reader) next(each func(name string, mode fs.FileMode, content io.Reader
 	if err != nil {
 		return err
 	}
-	err = each(h.Name, fs.FileMode(h.Mode)&fs.ModePerm, r.tar)
+	mode := fs.FileMode(h.Mode) & fs.ModePerm
+	if !slices.Contains(r.patterns, h.Name) {
+		mode &^= 0o111
+	}
+	err = each(h.Name, mode, r.tar)
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
 	}
@@ -133,6 +144,8 @@ func (r *reader) accept(h *tar.Header) error {
 		return fmt.Errorf("%.200q is no regular file", h.Name)
 	case r.most < 0:
 		return errors.New("its files have more bytes than are allowed")
+	case !r.asked.matches(h.Name):
+		return fmt.Errorf("%.200q matches none of the patterns %.1000s", h.Name, strings.Join(r.patterns, ", "))
 	case len(r.files) == MaxFiles:
 		return fmt.Errorf("it has more than %d files", MaxFiles)
 	case r.files[h.Name] || r.parents[h.Name]:

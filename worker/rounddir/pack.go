@@ -26,10 +26,10 @@ func (e TooMuchError) Error() string { return string(e) }
 func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files tdf.Files,
 	err error,
 ) {
-	f := &finder{matcher: newMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}
+	f := &finder{Matcher: bundle.NewMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}
 	if d != nil {
 		f.usable = d.usable
-		err = f.find(d.dir, ScratchDir, "", f.begin(), 0)
+		err = f.find(d.dir, ScratchDir, "", f.Begin(), 0)
 	}
 	switch {
 	case err != nil:
@@ -94,7 +94,7 @@ func (d *Dir) packFile(p *bundle.Packer, name string, most int64) (size int64, e
 
 // A finder finds the files that match.
 type finder struct {
-	matcher
+	bundle.Matcher
 	usable func(*unix.Stat_t) error
 	skip   func(name string) bool
 
@@ -105,7 +105,7 @@ type finder struct {
 }
 
 // find finds files in a directory.
-func (f *finder) find(in *dir, name, below string, m match, depth int) error {
+func (f *finder) find(in *dir, name, below string, m bundle.Match, depth int) error {
 	if depth > mostDeep {
 		return fmt.Errorf("%s: it is nested more than %d directories deep", below, mostDeep)
 	}
@@ -116,8 +116,8 @@ func (f *finder) find(in *dir, name, below string, m match, depth int) error {
 	defer at.Close()
 	var first error
 	err = at.each(func(name string) bool {
-		next := f.step(m, name)
-		if next.mayMatch() {
+		next := f.Step(m, name)
+		if next.MayMatch() {
 			first = f.entry(at, name, path.Join(below, name), next, depth)
 		}
 		return first == nil && len(f.found) <= bundle.MaxFiles
@@ -128,7 +128,7 @@ func (f *finder) find(in *dir, name, below string, m match, depth int) error {
 	return err
 }
 
-func (f *finder) entry(in *dir, name, where string, m match, depth int) error {
+func (f *finder) entry(in *dir, name, where string, m bundle.Match, depth int) error {
 	var info unix.Stat_t
 	err := unix.Fstatat(in.fd(), name, &info, unix.AT_SYMLINK_NOFOLLOW)
 	if err != nil {
@@ -138,7 +138,7 @@ func (f *finder) entry(in *dir, name, where string, m match, depth int) error {
 		return f.find(in, name, where, m, depth+1)
 	}
 	switch {
-	case !m.whole:
+	case !m.Whole:
 	case info.Mode&unix.S_IFMT != unix.S_IFREG:
 		f.leftOut, f.why = where, "is no regular file"
 	case f.skip != nil && f.skip(where):

@@ -21,7 +21,7 @@ func TestPackOfAnotherUser(t *testing.T) {
 	expect.NoError(t, os.Chown(dir+"/theirs", nobody, nobody))
 	packed, _, err := d.Pack([]string{"theirs"}, 100, nil)
 	expect.NoError(t, err)
-	expect.Equal(t, packedNames(t, packed), "theirs")
+	expect.Equal(t, packedNames(t, packed, "theirs"), "theirs")
 	_, _, err = d.Pack([]string{"*"}, 100, nil)
 	expect.Fails(t, err, "ours: the file belongs to another user")
 }

@@ -30,10 +30,10 @@ func put(t *testing.T, dir string, names ...string) {
 	}
 }
 
-func packedNames(t *testing.T, packed string) string {
+func packedNames(t *testing.T, packed string, patterns ...string) string {
 	t.Helper()
 	var names []string
-	err := bundle.Read(packed, bundle.MaxBytes, func(name string, _ fs.FileMode, content io.Reader) error {
+	err := bundle.Read(packed, patterns, bundle.MaxBytes, func(name string, _ fs.FileMode, content io.Reader) error {
 		text, err := io.ReadAll(content)
 		expect.Equal(t, string(text), name)
 		names = append(names, name)
@@ -43,13 +43,15 @@ func packedNames(t *testing.T, packed string) string {
 	return strings.Join(names, " ")
 }
 
-// The patterns match as those of path.Match, ** matches any directories, and a directory stands for all files in it.
+// The patterns match as those of a shell, ** matches any directories, and a directory stands for all files in it.
 func TestPack(t *testing.T) {
 	d, dir := scratch(t)
-	put(t, dir, "log", ".hidden", "out/a.csv", "out/b.txt", "out/deep/c.csv", "out/deep/er/d.csv", "other/a.csv")
+	put(t, dir, "log", ".hidden", "out/a.csv", "out/b.txt", "out/deep/c.csv", "out/deep/er/d.csv", "out/.git/x", "other/a.csv")
 	for patterns, want := range map[string]string{
 		"log":             "log",
-		"*":               ".hidden log other/a.csv out/a.csv out/b.txt out/deep/c.csv out/deep/er/d.csv",
+		"*":               "log other/a.csv out/a.csv out/b.txt out/deep/c.csv out/deep/er/d.csv",
+		".*":              ".hidden",
+		"**/.git":         "out/.git/x",
 		"out/*.csv":       "out/a.csv",
 		"*/*.csv,log":     "log other/a.csv out/a.csv",
 		"**/*.csv":        "other/a.csv out/a.csv out/deep/c.csv out/deep/er/d.csv",
@@ -61,12 +63,12 @@ func TestPack(t *testing.T) {
 	} {
 		packed, files, err := d.Pack(strings.Split(patterns, ","), 1000, nil)
 		expect.NoError(t, err, patterns)
-		expect.Equal(t, packedNames(t, packed), want, patterns)
+		expect.Equal(t, packedNames(t, packed, strings.Split(patterns, ",")...), want, patterns)
 		expect.Equal(t, files.Count, len(strings.Fields(want)), patterns)
 	}
 	packed, _, err := d.Pack([]string{"*"}, 1000, func(name string) bool { return name != "log" })
 	expect.NoError(t, err)
-	expect.Equal(t, packedNames(t, packed), "log")
+	expect.Equal(t, packedNames(t, packed, "*"), "log")
 }
 
 func TestPackFails(t *testing.T) {
@@ -105,7 +107,7 @@ func TestPackOddDirectories(t *testing.T) {
 	expect.NoError(t, os.Chmod(dir+"/out", 0))
 	packed, _, err := d.Pack([]string{"out/a"}, 1000, nil)
 	expect.NoError(t, err)
-	expect.Equal(t, packedNames(t, packed), "out/a")
+	expect.Equal(t, packedNames(t, packed, "out/a"), "out/a")
 	stars := strings.Repeat("**/", 340) + "y"
 	_, _, err = d.Pack([]string{stars}, 1000, nil)
 	expect.Fails(t, err, "no file matches")

@@ -32,7 +32,7 @@ func (c *campaign) fetch(ctx context.Context, t *manager.Task) error {
 		err = errors.New("it has brought back no files; its worker may be of a version that does not know --fetch")
 	}
 	if err == nil {
-		err = unpack(c.dir, packed)
+		err = unpack(c.dir, packed, t.Fetch)
 	}
 	if err != nil {
 		return fmt.Errorf("--fetch: files of task %d: %w", t.ID, err)
@@ -40,10 +40,10 @@ func (c *campaign) fetch(ctx context.Context, t *manager.Task) error {
 	return nil
 }
 
-// unpack puts the files of a bundle into a directory. It writes all of them into a temporary directory first, and then
+// unpack puts the files of a bundle into a directory. The bundle must have only files that match the patterns. It writes all of them into a temporary directory first, and then
 // renames each, so that a file is there whole, and no file is if one of them cannot be. It replaces files, and writes
 // nothing outside of the directory, whatever links are there.
-func unpack(dir, packed string) (err error) {
+func unpack(dir, packed string, patterns []string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func unpack(dir, packed string) (err error) {
 	}
 	defer staged.Close()
 	u := &unpacker{root: root, staged: staged, temporary: filepath.Base(temporary)}
-	err = bundle.Read(packed, bundle.MaxBytes, u.write)
+	err = bundle.Read(packed, patterns, bundle.MaxBytes, u.write)
 	if err != nil {
 		return err
 	}

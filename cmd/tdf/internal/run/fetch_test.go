@@ -24,7 +24,7 @@ func packedOf(t *testing.T, names ...string) string {
 func TestUnpack(t *testing.T) {
 	dir := t.TempDir()
 	expect.NoError(t, os.WriteFile(dir+"/a", []byte("old"), 0o600))
-	expect.NoError(t, unpack(dir, packedOf(t, "a", "out/deep/b")))
+	expect.NoError(t, unpack(dir, packedOf(t, "a", "out/deep/b"), []string{"a", "out/deep/b"}))
 	for _, name := range []string{"a", "out/deep/b"} {
 		expect.Equal(t, string(expect.Result(os.ReadFile(dir+"/"+name)).Value(t)), name)
 		info := expect.Result(os.Stat(dir + "/" + name)).Value(t)
@@ -49,16 +49,17 @@ func TestUnpackKeepsToTheDirectory(t *testing.T) {
 		"out: ":           {packedOf(t, "a", "out/b"), func(dir string) error { return os.WriteFile(dir+"/out", nil, 0o644) }},
 		"it is damaged":   {packedOf(t, "a")[:40], func(string) error { return nil }},
 		"it is no tar.gz": {"hello", func(string) error { return nil }},
+		"Makefile":        {packedOf(t, "a", "Makefile"), func(string) error { return nil }},
 	} {
 		dir := t.TempDir()
 		expect.NoError(t, c.make(dir))
 		before := len(expect.Result(os.ReadDir(dir)).Value(t))
-		expect.Fails(t, unpack(dir, c.packed), want)
+		expect.Fails(t, unpack(dir, c.packed, []string{"a", "out"}), want)
 		expect.Len(t, expect.Result(os.ReadDir(dir)).Value(t), before, want)
 	}
 	dir := t.TempDir() // a link in the place of the file is replaced
 	expect.NoError(t, os.Symlink(outside+"/b", filepath.Join(dir, "b")))
-	expect.NoError(t, unpack(dir, packedOf(t, "b")))
+	expect.NoError(t, unpack(dir, packedOf(t, "b"), []string{"b"}))
 	expect.Equal(t, string(expect.Result(os.ReadFile(outside+"/b")).Value(t)), "theirs")
 	expect.Equal(t, string(expect.Result(os.ReadFile(dir+"/b")).Value(t)), "b")
 }
