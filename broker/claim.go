@@ -47,7 +47,10 @@ type Required struct {
 // etagForm is the form of an ETag, as package web writes it: state, round and revision.
 var etagForm = lazy.Regexp(`^"([a-z_]+)-(\d{1,9})-(\d{1,15})"$`)
 
-func (r *ClaimRequest) required() (all []redisstate.TaskVersion, err error) {
+func (r *ClaimRequest) required(t *access.Token) (all []redisstate.TaskVersion, err error) {
+	if len(r.Require) > 0 && t.Owner() != "" { // the answer would say how tasks of others are
+		return nil, &access.ForbiddenError{Reason: "require: the token " + t.Name + " may not see tasks"}
+	}
 	if len(r.Require) > redisstate.MaxRequired {
 		return nil, invalid("require: want at most %d tasks", redisstate.MaxRequired)
 	}
@@ -277,7 +280,7 @@ func (b *Broker) begin(ctx context.Context, t *access.Token, id string, r *Claim
 	}
 	request = redisstate.ClaimParams{Worker: v.worker, Most: r.Most, Lease: v.Lease, IDs: v.claimIDs(rand.Text())}
 	if err == nil {
-		request.Require, err = r.required()
+		request.Require, err = r.required(t)
 	}
 	if err == nil && r.Number > 0 {
 		request.IDs = v.claimIDs(strconv.FormatInt(r.Number, 10))

@@ -63,6 +63,9 @@ type Renewed struct {
 	Drained  string  `json:"drained,omitempty" doc:"who has drained the worker; it gets no tasks until it is resumed"`
 }
 
+// notHeld says nothing about the task, because the claim may never have been one of it.
+const notHeld = "the claim does not hold: the task has ended, was taken away, or is not there"
+
 // Lost is a claim that does not hold any more.
 type Lost struct {
 	ID     int64  `json:"id"`
@@ -104,7 +107,7 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 	out.Lease, out.Drained = float64(v.Lease), v.Drained
 	for i, lost := range renewed.Lost {
 		if lost != nil {
-			out.Lost = append(out.Lost, Lost{all[i].ID, all[i].Round, lost.Error()})
+			out.Lost = append(out.Lost, Lost{all[i].ID, all[i].Round, notHeld})
 		}
 		if renewed.Followed[i] {
 			out.Followed = append(out.Followed, all[i].ID)
@@ -188,15 +191,18 @@ func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, 
 	if err := s.checkRuns(1, []Run{r}); err != nil {
 		return nil, err
 	}
-	stored, err := b.store.ReadOne(ctx, r.ID, redisstate.Want{
+	stored, err := b.store.Read(ctx, []int64{r.ID}, redisstate.Want{
 		Fields: redisstate.Facts,
-		Rounds: redisstate.LastRounds(1),
+		Rounds: redisstate.OneRound(r.Round),
 	})
 	if err != nil {
 		return nil, err
 	}
-	of := stored.Task
-	if of.State != tdf.Running || of.Round != r.Round || of.Current().Claim != r.Claim {
+	of := stored[0].Task
+	switch {
+	case of == nil || of.Rounds.At(r.Round).Claim != r.Claim: // the error says nothing about the task of another worker
+		return nil, &tdf.StateError{ID: r.ID, Verb: verb}
+	case of.State != tdf.Running || of.Round != r.Round:
 		return nil, &tdf.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
 	}
 	return of, nil

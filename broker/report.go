@@ -384,7 +384,10 @@ func (x *reportDelivery) answerFrom(t *tdf.Task, refused []*reportDelivery) []*r
 	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
 	gives := x.Action == "release" || x.Later != nil || x.Unfit
 	switch {
-	case r.Claim != x.Run.Claim || !executed && !(released && gives):
+	case r.Claim != x.Run.Claim: // another worker's task, of which the answer says nothing
+		x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
+		return refused
+	case !executed && !(released && gives):
 		x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
 		return refused
 	case executed && r.Exit == "":

@@ -315,7 +315,8 @@ func (d *deadlines) SetReadDeadline(t time.Time) error {
 func TestClaimsThatRequireTasks(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(4)...)
-	w := s.worker()
+	s.worker().post(403, "claims", `{"require":[{"id":1,"etag":"\"open-0-0\""}]}`)
+	w := s.begin(s.tokens[access.Operator], "w", "")
 	tag := func(id int) string {
 		return fmt.Sprintf(`{"id":%d,"etag":%q}`, id, s.as(access.Operator, 200, "GET", fmt.Sprint(base, "/tasks/", id), "").Header.Get("ETag"))
 	}
