@@ -48,6 +48,8 @@ func checkProgram(name, p string) error {
 		return invalidProperty(name, "%q contains a slash; want the name of one directory", p)
 	case p[0] == '.' || p[0] == '-':
 		return invalidProperty(name, "%q begins with %q; want another first character", p, p[:1])
+	case strings.Contains(p, "~"):
+		return invalidProperty(name, "%q contains ~, with which workers name copies of programs", p)
 	}
 	return checkName(name, p)
 }

@@ -53,9 +53,8 @@ func (f *Fetcher) Copy(ctx context.Context, program, source string, with CopyOpt
 		return nil, err
 	}
 	j := *original
-	j.program += "~" + strconv.Itoa(with.Number)
-	j.dir, j.stage = filepath.Join(j.Dir, j.program), filepath.Join(j.Dir, stagingDir, j.program)
-	j.original = program
+	j.at(j.program + "~" + strconv.Itoa(with.Number))
+	j.original = original.program
 	c := &Copy{Dir: j.dir, job: &j, with: with}
 	ctx, cancel := context.WithTimeoutCause(ctx, j.Timeout, timeoutError{j.Timeout})
 	defer cancel()

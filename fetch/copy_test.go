@@ -58,7 +58,7 @@ func TestCopy(t *testing.T) {
 	expect.True(t, fresh)
 	checkNoStaging(t, f.Dir)
 	_, err = f.Fetch(t.Context(), "prog~2", src)
-	checkFailed(t, err, "./prog~2 holds another source's program: the program was fetched from a copy of ./prog")
+	checkFailed(t, err, "contains ~, with which workers name copies of programs")
 }
 
 // A copy of a directory made by hand has all its files except outputs, and nothing from outside.

@@ -3,6 +3,7 @@ package fetch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -65,10 +66,19 @@ type Program struct {
 	Fetched bool   // whether this call fetched the program
 }
 
-// Fetch fetches the program if ./$program/ is not complete, and returns the program. If several calls run at once, even
+// Fetch fetches the program if its directory is not complete, and returns the program. The directory is ./$program/ or,
+// if that holds the program of another source, one beside it. If several calls run at once, even
 // in several processes, one call fetches the program and the others wait. If a call fails, ./$program/ does not change.
 // The error is an *[Error], or an error of [tdf.Properties.Validate] if the arguments are invalid.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
+	p, err := f.fetchOnce(ctx, program, source)
+	if errors.Is(err, ErrOtherSource) { // that source was faster: the program goes into a directory of its own
+		p, err = f.fetchOnce(ctx, program, source)
+	}
+	return p, err
+}
+
+func (f *Fetcher) fetchOnce(ctx context.Context, program, source string) (Program, error) {
 	j, err := f.job(program, source)
 	if err != nil {
 		return Program{}, err
@@ -119,7 +129,7 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 // A job is one call of Fetch or Ready. It contains a copy of the Fetcher, in which defaults have replaced zero values.
 type job struct {
 	Fetcher
-	program string
+	program string // the name of its directory
 	src     tdf.Source
 	dir     string // ./$program/, absolute
 	stage   string // absolute path of the staging directory; only the lock's holder writes to it
@@ -143,10 +153,21 @@ func (f *Fetcher) job(program, source string) (*job, error) {
 	if j.Dir, err = filepath.Abs(f.Dir); err != nil {
 		return nil, failed(context.Background(), src, StepCheck, err)
 	}
-	j.dir = filepath.Join(j.Dir, program)
-	j.stage = filepath.Join(j.Dir, stagingDir, program)
+	j.at(program)
+	if rec, err := readRecord(j.dir); err == nil && rec != nil && rec.ID != sourceID(src) {
+		j.at(program + "~x" + sourceID(src)[:asideDigits])
+	}
 	return j, nil
 }
+
+// at sets the name of the program's directory.
+func (j *job) at(name string) {
+	j.program, j.dir, j.stage = name, filepath.Join(j.Dir, name), filepath.Join(j.Dir, stagingDir, name)
+}
+
+// asideDigits is how many digits of the source's id tell the directories of programs with the same name apart, if the
+// directory with the name itself holds another source's program. Otherwise, the first source would keep the name.
+const asideDigits = 16
 
 func (j *job) defaults() {
 	j.Timeout = cmp.Or(max(j.Timeout, 0), DefaultTimeout)

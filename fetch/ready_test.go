@@ -65,13 +65,20 @@ func TestReadyRefuses(t *testing.T) {
 	}
 }
 
+// A program of another source that has the same name gets a directory of its own, and so do its copies.
 func TestOtherSource(t *testing.T) {
 	f := newFetcher(t)
 	url := serve(t, []byte(goodScript))
-	fetchWorks(t, f, url+"/run.sh?token=hush")
-	err := fetchFails(t, f, url+"/other/run.sh?token=hush", "the program was fetched from "+url+"/run.sh?token=***", "the task names "+url+"/other/run.sh?token=***")
-	expect.FailsWith(t, err, ErrOtherSource)
-	fetchFails(t, f, url+"/run.sh?token=else", "?token=*** with other credentials")
+	dirs := map[string]bool{}
+	for _, source := range []string{url + "/run.sh?token=hush", url + "/other/run.sh?token=hush", url + "/run.sh?token=else"} {
+		p := fetchWorks(t, f, source)
+		dirs[p.Dir], dirs[makeCopy(t, f, source).Dir] = true, true
+		first, ok, err := f.Ready("prog", url+"/run.sh?token=hush")
+		expect.NoError(t, err)
+		expect.True(t, ok)
+		expect.Equal(t, first.Dir, f.Dir+"/prog")
+	}
+	expect.Len(t, dirs, 6)
 	for name, text := range snapshot(t, f.Dir) {
 		if filepath.Base(name) == recordName {
 			expect.NotEqual(t, len(text), 0, name)

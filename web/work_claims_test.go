@@ -380,7 +380,7 @@ func TestProgramsOfClaims(t *testing.T) {
 		"the program of another task":   {read(w, tasks[1], sum), 404},
 		"another program":               {read(w, tasks[0], other), 404},
 		"no SHA-256":                    {read(w, tasks[0], "x"), 422},
-		"another round":                 {read(w, forged, sum), 409},
+		"another round":                 {read(w, forged, sum), 404},
 		"the claim of another worker":   {read(thief, tasks[0], sum), 403},
 		"the session of another worker": {read(&remoteWorker{s, thief.token, w.session}, tasks[0], sum), 403},
 	} {

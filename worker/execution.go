@@ -56,17 +56,18 @@ type execution struct {
 
 	// the number in the names of the output files; above 1 if earlier executions of this round left files
 	// (docs/programs.md); 0 while no file has a name
-	number    atomic.Int64
-	followed  atomic.Bool        // whether a user watches the round
-	record    *record.Record     // the output files; nil if the round did not get that far
-	dir       *rounddir.Dir      // the round's directory, if it must be removed after the report
-	following []broker.Following // the tasks that the round opens, if it succeeds
-	read      bool               // the result has the round's output
-	stored    bool               // Redis has accepted a report with the round's output
-	result    tdf.Result         // the round's result, once the round has ended
-	cause     error              // why the round was cut short; nil if it was not
-	sound     bool               // the task is valid, so the program is at fault if the round fails
-	reason    string             // why the round counts as failed; "" if only the program itself reports a failure
+	number     atomic.Int64
+	programDir atomic.Pointer[string] // the name of the program's directory; nil until the program is there
+	followed   atomic.Bool            // whether a user watches the round
+	record     *record.Record         // the output files; nil if the round did not get that far
+	dir        *rounddir.Dir          // the round's directory, if it must be removed after the report
+	following  []broker.Following     // the tasks that the round opens, if it succeeds
+	read       bool                   // the result has the round's output
+	stored     bool                   // Redis has accepted a report with the round's output
+	result     tdf.Result             // the round's result, once the round has ended
+	cause      error                  // why the round was cut short; nil if it was not
+	sound      bool                   // the task is valid, so the program is at fault if the round fails
+	reason     string                 // why the round counts as failed; "" if only the program itself reports a failure
 
 	report     broker.Delivery // once the round has ended
 	refused    bool            // Redis has refused the report at least once

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -76,19 +77,20 @@ func TestProgramSHA256(t *testing.T) {
 	expect.Equal(t, w.task(id).Current().ProgramSHA256, "", "a program that was not fetched has the checksum")
 }
 
+// Programs of two sources may have one name. The second one gets neither the files nor the secrets of the first one.
 func TestAnotherSourceUnderAKnownName(t *testing.T) {
 	w := newWorld(t)
-	first, second := w.archive("run.sh", good), w.archive("run.sh", "echo other")
+	w.cfg.EnvFile, w.cfg.Concurrency = "$program.env", 2
+	must(t, os.WriteFile(w.path("p.env"), []byte("KEY=secret\n"), 0o600))
 	worker := w.worker()
-	for _, source := range []string{first, second} {
-		w.open("", from(source))
+	one := w.archive("run.sh", "#!/bin/sh\necho one $TDF_TASK_ID ${KEY:+has}\n")
+	two := w.archive("run.sh", "#!/bin/sh\necho two $TDF_TASK_ID ${KEY:+has}\n")
+	for i, source := range []string{one, two, one, two} {
+		id := w.open("", from(source))
 		w.runOnce(worker)
+		want := fmt.Sprintf([]string{"one %d has\n", "two %d\n"}[i%2], id)
+		expect.Equal(t, w.finished(id).LastOutput(), want, w.finished(id).LastError())
 	}
-	expect.Equal(t, w.finished(1).State, tdf.Succeeded, "the first task")
-	got := w.finished(2)
-	expect.Equal(t, got.State, tdf.Failed)
-	expect.Contains(t, got.LastError(), first)
-	expect.Contains(t, got.LastError(), second)
 }
 
 func TestProgramFromRedis(t *testing.T) {

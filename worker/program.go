@@ -58,6 +58,14 @@ func (s *script) fetcherOf(slot int) fetch.Fetcher {
 	return fetcher
 }
 
+// programName returns the name of the program's directory.
+func (e *execution) programName() string {
+	if name := e.programDir.Load(); name != nil {
+		return *name
+	}
+	return e.task.Program
+}
+
 // begin starts the task's timeout, which HoldTimeout had stopped.
 func (e *execution) begin(ctx context.Context) error {
 	r := e.renewal()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strings"
 	"sync"
 
 	"github.com/tdf-framework/tdf"
@@ -116,8 +117,8 @@ func (e *execution) endDir(x *roundIO) {
 // readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file
 // the worker reads, so readEnvFile follows no link of that user (docs/programs.md, "Secrets").
 func (e *execution) readEnvFile() (*secrets.Secrets, error) {
-	if e.s.cfg.EnvFile == "" {
-		return nil, nil
+	if e.s.cfg.EnvFile == "" || strings.Contains(e.s.cfg.EnvFile, "$program") && e.programName() != e.task.Program {
+		return nil, nil // the secrets of a program are not for one of another source that has its name
 	}
 	base, below := retention.Split(e.s.cfg.Directory, e.s.cfg.EnvFile)
 	f, err := safepath.OpenFile(base, e.fill(below))

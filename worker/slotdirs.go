@@ -74,6 +74,8 @@ func (d *slotDirs) open() (err error) {
 
 // directory returns the directory for a round of a program. The program's directory is complete.
 func (d *slotDirs) directory(ctx context.Context, r *Round, f *fetch.Fetcher, p fetch.Program) (string, error) {
+	name := filepath.Base(p.Dir)
+	r.execution.programDir.Store(&name)
 	if d.asksToShare(r.Program, p.Dir) || d.isTooLarge(r) {
 		return p.Dir, nil
 	}
@@ -82,7 +84,7 @@ func (d *slotDirs) directory(ctx context.Context, r *Round, f *fetch.Fetcher, p 
 		return "", Unfit(err)
 	}
 	if alone {
-		changed, err := s.inPlace(r.Program, p)
+		changed, err := s.inPlace(r.execution.programName(), p)
 		if changed == "" || err != nil {
 			return p.Dir, err
 		}
@@ -112,7 +114,7 @@ func (d *slotDirs) slot(r *Round) (s *slotDir, alone bool, err error) {
 	if d.alone && d.numbers.LeaveOriginal() {
 		d.alone = false
 	}
-	alone = d.alone && !d.changing[r.Program]
+	alone = d.alone && !d.changing[r.execution.programName()]
 	if !alone && s.number == 0 {
 		s.number, err = d.numbers.Take(r.Slot)
 	}
@@ -139,7 +141,7 @@ func (s *slotDir) inPlace(program string, p fetch.Program) (changed string, err 
 // copy returns the slot's copy of a program. It makes the copy if there is none, and renews it if a round has changed
 // it.
 func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetcher, p fetch.Program) (string, error) {
-	if c := s.copies[r.Program]; c != nil {
+	if c := s.copies[r.execution.programName()]; c != nil {
 		changed, fresh, err := c.Renew(ctx)
 		if changed != "" {
 			d.warnOfChange(r, changed)
@@ -163,7 +165,7 @@ func (d *slotDirs) copy(ctx context.Context, r *Round, s *slotDir, f *fetch.Fetc
 	if len(s.copies) >= maxCopies {
 		clear(s.copies)
 	}
-	s.copies[r.Program] = c
+	s.copies[r.execution.programName()] = c
 	return c.Dir, nil
 }
 
@@ -194,15 +196,15 @@ func (d *slotDirs) asksToShare(program, dir string) bool {
 func (d *slotDirs) isTooLarge(r *Round) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	r.execution.shares = d.shared[r.Program]
+	r.execution.shares = d.shared[r.execution.programName()]
 	return r.execution.shares
 }
 
 // share lets the rounds of a program share its directory, because it cannot be copied.
 func (d *slotDirs) share(r *Round, reason error) {
 	d.mu.Lock()
-	known := d.shared[r.Program]
-	d.shared[r.Program] = true
+	known := d.shared[r.execution.programName()]
+	d.shared[r.execution.programName()] = true
 	d.mu.Unlock()
 	if !known {
 		r.Log.Warn("rounds of a program share its directory, and may read each other's files: it is not copied",
@@ -213,8 +215,8 @@ func (d *slotDirs) share(r *Round, reason error) {
 
 func (d *slotDirs) warnOfChange(r *Round, file string) {
 	d.mu.Lock()
-	known := d.changing[r.Program]
-	d.changing[r.Program] = true
+	known := d.changing[r.execution.programName()]
+	d.changing[r.execution.programName()] = true
 	d.mu.Unlock()
 	if !known {
 		r.Log.Warn("a round has changed a file of its program: the next round gets the original file again", "file",

@@ -49,9 +49,9 @@ func (s *supervisor) warnOfSharedNames() {
 func (s *supervisor) retention() retention.Policy {
 	inUse := map[string]bool{}
 	for _, e := range s.allExecutions() {
-		inUse[filepath.Join(s.cfg.Directory, e.task.Program)] = true
+		inUse[filepath.Join(s.cfg.Directory, e.programName())] = true
 		if s.slotDirs != nil {
-			inUse[s.slotDirs.copyOf(e.slot, e.task.Program)] = true
+			inUse[s.slotDirs.copyOf(e.slot, e.programName())] = true
 		}
 		for _, path := range e.outputs(e.number.Load()) {
 			inUse[path] = true
