@@ -43,6 +43,7 @@ type watch struct {
 	known    map[string]bool // the marks of all workers
 
 	quiet map[string]tdf.Time // the time of the last notice about lost workers of each token
+	spent map[string]*budget  // of the owners of campaigns
 	next  []string            // the tokens about which the next notices are
 }
 
@@ -100,21 +101,101 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []notices.Sig
 	if err != nil {
 		return nil, "", err
 	}
+	more := map[string]*rest{}
 	for i, g := range groups {
 		for j, after := range []string{ended(g, marks[2*i]), w.failing(g.Counts, marks[2*i+1])} {
 			if x := (notices.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
 				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
 				if grown(x.Before, after) {
-					x.Notice = notice.Notice{
-						Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts,
-						Text: sentence(kind, g),
-					}.Stored()
+					n := notice.Notice{Kind: kind, At: now.Std(), Campaign: g.Name, Tasks: g.Counts, Text: sentence(kind, g)}
+					switch w.spend(g.Name, now) {
+					case held:
+						continue // without its mark, so that a later notice tells of it
+					case joined:
+						more[ownerOf(g.Name)] = more[ownerOf(g.Name)].with(n, len(seen))
+					default:
+						x.Notice = n.Stored()
+					}
 				}
 				seen = append(seen, x)
 			}
 		}
 	}
+	for owner, r := range more {
+		seen[r.place].Notice = r.notice(owner).Stored()
+		w.spent[owner].n++
+	}
 	return seen, next, nil
+}
+
+// Anyone who may open tasks can let any number of campaigns end. So each owner has noticesEach notices in quietTime, and
+// one more that tells of the other campaigns of that part of the walk. Those that end later wait until quietTime is over.
+const noticesEach = 10
+
+// A budget counts the notices about campaigns of an owner.
+type budget struct {
+	since tdf.Time
+	n     int
+}
+
+// What happens to an event.
+const (
+	alone  = iota // it has a notice of its own
+	joined        // one notice tells of it and of others
+	held          // it has no notice yet
+)
+
+// ownerOf returns the owner in the name of a campaign ([tdf.OwnsName]).
+func ownerOf(campaign string) string {
+	owner, _, owned := strings.Cut(campaign, "/")
+	if !owned {
+		return ""
+	}
+	return owner
+}
+
+// spend counts an event of a campaign. Campaigns without an owner are those of operators.
+func (w *watch) spend(campaign string, now tdf.Time) int {
+	owner := ownerOf(campaign)
+	if owner == "" {
+		return alone
+	}
+	maps.DeleteFunc(w.spent, func(_ string, b *budget) bool { return now.Sub(b.since) >= quietTime })
+	if w.spent == nil {
+		w.spent = map[string]*budget{}
+	}
+	b := w.spent[owner]
+	if b == nil {
+		b = &budget{since: now}
+		w.spent[owner] = b
+	}
+	if b.n < noticesEach {
+		b.n++
+		return alone
+	}
+	return min(joined+b.n-noticesEach, held)
+}
+
+// A rest is what one notice tells of several campaigns.
+type rest struct {
+	first notice.Notice
+	place int // of the first sighting
+	n     int
+}
+
+func (r *rest) with(n notice.Notice, place int) *rest {
+	if r == nil {
+		r = &rest{first: n, place: place}
+	}
+	r.n++
+	return r
+}
+
+func (r *rest) notice(owner string) notice.Notice {
+	if r.n > 1 {
+		r.first.Text += fmt.Sprintf(" There are %d more such events of campaigns of %s.", r.n-1, owner)
+	}
+	return r.first
 }
 
 func markOf(kind notice.Kind, name string) string { return string(kind) + " " + name }

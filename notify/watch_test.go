@@ -155,6 +155,35 @@ func TestManyCampaigns(t *testing.T) {
 	}
 }
 
+// An owner causes a bounded number of notices about campaigns, and others are told as before.
+func TestManyCampaignsOfAnOwner(t *testing.T) {
+	s := newScene(t)
+	s.tells()
+	end := func(name string) {
+		t.Helper()
+		s.fail(s.open(name, 1)...)
+		expect.NoError(t, s.manager.CloseGroup(t.Context(), name))
+	}
+	events := func() int {
+		t.Helper()
+		s.walk(s.notifier)
+		return len(expect.Result(notice.List(t.Context(), s.store, notices.Max)).Value(t))
+	}
+	for i := range 50 {
+		end(fmt.Sprintf("eve/%02d", i))
+	}
+	expect.Equal(t, events(), noticesEach+1)
+	all := expect.Result(notice.List(t.Context(), s.store, 1)).Value(t)
+	expect.Contains(t, all[0].Text, "39 more such events of campaigns of eve")
+	end("eve/late")
+	end("night")
+	end("bob/1")
+	expect.Equal(t, events(), noticesEach+3)
+	s.pass(10 * time.Minute)
+	expect.Equal(t, events(), noticesEach+4)
+	expect.Equal(t, events(), noticesEach+4)
+}
+
 // Redis keeps a bounded number of notices. Those that it drops are not delivered.
 func TestNoticesAreBounded(t *testing.T) {
 	s := newScene(t)
