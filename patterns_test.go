@@ -76,3 +76,24 @@ func TestFilesOfARound(t *testing.T) {
 	expect.Equal(t, parseFiles("x"), Files{})
 	expect.Equal(t, parseFiles("-1 -2"), Files{})
 }
+
+// A regular expression is limited before it is compiled.
+func TestRegexps(t *testing.T) {
+	t.Parallel()
+	for text, reason := range map[string]string{
+		"": "", `Error: (\w+) at line \d{1,5}`: "", `\pL+|(?i)timeout`: "", strings.Repeat("(a|b)", 40): "",
+		strings.Repeat("x", 201): "longer than 200 bytes", "(": "no regular expression", "(?:" + strings.Repeat(".?", 90) + "){1000}b": "repeats too much",
+		"((a{9}){9}){9}": "repeats too much", "a{301}": "repeats too much", "a{300,}b": "repeats too much", "((a{50}){50}){50}": "no regular expression",
+	} {
+		_, err := ParseRegexp(text)
+		if reason == "" {
+			expect.NoError(t, err, text)
+		} else {
+			expect.Fails(t, err, reason, text)
+		}
+	}
+	long := strings.Repeat("*a", 4<<20)
+	expect.Fails(t, (&Query{Program: long}).Validate(), "more than 1024 bytes")
+	expect.Fails(t, (&Query{FailureBy: long}).Validate(), "longer than 200 bytes")
+	expect.Fails(t, (&Query{Outcomes: make([]string, 1001)}).Validate(), "at most 1000")
+}

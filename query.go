@@ -2,8 +2,6 @@ package tdf
 
 import (
 	"fmt"
-	"path"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -90,8 +88,8 @@ const (
 	ByLastLine  = "last-line"
 )
 
-// maxFailureBy is the largest length of a regular expression in a query.
-const maxFailureBy = 200
+// maxConditions is the largest number of states, outcomes and parameters in a query, which are compared with each task.
+const maxConditions = 1000
 
 // Validate checks a query, without Redis. If it is invalid, Validate returns a *[QueryError].
 func (q *Query) Validate() error {
@@ -102,8 +100,11 @@ func (q *Query) Validate() error {
 }
 
 func (q *Query) problem() string {
-	if _, err := path.Match(q.Program, ""); err != nil {
-		return fmt.Sprintf("invalid pattern %q for the program: * and ? are wildcards, and each [ needs a ]", q.Program)
+	if reason := wrongGlob(q.Program); reason != "" {
+		return fmt.Sprintf("invalid pattern %.200q for the program: it %s", q.Program, reason)
+	}
+	if n := len(q.States) + len(q.Outcomes) + len(q.Params); n > maxConditions {
+		return fmt.Sprintf("%d states, outcomes and parameters; at most %d are possible", n, maxConditions)
 	}
 	if n, err := strconv.ParseUint(q.Exit, 10, 8); q.Exit != "" && !strings.HasPrefix(q.Exit, AnySignal) &&
 		(err != nil || strconv.Itoa(int(n)) != q.Exit) {
@@ -119,9 +120,9 @@ func (q *Query) problem() string {
 		return fmt.Sprintf("invalid failure group %q: want the group's ID of 8 hex digits, or the first digits of it",
 			q.Failure)
 	}
-	if _, err := regexp.Compile(q.FailureBy); err != nil || len(q.FailureBy) > maxFailureBy {
-		return fmt.Sprintf("invalid rule %.200q for failure groups: want %s, %s, or a regular expression of at most "+
-			"%d bytes", q.FailureBy, ByFirstLine, ByLastLine, maxFailureBy)
+	if _, err := ParseRegexp(q.FailureBy); err != nil {
+		return fmt.Sprintf("invalid rule %.200q for failure groups: want %s, %s or a regular expression; %v",
+			q.FailureBy, ByFirstLine, ByLastLine, err)
 	}
 	if q.Queue != "" {
 		if err := CheckLabel("queue", q.Queue); err != nil {

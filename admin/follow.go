@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -54,14 +55,18 @@ func (a *Admin) FollowOutput(ctx context.Context, t *manager.Task, r *manager.Ro
 }
 
 // nextOutput reads a round again after the time in which its worker reports new output.
-func (a *Admin) nextOutput(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
+func (a *Admin) nextOutput(ctx context.Context, id int64, round int) (t *manager.Task, r *manager.Round, err error) {
 	if err := a.Follow(ctx, id); err != nil {
 		return nil, nil, err
 	}
 	if !conn.Sleep(ctx, FollowPause) {
 		return nil, nil, context.Cause(ctx)
 	}
-	return a.Round(ctx, id, round)
+	err = pool.Part(ctx, func(ctx context.Context) (kept int64, err error) { // the next look replaces it
+		t, r, err = a.Round(ctx, id, round)
+		return 0, err
+	})
+	return t, r, err
 }
 
 // RoundEnded reports whether a round of a task has ended.

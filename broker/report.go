@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/bundle"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/worker/record"
@@ -223,6 +224,9 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 	}
 	all := make([]reportDelivery, len(reports))
 	for i := range reports {
+		if err := pool.Take(ctx, 0); err != nil { // files need long
+			return nil, err
+		}
 		all[i] = reportDelivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed}
 		all[i].Task = stored[i].Task
 		all[i].decide(now)

@@ -5,6 +5,7 @@ import (
 	"bufio"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 // An ArchiveError means that an archive is no program that workers could unpack and run.
@@ -32,25 +34,33 @@ func (*ArchiveError) Code() tdf.Code { return tdf.CodeInvalid }
 // nothing to disk, and keeps no file in memory.
 //
 // The error is an *[ArchiveError] if run.sh is missing, or if workers would refuse the archive with their default
-// limits: because of a name, a link, the number of files, their depth, or their unpacked size.
-func Check(name string, archive []byte) (Packed, error) {
+// limits: because of a name, a link, the number of files, their depth, or their unpacked size. The account of the
+// context is charged for what the check needs.
+func Check(ctx context.Context, name string, archive []byte) (Packed, error) {
+	if err := pool.Take(ctx, encoderBytes+2*int64(len(archive))); err != nil {
+		return Packed{}, fmt.Errorf("check archive: %w", err)
+	}
 	t := &packTree{}
-	packed, err := t.compressed(func(w *tar.Writer) error { return t.check(archive, w) })
-	if err != nil {
+	packed, err := t.compressed(func(w *tar.Writer) error { return t.check(ctx, archive, w) })
+	switch {
+	case err != nil && tdf.CodeOf(err) != tdf.CodeFailed:
+		return Packed{}, fmt.Errorf("check archive: %w", err)
+	case err != nil:
 		return Packed{}, &ArchiveError{err.Error()}
 	}
 	return newPacked(name, packed, t), nil
 }
 
 // check reads and checks a whole archive, and writes its entries.
-func (t *packTree) check(archive []byte, to *tar.Writer) error {
+func (t *packTree) check(ctx context.Context, archive []byte, to *tar.Writer) error {
 	*t = packTree{entries: map[string]packEntry{}}
-	r, err := opened(archive)
+	r, err := opened(ctx, archive)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if err := t.read(tar.NewReader(&unpackedReader{r: r, packed: int64(len(archive))}), to); err != nil {
+	tarred := tar.NewReader(&unpackedReader{ctx: ctx, r: r, packed: int64(len(archive))})
+	if err := t.read(ctx, tarred, to); err != nil {
 		return err
 	}
 	if err := t.checkRunScript(); err != nil {
@@ -64,16 +74,22 @@ var (
 	zstdMagic = []byte{0x28, 0xb5, 0x2f, 0xfd}
 )
 
-// maxWindow is the memory that a decompressor may need.
-const maxWindow = 64 << 20
+// The memory that a decompressor and a compressor may need.
+const (
+	maxWindow    = 64 << 20
+	encoderBytes = 24 << 20
+)
 
 // opened returns a reader of the tar in an archive.
-func opened(archive []byte) (io.ReadCloser, error) {
+func opened(ctx context.Context, archive []byte) (io.ReadCloser, error) {
 	r := bufio.NewReader(bytes.NewReader(archive))
 	switch {
 	case bytes.HasPrefix(archive, gzipMagic):
 		return gzip.NewReader(r)
 	case bytes.HasPrefix(archive, zstdMagic):
+		if err := pool.Take(ctx, maxWindow); err != nil { // ten bytes may ask for it
+			return nil, err
+		}
 		d, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxWindow),
 			zstd.WithDecoderLowmem(true))
 		if err != nil {
@@ -84,13 +100,17 @@ func opened(archive []byte) (io.ReadCloser, error) {
 	return io.NopCloser(r), nil
 }
 
-// An unpackedReader reads a tar, and fails if it is longer than workers accept.
+// An unpackedReader reads a tar, and fails if it is longer than workers accept, or when the context ends.
 type unpackedReader struct {
+	ctx          context.Context
 	r            io.Reader
 	packed, read int64
 }
 
 func (u *unpackedReader) Read(p []byte) (int, error) {
+	if err := pool.Take(u.ctx, 0); err != nil {
+		return 0, err
+	}
 	n, err := u.r.Read(p)
 	u.read += int64(n)
 	switch {
@@ -102,12 +122,11 @@ func (u *unpackedReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// maxArchiveNames is the largest total length of the names and link targets in an archive.
-const maxArchiveNames = 16 << 20
+// entryBytes is about what an entry needs in memory, besides its name.
+const entryBytes = 256
 
 // read reads the entries of a tar, and writes them.
-func (t *packTree) read(r *tar.Reader, to *tar.Writer) error {
-	names := 0
+func (t *packTree) read(ctx context.Context, r *tar.Reader, to *tar.Writer) error {
 	for {
 		h, err := r.Next()
 		switch {
@@ -120,8 +139,9 @@ func (t *packTree) read(r *tar.Reader, to *tar.Writer) error {
 		case h.Typeflag == tar.TypeXGlobalHeader: // git archive writes one
 			continue
 		}
-		if names += len(h.Name) + len(h.Linkname); names > maxArchiveNames {
-			return fmt.Errorf("its names have more than %d bytes", maxArchiveNames)
+		entries := 1 + strings.Count(h.Name, "/") // with those of its directories
+		if err := pool.Take(ctx, int64(len(h.Name)+len(h.Linkname)+entries*entryBytes)); err != nil {
+			return err
 		}
 		if err := t.addHeader(h); err != nil {
 			return fmt.Errorf("entry %.100q: %w", h.Name, err)

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 var script = tar.Header{Name: "run.sh", Typeflag: tar.TypeReg, Mode: 0o755, Size: 3}
@@ -52,7 +54,7 @@ func TestCheck(t *testing.T) {
 		tar.Header{Name: "a/b/c", Typeflag: tar.TypeReg, Size: 9}, tar.Header{Name: "l", Typeflag: tar.TypeSymlink, Linkname: "a/b/c"})
 	e := expect.Result(zstd.NewWriter(nil)).Value(t)
 	for kind, archive := range map[string][]byte{"plain": plain, "gzip": gzipped(t, plain), "zstd": e.EncodeAll(plain, nil)} {
-		p := expect.Result(Check("my tool", archive)).Value(t)
+		p := expect.Result(Check(t.Context(), "my tool", archive)).Value(t)
 		expect.Equal(t, p.Files, 3, kind)
 		expect.Equal(t, p.Bytes, 12, kind)
 		expect.True(t, strings.HasPrefix(p.Name, "my-tool-"), kind, p)
@@ -74,7 +76,7 @@ func TestCheckGivesThePackedProgram(t *testing.T) {
 	expect.Result(io.WriteString(w, "#!/bin/sh\n")).OK(t)
 	expect.NoError(t, w.Close())
 	for _, archive := range [][]byte{packed.Archive, b.Bytes(), gzipped(t, b.Bytes())} {
-		again := expect.Result(Check(filepath.Base(dir), archive)).Value(t)
+		again := expect.Result(Check(t.Context(), filepath.Base(dir), archive)).Value(t)
 		expect.Equal(t, again.Name, packed.Name)
 		expect.Equal(t, again.Source, packed.Source)
 		expect.Equal(t, again.Files, 1)
@@ -129,7 +131,7 @@ func TestHostileArchives(t *testing.T) {
 		"too many files":    tarOf(t, append(many, script)...),
 		"a bomb":            gzipped(t, tarOf(t, script, file("x", 20<<20))),
 	} {
-		if p, err := Check("p", archive); tdf.CodeOf(err) != tdf.CodeInvalid || len(err.Error()) > 300 {
+		if p, err := Check(t.Context(), "p", archive); tdf.CodeOf(err) != tdf.CodeInvalid || len(err.Error()) > 300 {
 			t.Errorf("%s: %+v, %v", name, p.Name, err)
 		}
 	}
@@ -140,8 +142,30 @@ func FuzzCheck(f *testing.F) {
 	f.Add(whole)
 	f.Add(gzipped(f, whole))
 	f.Fuzz(func(t *testing.T, archive []byte) {
-		if _, err := Check("p", archive); err != nil && tdf.CodeOf(err) != tdf.CodeInvalid {
+		if _, err := Check(t.Context(), "p", archive); err != nil && tdf.CodeOf(err) != tdf.CodeInvalid {
 			t.Error(err)
 		}
 	})
+}
+
+// The window of a decompressor and the names of an archive are charged before they are in memory.
+func TestMemoryForArchives(t *testing.T) {
+	t.Parallel()
+	window := "\x28\xb5\x2f\xfd\x00\x80\x02\x00\x00" // asks for 64 MiB
+	var names bytes.Buffer
+	w := tar.NewWriter(&names)
+	for i := range 2000 {
+		expect.NoError(t, w.WriteHeader(&tar.Header{Name: fmt.Sprint("a/b/c/", i), Typeflag: tar.TypeReg}))
+	}
+	expect.NoError(t, w.Close())
+	for _, archive := range []string{window, names.String()} {
+		account := &pool.Account{}
+		account.Begin(pool.New(2*(encoderBytes+2*int64(len(archive))+300<<10)), "a")
+		_, err := Check(pool.With(t.Context(), account), "p", []byte(archive))
+		expect.FailsWith(t, err, pool.ErrLarge)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Check(ctx, "p", names.Bytes())
+	expect.FailsWith(t, err, context.Canceled)
 }

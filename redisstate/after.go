@@ -8,6 +8,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -35,20 +36,15 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 	reading := true
 	page := func(ids []int64) error {
 		for len(ids) > 0 && reading {
-			stored, err := s.Read(ctx, ids[:min(len(ids), dependenciesPerPage)], Want{
-				Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce,
-				Texts: func(t *tdf.Task) []TextsOf {
-					return []TextsOf{{t.LastRun(), tdf.TextOutput | tdf.TextResult}}
-				},
+			err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
+				stored, err := s.readDependencies(ctx, ids[:min(len(ids), dependenciesPerPage)])
+				for i := 0; i < len(stored) && reading; i++ {
+					ids, reading = ids[1:], each(stored[i])
+				}
+				return 0, err
 			})
 			if err != nil {
 				return err
-			}
-			for _, t := range stored {
-				ids = ids[1:]
-				if reading = each(t); !reading {
-					break
-				}
 			}
 		}
 		left += len(ids)
@@ -67,6 +63,13 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 		}
 	}
 	return left, nil
+}
+
+func (s *Store) readDependencies(ctx context.Context, ids []int64) ([]Stored, error) {
+	return s.Read(ctx, ids, Want{
+		Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce,
+		Texts: func(t *tdf.Task) []TextsOf { return []TextsOf{{t.LastRun(), tdf.TextOutput | tdf.TextResult}} },
+	})
 }
 
 // eachOfGroup calls a function with the ids of the finished tasks of a group, page by page. It gives out each id once,

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -57,7 +58,8 @@ func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, 
 // readLong answers the first questions: as many as the maximum number of bytes allows, but at least one. It returns the
 // number of answered questions. It calls the function put for each property that exists, with the property's
 // value and length. The function limit returns the maximum length of a property. If a property is longer, put gets only
-// its length. One reply of Redis has at most a few MiB.
+// its length. One reply of Redis has at most a few MiB. The account of the context is charged for the values before the
+// long ones are read.
 func (s *Store) readLong(ctx context.Context, asked []question, most int, limit func(name string) int,
 	put func(i int, name, value string, length int),
 ) (n int, err error) {
@@ -65,6 +67,7 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 		return len(asked), nil
 	}
 	var long []longValue
+	var full error
 	err = s.eachAnswer(ctx, asked, true, func(i int, values []any) bool {
 		size := 0
 		for j, v := range values {
@@ -73,6 +76,9 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 			}
 		}
 		if i > 0 && size > most {
+			return false
+		}
+		if full = pool.Take(ctx, int64(size)); full != nil {
 			return false
 		}
 		n, most = n+1, most-size
@@ -89,6 +95,9 @@ func (s *Store) readLong(ctx context.Context, asked []question, most int, limit 
 		}
 		return true
 	})
+	if err == nil {
+		err = full
+	}
 	for err == nil && len(long) > 0 {
 		some := long[:conn.Batch(len(long), conn.Bound{Limit: readAtOnce, Amount: func(i int) int {
 			return long[i].length

@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -71,6 +72,9 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, most int, limit func(
 				return nil
 			}
 			n := conn.Fitting(sizes, min(readAtOnce, left))
+			if err := pool.Take(ctx, bytesOfSmall(sizes[:n])); err != nil {
+				return err
+			}
 			hashes, tooLong, err := s.hashes(ctx, page[:n], sizes[:n], limit)
 			if err != nil {
 				return err
@@ -85,6 +89,16 @@ func (s *Store) eachHash(ctx context.Context, ids []int64, most int, limit func(
 		}
 	}
 	return nil
+}
+
+// bytesOfSmall returns the bytes that hashes reads at one moment. A large task is charged in pieces, by readLong.
+func bytesOfSmall(sizes []int) (n int64) {
+	for _, size := range sizes {
+		if size <= readAtOnce {
+			n += int64(size)
+		}
+	}
+	return n
 }
 
 // hashSizes returns, for each task, how many of the readAtOnce bytes it uses.

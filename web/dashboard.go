@@ -19,9 +19,10 @@ type panel struct{ *api }
 func (a *api) addDashboard() {
 	all := append([]*manager.Manager{a.manager}, a.Shards...)
 	pages := dashboard.New(all, panel{a}, dashboard.Options{Users: a.Users, Public: a.Public, Timeout: a.Timeout})
-	a.mux.Handle(dashboard.Base, pages)
-	a.mux.Handle(dashboard.Base+"/", pages)
-	a.mux.Handle("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther))
+	a.panel = pages
+	a.mux.HandleFunc(dashboard.Base, pages.ServeHTTP)
+	a.mux.HandleFunc(dashboard.Base+"/", pages.ServeHTTP)
+	a.mux.HandleFunc("GET /{$}", http.RedirectHandler(dashboard.Base, http.StatusSeeOther).ServeHTTP)
 }
 
 // Act makes a request a call of the holder of a token, in a session.
@@ -47,6 +48,12 @@ func (p panel) Problem(r *http.Request, err error) dashboard.Problem {
 	return shown
 }
 
+// Work does the work of a request.
+func (p panel) Work(r *http.Request, do func(context.Context) error) error {
+	longest, _ := p.bounds(r.Method == http.MethodPost)
+	return p.work(r.Context(), longest, do)
+}
+
 // Stream makes the answer to a request a stream.
 func (p panel) Stream(r *http.Request, kind string, write func(dashboard.Stream) error) error {
 	return p.stream(callOf(r.Context()), kind, func(s *stream) error {
@@ -61,7 +68,7 @@ func (p panel) Stream(r *http.Request, kind string, write func(dashboard.Stream)
 // A part is a stream as the dashboard sees it.
 type part struct{ *stream }
 
-func (p part) Send(text string) error { return p.send(nil, text) }
+func (p part) Send(text string) error { return p.send(text) }
 func (p part) Done() <-chan struct{}  { return p.ctx.Done() }
 
 // Watch signals changes of tasks.

@@ -65,7 +65,7 @@ func (h *eventHub) add(s *subscriber) (begun chan struct{}, err error) {
 	defer h.mu.Unlock()
 	if s.kinds[outputEvents] {
 		if err := h.followed.Take(s.who, int64(len(s.ids))); err != nil {
-			return nil, poolProblem(err)
+			return nil, err
 		}
 	}
 	if h.begun == nil {
@@ -115,6 +115,19 @@ func (h *eventHub) at() string {
 	return h.position
 }
 
+// put adds an event to the queue of a client, and reports whether there is room.
+func (s *subscriber) put(e *event) bool {
+	if s.account.Take(int64(len(e.frame))) != nil {
+		return false
+	}
+	select {
+	case s.queue <- e:
+		return true
+	default:
+		return false
+	}
+}
+
 // publish passes an event on to the clients that want it. A client whose queue is full is cut off.
 func (h *eventHub) publish(e *event) {
 	h.mu.Lock()
@@ -130,9 +143,7 @@ func (h *eventHub) publish(e *event) {
 			}
 			continue
 		}
-		select {
-		case s.queue <- e:
-		default:
+		if !s.put(e) {
 			select {
 			case <-s.cut:
 			default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -120,13 +121,14 @@ type eventsInput struct {
 
 // A subscriber is a client that gets events.
 type subscriber struct {
-	ids   map[int64]bool // empty for all tasks
-	group string         // "" for all groups
-	owner string         // "" for all owners
-	who   string         // the holder of the token
-	kinds map[string]bool
-	queue chan *event
-	cut   chan struct{} // closed when the queue was full
+	ids     map[int64]bool // empty for all tasks
+	group   string         // "" for all groups
+	owner   string         // "" for all owners
+	who     string         // the holder of the token
+	kinds   map[string]bool
+	queue   chan *event
+	account *pool.Account // of the events in the queue
+	cut     chan struct{} // closed when the queue was full
 
 	// instead of queue and cut, for a client that only needs to know that something has happened; or nil
 	signal chan<- struct{}
@@ -158,7 +160,7 @@ func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscr
 	}
 	s := &subscriber{
 		ids: setOf(in.IDs), group: in.Group, owner: c.token.Owner(), who: c.token.Holder(), kinds: setOf(in.Types),
-		queue: make(chan *event, eventsQueued), cut: make(chan struct{}),
+		queue: make(chan *event, eventsQueued), account: c.account, cut: make(chan struct{}),
 	}
 	if in.Group != "" {
 		if err := checkGroup(c, in.Group); err != nil {
@@ -207,14 +209,14 @@ func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
 	if known {
 		at = last
 	}
-	if err := to.send(nil, "retry: 2000\nid: "+at+"\n\n"); err != nil {
+	if err := to.send("retry: 2000\nid: " + at + "\n\n"); err != nil {
 		return err
 	}
 	switch {
 	case known:
 		err = a.catchUp(to, s, since)
 	case last != "":
-		err = to.send(nil, string(gap("the id of the last event is unknown").frame))
+		err = to.send(string(gap("the id of the last event is unknown").frame))
 	default:
 		err = nil
 	}
@@ -227,12 +229,12 @@ func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
 		var err error
 		select {
 		case e := <-s.queue:
-			err = to.send(s.queue, string(e.frame))
+			err = to.sendEvents(s, e)
 		case <-beat.C:
 			// before the look at the queue: all events up to this position are in the queue, or were sent
 			at := a.events.at()
 			if len(s.queue) == 0 {
-				err = to.send(nil, "id: "+at+"\n\n")
+				err = to.send("id: " + at + "\n\n")
 			}
 		case <-s.cut:
 			return errSlow
@@ -245,15 +247,25 @@ func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
 	}
 }
 
-// send sends a text, and the events that are in a queue.
-func (s *stream) send(queue chan *event, text string) error {
-	if _, err := s.Write([]byte(text)); err != nil {
-		return err
-	}
-	for len(queue) > 0 {
-		if _, err := s.Write((<-queue).frame); err != nil {
+// sendEvents sends an event, and those that are in the queue of a client.
+func (s *stream) sendEvents(of *subscriber, e *event) error {
+	for {
+		_, err := s.Write(e.frame)
+		of.account.Return(int64(len(e.frame)))
+		if err != nil {
 			return err
 		}
+		if len(of.queue) == 0 {
+			return s.flush()
+		}
+		e = <-of.queue
+	}
+}
+
+// send sends a text.
+func (s *stream) send(text string) error {
+	if _, err := s.Write([]byte(text)); err != nil {
+		return err
 	}
 	return s.flush()
 }
@@ -288,7 +300,7 @@ func (a *api) catchUp(to *stream, s *subscriber, since tdf.Time) error {
 		if n += len(found); more && n >= maxCaughtUp {
 			more, text = false, text+string(gap("too many changes since the last event").frame)
 		}
-		if err := to.send(nil, text); err != nil {
+		if err := to.send(text); err != nil {
 			return err
 		}
 	}

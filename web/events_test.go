@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
@@ -181,8 +182,8 @@ func TestEventsAfterAnOutage(t *testing.T) {
 // A client that does not read is cut off, and does not keep the others from their events.
 func TestSlowListener(t *testing.T) {
 	s := newSite(t, Options{})
-	slow := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 2), cut: make(chan struct{})}
-	quick := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{})}
+	slow := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 2), cut: make(chan struct{}), account: &pool.Account{}}
+	quick := &subscriber{kinds: map[string]bool{stateEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{}), account: &pool.Account{}}
 	for _, c := range []*subscriber{slow, quick} {
 		leave := expect.Result(s.events.join(t.Context(), c)).Value(t)
 		defer leave()
@@ -205,7 +206,7 @@ func TestCostOfListeners(t *testing.T) {
 	looks := func() int { s.events.mu.Lock(); defer s.events.mu.Unlock(); return s.events.looks }
 	cost := func(clients int) float64 {
 		for range clients {
-			c := &subscriber{kinds: map[string]bool{stateEvents: true, progressEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{})}
+			c := &subscriber{kinds: map[string]bool{stateEvents: true, progressEvents: true}, queue: make(chan *event, 100), cut: make(chan struct{}), account: &pool.Account{}}
 			leave := expect.Result(s.events.join(t.Context(), c)).Value(t)
 			defer leave()
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/dashboard"
 )
@@ -27,8 +28,9 @@ type call struct {
 	http.ResponseWriter
 	request *http.Request
 	body    *clientBody
-	release func() // frees the place of the call; may be called several times
-	id      string // correlation id
+	account *pool.Account // of all that the call makes this process hold
+	release func()        // frees the place of the call; may be called several times
+	id      string        // correlation id
 	token   access.Token
 	manager *manager.Manager // writes the name of the token into the logs of tasks
 
@@ -68,6 +70,12 @@ func (c *call) Write(b []byte) (int, error) {
 	if c.later != nil {
 		return len(b), nil
 	}
+	if n := int64(len(b)); n > callBytes/2 { // the client may read them slowly
+		if err := c.account.Take(n); err != nil {
+			panic(&overdrawn{err}) // whoever writes may ignore an error, and the answer would look whole
+		}
+		defer c.account.Return(n)
+	}
 	c.WriteHeader(http.StatusOK)
 	n, err := c.ResponseWriter.Write(b)
 	c.bytes += int64(n)
@@ -76,6 +84,9 @@ func (c *call) Write(b []byte) (int, error) {
 
 // Unwrap lets [http.ResponseController] find the connection.
 func (c *call) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+// An overdrawn is the panic of a call whose answer has no memory.
+type overdrawn struct{ error }
 
 // writeTime is how long the client may take to read the answer, in addition to the time of the call.
 const writeTime = time.Minute
@@ -90,16 +101,23 @@ const (
 // maxProbes is how many calls of /readyz run at the same time, in places of their own.
 const maxProbes = 100
 
+// What the account of a call is charged for, besides its texts.
+const (
+	callBytes  = 64 << 10 // for each call: its header, and what works on it
+	bodyCopies = 3        // of each byte of a body: buffers that grow, and the values
+)
+
 // A clientBody is the body of a call. The client must send it before a deadline, which ends with the body: it would
-// otherwise end the call.
+// otherwise end the call. Its bytes are charged to the account of the call as they arrive.
 type clientBody struct {
 	io.ReadCloser
+	account *pool.Account
 	control *http.ResponseController
-	free    bool // there is nothing left, or the route sets the deadlines
+	free    bool // there is nothing left, or the route sets the deadlines, and charges for what it holds
 }
 
-func newClientBody(w http.ResponseWriter, r *http.Request) *clientBody {
-	b := &clientBody{r.Body, http.NewResponseController(w), r.ContentLength == 0}
+func newClientBody(w http.ResponseWriter, r *http.Request, account *pool.Account) *clientBody {
+	b := &clientBody{r.Body, account, http.NewResponseController(w), r.ContentLength == 0}
 	b.mustEndIn(bodyTime)
 	return b
 }
@@ -114,9 +132,15 @@ func (b *clientBody) mustEndIn(d time.Duration) {
 
 func (b *clientBody) Read(to []byte) (int, error) {
 	n, err := b.ReadCloser.Read(to)
-	if err == io.EOF && !b.free {
+	if b.free {
+		return n, err
+	}
+	if err == io.EOF {
 		b.free = true
 		_ = b.control.SetReadDeadline(time.Time{}) // as above
+	}
+	if full := b.account.Take(bodyCopies * int64(n)); full != nil {
+		return 0, full
 	}
 	return n, err
 }
@@ -124,14 +148,15 @@ func (b *clientBody) Read(to []byte) (int, error) {
 // ServeHTTP checks a call, passes it to its route, and logs it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	c := &call{ResponseWriter: w, id: correlationID(r), body: newClientBody(w, r), release: func() {}}
+	c := &call{ResponseWriter: w, id: correlationID(r), account: &pool.Account{}, release: func() {}}
+	c.body = newClientBody(w, r, c.account)
 	setHeaders(w.Header(), c.id)
 	preflight := a.allowOrigin(w.Header(), r)
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
 		w.Header().Set("Connection", "close")
 	}
-	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	r = r.WithContext(pool.With(context.WithValue(r.Context(), callKey{}, c), c.account))
 	r.Body = c.body
 	c.request = r
 	defer func() {
@@ -152,7 +177,10 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.WriteHeader(http.StatusNoContent)
 		return
 	}
-	defer func() { c.release() }()
+	defer func() {
+		c.release()
+		c.account.End()
+	}()
 	if err := a.enter(c, r); err != nil {
 		a.problemOf(r.Context(), err).write(c)
 		return
@@ -179,36 +207,52 @@ func (a *api) enter(c *call, r *http.Request) (err error) {
 	}
 	leave, err := places.Enter(AddressOf(r.RemoteAddr))
 	if err != nil {
-		return poolProblem(err)
+		return err
 	}
 	c.release = leave
 	return nil
 }
 
-// enterAs takes a place for the holder of the call's token, in addition to that of its address.
+// enterAs takes a place for the holder of the call's token, in addition to that of its address, and begins the account
+// of the call in the holder's name. Before, the call holds only its header.
 func (a *api) enterAs(c *call) error {
 	leave, err := a.callers.Enter(c.token.Holder())
 	if err != nil {
-		return poolProblem(err)
+		return err
 	}
+	c.account.Begin(a.memory, c.token.Holder())
 	address := c.release
 	c.release = func() {
 		address()
 		leave()
 	}
-	return nil
+	return c.account.Take(callBytes)
+}
+
+// work does the work of a call when its body has been read. The context ends with the time of the call: each loop over
+// tasks looks at it.
+func (a *api) work(ctx context.Context, longest time.Duration, do func(context.Context) error) error {
+	ctx, cancel := a.within(ctx, longest)
+	defer cancel()
+	if err := pool.Take(ctx, 0); err != nil {
+		return err
+	}
+	return do(ctx)
 }
 
 // fault answers a call whose function has panicked.
 func (a *api) fault(c *call, fault any) {
-	if fault == http.ErrAbortHandler {
-		panic(fault)
+	var err error = refuse("failed", kindOf("failed").Text)
+	if of, ok := fault.(*overdrawn); ok {
+		err = of.error
+	} else if fault != http.ErrAbortHandler {
+		a.Log.Error("a call panicked", "correlation_id", c.id, "error", fmt.Sprint(fault), "stack",
+			string(debug.Stack()))
 	}
-	a.Log.Error("a call panicked", "correlation_id", c.id, "error", fmt.Sprint(fault), "stack", string(debug.Stack()))
-	if c.status != 0 {
+	if c.status != 0 || fault == http.ErrAbortHandler {
 		panic(http.ErrAbortHandler) // the answer has begun; the client must notice that it is not whole
 	}
-	a.problemOf(c.request.Context(), refuse("failed", kindOf("failed").Text)).write(c)
+	a.problemOf(c.request.Context(), err).write(c)
 }
 
 // admit finds the token of the call, and passes the call to its route.

@@ -37,7 +37,7 @@ func (a *api) handlerOf(r wire.Route) http.HandlerFunc {
 }
 
 // callRoute checks the token and the body of a call, and makes the call.
-func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (*wire.Answer, error) {
+func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (answer *wire.Answer, err error) {
 	if err := a.authenticate(c, c.request); err != nil {
 		return nil, err
 	}
@@ -51,16 +51,16 @@ func (a *api) callRoute(c *call, r *wire.Route, w http.ResponseWriter) (*wire.An
 		if types == nil {
 			types = jsonKinds[:1]
 		}
-		memory := share{of: a.bodies, key: c.token.Holder()}
-		defer memory.giveBack()
+		body := bodyOf{limit: limit, longest: longest, kinds: types}
 		var err error
-		if of.Body, err = memory.readBody(w, c.request, limit, longest, types); err != nil {
+		if of.Body, err = body.read(w, c.request); err != nil {
 			return nil, err
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.request.Context(), longest)
-	defer cancel()
-	answer, err := r.Do(ctx, of)
+	err = a.work(c.request.Context(), longest, func(ctx context.Context) error {
+		answer, err = r.Do(ctx, of)
+		return err
+	})
 	c.undo = of.Undo
 	return answer, err
 }

@@ -93,5 +93,5 @@ func TestInterfaces(t *testing.T) {
 			expect.NotEqual(t, c.role, access.Operator, name)
 		}
 	}
-	expect.Equal(t, s.bodies.Taken(), 0, "memory for bodies was not given back")
+	expect.Equal(t, s.memory.Taken(), 0, "memory was not given back")
 }

@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strconv"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -65,7 +67,8 @@ type lineOpener struct {
 	in      *bufio.Reader
 	batch   []manager.Definition
 	bytes   int
-	alone   bool // the last line waits for other tasks, which may not exist, so it has a step of its own
+	account pool.Account // of the batch
+	alone   bool         // the last line waits for other tasks, which may not exist, so it has a step of its own
 	steps   int
 	done    linesDone
 }
@@ -77,9 +80,14 @@ func (a *api) openLines(_ context.Context, c *call, in *linesInput) (*streamed, 
 	control := http.NewResponseController(c.ResponseWriter)
 	c.body.free = true             // each line has its own deadline
 	_ = control.EnableFullDuplex() // an error means HTTP/2, which is always so, or a test
+	if err := c.account.Take(2 * linesBytes); err != nil {
+		return nil, err
+	}
 	return nil, a.stream(c, jsonLines, func(s *stream) error {
 		o := &lineOpener{api: a, stream: s, key: in.Key, control: control, in: bufio.NewReaderSize(c.request.Body,
 			linesBytes)}
+		o.account.Begin(a.memory, c.token.Holder())
+		defer o.account.End()
 		err := o.openAll()
 		if err != nil {
 			o.done.Error = a.problemOf(c.request.Context(), bodyOrOther(err))
@@ -174,7 +182,7 @@ func (o *lineOpener) add(line []byte) error {
 }
 
 func (o *lineOpener) parse(line []byte) (d manager.Definition, err error) {
-	if err := checkShape(line); err != nil {
+	if err := wire.CheckJSON(pool.With(o.ctx, &o.account), line, reflect.TypeFor[manager.Definition]()); err != nil {
 		return d, err
 	}
 	if err := readJSON(line, &d); err != nil {
@@ -224,6 +232,7 @@ func (o *lineOpener) open() error {
 	of := o.openedBy(tasks)
 	o.done.IDs, o.done.Existing, o.done.Opened = of.IDs, of.Existing, o.done.Opened+len(of.IDs)-len(of.Existing)
 	o.batch, o.bytes, o.steps = nil, 0, o.steps+1
+	o.account.Begin(o.memory, o.token.Holder())
 	if err != nil {
 		return err
 	}

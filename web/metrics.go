@@ -24,8 +24,15 @@ func (a *api) addMetrics() {
 	}
 	handler := metrics.Process{Admins: all, CertificateEnds: a.CertificateEnds, Log: a.Log}.Handler()
 	a.mux.HandleFunc("GET "+metricsPath, func(w http.ResponseWriter, r *http.Request) {
-		if a.mayPass(callOf(r.Context()), toInspect) {
-			handler.ServeHTTP(w, r)
+		if !a.mayPass(callOf(r.Context()), toInspect) {
+			return
+		}
+		err := a.work(r.Context(), a.Timeout, func(ctx context.Context) error {
+			handler.ServeHTTP(w, r.WithContext(ctx))
+			return nil
+		})
+		if err != nil {
+			a.problemOf(r.Context(), err).write(w)
 		}
 	})
 }

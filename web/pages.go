@@ -128,20 +128,18 @@ func render(text string, data any) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// errBusy means that too many calls run.
-var errBusy = tdf.NewError(tdf.CodeUnavailable, "the server works on too many calls")
-
 // ready reports whether tasks can be opened and settled.
 func (a *api) ready(w http.ResponseWriter, r *http.Request) {
-	ctx, cancel := context.WithTimeout(r.Context(), a.Timeout)
-	defer cancel()
-	for _, m := range append([]*manager.Manager{a.manager}, a.Shards...) {
-		if err := admin.New(m).Ready(ctx); err != nil {
-			a.problemOf(r.Context(), fmt.Errorf("namespace %s: %w", friend.Of(m).Config.Namespace, err)).write(w)
-			return
+	var replication admin.Replication
+	err := a.work(r.Context(), a.Timeout, func(ctx context.Context) (err error) {
+		for _, m := range append([]*manager.Manager{a.manager}, a.Shards...) {
+			if err := admin.New(m).Ready(ctx); err != nil {
+				return fmt.Errorf("namespace %s: %w", friend.Of(m).Config.Namespace, err)
+			}
 		}
-	}
-	replication, err := a.admin.Replication(ctx)
+		replication, err = a.admin.Replication(ctx)
+		return err
+	})
 	if err != nil {
 		a.problemOf(r.Context(), err).write(w)
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -71,7 +72,8 @@ var kinds = []kind{
 		Code: precondition, Status: 412, Title: "The task has changed",
 		Text: "A task has not the version that the call names, in If-Match or in its body. Read it again.",
 	},
-	{Code: tooLarge, Status: 413, Title: "Too large", Text: "The body is too large, or has too many elements."},
+	{Code: tooLarge, Status: 413, Title: "Too large", Text: "The body is too large, has too many " +
+		"elements, or the call needs more memory than one client may have."},
 	{Code: notRead, Status: 415, Title: "Unsupported type", Text: "The route reads no body of this Content-Type."},
 	{
 		Code: misdirected, Status: 421, Title: "Another host",
@@ -83,7 +85,8 @@ var kinds = []kind{
 	},
 	{
 		Code: tooMany, Status: 429, Title: "Too many calls",
-		Text: "The token or the address has made too many calls. The header Retry-After says how long to wait.",
+		Text: "The token or the address has made too many calls, or its calls hold all memory that it may have. The " +
+			"header Retry-After says how long to wait.",
 	},
 	{
 		Code: string(tdf.CodeFailed), Status: 500, Title: "Internal error",
@@ -155,8 +158,13 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 		return p
 	}
 	k := kindOf(string(tdf.CodeOf(err)))
-	if errors.As(err, new(*redisstate.RequireError)) {
+	switch {
+	case errors.As(err, new(*redisstate.RequireError)):
 		k = kindOf(precondition)
+	case errors.Is(err, pool.ErrLarge):
+		k = kindOf(tooLarge)
+	case errors.Is(err, pool.ErrShare):
+		k = kindOf(tooMany)
 	}
 	p := k.problem(err.Error())
 	p.CorrelationID = callOf(ctx).id
@@ -164,7 +172,7 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 		a.Log.Warn("a call failed", "correlation_id", p.CorrelationID, "error", err)
 		p.Detail = k.Text
 	}
-	if k.Status == http.StatusServiceUnavailable {
+	if k.Status == http.StatusServiceUnavailable || k.Code == tooMany {
 		p.retry = 1
 	}
 	return p

@@ -71,7 +71,7 @@ type storedNow struct {
 }
 
 func (a *api) storeProgram(ctx context.Context, c *call, in *storeInput) (*out[storedNow], error) {
-	packed, err := program.Check(in.Name, in.RawBody)
+	packed, err := program.Check(ctx, in.Name, in.RawBody)
 	if err != nil {
 		return nil, err
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/results"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -49,7 +50,10 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 	}
 	return nil, a.stream(c, csvType+"; charset=utf-8", func(s *stream) error {
 		out := bufio.NewWriterSize(s, writeBuffer)
-		o := results.Options{Fields: in.Fields, Output: !in.NoOutput, Spreadsheet: in.Spreadsheet}
+		o := results.Options{
+			Fields: in.Fields, Output: !in.NoOutput, Spreadsheet: in.Spreadsheet,
+			Charge: func(n int64) error { return pool.Take(s.ctx, n) },
+		}
 		done, err := results.CSV(results.From(s.ctx, c.manager, q), out, o)
 		if err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,7 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 ) {
 	a.routes = append(a.routes, r)
 	_, limit := a.bounds(r.bulk)
+	body := bodyOf{limit, toRead, kinds, reflect.TypeFor[I]()}
 	huma.Register(a.huma, huma.Operation{
 		OperationID: r.id, DefaultStatus: statusOf[O](), Method: r.method, Path: base + r.path, Summary: r.summary,
 		Description:      "Needs the right to " + r.need.Name + ".",
@@ -97,11 +99,12 @@ func addLong[I, O any](a *api, r route, kinds []string, toRead, longest time.Dur
 		MaxBodyBytes:     limit + 1, // readBody reads the body before, and refuses a longer one
 		BodyReadTimeout:  -1,        // as before; the deadline would also end calls that take longer
 		SkipValidateBody: true,      // the types of manager read their JSON, and know more than a schema
-		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(limit, toRead, kinds)},
-	}, func(ctx context.Context, in *I) (*O, error) {
-		ctx, cancel := context.WithTimeout(ctx, longest)
-		defer cancel()
-		out, err := do(ctx, callOf(ctx), in)
+		Middlewares:      huma.Middlewares{a.authorize(r.need), a.readBody(body)},
+	}, func(ctx context.Context, in *I) (out *O, err error) {
+		err = a.work(ctx, longest, func(ctx context.Context) error {
+			out, err = do(ctx, callOf(ctx), in)
+			return err
+		})
 		if err != nil {
 			return nil, a.problemOf(ctx, err)
 		}
@@ -149,16 +152,14 @@ func (c *call) lacks(n wire.Need) error {
 }
 
 // readBody reads the body of a call into memory, and refuses a body that is too large, too slow, or of an unknown type.
-func (a *api) readBody(limit int64, longest time.Duration, kinds []string) func(huma.Context, func(huma.Context)) {
+func (a *api) readBody(of bodyOf) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		r, w := humago.Unwrap(ctx)
 		if ctx.Operation().RequestBody == nil || ctx.Operation().Metadata[readsItself] != nil {
 			next(ctx)
 			return
 		}
-		memory := share{of: a.bodies, key: callOf(ctx.Context()).token.Holder()}
-		defer memory.giveBack()
-		body, err := memory.readBody(w, r, limit, longest, kinds)
+		body, err := of.read(w, r)
 		if err != nil {
 			a.problemOf(ctx.Context(), err).write(w)
 			return
@@ -180,7 +181,7 @@ func checkType(r *http.Request, kinds []string) error {
 func bodyProblem(err error) error {
 	large, network := new(http.MaxBytesError), net.Error(nil)
 	switch {
-	case errors.As(err, new(*problem)), err == errBusy:
+	case errors.As(err, new(*problem)), tdf.CodeOf(err) != tdf.CodeFailed && !errors.As(err, &network):
 		return err
 	case errors.As(err, &large):
 		return refuse(tooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit))

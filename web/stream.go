@@ -12,7 +12,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 // streamWriteTime is how long the client may take to read a part of a stream, which is an answer that may go on for
@@ -36,10 +35,13 @@ type stream struct {
 func (a *api) stream(c *call, kind string, write func(*stream) error) error {
 	release, err := a.streams.Enter(c.token.Holder())
 	if err != nil {
-		return poolProblem(err)
+		return err
 	}
 	c.release()
 	c.release = release
+	if err := c.account.Take(writeBuffer); err != nil {
+		return err
+	}
 	if c.request.Method == http.MethodHead {
 		return nil
 	}
@@ -83,14 +85,6 @@ func (s *stream) flush() error {
 
 // writeBuffer is the size of the parts of long answers.
 const writeBuffer = 64 << 10
-
-// poolProblem returns the problem for an error of a [pool.Pool].
-func poolProblem(err error) error {
-	if err == pool.ErrShare {
-		return tooManyCalls(time.Second)
-	}
-	return errBusy
-}
 
 // Reasons why streams end.
 var (

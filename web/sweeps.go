@@ -10,6 +10,7 @@ import (
 	"net/http"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -24,6 +25,7 @@ func (a *api) addSweeps() {
 const (
 	maxRows    = 1_000_000
 	rowsAtOnce = 250
+	pointBytes = 100 // of the digest of a row, in a map that grows
 )
 
 type sweepInput struct {
@@ -158,6 +160,9 @@ func (s *sweeper) readPoints(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := pool.Take(ctx, pointBytes); err != nil {
+			return err
+		}
 		if point, ok := sweep.PointOf(meta.Text); ok {
 			s.points.Add(point)
 		}
@@ -173,7 +178,10 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 	open func(context.Context, []manager.Definition) error,
 ) error {
 	var batch []manager.Definition
-	rows := 0
+	rows, charge := 0, int64(pointBytes)
+	if w.Second { // it has the points
+		charge = 0
+	}
 	for row, err := range s.rows() {
 		if err != nil {
 			return err
@@ -182,8 +190,8 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 		if rows > s.mostRows {
 			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
-		if ctx.Err() != nil {
-			return context.Cause(ctx)
+		if err := pool.Take(ctx, charge); err != nil {
+			return err
 		}
 		c, err := row.Candidate(s.base, s.input)
 		if err != nil {

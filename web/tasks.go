@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"reflect"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -266,36 +265,8 @@ func (a *api) listTasks(ctx context.Context, c *call, in *listInput) (*listOutpu
 	if err != nil {
 		return nil, err
 	}
-	if err := a.hold(c, page.Tasks...); err != nil {
-		return nil, err
-	}
 	// fails only if the client has gone
 	return &listOutput{"application/json", func(ctx huma.Context) { _ = writeList(ctx.BodyWriter(), page) }}, nil
-}
-
-// maxAnswers is how many bytes the texts of all answers may have together, while clients read them.
-const maxAnswers = 256 << 20
-
-// hold counts the texts of an answer, until the call ends. The error is a problem if there are too many.
-func (a *api) hold(c *call, tasks ...*manager.Task) error {
-	n := int64(0)
-	for _, t := range tasks {
-		n += int64(len(t.Input) + len(t.Meta))
-		for i := range t.Rounds {
-			r := &t.Rounds[i]
-			n += int64(len(r.Output) + len(r.Error) + len(r.Result))
-		}
-	}
-	holder := c.token.Holder()
-	if err := a.answers.Take(holder, n); err != nil {
-		return poolProblem(err)
-	}
-	leave := c.release
-	c.release = sync.OnceFunc(func() {
-		leave()
-		a.answers.Return(holder, n)
-	})
-	return nil
 }
 
 // writeList writes a taskList.
@@ -357,9 +328,6 @@ func (a *api) getTask(ctx context.Context, c *call, in *idInput) (*taskOutput, e
 	if err != nil {
 		return nil, err
 	}
-	if err := a.hold(c, t); err != nil {
-		return nil, err
-	}
 	return &taskOutput{etag(t), taskView{t}}, nil
 }
 
@@ -396,15 +364,12 @@ func (a *api) getOutput(ctx context.Context, c *call, in *outputInput) (*outputO
 	if in.Round >= 0 {
 		read = a.roundOf(in.Round)
 	}
-	t, r, err := read(ctx, in.ID)
+	_, r, err := read(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
 	if r == nil || in.Round < 0 && r.Worker == "" {
 		return nil, admin.ErrNoRound
-	}
-	if err := a.hold(c, t); err != nil {
-		return nil, err
 	}
 	text := map[string]string{"stdout": r.Output, "stderr": r.Error, "result": r.Result}[in.Stream]
 	kind := "application/octet-stream"

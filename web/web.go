@@ -19,6 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/web/dashboard"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -48,6 +49,10 @@ type Options struct {
 	// Waiting is how many calls of idle workers may wait for tasks at the same time. A token may have as many as it
 	// leaves for others. Default: 20,000.
 	Waiting int
+
+	// Memory is how many bytes all calls may make this process hold, from the first byte of each call to the last byte of
+	// its answer. A token may have as many as it leaves for others. Default: 512 MiB.
+	Memory int64
 
 	// Timeout is how long a call may take. Calls for many tasks may take ten times as long. If Redis does not answer in
 	// this time, the status is 503. Default: 5 s.
@@ -86,7 +91,8 @@ type api struct {
 	defaults tdf.Properties // of new tasks
 	broker   *broker.Broker
 	huma     huma.API
-	mux      *http.ServeMux
+	mux      *wire.Mux
+	panel    *dashboard.Dashboard
 	routes   []route
 	names    map[string]bool // Options.Hosts, and localhost
 	origins  map[string]bool // Options.Origins
@@ -96,8 +102,7 @@ type api struct {
 	places               *pool.Pool // of calls, by address
 	callers              *pool.Pool // of calls, by token
 	probes               *pool.Pool // of calls of /readyz, by address
-	bodies               *pool.Pool // bytes of bodies, by token
-	answers              *pool.Pool // bytes of the texts in answers, by token
+	memory               *pool.Pool // bytes that all calls make this process hold, by token
 	waiting              *pool.Pool // of calls that wait for tasks, by token
 	streams              *pool.Pool // by token
 	events               *eventHub
@@ -105,6 +110,7 @@ type api struct {
 	checks               checks
 	checkPause           time.Duration    // how often the token or the session of a stream is checked
 	clock                func() time.Time // of the limiters
+	within               func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
 	mostRows int // maxRows, or fewer in tests
 
@@ -118,6 +124,7 @@ type api struct {
 const (
 	usualStreams = 1000
 	usualWaiting = 20_000
+	usualMemory  = 512 << 20
 )
 
 // New returns the handler of the HTTP API of a manager's namespace. New tasks get the manager's TaskDefaults. Every
@@ -128,21 +135,23 @@ func newAPI(m *manager.Manager, o Options) *api {
 	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
 	o.Streams = cmp.Or(o.Streams, usualStreams)
 	o.Waiting = cmp.Or(o.Waiting, usualWaiting)
+	o.Memory = cmp.Or(o.Memory, usualMemory)
 	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	parts := friend.Of(m)
 	a := &api{
-		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: http.NewServeMux(),
+		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: &wire.Mux{},
 		names:    map[string]bool{"localhost": true},
 		origins:  map[string]bool{},
 		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress),
 		logins:  &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}},
 		places:  pool.New(int64(o.AtOnce)),
-		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), bodies: pool.New(maxBodies),
-		answers: pool.New(maxAnswers), streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
+		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), memory: pool.New(o.Memory),
+		streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
 		readers:  map[[sha256.Size]byte]access.Token{},
+		within:   context.WithTimeout,
 		managers: map[string]*manager.Manager{}, broker: broker.New(parts.Store, broker.Options{
 			Answer: o.Timeout,
 			Log:    o.Log,

@@ -159,10 +159,11 @@ func (a *api) waitingOf(c *call) broker.WaitHooks {
 	begin := sync.OnceValue(func() error {
 		release, err := a.waiting.Enter(c.token.Holder())
 		if err != nil {
-			return poolProblem(err)
+			return err
 		}
 		c.release()
 		c.release = release
+		c.account.Begin(a.memory, c.token.Holder()) // it holds nothing any more
 		return nil
 	})
 	return broker.WaitHooks{Begin: begin, Still: func(ctx context.Context) error {
@@ -236,8 +237,12 @@ func (c *call) releaseUnlessSent(ctx context.Context) {
 	if c.undo == nil {
 		return
 	}
+	if c.status/100 != 2 || ctx.Err() != nil {
+		c.undo()
+		return
+	}
 	err := http.NewResponseController(c.ResponseWriter).Flush()
-	if c.status/100 != 2 || ctx.Err() != nil || err != nil && !errors.Is(err, http.ErrNotSupported) {
+	if ctx.Err() != nil || err != nil && !errors.Is(err, http.ErrNotSupported) {
 		c.undo()
 	}
 }

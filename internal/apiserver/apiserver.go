@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"net/netip"
+	"runtime/debug"
 	"syscall"
 	"time"
 
@@ -20,6 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web"
+	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // Bounds of connections. A client that sends a byte from time to time holds a connection only for these times.
@@ -102,7 +105,7 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
 			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
-			AtOnce:  cfg.CallsAtOnce,
+			AtOnce: cfg.CallsAtOnce, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
 			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
 			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], CertificateEnds: endOf(security),
 		}),
@@ -116,6 +119,18 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 	}
 	return s, nil
+}
+
+// mostMemory is the largest number of bytes for calls without GOMEMLIMIT.
+const mostMemory = 1 << 30
+
+// callMemory returns how many bytes all calls may hold together: half of the limit of Go (GOMEMLIMIT), because garbage needs
+// the other half, or without a limit, a quarter of the machine's memory, but at most 1 GiB. It returns 0 for the default.
+func callMemory(limit, machine int64) int64 {
+	if limit < math.MaxInt64 {
+		return max(limit/2, 1)
+	}
+	return min(machine/4, mostMemory)
 }
 
 // checkLogins returns an error if other machines can reach the API, and none of them could log in.

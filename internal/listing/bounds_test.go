@@ -1,15 +1,19 @@
 package listing_test
 
 import (
+	"context"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A page ends when it reaches any bound. The next page continues from there.
@@ -54,4 +58,42 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 			expect.Equal(t, found, many, name)
 		}
 	}
+}
+
+// A walk ends with its context, also in the middle of a page: a task may need long. What a page has read is charged to
+// the account, and given back unless the page goes on holding it.
+func TestWalkEndsWithItsContext(t *testing.T) {
+	cfg := testspace.Config(t, testspace.Embedded(t))
+	m, s := testspace.Manager(t, cfg), testspace.Connect(t, cfg)
+	const many = 40
+	for i := range many {
+		expect.Result(m.Open(t.Context(), testspace.Define("p", "rsync:/p/run.sh", strings.Repeat("x", 1000*(1+i%2))))).OK(t)
+	}
+	bytes, account := pool.New(1<<20), &pool.Account{}
+	account.Begin(bytes, "a")
+	ctx, cancel := context.WithCancel(pool.With(t.Context(), account))
+	all := func(*tdf.Task) []redisstate.TextsOf { return []redisstate.TextsOf{listing.OfTask} }
+	taken := 0
+	expect.NoError(t, listing.Each(ctx, s, tdf.Query{}, all, func(*tdf.Task) bool {
+		expect.Compare(t, bytes.Taken(), ">=", many*1500, "bytes of the page")
+		taken++
+		return true
+	}))
+	expect.Equal(t, taken, many)
+	expect.Equal(t, bytes.Taken(), 0, "bytes after all pages")
+	page := expect.Result(listing.Find(ctx, s, tdf.Query{Input: strings.Repeat("x", 1001)}, "", many)).Value(t)
+	expect.Len(t, page.Tasks, many/2)
+	expect.Compare(t, bytes.Taken(), ">=", many/2*2000, "bytes of a page")
+	expect.Compare(t, bytes.Taken(), "<", many/2*6000, "bytes of a page without the tasks that are not selected")
+	taken = 0
+	expect.FailsWith(t, listing.Each(ctx, s, tdf.Query{}, all, func(*tdf.Task) bool {
+		cancel()
+		taken++
+		return true
+	}), context.Canceled)
+	expect.Equal(t, taken, 1, "tasks after the end")
+	account.End()
+	account.Begin(pool.New(2000), "a")
+	_, err := listing.Find(pool.With(t.Context(), account), s, tdf.Query{}, "", many)
+	expect.FailsWith(t, err, pool.ErrLarge)
 }

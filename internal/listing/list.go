@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -65,21 +66,26 @@ func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 	take func(*tdf.Task) bool,
 ) (more bool, err error) {
 	more = true
-	for after := ""; more; {
-		w, err := New(ctx, s, q, after)
+	for after, last := "", false; more && !last; last = after == "" {
+		err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
+			w, err := New(ctx, s, q, after)
+			if err != nil {
+				return 0, err
+			}
+			w.Add(texts)
+			w.Bounds.Bytes = bytesAtOnce // take need not keep the tasks, so the memory for a page is small
+			err = w.Each(func(t *tdf.Task) bool {
+				more = take(t)
+				return more
+			})
+			after = w.Next()
+			return 0, err
+		})
 		if err != nil {
 			return false, err
 		}
-		w.Add(texts)
-		err = w.Each(func(t *tdf.Task) bool {
-			more = take(t)
-			return more
-		})
-		if after = w.Next(); err != nil || after == "" {
-			return more, err
-		}
 	}
-	return false, nil
+	return more, nil
 }
 
 // Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -44,19 +45,20 @@ func eachMeta(ctx context.Context, s Store, group string, yield func(Meta) bool)
 }
 
 func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta) bool) (bool, error) {
-	ids := redisstate.IDsOf(places)
+	ids, more := redisstate.IDsOf(places), true
 	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
-	for len(ids) > 0 {
-		stored, err := s.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: bytesAtOnce})
+	for len(ids) > 0 && more {
+		err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
+			stored, err := s.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: bytesAtOnce})
+			for i := 0; i < len(stored) && more; i++ {
+				more = yield(Meta{stored[i].ID, stored[i].Task.Meta})
+			}
+			ids = ids[len(stored):]
+			return 0, err
+		})
 		if err != nil {
 			return false, err
 		}
-		for _, x := range stored {
-			if !yield(Meta{x.ID, x.Task.Meta}) {
-				return false, nil
-			}
-		}
-		ids = ids[len(stored):]
 	}
-	return true, nil
+	return more, nil
 }

@@ -52,7 +52,7 @@ func compiled(rule string) *regexp.Regexp {
 	if last := lastRule.Load(); last != nil && last.String() == rule {
 		return last
 	}
-	r, err := regexp.Compile(rule)
+	r, err := tdf.ParseRegexp(rule)
 	if err != nil {
 		return lazyNone() // the query was checked
 	}

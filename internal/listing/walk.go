@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
@@ -146,6 +147,9 @@ func (f *Walk) Each(take func(*tdf.Task) bool) error {
 		passed := 0
 		for ; passed < len(tasks) && more; passed++ {
 			if t := tasks[passed]; t != nil {
+				if err := pool.Take(f.ctx, 0); err != nil { // what take does with a task may need long
+					return err
+				}
 				more = take(t)
 			}
 			f.at.place = &places[passed]
@@ -205,24 +209,39 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 	if len(selected) == 0 {
 		return tasks, nil
 	}
-	stored, err := f.store.Read(f.ctx, selected, redisstate.Want{
+	err = pool.Part(f.ctx, func(ctx context.Context) (kept int64, err error) {
+		stored, err := f.read(ctx, selected)
+		if err != nil {
+			return 0, err
+		}
+		for i, x := range stored {
+			if err := pool.Take(ctx, taskBytes); err != nil { // a pattern needs long
+				return 0, err
+			}
+			f.bytes += int64(x.Bytes)
+			if x.Task != nil && textsMatch(&f.Query, x.Task) {
+				tasks[where[i]] = x.Task
+				kept += int64(x.Bytes) + taskBytes
+			}
+		}
+		if len(stored) < len(selected) {
+			tasks = tasks[:where[len(stored)]]
+		}
+		return kept, nil
+	})
+	return tasks, err
+}
+
+// taskBytes is about what a task needs in memory, besides its texts.
+const taskBytes = 2 << 10
+
+// read reads what the query needs of tasks.
+func (f *Walk) read(ctx context.Context, ids []int64) ([]redisstate.Stored, error) {
+	return f.store.Read(ctx, ids, redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.Rounds),
 		Keep:  func(t *tdf.Task) bool { return f.head(t) && facts(&f.Query, t) },
 		Texts: f.Texts, MaxBytes: max(1, int(f.Bounds.Bytes-f.bytes)),
 	})
-	if err != nil {
-		return nil, err
-	}
-	for i, x := range stored {
-		f.bytes += int64(x.Bytes)
-		if x.Task != nil && textsMatch(&f.Query, x.Task) {
-			tasks[where[i]] = x.Task
-		}
-	}
-	if len(stored) < len(selected) {
-		tasks = tasks[:where[len(stored)]]
-	}
-	return tasks, nil
 }
 
 func (f *Walk) head(t *tdf.Task) bool { return head(&f.Query, t) }

@@ -12,6 +12,7 @@ var (
 	ErrFull  = tdf.NewError(tdf.CodeUnavailable, "nothing is left for the call; the same call may succeed later")
 	ErrShare = tdf.NewError(tdf.CodeUnavailable,
 		"the client has its share; its calls may succeed when others of its own have ended")
+	ErrLarge = tdf.NewError(tdf.CodeFull, "the call needs more memory than one client may have; ask for less at once")
 )
 
 // A Pool has a number of units. A client, which a key names, may have as many as are left for others after it, and at

@@ -53,7 +53,14 @@ func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
 		if err != nil {
 			return done, err
 		}
+		before := c.memory()
 		c.collect(t)
+		if o.Charge == nil {
+			continue
+		}
+		if err := o.Charge(c.memory() - before); err != nil {
+			return done, err
+		}
 	}
 	w := csv.NewWriter(out)
 	names, err := choose(c.names(o.Output), o.Columns)
@@ -135,6 +142,9 @@ const (
 	maxColumns = 10_000
 	maxNames   = 4 << 20 // bytes of the names of all columns
 )
+
+// memory returns about how many bytes the columns need, and the cells of a row.
+func (c *columns) memory() int64 { return int64(500*len(c.taken) + 4*c.bytes) }
 
 // wholeKey is the key of a meta or result that is not a JSON object, or whose fields would need too many columns. No
 // key in valid JSON is equal to wholeKey.

@@ -2,18 +2,13 @@ package results
 
 import (
 	"regexp"
-	"regexp/syntax"
 	"strings"
 
 	"github.com/tdf-framework/tdf"
 )
 
-// maxPattern is the largest number of instructions of a pattern. It limits the time for an output of outputSearched
-// bytes to about half a second.
-const (
-	maxPattern     = 300
-	outputSearched = 64 << 10
-)
+// outputSearched is how many bytes of an output a pattern searches.
+const outputSearched = 64 << 10
 
 // ParsePattern parses a regular expression, which gives values of the last line that it matches, in the last 64 KiB of
 // an output: each group with a name has a column "match.NAME". Without named groups, the column "match" has the first
@@ -22,25 +17,11 @@ func ParsePattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
 	}
-	if len(text) > 200 {
-		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is longer than 200 bytes")
-	}
-	program, err := compile(text)
+	pattern, err := tdf.ParseRegexp(text)
 	if err != nil {
-		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern is no regular expression: "+err.Error())
+		return nil, tdf.NewError(tdf.CodeInvalid, "invalid pattern: "+err.Error())
 	}
-	if len(program.Inst) > maxPattern {
-		return nil, tdf.NewError(tdf.CodeInvalid, "the pattern repeats too much; write fewer or smaller repetitions")
-	}
-	return regexp.Compile(text)
-}
-
-func compile(text string) (*syntax.Prog, error) {
-	parsed, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, err
-	}
-	return syntax.Compile(parsed.Simplify())
+	return pattern, nil
 }
 
 // matches returns the values of a pattern in the last line of an output that it matches, by the names of their columns.

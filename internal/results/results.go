@@ -31,6 +31,8 @@ type Options struct {
 	// Before is a CSV that CSV has written earlier. Its rows and columns come first. nil has none.
 	Before io.Reader
 
+	// Charge gets how many bytes the columns of a task need in memory. Its error ends the CSV. It may be nil.
+	Charge func(bytes int64) error
 	// Cell changes each cell; nil changes none.
 	Cell func(string) string
 }

@@ -56,15 +56,10 @@ const maxIDs = 1_000_000
 func IDs(texts []string) ([]int64, error) {
 	var ids []int64
 	for _, text := range texts {
-		first, last, isRange := strings.Cut(text, "-")
-		from, err := ID(first)
-		to := from
-		if err == nil && isRange {
-			to, err = ID(last)
-		}
+		from, to, err := idRange(text)
 		switch {
-		case err != nil || to < from:
-			return nil, &Error{"id", text, "a number, or a range such as 12-40"}
+		case err != nil:
+			return nil, err
 		case to-from >= maxIDs-int64(len(ids)):
 			return nil, &Error{"range", text, fmt.Sprintf("at most %d ids in all", maxIDs)}
 		}
@@ -73,6 +68,30 @@ func IDs(texts []string) ([]int64, error) {
 		}
 	}
 	return ids, nil
+}
+
+// CountIDs returns how many ids the function IDs would return, before it needs memory for them.
+func CountIDs(texts []string) (n int64) {
+	for _, text := range texts {
+		from, to, err := idRange(text)
+		if err == nil {
+			n += min(to-from, maxIDs) + 1
+		}
+	}
+	return n
+}
+
+func idRange(text string) (from, to int64, err error) {
+	first, last, isRange := strings.Cut(text, "-")
+	from, err = ID(first)
+	to = from
+	if err == nil && isRange {
+		to, err = ID(last)
+	}
+	if err != nil || to < from {
+		return 0, 0, &Error{"id", text, "a number, or a range such as 12-40"}
+	}
+	return from, to, nil
 }
 
 // ID reads the id of a task.

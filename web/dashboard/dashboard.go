@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
+	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // Base is the beginning of the addresses of all pages.
@@ -33,6 +34,8 @@ type Host interface {
 	MayTry(r *http.Request) error
 	// Problem returns how to tell the user about an error, and logs what the user must not see.
 	Problem(r *http.Request, err error) Problem
+	// Work does the work of a request, whose context ends with its time. An action may take ten times as long as a page.
+	Work(r *http.Request, do func(context.Context) error) error
 	// Stream makes the answer to a request a stream of a media type, and calls write to write it. The stream ends when
 	// the client goes away, when the server stops, and when the session of the request does not hold any more.
 	Stream(r *http.Request, kind string, write func(Stream) error) error
@@ -108,7 +111,7 @@ type Dashboard struct {
 	shards    *admin.Shards
 	places    []*place // the namespaces; the first one has the sessions
 	admin     *admin.Admin
-	mux       *http.ServeMux
+	mux       *wire.Mux
 	origins   *http.CrossOriginProtection
 	users     *userfile.Users // nil without a user file
 	views     cache
@@ -140,9 +143,8 @@ func (p *place) taskName(id int64) string {
 func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d := &Dashboard{
 		Options: o, host: host, failOn: friend.Of(all[0]).Config.TaskDefaults.FailOn, shards: admin.NewShards(all...),
-		mux:     http.NewServeMux(),
+		mux: &wire.Mux{}, facts: cache{most: maxFacts},
 		origins: http.NewCrossOriginProtection(),
-		views:   cache{most: maxViews}, facts: cache{most: maxFacts},
 	}
 	for i, name := range d.shards.Namespaces() {
 		d.places = append(d.places, &place{name: name, manager: all[i], admin: admin.New(all[i]), several: len(all) > 1})
@@ -156,7 +158,7 @@ func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d.mux.HandleFunc("GET "+Base+"/login", d.showLogin)
 	d.mux.HandleFunc("POST "+Base+"/login", d.login)
 	d.mux.HandleFunc("POST "+Base+"/logout", d.logout)
-	d.handle("GET "+Base+"/api/{path...}", func(access.Rights) bool { return true }, d.serveAPI)
+	d.handle("GET "+Base+"/api/{path...}", func(access.Rights) bool { return true }, 0, d.serveAPI)
 	for i := range pages {
 		d.addPage(&pages[i])
 	}
@@ -169,6 +171,9 @@ func New(all []*manager.Manager, host Host, o Options) *Dashboard {
 	d.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { d.fail(w, r, nil, errNoPage) })
 	return d
 }
+
+// Patterns returns the patterns of all addresses, as in [http.ServeMux].
+func (d *Dashboard) Patterns() []string { return d.mux.Patterns }
 
 // ServeHTTP serves a page. The host must have checked the address of the client, and the name of the host in the
 // request. It has read the bodies of requests without a session, which log in and out.

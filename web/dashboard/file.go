@@ -15,10 +15,8 @@ type file struct {
 }
 
 func (d *Dashboard) addFile(f *file) {
-	d.handle("GET "+Base+f.path, f.need, func(w http.ResponseWriter, v *visit) error {
-		ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
-		defer cancel()
-		kind, content, err := f.read(ctx, v)
+	d.handle("GET "+Base+f.path, f.need, 0, func(w http.ResponseWriter, v *visit) error {
+		kind, content, err := f.read(v.request.Context(), v)
 		if err != nil {
 			return err
 		}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 const eventStream = "text/event-stream"
@@ -43,7 +45,9 @@ func (f *feeds) subscribe(v *visit, p *page) (views chan *view, leave func()) {
 	defer f.mu.Unlock()
 	of := f.all[key]
 	if of == nil {
-		ctx, stop := context.WithCancel(context.WithoutCancel(v.request.Context()))
+		// the feed may outlive the request that begins it
+		account := pool.Fork(v.request.Context())
+		ctx, stop := context.WithCancel(pool.With(context.WithoutCancel(v.request.Context()), account))
 		of = &feed{map[chan *view]bool{}, stop}
 		if f.all == nil {
 			f.all = map[string]*feed{}
@@ -94,10 +98,14 @@ func (f *feeds) watch(ctx context.Context, about Subject, changed chan<- struct{
 func (f *feeds) publish(ctx context.Context, of *feed, v *visit, p *page) {
 	ctx, cancel := context.WithTimeout(ctx, f.dashboard.Timeout)
 	defer cancel()
-	made, err := f.dashboard.view(ctx, v, p)
-	if err != nil {
-		made = &view{} // says that there is no new view
-	}
+	made := &view{} // says that there is no new view
+	_ = pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
+		m, err := f.dashboard.view(ctx, v, p)
+		if err == nil {
+			made = m
+		}
+		return 0, err
+	})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for views := range of.subscribers {
@@ -134,7 +142,8 @@ func (d *Dashboard) live(v *visit, p *page) error {
 		v.request.URL.RawQuery = v.query.Encode() // so that all pages share the feed
 		views, leave := d.feeds.subscribe(v, p)
 		defer leave()
-		s := sender{Stream: to, position: position}
+		s := sender{Stream: to, position: position, account: pool.Fork(v.request.Context())}
+		defer s.account.End()
 		defer s.follow(nil)
 		return s.send(views)
 	})
@@ -143,9 +152,10 @@ func (d *Dashboard) live(v *visit, p *page) error {
 // A sender sends a browser what changes on a page.
 type sender struct {
 	Stream
-	last     []byte  // the main part that the browser has
-	position string  // what it has of an output
-	reader   *reader // of the output on the page, or nil
+	last     []byte        // the main part that the browser has
+	account  *pool.Account // of last
+	position string        // what it has of an output
+	reader   *reader       // of the output on the page, or nil
 	more     <-chan struct{}
 	leave    func() // the transcript of the reader
 }
@@ -158,35 +168,41 @@ func (s *sender) send(views <-chan *view) error {
 	defer beat.Stop()
 	for {
 		text := ": \n\n"
+		var err error
 		select {
 		case <-s.Done():
 			return nil
 		case <-beat.C:
 		case v := <-views:
-			text = s.view(v)
+			text, err = s.view(v)
 		case <-s.more:
 			text = s.output()
 		}
-		if err := s.Send(text); err != nil {
+		if err == nil {
+			err = s.Send(text)
+		}
+		if err != nil {
 			return err
 		}
 	}
 }
 
 // view returns the event for a view, and what is new in its output.
-func (s *sender) view(v *view) string {
+func (s *sender) view(v *view) (text string, err error) {
 	if v.main == nil {
-		return "event: old\ndata:\n\n"
+		return "event: old\ndata:\n\n", nil
 	}
-	text := "event: same\ndata:\n\n"
+	text = "event: same\ndata:\n\n"
 	if !bytes.Equal(v.main, s.last) {
+		s.account.Return(int64(len(s.last)))
+		err = s.account.Take(int64(len(v.main)))
 		s.last, text = v.main, event("main", strings.Replace(string(v.main), string(outputMark), "", 1))
 	}
 	if s.reader == nil || s.reader.transcript != v.output {
 		s.follow(v.output)
 		text += s.output()
 	}
-	return text
+	return text, err
 }
 
 // follow makes the sender follow another output, or none.

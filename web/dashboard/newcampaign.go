@@ -19,6 +19,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
@@ -113,11 +114,11 @@ func openCampaign(ctx context.Context, v *visit) (string, error) {
 	if err := f.readPrograms(ctx, v); err != nil {
 		return "", err
 	}
-	return "", f.again(v)
+	return "", f.again(ctx, v)
 }
 
 // again returns the error that shows the form again.
-func (f *newCampaign) again(v *visit) error {
+func (f *newCampaign) again(ctx context.Context, v *visit) error {
 	if len(f.Rows) > keptRows {
 		f.Rows, f.FileToSend = "", "The file is too large for this form to keep. Choose it again to open the campaign."
 	}
@@ -125,7 +126,7 @@ func (f *newCampaign) again(v *visit) error {
 	if f.Problem != "" {
 		status = http.StatusUnprocessableEntity
 	}
-	main, err := mainOf("newcampaign", shown{f, v.rights, v.request.URL.EscapedPath(), url.Values{}})
+	main, err := mainOf(ctx, "newcampaign", shown{f, v.rights, v.request.URL.EscapedPath(), url.Values{}})
 	if err != nil {
 		return err
 	}
@@ -157,7 +158,7 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 	if f.Campaign == "" {
 		return wire.Invalid("name the campaign")
 	}
-	if err := f.readFile(v.request); err != nil {
+	if err := f.readFile(ctx, v.request); err != nil {
 		return err
 	}
 	rows, err := f.rows()
@@ -197,8 +198,8 @@ func (f *newCampaign) open(ctx context.Context, v *visit, preview bool) error {
 }
 
 // readFile reads an uploaded file with rows.
-func (f *newCampaign) readFile(r *http.Request) error {
-	_, content, err := uploaded(r, "file")
+func (f *newCampaign) readFile(ctx context.Context, r *http.Request) error {
+	_, content, err := uploaded(ctx, r, "file")
 	if err == nil && len(content) > 0 {
 		if strings.TrimSpace(f.Rows) != "" {
 			return wire.Invalid("there are rows in a file and in the text; leave one of them out")
@@ -234,7 +235,7 @@ func (f *newCampaign) rows() (func() iter.Seq2[sweep.Row, error], error) {
 // pushProgram stores an uploaded program: an archive, or the script run.sh alone. The program of a preview stays
 // stored; the server removes it after a week without tasks.
 func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
-	name, content, err := uploaded(v.request, "upload")
+	name, content, err := uploaded(ctx, v.request, "upload")
 	if err != nil {
 		return err
 	}
@@ -250,7 +251,7 @@ func (f *newCampaign) pushProgram(ctx context.Context, v *visit) error {
 		}
 	}
 	name, _, _ = strings.Cut(path.Base(name), ".")
-	of, err := program.Check(name, content)
+	of, err := program.Check(ctx, name, content)
 	if err != nil {
 		return err
 	}
@@ -277,7 +278,7 @@ func packed(script []byte) ([]byte, error) {
 }
 
 // uploaded returns the name and the content of an uploaded file, or nothing if there is none.
-func uploaded(r *http.Request, field string) (name string, content []byte, err error) {
+func uploaded(ctx context.Context, r *http.Request, field string) (name string, content []byte, err error) {
 	file, header, err := r.FormFile(field)
 	if errors.Is(err, http.ErrMissingFile) || errors.Is(err, http.ErrNotMultipart) {
 		return "", nil, nil
@@ -286,6 +287,9 @@ func uploaded(r *http.Request, field string) (name string, content []byte, err e
 		return "", nil, wire.Invalid(fmt.Sprintf("read the file: %v", err))
 	}
 	defer file.Close()
-	content, err = io.ReadAll(file) // readForm has limited the form
+	if err := pool.Take(ctx, 3*header.Size); err != nil { // with what it is copied to
+		return "", nil, err
+	}
+	content, err = io.ReadAll(file)
 	return header.Filename, content, err
 }

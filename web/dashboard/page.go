@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -99,9 +100,10 @@ var (
 		"the form is of another session; go back, reload the page, and try again")
 )
 
-// handle serves an address for the users who have a right.
-func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve func(http.ResponseWriter,
-	*visit) error,
+// handle serves an address for the users who have a right. If form is above 0, a request has a form of at most so many
+// bytes.
+func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, form int64,
+	serve func(http.ResponseWriter, *visit) error,
 ) {
 	d.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		v, err := d.visit(r)
@@ -113,14 +115,23 @@ func (d *Dashboard) handle(pattern string, need func(access.Rights) bool, serve 
 			d.fail(w, r, v, errMayNot)
 			return
 		}
-		if err := serve(w, v); err != nil {
+		if form > 0 {
+			err = readForm(w, v, form)
+		}
+		if err == nil {
+			err = d.host.Work(r, func(ctx context.Context) error {
+				v.request = r.WithContext(ctx)
+				return serve(w, v)
+			})
+		}
+		if err != nil {
 			d.fail(w, r, v, err)
 		}
 	})
 }
 
 func (d *Dashboard) addPage(p *page) {
-	d.handle("GET "+strings.TrimSuffix(Base+p.path, "/"), p.need, func(w http.ResponseWriter, v *visit) error {
+	d.handle("GET "+strings.TrimSuffix(Base+p.path, "/"), p.need, 0, func(w http.ResponseWriter, v *visit) error {
 		if v.request.Header.Get("Accept") == eventStream {
 			return d.live(v, p)
 		}
@@ -130,9 +141,7 @@ func (d *Dashboard) addPage(p *page) {
 
 // show writes a page.
 func (d *Dashboard) show(w http.ResponseWriter, v *visit, p *page) error {
-	ctx, cancel := context.WithTimeout(v.request.Context(), d.Timeout)
-	defer cancel()
-	main, err := d.view(ctx, v, p)
+	main, err := d.view(v.request.Context(), v, p)
 	if err != nil {
 		return err
 	}
@@ -146,7 +155,7 @@ func (d *Dashboard) render(ctx context.Context, v *visit, p *page) (*view, error
 	if err != nil {
 		return nil, err
 	}
-	main, err := mainOf(p.name, shown{data, v.rights, v.request.URL.EscapedPath(), v.query})
+	main, err := mainOf(ctx, p.name, shown{data, v.rights, v.request.URL.EscapedPath(), v.query})
 	if err != nil {
 		return nil, err
 	}
@@ -169,11 +178,27 @@ type shown struct {
 }
 
 // mainOf makes the main part of a page.
-func mainOf(name string, of shown) ([]byte, error) {
-	var b bytes.Buffer
+func mainOf(ctx context.Context, name string, of shown) ([]byte, error) {
+	b := drawn{ctx: ctx}
 	err := templates()[name].ExecuteTemplate(&b, "main", of)
 	return b.Bytes(), err
 }
+
+// A drawn is a page that grows. It is charged for its own bytes, and for those of the page with its frame.
+type drawn struct {
+	bytes.Buffer
+	ctx context.Context
+}
+
+func (d *drawn) Write(part []byte) (int, error) {
+	if err := pool.Take(d.ctx, 3*int64(len(part))); err != nil {
+		return 0, err
+	}
+	return d.Buffer.Write(part)
+}
+
+// WriteString does the same as Write, because templates prefer it.
+func (d *drawn) WriteString(part string) (int, error) { return d.Write([]byte(part)) }
 
 // partOf makes a part that no page has of its own, and which does not depend on what a page loads.
 func partOf(name string, data any) []byte {
@@ -300,19 +325,9 @@ const maxForm = 1 << 20
 const formTime = 30 * time.Second
 
 func (d *Dashboard) addAction(a *action) {
-	d.handle("POST "+Base+a.path, a.need, func(w http.ResponseWriter, v *visit) error {
+	d.handle("POST "+Base+a.path, a.need, max(a.body, maxForm), func(w http.ResponseWriter, v *visit) error {
 		r := v.request
-		defer func() { // also if the form is refused
-			if r.MultipartForm != nil {
-				_ = r.MultipartForm.RemoveAll()
-			}
-		}()
-		if err := readForm(w, v, max(a.body, maxForm)); err != nil {
-			return err
-		}
-		ctx, cancel := context.WithTimeout(r.Context(), 10*d.Timeout)
-		defer cancel()
-		to, err := a.do(ctx, v)
+		to, err := a.do(r.Context(), v)
 		d.views.forget()
 		again := new(unfinished)
 		switch {
@@ -338,7 +353,11 @@ func readForm(w http.ResponseWriter, v *visit, largest int64) error {
 	// an error means that there is no connection, as in tests
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(formTime * time.Duration(1+largest/(16*maxForm))))
 	r.Body = http.MaxBytesReader(w, r.Body, largest)
-	if err := r.ParseMultipartForm(maxForm); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+	// the host has charged for the bytes, so that none need go to files
+	if err := r.ParseMultipartForm(largest); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		if tdf.CodeOf(err) != tdf.CodeFailed {
+			return err
+		}
 		return tdf.NewError(tdf.CodeInvalid, "the form cannot be read, or is too large")
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})

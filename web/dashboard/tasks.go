@@ -12,6 +12,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/selection"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -58,6 +59,9 @@ func onlyFilter(query url.Values) url.Values {
 	return kept
 }
 
+// idBytes is what an id of a filter needs, because lists of ids grow and are sorted.
+const idBytes = 48
+
 // selected returns the tasks of the filter of an address, restricted to what the user may see.
 func (v *visit) selected(ctx context.Context, of url.Values) (all admin.Selection, now time.Time, err error) {
 	f, shards := filterOf(of), v.dashboard.shards
@@ -66,6 +70,9 @@ func (v *visit) selected(ctx context.Context, of url.Values) (all admin.Selectio
 	}
 	all, err = shards.Select(f.IDs, func(ids []string) (manager.Query, error) {
 		f.IDs = ids
+		if err := pool.Take(ctx, idBytes*selection.CountIDs(ids)); err != nil {
+			return manager.Query{}, err
+		}
 		q, err := f.Query(now)
 		if err != nil {
 			return q, err

@@ -6,19 +6,24 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/pool"
 )
 
 // A view is the main part of a page, as users with the same rights see it.
 type view struct {
 	title  string
 	main   []byte
-	output *transcript // of the round that the page shows, while it runs; or nil
+	output *transcript   // of the round that the page shows, while it runs; or nil
+	kept   *pool.Account // of the bytes of main, while the view is in the cache
 }
+
+// end gives back the memory of the view.
+func (v *view) end() { v.kept.End() }
 
 // Bounds of views.
 const (
 	viewLife = time.Second // a page is at most this old, so that a thousand users cost Redis no more than one
-	maxViews = 1000        // in memory
 	maxFacts = 100         // data in memory that several pages show, and that are expensive to read
 )
 
@@ -30,12 +35,20 @@ func (v *visit) key() string {
 
 // view returns the view of a page, which is at most viewLife old.
 func (d *Dashboard) view(ctx context.Context, v *visit, p *page) (*view, error) {
-	return recent(ctx, &d.views, v.key(), viewLife, func() (*view, error) { return d.render(ctx, v, p) })
+	return recent(ctx, &d.views, v.key(), viewLife, func() (*view, error) {
+		made, err := d.render(ctx, v, p)
+		if err != nil {
+			return nil, err
+		}
+		made.kept = pool.Fork(ctx) // the request ends before the view
+		return made, made.kept.Take(int64(len(made.main)))
+	})
 }
 
-// A cache holds what several requests need, so that it is made once for all of them.
+// A cache holds what several requests need, so that it is made once for all of them. A value leaves it at its largest
+// age.
 type cache struct {
-	most int // values in memory
+	most int // values in memory; 0 for any number
 
 	mu  sync.Mutex
 	all map[string]*cached
@@ -58,7 +71,7 @@ func recent[T any](ctx context.Context, c *cache, key string, age time.Duration,
 	for {
 		x, mine := c.entry(key, age)
 		if mine {
-			defer c.close(key, x)
+			defer c.close(key, x, age)
 			value, err := read()
 			x.value, x.err = value, err
 			return value, err
@@ -88,7 +101,7 @@ func (c *cache) entry(key string, age time.Duration) (x *cached, mine bool) {
 			return x, false
 		}
 	}
-	if c.all == nil || x == nil && len(c.all) >= c.most {
+	if c.all == nil || c.most > 0 && x == nil && len(c.all) >= c.most {
 		c.all = map[string]*cached{}
 	}
 	x = &cached{begun: time.Now(), done: make(chan struct{}), err: errUnmade}
@@ -97,13 +110,24 @@ func (c *cache) entry(key string, age time.Duration) (x *cached, mine bool) {
 }
 
 // close hands the value of an entry to the requests that wait for it. An error is not kept.
-func (c *cache) close(key string, x *cached) {
+func (c *cache) close(key string, x *cached, age time.Duration) {
+	close(x.done)
+	if x.err != nil {
+		age = 0
+	}
+	time.AfterFunc(age, func() { c.remove(key, x) })
+}
+
+// remove removes an entry, and gives back the memory of its value.
+func (c *cache) remove(key string, x *cached) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if x.err != nil && c.all[key] == x {
+	if c.all[key] == x {
 		delete(c.all, key)
 	}
-	close(x.done)
+	if of, ok := x.value.(interface{ end() }); ok && x.err == nil {
+		of.end()
+	}
 }
 
 // forget makes the next requests see what an action has changed.

@@ -3,12 +3,10 @@ package taskstore
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"unicode/utf8"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -70,13 +68,7 @@ func bodyOf(c *wire.Call, field string, v any) error {
 		if err != nil || form.Get(field) == "" {
 			return wire.Invalid("want a JSON object, or a form with the field " + field)
 		}
-		if !utf8.ValidString(form.Get(field)) {
-			return wire.Invalid("the field " + field + " is not UTF-8")
-		}
-		if err := json.Unmarshal([]byte(form.Get(field)), v); err != nil {
-			return wire.Invalid("the field " + field + ": " + err.Error())
-		}
-		return nil
+		return c.ReadText("the field "+field, []byte(form.Get(field)), v)
 	}
 	return c.Read(v)
 }

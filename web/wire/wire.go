@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
@@ -32,6 +33,18 @@ var (
 type Interface struct {
 	Prefix string // "/", or a clean path such as "/ts", as the configuration checks it
 	Routes []Route
+}
+
+// A Mux is an [http.ServeMux] that knows its patterns. The zero Mux is ready.
+type Mux struct {
+	http.ServeMux
+	Patterns []string
+}
+
+// HandleFunc adds a pattern.
+func (m *Mux) HandleFunc(pattern string, serve func(http.ResponseWriter, *http.Request)) {
+	m.Patterns = append(m.Patterns, pattern)
+	m.ServeMux.HandleFunc(pattern, serve)
 }
 
 // A Route is a method and a path of an interface.
@@ -64,14 +77,21 @@ type Call struct {
 	Undo func()
 }
 
-// Read reads the JSON of the body. It ignores members that the type does not have. The error is invalid.
-func (c *Call) Read(v any) error {
-	d := json.NewDecoder(bytes.NewReader(c.Body))
+// Read reads the JSON of the body. It ignores members that the type does not have. The error is invalid, or one of
+// [CheckJSON].
+func (c *Call) Read(v any) error { return c.ReadText("the body", c.Body, v) }
+
+// ReadText does the same as Read with a part of the body.
+func (c *Call) ReadText(name string, text []byte, v any) error {
+	if err := CheckJSON(c.Context(), text, reflect.TypeOf(v)); err != nil {
+		return err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
 	if err := d.Decode(v); err != nil {
-		return Invalid("the body: " + err.Error())
+		return Invalid(name + ": " + err.Error())
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return Invalid("the body has more than one JSON value")
+		return Invalid(name + " has more than one JSON value")
 	}
 	return nil
 }
