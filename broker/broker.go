@@ -17,6 +17,7 @@ import (
 type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	RoundsOpen(ctx context.Context) error
+	CheckShare(ctx context.Context, owner string) error
 	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
 	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)

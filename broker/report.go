@@ -229,9 +229,24 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 		}
 		all[i] = reportDelivery{Report: &reports[i], token: t, campaigns: campaigns, closed: closed}
 		all[i].Task = stored[i].Task
+		if err := all[i].checkShare(ctx, b.store); err != nil {
+			return nil, err
+		}
 		all[i].decide(now)
 	}
 	return all, nil
+}
+
+// checkShare refuses new tasks if the owner of the task, who is that of the new tasks, has its share of Redis's memory.
+func (x *reportDelivery) checkShare(ctx context.Context, s store) error {
+	if x.closed != nil || len(x.Open) == 0 || !x.holds() {
+		return nil
+	}
+	err := s.CheckShare(ctx, x.Task.Owner)
+	if tdf.CodeOf(err) == tdf.CodeFull {
+		x.closed, err = err, nil
+	}
+	return err
 }
 
 // holds reports whether the task still runs with the claim.

@@ -25,6 +25,7 @@ type room struct {
 	read     time.Time
 	clock    func() time.Time
 	logged   map[roomWait]bool // the waits that the log has reported
+	sample   sample
 }
 
 type roomWait int
@@ -156,7 +157,8 @@ func (r *room) changed(w roomWait, waits bool) bool {
 }
 
 // maxTasks waits until new tasks may be opened. It then returns the largest number of tasks, for the scripts that open
-// tasks; "" means that there is no limit. If wait is false, maxTasks does not wait, but returns [ErrNoRoom].
+// tasks; "" means that there is no limit. If wait is false, maxTasks does not wait, but returns [ErrNoRoom]. It does not
+// wait for an [Opener] either: its error says why.
 func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 	for {
 		settings, m, err := s.known(ctx, roomForOpens)
@@ -172,15 +174,20 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 					"remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
 			})
 		}
-		if !waits {
+		opener := openerOf(ctx)
+		why := fmt.Sprintf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s", m.Used, m.Max,
+			settings.Value(tdf.SettingHighWater))
+		switch {
+		case !waits && opener != nil:
+			return limitText(settings), s.CheckShare(ctx, opener.Owner)
+		case !waits:
 			return limitText(settings), nil
-		}
-		if !wait {
+		case opener != nil:
+			return "", tdf.NewError(tdf.CodeFull, why+" (high_water); remove finished tasks, or raise maxmemory")
+		case !wait:
 			return "", ErrNoRoom
-		}
-		if !conn.Sleep(ctx, RoomPause) {
-			return "", fmt.Errorf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s: %w",
-				m.Used, m.Max, settings.Value(tdf.SettingHighWater), context.Cause(ctx))
+		case !conn.Sleep(ctx, RoomPause):
+			return "", fmt.Errorf("%s: %w", why, context.Cause(ctx))
 		}
 	}
 }

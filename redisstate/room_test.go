@@ -293,3 +293,38 @@ func TestClaimsReadTheMemoryOfARedisWithoutLimitRarely(t *testing.T) {
 	reads(time.Hour)
 	expect.Equal(t, reads(2*roomForClaims), 1, "with maxmemory, after 10 s")
 }
+
+// A client of the HTTP API does not wait above high_water, and a submitter has at most half of the memory that others leave. Its tasks
+// count however they were opened.
+func TestShareOfMemory(t *testing.T) {
+	t.Parallel()
+	s, lines, use := limited(t)
+	eve := WithOpener(t.Context(), &Opener{Owner: "eve"})
+	of := func(owner string) tdf.Properties {
+		d := define(strings.Repeat("x", 100_000))
+		d.Owner = owner
+		return d
+	}
+	for range 40 {
+		expect.Result(s.Open(t.Context(), "m", of("eve"))).OK(t)
+		expect.Result(s.Open(t.Context(), "m", of("bob"))).OK(t)
+	}
+	use(0.3)
+	expect.Result(s.Open(eve, "m", of("eve"))).OK(t, "below half of high_water")
+	use(0.7)
+	_, err := s.Open(eve, "m", of("eve"))
+	expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+	expect.Fails(t, err, "a submitter may have half of what others leave")
+	follow := Unit{Open: []tdf.Properties{of("eve")}}
+	_, err = s.Apply(eve, "m", follow)
+	expect.Fails(t, err, "a submitter may have half of what others leave", "a transaction")
+	expect.Fails(t, s.CheckShare(t.Context(), "bob"), "the tasks of bob take about")
+	expect.NoError(t, s.CheckShare(t.Context(), "ann"))
+	expect.Result(s.Open(WithOpener(t.Context(), &Opener{Owner: "ann"}), "m", of("ann"))).OK(t, "another submitter")
+	expect.Result(s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))).OK(t, "an operator")
+	use(0.85)
+	_, err = s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))
+	expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+	expect.Fails(t, err, "new tasks wait above 0.8 (high_water)")
+	expect.Contains(t, <-lines, "new tasks wait")
+}

@@ -229,7 +229,9 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	maxTasks := ""
 	switch {
-	case slices.ContainsFunc(units, Unit.onlyOpens):
+	case slices.ContainsFunc(units, func(u Unit) bool {
+		return u.onlyOpens() || openerOf(ctx) != nil && len(u.Open) > 0 && !u.ByRound
+	}):
 		var err error
 		if maxTasks, err = s.maxTasks(ctx, !slices.ContainsFunc(units, Unit.changesRecord)); err != nil {
 			return nil, err

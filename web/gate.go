@@ -20,6 +20,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
+	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
@@ -29,8 +30,9 @@ type call struct {
 	request *http.Request
 	body    *clientBody
 	account *pool.Account // of all that the call makes this process hold
-	release func()        // frees the place of the call; may be called several times
-	id      string        // correlation id
+	opener  *redisstate.Opener
+	release func() // frees the place of the call; may be called several times
+	id      string // correlation id
 	token   access.Token
 	manager *manager.Manager // writes the name of the token into the logs of tasks
 
@@ -148,7 +150,7 @@ func (b *clientBody) Read(to []byte) (int, error) {
 // ServeHTTP checks a call, passes it to its route, and logs it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	c := &call{ResponseWriter: w, id: correlationID(r), account: &pool.Account{}, release: func() {}}
+	c := &call{ResponseWriter: w, id: correlationID(r), account: &pool.Account{}, opener: &redisstate.Opener{}, release: func() {}}
 	c.body = newClientBody(w, r, c.account)
 	setHeaders(w.Header(), c.id)
 	preflight := a.allowOrigin(w.Header(), r)
@@ -156,7 +158,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
 		w.Header().Set("Connection", "close")
 	}
-	r = r.WithContext(pool.With(context.WithValue(r.Context(), callKey{}, c), c.account))
+	ctx := redisstate.WithOpener(context.WithValue(r.Context(), callKey{}, c), c.opener)
+	r = r.WithContext(pool.With(ctx, c.account))
 	r.Body = c.body
 	c.request = r
 	defer func() {
@@ -289,7 +292,7 @@ func (a *api) authenticate(c *call, r *http.Request) error {
 
 // actAs makes a call one of the holder of a token.
 func (a *api) actAs(c *call, t access.Token) error {
-	c.token, c.manager = t, a.managerOf(t.Holder())
+	c.token, c.manager, c.opener.Owner = t, a.managerOf(t.Holder()), t.Owner()
 	if err := tooManyCalls(a.perToken.take(t.Holder(), a.clock())); err != nil {
 		return err
 	}
