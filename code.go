@@ -20,7 +20,7 @@ const (
 	CodeDamaged     Code = "damaged"     // data that TDF reads are not as TDF writes them
 	CodeFull        Code = "full"        // there is no space: remove something, or raise a limit
 	CodeUnavailable Code = "unavailable" // the same request may succeed later
-	CodeUnknown     Code = "unknown"     // the change was made, but a failure of Redis may undo it
+	CodeUnknown     Code = "unknown"     // the change may have been made, or a failure of Redis may undo it
 	CodeForbidden   Code = "forbidden"   // the right to do this is missing
 	// Redis, or a worker of the same name, refuses this component; a new start does not help
 	CodeRefused   Code = "refused"

@@ -24,10 +24,11 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 	if err != nil {
 		return "", err
 	}
-	if err := a.redis().AddToken(ctx, t); err != nil {
+	err = a.redis().AddToken(ctx, t)
+	if err != nil && tdf.CodeOf(err) != tdf.CodeUnknown { // otherwise the token may exist, and nobody else has its text
 		return "", err
 	}
-	return text, nil
+	return text, err
 }
 
 // RotateToken gives a token a new secret text, and returns it. From then on, Authenticate refuses the old text. The role,

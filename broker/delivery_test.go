@@ -15,7 +15,7 @@ func TestUnconfirmedReport(t *testing.T) {
 	var sent []tdf.Move
 	send := Send(func(_ context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		sent = append(sent, movesOf(all)...)
-		return nil, &conn.UnconfirmedError{Wanted: 1}
+		return nil, &conn.UnknownError{Wanted: 1}
 	})
 	task := &tdf.Task{ID: 1, State: tdf.Running, Properties: tdf.Defaults("p", "", "")}
 	d := &Delivery{Task: task, Ending: Ending{Claim: "c", Result: tdf.Result{Exit: "0"}}, open: []tdf.Properties{{}}}

@@ -116,8 +116,8 @@ var redisKeys = []key{
 
 	{
 		"redis", "replicas", "0", whole(0, 10, func(s *settings) *int { return &s.redis.Replicas.Wanted }),
-		"How many replicas of Redis must confirm each write that opens, executes, settles or archives tasks, before " +
-			"the call counts as done. See \"Confirmed writes\" in guarantees.md.",
+		"How many replicas of Redis must confirm each change that a call acknowledges, before the call counts as " +
+			"done. See \"Confirmed writes\" in guarantees.md.",
 	},
 	{
 		"redis", "replicas_timeout", "1", duration(spanOpts{least: 10 * time.Millisecond, most: 4 * time.Second},

@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Manager opens the tasks of one namespace and handles their results. Several goroutines and callbacks may use it at
@@ -48,11 +47,11 @@ func newManager(s settings, store *redisstate.Store) *Manager {
 	m.opens.Send = func(ctx context.Context, all []tdf.Properties) ([]redisstate.Opened, error) {
 		return store.OpenAll(ctx, s.name, "", all...)
 	}
-	m.opens.Fits, m.opens.Sent = redisstate.OneOpen, conn.IsUnconfirmed
+	m.opens.Fits, m.opens.Alone = redisstate.OneOpen, store.ForOwnCalls
 	m.acts.Send = func(ctx context.Context, units []redisstate.Unit) ([]redisstate.Outcome, error) {
 		return store.Apply(ctx, s.name, units...)
 	}
-	m.acts.Fits, m.acts.Sent = redisstate.OneApply, conn.IsUnconfirmed
+	m.acts.Fits, m.acts.Alone = redisstate.OneApply, store.ForOwnCalls
 	return m
 }
 

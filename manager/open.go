@@ -218,8 +218,7 @@ func (m *Manager) openTasks(
 func (m *Manager) openAll(
 	ctx context.Context, on redisstate.Condition, all []tdf.Properties,
 ) ([]redisstate.Opened, error) {
-	// a request keeps its answers apart from those of other callers
-	if on == "" && redisstate.OneOpen(all) && !conn.InRequest(ctx) && !conn.WantsReplicas(ctx) {
+	if on == "" && redisstate.OneOpen(all) {
 		return m.opens.Do(ctx, all)
 	}
 	return m.store.OpenAll(ctx, m.name, on, all...)

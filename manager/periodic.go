@@ -144,7 +144,7 @@ func (m *Manager) changePeriodic(
 	for {
 		ids, err := m.tryPeriodic(ctx, name, change)
 		if err != nil && !errors.Is(err, redisstate.ErrRecordChanged) {
-			return nil, fmt.Errorf("%s periodic %q: %w", doing, name, err)
+			return ids, fmt.Errorf("%s periodic %q: %w", doing, name, err)
 		}
 		if err == nil {
 			return ids, nil

@@ -3,18 +3,23 @@ package manager_test
 import (
 	"context"
 	"net"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A pair is a primary with one replica, and a configuration whose writes the replica must confirm.
@@ -135,4 +140,74 @@ func TestRepeatedUntilConfirmed(t *testing.T) {
 	p.replica.Follow(p.primary)
 	expect.NoError(t, <-done)
 	expect.Equal(t, called, 1)
+}
+
+// Without its replica, each change that a call acknowledges is unknown, and made: also one that a full Redis accepts.
+func TestEveryChangeIsConfirmed(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	patient, m, ctx := p.waits(t, 1, true), p.waits(t, 1, false), t.Context()
+	free := define("p", source, "")
+	d := free
+	d.Group = "g"
+	tasks := expect.Result(patient.Open(ctx, d, d, d)).Value(t)
+	expect.Result(patient.Cancel(ctx, tasks[1].Ref(), tasks[2].Ref())).OK(t)
+	store, pause := friend.Of(m).Store, tdf.Pausable{Queue: "q"}
+	expect.Result(store.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: "w"})).OK(t)
+	p.replica.Follow(nil)
+	periodic := manager.Periodic{Name: "n", Schedule: "@daily", Tasks: []manager.Definition{d}}
+	a := admin.New(m)
+	for what, change := range map[string]func() error{
+		"open":           func() error { _, err := m.Open(ctx, free); return err },
+		"a transaction":  func() error { x := m.Transaction(); x.Open(free); _, err := x.Commit(ctx); return err },
+		"update":         func() error { _, err := m.Update(ctx, manager.Changes{Priority: new(7)}, tasks[0].Ref()); return err },
+		"remove":         func() error { _, err := m.Remove(ctx, tasks[1].Ref()); return err },
+		"retry":          func() error { _, err := m.Retry(ctx, manager.Changes{}, tasks[2].Ref()); return err },
+		"close":          func() error { return m.CloseGroup(ctx, "g") },
+		"pause":          func() error { return m.Pause(ctx, pause) },
+		"resume":         func() error { return m.Resume(ctx, pause) },
+		"limit":          func() error { return m.SetLimit(ctx, "k", tdf.Limit{AtMost: 1}) },
+		"no limit":       func() error { return m.RemoveLimit(ctx, "k") },
+		"periodic":       func() error { return m.SetPeriodic(ctx, periodic) },
+		"periodic rm":    func() error { return store.RemovePeriodic(ctx, "n") },
+		"push":           func() error { _, err := store.PutProgram(ctx, []byte("x")); return err },
+		"owner":          func() error { return store.OwnProgram(ctx, "x", "t") },
+		"programs rm":    func() error { _, err := store.RemoveProgram(ctx, "x", 1, 99); return err },
+		"setting":        func() error { return a.ChangeSetting(ctx, "max_tasks", "9") },
+		"drain":          func() error { return a.Drain(ctx, "w") },
+		"token rm":       func() error { return store.RemoveToken(ctx, "t") },
+		"logout":         func() error { return store.RemoveSession(ctx, "h", "d") },
+		"callbacks":      func() error { return m.RetryCallbacks(ctx, 1) },
+		"end of a load":  func() error { return store.EndRestore(ctx) },
+		"a loaded value": func() error { _, err := store.RestoreFields(ctx, "settings", tdf.Hash{"max_tasks": "9"}); return err },
+	} {
+		if what == "token rm" {
+			_, err := a.AddToken(ctx, access.Token{Name: "t", Role: access.Operator})
+			expect.Equal(t, tdf.CodeOf(err), tdf.CodeUnknown, "token add")
+		}
+		expect.Equal(t, tdf.CodeOf(change()), tdf.CodeUnknown, what)
+	}
+	expect.Fails(t, m.CloseGroup(ctx, "none"), "no tasks") // a refusal is known
+}
+
+// Concurrent changes travel in common calls. Each call of WithReplicas waits for its replicas all the same.
+func TestReplicasOfConcurrentChanges(t *testing.T) {
+	t.Parallel()
+	p := newPair(t)
+	p.replica.Follow(nil)
+	m, ctx := p.waits(t, 0, false), t.Context()
+	tasks := expect.Result(m.Open(ctx, slices.Repeat([]manager.Definition{define("p", source, "")}, 200)...)).Value(t)
+	var all sync.WaitGroup
+	for i, task := range tasks {
+		all.Go(func() {
+			if i%4 > 0 {
+				expect.Result(m.Cancel(ctx, task.Ref())).OK(t)
+				return
+			}
+			done, err := m.Cancel(manager.WithReplicas(ctx, 1), task.Ref())
+			expect.Equal(t, tdf.CodeOf(err), tdf.CodeUnknown)
+			expect.Equal(t, done.Done, 1)
+		})
+	}
+	all.Wait()
 }

@@ -50,7 +50,7 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 		return nil, err
 	}
 	outcomes, err := m.store.Apply(ctx, m.name, u)
-	if err != nil {
+	if len(outcomes) == 0 {
 		return nil, err
 	}
 	o := outcomes[0]
@@ -60,6 +60,9 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	opened := openedTasks(u.Open)
 	for i, id := range o.IDs {
 		opened[i].setOpened(id, o.Existing != nil && o.Existing[i], func(place int) int64 { return o.IDs[place] })
+	}
+	if err != nil {
+		return opened, err
 	}
 	return opened, m.readExisting(ctx, opened)
 }

@@ -185,10 +185,10 @@ func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) (
 		func(e *conn.Args) {
 			s.encodeMove(e, who, units)
 		})
-	if err != nil {
+	if conn.Unanswered(err) {
 		return nil, err
 	}
-	return outcomes(units, reply), nil
+	return outcomes(units, reply), err
 }
 
 func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {

@@ -55,7 +55,7 @@ func (s *Store) ExtendGroup(ctx context.Context, group string) error {
 	switch {
 	case errors.Is(err, tdf.ErrGroupEmpty):
 		return nil
-	case err == nil && found == tdf.GroupDecided:
+	case found == tdf.GroupDecided:
 		return &tdf.GroupError{Group: group, Err: tdf.ErrGroupDecided}
 	}
 	return err
@@ -112,13 +112,13 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 	keys := []string{s.Keys.Calls(s.Boot()), s.Keys.Groups(), s.Keys.Group(group)}
 	reply, err := s.CallOnce(ctx, lua.Marks, keys, true, conn.IsText,
 		func(e *conn.Args) { e.Add(group, string(from), string(to)) })
-	if err != nil {
+	if conn.Unanswered(err) {
 		return "", err
 	}
 	answer := conn.Text(reply)
 	switch found, ok := strings.CutPrefix(answer, "+"); {
 	case ok:
-		return tdf.GroupMark(found), nil
+		return tdf.GroupMark(found), err
 	case answer == "-":
 		return "", &tdf.GroupError{Group: group, Err: tdf.ErrGroupEmpty}
 	}

@@ -86,10 +86,10 @@ func (s *Store) openPlain(
 		}
 		opened, err := s.openAtOnce(ctx, call)
 		encoding.Wait()
+		ids = append(ids, opened...)
 		if err != nil {
 			return ids, err
 		}
-		ids = append(ids, opened...)
 		call = next
 	}
 	return ids, nil
@@ -137,7 +137,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		call.encode(e)
 		e.Add(strconv.FormatInt(s.HighestID(), 10))
 	})
-	if err != nil {
+	if conn.Unanswered(err) {
 		return nil, err
 	}
 	unit := Unit{If: call.on, Open: call.definitions}
@@ -146,7 +146,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 	if o.Err == nil && !conn.CallIsRepeated(ctx) {
 		s.countOpened(unit.Open, o)
 	}
-	return o.IDs, o.Err
+	return o.IDs, cmp.Or(o.Err, err)
 }
 
 // got records ids that Redis has given out.

@@ -24,7 +24,7 @@ func (s *Store) openGraph(
 	for len(order) > 0 {
 		n := openBatch(len(order), func(i int) *tdf.Properties { return &definitions[order[i]] })
 		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), If: on})
-		if err != nil {
+		if len(outcomes) == 0 {
 			return opened, err
 		}
 		o := outcomes[0]
@@ -33,6 +33,9 @@ func (s *Store) openGraph(
 		}
 		for i, at := range order[:n] {
 			opened[at] = Opened{o.IDs[i], o.Existing != nil && o.Existing[i]}
+		}
+		if err != nil {
+			return opened, err
 		}
 		order, on = order[n:], on.later()
 	}

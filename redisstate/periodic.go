@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -49,15 +50,15 @@ func (s *Store) ChangePeriodic(
 		return nil, err
 	}
 	outcomes, err := s.Apply(ctx, who, Unit{Open: open, periodic: &periodicChange{name, from, to}})
-	if err != nil {
+	if len(outcomes) == 0 {
 		return nil, err
 	}
-	return outcomes[0].IDs, outcomes[0].RefusedWith(ErrRecordChanged)
+	return outcomes[0].IDs, cmp.Or(outcomes[0].RefusedWith(ErrRecordChanged), err)
 }
 
 // RemovePeriodic removes a record.
 func (s *Store) RemovePeriodic(ctx context.Context, name string) error {
-	return s.BestEffort(ctx, "remove a periodic", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Periodic(), name) })
+	return s.Write(ctx, "remove a periodic", func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Periodic(), name) })
 }
 
 // CheckOneStep returns an error if one step cannot open the tasks.

@@ -147,14 +147,11 @@ func (s *Store) allUpdates(ctx context.Context, id int64) ([]Update, error) {
 // given last id of the dump, so that new tasks get higher ids. It returns the mark that the namespace then has. If the
 // restore of another dump has not ended, BeginRestore changes nothing, and returns the mark of that dump.
 func (s *Store) BeginRestore(ctx context.Context, mark string, last int64) (found string, err error) {
-	err = s.UntilAnswered(ctx, func(ctx context.Context) (err error) {
-		if err := s.Redis.SetNX(ctx, s.Keys.Loading(), mark, 0).Err(); err != nil {
-			return err
-		}
-		found, err = s.Redis.Get(ctx, s.Keys.Loading()).Result()
-		return err
-	})
-	if err != nil || found != mark {
+	err = s.Pipeline(ctx, "begin the load", func(p redis.Pipeliner) { p.SetNX(ctx, s.Keys.Loading(), mark, 0) })
+	if err != nil {
+		return "", err
+	}
+	if found, err = s.RestoreUnderWay(ctx); err != nil || found != mark {
 		return found, err
 	}
 	_, err = s.restore(ctx, last, nil)

@@ -100,7 +100,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
-	err := s.BestEffort(ctx, "change the setting "+name, func(p redis.Pipeliner) {
+	err := s.Write(ctx, "change the setting "+name, func(p redis.Pipeliner) {
 		p.HSet(ctx, s.Keys.Settings(), name,
 			settings.Value(name))
 	})

@@ -71,7 +71,8 @@ func (o Outcome) RefusedWith(cause error) error {
 
 // Apply carries out units, in as few calls as the limits allow. Each unit succeeds or fails on its own. A unit that
 // fails changes nothing. The tasks' logs name the given user or component. If Apply returns an error, it also returns
-// the outcomes of the first units: those for which Redis had already answered. No task may occur twice.
+// the outcomes of the first units: those for which Redis had already answered. So if only the confirmation of replicas
+// is missing, it returns the outcomes of the call that lacks it. No task may occur twice.
 func (s *Store) Apply(ctx context.Context, who string, units ...Unit) ([]Outcome, error) {
 	return s.apply(ctx, who, units, true)
 }
@@ -259,14 +260,14 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 		addUnits(e, s.Keys, units)
 		e.Add(strconv.FormatInt(s.HighestID(), 10))
 	})
-	if err != nil {
+	if conn.Unanswered(err) {
 		return nil, err
 	}
 	all := outcomes(units, reply)
 	for i := range all {
 		s.got(all[i].IDs)
 	}
-	return all, nil
+	return all, err
 }
 
 // outcomesOf is the form of the answer of transact.lua or move.lua for n units. Redis has time for at least one unit.

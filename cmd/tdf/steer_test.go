@@ -56,6 +56,6 @@ func TestInterruptedWhileRedisHangs(t *testing.T) {
 	c.interrupt()
 	ended.Wait()
 	expect.Equal(t, status, cli.StatusInterrupted, "status")
-	c.check("stderr", c.err.String(), "cancelled: 0, and perhaps more: interrupted before Redis answered")
+	c.check("stderr", c.err.String(), "cancelled: 0, and perhaps more: Redis did not answer")
 	proxy.Resume()
 }

@@ -8,6 +8,8 @@ import (
 	"sort"
 	"sync"
 	"sync/atomic"
+
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Batcher sends items in at most two calls at a time. If no call is under way, it sends a caller's items at once, so
@@ -21,9 +23,9 @@ type Batcher[T, R any] struct {
 	// Fits reports whether the items of several callers may go in the same call. If items fit, so do the first of
 	// them.
 	Fits func(items []T) bool
-	// Sent reports whether Redis has carried out the items without a result, although the call has failed. They are then
-	// not sent again. Nil means that it never has.
-	Sent func(err error) bool
+	// Alone reports whether ctx has values that hold for its own calls. Its items then get calls of their own. Nil means
+	// that no context has.
+	Alone func(ctx context.Context) bool
 
 	mu      sync.Mutex
 	calls   int // how many calls are under way
@@ -39,12 +41,16 @@ type caller[T, R any] struct {
 	done    chan struct{} // closed when results and err are set
 	results []R
 	err     error
+	left    bool // the caller has given up before a call
 }
 
 // Do sends items, and returns what Send returns for them. If a common call fails, the items without a result are sent
-// in a call for each caller, so that no caller gets the error of another one, unless Redis has carried them out. If ctx
-// ends during a common call, Do returns at once, and Redis may have received the items.
+// in a call for each caller, so that no caller gets the error of another one. If ctx ends during a common call, Do
+// returns at once, and the error is a *[conn.UnknownError].
 func (c *Batcher[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
+	if c.Alone != nil && c.Alone(ctx) {
+		return c.Send(ctx, items)
+	}
 	c.mu.Lock()
 	if c.calls == 0 {
 		c.begin(len(items))
@@ -60,18 +66,22 @@ func (c *Batcher[T, R]) Do(ctx context.Context, items []T) ([]R, error) {
 	case <-p.done:
 		return p.results, p.err
 	case <-ctx.Done():
-		c.leave(p)
+		if !c.leave(p) {
+			return nil, &conn.UnknownError{Err: context.Cause(ctx)}
+		}
 		return nil, context.Cause(ctx)
 	}
 }
 
-// leave removes a caller that has given up, unless its items are in a call.
-func (c *Batcher[T, R]) leave(p *caller[T, R]) {
+// leave removes a caller that has given up. It returns false if its items are in a call.
+func (c *Batcher[T, R]) leave(p *caller[T, R]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if i := slices.Index(c.waiting, p); i >= 0 {
+	i := slices.Index(c.waiting, p)
+	if i >= 0 {
 		c.waiting, c.waits = slices.Delete(c.waiting, i, i+1), c.waits-len(p.items)
 	}
+	return i >= 0 || p.left
 }
 
 // begin counts a call as under way. The caller of begin holds c.mu.
@@ -106,7 +116,7 @@ func (c *Batcher[T, R]) start() {
 func (c *Batcher[T, R]) take() (together []*caller[T, R], items []T) {
 	live := slices.DeleteFunc(c.waiting, func(p *caller[T, R]) bool {
 		gone := p.ctx.Err() != nil
-		if gone {
+		if p.left = gone; gone {
 			c.waits -= len(p.items)
 		}
 		return gone
@@ -149,10 +159,10 @@ func (c *Batcher[T, R]) sendTogether(together []*caller[T, R], items []T) {
 		n := min(len(p.items), len(results))
 		p.results, results = results[:n:n], results[n:]
 		switch {
-		case err == nil || n == len(p.items):
-			close(p.done)
-		case c.Sent != nil && c.Sent(err):
+		case conn.IsUnconfirmed(err) && n == len(p.items):
 			p.err = err
+			close(p.done)
+		case err == nil || n == len(p.items):
 			close(p.done)
 		default:
 			c.sendAlone(p)

@@ -343,7 +343,7 @@ class Worker:
             if all_due:
                 due = now + self.lease / 3
             try:
-self._renew(tasks if all_due else [task for task in tasks if task.followed])
+                self._renew(tasks if all_due else [task for task in tasks if task.followed])
                 due_alone = all_due and not tasks and now < self._resumes
                 if (state != told or due_alone) and not self._stopping.is_set():  # a stopping worker ends its session
                     self.client.call("POST", self._path + "/heartbeat", {"runs": state[1]}, repeat=True, action="send a heartbeat")

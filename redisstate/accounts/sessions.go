@@ -85,7 +85,7 @@ func (s *Accounts) AddLogin(ctx context.Context, digest string, add access.Sessi
 // TakeLogin returns a login, and removes it. It returns [access.ErrLoggedOut] if there is no such login, or if an
 // earlier call has taken it. If the answer to the call was lost, the login is lost, too.
 func (s *Accounts) TakeLogin(ctx context.Context, digest string) (access.Session, error) {
-	text, err := conn.Ask(ctx, s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd {
+	text, err := conn.Ask(conn.Unacknowledged(ctx), s.Conn, "take a login", func(r redis.Cmdable) *redis.StringCmd {
 		return r.GetDel(ctx, s.Keys.Login(digest))
 	})
 	if err != nil {

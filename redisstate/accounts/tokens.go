@@ -37,7 +37,7 @@ func (s *Accounts) setToken(ctx context.Context, doing, name, text, replaced str
 	reply, err := s.CallOnce(ctx, lua.TokenSet, keys, true, conn.IsText, func(e *conn.Args) {
 		e.Add(name, text, strconv.Itoa(access.MaxTokens), replaced)
 	})
-	if err != nil {
+	if conn.Unanswered(err) {
 		return conn.Failed(doing, err)
 	}
 	if refused := map[string]error{
@@ -46,7 +46,7 @@ func (s *Accounts) setToken(ctx context.Context, doing, name, text, replaced str
 	}[conn.Text(reply)]; refused != nil {
 		return fmt.Errorf("%s: %w", doing, refused)
 	}
-	return nil
+	return conn.Failed(doing, err)
 }
 
 // Token returns a token, and the time of Redis's clock. It returns [access.ErrNoToken] if there is no such token, or if

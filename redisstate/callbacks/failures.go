@@ -87,15 +87,19 @@ const mostFields = 1000
 // EndFailures removes the records of tasks.
 func (s Callbacks) EndFailures(ctx context.Context, ids ...int64) error {
 	for some := range slices.Chunk(fieldsOf(ids), mostFields) {
-		err := s.Pipeline(ctx, "remove the records of failed callbacks", func(p redis.Pipeliner) {
-			p.HDel(ctx, s.Keys.Callbacks(), some...)
-			p.ZRem(ctx, s.Keys.CallbacksFailed(), some)
-		})
+		err := s.Pipeline(conn.Unacknowledged(ctx), "remove the records of failed callbacks", s.endFailures(ctx, some))
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s Callbacks) endFailures(ctx context.Context, tasks []string) func(redis.Pipeliner) {
+	return func(p redis.Pipeliner) {
+		p.HDel(ctx, s.Keys.Callbacks(), tasks...)
+		p.ZRem(ctx, s.Keys.CallbacksFailed(), tasks)
+	}
 }
 
 // GivenUp returns the ids of tasks whose callbacks are not called again, the oldest failures first, at most the given
@@ -118,12 +122,16 @@ const retries = "retries"
 
 // RetryCallbacks makes managers call the callbacks of these tasks again.
 func (s Callbacks) RetryCallbacks(ctx context.Context, ids ...int64) error {
-	if err := s.EndFailures(ctx, ids...); err != nil {
-		return err
+	for some := range slices.Chunk(fieldsOf(ids), mostFields) {
+		err := s.Write(ctx, "say that callbacks are called again", func(p redis.Pipeliner) {
+			s.endFailures(ctx, some)(p)
+			p.HIncrBy(ctx, s.Keys.Callbacks(), retries, 1)
+		})
+		if err != nil {
+			return err
+		}
 	}
-	_, err := conn.Ask(ctx, s.Conn, "say that callbacks are called again",
-		func(r redis.Cmdable) *redis.IntCmd { return r.HIncrBy(ctx, s.Keys.Callbacks(), retries, 1) })
-	return err
+	return nil
 }
 
 // Retries returns a text that changes with each call of RetryCallbacks.

@@ -35,7 +35,7 @@ func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 
 // EndHandlings removes Handlings.
 func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
-	return s.Pipeline(ctx, "remove which tasks a manager handles",
+	return s.Pipeline(conn.Unacknowledged(ctx), "remove which tasks a manager handles",
 		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Handlings(), ids...) })
 }
 

@@ -78,29 +78,47 @@ func (s *Conn) Run(ctx context.Context, doing string, script *lua.Script, keys [
 func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, args []any, want ReplyForm) (reply any,
 	sent time.Time, err error,
 ) {
+	changes := !script.Unconfirmed && acknowledged(ctx)
+	var replicas *Replicas
+	if changes {
+		replicas = s.replicasOf(ctx)
+	}
 	keys = s.ScriptKeys(keys)
-	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
-		var err error
+	err = s.until(ctx, func(ctx context.Context) (_ bool, err error) {
 		sent = time.Now()
-		for reply, err = s.runOnce(ctx, script, keys, args); forgot(err); reply, err = s.runOnce(ctx, script, keys, args) {
+		once := func() { reply, err = s.runOnce(ctx, s.Script(script), keys, args, replicas) }
+		for once(); forgot(err); once() {
 			if err := s.skipForgotten(ctx); err != nil {
-				return err
+				return changes, err
 			}
 		}
 		if err != nil && script.Full == lua.Fails && strings.HasPrefix(err.Error(), "OOM") {
-			return ErrFull
+			return changes, ErrFull
 		}
-		return InForm(reply, err, want)
+		return changes, InForm(reply, err, want)
 	})
 	s.RecordRun(script, err)
 	return reply, sent, Unstorable(err)
 }
 
-func (s *Conn) runOnce(ctx context.Context, script *lua.Script, keys []string, args []any) (reply any, err error) {
-	if want := s.replicasOf(ctx); script.Confirmed && want != nil {
-		reply, err = s.runConfirmed(ctx, s.Script(script), keys, args, want)
-	} else {
-		reply, err = s.Script(script).Run(ctx, s.Redis, keys, args...).Result()
+// runOnce runs a script. If replicas is not nil, it waits until replicas have confirmed the writes.
+func (s *Conn) runOnce(ctx context.Context, x *redis.Script, keys []string, args []any, replicas *Replicas) (any, error) {
+	run := func(call func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) (any, error) {
+		if replicas == nil {
+			return call(ctx, s.Redis, keys, args...).Result()
+		}
+		p := s.Redis.Pipeline()
+		answer := call(ctx, p, keys, args...)
+		unconfirmed := s.execConfirmed(ctx, p, replicas)
+		reply, err := answer.Result()
+		if unconfirmed != nil && (err == nil || err == redis.Nil) {
+			err = unconfirmed
+		}
+		return reply, err
+	}
+	reply, err := run(x.EvalSha)
+	if redis.HasErrorPrefix(err, "NOSCRIPT") {
+		reply, err = run(x.Eval)
 	}
 	if err == redis.Nil { // the script returns nothing
 		err = nil

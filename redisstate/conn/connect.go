@@ -25,7 +25,7 @@ type Conn struct {
 	boot    string // boot id: random, and part of the names of this client's keys
 	Calls   callSlots
 
-	// ReportUnknown makes calls return an *[UnconfirmedError] instead of repeating the call. Set it before the first
+	// ReportUnknown makes calls return an *[UnknownError] instead of repeating the call. Set it before the first
 	// call.
 	ReportUnknown bool
 	replicas      config.Replicas
@@ -47,6 +47,7 @@ type Conn struct {
 	scriptWorked atomic.Bool   // a script has succeeded
 	taskMoved    atomic.Bool   // a script that moves tasks has succeeded
 	scanRefused  atomic.Bool   // the user lacks the right to SCAN
+	confirmable  atomic.Bool   // the key that confirmed calls renew exists
 }
 
 // New returns a Conn for a namespace. It checks the configuration, but does not connect. The first method call connects

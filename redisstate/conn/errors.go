@@ -83,10 +83,10 @@ func outage(err error) (why string, passes bool) {
 	var opErr net.Error
 	var reply redis.Error
 	var answer *answerError
-	var unconfirmed *UnconfirmedError
+	var unknown *UnknownError
 	switch {
-	case errors.As(err, &unconfirmed):
-		return "too few replicas confirm its writes", unconfirmed.repeated
+	case errors.As(err, &unknown):
+		return "too few replicas confirm its writes", unknown.repeated
 	case errors.Is(err, redis.Nil), errors.Is(err, redis.ErrClosed), errors.Is(err, context.Canceled):
 		return "", false
 	case errors.As(err, &reply):

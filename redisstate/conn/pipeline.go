@@ -13,6 +13,11 @@ import (
 // BestEffort makes writes that are safe to repeat and safe to lose, such as heartbeats. It also works on a full Redis,
 // because live components would otherwise seem to be gone.
 func (s *Conn) BestEffort(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
+	return s.Write(Unacknowledged(ctx), doing, fill)
+}
+
+// Write makes writes that are safe to repeat, in one step. It also works on a full Redis.
+func (s *Conn) Write(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	p := s.Redis.Pipeline()
 	fill(p)
 	var keys []string
@@ -22,21 +27,27 @@ func (s *Conn) BestEffort(ctx context.Context, doing string, fill func(redis.Pip
 		keys = append(keys, fmt.Sprint(words[1]))
 		args = append(append(args, words[0], len(words)-2), words[2:]...)
 	}
-	_, err := s.Run(ctx, doing, lua.BestEffort, keys, args, Anything)
+	_, err := s.Run(ctx, doing, lua.Write, keys, args, Anything)
 	return err
 }
 
-// Ask sends one command, which must only read, or be safe to repeat. It returns the result of the command, or the zero
-// value if the key does not exist. The error says what the call was doing.
-func Ask[T any, C interface{ Result() (T, error) }](
-	ctx context.Context, s *Conn, doing string, command func(redis.Cmdable) C,
-) (result T, err error) {
-	err = s.UntilAnswered(ctx, func(context.Context) (err error) {
-		if result, err = command(s.Redis).Result(); err == redis.Nil {
+// Ask sends one command, which must be safe to repeat. It returns the result of the command, or the zero value if the
+// key does not exist. The error says what the call was doing.
+func Ask[T any, C interface {
+	redis.Cmder
+	Result() (T, error)
+}](ctx context.Context, s *Conn, doing string, command func(redis.Cmdable) C) (result T, err error) {
+	read := func(c redis.Cmder) (err error) {
+		if result, err = c.(C).Result(); err == redis.Nil {
 			err = nil
 		}
 		return err
-	})
+	}
+	if s.replicasOf(ctx) == nil {
+		err = s.UntilAnswered(ctx, func(context.Context) error { return read(command(s.Redis)) })
+	} else {
+		err = s.Send(ctx, func(p redis.Pipeliner) { command(p) }, read)
+	}
 	return result, Failed(doing, err)
 }
 
@@ -112,23 +123,40 @@ func EverySecond(page []string) (members []string) {
 	return members
 }
 
-// Pipeline sends several commands together. Each command must only read, or must be safe to repeat. A key that does not
-// exist, or that has a wrong type, is no error of the call, but of its command. After an outage, Pipeline calls fill
-// again, which must then forget the commands of the call before.
+// Pipeline sends several commands together. Each command must be safe to repeat. If a command reads a key that does not
+// exist, or that has a wrong type, this is no error of the call, but of its command. After an outage, Pipeline calls fill again, which must then
+// forget the commands of the call before.
 func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
-	return Failed(doing, s.UntilAnswered(ctx, func(ctx context.Context) error {
-		p := s.Redis.Pipeline()
-		fill(p)
-		if p.Len() == 0 {
+	return Failed(doing, s.Send(ctx, fill, func(c redis.Cmder) error {
+		err := c.Err()
+		if err == redis.Nil || IsWrongType(err) && !writes(c) {
 			return nil
 		}
-		for _, c := range Exec(ctx, p) {
-			if err := c.Err(); err != nil && err != redis.Nil && !IsWrongType(err) {
-				return err
+		return err
+	}))
+}
+
+// Send sends commands until Redis has answered. If they write, replicas must confirm the writes. The function fault
+// returns the error of a command.
+func (s *Conn) Send(ctx context.Context, fill func(redis.Pipeliner), fault func(redis.Cmder) error) error {
+	replicas := s.replicasOf(ctx)
+	return s.until(ctx, func(ctx context.Context) (changes bool, err error) {
+		p := s.Redis.Pipeline()
+		fill(p)
+		commands := p.Cmds()
+		changes = acknowledged(ctx) && slices.ContainsFunc(commands, writes)
+		if changes && replicas != nil {
+			err = s.execConfirmed(ctx, p, replicas)
+		} else {
+			Exec(ctx, p)
+		}
+		for _, c := range commands {
+			if err := fault(c); err != nil {
+				return changes, err
 			}
 		}
-		return nil
-	}))
+		return changes, err
+	})
 }
 
 // Exec executes a pipeline. Then each command has an answer or an error. If Redis refuses to prepare a new connection,

@@ -3,14 +3,11 @@ package conn
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 )
 
@@ -18,7 +15,7 @@ import (
 // "Confirmed writes").
 type Replicas struct {
 	Wanted int
-	Least  int // fewer replicas are an *[UnconfirmedError]
+	Least  int // fewer replicas are an *[UnknownError]
 	// Confirmed is how many replicas have confirmed the last write of the call, at most Wanted.
 	Confirmed atomic.Int64
 }
@@ -26,6 +23,7 @@ type Replicas struct {
 type (
 	replicasKey       struct{}
 	untilConfirmedKey struct{}
+	unacknowledgedKey struct{}
 )
 
 // WithReplicas returns a context for calls that want more replicas than the configuration says.
@@ -45,8 +43,12 @@ func (s *Conn) AtMost(ctx context.Context, n int) (*Replicas, error) {
 	return r, err
 }
 
-// WantsReplicas reports whether the context is one of WithReplicas.
-func WantsReplicas(ctx context.Context) bool { return ctx.Value(replicasKey{}) != nil }
+// ForOwnCalls reports whether the context has values that hold for its own calls: it is one of WithReplicas,
+// UntilConfirmed or [Conn.Once]. So its calls must not be made together with those of others.
+func (s *Conn) ForOwnCalls(ctx context.Context) bool {
+	return ctx.Value(replicasKey{}) != nil || s.replicas.Wanted > 0 && ctx.Value(untilConfirmedKey{}) != nil ||
+		InRequest(ctx)
+}
 
 // UntilConfirmed returns a context for calls that are repeated until the replicas have confirmed the write, as an
 // outage of Redis is waited for.
@@ -54,26 +56,16 @@ func UntilConfirmed(ctx context.Context) context.Context {
 	return context.WithValue(ctx, untilConfirmedKey{}, true)
 }
 
-// An UnconfirmedError means that Redis has carried out a write, and too few replicas have confirmed it in time. If the
-// primary fails now, the write may be lost.
-type UnconfirmedError struct {
-	Confirmed, Wanted int
-	repeated          bool // the call is repeated, as after an outage
+// Unacknowledged returns a context for writes that nobody relies on, because they are made again, or do no harm if they
+// are lost. All other writes wait for the replicas.
+func Unacknowledged(ctx context.Context) context.Context {
+	return context.WithValue(ctx, unacknowledgedKey{}, true)
 }
 
-func (e *UnconfirmedError) Error() string {
-	return fmt.Sprintf("unknown: the primary has made the change, and %d of %d replicas have confirmed it in time "+
-		"([redis] replicas_timeout); if the primary fails now, the change may be lost", e.Confirmed, e.Wanted)
-}
-
-// Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UnconfirmedError) Code() tdf.Code { return tdf.CodeUnknown }
+func acknowledged(ctx context.Context) bool { return ctx.Value(unacknowledgedKey{}) == nil }
 
 // Unconfirmed returns the number of calls after which too few replicas had confirmed the write in time.
 func (s *Conn) Unconfirmed() int64 { return s.unconfirmed.Load() }
-
-// IsUnconfirmed reports whether err means that a write was made, and too few replicas have confirmed it.
-func IsUnconfirmed(err error) bool { return errors.As(err, new(*UnconfirmedError)) }
 
 // inBounds corrects values that no file can have. A WAIT without a timeout would wait for ever, and one that is longer
 // than the idle timeout of a connection would look like an outage.
@@ -98,52 +90,66 @@ func (s *Conn) replicasOf(ctx context.Context) *Replicas {
 	return r
 }
 
-// runConfirmed runs a script, and waits until replicas have confirmed its writes. All commands go over one connection,
-// because another one may lead to another primary. WAIT waits for the last write of its connection, and a repeated call
-// may write nothing. So a write comes before WAIT: it renews the expiry of a key that exists for this purpose.
-func (s *Conn) runConfirmed(
-	ctx context.Context, x *redis.Script, keys []string, args []any, want *Replicas,
-) (any, error) {
-	reply, err := s.exchange(ctx, x.EvalSha, keys, args, want)
-	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		reply, err = s.exchange(ctx, x.Eval, keys, args, want)
+// execConfirmed executes a pipeline, and waits until as many replicas as wanted have confirmed its writes. The error is
+// about the confirmation; the commands have errors of their own.
+//
+// All commands go over one connection, because another one may lead to another primary. WAIT waits for the last write of
+// its connection, and a repeated call may write nothing. So a write comes before WAIT: it renews the expiry of a key
+// that exists for this purpose.
+func (s *Conn) execConfirmed(ctx context.Context, p redis.Pipeliner, want *Replicas) error {
+	if err := s.makeConfirmable(ctx); err != nil {
+		for _, c := range p.Cmds() {
+			c.SetErr(err)
+		}
+		return nil
 	}
-	return reply, err
-}
-
-func (s *Conn) exchange(
-	ctx context.Context, run func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd, keys []string,
-	args []any, want *Replicas,
-) (any, error) {
-	p := s.Redis.Pipeline()
-	answer := run(ctx, p, keys, args...)
 	renewed := p.Expire(ctx, s.Keys.Confirmed(), confirmedLife)
 	waited := p.Do(ctx, "WAIT", want.Wanted, s.replicas.Timeout.Milliseconds())
 	Exec(ctx, p)
-	reply, err := answer.Result()
-	if err != nil && err != redis.Nil {
-		return reply, err
-	}
-	exists, failed := renewed.Result()
-	if failed != nil {
-		return reply, failed
+	exists, err := renewed.Result()
+	if err != nil {
+		return err
 	}
 	if !exists {
-		if err := s.Redis.Set(ctx, s.Keys.Confirmed(), "", confirmedLife).Err(); err != nil {
-			return reply, err
-		}
-		return reply, &answerError{reason: "the first confirmed call of a namespace is repeated"}
+		s.confirmable.Store(false)
+		return &answerError{reason: "the namespace was removed during a call"}
 	}
-	n, failed := waited.Int()
-	if failed != nil {
-		return reply, failed
+	n, err := waited.Int()
+	if err != nil {
+		return err
 	}
 	want.Confirmed.Store(int64(min(n, want.Wanted)))
 	if n < want.Least {
 		s.unconfirmed.Add(1)
-		return reply, &UnconfirmedError{n, want.Least, !s.ReportUnknown || ctx.Value(untilConfirmedKey{}) != nil}
+		repeated := !s.ReportUnknown || ctx.Value(untilConfirmedKey{}) != nil
+		return &UnknownError{Confirmed: n, Wanted: want.Least, repeated: repeated}
 	}
-	return reply, err
+	return nil
+}
+
+// makeConfirmable makes the key whose expiry execConfirmed renews.
+func (s *Conn) makeConfirmable(ctx context.Context) error {
+	if s.confirmable.Load() {
+		return nil
+	}
+	exists, err := s.Redis.Expire(ctx, s.Keys.Confirmed(), confirmedLife).Result()
+	if err == nil && !exists {
+		err = s.Redis.Set(ctx, s.Keys.Confirmed(), "", confirmedLife).Err()
+	}
+	s.confirmable.Store(err == nil)
+	return err
+}
+
+// writes reports whether a command may write. A command that is not in this list only costs time if it does not.
+func writes(c redis.Cmder) bool {
+	switch c.Name() {
+	case "config", "exists", "get", "getrange", "hexists", "hget", "hgetall", "hkeys", "hlen", "hmget", "hscan", "hstrlen",
+		"info", "llen", "lrange", "memory", "mget", "scan", "smembers", "sscan", "strlen", "time", "type", "xlen", "xrange",
+		"xrevrange", "zcard", "zcount", "zmscore", "zrange", "zrangebylex", "zrangebyscore", "zrank", "zrevrange",
+		"zrevrangebyscore", "zscan", "zscore":
+		return false
+	}
+	return true
 }
 
 // confirmedLife is so long that the key exists whenever Redis is full.

@@ -34,14 +34,11 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 	keys := []string{s.Keys.Limits(), s.Keys.LimitsDue(), s.Keys.Starts(key), s.Keys.WakeServer()}
 	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
 		[]any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
-	if err != nil {
-		return err
-	}
-	if conn.Number(reply) < 0 {
+	if !conn.Unanswered(err) && conn.Number(reply) < 0 {
 		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key,
 			tdf.MaxLimits)
 	}
-	return nil
+	return err
 }
 
 // Limits returns the limits of all keys and how they are used, ordered by key.

@@ -41,14 +41,14 @@ func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tdf
 	}
 	keys := []string{s.Keys.Partitions(), s.Keys.Paused(), s.Keys.WakeOpen()}
 	reply, err := s.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
-	if err != nil {
+	if conn.Unanswered(err) {
 		return 0, err
 	}
 	if n = conn.Number(reply); n < 0 {
 		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them",
 			tdf.MaxPaused)
 	}
-	return n, nil
+	return n, err
 }
 
 // Paused returns what is paused now, ordered by name.

@@ -16,57 +16,58 @@ import (
 // The file .luacheckrc and the tests read this table.
 var (
 	Open = declare(Script{
-		Name: "open", Full: Fails, Moves: true, Confirmed: true, After: "prelude openplain values places opening",
+		Name: "open", Full: Fails, Moves: true, After: "prelude openplain values places opening",
 	})
 	Claim = declare(Script{
-		Name: "claim", Full: waits, Moves: true,
+		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
 		After: "prelude claiming claimplain values places limiting starting positions fitting reserving ordering",
 	})
-	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true})
+	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
-		Name: "move", Full: Runs, Moves: true, Confirmed: true,
+		Name: "move", Full: Runs, Moves: true,
 		After: "prelude limiting plain values places endings moving",
 	})
-	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true, Confirmed: true})
+	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
 	Transact = declare(Script{
-		Name: "transact", Full: Runs, Moves: true, Confirmed: true,
+		Name: "transact", Full: Runs, Moves: true,
 		After: "prelude values places limiting opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
-		Name: "transact", Full: Fails, Moves: true, Confirmed: true,
+		Name: "transact", Full: Fails, Moves: true,
 		After: "prelude values places limiting opening endings needs moving deciding",
 	})
-	Link          = declare(Script{Name: "link", After: "prelude values opening", Full: Runs})
-	Marks         = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
-	LimitReturn   = declare(Script{Name: "limitreturn", After: "prelude values places", Full: Runs})
-	LimitUse      = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs})
-	LimitSet      = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
-	TokenSet      = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
-	Pause         = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
-	Heartbeat     = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs})
-	Register      = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails})
-	Forget        = declare(Script{Name: "forget", After: "prelude values", Full: Runs})
-	BestEffort    = declare(Script{Name: "besteffort", After: "prelude values", Full: Runs})
-	Storing       = declare(Script{Name: "besteffort", After: "prelude values", Full: Fails})
-	Activity      = declare(Script{Name: "activity", After: "prelude values", Full: Runs})
-	Unused        = declare(Script{Name: "unused", After: "prelude values", Full: Runs})
-	Unrequest     = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs})
+	Link        = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
+	Marks       = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
+	LimitReturn = declare(Script{Name: "limitreturn", After: "prelude values places", Full: Runs, Unconfirmed: true})
+	LimitUse    = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs, Unconfirmed: true})
+	LimitSet    = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
+	TokenSet    = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
+	Pause       = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
+	Heartbeat   = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Register    = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})
+	Forget      = declare(Script{Name: "forget", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Write       = declare(Script{Name: "write", After: "prelude values", Full: Runs})
+	// a confirmed call that needs what it stores comes later
+	Storing       = declare(Script{Name: "write", After: "prelude values", Full: Fails, Unconfirmed: true})
+	Activity      = declare(Script{Name: "activity", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Unused        = declare(Script{Name: "unused", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Unrequest     = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Drop          = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
-	Fence         = declare(Script{Name: "fence", Full: Runs})
-	Rights        = declare(Script{Name: "rights", Full: Runs})
-	Notice        = declare(Script{Name: "notice", After: "prelude values", Full: Runs})
-	NoticeTurn    = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs})
-	IndexNames    = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs})
+	Fence         = declare(Script{Name: "fence", Full: Runs, Unconfirmed: true})
+	Rights        = declare(Script{Name: "rights", Full: Runs, Unconfirmed: true})
+	Notice        = declare(Script{Name: "notice", After: "prelude values", Full: Runs, Unconfirmed: true})
+	NoticeTurn    = declare(Script{Name: "noticeturn", After: "prelude values", Full: Runs, Unconfirmed: true})
+	IndexNames    = declare(Script{Name: "indexnames", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Restore       = declare(Script{Name: "restore", After: "prelude values places limiting opening", Full: Fails})
 	RestoreValues = declare(Script{Name: "restorevalues", After: "prelude values", Full: Fails})
 
 	// These scripts only read.
-	Counts = declare(Script{Name: "counts", Full: waits})
-	Fields = declare(Script{Name: "fields", Full: waits})
-	Names  = declare(Script{Name: "names", Full: waits})
-	Find   = declare(Script{Name: "find", Full: waits})
+	Counts = declare(Script{Name: "counts", Full: waits, Unconfirmed: true})
+	Fields = declare(Script{Name: "fields", Full: waits, Unconfirmed: true})
+	Names  = declare(Script{Name: "names", Full: waits, Unconfirmed: true})
+	Find   = declare(Script{Name: "find", Full: waits, Unconfirmed: true})
 
-	Located = declare(Script{Name: "located", Full: waits})
+	Located = declare(Script{Name: "located", Full: waits, Unconfirmed: true})
 )
 
 // A Script is a Lua script.
@@ -75,8 +76,9 @@ type Script struct {
 	After string // the files whose code comes before it
 	Full  whenFull
 	Moves bool // it makes moves, so that its success shows that the user may do so
-	// with [redis] replicas, a call returns when replicas have its writes
-	Confirmed bool
+	// It changes nothing, or nothing that a caller relies on, because the change is made again if it is lost. A call of
+	// any other script waits for the replicas of [redis] replicas.
+	Unconfirmed bool
 
 	Forms   func() scriptForms
 	guarded func() scriptForms // for a cluster

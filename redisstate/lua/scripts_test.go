@@ -27,7 +27,7 @@ func TestScriptsAreAll(t *testing.T) {
 		expect.True(t, slices.Contains(declared, strings.TrimSuffix(filepath.Base(file), ".lua")), "scripts.go does not have", file)
 	}
 	sums := slices.Compact(slices.Sorted(slices.Values(Sums())))
-	expect.True(t, len(sums) == len(scripts)-3, len(scripts), "scripts have", len(sums), "sources; want three twins, of transact, besteffort and heartbeat")
+	expect.True(t, len(sums) == len(scripts)-3, len(scripts), "scripts have", len(sums), "sources; want three twins, of transact, write and heartbeat")
 }
 
 // The check of the rights tries all commands of the scripts, except those that only some calls need.

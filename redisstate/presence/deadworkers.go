@@ -17,6 +17,7 @@ const deathsKept = 7 * day
 // counts each death once, whichever clients count, and only those of workers for which counted returns true. Workers
 // that have died more than a week ago are forgotten, which it counts, too.
 func (s *Presence) CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*WorkerStatus) bool) error {
+	ctx = conn.Unacknowledged(ctx)
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())
 	})

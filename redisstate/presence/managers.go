@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
@@ -23,7 +24,7 @@ func (s *Presence) ManagerHeartbeat(ctx context.Context, now tdf.Time, within td
 
 // ManagerLeft records that this client no longer waits for finished tasks.
 func (s *Presence) ManagerLeft(ctx context.Context) error {
-	return s.Pipeline(ctx, "sign off", func(p redis.Pipeliner) {
+	return s.Pipeline(conn.Unacknowledged(ctx), "sign off", func(p redis.Pipeliner) {
 		p.ZRem(ctx, s.Keys.Managers(), s.Boot())
 		p.Del(ctx, s.Keys.WakeManager(s.Boot()))
 	})

@@ -25,7 +25,7 @@ func (r Run) String() string {
 // Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Presence.Held] can. The
 // note is kept for the given time after the last call, which also may note no runs.
 func (s *Presence) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...Run) error {
-	return s.Pipeline(ctx, "note the runs of worker "+worker, func(p redis.Pipeliner) {
+	return s.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker, func(p redis.Pipeliner) {
 		if len(runs) > 0 {
 			p.SAdd(ctx, s.Keys.Claims(worker), members(runs)...)
 		}
@@ -38,7 +38,7 @@ func (s *Presence) LetGo(ctx context.Context, worker string, runs ...Run) error 
 	if len(runs) == 0 {
 		return nil
 	}
-	return s.Pipeline(ctx, "note the runs of worker "+worker,
+	return s.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker,
 		func(p redis.Pipeliner) { p.SRem(ctx, s.Keys.Claims(worker), members(runs)...) })
 }
 

@@ -151,7 +151,7 @@ func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
 		return false, err
 	}
 	keep, _ := tdf.ParseSeconds(kept) // 0 if the worker has not written it
-	return true, s.BestEffort(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
+	return true, s.Write(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
 }
 
 // setDrain sets or ends a drain. The hash of a drained worker does not expire.

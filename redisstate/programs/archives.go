@@ -114,31 +114,28 @@ func (s *Archives) PutProgram(ctx context.Context, archive []byte) (source strin
 	if err != nil {
 		return "", err
 	}
-	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
-		err := s.writeProgram(ctx, now, name, archive)
-		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
+	key, used := s.Keys.Program(name), redis.Z{Score: float64(now), Member: name}
+	entry := redis.Z{Score: float64(len(archive)), Member: name}
+	list := func(p redis.Pipeliner) {
+		// the last use comes first, so that no server removes the program
+		p.ZAddArgs(ctx, s.Keys.ProgramsUsed(), redis.ZAddArgs{GT: true, Members: []redis.Z{used}})
+		p.ZAdd(ctx, s.Keys.Programs(), entry)
+	}
+	fault := func(c redis.Cmder) error {
+		if redis.HasErrorPrefix(c.Err(), "OOM") {
 			return conn.ErrFull
 		}
-		return err
-	})
+		return c.Err()
+	}
+	// Programs finds only archives that have an entry, so the first call shows that Redis accepts the entry
+	err = s.Send(conn.Unacknowledged(ctx), list, fault)
+	if err == nil {
+		err = s.Send(ctx, func(p redis.Pipeliner) { list(p); p.Set(ctx, key, archive, 0) }, fault)
+	}
 	if err != nil {
 		return "", fmt.Errorf("store program: redis: %w", err)
 	}
 	return "redis:" + name, nil
-}
-
-func (s *Archives) writeProgram(ctx context.Context, now tdf.Time, name string, archive []byte) error {
-	// First renew the last use, so that no server removes the program.
-	used := redis.ZAddArgs{GT: true, Members: []redis.Z{{Score: float64(now), Member: name}}}
-	if err := s.Redis.ZAddArgs(ctx, s.Keys.ProgramsUsed(), used).Err(); err != nil {
-		return err
-	}
-	// Then write the entry in the list of programs: the method Programs finds only archives that have an entry.
-	entry := redis.Z{Score: float64(len(archive)), Member: name}
-	if err := s.Redis.ZAdd(ctx, s.Keys.Programs(), entry).Err(); err != nil {
-		return err
-	}
-	return s.Redis.Set(ctx, s.Keys.Program(name), archive, 0).Err()
 }
 
 // Program returns an archive that PutProgram stored. It returns nil if the namespace has no archive with this SHA-256.

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // Usagef returns an error about the arguments.
@@ -194,7 +195,13 @@ func (a *App) status(ctx context.Context, err error) int {
 	case errors.Is(err, ErrVanished):
 		return statusVanished
 	case ctx.Err() != nil && errors.Is(err, context.Cause(ctx)):
+		if isUnknown(err) {
+			a.sayUnknown(err)
+		}
 		return StatusInterrupted
+	case isUnknown(err):
+		a.sayUnknown(err)
+		return StatusFailed
 	}
 	var failed TasksFailed
 	if errors.As(err, &failed) {
@@ -208,4 +215,30 @@ func (a *App) status(ctx context.Context, err error) int {
 		return StatusRefused
 	}
 	return StatusFailed
+}
+
+// MayHaveChanged reports whether err means that Redis may have made a change, and has not answered.
+func MayHaveChanged(err error) bool {
+	return isUnknown(err) && conn.Unanswered(err)
+}
+
+// isUnknown reports whether the outcome of a change is unknown.
+func isUnknown(err error) bool { return errors.As(err, new(*conn.UnknownError)) }
+
+// sayUnknown prints an error with an unknown outcome, and how to learn the outcome.
+func (a *App) sayUnknown(err error) {
+	a.Say("tdf: %v", err)
+	if a.look != "" {
+		a.Say("to see what was done: %s", a.look)
+	}
+}
+
+// looks has the commands that show what other commands have changed.
+var looks = map[string]string{
+	"archive": "tdf ls", "cancel": "tdf ls", "close": "tdf campaigns", "drain": "tdf workers", "limit": "tdf limit",
+	"load": "tdf stats", "open": "tdf ls, tdf periodic", "pause": "tdf pause", "periodic pause": "tdf periodic",
+	"periodic resume": "tdf periodic", "periodic rm": "tdf periodic", "periodic run": "tdf periodic, tdf ls",
+	"programs pin": "tdf programs", "programs rm": "tdf programs", "programs unpin": "tdf programs",
+	"push": "tdf programs", "requeue": "tdf ls", "resume": "tdf pause", "retry": "tdf ls", "rm": "tdf ls",
+	"set": "tdf ls", "settings": "tdf settings", "token add": "tdf token ls", "token rm": "tdf token ls",
 }

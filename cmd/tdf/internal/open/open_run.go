@@ -232,7 +232,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	}
 	r.opened.add(ids)
 	r.bar.Add(len(opened))
-	if err != nil && ctx.Err() != nil {
+	if cli.MayHaveChanged(err) {
 		r.unsure = len(r.batch) - len(opened)
 	}
 	r.batch, r.bytes = r.batch[:0], 0
@@ -344,8 +344,11 @@ func (all runs) openedText(n int64) string {
 	if n > 0 {
 		text = "opened " + format.Tasks(n)
 	}
-	if r.unsure > 0 {
-		text += ", and perhaps " + format.Tasks(r.unsure) + " more: Redis did not answer"
+	switch {
+	case r.unsure > 0 && n == 0:
+		text = "perhaps opened " + format.Tasks(r.unsure) + ": Redis did not answer; see tdf ls"
+	case r.unsure > 0:
+		text += ", and perhaps " + format.Tasks(r.unsure) + " more: Redis did not answer; see tdf ls"
 	}
 	if r.sweep.Rows != nil && (n > 0 || r.unsure > 0) {
 		text += "; repeat with --extend --campaign " + sweep.Quote(r.base.Group) + " to open the rest"

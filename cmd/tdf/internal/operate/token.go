@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -74,12 +75,12 @@ func addToken(ctx context.Context, a *cli.App, t access.Token, life tdf.Seconds)
 		}
 		t.Expires = now.Add(life).Std()
 		text, err := m.Admin().AddToken(ctx, t)
-		if err != nil {
+		if text == "" {
 			return err
 		}
 		a.Say("%s: %s; keep the token, because it is shown only now", t.Name, t.Role)
-		_, err = fmt.Fprintln(a.Stdout, text)
-		return err
+		_, printed := fmt.Fprintln(a.Stdout, text)
+		return cmp.Or(err, printed)
 	})
 }
 

@@ -131,7 +131,7 @@ func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Ac
 		more, err = all.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
 		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
 	}
-	s.report(acted, err != nil && ctx.Err() != nil)
+	s.report(acted, cli.MayHaveChanged(err))
 	if s.verb == tdf.VerbReopen && acted.Done > 0 {
 		s.a.Say("progress: %s", cli.WatchCommand(chosen.campaign))
 	}
@@ -154,12 +154,12 @@ func (s *steering) findDependents(ctx context.Context, all *cli.Shards, chosen [
 	return found, nil
 }
 
-// report prints how many tasks were changed, and which were skipped. If the command was interrupted, Redis may have
-// changed the tasks of the last call.
-func (s *steering) report(acted manager.Result, interrupted bool) {
+// report prints how many tasks were changed, and which were skipped. If unsure is true, Redis may also have changed the
+// tasks of the last call.
+func (s *steering) report(acted manager.Result, unsure bool) {
 	more := ""
-	if interrupted {
-		more = ", and perhaps more: interrupted before Redis answered"
+	if unsure {
+		more = ", and perhaps more: Redis did not answer"
 	}
 	s.a.Say("%s: %d%s", s.past, acted.Done, more)
 	var refused []string

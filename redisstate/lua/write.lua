@@ -1,5 +1,5 @@
--- besteffort: carries out small commands, even if Redis has reached its maxmemory. The commands are writes that are
--- safe to repeat and safe to lose, such as heartbeats of servers.
+-- write: carries out small commands in one step, even if Redis has reached its maxmemory. The commands are writes that
+-- are safe to repeat, such as heartbeats of servers and changes of settings.
 --
 -- KEYS: the key of each command
 -- ARGV: for each command: its name, the number of the arguments that follow the key, and these arguments
