@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -19,10 +18,6 @@ type attendance struct {
 	first, registered time.Time // when Redis first and last accepted the record
 }
 
-// absence is how long the record stays in Redis while the manager calls callbacks. If the record has expired, Redis
-// does not wake the manager, which then finds finished tasks only after a round_duration.
-const absence = tdf.Seconds(600)
-
 // registerPause is how often a waiting manager renews its record.
 const registerPause = 10 * time.Second
 
@@ -36,18 +31,18 @@ func (m *Manager) attend(ctx context.Context) (wait func(ctx context.Context, mo
 		return nil, func() {}
 	}
 	a := &attendance{store: m.store, waker: m.store.WakeManager()}
-	a.register(ctx, 0)
+	a.register(ctx)
 	return a.wait, a.leave
 }
 
-func (a *attendance) register(ctx context.Context, wait time.Duration) {
+func (a *attendance) register(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
 	now, err := a.store.Now(ctx)
 	if err != nil {
 		return
 	}
-	if err := a.store.ManagerHeartbeat(ctx, now, tdf.For(wait)+absence); err != nil {
+	if err := a.store.ManagerHeartbeat(ctx, now, sayFor); err != nil {
 		return
 	}
 	a.registered = time.Now()
@@ -58,8 +53,8 @@ func (a *attendance) register(ctx context.Context, wait time.Duration) {
 
 // wait waits until a task may have finished or ctx ends, but no longer than most.
 func (a *attendance) wait(ctx context.Context, most time.Duration) error {
-	if time.Since(a.registered) >= registerPause || most > registerPause {
-		a.register(ctx, most)
+	if time.Since(a.registered) >= registerPause {
+		a.register(ctx)
 	}
 	if unknown := presence.ManagerUnknown - time.Since(a.first); unknown > 0 {
 		most = min(most, unknown)

@@ -127,6 +127,7 @@ func (r *run) archived(ctx context.Context, t *Finished, o redisstate.Outcome) {
 		return
 	}
 	delete(r.backoff, t.ID)
+	r.handling.release(t.ID, moved)
 	if moved {
 		r.log.Info("task not archived, and no follow-up opened: the task's state changed after its callback started",
 			"task", t.ID, "program", t.Program, "error", o.Err)

@@ -33,25 +33,17 @@ func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now
 	})
 }
 
-// recall reads how often the callbacks of tasks have failed before this run. A missing task is nil.
-func (r *run) recall(ctx context.Context, tasks []*tdf.Task) error {
-	var unknown []*tdf.Task
-	var ids []int64
-	for _, t := range tasks {
-		if t != nil && r.backoff[t.ID] == nil {
-			unknown, ids = append(unknown, t), append(ids, t.ID)
-		}
-	}
-	failures, err := r.store.Failures(ctx, ids...)
-	if err != nil {
-		return err
-	}
+// recall remembers how often the callbacks of tasks have failed before this run. The lists have the same order, and a
+// missing task is nil.
+func (r *run) recall(failures []callbacks.Failure, tasks []*tdf.Task) {
 	for i, f := range failures {
-		if f.IsOf(unknown[i]) {
+		if tasks[i] == nil || !tasks[i].State.Settled() {
+			r.handling.release(f.Task, false)
+		}
+		if f.IsOf(tasks[i]) && r.backoff[f.Task] == nil {
 			r.backoff[f.Task] = &retry{attempts: f.Attempts, givenUp: f.GivenUp && r.Attempts > 0, round: r.rounds}
 		}
 	}
-	return nil
 }
 
 // refresh looks whether a user wants callbacks that failed for good to be called again.

@@ -5,9 +5,12 @@ import (
 	"crypto/rand"
 	"slices"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A handling decides of which tasks a run calls the callbacks, and tells other managers (docs/manager.md, "Callbacks").
@@ -15,6 +18,8 @@ type handling struct {
 	*Manager
 	own    callbacks.Handling
 	said   tdf.Time
+	ended  []int64 // tasks whose leases are no longer needed
+	urgent bool    // whether others may need them
 	others []callbacks.Handling
 	warned map[string]bool // the calls of Run in other managers that handle tasks of the same groups
 
@@ -23,11 +28,13 @@ type handling struct {
 	foreign map[int64]int
 }
 
-// The record of a manager's groups counts for sayFor after each renewal. A callback may take longer than sayPause.
+// The record of a manager's groups, and its leases, count for sayFor after each renewal. Rounds renew them, and so does
+// a goroutine, because a callback may take long.
 const (
 	sayPause = tdf.Seconds(1)
-	sayFor   = tdf.Seconds(600)
+	sayFor   = tdf.Seconds(30)
 	sayJump  = tdf.Seconds(1e10) // instead of sayFor, with the clock of a test, which jumps
+	beat     = 10 * time.Second
 )
 
 // mostOwned is the largest number of groups of which a run knows whether they belong to others.
@@ -47,11 +54,8 @@ func (h *handling) say(ctx context.Context, now tdf.Time) (bool, error) {
 	if since := now.Sub(h.said); h.said > 0 && since >= 0 && since < sayPause {
 		return false, nil
 	}
-	h.said, h.own.Until = now, now.Add(sayFor)
-	if h.wait != nil {
-		h.own.Until = now.Add(sayJump)
-	}
-	h.write(ctx)
+	h.said = now
+	h.write(ctx, now)
 	all, err := h.store.Handlings(ctx, now)
 	if err != nil {
 		return false, err
@@ -60,17 +64,66 @@ func (h *handling) say(ctx context.Context, now tdf.Time) (bool, error) {
 	return true, nil
 }
 
-// write stores the record. A full Redis refuses it, and the manager must continue, because archiving frees memory.
-func (h *handling) write(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, registerBound)
-	defer cancel()
-	_ = h.store.SayHandling(ctx, h.own)
+// holds returns how long the record and the leases count.
+func (h *handling) holds() tdf.Seconds {
+	if h.wait != nil {
+		return sayJump
+	}
+	return sayFor
 }
 
-// leave removes the record. If Redis does not answer in time, the record ends later.
+// write stores the record. A full Redis refuses it, and the manager must continue, because archiving frees memory.
+func (h *handling) write(ctx context.Context, now tdf.Time) {
+	ctx, cancel := context.WithTimeout(ctx, registerBound)
+	defer cancel()
+	own := h.own
+	own.Until = now.Add(h.holds())
+	_ = h.store.SayHandling(ctx, own)
+}
+
+// keep renews the records of the manager until the returned function is called.
+func (h *handling) keep(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var beats sync.WaitGroup
+	if h.wait == nil { // the clock of a test stands still during callbacks
+		beats.Go(func() {
+			for conn.Sleep(ctx, beat) {
+				if now, err := h.store.Now(ctx); err == nil {
+					h.write(ctx, now)
+					_ = h.store.ManagerHeartbeat(ctx, now, sayFor)
+				}
+			}
+		})
+	}
+	return func() { cancel(); beats.Wait() }
+}
+
+// lease leases tasks, and returns the records of those whose callbacks no other manager calls.
+func (h *handling) lease(ctx context.Context, ids []int64) ([]callbacks.Failure, error) {
+	leased, err := h.store.Lease(ctx, h.own.ID, h.holds(), ids, h.ended)
+	if err == nil {
+		h.ended, h.urgent = nil, false
+	}
+	return leased, err
+}
+
+// release ends the lease of a task with the next lease. If other managers may need the task, the round ends it.
+func (h *handling) release(id int64, urgent bool) {
+	h.ended, h.urgent = append(h.ended, id), h.urgent || urgent
+}
+
+// shares reports whether another manager is known to handle tasks of the same groups.
+func (h *handling) shares() bool {
+	return slices.ContainsFunc(h.others, func(o callbacks.Handling) bool {
+		return h.own.Pipeline != "" && h.own.Pipeline == o.Pipeline || len(h.own.Overlap(&o)) > 0
+	})
+}
+
+// leave removes the record and the leases. If Redis does not answer in time, the record ends later.
 func (h *handling) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), registerBound)
 	defer cancel()
+	_, _ = h.lease(ctx, nil)
 	_ = h.store.EndHandlings(ctx, h.own.ID)
 }
 
@@ -87,7 +140,7 @@ func (h *handling) learn(others []callbacks.Handling) {
 		if groups := h.own.Overlap(o); len(groups) > 0 && !h.warned[o.ID] {
 			h.warned[o.ID] = true
 			h.log.Warn(
-				"another manager handles tasks of the same groups; each task gets the callback of only one of them",
+				"another manager handles tasks of the same groups, and the two share them",
 				"manager", o.Manager, "groups", strings.Join(groups[:min(len(groups), 10)], ", "))
 		}
 	}

@@ -3,8 +3,10 @@ package manager_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -12,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 func TestRunNeedsGroups(t *testing.T) {
@@ -122,6 +125,63 @@ func TestOverlappingGroups(t *testing.T) {
 		expect.Equal(t, log.Count("another manager handles tasks of the same groups"), 1, log.String())
 		expect.Contains(t, log.String(), "groups=g")
 	})
+}
+
+// Two managers of the same groups share the tasks, and no task gets two callbacks.
+func TestManagersShareTasks(t *testing.T) {
+	t.Parallel()
+	onBoth(t, "", func(t *testing.T, m *manager.Manager, another func() *manager.Manager, _ *logged) {
+		expect.Result(m.OpenGroup(t.Context(), inGroup(200, "g")...)).OK(t)
+		var calls atomic.Int64
+		var runs sync.WaitGroup
+		for _, each := range []*manager.Manager{m, another()} {
+			runs.Go(func() {
+				expect.NoError(t, each.Run(t.Context(), manager.Callbacks{
+					Groups: []string{"g"}, Concurrency: 8,
+					Succeeded: func(context.Context, *manager.Finished) error {
+						calls.Add(1)
+						return nil
+					},
+				}))
+			})
+		}
+		runs.Wait()
+		expect.Equal(t, calls.Load(), 200)
+	})
+}
+
+// A task that another manager has leased stays. When the lease ends, because the manager was killed or its Run ended,
+// the task gets its callback. The records of a manager count for 30 s.
+func TestLeaseOfAnotherManager(t *testing.T) {
+	t.Parallel()
+	cfg := redisConfig(t, redistest.Shared(t))
+	startServerAndWorker(t, cfg)
+	m, s := newManager(t, cfg), connect(t, cfg)
+	tasks := expect.Result(m.OpenGroup(t.Context(), inGroup(3, "g")...)).Value(t)
+	expect.Result(s.Lease(t.Context(), "killed", 3600, []int64{tasks[0].ID}, nil)).OK(t)
+	expect.NoError(t, s.SayHandling(t.Context(), callbacks.Handling{ID: "killed", Groups: []string{"g"}, Until: 1}))
+	expect.Result(s.Lease(t.Context(), "alive", 3600, []int64{tasks[1].ID}, nil)).OK(t)
+	var calls []int64
+	run(t, m, manager.Callbacks{
+		Groups: []string{"g"},
+		Succeeded: func(_ context.Context, f *manager.Finished) error {
+			calls = append(calls, f.ID)
+			return nil
+		},
+		EndOfRound: func(ctx context.Context, sum manager.Summary) error {
+			if sum.Counts[tdf.Archived] < 2 || sum.Counts[tdf.Succeeded] == 0 {
+				return nil
+			}
+			expect.True(t, !slices.Contains(calls, tasks[1].ID), "the callback of a leased task was called")
+			now := expect.Result(s.Now(ctx)).Value(t)
+			own := expect.Result(s.Handlings(ctx, now)).Value(t)
+			expect.MustLen(t, own, 1)
+			expect.Compare(t, own[0].Until.Sub(now), "<=", 30)
+			return s.EndHandlings(ctx, "alive")
+		},
+	})
+	expect.Len(t, calls, 3)
+	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.CallbackLeases()).Val(), 0, "leases that remain")
 }
 
 // onBoth runs a test with managertest, and with a server and a worker on a Redis. The program p succeeds.

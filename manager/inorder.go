@@ -25,19 +25,24 @@ func (r *run) inOrder(ctx context.Context, group string) error {
 		if r.Skip != nil {
 			ids = slices.DeleteFunc(ids, r.Skip)
 		}
-		tasks, err := r.read(ctx, ids)
+		leased, err := r.handling.lease(ctx, ids)
+		if err != nil || len(leased) == 0 && len(ids) > 0 {
+			return err
+		}
+		tasks, err := r.read(ctx, tasksOf(leased))
 		if err != nil || len(tasks) == 0 && len(ids) > 0 {
 			return err
 		}
-		if err := r.recall(ctx, tasks); err != nil {
-			return err
-		}
-		for _, t := range tasks {
+		r.recall(leased[:len(tasks)], tasks)
+		for i, t := range tasks {
+			if leased[i].Task != ids[i] { // another manager calls the callback of the task before
+				return nil
+			}
 			if next, err := r.next(ctx, t, r.slots[group]); !next || err != nil {
 				return err
 			}
 		}
-		if last && len(tasks) == len(ids) {
+		if last && len(tasks) == len(ids) || len(leased) < len(ids) {
 			return nil
 		}
 		query.Behind = &entries[len(entries)-1]

@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // Limits for the tasks in memory, and for the work in one round.
@@ -42,6 +43,11 @@ func (r *run) round(ctx context.Context) (Summary, error) {
 	}
 	if err := r.drain(ctx, false); err != nil {
 		return r.summary, err
+	}
+	if r.handling.urgent {
+		if _, err := r.handling.lease(ctx, nil); err != nil {
+			return r.summary, err
+		}
 	}
 	if !r.cut && !r.full {
 		r.backoff.forget(r.rounds)
@@ -116,22 +122,52 @@ func (r *run) list(ctx context.Context, state tdf.State, group string) error {
 		before := r.left
 		due := slices.DeleteFunc(slices.Clone(ids), r.isHeld)
 		for len(due) > 0 {
-			next := r.backoff.upTo(due, s.batch(), tasksPerList-taken)
+			next := r.backoff.upTo(due, r.most(s), tasksPerList-taken)
 			if len(next) == 0 {
 				r.cut = true
 				return nil
 			}
-			tasks, err := r.read(ctx, next)
+			leased, err := r.handling.lease(ctx, next)
 			if err != nil {
 				return err
 			}
-			taken, due = taken+r.backoff.countNew(next[:len(tasks)]), due[len(tasks):]
+			if len(leased) == 0 {
+				due = due[len(next):]
+				continue
+			}
+			tasks, err := r.read(ctx, tasksOf(leased))
+			if err != nil {
+				return err
+			}
+			leased = leased[:len(tasks)] // a lease of a task that was not read is used in the next turn
+			taken += r.backoff.countNew(tasksOf(leased))
+			due = due[1+slices.Index(due, leased[len(leased)-1].Task):]
+			r.recall(leased, tasks)
 			if more, err := r.offer(ctx, state, tasks, s); !more || err != nil {
 				return err
 			}
 		}
 		offset = max(0, offset+int64(len(ids)-(r.left-before)))
 	}
+}
+
+// sharedBatch is the number of tasks to lease together if another manager handles the same tasks.
+const sharedBatch = 4
+
+// most returns how many tasks to lease and read together.
+func (r *run) most(s *slots) int {
+	if r.handling.shares() {
+		return min(s.batch(), max(sharedBatch, s.size-s.used))
+	}
+	return s.batch()
+}
+
+func tasksOf(leased []callbacks.Failure) []int64 {
+	ids := make([]int64, len(leased))
+	for i := range leased {
+		ids[i] = leased[i].Task
+	}
+	return ids
 }
 
 // read reads the first of these tasks. A missing task is nil.
@@ -146,9 +182,6 @@ func (r *run) read(ctx context.Context, ids []int64) ([]*tdf.Task, error) {
 
 // offer calls the callbacks of tasks. It reports whether the round can offer more tasks of this group.
 func (r *run) offer(ctx context.Context, state tdf.State, tasks []*tdf.Task, s *slots) (more bool, err error) {
-	if err := r.recall(ctx, tasks); err != nil {
-		return false, err
-	}
 	for _, t := range tasks {
 		if t == nil || t.State != state {
 			continue // another manager has moved the task
@@ -158,6 +191,7 @@ func (r *run) offer(ctx context.Context, state tdf.State, tasks []*tdf.Task, s *
 			return false, err
 		}
 		if foreign || r.isGivenUp(t.ID) {
+			r.handling.release(t.ID, true)
 			continue
 		}
 		free, err := r.slot(ctx, s)

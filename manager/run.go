@@ -29,7 +29,7 @@ var errRunning = errors.New("run callbacks: this manager already runs callbacks;
 //
 // If EndOfRound returns an error, Run returns this error. If ctx ends, Run archives the tasks whose callbacks have
 // returned nil, and returns the cause of ctx. If Redis does not answer, Run waits. Several managers may handle the same
-// tasks: only one of them archives each task.
+// tasks: they share them, and only one of them archives each task (docs/manager.md, "Several managers").
 func (m *Manager) Run(ctx context.Context, c Callbacks) error {
 	if !m.running.TryLock() {
 		return errRunning
@@ -50,6 +50,7 @@ func (r *run) loop(ctx context.Context) error {
 	r.attend, leave = r.Manager.attend(ctx)
 	defer leave()
 	defer r.handling.leave()
+	defer r.handling.keep(ctx)()
 	for {
 		begun := time.Now()
 		done, err := r.executeRound(ctx)

@@ -23,20 +23,26 @@ type Handling struct {
 	Until    tdf.Time `json:"until"`              // the record counts until then, unless it is renewed
 }
 
-// SayHandling stores or renews a Handling.
+// SayHandling stores or renews a Handling, and the leases of its call of Run.
 func (s Callbacks) SayHandling(ctx context.Context, h Handling) error {
 	text, err := json.Marshal(h)
 	if err != nil {
 		return err
 	}
 	return s.BestEffort(ctx, "say which tasks a manager handles",
-		func(p redis.Pipeliner) { p.HSet(ctx, s.Keys.Handlings(), h.ID, text) })
+		func(p redis.Pipeliner) {
+			p.HSet(ctx, s.Keys.Handlings(), h.ID, text)
+			p.HSet(ctx, s.Keys.CallbackLeases(), h.ID, h.Until.String())
+		})
 }
 
-// EndHandlings removes Handlings.
+// EndHandlings removes Handlings. Their leases end.
 func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
 	return s.Pipeline(conn.Unacknowledged(ctx), "remove which tasks a manager handles",
-		func(p redis.Pipeliner) { p.HDel(ctx, s.Keys.Handlings(), ids...) })
+		func(p redis.Pipeliner) {
+			p.HDel(ctx, s.Keys.Handlings(), ids...)
+			p.HDel(ctx, s.Keys.CallbackLeases(), ids...)
+		})
 }
 
 // Handlings returns the Handlings that count at the time now, ordered by their ids. It removes the others.

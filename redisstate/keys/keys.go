@@ -102,6 +102,7 @@ func (k Names) GraceUntil() string               { return k.Key("calm") }
 func (k Names) Leap() string                     { return k.Key("leap") }
 func (k Names) Managers() string                 { return k.Key("managers") }
 func (k Names) Handlings() string                { return k.Key("manager_groups") }
+func (k Names) CallbackLeases() string           { return k.Key("callback_leases") }
 func (k Names) Callbacks() string                { return k.Key("callbacks") }
 func (k Names) CallbacksFailed() string          { return k.Key("callbacks_failed") }
 func (k Names) Workers() string                  { return k.Key("workers") }
@@ -162,7 +163,7 @@ func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.ReplicationID(): "string",
 		k.Servers():  "zset",
-		k.Managers(): "zset", k.Handlings(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
+		k.Managers(): "zset", k.Handlings(): "hash", k.CallbackLeases(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
 		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",
 		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",

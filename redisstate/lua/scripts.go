@@ -52,6 +52,7 @@ var (
 	Activity      = declare(Script{Name: "activity", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Unused        = declare(Script{Name: "unused", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Unrequest     = declare(Script{Name: "unrequest", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Lease         = declare(Script{Name: "lease", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Drop          = declare(Script{Name: "drop", After: "prelude values", Full: Runs})
 	Fence         = declare(Script{Name: "fence", Full: Runs, Unconfirmed: true})
 	Rights        = declare(Script{Name: "rights", Full: Runs, Unconfirmed: true})
