@@ -31,8 +31,8 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 	return text, err
 }
 
-// RotateToken gives a token a new secret text, and returns it. From then on, Authenticate refuses the old text. The role,
-// the queues, the time of the end and the tasks of the token stay. If there is no such token, the error wraps
+// RotateToken gives a token a new secret text, and returns it. From then on, Authenticate refuses the old text. The
+// role, the queues, the time of the end and the tasks of the token stay. If there is no such token, the error wraps
 // [access.ErrNoToken].
 func (a *Admin) RotateToken(ctx context.Context, name string) (t access.Token, text string, err error) {
 	old, now, err := a.redis().Token(ctx, name)

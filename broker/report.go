@@ -318,8 +318,8 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 	return r
 }
 
-// shorten returns an output as Redis stores it, and how many bytes it had: more than the text has, if some are left out.
-// had is 0 if the worker has left out none.
+// shorten returns an output as Redis stores it, and how many bytes it had: more than the text has, if some are left
+// out. had is 0 if the worker has left out none.
 func shorten(text string, had int64) (string, int64) {
 	n := int64(len(text))
 	if n > maxOutput+longestNote {

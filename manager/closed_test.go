@@ -55,7 +55,8 @@ func TestZeroTask(t *testing.T) {
 	t.Parallel()
 	for _, task := range []*manager.Task{{}, {ID: 7, State: tdf.Failed}} {
 		expect.Equal(t, task.Output()+task.Stderr()+task.Result(), "")
-		expect.True(t, task.LastRun() == nil && task.RoundNumber(0) == nil, task.ID)
+		expect.True(t, task.LastRun() == nil, task.ID)
+		expect.True(t, task.RoundNumber(0) == nil, task.ID)
 		expect.Equal(t, task.Ref().ID, task.ID)
 		_, isError := any(task).(error)
 		expect.True(t, !isError, "a Task is an error")

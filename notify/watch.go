@@ -128,8 +128,9 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []notices.Sig
 	return seen, next, nil
 }
 
-// Anyone who may open tasks can let any number of campaigns end. So each owner has noticesEach notices in quietTime, and
-// one more that tells of the other campaigns of that part of the walk. Those that end later wait until quietTime is over.
+// Anyone who may open tasks can let any number of campaigns end. So each owner has noticesEach notices in quietTime,
+// and one more that tells of the other campaigns of that part of the walk. Those that end later wait until quietTime
+// is over.
 const noticesEach = 10
 
 // A budget counts the notices about campaigns of an owner.

@@ -157,8 +157,8 @@ func (r *room) changed(w roomWait, waits bool) bool {
 }
 
 // maxTasks waits until new tasks may be opened. It then returns the largest number of tasks, for the scripts that open
-// tasks; "" means that there is no limit. If wait is false, maxTasks does not wait, but returns [ErrNoRoom]. It does not
-// wait for an [Opener] either: its error says why.
+// tasks; "" means that there is no limit. If wait is false, maxTasks does not wait, but returns [ErrNoRoom]. It does
+// not wait for an [Opener] either: its error says why.
 func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 	for {
 		settings, m, err := s.known(ctx, roomForOpens)

@@ -42,9 +42,9 @@ type sample struct {
 }
 
 // CheckShare returns an error if the tasks of an owner take more of Redis's memory than is left below high_water. So a
-// submitter has at most half of what others leave, and its tasks count however they were opened: by rounds and callbacks,
-// too. Their memory is that of a random sample of all tasks, because no count would stay right while outputs come and
-// tasks go. Without an owner, without maxmemory, and below half of high_water, it needs no sample.
+// submitter has at most half of what others leave, and its tasks count however they were opened: by rounds and
+// callbacks, too. Their memory is that of a random sample of all tasks, because no count would stay right while
+// outputs come and tasks go. Without an owner, without maxmemory, and below half of high_water, it needs no sample.
 func (s *Store) CheckShare(ctx context.Context, owner string) error {
 	settings, m, err := s.known(ctx, roomForOpens)
 	if err != nil || owner == "" || m.Max == 0 {
@@ -130,7 +130,9 @@ func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err erro
 			rank -= n.Val()
 		}
 	}
-	members, err := conn.AskEach(ctx, s.Conn, "list tasks", places, func(p redis.Pipeliner, x place) *redis.StringSliceCmd {
+	members, err := conn.AskEach(ctx, s.Conn, "list tasks", places, func(
+		p redis.Pipeliner, x place,
+	) *redis.StringSliceCmd {
 		return p.ZRange(ctx, s.Keys.List(x.list), x.rank, x.rank)
 	})
 	for _, m := range members {

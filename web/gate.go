@@ -150,7 +150,10 @@ func (b *clientBody) Read(to []byte) (int, error) {
 // ServeHTTP checks a call, passes it to its route, and logs it.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	begun := time.Now()
-	c := &call{ResponseWriter: w, id: correlationID(r), account: &pool.Account{}, opener: &redisstate.Opener{}, release: func() {}}
+	c := &call{
+		ResponseWriter: w, id: correlationID(r), account: &pool.Account{}, opener: &redisstate.Opener{},
+		release: func() {},
+	}
 	c.body = newClientBody(w, r, c.account)
 	setHeaders(w.Header(), c.id)
 	preflight := a.allowOrigin(w.Header(), r)

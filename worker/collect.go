@@ -151,8 +151,9 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 	return nil
 }
 
-// packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is done.
-// Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what is wrong.
+// packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is
+// done. Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what
+// is wrong.
 func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err error) {
 	if len(e.task.Fetch) == 0 {
 		return nil

@@ -32,8 +32,8 @@ const (
 	longestUpdate = 1 << 10
 )
 
-// Renew renews the leases of claims. The API cannot change the deadlines of tasks, so these are left out, and the answer
-// has no time.
+// Renew renews the leases of claims. The API cannot change the deadlines of tasks, so these are left out, and the
+// answer has no time.
 func (r *Remote) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
 	out := redisstate.RenewResult{
 		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),

@@ -124,8 +124,9 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 // mostMemory is the largest number of bytes for calls without GOMEMLIMIT.
 const mostMemory = 1 << 30
 
-// callMemory returns how many bytes all calls may hold together: half of the limit of Go (GOMEMLIMIT), because garbage needs
-// the other half, or without a limit, a quarter of the machine's memory, but at most 1 GiB. It returns 0 for the default.
+// callMemory returns how many bytes all calls may hold together: half of the limit of Go (GOMEMLIMIT), because
+// garbage needs the other half, or without a limit, a quarter of the machine's memory, but at most 1 GiB. It returns
+// 0 for the default.
 func callMemory(limit, machine int64) int64 {
 	if limit < math.MaxInt64 {
 		return max(limit/2, 1)

@@ -69,7 +69,9 @@ func (p *Packer) Bundle() (packed string, files tdf.Files, err error) {
 // below the directory that it is joined to, and no file is at a place above another one. Who has packed the bundle may
 // be hostile, so each file must match a pattern, and only a file whose whole name is a pattern is executable. The files
 // may have at most so many bytes together. After an error, of the bundle or of the function, Read reads no other files.
-func Read(packed string, patterns []string, most int64, each func(name string, mode fs.FileMode, content io.Reader) error) error {
+func Read(packed string, patterns []string, most int64,
+	each func(name string, mode fs.FileMode, content io.Reader) error,
+) error {
 	zipped, err := gzip.NewReader(strings.NewReader(packed))
 	if err != nil {
 		return fmt.Errorf("it is no tar.gz: %w", err)

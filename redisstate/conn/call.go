@@ -102,7 +102,9 @@ func (s *Conn) RunAt(ctx context.Context, script *lua.Script, keys []string, arg
 }
 
 // runOnce runs a script. If replicas is not nil, it waits until replicas have confirmed the writes.
-func (s *Conn) runOnce(ctx context.Context, x *redis.Script, keys []string, args []any, replicas *Replicas) (any, error) {
+func (s *Conn) runOnce(
+	ctx context.Context, x *redis.Script, keys []string, args []any, replicas *Replicas,
+) (any, error) {
 	run := func(call func(context.Context, redis.Scripter, []string, ...any) *redis.Cmd) (any, error) {
 		if replicas == nil {
 			return call(ctx, s.Redis, keys, args...).Result()

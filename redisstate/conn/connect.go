@@ -35,11 +35,13 @@ type Conn struct {
 	latencies   latencies
 	clock       clock
 	dials       atomic.Int64
-	history     atomic.Value                               // the replication id of Redis (string) at the last call of fence; see fence.go
-	primary     atomic.Value                               // the address (string) that the sentinels gave last, or that of the owner in a cluster
-	cluster     *cluster                                   // nil without one
-	sentinels   func(context.Context) (known, working int) // nil without sentinels
-	lastID      atomic.Int64                               // see Got
+	// the replication id of Redis (string) at the last call of fence; see fence.go
+	history atomic.Value
+	// the address (string) that the sentinels gave last, or that of the owner in a cluster
+	primary   atomic.Value
+	cluster   *cluster                                   // nil without one
+	sentinels func(context.Context) (known, working int) // nil without sentinels
+	lastID    atomic.Int64                               // see Got
 
 	checking     chan struct{} // holds an element while the method Ready checks Redis
 	connected    atomic.Bool   // a check of Redis and the namespace has succeeded

@@ -124,8 +124,8 @@ func EverySecond(page []string) (members []string) {
 }
 
 // Pipeline sends several commands together. Each command must be safe to repeat. If a command reads a key that does not
-// exist, or that has a wrong type, this is no error of the call, but of its command. After an outage, Pipeline calls fill again, which must then
-// forget the commands of the call before.
+// exist, or that has a wrong type, this is no error of the call, but of its command. After an outage, Pipeline calls
+// fill again, which must then forget the commands of the call before.
 func (s *Conn) Pipeline(ctx context.Context, doing string, fill func(redis.Pipeliner)) error {
 	return Failed(doing, s.Send(ctx, fill, func(c redis.Cmder) error {
 		err := c.Err()

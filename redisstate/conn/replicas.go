@@ -93,8 +93,8 @@ func (s *Conn) replicasOf(ctx context.Context) *Replicas {
 // execConfirmed executes a pipeline, and waits until as many replicas as wanted have confirmed its writes. The error is
 // about the confirmation; the commands have errors of their own.
 //
-// All commands go over one connection, because another one may lead to another primary. WAIT waits for the last write of
-// its connection, and a repeated call may write nothing. So a write comes before WAIT: it renews the expiry of a key
+// All commands go over one connection, because another one may lead to another primary. WAIT waits for the last write
+// of its connection, and a repeated call may write nothing. So a write comes before WAIT: it renews the expiry of a key
 // that exists for this purpose.
 func (s *Conn) execConfirmed(ctx context.Context, p redis.Pipeliner, want *Replicas) error {
 	if err := s.makeConfirmable(ctx); err != nil {

@@ -29,7 +29,8 @@ func (s *Conn) failoverClient(cfg config.Redis) *redis.Client {
 	s.sentinels = func(ctx context.Context) (known, working int) {
 		return countSentinels(ctx, cfg, &redis.Options{
 			Username: cfg.SentinelUsername, Password: cfg.SentinelPassword, Protocol: o.Protocol, MaxRetries: o.MaxRetries,
-			DialerRetries: o.DialerRetries, DisableIdentity: true, Dialer: idleTimeoutDialer(o, cfg.TLSCA), ContextTimeoutEnabled: true,
+			DialerRetries: o.DialerRetries, DisableIdentity: true, ContextTimeoutEnabled: true,
+			Dialer:      idleTimeoutDialer(o, cfg.TLSCA),
 			DialTimeout: sentinelTimeout, ReadTimeout: sentinelTimeout, WriteTimeout: sentinelTimeout,
 		})
 	}

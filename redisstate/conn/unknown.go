@@ -12,8 +12,8 @@ import (
 )
 
 // An UnknownError means that the outcome of a change is unknown (docs/guarantees.md, "Confirmed writes"). Either Redis
-// has made the change, and too few replicas have confirmed it in time: if the primary fails now, the change may be lost.
-// Or the call ended before Redis answered, so that Redis may have made the change or not.
+// has made the change, and too few replicas have confirmed it in time: if the primary fails now, the change may be
+// lost. Or the call ended before Redis answered, so that Redis may have made the change or not.
 type UnknownError struct {
 	Confirmed, Wanted int
 	Err               error // why the call ended before the answer; nil if only replicas are missing
@@ -39,8 +39,8 @@ func IsUnconfirmed(err error) bool {
 	return errors.As(err, &unknown) && unknown.Err == nil
 }
 
-// Unanswered reports whether err means that there is no answer of Redis. If only replicas are missing, there is one: the
-// caller then reads it, because Redis may have refused the change.
+// Unanswered reports whether err means that there is no answer of Redis. If only replicas are missing, there is one:
+// the caller then reads it, because Redis may have refused the change.
 func Unanswered(err error) bool { return err != nil && !IsUnconfirmed(err) }
 
 // until does the same as UntilAnswered, for an op that also returns whether it changes something. If ctx ends although

@@ -163,7 +163,8 @@ func (k Names) Kinds() map[string]string {
 	kinds := map[string]string{
 		k.Due(): "zset", k.TaskID(): "string", k.Schema(): "string", k.ReplicationID(): "string",
 		k.Servers():  "zset",
-		k.Managers(): "zset", k.Handlings(): "hash", k.CallbackLeases(): "hash", k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
+		k.Managers(): "zset", k.Handlings(): "hash", k.CallbackLeases(): "hash",
+		k.Callbacks(): "hash", k.CallbacksFailed(): "zset",
 		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",
 		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",

@@ -110,8 +110,8 @@ func list(text string) (all []int) {
 	return all
 }
 
-// cgroups returns the directories of the process's cgroups (version 2, and those of version 1 for cores and memory), and
-// of those above them. A container may see only the last of these, the root, with the limits of the container.
+// cgroups returns the directories of the process's cgroups (version 2, and those of version 1 for cores and memory),
+// and of those above them. A container may see only the last of these, the root, with the limits of the container.
 func cgroups(root fs.FS) (dirs []string) {
 	for line := range strings.Lines(read(root, "proc/self/cgroup")) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -104,8 +104,8 @@ func (api *upAPI) run(ctx context.Context) {
 	go func() { api.ended <- api.server.Run(ctx) }()
 }
 
-// stop ends the API, and revokes its token. The file with the token goes first, so that no client of this user sends the
-// token to a program that listens at the address after the API.
+// stop ends the API, and revokes its token. The file with the token goes first, so that no client of this user sends
+// the token to a program that listens at the address after the API.
 func (api *upAPI) stop() (err error) {
 	if api.header != nil {
 		err = api.header.Close()

@@ -76,7 +76,8 @@ func (c *campaign) carryOut(ctx context.Context) error {
 			err = fmt.Errorf("%w; the call ends%s", err, ended)
 		}
 	case c.detach:
-		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s", format.Tasks(int(c.own.opened)), c.base.Group,
+		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s",
+			format.Tasks(int(c.own.opened)), c.base.Group,
 			cli.WatchCommand(c.base.Group), c.base.Group)
 		return nil
 	}

@@ -40,9 +40,10 @@ func (c *campaign) fetch(ctx context.Context, t *manager.Task) error {
 	return nil
 }
 
-// unpack puts the files of a bundle into a directory. The bundle must have only files that match the patterns. It writes all of them into a temporary directory first, and then
-// renames each, so that a file is there whole, and no file is if one of them cannot be. It replaces files, and writes
-// nothing outside of the directory, whatever links are there.
+// unpack puts the files of a bundle into a directory. The bundle must have only files that match the patterns. It
+// writes all of them into a temporary directory first, and then renames each, so that a file is there whole, and no
+// file is if one of them cannot be. It replaces files, and writes nothing outside of the directory, whatever links
+// are there.
 func unpack(dir, packed string, patterns []string) (err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

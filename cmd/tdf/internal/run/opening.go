@@ -80,7 +80,8 @@ func (c *campaign) openBatch(ctx context.Context, batch []tdf.Properties) (halte
 		c.unsure = len(batch) - len(tasks)
 	}
 	if errors.Is(err, tdf.ErrGroupClosed) {
-		err = fmt.Errorf("campaign %s is closed: name another one, or run the rest of its commands with --joblog and --resume",
+		err = fmt.Errorf("campaign %s is closed: name another one, or run the rest of its commands with "+
+			"--joblog and --resume",
 			c.base.Group)
 	}
 	return c.halted, err

@@ -148,7 +148,8 @@ func (c *campaign) writeResults(ctx context.Context) error {
 	defer c.mu.Unlock()
 	c.say("wrote %s to %s", format.Counted(n, "row"), c.results)
 	if c.rows.before < c.skipped {
-		c.a.Say("%s has fewer rows than commands that had succeeded: an earlier call ended before it wrote its rows", c.results)
+		c.a.Say("%s has fewer rows than commands that had succeeded: an earlier call ended before it wrote its rows",
+			c.results)
 	}
 	if c.shortened > 0 {
 		c.a.Say("the parameters of %s are longer than %d bytes: %s lacks some of their values, except in the column input",
