@@ -20,7 +20,8 @@
 --
 -- Each new task is: its placement, if the new tasks have different placements; the number of its other properties, if
 -- new tasks have other properties; the values of the properties that each new task has; its other properties, with
--- their values. The last argument is the highest id that the client has got. A placement is: the index of the task's names among these names, or 0; the index of its place among
+-- their values. The last argument is the highest id that the client has got. A placement is: the index of the task's
+-- names among these names, or 0; the index of its place among
 -- the places, or 0; score and due time, which are moments (see the function `moment`).
 --
 -- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '!reason' or an error, as transact.lua does.

@@ -1,6 +1,6 @@
 -- openplain: the fast path of open.lua, for tasks that are due now and have no group, place or end_before, if the
--- number of tasks has no limit. If the next ids are taken, the counter is no number, or Redis may have forgotten ids, the
--- script goes on with open.lua.
+-- number of tasks has no limit. If the next ids are taken, the counter is no number, or Redis may have forgotten ids,
+-- the script goes on with open.lua.
 
 if ARGV[9] ~= '' and ARGV[3] == '' and ARGV[8] == '' then
   local answer = answered()

@@ -3,8 +3,8 @@
 -- KEYS: due, the record of this client's calls, a key that does not exist
 -- ARGV: '' to try commands that read, '1' to try some that write, too, or 'all'
 --
--- Returns 1, or the error of Redis if the user lacks the right to a command that every move of a task needs. With 'all',
--- it returns the names of all missing commands.
+-- Returns 1, or the error of Redis if the user lacks the right to a command that every move of a task needs. With
+-- 'all', it returns the names of all missing commands.
 
 -- Redis checks the right before the type of the key. So most of these commands fail, because the key gets a string, and
 -- change nothing. The key expires, in case the user may not remove it.
