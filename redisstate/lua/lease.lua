@@ -2,8 +2,8 @@
 -- "Callbacks").
 --
 -- KEYS: callback_leases, callbacks (the records of failed callbacks)
--- ARGV: the id of the call of Run, the seconds for which its leases hold, the number of tasks whose leases end and their
--- ids, and the ids of the tasks to lease
+-- ARGV: the id of the call of Run, the seconds for which its leases hold, the number of tasks whose leases end and
+-- their ids, and the ids of the tasks to lease
 --
 -- A lease is the id of a call of Run in the field of the task. It holds until the time in the field of this call.
 --
