@@ -78,6 +78,25 @@ func (f *afterFlags) read(ctx context.Context, m *cli.Client) error {
 	return nil
 }
 
+// checkShard checks that the campaigns that tasks wait for have a part in the namespace of a shard. Redis would refuse
+// the tasks of a shard without one when those of other shards are already open.
+func (f *afterFlags) checkShard(ctx context.Context, m *cli.Client) error {
+	for _, campaign := range []string{f.group, f.anyGroup} {
+		if campaign == "" {
+			continue
+		}
+		counts, err := m.Counts(ctx, campaign)
+		if err != nil {
+			return err
+		}
+		if counts.Total() == 0 {
+			return cli.Usagef("campaign %s has no tasks in namespace %s, so nothing was opened: a task waits only for "+
+				"the part in its own namespace; open both campaigns with fewer --shards", campaign, m.Namespace())
+		}
+	}
+	return nil
+}
+
 // pair adds the dependencies of --after-same to a task.
 func (f *afterFlags) pair(c *sweep.Candidate) error {
 	if f.same == "" {

@@ -85,6 +85,11 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	if err := p.after.read(ctx, p.m); err != nil {
 		return err
 	}
+	if p.shards > 1 {
+		if err := p.after.checkShard(ctx, p.m); err != nil {
+			return err
+		}
+	}
 	p.base.Unique = p.unique
 	if p.changed("unique-until") {
 		p.base.UniqueUntil = tdf.UniqueUntil(p.uniqueUntil)
