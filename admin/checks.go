@@ -208,7 +208,7 @@ func (c *situation) queue() Check {
 	if free, slots := c.slots(); slots > 0 && c.place.Ahead+c.place.Higher >= free {
 		behind.State, behind.Code = Blocked, FactQueue
 		behind.Text += fmt.Sprintf("; the workers that may claim the task have %d slots", slots)
-		behind.Fix = toStartWorkers
+		behind.Fix = toStartWorkers.or(fix("raise the priority of the task", StepRaisePriority))
 		c.slow(&behind)
 	}
 	return behind

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Check is one condition that a task must meet so that it can finish.
@@ -139,7 +140,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 	if err != nil {
 		return err
 	}
-	return readings(
+	err = readings(
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() error { return c.readRoom(ctx, s) },
@@ -150,6 +151,34 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
 	)
+	if err != nil || !c.place.Listed {
+		return err
+	}
+	return c.countBesides(ctx, s, now)
+}
+
+// countBesides counts the tasks of other partitions of the queue that go before the task: those that a live worker which
+// may claim the task may claim, too.
+func (c *situation) countBesides(ctx context.Context, s *redisstate.Store, now tdf.Time) error {
+	names, err := s.Partitions(ctx)
+	if err != nil {
+		return err
+	}
+	workers, own := c.matching(), c.task.Partition()
+	besides := []string{tdf.DefaultPartition} // whose tasks without a place it may not list
+	for _, name := range names {
+		p, ok := tdf.ParsePartition(name)
+		if ok && name != tdf.DefaultPartition && name != own.String() && p.Queue == own.Queue {
+			besides = append(besides, name)
+		}
+	}
+	besides = slices.DeleteFunc(besides, func(name string) bool {
+		p, _ := tdf.ParsePartition(name)
+		return p.Queue != own.Queue || !slices.ContainsFunc(workers.workers, func(w presence.WorkerStatus) bool {
+			return workers.claims(&w) && w.Offer.Matches(p)
+		})
+	})
+	return s.AheadIn(ctx, &c.place, c.task, besides, now)
 }
 
 // limitOf returns how the limit of an open task's key is used.

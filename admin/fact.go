@@ -34,6 +34,7 @@ const (
 	StepListWorkers
 	StepResumeWorker
 	StepChangeStart
+	StepRaisePriority
 	StepChangeSource // store the program in Redis, and change the source
 	StepRetry
 	StepRetryLater // retry with a later end_before

@@ -3,11 +3,14 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A QueuePosition is the position of an open task among the open tasks with the same queue, tags and handler.
@@ -62,4 +65,59 @@ func (s *Store) countHigher(ctx context.Context, t *tdf.Task, priorities []strin
 		n += count.Val()
 	}
 	return n, err
+}
+
+// Bounds of AheadIn.
+const (
+	partitionsCounted = 100
+	levelsCounted     = 20 // of a partition
+)
+
+// AheadIn adds the tasks of other partitions to a position: those that workers claim before the task if they serve these
+// partitions, too.
+func (s *Store) AheadIn(
+	ctx context.Context, q *QueuePosition, t *tdf.Task, partitions []string, now tdf.Time,
+) error {
+	if q.More = q.More || len(partitions) > partitionsCounted; len(partitions) > partitionsCounted {
+		partitions = partitions[:partitionsCounted]
+	}
+	doing := fmt.Sprintf("count the tasks before task %d", t.ID)
+	levels, err := conn.AskEach(ctx, s.Conn, doing, partitions, func(
+		p redis.Pipeliner, partition string,
+	) *redis.StringSliceCmd {
+		return p.ZRevRangeByScore(ctx, s.Keys.Levels(partition), &redis.ZRangeBy{
+			Min: "(" + strconv.Itoa(t.Priority), Max: "+inf", Count: levelsCounted,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	places := map[string]string{} // and the greatest score of the tasks that count
+	for i, partition := range partitions {
+		for _, text := range levels[i].Val() {
+			if priority, err := strconv.Atoi(text); err == nil {
+				places[tdf.PlaceIn(partition, priority)] = now.String()
+			}
+		}
+		places[tdf.PlaceIn(partition, t.Priority)] = "(" + min(q.From, now).String()
+		switch { // the tasks without a place have the priority 0
+		case partition == tdf.DefaultPartition && t.Priority == 0:
+			places[""] = places[partition]
+		case partition == tdf.DefaultPartition && t.Priority < 0:
+			places[""] = now.String()
+		}
+	}
+	delete(places, t.OpenPlace())
+	names := slices.Sorted(maps.Keys(places))
+	counts, err := conn.AskEach(ctx, s.Conn, doing, names, func(p redis.Pipeliner, place string) *redis.IntCmd {
+		return p.ZCount(ctx, s.Keys.Place(place), "-inf", places[place])
+	})
+	for i, place := range names {
+		if places[place] == now.String() {
+			q.Higher += counts[i].Val()
+		} else {
+			q.Ahead += counts[i].Val()
+		}
+	}
+	return err
 }

@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,6 +60,29 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	s.Redis.Del(t.Context(), s.Keys.Levels("queue=b"))
 	s.Redis.Set(t.Context(), s.Keys.Levels("queue=b"), "text", 0)
 	mustBe(ids[6], 0, 0, false)
+}
+
+// The tasks of other partitions count if they go before: those with a higher priority, and those of the same that became due earlier.
+func TestTasksOfOtherPartitionsAhead(t *testing.T) {
+	s := newStore(t)
+	now := expect.Result(s.Now(t.Context())).Value(t)
+	tagged := func(priority int) tdf.Properties {
+		d := define("tagged")
+		d.Tags, d.Priority = []string{"gpu"}, priority
+		return d
+	}
+	plain := mustOpen(t, s, define("a"), define("b"))
+	ids := mustOpen(t, s, tagged(0), tagged(3))
+	last := mustOpen(t, s, define("c"), tagged(-1))
+	for id, want := range map[int64][2]int64{plain[0]: {0, 1}, ids[0]: {2, 1}, ids[1]: {0, 0}, last[0]: {3, 1}, last[1]: {0, 5}} {
+		of := task(t, s, id)
+		q := expect.Result(s.QueuePosition(t.Context(), of, now+60)).Value(t)
+		besides := []string{tdf.DefaultPartition, "tags=gpu"}
+		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.Partition().String() && name != tdf.DefaultPartition })
+		expect.NoError(t, s.AheadIn(t.Context(), &q, of, besides, now+60))
+		expect.Equal(t, q.Ahead, want[0], id)
+		expect.Equal(t, q.Higher, want[1], id)
+	}
 }
 
 // Tasks that wait for a limit also have a position: among the tasks that wait for the same limit.

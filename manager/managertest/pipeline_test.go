@@ -95,7 +95,9 @@ func (f *faultyRun) crash(t *testing.T, x *Tester, n int) (crashed bool) {
 		}
 		return n == 0
 	})
-	expect.Equal(t, f.pipeline(x.manager(store)).Run(ctx) != nil, n <= 0, n)
+	if err := f.pipeline(x.manager(store)).Run(ctx); n > 0 { // the last call, which ends leases, may fail
+		expect.NoError(t, err)
+	}
 	return n <= 0
 }
 

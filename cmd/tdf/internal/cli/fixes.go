@@ -12,6 +12,7 @@ var stepCommands = [admin.StepCount]string{
 	admin.StepStartWorker:    "start tdf-worker, or tdf up",
 	admin.StepListWorkers:    "tdf workers",
 	admin.StepResumeWorker:   "tdf drain --undo WORKER",
+	admin.StepRaisePriority:  "tdf set ID --priority N",
 	admin.StepChangeStart:    "tdf set ID --start-after 0",
 	admin.StepChangeSource:   "tdf push DIR, tdf set ID --source SOURCE",
 	admin.StepRetry:          "tdf retry ID",
