@@ -201,11 +201,12 @@ func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 	expect.Equal(t, e.keptPath("files"), w.path("p/results/w1-1-0~2.files"), "files/ is kept in")
 }
 
-// forget empties the namespace, so that the next id is 1 again.
+// forget empties the namespace, so that the next id is 1 again for a client that has opened no task yet.
 func (w *world) forget() {
 	w.Helper()
 	keys := expect.Result(w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()).Value(w)
 	must(w, w.client().Del(w.Context(), keys...).Err())
+	w.store = w.connect(w.cfg.Redis.Addr())
 }
 
 // If Redis has lost its data and a new task gets the id of an earlier task, the worker keeps the earlier task's files.

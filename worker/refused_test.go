@@ -44,12 +44,13 @@ func (g *guarded) do(commands ...string) {
 	}
 }
 
-var errorCount = regexp.MustCompile(`errorstat_\w+:count=(\d+)`)
+var errorCount = regexp.MustCompile(`(?:errorstat_\w+:count=|total_connections_received:)(\d+)`)
 
-// refusals returns how many error replies Redis has sent.
+// refusals returns how many error replies Redis has sent, and how many connections it has accepted: clients close a connection to a replica
+// before they send a call.
 func (g *guarded) refusals() int {
 	g.Helper()
-	info := expect.Result(g.operator.Info(g.Context(), "errorstats").Result()).Value(g)
+	info := expect.Result(g.operator.Info(g.Context(), "errorstats", "stats").Result()).Value(g)
 	sum := 0
 	for _, m := range errorCount.FindAllStringSubmatch(info, -1) {
 		n, _ := strconv.Atoi(m[1])
