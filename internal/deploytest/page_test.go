@@ -117,7 +117,7 @@ func (h *pageHost) step(line string) {
 // shell runs a command with the host's directories in place of those of this machine.
 func (h *pageHost) shell(line string) {
 	h.Helper()
-	line = strings.NewReplacer(" /usr/", " $DESTDIR/usr/", " /etc/", " $DESTDIR/etc/", "-o tdf -g tdf ", "").Replace(line)
+	line = strings.NewReplacer(" /usr/", " $DESTDIR/usr/", " /etc/", " $DESTDIR/etc/", "-o tdf-server -g tdf-server ", "").Replace(line)
 	if strings.HasPrefix(line, "apt-get ") {
 		return
 	}

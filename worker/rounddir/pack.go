@@ -19,6 +19,9 @@ type TooMuchError string
 
 func (e TooMuchError) Error() string { return string(e) }
 
+// Code returns the error's code (docs/manager.md, "Codes of errors").
+func (TooMuchError) Code() tdf.Code { return tdf.CodeFull }
+
 // Pack packs the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
 // out files for which skip returns true, and links, and all other entries; it follows no link. The error says what to
 // do if no file matches. It is a TooMuchError if the files have more bytes than most, whose configuration key is
