@@ -157,8 +157,8 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 	return c.countBesides(ctx, s, now)
 }
 
-// countBesides counts the tasks of other partitions of the queue that go before the task: those that a live worker which
-// may claim the task may claim, too.
+// countBesides counts the tasks of other partitions of the queue that go before the task: those that a live worker
+// which may claim the task may claim, too.
 func (c *situation) countBesides(ctx context.Context, s *redisstate.Store, now tdf.Time) error {
 	names, err := s.Partitions(ctx)
 	if err != nil {

@@ -73,8 +73,8 @@ const (
 	levelsCounted     = 20 // of a partition
 )
 
-// AheadIn adds the tasks of other partitions to a position: those that workers claim before the task if they serve these
-// partitions, too.
+// AheadIn adds the tasks of other partitions to a position: those that workers claim before the task if they serve
+// these partitions, too.
 func (s *Store) AheadIn(
 	ctx context.Context, q *QueuePosition, t *tdf.Task, partitions []string, now tdf.Time,
 ) error {
