@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/worker/record"
 )
 
@@ -206,7 +207,7 @@ func (w *world) forget() {
 	w.Helper()
 	keys := expect.Result(w.client().Keys(w.Context(), w.cfg.Namespace+":*").Result()).Value(w)
 	must(w, w.client().Del(w.Context(), keys...).Err())
-	w.store = w.connect(w.cfg.Redis.Addr())
+	w.store = w.connect(redistest.Shared(w))
 }
 
 // If Redis has lost its data and a new task gets the id of an earlier task, the worker keeps the earlier task's files.
