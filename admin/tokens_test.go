@@ -43,7 +43,8 @@ func TestAuthenticate(t *testing.T) {
 	expect.NotContains(t, stored, other[10:], "Redis has the secret text")
 }
 
-// A rotated token keeps everything but its text, and the old text is refused. Of two rotations at once, one is told that it came too late.
+// A rotated token keeps everything but its text, and the old text is refused. Of two rotations at once, the later one
+// gets an error.
 func TestRotateToken(t *testing.T) {
 	t.Parallel()
 	cfg := testspace.Config(t, redistest.Shared(t))

@@ -155,7 +155,7 @@ func TestManyCampaigns(t *testing.T) {
 	}
 }
 
-// An owner causes a bounded number of notices about campaigns, and others are told as before.
+// An owner causes a bounded number of notices about campaigns, and other owners get theirs as before.
 func TestManyCampaignsOfAnOwner(t *testing.T) {
 	s := newScene(t)
 	s.tells()

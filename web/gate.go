@@ -74,7 +74,7 @@ func (c *call) Write(b []byte) (int, error) {
 	}
 	if n := int64(len(b)); n > callBytes/2 { // the client may read them slowly
 		if err := c.account.Take(n); err != nil {
-			panic(&overdrawn{err}) // whoever writes may ignore an error, and the answer would look whole
+			panic(&overdrawn{err}) // a writer may ignore an error, and the answer would look whole
 		}
 		defer c.account.Return(n)
 	}

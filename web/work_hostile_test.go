@@ -112,7 +112,7 @@ func TestForeignClaims(t *testing.T) {
 	mixed := "[{" + of(own) + `,"action":"complete"},{` + of(task) + `,"action":"complete"}]`
 	b.refused(403, "reports", mixed)
 	// Anyone can compute a claim id of an own session. For a task of another worker, the answers are those for a task that does not exist.
-	told := map[string]bool{}
+	answers := map[string]bool{}
 	for _, id := range []int64{task.ID, 99} {
 		moved := own
 		moved.ID = id
@@ -120,9 +120,9 @@ func TestForeignClaims(t *testing.T) {
 		expect.True(t, !answer.Accepted, "an own claim of another task")
 		got := s.call(b.token, "GET", fmt.Sprintf("%s/work/%s/after?id=%d&round=0&claim=%s", base, b.session, id, own.Claim), "")
 		all := answer.Code + answer.Detail + b.post(200, "renewals", "{"+of(moved)+"}") + fmt.Sprint(got.StatusCode)
-		told[strings.ReplaceAll(all, fmt.Sprint(id), "ID")] = true
+		answers[strings.ReplaceAll(all, fmt.Sprint(id), "ID")] = true
 	}
-	expect.Len(t, told, 1)
+	expect.Len(t, answers, 1)
 	moved := own
 	moved.Round = 1
 	expect.True(t, !b.report(moved, `"action":"complete"`).Accepted, "an own claim in another round")
