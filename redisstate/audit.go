@@ -155,9 +155,9 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 		if f, wrong := x.examine(sighting, now); wrong {
 			f.ID = sighting.ID
 			f.Repair.Due = x.fence()
-			if sighting.Task != nil { // a task that was claimed and unclaimed since is in the same state and round
-				f.Repair = f.Repair.IfUnchanged(sighting.Task)
-				f.Snapshot += " " + f.Repair.Revision
+			if t := sighting.Task; t != nil { // a task that has moved since may look inconsistent in the same way
+				f.Repair = f.Repair.IfUnchanged(t)
+				f.Snapshot += fmt.Sprint(" ", t.Round, " ", t.Revision)
 			}
 			findings = append(findings, f)
 		}
@@ -235,7 +235,7 @@ func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if x.outOfPlace {
 		why := "its place in the open list does not have it"
 		// a task may move twice while it is examined twice
-		at := fmt.Sprint(t.Round, t.OpenPlace(), t.PlacedIn, t.Current().Linked, t.Current().Waits, t.Ready)
+		at := fmt.Sprint(t.OpenPlace(), t.PlacedIn, t.Current().Linked, t.Current().Waits, t.Ready)
 		return Finding{Problem: why, Repair: s.Reindex(why), Snapshot: at}, true
 	}
 	if why := t.CounterMismatch(); why != "" {

@@ -131,6 +131,26 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 	expect.NotEqual(t, examined(), before)
 }
 
+// A task that ran in one round at the first examination and in the next at the second looks different the second time.
+func TestSnapshotsOfRounds(t *testing.T) {
+	s := newStore(t)
+	d := define("x")
+	d.Group = "g"
+	id := mustOpen(t, s, d)[0]
+	var seen []string
+	for range 2 {
+		round := mustClaim(t, s, 1)[0]
+		expect.NoError(t, s.Redis.ZRem(t.Context(), s.Keys.Group("g"), id).Err())
+		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
+		expect.MustLen(t, findings, 1)
+		expect.Equal(t, findings[0].Problem, "the index of its group or queue does not list it as running")
+		seen = append(seen, findings[0].Snapshot)
+		m, err := round.Task.Release("it stops")
+		mustApply(t, s, m, err)
+	}
+	expect.NotEqual(t, seen[0], seen[1])
+}
+
 // A repair does nothing if the task was claimed and unclaimed after its examination.
 func TestRepairAfterAnUnclaim(t *testing.T) {
 	s := newStore(t)
