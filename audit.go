@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // LegacyTimeout and LegacyFailure are lists of the original TDF. Its server moved a task in two steps. Between the
@@ -220,7 +222,7 @@ func (p Placement) completeArchive() Move {
 	if t.Outcome == "" {
 		m.set(fieldOutcome, string(t.State))
 	}
-	if at := p.Score(Archived); validSeconds(float64(at)) && at > 0 && at < Never {
+	if at := p.Score(Archived); unixtime.Valid(float64(at)) && at > 0 && at < Never {
 		m.Score = momentAt(at)
 		for i := range m.Stamp {
 			m.Stamp[i].At = m.Score

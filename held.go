@@ -1,6 +1,10 @@
 package tdf
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/tdf-framework/tdf/internal/class"
+)
 
 // A held task is an open task that no worker may claim yet, because it waits for other tasks or for a limit. It is in a
 // place that no claim reads. When the wait ends, the server moves the task to the place of its queue, tags and priority
@@ -19,7 +23,7 @@ func IsHeld(place string) bool { return place == WaitingPlace || waitsForLimit(p
 // waitsForLimit reports whether the tasks of a place wait because of the limit of their key.
 func waitsForLimit(place string) bool {
 	if level, is := strings.CutPrefix(place, priorityPart); is {
-		_, place, _ = strings.Cut(level, partSeparator)
+		_, place, _ = strings.Cut(level, class.Separator)
 	}
 	return strings.HasPrefix(place, limitPart)
 }
@@ -40,7 +44,7 @@ func (t *Task) OpenPart() string {
 	if t.WaitsForLimit() {
 		return LimitPart(t.LimitKey)
 	}
-	return t.Partition().String()
+	return t.Requirement().String()
 }
 
 // LimitPlace returns the place of the tasks that have a priority, and wait because of the limit of a key.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"pgregory.net/rapid"
 
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -95,7 +97,7 @@ func TestArguments(t *testing.T) {
 		expect.Len(t, args, 0, input)
 		expect.True(t, data != nil, input, args, data, err)
 		expect.Equal(t, string(data), want, input)
-		expect.Equal(t, d.Place(), DefaultPartition)
+		expect.Equal(t, d.Place(), class.Plain)
 	}
 	for _, input := range []string{"AP8", "AP8==", "AP9=", "A", "a b", "_-8=", "'AP8='", "AP8=\n"} {
 		d := Defaults("p", "rsync:/p/run.sh", input)

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // MaxLimits is the largest number of keys that have a limit at once.
@@ -151,7 +153,7 @@ func ParseRate(s string) (starts int, per Seconds, err error) {
 	}
 	n := 1.0
 	if span != "" {
-		if n, err = strconv.ParseFloat(span, 64); err != nil || !isDecimal(span) {
+		if n, err = strconv.ParseFloat(span, 64); err != nil || !unixtime.IsDecimal(span) {
 			return 0, 0, wrong
 		}
 	} else if !known {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -109,7 +111,7 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	}
 	plain := Defaults("p", "rsync:/p/run.sh", "x")
 	plain.LimitKey = "db"
-	expect.Equal(t, plain.Place(), DefaultPartition, "a task with only a limit key has the place … so workers of older releases would claim it")
+	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
 	for place, held := range map[string]bool{
 		"": false, "waiting": true, "limit=": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
 		"queue=a": false, "handler=limit=x": false, "priority=5;handler=limit=a": false,

@@ -101,7 +101,7 @@ func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) 
 		case held || !u.Limited:
 			c.Freed = append(c.Freed, t)
 		case c.Blocked || len(c.Tasks) >= n: // the task keeps waiting
-		case !slices.Contains(u.Unserved, t.Partition().String()):
+		case !slices.Contains(u.Unserved, t.Requirement().String()):
 			c.Tasks = append(c.Tasks, t)
 		case left == 0:
 			c.Blocked = true // claims would make the tasks behind this one wait again

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // Names of a task's properties in Redis (docs/redis.md). The names of the counters are the values of [Counter], and
@@ -165,12 +167,12 @@ func asOriginal(s string) string {
 	s = strings.TrimSpace(s)
 	f, err := strconv.ParseFloat(s, 64)
 	switch {
-	case err != nil || !isDecimal(s) || math.IsNaN(f):
+	case err != nil || !unixtime.IsDecimal(s) || math.IsNaN(f):
 		return s
-	case f > maxFinite:
+	case f > unixtime.Latest:
 		return "inf"
 	}
-	return formatFloat(max(f, 0))
+	return unixtime.Format(max(f, 0))
 }
 
 func (p *parser) fail(err error) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // MaxPaused is the largest number of queues and groups that are paused at once.
@@ -15,7 +17,7 @@ const MaxPaused = 1000
 type Pausable struct {
 	Namespace bool
 
-	Queue string // [DefaultQueue] is the queue of the tasks without a queue
+	Queue string // [class.DefaultQueue] is the queue of the tasks without a queue
 	Group string
 
 	// Failures is 0 for a pause that holds now. Otherwise a server pauses the group as soon as this number of its tasks
@@ -37,7 +39,7 @@ const (
 func (p Pausable) String() string {
 	switch {
 	case p.Queue != "":
-		return queuePart + p.Queue
+		return class.QueuePart + p.Queue
 	case p.Failures > 0:
 		return haltedGroup + strconv.Itoa(p.Failures) + "=" + p.Group
 	case p.Group != "":
@@ -49,7 +51,7 @@ func (p Pausable) String() string {
 // ParsePausable reads a name in Redis. It returns false for any other text.
 func ParsePausable(name string) (Pausable, bool) {
 	p := Pausable{Namespace: name == pausedNamespace}
-	if queue, is := strings.CutPrefix(name, queuePart); is {
+	if queue, is := strings.CutPrefix(name, class.QueuePart); is {
 		p.Queue = queue
 	} else if group, is := strings.CutPrefix(name, pausedGroup); is {
 		p.Group = group
@@ -99,7 +101,7 @@ func (p Pausable) Check() error {
 type Paused []Pausable
 
 // Withhold returns the queues that are not paused, and the paused groups. Both are nil if the namespace is paused.
-func (all Paused) Withhold(shares []QueueShare) (queues, groups []string) {
+func (all Paused) Withhold(shares []class.QueueShare) (queues, groups []string) {
 	if slices.Contains(all, Everything) {
 		return nil, nil
 	}
@@ -118,7 +120,7 @@ func (all Paused) Withhold(shares []QueueShare) (queues, groups []string) {
 
 // Holds reports which pause keeps workers from claiming the task. It returns false if no pause does.
 func (all Paused) Holds(d *Properties) (Pausable, bool) {
-	for _, p := range []Pausable{Everything, {Queue: d.Partition().Queue}, {Group: d.Group}} {
+	for _, p := range []Pausable{Everything, {Queue: d.Requirement().Queue}, {Group: d.Group}} {
 		if slices.Contains(all, p) {
 			return p, true
 		}

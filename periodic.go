@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // Limits of periodic tasks (docs/periodic.md, "Limits").
@@ -275,7 +277,7 @@ func (r *PeriodicRecord) parse(text string) error {
 	if err := json.Unmarshal([]byte(text), r); err != nil {
 		return err
 	}
-	if r.Next != 0 && (r.Next < earliest || r.Next > maxFinite) {
+	if r.Next != 0 && (r.Next < earliest || r.Next > unixtime.Latest) {
 		return invalidProperty("next", "%v is no time of a schedule", float64(r.Next))
 	}
 	return r.Check()

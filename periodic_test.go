@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/unixtime"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -122,7 +124,7 @@ func FuzzSchedule(f *testing.F) {
 	f.Add("@every 90m1s", "", 1e11)
 	f.Fuzz(func(t *testing.T, text, zone string, at float64) {
 		s, err := parseSchedule(text, zone)
-		if err != nil || !validSeconds(at) || at > 1e10 {
+		if err != nil || !unixtime.Valid(at) || at > 1e10 {
 			return
 		}
 		for last, n := Time(at), 0; n < 3; n++ {

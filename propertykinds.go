@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // A rowOf makes a [Property]. P is the type of its values in [Properties], and S their type in [Definition] and
@@ -147,7 +149,7 @@ func number(low, high float64) kind[float64, float64] {
 		v, err := ParseSeconds(s) // no hexadecimal numbers
 		return float64(v), err
 	}
-	return numeric(fmt.Sprintf("a number from %v to %v", low, high), parse, formatFloat,
+	return numeric(fmt.Sprintf("a number from %v to %v", low, high), parse, unixtime.Format,
 		func(v float64) bool { return low <= v && v <= high }, same[float64], same[float64])
 }
 
@@ -159,7 +161,7 @@ type bounds struct {
 
 func (b bounds) allow(v float64) bool {
 	switch {
-	case !validSeconds(v), b.above && v < float64(leastSeconds), b.most > 0 && v > float64(b.most):
+	case !unixtime.Valid(v), b.above && v < float64(leastSeconds), b.most > 0 && v > float64(b.most):
 		return false
 	}
 	return b.inf || !math.IsInf(v, 1)

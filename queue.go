@@ -6,33 +6,22 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // Limits for queues and tags.
 const (
-	MaxLabel = 64  // maximum length of the name of a queue in characters
-	MaxTag   = 192 // maximum length of a tag in characters
-	MaxTags  = 16  // maximum number of tags of a task
+	MaxLabel = class.MaxLabel // maximum length of the name of a queue in characters
+	MaxTag   = 192            // maximum length of a tag in characters
+	MaxTags  = 16             // maximum number of tags of a task
 )
-
-// DefaultQueue stands for the tasks without a queue, for example in a worker's key `queues`.
-const DefaultQueue = "default"
 
 // CheckLabel checks the name of a queue. Such a name consists of letters, digits and the characters . _ - / @.
 func CheckLabel(property, s string) error {
-	switch {
-	case s == "":
-		return invalidProperty(property, "a name is empty; want 1 to %d characters", MaxLabel)
-	case !utf8.ValidString(s):
-		return invalidProperty(property, "%q is not valid UTF-8", s)
-	case utf8.RuneCountInString(s) > MaxLabel:
-		return invalidProperty(property, "%.20q… has %d characters; at most %d are allowed", s,
-			utf8.RuneCountInString(s), MaxLabel)
-	}
-	if i := strings.IndexFunc(s, func(r rune) bool { return !inLabel(r) }); i >= 0 {
-		r, _ := utf8.DecodeRuneInString(s[i:])
-		return invalidProperty(property, "%q contains %q; want only letters, digits and the characters . _ - / @", s,
-			string(r))
+	err := class.CheckQueue(s)
+	if err != nil {
+		return invalidProperty(property, "%v", err)
 	}
 	return nil
 }
@@ -54,10 +43,6 @@ func CheckTag(property, s string) error {
 			"%q is no tag; want no commas, no control characters, and no blanks at the ends", s)
 	}
 	return nil
-}
-
-func inLabel(r rune) bool {
-	return unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._-/@", r)
 }
 
 func checkQueue(name, s string) error {
@@ -108,8 +93,8 @@ func (d *Properties) Place() string {
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""
 	}
-	name := d.Partition().String()
-	if d.Priority == 0 && name == DefaultPartition && !needsPlace {
+	name := d.Requirement().String()
+	if d.Priority == 0 && name == class.Plain && !needsPlace {
 		return ""
 	}
 	return PlaceIn(name, d.Priority)
@@ -123,8 +108,8 @@ func PlaceIn(partition string, priority int) string {
 		return partition
 	}
 	level := priorityPart + strconv.Itoa(priority)
-	if partition == DefaultPartition {
+	if partition == class.Plain {
 		return level
 	}
-	return level + partSeparator + partition
+	return level + class.Separator + partition
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/unixtime"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -66,12 +68,12 @@ func TestRetentionBeginsWithTheEnd(t *testing.T) {
 func TestNoRetention(t *testing.T) {
 	task := taskIn(Succeeded)
 	task.KeepFinished, task.KeepArchived = Forever, Forever
-	if _, ok := task.Settle(maxFinite, nil); ok || task.NextDue(1) != Never {
+	if _, ok := task.Settle(unixtime.Latest, nil); ok || task.NextDue(1) != Never {
 		t.Errorf("settled: %v; due at %v", ok, task.NextDue(1))
 	}
 	task.KeepFinished = 60
 	delete(task.Current().Entered, Succeeded)
-	if _, ok := task.Settle(maxFinite, nil); ok || task.NextDue(1) != Never {
+	if _, ok := task.Settle(unixtime.Latest, nil); ok || task.NextDue(1) != Never {
 		t.Errorf("without the time of its end: settled: %v; due at %v", ok, task.NextDue(1))
 	}
 	expect.True(t, slices.Contains(UsualSuccess().Missing, fieldKeepFinished), "the usual case includes tasks with a retention period")

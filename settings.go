@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // Settings are the settings of a namespace. Redis holds them, so that all managers and workers obey the same settings
@@ -56,7 +58,7 @@ func (s *Settings) Change(name, value string) error {
 		s.MaxTasks = n
 	case SettingHighWater:
 		part, err := strconv.ParseFloat(value, 64)
-		if err != nil || !isDecimal(value) || !(part > 0 && part <= 1) {
+		if err != nil || !unixtime.IsDecimal(value) || !(part > 0 && part <= 1) {
 			return fmt.Errorf("invalid value %q for %s: want a number above 0 and up to 1", value, name)
 		}
 		s.HighWater = part

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -215,7 +217,7 @@ func TestOriginalFetches(t *testing.T) {
 		apart.Apart = true
 		if source != "" {
 			expect.Equal(t, d.Place(), "", source)
-			expect.NotEqual(t, apart.Place() == DefaultPartition, want, source)
+			expect.NotEqual(t, apart.Place() == class.Plain, want, source)
 		}
 	}
 }

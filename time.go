@@ -1,129 +1,37 @@
 package tdf
 
 import (
-	"errors"
-	"math"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // A Time is a time as Redis stores it: seconds since the Unix epoch, with up to six decimals. [Never] is later than all
 // other times. All times that TDF measures are times of Redis's clock (docs/guarantees.md, "One clock"). Only times
 // that a user chooses, such as a task's StartAfter, may come from another clock.
-type Time float64
+type Time = unixtime.Time
 
 // Seconds is a span of time. [Forever] is an infinite span. Add spans that may be long as Seconds, and convert only the
 // sum to a [time.Duration], because a sum of Durations overflows after 292 years.
-type Seconds float64
-
-// maxFinite is the largest finite Time and span. As a Time, it lies in the year 5138.
-const maxFinite = 1e11
+type Seconds = unixtime.Seconds
 
 // Never is later than all other times. It is "inf" in Redis and in files.
-var Never = Time(math.Inf(1))
+var Never = unixtime.Never
 
 // Forever is the infinite span. It is "inf" in Redis and in files.
-var Forever = Seconds(math.Inf(1))
+var Forever = unixtime.Forever
 
 // Longest is the [time.Duration] that stands for [Forever].
-const Longest = time.Duration(math.MaxInt64)
+const Longest = unixtime.Longest
 
 // At converts a [time.Time] to a Time. The zero time becomes 0, and times from the year 5138 on become Never.
-func At(t time.Time) Time {
-	switch {
-	case t.IsZero():
-		return 0
-	case t.Unix() >= maxFinite:
-		return Never
-	}
-	return Time(float64(t.UnixMicro()) / 1e6)
-}
+func At(t time.Time) Time { return unixtime.At(t) }
 
 // For converts a [time.Duration] to Seconds. Longest becomes Forever.
-func For(d time.Duration) Seconds {
-	if d == Longest {
-		return Forever
-	}
-	return Seconds(d.Seconds())
-}
-
-// Add returns the time t + s.
-func (t Time) Add(s Seconds) Time { return t + Time(s) }
-
-// Sub returns the span t - u.
-func (t Time) Sub(u Time) Seconds { return Seconds(t - u) }
-
-// Std converts t to a [time.Time]. 0 becomes the zero time, and Never becomes a time in the year 5138.
-func (t Time) Std() time.Time {
-	switch {
-	case t == 0:
-		return time.Time{}
-	case t >= maxFinite:
-		return time.Unix(maxFinite, 0)
-	}
-	return time.UnixMicro(int64(math.Round(float64(t) * 1e6)))
-}
-
-// Std converts s to a [time.Duration], exact to the microsecond. If s is longer than Longest, Std returns Longest.
-func (s Seconds) Std() time.Duration {
-	if float64(s) >= math.MaxInt64/1e9 {
-		return Longest
-	}
-	return time.Duration(math.Round(float64(s)*1e6)) * time.Microsecond
-}
-
-// String returns t as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".
-func (t Time) String() string { return formatFloat(float64(t)) }
-
-// String returns s as Redis stores it: a whole number of seconds, a number of seconds with six decimals, or "inf".
-func (s Seconds) String() string { return formatFloat(float64(s)) }
-
-func formatFloat(f float64) string {
-	if math.IsInf(f, 1) {
-		return "inf"
-	}
-	if f == math.Trunc(f) {
-		return strconv.FormatFloat(f, 'f', 0, 64)
-	}
-	if f < 0 { // only in errors
-		return strconv.FormatFloat(f, 'f', -1, 64)
-	}
-	return strconv.FormatFloat(f, 'f', 6, 64)
-}
-
-var errNotTime = errors.New("neither a number of seconds from 0 up nor inf")
+func For(d time.Duration) Seconds { return unixtime.For(d) }
 
 // ParseTime parses a decimal number from 0 up, or "inf".
-func ParseTime(s string) (Time, error) {
-	f, err := parseSeconds(s)
-	return Time(f), err
-}
+func ParseTime(s string) (Time, error) { return unixtime.ParseTime(s) }
 
 // ParseSeconds parses a decimal number from 0 up, or "inf".
-func ParseSeconds(s string) (Seconds, error) {
-	f, err := parseSeconds(s)
-	return Seconds(f), err
-}
-
-func parseSeconds(s string) (float64, error) {
-	f, err := strconv.ParseFloat(s, 64)
-	if err != nil || !validSeconds(f) || !isDecimal(s) {
-		return 0, errNotTime
-	}
-	return f, nil
-}
-
-// isDecimal reports whether s is in decimal notation. It refuses hexadecimal numbers such as 0x1p4, which strconv
-// accepts but the scripts in Redis do not. Without this check, each claim would postpone a task with a hexadecimal
-// number, and the task would never run.
-func isDecimal(s string) bool {
-	switch strings.ToLower(strings.TrimPrefix(s, "+")) {
-	case "inf", "infinity":
-		return true
-	}
-	return strings.Trim(s, "0123456789.eE+-") == ""
-}
-
-// validSeconds reports whether f is infinite, or from 0 to maxFinite.
-func validSeconds(f float64) bool { return math.IsInf(f, 1) || f >= 0 && f <= maxFinite }
+func ParseSeconds(s string) (Seconds, error) { return unixtime.ParseSeconds(s) }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -38,10 +40,10 @@ func (t *Token) checkName(kind, name string) error {
 		t.Name, t.Name, kind, name)}
 }
 
-// CheckQueue returns a *[ForbiddenError] if the token is not for the queue. The queue "" is [tdf.DefaultQueue].
+// CheckQueue returns a *[ForbiddenError] if the token is not for the queue. The queue "" is [class.DefaultQueue].
 func (t *Token) CheckQueue(queue string) error {
 	if queue == "" {
-		queue = tdf.DefaultQueue
+		queue = class.DefaultQueue
 	}
 	if len(t.Queues) == 0 || slices.Contains(t.Queues, queue) {
 		return nil

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -35,7 +37,7 @@ func TestClaim(t *testing.T) {
 		"first queue":           {queued, tdf.Definition{}, "ci", "gpu", true},
 		"second queue":          {queued, tdf.Definition{Queue: "slow"}, "ci", "slow", true},
 		"another queue":         {queued, tdf.Definition{Queue: "q"}, "", "", false},
-		"the default queue":     {queued, tdf.Definition{Queue: tdf.DefaultQueue}, "", "", false},
+		"the default queue":     {queued, tdf.Definition{Queue: class.DefaultQueue}, "", "", false},
 		"operator":              {operator, tdf.Definition{Group: "g", Unique: "u", Queue: "q"}, "", "q", true},
 		"operator for a token":  {operator, tdf.Definition{Owner: "ci"}, "ci", "", true},
 		"operator and no owner": {operator, tdf.Definition{}, "", "", true},
@@ -54,7 +56,7 @@ func TestClaim(t *testing.T) {
 }
 
 func TestCheckQueue(t *testing.T) {
-	token := Token{Name: "w", Role: Worker, Queues: []string{tdf.DefaultQueue}}
+	token := Token{Name: "w", Role: Worker, Queues: []string{class.DefaultQueue}}
 	for queue, may := range map[string]bool{"": true, "default": true, "q": false} {
 		expect.Equal(t, token.CheckQueue(queue) == nil, may, queue)
 	}

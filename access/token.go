@@ -27,7 +27,7 @@ const UseStep = time.Minute
 type Token struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
-	// if empty, all queues; [tdf.DefaultQueue] is the queue of tasks without a queue
+	// if empty, all queues; [class.DefaultQueue] is the queue of tasks without a queue
 	Queues  []string  `json:"queues,omitempty"`
 	Created time.Time `json:"created"`           // by Redis's clock, as all times of a token
 	Expires time.Time `json:"expires,omitzero"`  // zero: never

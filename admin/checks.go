@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -272,7 +274,7 @@ func (c *situation) freeSlotCheck() Check {
 		fact, _ := c.noWorker()
 		return blocked("worker", fact)
 	}
-	if fact, is := unserved(c.offers(), c.task.Partition()); is {
+	if fact, is := unserved(c.offers(), c.task.Requirement()); is {
 		return blocked("worker", fact)
 	}
 	check := blockedBy("worker", FactWorkerRefuses, fmt.Sprintf("none of %d workers can run the task", alive), Fix{})
@@ -336,7 +338,7 @@ const (
 func (c *situation) obstacle(w *presence.WorkerStatus) string {
 	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
-	case !w.Offer.Matches(c.task.Partition()):
+	case !class.Serves(&w.Offer, c.task.Requirement()):
 		return unfit
 	case slices.Contains(c.task.NotOn, w.Name):
 		return notOn
@@ -348,7 +350,7 @@ func (c *situation) obstacle(w *presence.WorkerStatus) string {
 		return avoiding
 	case len(w.Runs) >= w.Slots:
 		return busy
-	case w.Offer.Resources != nil && tdf.CapacitiesOf(freeOf(w)).Lacking(c.request()) != nil:
+	case w.Offer.Resources != nil && class.CapacitiesOf(freeOf(w)).Lacking(c.request()) != nil:
 		return full
 	}
 	return ""

@@ -4,13 +4,15 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // Claimable counts the tasks that a worker with this offer may claim now, at most the given number. Tasks that wait for
 // a time, for other tasks or for a limit, and those that are paused, do not count.
-func (a *Admin) Claimable(ctx context.Context, offer tdf.Offer, most int) (int, error) {
+func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) (int, error) {
 	s := a.redis()
 	var now tdf.Time
 	var paused []limits.Pausing

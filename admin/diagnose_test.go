@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -20,7 +22,7 @@ import (
 // healthy returns the vitals of a namespace without problems.
 func healthy() vitals {
 	const now = 1_700_000_000
-	alive := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: now}
+	alive := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: class.Offer{Programs: true}}, Seen: now}
 	return vitals{
 		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
 		info: conn.Info{
@@ -127,7 +129,7 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.workers[0].Pauses = []presence.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1", Slots: true}}
 		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
-			v.partitions = []string{tdf.DefaultPartition, "queue=crawl"}
+			v.partitions = []string{class.Plain, "queue=crawl"}
 		}},
 		"open tasks wait for another worker: no live worker handles resize": {SeverityProblem, func(v *vitals) {
 			v.partitions = []string{"handler=resize"}

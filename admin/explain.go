@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
@@ -164,18 +166,18 @@ func (c *situation) countBesides(ctx context.Context, s *redisstate.Store, now t
 	if err != nil {
 		return err
 	}
-	workers, own := c.matching(), c.task.Partition()
-	besides := []string{tdf.DefaultPartition} // whose tasks without a place it may not list
+	workers, own := c.matching(), c.task.Requirement()
+	besides := []string{class.Plain} // whose tasks without a place it may not list
 	for _, name := range names {
-		p, ok := tdf.ParsePartition(name)
-		if ok && name != tdf.DefaultPartition && name != own.String() && p.Queue == own.Queue {
+		p, ok := class.ParseRequirement(name)
+		if ok && name != class.Plain && name != own.String() && p.Queue == own.Queue {
 			besides = append(besides, name)
 		}
 	}
 	besides = slices.DeleteFunc(besides, func(name string) bool {
-		p, _ := tdf.ParsePartition(name)
+		p, _ := class.ParseRequirement(name)
 		return p.Queue != own.Queue || !slices.ContainsFunc(workers.workers, func(w presence.WorkerStatus) bool {
-			return workers.claims(&w) && w.Offer.Matches(p)
+			return workers.claims(&w) && class.Serves(&w.Offer, p)
 		})
 	})
 	return s.AheadIn(ctx, &c.place, c.task, besides, now)

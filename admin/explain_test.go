@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -34,7 +36,7 @@ func waiting(change func(*situation)) *situation {
 
 func working(name string) presence.WorkerStatus {
 	return presence.WorkerStatus{
-		WorkerInfo: presence.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30, Offer: tdf.Offer{Programs: true}}, Seen: testNow - 3,
+		WorkerInfo: presence.WorkerInfo{Name: name, Host: "h", State: "working", Slots: 2, Lease: 30, Offer: class.Offer{Programs: true}}, Seen: testNow - 3,
 	}
 }
 
@@ -119,11 +121,11 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"queue": {func(c *situation) { c.task.Queue = "crawl" }, "worker: no live worker serves the queue crawl"},
 		"served queue": {func(c *situation) {
 			c.task.Queue = "crawl"
-			c.workers[1].Offer.Queues = []tdf.QueueShare{{Queue: "mail"}, {Queue: "crawl", Weight: 3}}
+			c.workers[1].Offer.Queues = []class.QueueShare{{Queue: "mail"}, {Queue: "crawl", Weight: 3}}
 		}, ""},
 		"only other queues": {func(c *situation) {
 			c.workers = c.workers[:1]
-			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "mail"}}
+			c.workers[0].Offer.Queues = []class.QueueShare{{Queue: "mail"}}
 		}, "worker: no live worker serves the queue default"},
 		"tags": {func(c *situation) {
 			c.task.Tags = []string{"ssd", "gpu"}
@@ -131,41 +133,41 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, "worker: no live worker offers the tags gpu, ssd"},
 		"handler": {func(c *situation) { c.task.Source, c.task.Tags = "", []string{"gpu"} }, "worker: no live worker handles p; no live worker offers the tag gpu"},
 		"only handlers": {func(c *situation) {
-			c.workers[0].Offer, c.workers[1].Offer = tdf.Offer{Handlers: []string{"p"}}, tdf.Offer{Handlers: []string{"q"}}
+			c.workers[0].Offer, c.workers[1].Offer = class.Offer{Handlers: []string{"p"}}, class.Offer{Handlers: []string{"q"}}
 		}, "worker: no live worker runs tasks with a source"},
 		"not all on one": {func(c *situation) {
 			c.task.Queue, c.task.Tags = "crawl", []string{"gpu"}
-			c.workers[0].Offer.Queues, c.workers[1].Offer.Tags = []tdf.QueueShare{{Queue: "crawl"}}, []string{"gpu"}
+			c.workers[0].Offer.Queues, c.workers[1].Offer.Tags = []class.QueueShare{{Queue: "crawl"}}, []string{"gpu"}
 		}, "worker: no live worker meets all of these needs: queue=crawl;tags=gpu"},
 		"silent server of the queue": {func(c *situation) {
 			c.task.Queue = "crawl"
-			c.workers[0].Offer.Queues, c.workers[0].Seen = []tdf.QueueShare{{Queue: "crawl"}}, testNow-31
+			c.workers[0].Offer.Queues, c.workers[0].Seen = []class.QueueShare{{Queue: "crawl"}}, testNow-31
 		}, "worker: no live worker serves the queue crawl"},
 		"busy server of the queue": {func(c *situation) {
 			c.task.Queue = "crawl"
-			c.workers[0].Offer.Queues, c.workers[0].Runs = []tdf.QueueShare{{Queue: "crawl"}}, []int64{1, 2}
+			c.workers[0].Offer.Queues, c.workers[0].Runs = []class.QueueShare{{Queue: "crawl"}}, []int64{1, 2}
 		}, "worker: none of 2 workers can run the task; does not offer the task's queue, tags, handler or resources: w2; has no free slot: w1"},
 		"slots of other workers": {func(c *situation) {
 			c.task.Queue, c.place.Ahead = "crawl", 2
-			c.workers[0].Offer.Queues = []tdf.QueueShare{{Queue: "crawl"}}
+			c.workers[0].Offer.Queues = []class.QueueShare{{Queue: "crawl"}}
 		}, "queue: 2 tasks are ahead in the queue; the workers that may claim the task have 2 slots"},
 		"no worker with resources": {func(c *situation) { c.task.Resources = "cpus=4" }, "worker: no live worker offers resources, and the task asks for cpus=4"},
 		"closest resources": {func(c *situation) {
 			c.task.Resources = "cpus=16 gpus=1 memory=1G or cpus=32"
-			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 1 << 29}}
-			c.workers[1].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 200_000}}
+			c.workers[0].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 1 << 29}}
+			c.workers[1].Offer.Resources = class.Amounts{{Name: "cpus", Units: 200_000}}
 		}, "worker: no live worker offers cpus=16 gpus=1 memory=1G or cpus=32; the closest offer, cpus=20, lacks cpus=12"},
 		"resources of busy workers": {func(c *situation) {
 			c.task.Resources = "cpus=4 memory=1G"
 			for i := range c.workers {
-				c.workers[i].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 4 << 30}}
+				c.workers[i].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 4 << 30}}
 			}
-			c.workers[0].Used = tdf.Amounts{{Name: "cpus", Units: 80_000}}
-			c.workers[1].Used = tdf.Amounts{{Name: "cpus", Units: 55_000}, {Name: "memory", Units: 2 << 30}}
+			c.workers[0].Used = class.Amounts{{Name: "cpus", Units: 80_000}}
+			c.workers[1].Used = class.Amounts{{Name: "cpus", Units: 55_000}, {Name: "memory", Units: 2 << 30}}
 		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w2 comes closest, and lacks cpus=1.5"},
 		"resources of one worker": {func(c *situation) {
 			c.task.Resources = "cpus=8"
-			c.workers[0].Offer.Resources = tdf.Amounts{{Name: "cpus", Units: 80_000}}
+			c.workers[0].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}}
 		}, ""},
 		"limit with room": {func(c *situation) { c.limitedTo(tdf.Limit{AtMost: 4}) }, ""},
 		"limit without room": {func(c *situation) {

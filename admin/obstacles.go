@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
 )
@@ -54,7 +56,7 @@ func (o *openSample) add(t *tdf.Task) {
 		}
 		return // the other obstacles matter when its dependencies have ended
 	}
-	if name := t.Partition().String(); !slices.Contains(o.partitions, name) {
+	if name := t.Requirement().String(); !slices.Contains(o.partitions, name) {
 		o.partitions = append(o.partitions, name)
 	}
 	if t.LimitKey != "" && len(o.keys) < sampledKeys && !slices.Contains(o.keys, t.LimitKey) {
@@ -75,7 +77,7 @@ func (o *openSample) find(ctx context.Context, s store, l *look, group string) e
 		}
 		o.partitions = names
 		for _, name := range names {
-			p, _ := tdf.ParsePartition(name)
+			p, _ := class.ParseRequirement(name)
 			o.placed = append(o.placed, tdf.Properties{Queue: p.Queue})
 		}
 	}

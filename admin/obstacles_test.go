@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -42,7 +44,7 @@ func mustOpen(t *testing.T, m *manager.Manager, group string, change ...func(*ma
 
 func plain(*manager.Definition) {}
 
-func worker(t *testing.T, s *redisstate.Store, offer tdf.Offer) {
+func worker(t *testing.T, s *redisstate.Store, offer class.Offer) {
 	t.Helper()
 	w := presence.WorkerInfo{Name: "w", State: "working", Slots: 1, Lease: 3600, Offer: offer}
 	_, _, err := s.TakeName(t.Context(), w, presence.PriorOwner{})
@@ -80,7 +82,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 		mustOpen(t, m, "queue", plain, func(d *manager.Definition) { d.Queue = "crawl" })
 		mustOpen(t, m, "limit", func(d *manager.Definition) { d.LimitKey = "db" }, func(d *manager.Definition) { d.LimitKey = "free" })
 		mustBe("without a worker", "queue", "")
-		worker(t, s, tdf.Offer{Programs: true})
+		worker(t, s, class.Offer{Programs: true})
 		const unserved = "open tasks wait for another worker: no live worker serves the queue crawl"
 		mustBe("a queue", "queue", unserved)
 		mustBe("a queue", "plain", "")
@@ -111,7 +113,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 func TestWatchNamesFewObstacles(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	worker(t, connect(t, cfg), tdf.Offer{Programs: true})
+	worker(t, connect(t, cfg), class.Offer{Programs: true})
 	var many []func(*manager.Definition)
 	for i := range 200 {
 		many = append(many, func(d *manager.Definition) { d.Queue, d.LimitKey = fmt.Sprint("q", i), fmt.Sprint("k", i) })

@@ -5,28 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// meets reports which needs of a partition a worker meets, each without regard to the others.
-func meets(o tdf.Offer, p tdf.Partition) (queue, tags, handler bool) {
-	same := []tdf.QueueShare{{Queue: p.Queue}}
-	byQueue, byTags, byHandler := o, o, o
-	byQueue.Programs, byTags.Programs = true, true
-	byTags.Queues, byHandler.Queues = same, same
-	p.Group = ""
-	byQueue.Group, byTags.Group, byHandler.Group = "", "", ""
-	byQueue.Resources, byTags.Resources, byHandler.Resources = nil, nil, nil
-	return byQueue.Matches(tdf.Partition{Queue: p.Queue}),
-		byTags.Matches(tdf.Partition{Queue: p.Queue, Tags: p.Tags}),
-		byHandler.Matches(tdf.Partition{Queue: p.Queue, Handler: p.Handler})
-}
-
 // offers returns the different offers of the live workers. There may be thousands of workers, but few different offers.
-func (f *fleet) offers() []tdf.Offer {
+func (f *fleet) offers() []class.Offer {
 	known := map[string]bool{}
-	var all []tdf.Offer
+	var all []class.Offer
 	for i := range f.workers {
 		w := &f.workers[i]
 		if key := fmt.Sprintf("%#v", w.Offer); w.Alive(f.at) && !known[key] {
@@ -39,33 +26,35 @@ func (f *fleet) offers() []tdf.Offer {
 
 // unserved returns a Fact if no live worker may claim the tasks of a partition. The caller passes the offers of the
 // live workers.
-func unserved(all []tdf.Offer, p tdf.Partition) (Fact, bool) {
-	var queue, tags, handler bool
-	for _, o := range all {
-		if o.Matches(p) {
+func unserved(all []class.Offer, p class.Requirement) (Fact, bool) {
+	met := map[class.Need]bool{}
+	for i := range all {
+		lacks := class.Lacks(&all[i], p)
+		if len(lacks) == 0 {
 			return Fact{}, false
 		}
-		q, t, h := meets(o, p)
-		queue, tags, handler = queue || q, tags || t, handler || h
+		for _, need := range []class.Need{class.Queue, class.Tags, class.Program} {
+			met[need] = met[need] || !slices.Contains(lacks, need)
+		}
 	}
-	text := lacking(all, p, queue, tags, handler)
+	text := lacking(all, p, met)
 	return Fact{Code: FactUnserved, About: p.String(), Text: text, Fix: workerFor(p)}, true
 }
 
 // lacking names the needs of a partition that no live worker meets.
-func lacking(all []tdf.Offer, p tdf.Partition, queue, tags, handler bool) string {
+func lacking(all []class.Offer, p class.Requirement, met map[class.Need]bool) string {
 	var lacks []string
 	switch {
-	case handler:
+	case met[class.Program]:
 	case p.Handler == "":
 		lacks = append(lacks, "no live worker runs tasks with a source")
 	default:
 		lacks = append(lacks, "no live worker handles "+p.Handler)
 	}
-	if !queue {
+	if !met[class.Queue] {
 		lacks = append(lacks, "no live worker serves the queue "+p.Queue)
 	}
-	if !tags {
+	if !met[class.Tags] {
 		lacks = append(lacks, "no live worker offers the "+tagsText(p.Tags))
 	}
 	text := lackingResources(all, p)
@@ -86,9 +75,9 @@ func tagsText(tags []string) string {
 }
 
 // workerFor suggests a worker that may claim the tasks of a partition.
-func workerFor(p tdf.Partition) Fix {
+func workerFor(p class.Requirement) Fix {
 	var keys []string
-	if p.Queue != tdf.DefaultQueue {
+	if p.Queue != class.DefaultQueue {
 		keys = append(keys, "queues="+p.Queue)
 	}
 	if len(p.Tags) > 0 {
@@ -125,9 +114,9 @@ func (v *vitals) unservedTasks(d *diagnoses) {
 
 // matching returns the fleet with those workers that may claim the task.
 func (c *situation) matching() fleet {
-	f, p := c.fleet, c.task.Partition()
+	f, p := c.fleet, c.task.Requirement()
 	f.workers = slices.DeleteFunc(slices.Clone(f.workers), func(w presence.WorkerStatus) bool {
-		return !w.Offer.Matches(p)
+		return !class.Serves(&w.Offer, p)
 	})
 	return f
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -92,7 +94,7 @@ func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 		return &sorted[i]
 	}
 	if rest := without(all, r.counts); rest.Total() > 0 {
-		of(tdf.DefaultQueue).Tasks = rest
+		of(class.DefaultQueue).Tasks = rest
 	}
 	for _, p := range r.paused {
 		if p.Queue != "" {

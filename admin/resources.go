@@ -5,14 +5,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-func usesText(offered, used tdf.Amounts) string {
+func usesText(offered, used class.Amounts) string {
 	var parts []string
 	for _, a := range offered {
-		some := tdf.Amount{Name: a.Name, Units: used.Of(a.Name)}
+		some := class.Amount{Name: a.Name, Units: used.Of(a.Name)}
 		parts = append(parts, fmt.Sprintf("%s %s of %s", a.Name, some.Value(), a.Value()))
 	}
 	return strings.Join(parts, ", ")
@@ -20,13 +21,13 @@ func usesText(offered, used tdf.Amounts) string {
 
 // closest returns the index of the amounts that come closest to a request: those that lack the fewest resources, and of
 // these the least. It also returns what they lack. The index is -1 if all amounts are nil.
-func closest(all []tdf.Amounts, r tdf.ResourceRequest) (at int, least tdf.Amounts) {
+func closest(all []class.Amounts, r class.Request) (at int, least class.Amounts) {
 	at = -1
 	for i, amounts := range all {
 		if amounts == nil {
 			continue
 		}
-		lacks := tdf.CapacitiesOf(amounts).Lacking(r)
+		lacks := class.CapacitiesOf(amounts).Lacking(r)
 		if at < 0 || len(lacks) < len(least) || len(lacks) == len(least) && lacks.Sum() < least.Sum() {
 			at, least = i, lacks
 		}
@@ -36,11 +37,11 @@ func closest(all []tdf.Amounts, r tdf.ResourceRequest) (at int, least tdf.Amount
 
 // lackingResources says what the live workers lack for a request, if none of them could run it even without other
 // tasks.
-func lackingResources(all []tdf.Offer, p tdf.Partition) string {
+func lackingResources(all []class.Offer, p class.Requirement) string {
 	if p.Resources == nil {
 		return ""
 	}
-	offers := make([]tdf.Amounts, len(all))
+	offers := make([]class.Amounts, len(all))
 	for i := range all {
 		offers[i] = all[i].Resources
 	}
@@ -55,26 +56,26 @@ func lackingResources(all []tdf.Offer, p tdf.Partition) string {
 }
 
 // freeOf returns what a worker had free at its last heartbeat, without the order in which tasks have taken it.
-func freeOf(w *presence.WorkerStatus) tdf.Amounts {
-	free := tdf.Amounts{}
+func freeOf(w *presence.WorkerStatus) class.Amounts {
+	free := class.Amounts{}
 	for _, a := range w.Offer.Resources {
-		free = append(free, tdf.Amount{Name: a.Name, Units: max(0, a.Units-w.Used.Of(a.Name))})
+		free = append(free, class.Amount{Name: a.Name, Units: max(0, a.Units-w.Used.Of(a.Name))})
 	}
 	return free
 }
 
 // request returns what the task takes from a worker, without the slot of a task that asks for nothing.
-func (c *situation) request() tdf.ResourceRequest {
-	r := c.task.Partition().Resources
+func (c *situation) request() class.Request {
+	r := c.task.Requirement().Resources
 	if r == nil {
-		return tdf.ResourceRequest{{{Name: tdf.ResourceCPUs, Units: tdf.ResourceScale}}}
+		return class.Request{{{Name: class.CPUs, Units: class.Scale}}}
 	}
 	return r
 }
 
 // closestOf says which of some workers comes closest to running the task, and what it lacks now.
 func (c *situation) closestOf(names []string) string {
-	var free []tdf.Amounts
+	var free []class.Amounts
 	var of []string
 	for i := range c.workers {
 		if w := &c.workers[i]; slices.Contains(names, w.Name) {

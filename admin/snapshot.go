@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -90,7 +92,7 @@ func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
 		return nil
 	}
 	for _, name := range partitions {
-		p, _ := tdf.ParsePartition(name)
+		p, _ := class.ParseRequirement(name)
 		if fact, is := unserved(offers, p); is {
 			fact.Text = "open tasks wait for another worker: " + fact.Text
 			facts = append(facts, fact)

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -14,11 +15,11 @@ func TestUnservedOfManyQueuesAndWorkers(t *testing.T) {
 	f := fleet{at: testNow}
 	for i := range 1000 {
 		w := working(fmt.Sprint("w", i))
-		w.Offer.Queues = []tdf.QueueShare{{Queue: fmt.Sprint("q", i%3)}}
+		w.Offer.Queues = []class.QueueShare{{Queue: fmt.Sprint("q", i%3)}}
 		f.workers = append(f.workers, w)
 	}
 	gone := working("gone")
-	gone.State, gone.Offer.Queues = presence.WorkerGone, []tdf.QueueShare{{Queue: "q3"}}
+	gone.State, gone.Offer.Queues = presence.WorkerGone, []class.QueueShare{{Queue: "q3"}}
 	f.workers = append(f.workers, gone)
 	expect.Equal(t, len(f.offers()), 3, "different offers")
 	var queues []string

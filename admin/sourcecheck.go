@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/origin"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -60,7 +62,7 @@ func (c *situation) noProgramCheck() Check {
 func (c *situation) inProcess() []string {
 	var names []string
 	for i := range c.workers {
-		if w := &c.workers[i]; w.InProcess && w.Alive(c.at) && w.Offer.Matches(c.task.Partition()) {
+		if w := &c.workers[i]; w.InProcess && w.Alive(c.at) && class.Serves(&w.Offer, c.task.Requirement()) {
 			names = append(names, w.Name)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
@@ -42,7 +43,7 @@ func newAPIUser(b *testing.B) *apiUser {
 	b.Cleanup(s.Close)
 	u := &apiUser{B: b, direct: newCaller(b, r), manager: m, url: s.URL, token: token, client: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 16}}}
 	b.Cleanup(u.client.CloseIdleConnections)
-	u.direct.offer = &tdf.Offer{Anything: true}
+	u.direct.offer = &class.Offer{Anything: true}
 	u.session = register(b, u.url, token, `{"name":"w","lease":300}`)
 	return u
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
 )
@@ -23,7 +25,7 @@ func BenchmarkQueues(b *testing.B) {
 		{"10000 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
 		{"200 partitions", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
 	} {
-		offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+		offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 		for i := range 200 {
 			offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
 		}
@@ -60,7 +62,7 @@ func BenchmarkPartitions(b *testing.B) {
 			r := emptyRedis(b)
 			c := newCaller(b, r)
 			c.tune = func(d *tdf.Properties) { d.Program, d.Source = fmt.Sprint("p", c.number%partitions), "" }
-			c.offer = &tdf.Offer{Anything: true}
+			c.offer = &class.Offer{Anything: true}
 			for range max(many, b.N)/1000 + 1 {
 				if err := c.open(b.Context(), 1000); err != nil {
 					b.Fatal(err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/config"
@@ -26,7 +28,7 @@ type caller struct {
 	output int // if not 0, each task prints this number of bytes
 	tune   func(*tdf.Properties)
 
-	offer *tdf.Offer // see [redisstate.ClaimParams]
+	offer *class.Offer // see [redisstate.ClaimParams]
 }
 
 func newCaller(t testing.TB, r *redisserver.Server) *caller {

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -25,7 +27,7 @@ type store interface {
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
-	WakeWorker(offer *tdf.Offer, free func() tdf.Capacities) *conn.Waker
+	WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)

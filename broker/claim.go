@@ -7,6 +7,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/lazy"
@@ -33,7 +35,7 @@ type ClaimRequest struct {
 
 	Base64 bool `json:"base64,omitempty" doc:"texts are always in the members that end in _base64"`
 
-	Queues []tdf.QueueShare `json:"-"` // if there are any, instead of the queues of the worker's registration
+	Queues []class.QueueShare `json:"-"` // if there are any, instead of the queues of the worker's registration
 
 	Require []Required `json:"require,omitempty" doc:"tasks that must not have changed; if one of them has, the call gets no task, and the problem names all that have"`
 }

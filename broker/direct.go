@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -39,23 +41,23 @@ type DirectStore interface {
 type Direct struct {
 	DirectStore
 	name  string
-	offer tdf.Offer
+	offer class.Offer
 	lease tdf.Seconds
 	since tdf.Time    // when the worker took its name, by Redis's clock
 	waker *conn.Waker // nil until the worker waits
 
 	// Free returns what the worker has free. An idle worker takes only wake tokens of tasks that fit, because a token
 	// wakes one worker. Nil means that the worker offers no resources.
-	Free func() tdf.Capacities
+	Free func() class.Capacities
 
 	marked atomic.Bool // Redis has what the slots have started
 
 	mu    sync.Mutex
-	turns tdf.Turns
+	turns class.Turns
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
-func NewDirect(s DirectStore, name string, offer tdf.Offer, lease tdf.Seconds) *Direct {
+func NewDirect(s DirectStore, name string, offer class.Offer, lease tdf.Seconds) *Direct {
 	return &Direct{DirectStore: s, name: name, offer: offer, lease: lease}
 }
 

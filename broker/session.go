@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/lazy"
@@ -83,7 +85,7 @@ func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) 
 	w = presence.WorkerInfo{
 		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: presence.WorkerWorking,
 		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
-		Offer: tdf.Offer{
+		Offer: class.Offer{
 			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
 			Group: r.Campaign,
 		},
@@ -128,25 +130,25 @@ func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) 
 }
 
 // shares returns the queues of a worker. Without queues, they are those of its token.
-func shares(queues []string, t *access.Token) (all []tdf.QueueShare, err error) {
+func shares(queues []string, t *access.Token) (all []class.QueueShare, err error) {
 	if len(queues) == 0 {
 		queues = t.Queues
 	}
 	seen := map[string]bool{}
 	for _, text := range queues {
-		q, err := tdf.ParseQueueShare(text)
+		q, err := class.ParseQueueShare(text)
 		switch {
 		case err != nil:
-			return nil, err
+			return nil, invalid("queues: %v", err)
 		case seen[q.Queue]:
 			return nil, invalid("queues: %s occurs twice", q.Queue)
 		}
 		seen[q.Queue], all = true, append(all, q)
 	}
-	return all, checkQueues(&tdf.Offer{Queues: all}, t)
+	return all, checkQueues(&class.Offer{Queues: all}, t)
 }
 
-func checkQueues(o *tdf.Offer, t *access.Token) error {
+func checkQueues(o *class.Offer, t *access.Token) error {
 	for _, q := range o.Shares() {
 		if err := t.CheckQueue(q.Queue); err != nil {
 			return err

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -19,10 +21,10 @@ import (
 type waitlist struct {
 	broker *Broker
 	token  string // its name
-	offer  tdf.Offer
+	offer  class.Offer
 
 	mu      sync.Mutex
-	turns   tdf.Turns
+	turns   class.Turns
 	waiting *list.List // of chan struct{}
 	next    time.Time  // when the next task becomes due; zero if that is unknown
 	quiet   time.Time  // until then, the waitlist wakes nobody
@@ -52,7 +54,7 @@ const (
 )
 
 // waitlist returns the waitlist of an offer of a token's workers.
-func (b *Broker) waitlist(token string, o tdf.Offer) *waitlist {
+func (b *Broker) waitlist(token string, o class.Offer) *waitlist {
 	name := fmt.Sprintf("%q", []any{token, o.Queues, o.Tags, o.Handlers, o.Programs, o.Anything, o.Group})
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +76,7 @@ func (l *waitlist) isEmpty() bool {
 }
 
 // inTurn returns the offer, with the queues in the order in which the next claim serves them.
-func (l *waitlist) inTurn() *tdf.Offer {
+func (l *waitlist) inTurn() *class.Offer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	o := l.offer
@@ -247,7 +249,7 @@ func (l *waitlist) stop() bool {
 
 // takeWaker returns a waker for an offer of a token's workers, or nil if the token has its share of wakers. The
 // function gives it back.
-func (b *Broker) takeWaker(token string, o *tdf.Offer) (w *conn.Waker, giveBack func()) {
+func (b *Broker) takeWaker(token string, o *class.Offer) (w *conn.Waker, giveBack func()) {
 	leave, err := b.wakers.Enter(token)
 	if err != nil {
 		return nil, b.pollers.enter(token)

@@ -4,7 +4,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -16,7 +17,7 @@ func TestShareOfWakers(t *testing.T) {
 	d := New(testspace.Connect(t, testspace.Config(t, redistest.Shared(t))), Options{})
 	take := func(token string, n int) (woken int) {
 		for i := range n {
-			w, giveBack := d.takeWaker(token, &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q" + strconv.Itoa(i)}}})
+			w, giveBack := d.takeWaker(token, &class.Offer{Queues: []class.QueueShare{{Queue: "q" + strconv.Itoa(i)}}})
 			t.Cleanup(giveBack)
 			if w != nil {
 				woken++
@@ -28,5 +29,5 @@ func TestShareOfWakers(t *testing.T) {
 	expect.Equal(t, take("other", 33), mostWakers/4)
 	expect.Equal(t, d.pollers.pause("other"), longestIdle)
 	expect.Compare(t, d.pollers.pause("greedy"), ">", 5*longestIdle)
-	expect.True(t, d.waitlist("greedy", tdf.Offer{}) != d.waitlist("other", tdf.Offer{}), "two tokens share a waitlist")
+	expect.True(t, d.waitlist("greedy", class.Offer{}) != d.waitlist("other", class.Offer{}), "two tokens share a waitlist")
 }

@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -45,13 +47,13 @@ type Worker struct {
 	OutputFilenameSet, ErrorFilenameSet bool
 
 	// the queues that the worker serves, in order; none means the queue of the tasks without a queue
-	Queues []tdf.QueueShare
+	Queues []class.QueueShare
 	Tags   []string // the tags that the worker offers
 	// the group of the tasks that the worker claims; "" means those of all groups, and tasks without a group
 	Group string
 
 	// what the worker offers to tasks that ask for resources; nil means nothing (docs/resources.md)
-	Resources *tdf.ResourceOffer
+	Resources *class.ResourceOffer
 
 	Concurrency int // number of slots; 0 means one slot per core; default: 1
 

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -82,7 +84,7 @@ var samples = []sample{
 	{"WORKER_DIRECTORY", "/var/lib/t d f", "/var/lib/t d f", func(s *settings) any { return s.worker.Directory }},
 	{"WORKER_TASK_OUTPUT_FILENAME", "$worker$round", "$worker$round", func(s *settings) any { return s.worker.TaskOutputFilename }},
 	{"WORKER_TASK_ERROR_FILENAME", "e/$taskId.e", "e/$taskId.e", func(s *settings) any { return s.worker.TaskErrorFilename }},
-	{"WORKER_QUEUES", "a:3, b", []tdf.QueueShare{{Queue: "a", Weight: 3}, {Queue: "b"}}, func(s *settings) any { return s.worker.Queues }},
+	{"WORKER_QUEUES", "a:3, b", []class.QueueShare{{Queue: "a", Weight: 3}, {Queue: "b"}}, func(s *settings) any { return s.worker.Queues }},
 	{"WORKER_TAGS", "region:eu, big ssd", []string{"region:eu", "big ssd"}, func(s *settings) any { return s.worker.Tags }},
 	{"WORKER_RESOURCES", "auto gpus=1", "&{true gpus=1}", func(s *settings) any { return fmt.Sprint(s.worker.Resources) }},
 	{"WORKER_CONCURRENCY", "auto", 0, func(s *settings) any { return s.worker.Concurrency }},

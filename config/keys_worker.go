@@ -3,7 +3,7 @@ package config
 import (
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // maxWorkerTags is the largest number of tags that a worker offers.
@@ -53,7 +53,7 @@ var workerKeys = []key{
 			"decides only about its own file.",
 	},
 	{
-		"worker", "queues", "", queues(func(s *settings) *[]tdf.QueueShare { return &s.worker.Queues }),
+		"worker", "queues", "", queues(func(s *settings) *[]class.QueueShare { return &s.worker.Queues }),
 		"The queues whose tasks the worker claims, in this order. With weights, such as `a:3,b:1`, the queues take " +
 			"turns. `default` is the queue of the tasks without a queue. Empty means only this queue.",
 	},
@@ -73,7 +73,7 @@ var workerKeys = []key{
 			"bounds only the tasks that ask for nothing.",
 	},
 	{
-		"worker", "resources", "none", resources(func(s *settings) **tdf.ResourceOffer { return &s.worker.Resources }),
+		"worker", "resources", "none", resources(func(s *settings) **class.ResourceOffer { return &s.worker.Resources }),
 		"What the worker offers to tasks that ask for [resources](resources.md): `none`, `auto` (the cores, memory " +
 			"and GPUs of the machine), or amounts such as `cpus=8 memory=16G gpus=2 licence=1`. After `auto`, amounts " +
 			"replace or add to what the machine has. A task that asks for nothing then takes one of the cpus. Not over " +

@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
 )
@@ -206,11 +208,11 @@ func programs(at func(*settings) *[]string) kind {
 }
 
 // queues returns the kind of a list of queues with weights. Each queue may occur once.
-func queues(at func(*settings) *[]tdf.QueueShare) kind {
-	parse := func(s string) (all []tdf.QueueShare, ok bool) {
+func queues(at func(*settings) *[]class.QueueShare) kind {
+	parse := func(s string) (all []class.QueueShare, ok bool) {
 		for _, word := range words(s) {
-			q, err := tdf.ParseQueueShare(word)
-			if err != nil || slices.ContainsFunc(all, func(other tdf.QueueShare) bool {
+			q, err := class.ParseQueueShare(word)
+			if err != nil || slices.ContainsFunc(all, func(other class.QueueShare) bool {
 				return other.Queue == q.Queue
 			}) {
 				return nil, false
@@ -220,7 +222,7 @@ func queues(at func(*settings) *[]tdf.QueueShare) kind {
 		return all, true
 	}
 	return bind(fmt.Sprintf("names of queues, each once, such as a,b or a:3,b:1 with weights from 1 to %d",
-		tdf.MaxWeight), parse, at)
+		class.MaxWeight), parse, at)
 }
 
 func tags(most int, at func(*settings) *[]string) kind {
@@ -234,9 +236,9 @@ func tags(most int, at func(*settings) *[]string) kind {
 }
 
 // resources returns the kind of an offer of resources.
-func resources(at func(*settings) **tdf.ResourceOffer) kind {
-	parse := func(s string) (*tdf.ResourceOffer, bool) {
-		o, err := tdf.ParseResourceOffer(s)
+func resources(at func(*settings) **class.ResourceOffer) kind {
+	parse := func(s string) (*class.ResourceOffer, bool) {
+		o, err := class.ParseResourceOffer(s)
 		return o, err == nil
 	}
 	return bind("none, auto, amounts such as cpus=8 memory=16G licence=1 with whole cpus and gpus, or auto and amounts",

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -90,7 +92,7 @@ func selects(q manager.Query, t *tdf.Task) bool {
 		(len(q.States) == 0 || slices.Contains(q.States, t.State)) &&
 		(q.Group == "" || q.Group == t.Group) &&
 		(len(q.Outcomes) == 0 || slices.Contains(q.Outcomes, t.Outcome)) &&
-		(q.Queue == "" || q.Queue == t.Queue || q.Queue == tdf.DefaultQueue && t.Queue == "") &&
+		(q.Queue == "" || q.Queue == t.Queue || q.Queue == class.DefaultQueue && t.Queue == "") &&
 		(q.Program == "" || program) && (q.Worker == "" || last.Worker == q.Worker) && (q.Exit == "" || exit) &&
 		strings.Contains(t.Input, q.Input) && !slices.ContainsFunc(q.Params, func(p string) bool { return t.Meta != fmt.Sprintf(`{"i":%s}`, p[len("i="):]) }) &&
 		!entered.Std().Before(q.Since) && (q.Before.IsZero() || entered.Std().Before(q.Before)) &&
@@ -106,7 +108,7 @@ func someQuery(times []time.Time) manager.Query {
 		return values[rand.IntN(len(values))]
 	}
 	q := manager.Query{
-		Group: maybe("a", "b", "c"), Queue: maybe(tdf.DefaultQueue, "slow", "none"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
+		Group: maybe("a", "b", "c"), Queue: maybe(class.DefaultQueue, "slow", "none"), Program: maybe("sort", "so*", "?um", "none"), Worker: maybe("w0", "w1", "w2"),
 		Exit: maybe("0", "1", "signal", "signal: killed"), Input: maybe("input 1", "put", "none"), Output: maybe("f", "half"), Error: maybe("Value", "run.sh"),
 		Order: []manager.Order{manager.NewestFirst, manager.OldestFirst}[rand.IntN(2)],
 	}

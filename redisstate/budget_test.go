@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -96,7 +98,7 @@ func TestSlowClaimsStop(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 			withoutTime(t)
-			offer := tdf.Offer{Programs: true}
+			offer := class.Offer{Programs: true}
 			var all []tdf.Properties
 			for i := range tasks {
 				d := define("x")

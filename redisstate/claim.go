@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -45,15 +47,15 @@ type ClaimParams struct {
 
 	// Offer says which tasks the worker may claim. The claim serves its queues in order. Nil means tasks without a
 	// queue, tags and a handler.
-	Offer *tdf.Offer
+	Offer *class.Offer
 
 	// Free is what the worker has free. The claim gets no more tasks than fit. Nil means that the worker offers no
 	// resources: it gets only tasks that ask for nothing.
-	Free tdf.Capacities
+	Free class.Capacities
 
 	// Whole is what the worker has when it runs nothing. If a task that fits in it has been the first one for a minute,
 	// the worker is kept for it (docs/resources.md, "No task starves"). Nil means that no task keeps the worker.
-	Whole tdf.Capacities
+	Whole class.Capacities
 
 	// TimeLeft is how long the worker still runs, if it has a time limit. It gets no task with a longer min_time. 0
 	// means no limit.
@@ -207,7 +209,7 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 	}
 	unwanted := unwantedName(avoid, paused, r.Resume)
 	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" &&
-		len(queues) == 1 && queues[0] == tdf.DefaultQueue
+		len(queues) == 1 && queues[0] == class.DefaultQueue
 	if r.Free != nil && plain { // no task has a partition, so all of them take the same
 		room := r.Free.PlainRoom()
 		plain, most = room > 0, min(most, max(room, 1))
@@ -226,9 +228,9 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 		e.Strings(claimProperties)
 		e.Strings(avoid)
 		e.Strings(paused)
-		e.Strings(offer.PartitionTags())
+		e.Strings(offer.TagParts())
 		e.Strings(offer.Handlers)
-		e.Add(offer.PartitionGroup())
+		e.Add(offer.GroupPart())
 		r.addFree(e)
 		e.Count(len(queues))
 		for _, queue := range queues {
@@ -320,7 +322,7 @@ func (c *ClaimResult) nameQueues() {
 	next := 0
 	for i, n := range c.Taken {
 		for range min(n, len(c.Claims)-next) {
-			if c.Queues[i] != tdf.DefaultQueue {
+			if c.Queues[i] != class.DefaultQueue {
 				c.Claims[next].Task.Queue = c.Queues[i]
 			}
 			next++

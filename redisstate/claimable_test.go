@@ -6,12 +6,14 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // claimAllOf claims all tasks that a worker with this offer may claim, and returns their number.
-func claimAllOf(t *testing.T, s *Store, offer tdf.Offer) (n int) {
+func claimAllOf(t *testing.T, s *Store, offer class.Offer) (n int) {
 	t.Helper()
 	for empty := 0; empty < 3; empty++ { // a claim looks at a bounded number of paused tasks
 		r := ClaimParams{Worker: "w", Most: 10, Lease: 60, Offer: &offer}
@@ -38,16 +40,16 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 				d.StartAfter = 9e9
 			}
 		})
-		queues := []tdf.QueueShare{{Queue: "a"}, {Queue: "b"}, {Queue: tdf.DefaultQueue}}
+		queues := []class.QueueShare{{Queue: "a"}, {Queue: "b"}, {Queue: class.DefaultQueue}}
 		groups := []tdf.Pausable{{Group: "g0"}}
 		expect.Result(s.Pause(t.Context(), "ann", slices.Concat(groups, []tdf.Pausable{{Queue: "b"}})...)).OK(t)
-		counted := func(o tdf.Offer, paused tdf.Paused, most int) int {
+		counted := func(o class.Offer, paused tdf.Paused, most int) int {
 			t.Helper()
 			now := expect.Result(s.Now(t.Context())).Value(t)
 			return expect.Result(s.Claimable(t.Context(), &o, paused, now, most)).Value(t)
 		}
 		total := 0
-		for _, o := range []tdf.Offer{
+		for _, o := range []class.Offer{
 			{Programs: true},
 			{Programs: true, Queues: queues[:1], Tags: []string{"gpu"}},
 			{Programs: true, Queues: queues, Group: "g1"},
@@ -60,7 +62,7 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 			total += want
 		}
 		expect.Compare(t, total, ">", 50)
-		all := tdf.Offer{Programs: true, Handlers: []string{"p"}, Queues: queues, Tags: []string{"gpu", "ssd"}}
+		all := class.Offer{Programs: true, Handlers: []string{"p"}, Queues: queues, Tags: []string{"gpu", "ssd"}}
 		expect.Equal(t, counted(all, tdf.Paused{tdf.Everything}, 1000), 0)
 		expect.Compare(t, counted(all, nil, 1000), ">", 0)
 	})

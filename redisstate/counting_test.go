@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -63,7 +65,7 @@ func TestActivity(t *testing.T) {
 		expect.Result(s.Now(ctx)).OK(t) // so that the client knows Redis's clock
 		cancel := expect.Result(task(t, s, 5).Cancel()).Value(t)
 		mustApply(t, s, cancel, nil)
-		claimed := claimFor(t, s, 10, tdf.Offer{Queues: []tdf.QueueShare{{Queue: "a"}, {Queue: tdf.DefaultQueue}}, Programs: true})
+		claimed := claimFor(t, s, 10, class.Offer{Queues: []class.QueueShare{{Queue: "a"}, {Queue: class.DefaultQueue}}, Programs: true})
 		expect.MustTrue(t, len(claimed.Claims) == 5, claimed.Claims)
 		for _, c := range claimed.Claims {
 			r := tdf.Result{Exit: "0", Started: claimed.Now, Seconds: 2}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -22,14 +24,14 @@ func asking(t testing.TB, request string) tdf.Properties {
 }
 
 // capacities returns what a worker with an offer has free.
-func capacities(t testing.TB, offer string, plain int64) tdf.Capacities {
+func capacities(t testing.TB, offer string, plain int64) class.Capacities {
 	t.Helper()
-	all := expect.Result(tdf.ParseAmounts(offer)).Value(t)
-	return append(tdf.CapacitiesOf(all), tdf.CapacityOf(tdf.Amount{Name: tdf.ResourceSlots, Units: plain * tdf.ResourceScale}))
+	all := expect.Result(class.ParseAmounts(offer)).Value(t)
+	return append(class.CapacitiesOf(all), class.CapacityOf(class.Amount{Name: class.Slots, Units: plain * class.Scale}))
 }
 
 // claimWith claims tasks for a worker that has some resources free.
-func claimWith(t testing.TB, s *Store, most int, free tdf.Capacities) ClaimResult {
+func claimWith(t testing.TB, s *Store, most int, free class.Capacities) ClaimResult {
 	t.Helper()
 	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 60, Free: free})).Value(t)
 }
@@ -57,7 +59,7 @@ func TestClaimsGetWhatFits(t *testing.T) {
 		expect.Len(t, requests(c), 0)
 		c = claimWith(t, s, 100, capacities(t, "cpus=4 gpus=0.5", 0))
 		expect.Equal(t, requests(c), []string{"cpus=1 gpus=1 or cpus=4"})
-		c = claimFor(t, s, 100, tdf.Offer{Programs: true})
+		c = claimFor(t, s, 100, class.Offer{Programs: true})
 		expect.Equal(t, requests(c), []string{""}, "a worker without resources claims only tasks that ask for nothing")
 		c = claimWith(t, s, 100, capacities(t, "cpus=2 licence=1 memory=4G", 5))
 		expect.Equal(t, requests(c), []string{"cpus=1 licence=1", "cpus=1 memory=2G"})
@@ -74,7 +76,7 @@ func TestPlainClaimsGetWhatFits(t *testing.T) {
 		expect.Len(t, claimWith(t, s, 100, capacities(t, "cpus=3", 1)).Claims, 1)
 		expect.Len(t, claimWith(t, s, 100, capacities(t, "cpus=0 memory=1G", 5)).Claims, 0)
 		expect.Len(t, claimWith(t, s, 2, capacities(t, "cpus=8", 5)).Claims, 2)
-		expect.Len(t, claimFor(t, s, 100, tdf.Offer{Programs: true}).Claims, 3)
+		expect.Len(t, claimFor(t, s, 100, class.Offer{Programs: true}).Claims, 3)
 	})
 }
 

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -20,16 +21,16 @@ type cluster struct {
 	now     float64
 	workers []*simulated
 	ends    ends
-	large   []tdf.ResourceRequest // the tasks that wait, in order; each is a partition of its own with its number
-	small   tdf.ResourceRequest   // behind them, small tasks wait without end
-	records map[int]*keptRecord   // by the number of the large task
-	started map[int]bool          // the numbers of the large tasks that have started
-	longest float64               // the longest time from the claim that first met a task to its start
-	lapses  int                   // how often another worker was kept for a task that a worker was kept for
+	large   []class.Request     // the tasks that wait, in order; each is a partition of its own with its number
+	small   class.Request       // behind them, small tasks wait without end
+	records map[int]*keptRecord // by the number of the large task
+	started map[int]bool        // the numbers of the large tasks that have started
+	longest float64             // the longest time from the claim that first met a task to its start
+	lapses  int                 // how often another worker was kept for a task that a worker was kept for
 }
 
 type simulated struct {
-	free, whole tdf.Capacities
+	free, whole class.Capacities
 }
 
 type keptRecord struct {
@@ -41,7 +42,7 @@ type keptRecord struct {
 type roundEnd struct {
 	at      float64
 	worker  *simulated
-	request tdf.ResourceRequest
+	request class.Request
 }
 
 type ends []roundEnd
@@ -65,24 +66,24 @@ const (
 // newCluster returns a cluster whose cores are all busy with small tasks. Every tenth worker has GPUs.
 func newCluster(t *testing.T, keeps bool, large ...string) *cluster {
 	c := &cluster{random: rand.New(rand.NewPCG(1, 2)), keeps: keeps, records: map[int]*keptRecord{}, started: map[int]bool{}}
-	c.small = expect.Result(tdf.ParseResourceRequest("cpus=1")).Value(t)
+	c.small = expect.Result(class.ParseRequest("cpus=1")).Value(t)
 	for i := range simulatedWorkers {
 		offer := "cpus=8"
 		if i%10 == 0 {
 			offer = "cpus=8 gpus=2"
 		}
-		whole := tdf.CapacitiesOf(expect.Result(tdf.ParseAmounts(offer)).Value(t))
+		whole := class.CapacitiesOf(expect.Result(class.ParseAmounts(offer)).Value(t))
 		w := &simulated{free: whole, whole: whole}
 		c.workers = append(c.workers, w)
 		c.claim(w)
 	}
 	for _, text := range large {
-		c.large = append(c.large, expect.Result(tdf.ParseResourceRequest(text)).Value(t))
+		c.large = append(c.large, expect.Result(class.ParseRequest(text)).Value(t))
 	}
 	return c
 }
 
-func (c *cluster) start(w *simulated, left tdf.Capacities, r tdf.ResourceRequest) {
+func (c *cluster) start(w *simulated, left class.Capacities, r class.Request) {
 	w.free = left
 	run := shortestRun + c.random.Float64()*(longestRun-shortestRun)
 	heap.Push(&c.ends, roundEnd{c.now + run, w, r})
@@ -167,9 +168,9 @@ func (c *cluster) run(until float64) {
 
 // giveBack returns what a worker has free after a round. All amounts here are whole, and the first alternative was
 // taken.
-func (c *cluster) giveBack(w *simulated, r tdf.ResourceRequest) (free tdf.Capacities) {
+func (c *cluster) giveBack(w *simulated, r class.Request) (free class.Capacities) {
 	for _, of := range w.free {
-		of.Whole += r[0].Of(of.Name) / tdf.ResourceScale
+		of.Whole += r[0].Of(of.Name) / class.Scale
 		free = append(free, of)
 	}
 	return free

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -559,7 +561,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 	var claims []Claim
 	for !met {
 		before := commandCalls(t, s, "hmget")
-		c := claimFor(t, s, 10, tdf.Offer{Programs: true})
+		c := claimFor(t, s, 10, class.Offer{Programs: true})
 		for _, claim := range c.Claims {
 			met = met || claim.Task.ID == plain
 			claims = append(claims, claim)
@@ -631,7 +633,7 @@ func TestLateStartOfARate(t *testing.T) {
 	mustLimit(t, s, "k", tdf.Limit{Starts: 1, Per: 100})
 	claim := func(want int64) {
 		t.Helper()
-		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{want}, "claimed", want)
+		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(class.DefaultQueue))), []int64{want}, "claimed", want)
 	}
 	claim(1)
 	must(t, s.Redis.Del(t.Context(), s.Keys.Key("starts:k")).Err()) // as if 100 s had passed
@@ -651,11 +653,11 @@ func TestForeignLimits(t *testing.T) {
 			d := limitedBy("k")
 			mustOpen(t, s, d, d, d)
 			mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
-			claimFor(t, s, 9, offerOf(tdf.DefaultQueue)) // now the tasks wait
+			claimFor(t, s, 9, offerOf(class.DefaultQueue)) // now the tasks wait
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 			must(t, s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Score: 1, Member: "k"}).Err())
 			returned := returnWaiting(t, s)
-			expect.Len(t, claimFor(t, s, 9, offerOf(tdf.DefaultQueue)).Claims, returned, "tasks … were claimed")
+			expect.Len(t, claimFor(t, s, 9, offerOf(class.DefaultQueue)).Claims, returned, "tasks … were claimed")
 			must(t, s.RemoveLimit(t.Context(), "k"))
 			expect.True(t, !s.Redis.HExists(t.Context(), s.Keys.Limits(), "k").Val(), "the limit is still there")
 		})
@@ -668,7 +670,7 @@ func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
 	d := limitedBy("k")
 	mustOpen(t, s, d, d)
 	mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
-	claimFor(t, s, 9, offerOf(tdf.DefaultQueue))
+	claimFor(t, s, 9, offerOf(class.DefaultQueue))
 	for i := range 150 {
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Levels("limit=k"), redis.Z{Score: float64(i + 1), Member: fmt.Sprint("odd", i)}).Err())
 	}
@@ -677,5 +679,5 @@ func TestForeignPrioritiesOfWaitingTasks(t *testing.T) {
 	for range 3 {
 		returnWaiting(t, s)
 	}
-	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf(tdf.DefaultQueue))), []int64{1}, "claimed")
+	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf(class.DefaultQueue))), []int64{1}, "claimed")
 }

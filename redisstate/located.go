@@ -70,7 +70,7 @@ func (s *Store) entriesOf(t *tdf.Task) (keys, members []string) {
 	case tdf.IsHeld(t.OpenPlace()):
 		return nil, nil
 	}
-	queue, partition := t.Partition().Queue, t.Partition().String()
+	queue, partition := t.Requirement().Queue, t.Requirement().String()
 	return []string{
 		s.Keys.Partitions(), s.Keys.Coming(queue), s.Keys.Levels(partition), s.Keys.Later(partition), s.Keys.Heads(queue),
 	}, []string{partition, partition, priority, priority, ""}

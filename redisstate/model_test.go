@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -335,9 +337,9 @@ func (p *player) returnWaiting(context.Context) {
 }
 
 // offer returns the offer of a worker. Most workers may claim every task.
-func (p *player) offer() tdf.Offer {
-	o := tdf.Offer{
-		Queues: []tdf.QueueShare{{Queue: "a"}, {Queue: tdf.DefaultQueue}}, Tags: []string{"gpu", "ssd"}, Handlers: []string{"p"}, Programs: true,
+func (p *player) offer() class.Offer {
+	o := class.Offer{
+		Queues: []class.QueueShare{{Queue: "a"}, {Queue: class.DefaultQueue}}, Tags: []string{"gpu", "ssd"}, Handlers: []string{"p"}, Programs: true,
 	}
 	if p.chance(30) {
 		o.Queues, o.Tags = o.Queues[p.rand.IntN(2):], o.Tags[:p.rand.IntN(3)]
@@ -417,7 +419,7 @@ func (p *player) claim(ctx context.Context) {
 		expect.Compare(p.t, d.EndBefore, ">", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		expect.Compare(p.t, d.StartAfter, "<=", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		if p.alone {
-			expect.True(p.t, offer.Matches(task(p.t, p.s, claim.Task.ID).Partition()), claim.Task.ID, offer)
+			expect.True(p.t, class.Serves(&offer, task(p.t, p.s, claim.Task.ID).Requirement()), claim.Task.ID, offer)
 		}
 		if p.alone {
 			if by, held := p.paused.Holds(&task(p.t, p.s, claim.Task.ID).Properties); held {

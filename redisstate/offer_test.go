@@ -6,6 +6,8 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -43,20 +45,20 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			if random.IntN(2) == 0 {
 				d.Group, d.ByGroup = groups[random.IntN(len(groups))], random.IntN(4) > 0
 			}
-			offer := tdf.Offer{Tags: some(tags), Handlers: some(programs), Programs: random.IntN(2) == 0, Anything: random.IntN(5) == 0}
+			offer := class.Offer{Tags: some(tags), Handlers: some(programs), Programs: random.IntN(2) == 0, Anything: random.IntN(5) == 0}
 			if random.IntN(3) == 0 {
 				offer.Group = groups[random.IntN(len(groups))]
 			}
-			for _, queue := range some(append(queues[1:], tdf.DefaultQueue)) {
-				offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: queue})
+			for _, queue := range some(append(queues[1:], class.DefaultQueue)) {
+				offer.Queues = append(offer.Queues, class.QueueShare{Queue: queue})
 			}
-			if p, ok := tdf.ParsePartition(d.Partition().String()); !ok || !reflect.DeepEqual(p, d.Partition()) {
-				t.Fatalf("the name of the partition %q is read as %v", d.Partition(), p)
+			if p, ok := class.ParseRequirement(d.Requirement().String()); !ok || !reflect.DeepEqual(p, d.Requirement()) {
+				t.Fatalf("the name of the partition %q is read as %v", d.Requirement(), p)
 			}
 			id := mustOpen(t, s, d)[0]
-			want := offer.Matches(d.Partition())
+			want := class.Serves(&offer, d.Requirement())
 			c := claimFor(t, s, 1, offer)
-			expect.MustEqual(t, len(c.Claims) == 1, want, "a worker", offer, "claims a task of the partition", d.Partition())
+			expect.MustEqual(t, len(c.Claims) == 1, want, "a worker", offer, "claims a task of the partition", d.Requirement())
 			if want {
 				claimed++
 			}
@@ -88,7 +90,7 @@ func TestWorkersForOneGroup(t *testing.T) {
 		}
 		mustOpen(t, s, many...)
 		ids := mustOpen(t, s, define("x"), other, of("g", 0), of("h", 0), of("g", 0), of("g", 7))
-		offer := tdf.Offer{Programs: true, Group: "g"}
+		offer := class.Offer{Programs: true, Group: "g"}
 		var got []int64
 		for range 10 {
 			c := claimFor(t, s, 10, offer)
@@ -99,7 +101,7 @@ func TestWorkersForOneGroup(t *testing.T) {
 		expect.Equal(t, got, []int64{ids[5], ids[2], ids[4]}, "claimed")
 		rest := 0
 		for {
-			c := claimFor(t, s, 1000, tdf.Offer{Programs: true})
+			c := claimFor(t, s, 1000, class.Offer{Programs: true})
 			if rest += len(c.Claims); len(c.Claims) == 0 && !c.More {
 				break
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
@@ -39,9 +41,9 @@ func (p *knownPauses) set(known pauses) {
 	p.pauses = known
 }
 
-var plainOffer = tdf.Offer{Programs: true}
+var plainOffer = class.Offer{Programs: true}
 
-func (r *ClaimParams) offer() *tdf.Offer {
+func (r *ClaimParams) offer() *class.Offer {
 	if r.Offer == nil {
 		return &plainOffer
 	}
@@ -61,7 +63,7 @@ func (r *ClaimParams) timeLeft() string {
 
 // addFree adds the arguments of fitting.lua.
 func (r *ClaimParams) addFree(e *conn.Args) {
-	e.Add(r.timeLeft(), tdf.PlainRequest.Part())
+	e.Add(r.timeLeft(), class.PlainRequest.Part())
 	e.Count(len(r.Free))
 	for i := range r.Free {
 		c := &r.Free[i]
@@ -74,7 +76,7 @@ func (r *ClaimParams) addFree(e *conn.Args) {
 }
 
 // wholeOf returns the units of a resource that the worker has when it runs nothing.
-func (r *ClaimParams) wholeOf(free *tdf.Capacity) int64 {
+func (r *ClaimParams) wholeOf(free *class.Capacity) int64 {
 	for i := range r.Whole {
 		if r.Whole[i].Name == free.Name {
 			return r.Whole[i].Units()
@@ -88,7 +90,7 @@ func (r *ClaimParams) wholeOf(free *tdf.Capacity) int64 {
 func positionName(k keys.Names, queue string, r *ClaimParams) string {
 	o := r.offer()
 	plain := r.Free == nil && r.TimeLeft == 0
-	if plain && queue == tdf.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 &&
+	if plain && queue == class.DefaultQueue && o.Programs && !o.Anything && len(o.Tags)+len(o.Handlers) == 0 &&
 		o.Group == "" {
 		return k.List(tdf.Open)
 	}

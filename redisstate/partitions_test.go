@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -97,9 +99,9 @@ func TestPartitionsWithTasks(t *testing.T) {
 	mustOpen(t, s, placed("a", 3), later)
 	mustHave("two queues", "queue=a", "queue=b")
 	mustOpen(t, s, define("plain"))
-	mustHave("with a plain task", tdf.DefaultPartition, "queue=a", "queue=b")
+	mustHave("with a plain task", class.Plain, "queue=a", "queue=b")
 	claimFor(t, s, 5, offerOf("a"))
-	mustHave("after a claim", tdf.DefaultPartition, "queue=b")
+	mustHave("after a claim", class.Plain, "queue=b")
 }
 
 // A hash that another program has written gives no error, and only a bounded number of names.

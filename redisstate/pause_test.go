@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -14,7 +16,7 @@ import (
 func TestPause(t *testing.T) {
 	t.Parallel()
 	for name, pause := range map[string]tdf.Pausable{
-		"a queue": {Queue: "a"}, "the default queue": {Queue: tdf.DefaultQueue}, "a group": {Group: "g"}, "the namespace": tdf.Everything, "another queue": {Queue: "b"},
+		"a queue": {Queue: "a"}, "the default queue": {Queue: class.DefaultQueue}, "a group": {Group: "g"}, "the namespace": tdf.Everything, "another queue": {Queue: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
@@ -75,7 +77,7 @@ func TestPausedGroupIsPassed(t *testing.T) {
 	other := mustOpen(t, s, define("other"))[0]
 	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "g"})).OK(t)
 	for range 500 {
-		if got := claimedIDs(claimFor(t, s, 2, tdf.Offer{Programs: true})); len(got) > 0 {
+		if got := claimedIDs(claimFor(t, s, 2, class.Offer{Programs: true})); len(got) > 0 {
 			expect.Equal(t, got, []int64{other}, "claimed")
 			return
 		}

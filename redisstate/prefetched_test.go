@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -43,7 +45,7 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 					expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
 				}
 				openMany(t, s, 26, func(_ int, d *tdf.Properties) { d.Queue = queue })
-				offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+				offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 				r := ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
 				c := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				expect.Equal(t, len(c.Claims), want, "with", workers, "workers, and the queue", queue)
@@ -97,7 +99,7 @@ func TestUnclaim(t *testing.T) {
 	for _, queue := range []string{"", "q"} {
 		t.Run(queue, func(t *testing.T) {
 			s := newStore(t)
-			offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}, {Queue: tdf.DefaultQueue}}, Programs: true}
+			offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 			openMany(t, s, 40, func(_ int, d *tdf.Properties) { d.Queue = queue })
 			r := ClaimParams{Worker: "w", Most: 1, Prefetch: 3, Lease: 60, Offer: &offer}
 			c := expect.Result(s.Claim(t.Context(), r)).Value(t)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -22,7 +24,7 @@ func placed(queue string, priority int, tags ...string) tdf.Properties {
 }
 
 // claimFor makes one claim for a worker with an offer.
-func claimFor(t *testing.T, s *Store, most int, offer tdf.Offer) ClaimResult {
+func claimFor(t *testing.T, s *Store, most int, offer class.Offer) ClaimResult {
 	t.Helper()
 	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 3600, Offer: &offer})).Value(t)
 }
@@ -34,10 +36,10 @@ func claimedIDs(c ClaimResult) (ids []int64) {
 	return ids
 }
 
-func offerOf(queues ...string) tdf.Offer {
-	o := tdf.Offer{Programs: true}
+func offerOf(queues ...string) class.Offer {
+	o := class.Offer{Programs: true}
 	for _, q := range queues {
-		o.Queues = append(o.Queues, tdf.QueueShare{Queue: q})
+		o.Queues = append(o.Queues, class.QueueShare{Queue: q})
 	}
 	return o
 }
@@ -114,7 +116,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 			for _, q := range offer.Queues {
 				var of []modelTask
 				for _, m := range model {
-					if p := m.d.Partition(); p.Queue == q.Queue && offer.Matches(p) {
+					if p := m.d.Requirement(); p.Queue == q.Queue && class.Serves(&offer, p) {
 						of = append(of, m)
 					}
 				}
@@ -331,9 +333,9 @@ func TestVeryManyForeignHeads(t *testing.T) {
 		for i := range 4500 {
 			foreign = append(foreign, redis.Z{Member: fmt.Sprintf("!%04d", i)})
 		}
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads(tdf.DefaultQueue), foreign...).Err())
-		mustClaimAll(t, s, offerOf(tdf.DefaultQueue), ids)
-		expect.Len(t, s.Redis.ZRange(t.Context(), s.Keys.Heads(tdf.DefaultQueue), 0, -1).Val(), 0, "are left")
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Heads(class.DefaultQueue), foreign...).Err())
+		mustClaimAll(t, s, offerOf(class.DefaultQueue), ids)
+		expect.Len(t, s.Redis.ZRange(t.Context(), s.Keys.Heads(class.DefaultQueue), 0, -1).Val(), 0, "are left")
 	})
 }
 
@@ -411,7 +413,7 @@ func TestClaimsDoNotPayForOtherPartitions(t *testing.T) {
 	}
 	cost := func(queue string) (n int) {
 		o := offer
-		o.Queues = []tdf.QueueShare{{Queue: queue}}
+		o.Queues = []class.QueueShare{{Queue: queue}}
 		names := []string{"zrange", "zrevrange", "zrangebyscore", "zrangebylex", "hget", "hset", "zrem", "zadd", "exists", "llen", "lpush", "expire", "hmget"}
 		for _, name := range names {
 			n -= commandCalls(t, s, name)
@@ -525,8 +527,8 @@ func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 			m, err := task(t, s, id).ReopenWith(c.changes)
 			mustApply(t, s, m, err)
 			mustBeSound(t, s)
-			p := task(t, s, id).Partition()
-			offer := tdf.Offer{Queues: []tdf.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
+			p := task(t, s, id).Requirement()
+			offer := class.Offer{Queues: []class.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
 			expect.Equal(t, claimedIDs(claimFor(t, s, 5, offer)), []int64{id}, "claimed … from", p)
 		})
 	}
@@ -608,7 +610,7 @@ func TestClaimWithPlaceKeysOfWrongTypes(t *testing.T) {
 }
 
 // mustClaimAll claims tasks, five per call, until none is left. They must be the tasks with these ids, in this order.
-func mustClaimAll(t *testing.T, s *Store, offer tdf.Offer, ids []int64) {
+func mustClaimAll(t *testing.T, s *Store, offer class.Offer, ids []int64) {
 	t.Helper()
 	var got []int64
 	for c := (ClaimResult{More: true}); c.More; {

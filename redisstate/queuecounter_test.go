@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -65,7 +67,7 @@ func TestCountQueues(t *testing.T) {
 	mustOpen(t, s, inQueue("q1234"), define("plain"))
 	mustMove(t, s, busy[0], (*tdf.Task).Cancel)
 	got := count(&c)
-	for _, queue := range []string{"q1234", tdf.DefaultQueue} {
+	for _, queue := range []string{"q1234", class.DefaultQueue} {
 		expect.Equal(t, got[queue], exact()[queue], "a busy queue is always counted")
 	}
 	var moves []Unit

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -101,9 +103,9 @@ func (s *Store) AheadIn(
 		}
 		places[tdf.PlaceIn(partition, t.Priority)] = "(" + min(q.From, now).String()
 		switch { // the tasks without a place have the priority 0
-		case partition == tdf.DefaultPartition && t.Priority == 0:
+		case partition == class.Plain && t.Priority == 0:
 			places[""] = places[partition]
-		case partition == tdf.DefaultPartition && t.Priority < 0:
+		case partition == class.Plain && t.Priority < 0:
 			places[""] = now.String()
 		}
 	}

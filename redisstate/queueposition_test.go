@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
@@ -77,8 +79,8 @@ func TestTasksOfOtherPartitionsAhead(t *testing.T) {
 	for id, want := range map[int64][2]int64{plain[0]: {0, 1}, ids[0]: {2, 1}, ids[1]: {0, 0}, last[0]: {3, 1}, last[1]: {0, 5}} {
 		of := task(t, s, id)
 		q := expect.Result(s.QueuePosition(t.Context(), of, now+60)).Value(t)
-		besides := []string{tdf.DefaultPartition, "tags=gpu"}
-		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.Partition().String() && name != tdf.DefaultPartition })
+		besides := []string{class.Plain, "tags=gpu"}
+		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.Requirement().String() && name != class.Plain })
 		expect.NoError(t, s.AheadIn(t.Context(), &q, of, besides, now+60))
 		expect.Equal(t, q.Ahead, want[0], id)
 		expect.Equal(t, q.Higher, want[1], id)

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -96,14 +98,14 @@ func TestKeptWorkerAndOrder(t *testing.T) {
 		other := asking(t, "cpus=1")
 		other.Queue = "other"
 		mustOpen(t, s, other)
-		keptWorker(t, s, "a", "cpus=0.5", tdf.DefaultQueue, "other")
+		keptWorker(t, s, "a", "cpus=0.5", class.DefaultQueue, "other")
 		minuteLater(t, s)
-		expect.Len(t, keptWorker(t, s, "a", "cpus=2", tdf.DefaultQueue, "other").Claims, 0)
-		expect.Len(t, keptWorker(t, s, "a", "cpus=2", "other", tdf.DefaultQueue).Claims, 0, "in any order of the queues")
+		expect.Len(t, keptWorker(t, s, "a", "cpus=2", class.DefaultQueue, "other").Claims, 0)
+		expect.Len(t, keptWorker(t, s, "a", "cpus=2", "other", class.DefaultQueue).Claims, 0, "in any order of the queues")
 		urgent := asking(t, "cpus=2")
 		urgent.Priority = 1
 		id := mustOpen(t, s, urgent)
-		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2", "other", tdf.DefaultQueue)), id)
+		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2", "other", class.DefaultQueue)), id)
 	})
 }
 
@@ -133,7 +135,7 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 		half := func(free int64) ClaimResult {
 			c := capacities(t, "cpus=1", 8)
 			c[0].Whole, c[0].Parts = 0, []int64{free}
-			if free == tdf.ResourceScale {
+			if free == class.Scale {
 				c[0].Whole, c[0].Parts = 1, nil
 			}
 			r := ClaimParams{Worker: "a", Most: 1, Lease: 60, Free: c, Whole: capacities(t, "cpus=1", 8)}

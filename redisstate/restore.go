@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
@@ -91,7 +93,7 @@ func addRecord(e *conn.Args, r *Record) {
 	}
 	switch t.State {
 	case tdf.Open:
-		t.Apart = t.PlacedIn == tdf.DefaultPartition // as in the namespace of the dump
+		t.Apart = t.PlacedIn == class.Plain // as in the namespace of the dump
 		place = t.OpenPlace()
 	case tdf.Running:
 		limit = t.LimitKey

@@ -5,14 +5,15 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimParams]). free
 // returns what the worker has free, so that it takes no token of a task that does not fit. It may be nil.
-func (s *Store) WakeWorker(offer *tdf.Offer, free func() tdf.Capacities) *conn.Waker {
+func (s *Store) WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker {
 	lists := wakeLists{store: s, offer: (&ClaimParams{Offer: offer}).offer(), free: free}
 	return s.Waker(lists.get) // also during pauses
 }
@@ -28,8 +29,8 @@ func only(key string) func() []string { return func() []string { return []string
 // wakeLists are the wake lists for which an idle worker waits: those of the partitions that it serves.
 type wakeLists struct {
 	store *Store
-	offer *tdf.Offer
-	free  func() tdf.Capacities // nil if the worker offers no resources
+	offer *class.Offer
+	free  func() class.Capacities // nil if the worker offers no resources
 
 	mu    sync.Mutex
 	lists []partitionList
@@ -39,7 +40,7 @@ type wakeLists struct {
 // A partitionList is the key of the wake list of a partition, and what the tasks of its partition ask for.
 type partitionList struct {
 	key     string
-	request tdf.ResourceRequest
+	request class.Request
 }
 
 const (
@@ -54,7 +55,7 @@ const (
 
 // get returns the keys of the wake lists of tasks that fit in what is free.
 func (l *wakeLists) get() (keys []string) {
-	var free tdf.Capacities
+	var free class.Capacities
 	if l.free != nil {
 		free = l.free()
 	}
@@ -74,16 +75,16 @@ func (l *wakeLists) all() []partitionList {
 		return l.lists
 	}
 	var lists []partitionList
-	if l.offer.Matches(tdf.Partition{Queue: tdf.DefaultQueue}) {
+	if class.Serves(l.offer, class.Requirement{Queue: class.DefaultQueue}) {
 		lists = append(lists, partitionList{key: l.store.Keys.WakeOpen()})
 	}
 	read, pages := 0, time.Duration(1)
 	if l.store.pauses.get().version != "" {
 		ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
 		defer cancel()
-		err := l.store.EachPartition(ctx, func(name string, p tdf.Partition) bool {
+		err := l.store.EachPartition(ctx, func(name string, p class.Requirement) bool {
 			read++
-			if name != tdf.DefaultPartition && l.offer.Matches(p) {
+			if name != class.Plain && class.Serves(l.offer, p) {
 				lists = append(lists, partitionList{l.store.Keys.WakePartition(name), p.Resources})
 			}
 			return len(lists) < mostWakeLists

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -28,9 +30,9 @@ func (s *site) limit(l tdf.Limit) {
 func (s *site) claimAll(queues ...string) (ids []int64) {
 	s.Helper()
 	request := redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60}
-	offer := tdf.Offer{Programs: true}
+	offer := class.Offer{Programs: true}
 	for _, q := range queues {
-		offer.Queues = append(offer.Queues, tdf.QueueShare{Queue: q})
+		offer.Queues = append(offer.Queues, class.QueueShare{Queue: q})
 	}
 	request.Offer = &offer
 	for more := true; more; {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 )
 
@@ -57,7 +59,7 @@ func (r *Row) setResources(d *tdf.Properties) error {
 	if i < 0 || r.Params[i].Text == "" {
 		return nil
 	}
-	request, err := tdf.ParseResourceRequest(r.Params[i].Text)
+	request, err := class.ParseRequest(r.Params[i].Text)
 	if err != nil {
 		return fmt.Errorf("%s: %w", resourcesParam, err)
 	}

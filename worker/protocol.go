@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -44,8 +46,8 @@ type turner interface {
 
 // newOffer returns which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues"). A worker with
 // handlers runs only tasks without a source.
-func (w *Worker) newOffer() tdf.Offer {
-	return tdf.Offer{
+func (w *Worker) newOffer() class.Offer {
+	return class.Offer{
 		Queues: w.cfg.Queues, Tags: w.cfg.Tags,
 		Handlers: slices.Sorted(maps.Keys(w.handlers)), Programs: len(w.handlers) == 0, Anything: w.runner != nil,
 		Group: w.cfg.Group, Resources: w.offeredResources(),

@@ -14,7 +14,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/worker/process"
@@ -160,7 +161,7 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
 		Stdout: r.Stdout.(*os.File), Stderr: r.Stderr.(*os.File), Mark: dirVariable + dir,
-		Cores: r.execution.share.Cores(), Memory: r.execution.share.Amounts.Of(tdf.ResourceMemory),
+		Cores: r.execution.share.Cores(), Memory: r.execution.share.Amounts.Of(class.Memory),
 	})
 	if err != nil {
 		return notStarted(err)

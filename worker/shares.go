@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/resources"
 )
@@ -26,7 +27,7 @@ func (w *Worker) offerResources() error {
 	w.pool = resources.New(w.cfg.Resources, resources.Here(), w.plainSlots())
 	w.whole = w.pool.Free()
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
-	cores := int(w.pool.Offered().Of(tdf.ResourceCPUs) / tdf.ResourceScale)
+	cores := int(w.pool.Offered().Of(class.CPUs) / class.Scale)
 	w.mostAtOnce = min(roundsPerCore*cores, mostRounds)
 	if !w.inProcess() {
 		w.mostAtOnce = slotsWithin(openFiles(), w.mostAtOnce)
@@ -35,7 +36,7 @@ func (w *Worker) offerResources() error {
 }
 
 // offeredResources returns what the worker has when no task runs, or nil.
-func (w *Worker) offeredResources() tdf.Amounts {
+func (w *Worker) offeredResources() class.Amounts {
 	if w.pool == nil {
 		return nil
 	}

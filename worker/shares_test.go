@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
@@ -18,7 +20,7 @@ import (
 // offers makes the workers of a world offer resources.
 func (w *world) offers(text string) {
 	w.Helper()
-	w.cfg.Resources = expect.Result(tdf.ParseResourceOffer(text)).Value(w)
+	w.cfg.Resources = expect.Result(class.ParseResourceOffer(text)).Value(w)
 }
 
 func asking(request string) func(*tdf.Properties) {
@@ -92,10 +94,10 @@ func TestRunsWhatFits(t *testing.T) {
 		if line[0] == '-' {
 			sign = -1
 		}
-		asked := expect.Result(tdf.ParseAmounts(strings.TrimSpace(line[1:]))).Value(t)
+		asked := expect.Result(class.ParseAmounts(strings.TrimSpace(line[1:]))).Value(t)
 		cores, licences = cores+sign*asked.Of("cpus"), licences+sign*asked.Of("licence")
-		expect.Compare(t, cores, "<=", 4*tdf.ResourceScale)
-		expect.Compare(t, licences, "<=", 2*tdf.ResourceScale)
+		expect.Compare(t, cores, "<=", 4*class.Scale)
+		expect.Compare(t, licences, "<=", 2*class.Scale)
 	}
 	expect.Equal(t, cores+licences, 0)
 	expect.Equal(t, worker.pool.Offered().String(), "cpus=4 licence=2")

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/broker/remote"
@@ -30,15 +32,15 @@ type Worker struct {
 	name       string
 	hostname   string
 	cfg        config.Worker // its Directory is absolute
-	offer      tdf.Offer
+	offer      class.Offer
 	namespaces []*namespace
 	shortages  *shortages
 	journal    *retention.Journal // of the files that this worker keeps
 	own        roundsLock
 
-	whole       tdf.Capacities  // what the worker has when it runs nothing
-	pool        *resources.Pool // what the worker has free; nil if it offers no resources
-	programsEnd time.Time       // when programs must have ended; set if the worker has a time limit
+	whole       class.Capacities // what the worker has when it runs nothing
+	pool        *resources.Pool  // what the worker has free; nil if it offers no resources
+	programsEnd time.Time        // when programs must have ended; set if the worker has a time limit
 
 	mostAtOnce int // how many rounds may run at once, if the worker offers resources
 

@@ -15,7 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -63,7 +64,7 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	l := &local{scene: s, offer: o, begun: make(chan *localRound, 1), ran: make(chan error, 1)}
 	cfg := expect.Result(config.DefaultWorker(s.cfg.Namespace)).Value(s)
 	cfg.Redis, cfg.Directory, cfg.Lease, cfg.Group = s.workerRedis(), s.TempDir(), localLease, o.campaign
-	cfg.Queues, cfg.SleepAfterFailure, cfg.Grace = []tdf.QueueShare{{Queue: o.queue}}, 0, 0
+	cfg.Queues, cfg.SleepAfterFailure, cfg.Grace = []class.QueueShare{{Queue: o.queue}}, 0, 0
 	if s.kind.two {
 		cfg.Namespaces = []string{redistest.Namespace(s), s.cfg.Namespace}
 	}

@@ -20,6 +20,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/config"
@@ -117,7 +119,7 @@ func (f *fake) takeover() broker.Takeover {
 	return broker.Takeover{Sleep: f.sleep, Log: slog.New(slog.DiscardHandler)}
 }
 
-var fetching = presence.WorkerInfo{Name: "w", Offer: tdf.Offer{Programs: true}}
+var fetching = presence.WorkerInfo{Name: "w", Offer: class.Offer{Programs: true}}
 
 // working returns a registered worker.
 func (f *fake) working() *Remote {
@@ -131,8 +133,8 @@ func (f *fake) working() *Remote {
 // What a worker offers reaches the API in its registration, and the lost tasks come back.
 func TestRegistrations(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
-	for want, o := range map[string]tdf.Offer{
-		`"queues":["a:2"],"tags":["gpu"],"campaign":"g","sources":true,"lease":30,"programs":[]}`: {Programs: true, Queues: []tdf.QueueShare{{Queue: "a", Weight: 2}}, Tags: []string{"gpu"}, Group: "g"},
+	for want, o := range map[string]class.Offer{
+		`"queues":["a:2"],"tags":["gpu"],"campaign":"g","sources":true,"lease":30,"programs":[]}`: {Programs: true, Queues: []class.QueueShare{{Queue: "a", Weight: 2}}, Tags: []string{"gpu"}, Group: "g"},
 		`"sources":true,"lease":30}`:       {Programs: true, Anything: true},
 		`"lease":30,"programs":["p","q"]}`: {Handlers: []string{"p", "q"}},
 	} {

@@ -40,7 +40,6 @@ func TestLists(t *testing.T) {
 		{"programs.md", "| method | what it does |", methods("worker", "Round")},
 		{"python.md", "| columns | content |", literals(t, "internal/results/csv.go", "Column", "Columns")},
 		{"python.md", "| error | is raised if |", submatches(t, `class (\w+)\(TDFError`, read(t, "python/tdf/errors.py"))},
-		{"resources.md", "| resource | amount |", constants(t, "resource.go", "ResourceCPUs", "ResourceMemory", "ResourceGPUs")},
 		{"tdf.md", "| role | may |", roles},
 		{"tdf.md", "| status | meaning |", values(t, "cmd/tdf/internal/cli", "statusDone", "Status", "statusProblems")},
 	} {

@@ -154,9 +154,6 @@ var numbers = map[string][]string{
 		"It is from {broker.leastLease} to {broker.longestLease} s",
 	},
 	"resources.md": {
-		"up to {tdf.MaxMemory in TiB}T",
-		"at most {tdf.MaxResourceName} characters: small letters",
-		"at most {tdf.MaxAlternatives} alternatives, each with at most {tdf.MaxResources} resources",
 		"at most {worker.roundsPerCore} rounds for each core, and at most {worker.mostRounds}.",
 	},
 	"metrics.md": {
@@ -181,7 +178,7 @@ var numbers = map[string][]string{
 		"if less than {worker.leastFree in MiB} MiB is free",
 		"the server waits {tdf.TimeoutMargin} s longer",
 		"more than {tdf.claimWater in percent} % of its `maxmemory`",
-		"has at most {tdf.MaxTags} tags. The name of a queue has 1 to {tdf.MaxLabel} characters",
+		"has at most {tdf.MaxTags} tags. The name of a queue has 1 to 64 characters",
 		"A tag has 1 to {tdf.MaxTag} characters",
 		"At most {tdf.MaxPaused} queues and groups",
 		"At most {tdf.MaxLimits} keys have a limit. A number is at most {tdf.MaxAtMost}. A rate has at most {tdf.MaxStarts} starts,",
@@ -238,7 +235,7 @@ var numbers = map[string][]string{
 		"any JSON of up to {web/skuld.longestUpdate in KiB} KiB, and a claim has up to {web/skuld.mostUpdates} updates",
 	},
 	"taskmaster.md": {
-		"The name of a queue has up to {tdf.MaxLabel} letters",
+		"The name of a queue has up to 64 letters",
 		"A tag has 1 to {web/taskmaster.longestTag} characters",
 		"A task has up to {tdf.MaxTags} tags.",
 		"An error has at most {broker.MaxReason in KiB} KiB",

@@ -72,7 +72,7 @@ func facts(q *tdf.Query, t *tdf.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
 	return entered >= tdf.At(q.Since) && (q.Before.IsZero() || entered < tdf.At(q.Before)) &&
-		(q.Queue == "" || t.Partition().Queue == q.Queue) &&
+		(q.Queue == "" || t.Requirement().Queue == q.Queue) &&
 		(q.Worker == "" || r.Worker == q.Worker) &&
 		(q.Exit == "" || r.Exit == q.Exit || q.Exit == tdf.AnySignal && strings.HasPrefix(r.Exit, tdf.AnySignal)) &&
 		(q.Failure == "" || LastFailure(t) != nil)

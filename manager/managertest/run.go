@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -87,13 +89,13 @@ func (w *world) begin(claims []redisstate.Claim) error {
 }
 
 // everything returns an offer for the tasks of all partitions. A test has workers for all queues, tags and handlers.
-func (w *world) everything() (*tdf.Offer, error) {
+func (w *world) everything() (*class.Offer, error) {
 	names, err := w.store.Partitions(w.ctx)
-	offer := tdf.Offer{Programs: true, Anything: true}
+	offer := class.Offer{Programs: true, Anything: true}
 	for _, name := range names {
-		p, _ := tdf.ParsePartition(name)
+		p, _ := class.ParseRequirement(name)
 		offer.Tags = append(offer.Tags, p.Tags...)
-		if q := (tdf.QueueShare{Queue: p.Queue}); !slices.Contains(offer.Queues, q) {
+		if q := (class.QueueShare{Queue: p.Queue}); !slices.Contains(offer.Queues, q) {
 			offer.Queues = append(offer.Queues, q)
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -16,7 +18,7 @@ import (
 
 // An Activity has what a namespace has counted of one queue. docs/metrics.md lists the names of the counts.
 type Activity struct {
-	// [tdf.DefaultQueue] for the tasks without a queue, and [OtherQueues] for the queues without counts of their own
+	// [class.DefaultQueue] for the tasks without a queue, and [OtherQueues] for the queues without counts of their own
 	Queue  string
 	Counts map[string]int64
 }
@@ -146,7 +148,7 @@ func (s *Counters) Activity(ctx context.Context, c *ActivityCounter, most int) (
 	all := s.tally.unsent()
 	// Counts that the client has not sent yet move to those of their queue, or to those of OtherQueues. So both are
 	// always read.
-	always := slices.AppendSeq(append(busiest, tdf.DefaultQueue, OtherQueues), maps.Keys(all))
+	always := slices.AppendSeq(append(busiest, class.DefaultQueue, OtherQueues), maps.Keys(all))
 	always = slices.DeleteFunc(always, func(name string) bool {
 		_, stored := slices.BinarySearch(names,
 			name)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -12,7 +14,7 @@ import (
 
 // Claimable counts the tasks that a worker with this offer may claim now, at most the given number. The cost grows with
 // the number of partitions and priorities. While groups are paused, it also grows with the number of their tasks.
-func (s *Counters) Claimable(ctx context.Context, o *tdf.Offer, paused tdf.Paused, now tdf.Time, most int) (found int,
+func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time, most int) (found int,
 	err error,
 ) {
 	queues, held := paused.Withhold(o.Shares())
@@ -37,21 +39,21 @@ func (s *Counters) Claimable(ctx context.Context, o *tdf.Offer, paused tdf.Pause
 }
 
 // placesFor returns the places of open tasks that suit the offer, of some of its queues.
-func (s *Counters) placesFor(ctx context.Context, o *tdf.Offer, queues []string) ([]queuePlace, error) {
+func (s *Counters) placesFor(ctx context.Context, o *class.Offer, queues []string) ([]queuePlace, error) {
 	names, err := s.PartitionNames(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var suiting []string
 	for _, name := range names {
-		p, ok := tdf.ParsePartition(name)
-		if ok && slices.Contains(queues, p.Queue) && o.Matches(p) {
+		p, ok := class.ParseRequirement(name)
+		if ok && slices.Contains(queues, p.Queue) && class.Serves(o, p) {
 			suiting = append(suiting, name)
 		}
 	}
 	places, _, err := s.usedPlaces(ctx, suiting)
-	if slices.Contains(suiting, tdf.DefaultPartition) {
-		places = append(places, queuePlace{tdf.DefaultQueue, ""})
+	if slices.Contains(suiting, class.Plain) {
+		places = append(places, queuePlace{class.DefaultQueue, ""})
 	}
 	return places, err
 }

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -46,7 +48,7 @@ func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCou
 	if err := c.readNames(ctx, s); err != nil {
 		return nil, err
 	}
-	queues := []string{tdf.DefaultQueue}
+	queues := []string{class.DefaultQueue}
 	busiest, _ := Busiest(c.listed, busiestAtOnce, func(q *QueueCount) [2]int64 {
 		return [2]int64{q.Open, q.Tasks.Unfinished()}
 	})
@@ -93,9 +95,9 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 	if err != nil {
 		return err
 	}
-	all := map[string][]string{tdf.DefaultQueue: nil}
+	all := map[string][]string{class.DefaultQueue: nil}
 	for _, name := range names {
-		of, _ := tdf.ParsePartition(name)
+		of, _ := class.ParseRequirement(name)
 		all[of.Queue] = append(all[of.Queue], name)
 	}
 	for after, read := "", 0; read == 0 || after != "" && read < mostNames; read += namesPerPage {
@@ -134,7 +136,7 @@ func (s *Counters) countQueues(ctx context.Context, queues []string,
 	for _, queue := range queues {
 		names = append(names, partitions[queue]...)
 	}
-	open, err := s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
+	open, err := s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, ""})
 	err = cmp.Or(err, <-counted)
 	if err != nil {
 		return nil, err

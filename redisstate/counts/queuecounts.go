@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -14,7 +16,7 @@ import (
 
 // A QueueCount is the number of open tasks of a queue. It includes tasks that are not due yet, but no held tasks.
 type QueueCount struct {
-	Queue   string // [tdf.DefaultQueue] for the tasks without a queue
+	Queue   string // [class.DefaultQueue] for the tasks without a queue
 	Open    int64
 	AtLeast bool // the queue has more priorities than were counted
 	// the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
@@ -39,12 +41,12 @@ func (s *Counters) QueueCounts(ctx context.Context) (counts []QueueCount, err er
 	if err != nil {
 		return nil, err
 	}
-	return s.countPlaces(ctx, names, queuePlace{tdf.DefaultQueue, ""})
+	return s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, ""})
 }
 
 // PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the
 // number is too low.
-func (s *Counters) PartitionCount(ctx context.Context, p tdf.Partition) (int64, error) {
+func (s *Counters) PartitionCount(ctx context.Context, p class.Requirement) (int64, error) {
 	counts, err := s.countPlaces(ctx, []string{p.String()})
 	if err != nil || len(counts) == 0 {
 		return 0, err
@@ -124,7 +126,7 @@ func (s *Counters) usedPlaces(ctx context.Context, names []string) (places []que
 				priorities[i] = p.ZRange(ctx, set, 0, n-1)
 			}
 			if n < sizes[i].Val() {
-				of, _ := tdf.ParsePartition(names[i/2])
+				of, _ := class.ParseRequirement(names[i/2])
 				partial[of.Queue] = true
 			}
 		}
@@ -140,7 +142,7 @@ func (s *Counters) usedPlaces(ctx context.Context, names []string) (places []que
 
 // placesOf returns the places with the given priorities in a partition.
 func placesOf(partition string, priorities []string) (places []queuePlace) {
-	of, _ := tdf.ParsePartition(partition)
+	of, _ := class.ParseRequirement(partition)
 	for _, text := range priorities {
 		if priority, err := strconv.Atoi(text); err == nil {
 			places = append(places, queuePlace{of.Queue, tdf.PlaceIn(partition, priority)})

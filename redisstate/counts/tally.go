@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -138,7 +140,7 @@ func (t *tally) count(queue, name string, n int64) {
 	if t.ctx == nil || t.closed || n == 0 {
 		return
 	}
-	t.counts.add(cmp.Or(queue, tdf.DefaultQueue), name, n)
+	t.counts.add(cmp.Or(queue, class.DefaultQueue), name, n)
 	if t.next == nil {
 		t.next = time.AfterFunc(tallyPause, t.send)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -27,7 +29,7 @@ func (s *Names) Partitions(ctx context.Context) ([]string, error) {
 		err = s.Pipeline(ctx, "count the tasks of partitions", func(p redis.Pipeliner) {
 			for i, name := range page {
 				tasks[i] = []*redis.IntCmd{p.ZCard(ctx, s.Keys.Levels(name)), p.ZCard(ctx, s.Keys.Later(name))}
-				if name == tdf.DefaultPartition {
+				if name == class.Plain {
 					tasks[i] = append(tasks[i], p.ZCard(ctx, s.Keys.List(tdf.Open)))
 				}
 			}
@@ -47,8 +49,8 @@ func (s *Names) Partitions(ctx context.Context) ([]string, error) {
 // PartitionNames returns the names of the partitions that Redis knows, and the default partition. Some of them may have
 // no tasks.
 func (s *Names) PartitionNames(ctx context.Context) (names []string, err error) {
-	names = []string{tdf.DefaultPartition}
-	err = s.EachPartition(ctx, func(name string, _ tdf.Partition) bool {
+	names = []string{class.Plain}
+	err = s.EachPartition(ctx, func(name string, _ class.Requirement) bool {
 		names = append(names, name)
 		return len(names) <= PartitionsListed
 	})
@@ -58,11 +60,11 @@ func (s *Names) PartitionNames(ctx context.Context) (names []string, err error) 
 
 // EachPartition passes the names of partitions to a function, until it returns false. The hash may be one that another
 // program has written, so EachPartition reads a limited number of its fields.
-func (s *Names) EachPartition(ctx context.Context, f func(name string, p tdf.Partition) bool) error {
+func (s *Names) EachPartition(ctx context.Context, f func(name string, p class.Requirement) bool) error {
 	left := 2 * PartitionsListed
 	return s.EachField(ctx, "read partitions", s.Keys.Partitions(), func(name, _ string) bool {
 		left--
-		p, ok := tdf.ParsePartition(name)
+		p, ok := class.ParseRequirement(name)
 		return (!ok || f(name, p)) && left > 0
 	})
 }

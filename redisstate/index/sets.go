@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -70,7 +72,7 @@ func (x Set) Key(k keys.Names) string {
 // Pair returns the names of a task's indexes, in the notation of the scripts: its group, and behind a line feed
 // its queue, if it has one.
 func Pair(group, queue string) string {
-	if queue = cmp.Or(queue, tdf.DefaultQueue); queue == tdf.DefaultQueue {
+	if queue = cmp.Or(queue, class.DefaultQueue); queue == class.DefaultQueue {
 		return group
 	}
 	return group + "\n" + queue

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -35,10 +37,10 @@ type WorkerInfo struct {
 	Slots     int
 	Runs      []int64 // the ids of the tasks that the worker runs
 	Pauses    []Pause // the programs that the worker pauses; at most [MaxPauses]
-	Offer     tdf.Offer
-	Used      tdf.Amounts // how much of the offered resources the rounds have; nil without an offer
-	OverHTTP  bool        // a client of the HTTP API; a full Redis refuses its registration
-	InProcess bool        // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	Offer     class.Offer
+	Used      class.Amounts // how much of the offered resources the rounds have; nil without an offer
+	OverHTTP  bool          // a client of the HTTP API; a full Redis refuses its registration
+	InProcess bool          // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
 	// client.

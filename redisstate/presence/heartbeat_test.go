@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -79,7 +81,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 // registration says that older claims must be given up until this is done.
 func TestBeatKeepsTheRegistration(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
-		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: tdf.Offer{Tags: []string{"a"}}, Remember: 2 * week}
+		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: class.Offer{Tags: []string{"a"}}, Remember: 2 * week}
 		register := func(boot string) (giveUp tdf.Time) {
 			w.Boot = boot
 			_, giveUp, err := s.Register(t.Context(), w)

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
@@ -86,7 +88,7 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	w.Name, w.Host, w.Version, w.Process = name, h["host"], h["version"], h["process"]
 	w.State, w.Pauses, w.InProcess = h["state"], parsePauses(h["pauses"]), runsInProcess(h)
 	w.Offer, w.Boot = parseOffer(h), h["boot"]
-	w.Used, _ = tdf.ParseAmounts(h["resources_used"])
+	w.Used, _ = class.ParseAmounts(h["resources_used"])
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
 	w.Lease, _ = tdf.ParseSeconds(h["lease"])
@@ -182,7 +184,7 @@ func (s *Presence) ForgetWorkers(ctx context.Context, from int) (next int, err e
 }
 
 // queuesText returns the queues of a worker as `queues=` in worker.cfg names them, such as "a:3,b:1".
-func queuesText(queues []tdf.QueueShare) string {
+func queuesText(queues []class.QueueShare) string {
 	parts := make([]string, len(queues))
 	for i, q := range queues {
 		parts[i] = q.String()
@@ -192,11 +194,11 @@ func queuesText(queues []tdf.QueueShare) string {
 
 // parseOffer reads the offer from the hash of a worker. A worker of the original TDF has none of these fields: it
 // claims tasks without a queue, tags and a priority.
-func parseOffer(h map[string]string) tdf.Offer {
-	o := tdf.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
-	o.Resources, _ = tdf.ParseAmounts(h["resources"]) // nil for an invalid text, as for none
+func parseOffer(h map[string]string) class.Offer {
+	o := class.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
+	o.Resources, _ = class.ParseAmounts(h["resources"]) // nil for an invalid text, as for none
 	for part := range strings.SplitSeq(h["queues"], ",") {
-		if q, err := tdf.ParseQueueShare(part); err == nil {
+		if q, err := class.ParseQueueShare(part); err == nil {
 			o.Queues = append(o.Queues, q)
 		}
 	}

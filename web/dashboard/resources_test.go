@@ -3,7 +3,8 @@ package dashboard_test
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
@@ -14,9 +15,9 @@ import (
 // The page of the workers shows what a worker uses of what it offers, and a task's page shows what its rounds ask for.
 func TestResources(t *testing.T) {
 	s := newSite(t, web.Options{})
-	amounts := func(text string) tdf.Amounts { return expect.Result(tdf.ParseAmounts(text)).Value(t) }
+	amounts := func(text string) class.Amounts { return expect.Result(class.ParseAmounts(text)).Value(t) }
 	w := presence.WorkerInfo{
-		Name: "w", Boot: "w", Lease: 3600, State: "working", Slots: 8, Offer: tdf.Offer{Resources: amounts("cpus=8 gpus=2 memory=16G")},
+		Name: "w", Boot: "w", Lease: 3600, State: "working", Slots: 8, Offer: class.Offer{Resources: amounts("cpus=8 gpus=2 memory=16G")},
 		Used: amounts("cpus=2.5 memory=2G"),
 	}
 	expect.Result(s.store.WorkerHeartbeat(t.Context(), w)).OK(t)

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -52,7 +54,7 @@ type claimed struct {
 func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error) {
 	lease, err := leaseOf(in.DT)
 	queue, notFor := queueOf(c, in.Queue)
-	queue = cmp.Or(queue, tdf.DefaultQueue)
+	queue = cmp.Or(queue, class.DefaultQueue)
 	if err = errors.Join(err, notFor, tdf.CheckLabel("queue", queue)); err != nil {
 		return nil, err
 	}
@@ -61,7 +63,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error
 	defer finish()
 	got, err := claimSound(finishing, s, redisstate.ClaimParams{
 		Worker: workerOf(c), Most: 1, Lease: min(lease, firstLease),
-		Offer: &tdf.Offer{Queues: []tdf.QueueShare{{Queue: queue}}, Handlers: []string{program}},
+		Offer: &class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Handlers: []string{program}},
 	})
 	if err != nil || len(got) == 0 {
 		return claimed{}, err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"strconv"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/manager"
@@ -74,7 +76,7 @@ type inQueue struct {
 
 // countQueue counts the tasks of a queue that can be claimed, now or when their time has come.
 func (a *app) countQueue(ctx context.Context, c *wire.Call, in *inQueue) (any, error) {
-	p := tdf.Partition{Queue: cmp.Or(in.Queue, tdf.DefaultQueue), Handler: program}
+	p := class.Requirement{Queue: cmp.Or(in.Queue, class.DefaultQueue), Handler: program}
 	n, err := a.store.PartitionCount(ctx, p)
 	return counted{n}, err
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -89,7 +91,7 @@ func find(ctx context.Context, s store, id, owner string, rounds int) (*tdf.Task
 // view returns a task with its last claims, without their updates.
 func view(t *tdf.Task, most int) wireTask {
 	out := wireTask{
-		ID: idOf(t), Queue: cmp.Or(t.Queue, tdf.DefaultQueue), Priority: t.Priority, State: string(t.State),
+		ID: idOf(t), Queue: cmp.Or(t.Queue, class.DefaultQueue), Priority: t.Priority, State: string(t.State),
 		Claims: []wireClaim{},
 	}
 	out.Data, out.DataBase64 = dataOf(t.Input)

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/web/wire"
 )
@@ -93,7 +95,7 @@ func orUsual(given *int, usual int) int {
 
 // queueOf returns the queue of a task. TDF's default queue has no name.
 func queueOf(name string) string {
-	if name == tdf.DefaultQueue {
+	if name == class.DefaultQueue {
 		return ""
 	}
 	return name

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -76,7 +78,7 @@ func lastFailed(t *tdf.Task) int {
 
 func (a *app) view(t *tdf.Task) task {
 	v := task{
-		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, tdf.DefaultQueue), Status: statusOf(t),
+		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, class.DefaultQueue), Status: statusOf(t),
 		Attempts: attemptsOf(t), Tags: decodeTags(t.Tags), CreatedAt: t.Opened().Std(),
 	}
 	if result := t.Rounds.At(t.LastRun()).Result; v.Status == done && json.Valid([]byte(result)) {

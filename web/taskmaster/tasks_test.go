@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
@@ -265,7 +267,7 @@ func TestQueues(t *testing.T) {
 func TestTasksOfTDF(t *testing.T) {
 	s := newSite(t)
 	id := s.submit("q", `{"a":"it's"}`)
-	offer := &tdf.Offer{Queues: []tdf.QueueShare{{Queue: "q"}}, Handlers: []string{"taskmaster"}}
+	offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}}, Handlers: []string{"taskmaster"}}
 	c := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "tdf", Most: 1, Lease: 60, Offer: offer})).Value(t)
 	expect.MustLen(t, c.Claims, 1, "claimed")
 	args := expect.Result(tdf.SplitInput(c.Claims[0].Task.Input)).Value(t)

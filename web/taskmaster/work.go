@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -84,7 +86,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 
 // claimFor claims tasks, and does so again while Redis had no time to look at all due tasks.
 func (a *app) claimFor(ctx context.Context, w worker, queue string, most int) (k *broker.Claiming, err error) {
-	request := broker.ClaimRequest{Most: most, Queues: []tdf.QueueShare{{Queue: queue}}}
+	request := broker.ClaimRequest{Most: most, Queues: []class.QueueShare{{Queue: queue}}}
 	for range 1 + moreClaims {
 		if k, err = a.broker.Claim(ctx, w.token, w.session, request); err != nil || len(k.Tasks) > 0 || !k.More ||
 			!conn.Sleep(ctx, morePause) {

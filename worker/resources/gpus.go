@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // Variables by which a program sees only some GPUs.
@@ -45,7 +45,7 @@ func visible(n int, env func(string) (string, bool), variable string) (names []s
 	seen := map[string]bool{}
 	for name := range strings.SplitSeq(text, ",") {
 		name = strings.TrimSpace(name)
-		if !isGPU(name) || seen[name] || len(names) == tdf.MaxIndices {
+		if !isGPU(name) || seen[name] || len(names) == class.MaxIndices {
 			break
 		}
 		seen[name] = true

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // A Machine is what this process may use of its machine.
@@ -54,20 +54,20 @@ func (m *Machine) findGPUs(root fs.FS, env func(string) (string, bool)) {
 // resources returns what the machine has.
 func (m *Machine) resources() map[string]resource {
 	found := map[string]resource{}
-	cores := resource{name: tdf.ResourceCPUs, unit: tdf.ResourceScale}
+	cores := resource{name: class.CPUs, unit: class.Scale}
 	for _, c := range m.Cores {
 		cores.indices = append(cores.indices, index{label: strconv.Itoa(c.Number), node: c.Node, free: cores.unit})
 	}
-	gpus := resource{name: tdf.ResourceGPUs, unit: tdf.ResourceScale}
+	gpus := resource{name: class.GPUs, unit: class.Scale}
 	for _, label := range m.GPUs {
 		gpus.indices = append(gpus.indices, index{label: label, free: gpus.unit})
 	}
-	found[tdf.ResourceCPUs] = cores
+	found[class.CPUs] = cores
 	if len(m.GPUs) > 0 {
-		found[tdf.ResourceGPUs] = gpus
+		found[class.GPUs] = gpus
 	}
 	if m.Memory > 0 {
-		found[tdf.ResourceMemory] = whole(tdf.Amount{Name: tdf.ResourceMemory, Units: m.Memory})
+		found[class.Memory] = whole(class.Amount{Name: class.Memory, Units: m.Memory})
 	}
 	return found
 }
@@ -135,7 +135,7 @@ func cgroups(root fs.FS) (dirs []string) {
 
 // mostCores returns how many cores the quotas of the cgroups allow, rounded up.
 func mostCores(root fs.FS, groups []string) int {
-	most := tdf.MaxIndices
+	most := class.MaxIndices
 	for _, dir := range groups {
 		var quota, period int
 		fields := strings.Fields(read(root, dir+"/cpu.max") +
@@ -156,7 +156,7 @@ func memory(root fs.FS, groups []string) (bytes int64) {
 		fields := strings.Fields(line)
 		if len(fields) == 3 && fields[0] == "MemTotal:" && fields[2] == "kB" {
 			kilobytes, _ := strconv.ParseInt(fields[1], 10, 64)
-			bytes = min(max(kilobytes, 0), tdf.MaxMemory/1024) * 1024
+			bytes = min(max(kilobytes, 0), class.MaxMemory/1024) * 1024
 		}
 	}
 	for _, dir := range groups {
@@ -166,7 +166,7 @@ func memory(root fs.FS, groups []string) (bytes int64) {
 			bytes = most
 		}
 	}
-	return min(bytes, tdf.MaxMemory) &^ (1<<20 - 1) // whole mebibytes, so that many machines of a kind offer the same
+	return min(bytes, class.MaxMemory) &^ (1<<20 - 1) // whole mebibytes, so that many machines of a kind offer the same
 }
 
 func read(root fs.FS, name string) string {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // New returns a Pool with everything that a worker on this machine offers. slots is the key concurrency: how many
@@ -13,7 +13,7 @@ import (
 //
 // Cores are those of the machine as far as there are so many, so that a round runs on its cores alone. If the offer has
 // more, its cores have no numbers.
-func New(o *tdf.ResourceOffer, m *Machine, slots int) *Pool {
+func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 	found := m.resources()
 	for _, a := range o.Amounts {
 		found[a.Name] = override(a, found[a.Name])
@@ -22,35 +22,35 @@ func New(o *tdf.ResourceOffer, m *Machine, slots int) *Pool {
 		maps.DeleteFunc(found, func(name string, _ resource) bool { return o.Amounts.Of(name) == 0 })
 	}
 	p := &Pool{}
-	if _, has := found[tdf.ResourceGPUs]; has {
+	if _, has := found[class.GPUs]; has {
 		p.variable = m.variable
 	}
-	found[tdf.ResourceSlots] = whole(tdf.Amount{Name: tdf.ResourceSlots, Units: int64(slots) * tdf.ResourceScale})
+	found[class.Slots] = whole(class.Amount{Name: class.Slots, Units: int64(slots) * class.Scale})
 	for _, name := range sortedKeys(found) {
 		p.all = append(p.all, found[name])
 	}
-	isSlots := func(a tdf.Amount) bool { return a.Name == tdf.ResourceSlots }
+	isSlots := func(a class.Amount) bool { return a.Name == class.Slots }
 	p.whole = slices.DeleteFunc(capacities(p.all).Amounts(), isSlots)
 	return p
 }
 
 // Offered returns what the worker offers to tasks that ask for something.
-func (p *Pool) Offered() tdf.Amounts { return p.whole }
+func (p *Pool) Offered() class.Amounts { return p.whole }
 
 // override returns a resource as the user has written it.
-func override(a tdf.Amount, found resource) resource {
-	if !tdf.HasIndices(a.Name) {
+func override(a class.Amount, found resource) resource {
+	if !class.HasIndices(a.Name) {
 		return whole(a)
 	}
-	n := int(a.Units / tdf.ResourceScale)
+	n := int(a.Units / class.Scale)
 	if n <= len(found.indices) {
 		found.indices = found.indices[:n]
 		return found
 	}
-	r := resource{name: a.Name, unit: tdf.ResourceScale}
+	r := resource{name: a.Name, unit: class.Scale}
 	for i := range n {
 		label := strconv.Itoa(i)
-		if a.Name == tdf.ResourceCPUs {
+		if a.Name == class.CPUs {
 			label = noCore + label
 		}
 		r.indices = append(r.indices, index{label: label, free: r.unit})
@@ -62,8 +62,8 @@ func override(a tdf.Amount, found resource) resource {
 const noCore = "~"
 
 // whole returns a resource without indices.
-func whole(a tdf.Amount) resource {
-	return resource{name: a.Name, unit: tdf.CapacityOf(a).Unit, indices: []index{{free: a.Units}}}
+func whole(a class.Amount) resource {
+	return resource{name: a.Name, unit: class.CapacityOf(a).Unit, indices: []index{{free: a.Units}}}
 }
 
 func sortedKeys[K int | string, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // A Pool has what is free. Several goroutines may use it.
@@ -15,9 +15,9 @@ import (
 type Pool struct {
 	mu       sync.Mutex
 	all      []resource
-	whole    tdf.Amounts // the sum of all resources
-	variable string      // see Machine; "" if the worker offers no GPUs
-	loan     *Loan       // of the claim that is under way, or nil
+	whole    class.Amounts // the sum of all resources
+	variable string        // see Machine; "" if the worker offers no GPUs
+	loan     *Loan         // of the claim that is under way, or nil
 }
 
 // A Loan is what was free when a claim began. What has become free since is not in it, so that the claim's tasks take
@@ -26,7 +26,7 @@ type Loan struct{ left []resource }
 
 type resource struct {
 	name    string
-	unit    int64 // of one index; see tdf.Capacity
+	unit    int64 // of one index; see class.Capacity
 	indices []index
 }
 
@@ -45,14 +45,14 @@ type part struct {
 
 // A Share is what a round has got. The zero Share is nothing.
 type Share struct {
-	Amounts  tdf.Amounts
+	Amounts  class.Amounts
 	parts    map[string][]part
 	variable string // see Pool
 }
 
 // Take takes the first alternative of a request that fits in a loan. After the end of the loan, and without one, it
 // takes from what is free now. It returns false if no alternative fits.
-func (p *Pool) Take(r tdf.ResourceRequest, of *Loan) (Share, bool) {
+func (p *Pool) Take(r class.Request, of *Loan) (Share, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	from := p.all
@@ -118,29 +118,29 @@ func (p *Pool) End(l *Loan) bool {
 }
 
 // Free returns what is free. Loans change nothing.
-func (p *Pool) Free() tdf.Capacities {
+func (p *Pool) Free() class.Capacities {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return capacities(p.all)
 }
 
 // Used returns how much of each resource is taken, without those of which nothing is.
-func (p *Pool) Used() (used tdf.Amounts) {
+func (p *Pool) Used() (used class.Amounts) {
 	free := p.Free().Amounts()
 	for _, a := range p.whole {
 		n := a.Units - free.Of(a.Name)
 		if n > 0 {
-			used = append(used, tdf.Amount{Name: a.Name, Units: n})
+			used = append(used, class.Amount{Name: a.Name, Units: n})
 		}
 	}
 	return used
 }
 
 // Free returns what is left of the loan. No claim may take from it at the same time.
-func (l *Loan) Free() tdf.Capacities { return capacities(l.left) }
+func (l *Loan) Free() class.Capacities { return capacities(l.left) }
 
-func capacities(all []resource) tdf.Capacities {
-	c := make(tdf.Capacities, len(all))
+func capacities(all []resource) class.Capacities {
+	c := make(class.Capacities, len(all))
 	for i := range all {
 		c[i] = all[i].capacity()
 	}
@@ -156,8 +156,8 @@ func (r *resource) find(label string) int {
 	return slices.IndexFunc(r.indices, func(x index) bool { return x.label == label })
 }
 
-func (r *resource) capacity() tdf.Capacity {
-	c := tdf.Capacity{Name: r.name, Unit: r.unit}
+func (r *resource) capacity() class.Capacity {
+	c := class.Capacity{Name: r.name, Unit: r.unit}
 	for _, x := range r.indices {
 		switch {
 		case x.free == r.unit:
@@ -170,7 +170,7 @@ func (r *resource) capacity() tdf.Capacity {
 	return c
 }
 
-// take takes an amount that fits, by the rule of tdf.Capacities: whole indices, and the fraction from the smallest part
+// take takes an amount that fits, by the rule of class.Capacities: whole indices, and the fraction from the smallest part
 // in which it fits, or else from a whole index.
 func (r *resource) take(units int64) (parts []part) {
 	n, rest := int(units/r.unit), units%r.unit

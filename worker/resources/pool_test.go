@@ -5,9 +5,10 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"pgregory.net/rapid"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -22,12 +23,12 @@ func twoNodes() *Machine {
 
 func pool(t testing.TB, offer string, m *Machine) *Pool {
 	t.Helper()
-	return New(expect.Result(tdf.ParseResourceOffer(offer)).Value(t), m, 2)
+	return New(expect.Result(class.ParseResourceOffer(offer)).Value(t), m, 2)
 }
 
-func request(t testing.TB, text string) tdf.ResourceRequest {
+func request(t testing.TB, text string) class.Request {
 	t.Helper()
-	return expect.Result(tdf.ParseResourceRequest(text)).Value(t)
+	return expect.Result(class.ParseRequest(text)).Value(t)
 }
 
 func take(t testing.TB, p *Pool, text string) Share {
@@ -56,10 +57,10 @@ func TestFractionsShareAnIndex(t *testing.T) {
 	p := pool(t, "auto", twoNodes())
 	half, other := take(t, p, "cpus=0.5 gpus=0.5"), take(t, p, "cpus=0.5 gpus=0.25")
 	expect.Equal(t, half.Cores(), other.Cores())
-	expect.Equal(t, half.labels(tdf.ResourceGPUs), []string{"0"})
-	expect.Equal(t, other.labels(tdf.ResourceGPUs), []string{"0"})
+	expect.Equal(t, half.labels(class.GPUs), []string{"0"})
+	expect.Equal(t, other.labels(class.GPUs), []string{"0"})
 	whole := take(t, p, "cpus=1.5 gpus=1")
-	expect.Equal(t, whole.labels(tdf.ResourceGPUs), []string{"1"})
+	expect.Equal(t, whole.labels(class.GPUs), []string{"1"})
 	expect.Len(t, whole.Cores(), 2)
 	_, ok := p.Take(request(t, "cpus=0 gpus=0.3"), nil)
 	expect.True(t, !ok, "a quarter of GPU 0 is left")
@@ -72,7 +73,7 @@ func TestEnvironment(t *testing.T) {
 		"TDF_CPUS=2.5", "OMP_NUM_THREADS=3", "TDF_RESOURCES=cpus=2.5 gpus=2 licence=1 memory=1G", "TDF_MEMORY=1073741824",
 		"CUDA_VISIBLE_DEVICES=0,1",
 	})
-	nothing, ok := p.Take(tdf.PlainRequest, nil)
+	nothing, ok := p.Take(class.PlainRequest, nil)
 	expect.MustTrue(t, ok)
 	expect.Equal(t, nothing.Environment(), []string{"TDF_CPUS=1", "OMP_NUM_THREADS=1", "TDF_RESOURCES=cpus=1", "CUDA_VISIBLE_DEVICES=-1"})
 	idle := take(t, p, "cpus=0")
@@ -86,10 +87,10 @@ func TestEnvironment(t *testing.T) {
 func TestPlainTasksTakeASlot(t *testing.T) {
 	p := pool(t, "cpus=4", twoNodes())
 	for range 2 {
-		_, ok := p.Take(tdf.PlainRequest, nil)
+		_, ok := p.Take(class.PlainRequest, nil)
 		expect.True(t, ok)
 	}
-	_, ok := p.Take(tdf.PlainRequest, nil)
+	_, ok := p.Take(class.PlainRequest, nil)
 	expect.True(t, !ok)
 	take(t, p, "cpus=2")
 	expect.Equal(t, p.Used().String(), "cpus=4")
@@ -114,7 +115,7 @@ func TestOffers(t *testing.T) {
 // A Pool gives the same answers as the capacities of a claim, never gives an index twice, and gets everything back.
 func TestPoolsFollowCapacities(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		p := New(&tdf.ResourceOffer{Auto: true, Amounts: tdf.Amounts{{Name: "licence", Units: 25_000}}}, twoNodes(), 3)
+		p := New(&class.ResourceOffer{Auto: true, Amounts: class.Amounts{{Name: "licence", Units: 25_000}}}, twoNodes(), 3)
 		began := p.Free()
 		var shares []Share
 		for range rapid.IntRange(1, 40).Draw(r, "steps") {
@@ -124,7 +125,7 @@ func TestPoolsFollowCapacities(t *testing.T) {
 				shares = append(shares[:i], shares[i+1:]...)
 				continue
 			}
-			asked := tdf.ResourceRequest{{
+			asked := class.Request{{
 				{Name: "cpus", Units: rapid.SampledFrom([]int64{0, 2_500, 5_000, 10_000, 17_500, 30_000}).Draw(r, "cpus")},
 				{Name: "gpus", Units: rapid.SampledFrom([]int64{1, 3_333, 10_000, 15_000}).Draw(r, "gpus")},
 				{Name: "licence", Units: rapid.Int64Range(1, 10_000).Draw(r, "licence")},

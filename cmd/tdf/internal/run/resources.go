@@ -1,9 +1,9 @@
 package run
 
 import (
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/worker/resources"
 )
 
@@ -16,16 +16,16 @@ func (r *run) offerResources(w *config.Worker, defaults string) error {
 	if r.changed("resources") {
 		text = *r.task.Text["resources"]
 	}
-	request, err := tdf.ParseResourceRequest(text)
+	request, err := class.ParseRequest(text)
 	if request == nil || err != nil {
 		return err
 	}
 	if offer == nil {
-		offer = &tdf.ResourceOffer{Auto: true}
+		offer = &class.ResourceOffer{Auto: true}
 	}
 	w.Resources = offer
 	has := resources.New(offer, resources.Here(), 1).Offered()
-	lacks := tdf.CapacitiesOf(has).Lacking(request)
+	lacks := class.CapacitiesOf(has).Lacking(request)
 	if lacks != nil {
 		return cli.Usagef("resources %v: this machine has %v, and lacks %v; ask for less, or let workers run the command "+
 			"with --shared or --send", request, has, lacks)

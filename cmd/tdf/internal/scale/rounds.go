@@ -9,7 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
@@ -20,9 +21,9 @@ type scaling struct {
 	a       *cli.App
 	admin   *admin.Admin
 	cluster *slurm
-	offer   tdf.Offer // of the workers
-	slots   int       // of one worker
-	most    int       // jobs at the same time
+	offer   class.Offer // of the workers
+	slots   int         // of one worker
+	most    int         // jobs at the same time
 	health  health
 
 	known map[string]bool // jobs that have not ended, as the last round saw them: whether their workers have registered

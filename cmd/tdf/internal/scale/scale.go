@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
@@ -146,10 +148,10 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 	return tool.Worker, err
 }
 
-// offerOf returns which tasks a worker with this configuration may claim. [tdf.Offer.Matches] compares it with what
+// offerOf returns which tasks a worker with this configuration may claim. [class.Offer.Matches] compares it with what
 // tasks ask for.
-func offerOf(cfg *config.Worker) tdf.Offer {
-	return tdf.Offer{
+func offerOf(cfg *config.Worker) class.Offer {
+	return class.Offer{
 		Queues: cfg.Queues, Tags: cfg.Tags, Group: cfg.Group, Programs: true, Resources: cfg.Resources.AtLeast(),
 		TimeLeft: tdf.For(worker.TimeForPrograms(*cfg)),
 	}

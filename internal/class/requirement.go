@@ -1,62 +1,46 @@
-package tdf
+package class
 
 import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
-// A Partition is the queue, the tags and the handler that a worker must offer to claim a task, and the group of a task
-// with ByGroup. Tasks with the same partition share a part of the open list (docs/lifecycle.md, "Queues").
-type Partition struct {
+// A Requirement is what a worker must offer to claim a task: a queue, tags, a handler, resources and time. It also has
+// the group of a task with by_group. The tasks with the same requirement are a partition: they share a part of the open
+// list (docs/lifecycle.md, "Queues").
+type Requirement struct {
 	Queue string   // [DefaultQueue] for tasks without a queue
 	Tags  []string // in alphabetical order
 	Group string   // the group by which workers for this group find the tasks; "" for all other tasks
 	// what the task asks for, and how long its round takes at least; nil and 0 if it does not say so
-	Resources ResourceRequest
-	MinTime   Seconds
+	Resources Request
+	MinTime   unixtime.Seconds
 	// the program for which the worker must have a handler; "" if the worker must run the task's program
 	Handler string
 }
 
-// DefaultPartition is the name of the partition of tasks with no queue, no tags and no handler.
-const DefaultPartition = "default"
+// Plain is the name of the partition of tasks that require nothing but a worker that runs programs.
+const Plain = "default"
 
-// Partition returns the partition of a task. Only a worker with a handler can run a program without a source.
-func (d *Properties) Partition() Partition {
-	p := Partition{Queue: d.Queue, Tags: slices.Compact(slices.Sorted(slices.Values(d.Tags)))}
-	if p.Queue == "" {
-		p.Queue = DefaultQueue
-	}
-	if d.ByGroup {
-		p.Group = d.Group
-	}
-	if d.Resources != "" {
-		p.Resources, _ = ParseResourceRequest(d.Resources) // nil for an invalid text, which Validate refuses
-	}
-	p.MinTime = d.MinTime
-	if d.Source == "" {
-		p.Handler = d.Program
-	}
-	return p
-}
-
-// The parts of a partition's name. The handler comes last, because the name of a program may contain any character.
+// The parts of a partition's name, and their separator. The handler comes last, because the name of a program may contain any character.
 const (
-	partSeparator = ";"
-	queuePart     = "queue="
+	Separator     = ";"
+	QueuePart     = "queue="
 	tagsPart      = "tags=" // with special characters as in a URL, like group=
 	groupPart     = "group="
-	resourcesPart = "resources=" // see ResourceRequest.Part
+	resourcesPart = "resources=" // see Request.Part
 	minTimePart   = "min_time="  // in seconds
 	handlerPart   = "handler="
 )
 
-// String returns the name of the partition in Redis, such as "queue=crawl;tags=gpu,ssd".
-func (p Partition) String() string {
+// String returns the name of the partition, such as "queue=crawl;tags=gpu,ssd".
+func (p Requirement) String() string {
 	var parts []string
 	if p.Queue != DefaultQueue {
-		parts = append(parts, queuePart+p.Queue)
+		parts = append(parts, QueuePart+p.Queue)
 	}
 	if len(p.Tags) > 0 {
 		parts = append(parts, tagsPart+strings.Join(partOfTags(p.Tags), ","))
@@ -74,9 +58,9 @@ func (p Partition) String() string {
 		parts = append(parts, handlerPart+p.Handler)
 	}
 	if len(parts) == 0 {
-		return DefaultPartition
+		return Plain
 	}
-	return strings.Join(parts, partSeparator)
+	return strings.Join(parts, Separator)
 }
 
 // partOfGroup returns the name of a group as the name of a partition has it.
@@ -91,17 +75,17 @@ func partOfTags(tags []string) []string {
 	return parts
 }
 
-// ParsePartition reads the name of a partition. It returns false for any other text.
-func ParsePartition(name string) (p Partition, ok bool) {
+// ParseRequirement reads the name of a partition. It returns false for any other text.
+func ParseRequirement(name string) (p Requirement, ok bool) {
 	p.Queue = DefaultQueue
-	for rest := name; rest != "" && rest != DefaultPartition; {
+	for rest := name; rest != "" && rest != Plain; {
 		if handler, is := strings.CutPrefix(rest, handlerPart); is {
 			p.Handler = handler
 			break
 		}
 		var part string
-		part, rest, _ = strings.Cut(rest, partSeparator)
-		if queue, is := strings.CutPrefix(part, queuePart); is {
+		part, rest, _ = strings.Cut(rest, Separator)
+		if queue, is := strings.CutPrefix(part, QueuePart); is {
 			p.Queue = queue
 		} else if tags, is := strings.CutPrefix(part, tagsPart); is {
 			for tag := range strings.SplitSeq(tags, ",") {
@@ -113,9 +97,9 @@ func ParsePartition(name string) (p Partition, ok bool) {
 		} else if group, is := strings.CutPrefix(part, groupPart); is {
 			p.Group, _ = url.QueryUnescape(group) // "" for an invalid text, which String does not return
 		} else if request, is := strings.CutPrefix(part, resourcesPart); is {
-			p.Resources = parseRequestPart(request) // nil for an invalid text, which String does not return
+			p.Resources = parsePart(request) // nil for an invalid text, which String does not return
 		} else if seconds, is := strings.CutPrefix(part, minTimePart); is {
-			p.MinTime, _ = ParseSeconds(seconds)
+			p.MinTime, _ = unixtime.ParseSeconds(seconds)
 		}
 	}
 	return p, p.Queue != "" && p.String() == name

@@ -1,4 +1,4 @@
-package tdf
+package class
 
 import (
 	"cmp"
@@ -10,13 +10,13 @@ import (
 
 // Names of resources that TDF itself knows. All other names are the user's, such as "licence".
 const (
-	ResourceCPUs   = "cpus"
-	ResourceMemory = "memory" // in bytes
-	ResourceGPUs   = "gpus"
+	CPUs   = "cpus"
+	Memory = "memory" // in bytes
+	GPUs   = "gpus"
 
-	// ResourceSlots bounds how many tasks that ask for nothing run at once (the worker's key concurrency). No task can
+	// Slots bounds how many tasks that ask for nothing run at once (the worker's key concurrency). No task can
 	// ask for it.
-	ResourceSlots = "concurrency"
+	Slots = "concurrency"
 )
 
 // Limits for resources.
@@ -29,8 +29,8 @@ const (
 	maxRequestLength = 4096    // bytes of a request as a user writes it
 )
 
-// ResourceScale is how many units the amount 1 has. So amounts are exact to 1/10,000. Memory is counted in bytes.
-const ResourceScale = 10_000
+// Scale is how many units the amount 1 has. So amounts are exact to 1/10,000. Memory is counted in bytes.
+const Scale = 10_000
 
 // An Amount is how much of a resource a task asks for or a worker has, in 1/10,000, or in bytes for memory.
 type Amount struct {
@@ -43,10 +43,10 @@ func (a Amount) String() string { return a.Name + "=" + a.Value() }
 
 // Value returns the amount without the name.
 func (a Amount) Value() string {
-	if a.Name == ResourceMemory {
+	if a.Name == Memory {
 		return memoryText(a.Units)
 	}
-	whole, rest := a.Units/ResourceScale, a.Units%ResourceScale
+	whole, rest := a.Units/Scale, a.Units%Scale
 	text := strconv.FormatInt(whole, 10)
 	if rest > 0 {
 		text += strings.TrimRight(fmt.Sprintf(".%04d", rest), "0")
@@ -137,13 +137,13 @@ func parseAmount(word string) (a Amount, err error) {
 	}
 	units, ok := parseUnits(name, value)
 	switch {
-	case !ok && name == ResourceMemory:
+	case !ok && name == Memory:
 		return a, fmt.Errorf("memory=%.40s: want bytes with or without one of the units K, M, G and T, at most %s",
 			value, memoryText(MaxMemory))
 	case !ok:
 		return a, fmt.Errorf("%s=%.40s: want a number up to %.0f with at most 4 decimal places", name, value,
 			float64(MaxResource))
-	case units == 0 && name != ResourceCPUs:
+	case units == 0 && name != CPUs:
 		return a, fmt.Errorf("%s=%.40s: want an amount above 0; leave out what you do not need", name, value)
 	}
 	return Amount{name, units}, nil
@@ -151,8 +151,8 @@ func parseAmount(word string) (a Amount, err error) {
 
 // misspelled has the right names for what users may write instead.
 var misspelled = map[string]string{
-	"cpu": ResourceCPUs, "core": ResourceCPUs, "cores": ResourceCPUs, "gpu": ResourceGPUs, "mem": ResourceMemory,
-	"ram": ResourceMemory,
+	"cpu": CPUs, "core": CPUs, "cores": CPUs, "gpu": GPUs, "mem": Memory,
+	"ram": Memory,
 }
 
 func checkResourceName(name string) error {
@@ -162,7 +162,7 @@ func checkResourceName(name string) error {
 	switch {
 	case misspelled[name] != "":
 		return fmt.Errorf("%q is no resource; want %s", name, misspelled[name])
-	case name == ResourceSlots:
+	case name == Slots:
 		return fmt.Errorf("%s is a key of workers, and no resource", name)
 	case name == "" || len(name) > MaxResourceName || name[0] < 'a' || name[0] > 'z',
 		strings.ContainsFunc(name, func(r rune) bool { return !valid(r) }):
@@ -174,8 +174,8 @@ func checkResourceName(name string) error {
 
 // parseUnits reads an amount. It reads digits and not numbers of Go, because 1e400, NaN and 0x1p9 are no amounts.
 func parseUnits(name, value string) (int64, bool) {
-	if name != ResourceMemory {
-		return scaled(value, ResourceScale, MaxResource*ResourceScale)
+	if name != Memory {
+		return scaled(value, Scale, MaxResource*Scale)
 	}
 	scale := int64(1)
 	upper := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(value), "B"), "I")
@@ -201,9 +201,9 @@ func scaled(text string, scale, most int64) (int64, bool) {
 		return 0, false
 	}
 	part, _ := strconv.ParseInt(rest+strings.Repeat("0", mostPlaces-len(rest)), 10, 64)
-	if part > 0 && scale == 1 || part*scale%ResourceScale != 0 {
+	if part > 0 && scale == 1 || part*scale%Scale != 0 {
 		return 0, false
 	}
-	units := n*scale + part*scale/ResourceScale
+	units := n*scale + part*scale/Scale
 	return units, units <= most
 }

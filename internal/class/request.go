@@ -1,4 +1,4 @@
-package tdf
+package class
 
 import (
 	"errors"
@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// A ResourceRequest is what a round of a task needs: one of the alternatives, the first that fits.
+// A Request is what a round of a task needs: one of the alternatives, the first that fits.
 // Nil means that the task asks for nothing.
-type ResourceRequest []Amounts
+type Request []Amounts
 
 const alternativeWord = "or"
 
-// String returns the text from which [ParseResourceRequest] makes the same request, such as "cpus=1 gpus=1 or cpus=16".
-func (r ResourceRequest) String() string {
+// String returns the text from which [ParseRequest] makes the same request, such as "cpus=1 gpus=1 or cpus=16".
+func (r Request) String() string {
 	parts := make([]string, len(r))
 	for i, all := range r {
 		parts[i] = all.String()
@@ -23,9 +23,9 @@ func (r ResourceRequest) String() string {
 	return strings.Join(parts, " "+alternativeWord+" ")
 }
 
-// ParseResourceRequest reads a request such as "gpus=1 memory=2G or cpus=16". An alternative without cpus gets cpus=1.
+// ParseRequest reads a request such as "gpus=1 memory=2G or cpus=16". An alternative without cpus gets cpus=1.
 // The text "" is a request for nothing. The error has no subject: it says what the text should be.
-func ParseResourceRequest(text string) (r ResourceRequest, err error) {
+func ParseRequest(text string) (r Request, err error) {
 	if len(text) > maxRequestLength {
 		return nil, fmt.Errorf("has %d bytes; at most %d are allowed", len(text), maxRequestLength)
 	}
@@ -67,7 +67,7 @@ func parseAlternative(words []string) (Amounts, error) {
 	if err != nil {
 		return nil, err
 	}
-	hasCPUs := func(a Amount) bool { return a.Name == ResourceCPUs }
+	hasCPUs := func(a Amount) bool { return a.Name == CPUs }
 	if slices.ContainsFunc(all, hasCPUs) {
 		return all, nil
 	}
@@ -75,32 +75,9 @@ func parseAlternative(words []string) (Amounts, error) {
 		return nil, fmt.Errorf("an alternative has no cpus, and so it gets cpus=1; at most %d resources are allowed",
 			MaxResources)
 	}
-	all = append(all, Amount{ResourceCPUs, ResourceScale})
+	all = append(all, Amount{CPUs, Scale})
 	all.sort()
 	return all, nil
-}
-
-// Request returns what a round of the task takes from a worker that offers resources.
-func (d *Properties) Request() ResourceRequest {
-	r, _ := ParseResourceRequest(d.Resources) // Validate refuses an invalid text
-	if r == nil {
-		return PlainRequest
-	}
-	return r
-}
-
-// canonicalRequest returns a request in the form of ResourceRequest.String.
-func canonicalRequest(text string) (string, bool) {
-	r, err := ParseResourceRequest(text)
-	return r.String(), err == nil
-}
-
-func checkRequest(name, text string) error {
-	_, err := ParseResourceRequest(text)
-	if err != nil {
-		return invalidProperty(name, "%v", err)
-	}
-	return nil
 }
 
 // The separators of a request in the name of a partition, such as "cpus:10000,gpus:10000|cpus:160000". Lua reads it, so
@@ -112,7 +89,7 @@ const (
 )
 
 // Part returns the request as the name of a partition has it.
-func (r ResourceRequest) Part() string {
+func (r Request) Part() string {
 	alternatives := make([]string, len(r))
 	for i, all := range r {
 		amounts := make([]string, len(all))
@@ -124,8 +101,8 @@ func (r ResourceRequest) Part() string {
 	return strings.Join(alternatives, alternativeSeparator)
 }
 
-// parseRequestPart reads a request in the name of a partition. It returns nil for a text that Part does not return.
-func parseRequestPart(text string) ResourceRequest {
+// parsePart reads a request in the name of a partition. It returns nil for a text that Part does not return.
+func parsePart(text string) Request {
 	var words []string
 	for alternative := range strings.SplitSeq(text, alternativeSeparator) {
 		if len(words) > 0 {
@@ -140,7 +117,7 @@ func parseRequestPart(text string) ResourceRequest {
 			words = append(words, Amount{name, units}.String())
 		}
 	}
-	r, err := ParseResourceRequest(strings.Join(words, " "))
+	r, err := ParseRequest(strings.Join(words, " "))
 	if err != nil || r.Part() != text {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package tdf
+package class
 
 import (
 	"math"
@@ -18,13 +18,13 @@ type Capacity struct {
 const noIndices = 1 << 53
 
 // HasIndices reports whether a resource is a number of things that a task gets as a whole, or in part from one of them.
-func HasIndices(name string) bool { return name == ResourceCPUs || name == ResourceGPUs }
+func HasIndices(name string) bool { return name == CPUs || name == GPUs }
 
 // CapacityOf returns the capacity of a worker that has this amount, with a fraction of one index at most.
 func CapacityOf(a Amount) Capacity {
 	c := Capacity{Name: a.Name, Unit: noIndices}
 	if HasIndices(a.Name) {
-		c.Unit = ResourceScale
+		c.Unit = Scale
 	}
 	c.Whole = a.Units / c.Unit
 	rest := a.Units % c.Unit
@@ -90,7 +90,7 @@ func (c Capacities) Amounts() (all Amounts) {
 
 // Without returns what is left after a task takes the first alternative that fits, and the number of this alternative.
 // It returns -1 if none fits.
-func (c Capacities) Without(r ResourceRequest) (left Capacities, alternative int) {
+func (c Capacities) Without(r Request) (left Capacities, alternative int) {
 	for i, all := range r {
 		left = c.without(all)
 		if left != nil {
@@ -116,7 +116,7 @@ func (c Capacities) without(all Amounts) Capacities {
 
 // Lacking returns what the capacities lack for the alternative that comes closest: the one that lacks the fewest
 // resources. It returns nil if an alternative fits.
-func (c Capacities) Lacking(r ResourceRequest) (least Amounts) {
+func (c Capacities) Lacking(r Request) (least Amounts) {
 	for _, all := range r {
 		var lacks Amounts
 		free := c.Amounts()
@@ -136,10 +136,10 @@ func (c Capacities) Lacking(r ResourceRequest) (least Amounts) {
 }
 
 // PlainRequest is what a task that asks for nothing takes from a worker that offers resources.
-var PlainRequest = ResourceRequest{{{ResourceCPUs, ResourceScale}, {ResourceSlots, ResourceScale}}}
+var PlainRequest = Request{{{CPUs, Scale}, {Slots, Scale}}}
 
 // Fit reports whether a task with this request fits. A nil request is that of a task that asks for nothing.
-func (c Capacities) Fit(r ResourceRequest) bool {
+func (c Capacities) Fit(r Request) bool {
 	if r == nil {
 		r = PlainRequest
 	}

@@ -1,4 +1,4 @@
-package tdf
+package class
 
 import (
 	"errors"
@@ -43,13 +43,13 @@ func ParseResourceOffer(text string) (*ResourceOffer, error) {
 		return nil, fmt.Errorf("%d resources are named beside auto; at most %d are allowed", len(all), MaxResources-detected)
 	}
 	for _, a := range all {
-		if HasIndices(a.Name) && (a.Units%ResourceScale != 0 || a.Units > MaxIndices*ResourceScale) {
+		if HasIndices(a.Name) && (a.Units%Scale != 0 || a.Units > MaxIndices*Scale) {
 			return nil, fmt.Errorf("%v: want a whole number up to %d", a, MaxIndices)
 		}
 	}
 	o.Amounts = all
-	hasCPUs := func(a Amount) bool { return a.Name == ResourceCPUs }
-	if all.Of(ResourceCPUs) == 0 && (!o.Auto || slices.ContainsFunc(all, hasCPUs)) {
+	hasCPUs := func(a Amount) bool { return a.Name == CPUs }
+	if all.Of(CPUs) == 0 && (!o.Auto || slices.ContainsFunc(all, hasCPUs)) {
 		return nil, errNoCPUs
 	}
 	return o, nil
@@ -64,8 +64,8 @@ func (o *ResourceOffer) AtLeast() Amounts {
 		return nil
 	}
 	all := slices.Clone(o.Amounts)
-	if all.Of(ResourceCPUs) == 0 {
-		all = append(all, Amount{ResourceCPUs, ResourceScale})
+	if all.Of(CPUs) == 0 {
+		all = append(all, Amount{CPUs, Scale})
 		all.sort()
 	}
 	return all

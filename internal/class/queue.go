@@ -1,47 +1,39 @@
-package tdf
+package class
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
-// An Offer says which tasks a worker may claim (docs/lifecycle.md, "Queues").
-type Offer struct {
-	Queues   []QueueShare // the queues that the worker serves; none means the queue of the tasks without a queue
-	Tags     []string     // a task's tags must all be among these tags
-	Handlers []string     // the programs for which the worker has handlers, so that it can run tasks without a source
-	Programs bool         // whether the worker fetches and runs programs, so that it can run tasks with a source
-	Anything bool         // whether the worker has a handler for every program
+// DefaultQueue stands for the tasks without a queue, for example in a worker's key `queues`.
+const DefaultQueue = "default"
 
-	// Resources are what the worker has when no task runs. Nil means that it offers no resources, and claims only tasks
-	// that ask for nothing.
-	Resources Amounts
+// MaxLabel is the largest length of the name of a queue, in characters.
+const MaxLabel = 64
 
-	// TimeLeft is how long the worker's programs may still run. It claims no task with a longer min_time. 0 means that
-	// it has no time limit.
-	TimeLeft Seconds
-
-	// Group is the group of the tasks that the worker claims, if they have the property by_group; "" means the tasks of
-	// all groups, and those without a group.
-	Group string
-}
-
-// runs reports whether the worker can run a partition's tasks. If handler is "", the worker must fetch programs.
-// Otherwise it needs this handler.
-func (o *Offer) runs(handler string) bool {
-	if handler == "" {
-		return o.Programs
+// CheckQueue checks the name of a queue. Such a name consists of letters, digits and the characters . _ - / @. The
+// error has no subject: it says what the name should be.
+func CheckQueue(s string) error {
+	switch n := utf8.RuneCountInString(s); {
+	case s == "":
+		return fmt.Errorf("a name is empty; want 1 to %d characters", MaxLabel)
+	case !utf8.ValidString(s):
+		return fmt.Errorf("%q is not valid UTF-8", s)
+	case n > MaxLabel:
+		return fmt.Errorf("%.20q… has %d characters; at most %d are allowed", s, n, MaxLabel)
 	}
-	return o.Anything || slices.Contains(o.Handlers, handler)
+	for _, r := range s {
+		if !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-/@", r) {
+			return fmt.Errorf("%q contains %q; want only letters, digits and the characters . _ - / @", s, string(r))
+		}
+	}
+	return nil
 }
-
-// PartitionTags returns the Tags as the names of partitions have them.
-func (o *Offer) PartitionTags() []string { return partOfTags(o.Tags) }
-
-// PartitionGroup returns the Group as the names of partitions have it.
-func (o *Offer) PartitionGroup() string { return partOfGroup(o.Group) }
 
 // A QueueShare is a queue that a worker serves.
 type QueueShare struct {
@@ -66,7 +58,7 @@ func (s QueueShare) String() string {
 func ParseQueueShare(s string) (QueueShare, error) {
 	name, weight, weighted := strings.Cut(s, ":")
 	q := QueueShare{Queue: name}
-	if err := CheckLabel("queues", name); err != nil {
+	if err := CheckQueue(name); err != nil {
 		return q, err
 	}
 	if !weighted {
@@ -74,42 +66,10 @@ func ParseQueueShare(s string) (QueueShare, error) {
 	}
 	n, err := strconv.Atoi(weight)
 	if err != nil || n < 1 || n > MaxWeight {
-		return q, invalidProperty("queues", "the weight %q of queue %s is not a number from 1 to %d", weight, name,
-			MaxWeight)
+		return q, fmt.Errorf("the weight %q of queue %s is not a number from 1 to %d", weight, name, MaxWeight)
 	}
 	q.Weight = n
 	return q, nil
-}
-
-// Matches reports whether the worker may claim the tasks of a partition.
-func (o *Offer) Matches(p Partition) bool {
-	serves := func(s QueueShare) bool { return s.Queue == p.Queue }
-	switch {
-	case !slices.ContainsFunc(o.Shares(), serves):
-		return false
-	case !o.runs(p.Handler), o.Group != "" && o.Group != p.Group, !o.fits(p.Resources):
-		return false
-	case o.TimeLeft > 0 && p.MinTime > o.TimeLeft:
-		return false
-	}
-	return !slices.ContainsFunc(p.Tags, func(tag string) bool { return !slices.Contains(o.Tags, tag) })
-}
-
-// fits reports whether a task with this request fits when no other task runs.
-func (o *Offer) fits(r ResourceRequest) bool {
-	if r == nil {
-		return o.Resources == nil || o.Resources.Of(ResourceCPUs) > 0
-	}
-	_, alternative := CapacitiesOf(o.Resources).Without(r)
-	return alternative >= 0
-}
-
-// Shares returns the queues that the worker serves: those of the offer, or [DefaultQueue].
-func (o *Offer) Shares() []QueueShare {
-	if len(o.Queues) == 0 {
-		return []QueueShare{{Queue: DefaultQueue}}
-	}
-	return o.Queues
 }
 
 // Turns decides which queue a worker serves first, so that each queue gets its share of the worker's rounds. The zero

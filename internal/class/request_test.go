@@ -1,4 +1,4 @@
-package tdf
+package class
 
 import (
 	"fmt"
@@ -32,10 +32,10 @@ func TestResourceRequests(t *testing.T) {
 		"cpus=1000000000":               "cpus=1000000000",
 		fmt.Sprint("cpus=1", strings.Repeat(" or cpus=1", 20)): "cpus=1",
 	} {
-		r, err := ParseResourceRequest(text)
+		r, err := ParseRequest(text)
 		expect.NoError(t, err, text)
 		expect.Equal(t, r.String(), want, text)
-		again, err := ParseResourceRequest(r.String())
+		again, err := ParseRequest(r.String())
 		expect.NoError(t, err, text)
 		expect.Equal(t, again.String(), want, text)
 	}
@@ -98,10 +98,10 @@ func TestInvalidResourceRequests(t *testing.T) {
 		many("r%d=1", " ", 17):         "at most 16",
 		strings.Repeat(" ", 5000):      "5000 bytes",
 	} {
-		expect.Result(ParseResourceRequest(text)).Fails(t, why, text)
+		expect.Result(ParseRequest(text)).Fails(t, why, text)
 	}
-	expect.Result(ParseResourceRequest(many("cpus=%d", " or ", 8))).OK(t)
-	expect.Result(ParseResourceRequest(many("r%d=1", " ", 15))).OK(t)
+	expect.Result(ParseRequest(many("cpus=%d", " or ", 8))).OK(t)
+	expect.Result(ParseRequest(many("r%d=1", " ", 15))).OK(t)
 }
 
 // many returns n words with the numbers from 1 up.
@@ -114,9 +114,9 @@ func many(word, separator string, n int) string {
 }
 
 func drawAmounts(r *rapid.T, most int64) (all Amounts) {
-	for _, name := range []string{ResourceCPUs, ResourceGPUs, "licence", ResourceMemory} {
+	for _, name := range []string{CPUs, GPUs, "licence", Memory} {
 		units := rapid.Int64Range(0, most).Draw(r, name)
-		if name == ResourceCPUs || units > 0 {
+		if name == CPUs || units > 0 {
 			all = append(all, Amount{name, units})
 		}
 	}
@@ -126,12 +126,12 @@ func drawAmounts(r *rapid.T, most int64) (all Amounts) {
 // The name of a partition gives back each request, and no other text is one.
 func TestRequestsInPartitions(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		var request ResourceRequest
+		var request Request
 		for range rapid.IntRange(1, 3).Draw(r, "alternatives") {
 			request = append(request, drawAmounts(r, 50_000))
 		}
-		request, err := ParseResourceRequest(request.String())
-		if got := parseRequestPart(request.Part()); err != nil || !reflect.DeepEqual(got, request) {
+		request, err := ParseRequest(request.String())
+		if got := parsePart(request.Part()); err != nil || !reflect.DeepEqual(got, request) {
 			r.Fatal(request, "is read as", got, err)
 		}
 	})
@@ -139,22 +139,22 @@ func TestRequestsInPartitions(t *testing.T) {
 		"", "cpus", "cpus:", "cpus:x", "cpus:-1", "cpus:01", "cpus:1|", "|cpus:1", "gpus:1", "cpus:1,cpus:1", "memory:1,cpus:1",
 		"cpus:1|cpus:1", "cpus:1 or cpus:2", "cpus:99999999999999999999", "cpus:10000,gpus:0",
 	} {
-		expect.Equal(t, parseRequestPart(text), nil, text)
+		expect.Equal(t, parsePart(text), nil, text)
 	}
 }
 
 func FuzzResourceRequest(f *testing.F) {
 	f.Add("gpus=1 memory=2.5G or cpus=16,licence=0.25")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := ParseResourceRequest(text)
+		r, err := ParseRequest(text)
 		if err != nil {
 			return
 		}
-		again, err := ParseResourceRequest(r.String())
+		again, err := ParseRequest(r.String())
 		expect.NoError(t, err)
 		expect.Equal(t, again.String(), r.String())
 		if r != nil {
-			expect.Equal(t, parseRequestPart(r.Part()), r)
+			expect.Equal(t, parsePart(r.Part()), r)
 		}
 	})
 }
@@ -164,9 +164,9 @@ func amounts(t testing.TB, text string) Amounts {
 	return expect.Result(ParseAmounts(text)).Value(t)
 }
 
-func request(t testing.TB, text string) ResourceRequest {
+func request(t testing.TB, text string) Request {
 	t.Helper()
-	return expect.Result(ParseResourceRequest(text)).Value(t)
+	return expect.Result(ParseRequest(text)).Value(t)
 }
 
 // A whole GPU is not made of two halves, and a fraction comes from the smallest part.
@@ -199,11 +199,11 @@ func TestCapacities(t *testing.T) {
 // What is taken and what is left is always the whole, and no part is as large as an index.
 func TestCapacitiesTakeWhatIsAsked(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		free := CapacitiesOf(Amounts{{ResourceCPUs, 80_000}, {ResourceGPUs, 40_000}, {"licence", 30_000}, {ResourceMemory, 90_000}})
+		free := CapacitiesOf(Amounts{{CPUs, 80_000}, {GPUs, 40_000}, {"licence", 30_000}, {Memory, 90_000}})
 		for range 20 {
 			before := fmt.Sprint(free)
 			asked := drawAmounts(r, 25_000)
-			left, alternative := free.Without(ResourceRequest{asked})
+			left, alternative := free.Without(Request{asked})
 			if after := fmt.Sprint(free); after != before {
 				r.Fatal(before, "became", after)
 			}
