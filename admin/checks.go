@@ -373,11 +373,11 @@ func (c *situation) holder() Check {
 	}
 	if i < 0 && c.task.Source == "" { // such as a client of the Skuld interface
 		return passed("worker",
-			name+" sends no heartbeats, or the task comes from a dump; the round is lost when the lease runs out")
+			name+" sends no heartbeats; the round is lost when the lease runs out")
 	}
 	if i < 0 {
-		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace lately; the task "+
-			"may come from a dump", fix("wait until the lease runs out: then the server reopens the task"))
+		return blockedBy("worker", FactSilentWorker, name+" has not been seen in this namespace lately",
+			fix("wait until the lease runs out: then the server reopens the task"))
 	}
 	w := &c.workers[i]
 	if !w.Alive(c.at) {

@@ -196,12 +196,6 @@ func (v *vitals) layout(d *diagnoses) {
 			Fix: fix("update all servers, workers and managers to this release"),
 		})
 	}
-	if v.loading {
-		d.problem("tasks", Fact{
-			Code: FactLoading, Text: "a dump is being loaded, or its load was interrupted",
-			Fix: fix("if the load was interrupted, load the same dump again", StepLoad),
-		})
-	}
 }
 
 func (v *vitals) clock(d *diagnoses) {

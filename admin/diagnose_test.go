@@ -13,6 +13,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -98,7 +99,6 @@ func TestDiagnose(t *testing.T) {
 		}},
 		"this Redis is a replica":  {SeverityProblem, func(v *vitals) { v.info["role"] = "slave" }},
 		"has layout version 0":     {SeverityNotice, func(v *vitals) { v.schema = "0" }},
-		"a dump is being loaded":   {SeverityProblem, func(v *vitals) { v.loading = true }},
 		"clock is -50 s off":       {SeverityNotice, func(v *vitals) { v.clockOff = -50 }},
 		"clock is -90 s off":       {SeverityProblem, func(v *vitals) { v.clockOff = -90 }},
 		"1 of 3 sentinels work":    {SeverityProblem, func(v *vitals) { v.replication.Sentinels, v.replication.SentinelsUp = 3, 1 }},
@@ -280,7 +280,7 @@ func TestVitalsOfMoves(t *testing.T) {
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		h := c.task(now)
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
-		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 1, Hash: h})).OK(t)
+		testspace.PutTasks(t, s, map[int64]tdf.Hash{1: h})
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
 		expect.NoError(t, vitalsOfMoves(t.Context(), s, &v), name)
 		expect.Equal(t, now.Sub(v.moved) <= idle, c.moved, name)

@@ -238,8 +238,8 @@ func TestChecksOfARunningTask(t *testing.T) {
 	} {
 		expect.Equal(t, holding(busyWith(c.change).running()), c.want, name)
 	}
-	loaded := busyWith(func(c *situation) { c.workers = nil })
-	expect.Equal(t, holding(loaded.running()), "worker: w1 has not been seen in this namespace lately; the task may come from a dump", "loaded")
+	unknown := busyWith(func(c *situation) { c.workers = nil })
+	expect.Equal(t, holding(unknown.running()), "worker: w1 has not been seen in this namespace lately", "unknown")
 	fetching := busyWith(func(c *situation) { c.took = nil })
 	got := fetching.run().Text
 	expect.Equal(t, got, "claimed 60 s ago; the worker is fetching or starting the program; the program must end", "while the program is fetched")

@@ -54,7 +54,6 @@ const (
 	StepRemoveFinished
 	StepRaiseMaxTasks
 	StepChangeSetting
-	StepLoad
 	StepRetryCallbacks // show the failed callbacks, and run them again
 	StepListPeriodics
 	StepRemovePeriodic
@@ -160,7 +159,6 @@ const (
 	FactNoPassword       FactCode = "no_password"
 	FactClock            FactCode = "clock"
 	FactLayout           FactCode = "layout"
-	FactLoading          FactCode = "loading"
 	FactInvalidSetting   FactCode = "invalid_setting"
 	FactCallbackFailed   FactCode = "callback_failed"
 	FactManagersOverlap  FactCode = "managers_overlap"

@@ -15,7 +15,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // onEmbedded returns an Admin, and its manager, for a namespace in an embedded Redis that stops when the test ends.
@@ -29,7 +28,7 @@ func onEmbedded(t *testing.T) (*Admin, *manager.Manager) {
 func archive(t *testing.T, a *Admin, many int, change func(i int, h tdf.Hash)) {
 	t.Helper()
 	s := a.redis()
-	var records []redisstate.Record
+	tasks := map[int64]tdf.Hash{}
 	for i := range many {
 		at := tdf.Time(1_800_000_000 + i)
 		h := tdf.Hash{
@@ -37,9 +36,9 @@ func archive(t *testing.T, a *Admin, many int, change func(i int, h tdf.Hash)) {
 			"0:open": "1", "0:worker": "good", "0:exit": "0", "0:executed": at.String(), "0:archived": at.String(), "0:claim": "c",
 		}
 		change(i, h)
-		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
+		tasks[int64(i+1)] = h
 	}
-	expect.MustEqual(t, expect.Result(s.Restore(t.Context(), records...)).Value(t), many)
+	testspace.PutTasks(t, s, tasks)
 }
 
 // setFailed changes the fields of a task so that the task failed in its only round.

@@ -25,7 +25,6 @@ type vitals struct {
 	untuned        []conn.Tuning
 	lacks          error // the user lacks rights
 	schema         string
-	loading        bool        // a dump is being loaded, or the load was interrupted
 	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock
 	moved          tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
 	taskSize       int64       // size of one open task in bytes; 0 if unknown
@@ -49,7 +48,6 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		return err
 	}
 	v.memory, v.replication = memoryOf(v.info), r.WithSentinels(ctx, r.Replication(v.info))
-	mark := ""
 	if err := r.CheckRights(ctx); err != nil && !errors.As(err, new(*conn.RefusedError)) {
 		return err
 	} else if err != nil {
@@ -59,12 +57,10 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		func() error { return v.readRoom(ctx, r) },
 		func() (err error) { v.untuned, err = r.Untuned(ctx); return err },
 		func() (err error) { v.schema, err = r.SchemaOf(ctx); return err },
-		func() (err error) { mark, err = r.RestoreUnderWay(ctx); return err },
 	)
 	if err != nil {
 		return err
 	}
-	v.loading = mark != ""
 	before := time.Now()
 	now, err := r.Now(ctx)
 	v.clockOff = tdf.At(before.Add(time.Since(before) / 2)).Sub(now)

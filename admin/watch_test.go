@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -24,13 +25,14 @@ import (
 // addFinished writes n finished tasks into Redis, each with the given run time in seconds.
 func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
 	t.Helper()
+	tasks := map[int64]tdf.Hash{}
 	for i := range n {
-		h := tdf.Hash{
+		tasks[first+int64(i)] = tdf.Hash{
 			"state": state, "outcome": outcome, "group": group, "program": "p", "source": "rsync:/p/run.sh",
 			"0:running": "1000", "0:executed": "2000", "0:seconds": seconds, "0:" + state: "2000", "0:claim": "c",
 		}
-		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: first + int64(i), Hash: h})).OK(t)
 	}
+	testspace.PutTasks(t, s, tasks)
 }
 
 func alive(t testing.TB, s *redisstate.Store, name, state string, slots int) {
@@ -152,14 +154,13 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	ctx := t.Context()
 	now := expect.Result(s.Now(ctx)).Value(t)
 	early, late := now.Add(-500).String(), now.Add(-100).String()
-	records := []redisstate.Record{
-		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": early}},
-		{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": late, "start_after": "9000000000"}},
-		{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": now.Add(-30).String()}},
-		{ID: 4, Hash: tdf.Hash{"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"}},
-		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": early}},
-	}
-	expect.Result(s.Restore(ctx, records...)).OK(t)
+	testspace.PutTasks(t, s, map[int64]tdf.Hash{
+		1: {"state": "open", "0:open": early},
+		2: {"state": "open", "0:open": late, "start_after": "9000000000"},
+		3: {"state": "failed", "0:failed": now.Add(-30).String()},
+		4: {"state": "archived", "0:archived": now.Add(-50).String(), "outcome": "expired", "0:expired": late, "1:expired": now.Add(-51).String(), "1:archived": now.Add(-50).String(), "round": "1"},
+		5: {"state": "succeeded", "0:succeeded": early},
+	})
 	expect.Result(program.Put(ctx, m, []byte("12345"))).OK(t)
 	alive(t, s, "w", "working", 3)
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
@@ -185,13 +186,13 @@ func TestStatsOfLostRounds(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ctx := t.Context()
 	now := expect.Result(s.Now(ctx)).Value(t)
-	var records []redisstate.Record
+	tasks := map[int64]tdf.Hash{}
 	for id, lease := range []tdf.Seconds{-5, -1, 300} {
-		records = append(records, redisstate.Record{ID: int64(id + 1), Hash: tdf.Hash{
+		tasks[int64(id+1)] = tdf.Hash{
 			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
-		}})
+		}
 	}
-	expect.Result(s.Restore(ctx, records...)).OK(t)
+	testspace.PutTasks(t, s, tasks)
 	alive(t, s, "w", "working", 2)
 	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
 	expect.Equal(t, stats.Counts[tdf.Running], 3)
@@ -238,7 +239,8 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	addFinished(t, s, 1, 3, "g", "succeeded", "", "1")
 	addFinished(t, s, 11, 2, "g", "failed", "", "1")
-	expect.Result(s.Restore(t.Context(), redisstate.Record{ID: 21, Hash: tdf.Hash{"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})).OK(t)
+	testspace.PutTasks(t, s, map[int64]tdf.Hash{21: {"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})
+	expect.NoError(t, s.Redis.HDel(t.Context(), s.Keys.Task(21), "outcome").Err())
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
 	expect.NoError(t, err)
@@ -260,7 +262,7 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
 		h["state"] = "open"
-		expect.Result(s.Restore(t.Context(), redisstate.Record{ID: int64(i + 2), Hash: h})).OK(t)
+		testspace.PutTasks(t, s, map[int64]tdf.Hash{int64(i + 2): h})
 	}
 	stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
 	expect.Compare(t, stats.Waited, ">=", 100*time.Second)
@@ -278,13 +280,13 @@ func TestArchivingIsNoRate(t *testing.T) {
 	}
 	expect.Equal(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, 0, "all tasks finished long ago, and the rate")
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	records := make([]redisstate.Record, 200)
-	for i := range records {
-		records[i] = redisstate.Record{ID: int64(i + 1001), Hash: tdf.Hash{
+	tasks := map[int64]tdf.Hash{}
+	for i := range int64(200) {
+		tasks[i+1001] = tdf.Hash{
 			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
-		}}
+		}
 	}
-	expect.Result(s.Restore(t.Context(), records...)).OK(t)
+	testspace.PutTasks(t, s, tasks)
 	expect.Compare(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, ">=", 200.0/60)
 }
 

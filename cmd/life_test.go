@@ -42,7 +42,6 @@ func TestRecordedLife(t *testing.T) {
 	l.repairTasks()
 	l.leapClock()
 	l.removed()
-	l.loadDump()
 
 	got := l.record.text.String()
 	if *update {
@@ -436,20 +435,4 @@ func (l *life) leapClock() {
 func (l *life) removed() {
 	l.step("remove tasks", func() { l.hand("rm {report} {all} {strange}") })
 	l.step("remove programs", func() { l.tdf(0, "programs", "rm", "--unused", "--yes") })
-}
-
-// loadDump dumps the namespace, and loads the dump into another namespace. The record lists the differences between the
-// two namespaces.
-func (l *life) loadDump() {
-	before := l.record.last
-	var dump string
-	l.step("a dump changes nothing", func() { dump = l.file("life.dump", l.tdf(0, "dump"), 0o644) })
-	l.tdf(0, "--namespace", "copy", "load", dump)
-	l.record.text.WriteString("\n== differences between the namespace and its loaded dump\n")
-	l.record.differences(before, l.record.snapshot("copy", nil))
-	for _, key := range l.rdb.Keys(l.Context(), "*").Val() {
-		if !strings.HasPrefix(key, namespace+":") {
-			expect.True(l, strings.HasPrefix(key, "copy:"), "the key", key, "is in no namespace")
-		}
-	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // roundHistories are the possible properties of a round in Redis.
@@ -96,14 +95,14 @@ func TestListByID(t *testing.T) {
 	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	var records []redisstate.Record
+	tasks := map[int64]tdf.Hash{}
 	for i := range 1500 {
 		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
 		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
 		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // so that the order of archiving differs from the order of ids
-		records = append(records, redisstate.Record{ID: int64(i + 1), Hash: h})
+		tasks[int64(i+1)] = h
 	}
-	expect.Result(connect(t, cfg).Restore(t.Context(), records...)).OK(t)
+	testspace.PutTasks(t, connect(t, cfg), tasks)
 	for _, c := range []struct {
 		q           manager.Query
 		first, many int

@@ -1,12 +1,14 @@
 package redisstate
 
 import (
-	"fmt"
+	"context"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -71,28 +73,6 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	}
 }
 
-// A task with very many long properties is read in several replies. Each reply has at most a few MiB.
-func TestManyLongPropertiesAreReadInPieces(t *testing.T) {
-	s := newStore(t)
-	h := rounds(plain, 2)
-	for i := range fewNames {
-		h[fmt.Sprint("unknown ", i)] = "x"
-	}
-	for i := range 20 {
-		h[fmt.Sprint("long ", i)] = strings.Repeat("x", 3<<20)
-	}
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
-	l := &load{}
-	s.Redis.AddHook(l)
-	must(t, s.Records(t.Context(), []int64{1}, func(r Record) error {
-		diff := cmp.Diff(len(h), len(r.Hash))
-		expect.Equal(t, diff, "")
-		expect.Equal(t, r.Hash["long 19"], h["long 19"], "the properties differ (-want +got", diff)
-		return nil
-	}))
-	expect.True(t, l.bytes <= readAtOnce, "one answer had", l.bytes, "bytes")
-}
-
 // A server that settles tasks reads each task with one HMGET. After the first value that is too long, the script checks
 // lengths before it reads values.
 func TestShortPropertiesAreReadAtOnce(t *testing.T) {
@@ -119,4 +99,57 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	if values, lengths := calls(); values != tasks || lengths < 11*(tasks-1) {
 		t.Errorf("after a value that is too long: %d commands for values and %d for lengths", values, lengths)
 	}
+}
+
+// A meter is a connection that records the largest number of bytes that arrive between two commands.
+type meter struct {
+	net.Conn
+	since int
+	most  *atomic.Int64 // shared by all connections
+}
+
+func (m *meter) Write(p []byte) (int, error) {
+	m.since = 0
+	return m.Conn.Write(p)
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	n, err := m.Conn.Read(p)
+	m.since += n
+	m.most.Store(max(m.most.Load(), int64(m.since)))
+	return n, err
+}
+
+// useMeters replaces the connections of a Store by meters. It returns the maximum that the meters record.
+func useMeters(t testing.TB, s *Store) (most *atomic.Int64) {
+	most = &atomic.Int64{}
+	options := *s.Redis.Options()
+	options.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &meter{Conn: c, most: most}, err
+	}
+	must(t, s.Redis.Close())
+	s.Redis = redis.NewClient(&options)
+	return most
+}
+
+// If large tasks follow many small tasks, the replies of Redis still have a limited size.
+func TestLargeTasksAfterSmallTasks(t *testing.T) {
+	s := newStore(t)
+	ids := make([]int64, 700)
+	_, err := s.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
+		for i := range ids {
+			ids[i] = int64(i + 1)
+			p.HSet(t.Context(), s.Keys.Task(ids[i]), "state", "archived", "round", "1")
+			if i >= 640 {
+				p.HSet(t.Context(), s.Keys.Task(ids[i]), "0:output", strings.Repeat("x", 1<<20))
+			}
+		}
+		return nil
+	})
+	must(t, err)
+	most := useMeters(t, s)
+	expect.Len(t, expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t), len(ids))
+	expect.Compare(t, most.Load(), ">=", 1<<20)
+	expect.Compare(t, most.Load(), "<=", readAtOnce)
 }

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -27,25 +28,20 @@ func (s *Store) appendDue(ctx context.Context, due []Due, member string, score f
 }
 
 // NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now.
-// A task that must be linked is due, unless a dump is being loaded.
+// A task that must be linked is due.
 func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
 	var first, check, link *redis.ZSliceCmd
-	var loading *redis.IntCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.Keys.Due(), 0, 0), p.Time(ctx)
 		check = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, 0)
-		link, loading = p.ZRangeWithScores(ctx, s.Keys.Unlinked(), 0, 0), p.Exists(ctx, s.Keys.Loading())
+		link = p.ZRangeWithScores(ctx, s.Keys.Unlinked(), 0, 0)
 	})
 	if err != nil {
 		return tdf.Never, 0, err
 	}
-	all := append(first.Val(), check.Val()...)
-	if loading.Val() == 0 {
-		all = append(all, link.Val()...)
-	}
 	next = tdf.Never
-	for _, due := range all {
+	for _, due := range slices.Concat(first.Val(), check.Val(), link.Val()) {
 		next = min(next, tdf.Time(due.Score))
 	}
 	return next, tdf.At(clock.Val()), nil

@@ -39,53 +39,40 @@ func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (h
 		}
 		return validLength(name)
 	}
-	err = s.eachHash(ctx, ids, most, limit, func(_ int64, h tdf.Hash, lengths map[string]int) error {
-		for _, name := range slices.Sorted(maps.Keys(lengths)) {
-			if limit(name) != unknownProperty {
-				tooLong[len(hashes)] = firstError(tooLong[len(hashes)], tooLongError(name, int64(lengths[name])))
-			}
-		}
-		hashes = append(hashes, h)
-		return nil
-	})
-	return hashes, tooLong, err
-}
-
-// anyLength sets no length limit, because a dump contains properties of any length.
-func anyLength(string) int { return math.MaxInt }
-
-// eachHash reads all properties of tasks, and calls the function each once per task, in order. It stops before a task
-// that would exceed the maximum number of bytes, unless the task is the first. If a task does not exist, its hash is
-// empty. The function limit returns the maximum length of a property. The hash does not contain longer properties, but
-// tooLong contains their lengths.
-func (s *Store) eachHash(ctx context.Context, ids []int64, most int, limit func(name string) int,
-	each func(id int64, h tdf.Hash, tooLong map[string]int) error,
-) error {
 	left := most
 	for page := range slices.Chunk(ids, hashesAtOnce) {
 		sizes, err := s.hashSizes(ctx, page)
 		if err != nil {
-			return err
+			return nil, nil, err
 		}
 		for len(page) > 0 {
 			if left < most && sizes[0] > left {
-				return nil
+				return hashes, tooLong, nil
 			}
 			n := conn.Fitting(sizes, min(readAtOnce, left))
 			if err := pool.Take(ctx, bytesOfSmall(sizes[:n])); err != nil {
-				return err
+				return nil, nil, err
 			}
-			hashes, tooLong, err := s.hashes(ctx, page[:n], sizes[:n], limit)
+			read, lengths, err := s.hashes(ctx, page[:n], sizes[:n], limit)
 			if err != nil {
-				return err
+				return nil, nil, err
 			}
-			for i, h := range hashes {
+			for i, h := range read {
 				left -= hashSize(h)
-				if err := each(page[i], h, tooLong[i]); err != nil {
-					return err
-				}
+				tooLong[len(hashes)] = firstTooLong(lengths[i], limit)
+				hashes = append(hashes, h)
 			}
 			page, sizes = page[n:], sizes[n:]
+		}
+	}
+	return hashes, tooLong, nil
+}
+
+// firstTooLong returns an error for the first property, by name, that is longer than its limit.
+func firstTooLong(lengths map[string]int, limit func(string) int) error {
+	for _, name := range slices.Sorted(maps.Keys(lengths)) {
+		if limit(name) != unknownProperty {
+			return tooLongError(name, int64(lengths[name]))
 		}
 	}
 	return nil

@@ -134,24 +134,16 @@ func (s *Store) callLink(ctx context.Context, e *conn.Args, operations int) ([]s
 
 // LinkWaiting links waiting tasks to their dependencies (docs/lifecycle.md, "Dependencies"). Afterwards, the tasks that
 // need not wait are due. It works on the tasks that have waited for the longest time, up to a limit, and returns their
-// number. While a dump is being loaded, it links no task, because other tasks of the dump may be missing.
+// number.
 func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
-	var members *redis.StringSliceCmd
-	var loading *redis.IntCmd
-	doing := "read " + s.Keys.Unlinked()
-	err := s.Pipeline(ctx, doing, func(p redis.Pipeliner) {
-		loading, members = p.Exists(ctx, s.Keys.Loading()), p.ZRange(ctx, s.Keys.Unlinked(), 0, tasksPerTurn-1)
-	})
-	if err != nil {
+	members, err := conn.Ask(ctx, s.Conn, "read "+s.Keys.Unlinked(),
+		func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRange(ctx, s.Keys.Unlinked(), 0, tasksPerTurn-1)
+		})
+	if err != nil || len(members) == 0 {
 		return 0, err
 	}
-	if err := conn.Failed(doing, members.Err()); err != nil {
-		return 0, err
-	}
-	if loading.Val() > 0 || len(members.Val()) == 0 {
-		return 0, nil
-	}
-	ids, err := s.SoundIDs(ctx, s.Keys.Unlinked(), members.Val()...)
+	ids, err := s.SoundIDs(ctx, s.Keys.Unlinked(), members...)
 	if err != nil {
 		return 0, err
 	}
@@ -163,7 +155,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return len(members.Val()), s.runLinkJobs(ctx, jobs)
+	return len(members), s.runLinkJobs(ctx, jobs)
 }
 
 // linkJobs reads the dependencies of tasks, up to a limit. It returns the operations that link the first tasks.

@@ -2,10 +2,12 @@ package redisstate
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -121,15 +123,13 @@ func infoOf(t *testing.T, s *Store) conn.Info {
 
 func TestBetween(t *testing.T) {
 	s := newStore(t)
-	records := []Record{
-		{ID: 1, Hash: tdf.Hash{"state": "open", "0:open": "1000"}},
-		{ID: 2, Hash: tdf.Hash{"state": "open", "0:open": "900.5"}},
-		{ID: 3, Hash: tdf.Hash{"state": "failed", "0:failed": "1000"}},
-		{ID: 4, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2000"}},
-		{ID: 6, Hash: tdf.Hash{"state": "open", "0:open": "900", "start_after": "100000000000"}},
-		{ID: 5, Hash: tdf.Hash{"state": "succeeded", "0:succeeded": "2001"}},
+	for list, scores := range map[tdf.State][]float64{
+		tdf.Open: {1000, 900.5, 100000000000}, tdf.Failed: {1000}, tdf.Succeeded: {2000, 2001},
+	} {
+		for i, score := range scores {
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Score: score, Member: string(list) + strconv.Itoa(i)}).Err())
+		}
 	}
-	expect.Result(s.Restore(t.Context(), records...)).OK(t)
 	expect.Result(s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
 	expect.Result(s.Between(t.Context(), 950, tdf.Never, tdf.Open)).Is(t, 2, "Between counts … open tasks")
 }

@@ -17,7 +17,7 @@ type periodicChange struct{ name, from, to string }
 // Periodics returns the texts of all records of periodic tasks.
 func (s *Store) Periodics(ctx context.Context) (tdf.Hash, error) {
 	all := tdf.Hash{}
-	err := s.Fields(ctx, periodics, func(name, text string) bool {
+	err := s.EachField(ctx, "read periodics", s.Keys.Periodic(), func(name, text string) bool {
 		all[name] = text
 		return true
 	})

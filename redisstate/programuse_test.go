@@ -64,11 +64,6 @@ func TestUsesOfPrograms(t *testing.T) {
 				mustApply(t, s, m, err)
 				return nil
 			},
-			"restore": func() error {
-				h := tdf.Hash{"id": "500", "state": "archived", "program": "p", "source": source, "0:open": "1", "0:archived": "2"}
-				_, err := s.Restore(t.Context(), Record{ID: 500, Hash: h})
-				return err
-			},
 			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []tdf.Properties{named}) },
 			"unpin":       func() error { return s.UnpinPrograms(t.Context(), sum) },
 		} {
@@ -199,4 +194,18 @@ func TestRemoveProgramBesideOpen(t *testing.T) {
 		expect.NotEqual(t, stored, removed, name)
 		expect.NoError(t, err2, name)
 	}
+}
+
+func TestStoredPrograms(t *testing.T) {
+	s := newStore(t)
+	other := connect(t, s.Addr, s.Keys.Namespace()+"*") // as a pattern, this name would match the first namespace
+	mustOpen(t, s, define("x"))
+	for _, archive := range []string{"one", "three"} {
+		expect.Result(s.PutProgram(t.Context(), []byte(archive))).OK(t)
+	}
+	stored := expect.Result(s.Programs(t.Context())).Value(t)
+	expect.MustLen(t, stored, 2)
+	expect.MustEqual(t, stored[0].Bytes+stored[1].Bytes, 8)
+	expect.Len(t, stored[0].SHA256, 64)
+	expect.Len(t, expect.Result(other.Programs(t.Context())).Value(t), 0, "another namespace")
 }

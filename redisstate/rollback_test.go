@@ -152,3 +152,25 @@ func TestRollbackWithoutRights(t *testing.T) {
 	expect.Result(reader.Counts(t.Context())).Value(t)
 	expect.Compare(t, mustOpen(t, s, define("a"))[0], ">", conn.SkippedIDs)
 }
+
+// The keys of a namespace can be copied under another name (docs/operations.md, "Redis Cluster"): no value contains the name.
+func TestCopiedNamespace(t *testing.T) {
+	s := newStore(t)
+	waits := define("waits")
+	waits.After = &tdf.Dependencies{Group: "g"}
+	mustOpen(t, s, grouped("g"), keyed("k", tdf.UntilFinished), waits)
+	expect.Result(s.LinkWaiting(t.Context())).Is(t, 1)
+	claims := mustClaim(t, s, 1)
+	other := connect(t, s.Addr, redistest.Namespace(t))
+	for _, key := range s.Redis.Keys(t.Context(), s.Keys.Key("")+"*").Val() {
+		name := other.Keys.Key(strings.TrimPrefix(key, s.Keys.Key("")))
+		value := expect.Result(s.Redis.Dump(t.Context(), key).Result()).Value(t)
+		must(t, s.Redis.RestoreReplace(t.Context(), name, 0, value).Err())
+	}
+	mustBeSound(t, other)
+	mustExecute(t, other, claims[0], tdf.Result{Exit: "0"})
+	mustSettle(t, other, claims[0].Task.ID)
+	expect.Len(t, mustClaim(t, other, 9), 1)
+	mustBeSound(t, other)
+	expect.Equal(t, task(t, s, claims[0].Task.ID).State, tdf.Running, "the first namespace has changed")
+}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/gob"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/redis/go-redis/v9"
 
@@ -94,14 +96,21 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 
 // Definitions returns a chunk of stored definitions. If it does not exist, the error is [ErrNoDefinitions].
 func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.Properties, error) {
-	encoded, err := s.EncodedDefinitions(ctx, name, chunk)
+	const doing = "read stored definitions"
+	encoded, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
+		return r.HGet(ctx, s.Keys.Definitions(name), strconv.Itoa(chunk))
+	})
 	if err != nil {
 		return nil, err
 	}
 	if encoded == "" {
 		return nil, ErrNoDefinitions
 	}
-	return decodeDefinitions(encoded)
+	var definitions []tdf.Properties
+	if err := gob.NewDecoder(strings.NewReader(encoded)).Decode(&definitions); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	return definitions, tdf.ValidateAll(definitions)
 }
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
@@ -114,7 +123,7 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 // of one of them, such as "the stage p/s".
 func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
-	err := s.Fields(ctx, pipelines, func(group, text string) bool {
+	err := s.EachField(ctx, "read pipelines", s.Keys.Pipelines(), func(group, text string) bool {
 		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
 		for _, sum := range record.StoredPrograms() {
 			needed[sum] = "the stage " + group

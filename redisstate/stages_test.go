@@ -190,7 +190,6 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), ErrNoRoom)
-	expect.Result(s.RestoreFields(t.Context(), "definitions:X", tdf.Hash{"0": "x"})).OK(t, "a load")
 	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
 	use(0.99)
 	must(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}))

@@ -91,6 +91,3 @@ var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired,
 
 // ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
 var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")
-
-// ErrIDTaken means that a task cannot be restored because another task has its id.
-var ErrIDTaken = tdf.NewError(tdf.CodeTaken, "another task has this id")

@@ -198,13 +198,3 @@ func keepIndexNames(t *testing.T, s *Store) {
 		page = expect.Result(s.KeepIndexNames(t.Context(), page)).Value(t)
 	}
 }
-
-// A restored task is in the index of its queue.
-func TestRestoredTasksAreInTheirQueues(t *testing.T) {
-	s, to := newStore(t), connectShared(t)
-	id := mustOpen(t, s, placed("a", 0), placed("b", 0))[1]
-	mustMove(t, s, id, (*tdf.Task).Cancel)
-	expect.Result(to.Restore(t.Context(), records(t, s)...)).Is(t, 2)
-	expect.Equal(t, tasksByQueue(t, to), "map[a:open 1 b:expired 1]")
-	mustBeSound(t, to)
-}

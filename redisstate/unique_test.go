@@ -3,7 +3,6 @@ package redisstate
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"testing"
 
@@ -161,35 +160,6 @@ func TestOddUniqueKeys(t *testing.T) {
 		expect.Equal(t, got.ID, int64(i+1), "key", key)
 	}
 	mustBeSound(t, s)
-}
-
-// A task that is loaded from a dump takes its key, if it is in a state that holds the key.
-func TestRestoreTakesTheKey(t *testing.T) {
-	s := newStore(t)
-	held, free := keyed("held", tdf.UntilFinished), keyed("free", tdf.UntilFinished)
-	mustOpenUnique(t, s, held)
-	id := mustOpenUnique(t, s, free).ID
-	mustMove(t, s, id, (*tdf.Task).Cancel)
-	all := records(t, s)
-	must(t, s.Redis.Del(t.Context(), s.Redis.Keys(t.Context(), s.Keys.Namespace()+":*").Val()...).Err())
-	expect.Result(s.Restore(t.Context(), all...)).OK(t)
-	got := mustOpenUnique(t, s, held)
-	expect.True(t, got.Existing, "the key of the open task", got)
-	expect.Equal(t, got.ID, 1)
-	if got := mustOpenUnique(t, s, free); got.Existing {
-		t.Errorf("the key of the cancelled task: %+v", got)
-	}
-	mustBeSound(t, s)
-
-	stale := keyed("stale", tdf.UntilFinished)
-	mustMove(t, s, mustOpenUnique(t, s, stale).ID, (*tdf.Task).Cancel)
-	loaded := all[0]
-	loaded.ID, loaded.Hash = 50, maps.Clone(loaded.Hash)
-	loaded.Hash["id"], loaded.Hash["unique"] = "50", "stale"
-	expect.Result(s.Restore(t.Context(), loaded)).OK(t)
-	if got := mustOpenUnique(t, s, stale); !got.Existing || got.ID != 50 {
-		t.Errorf("a key with an entry of a cancelled task: %+v", got)
-	}
 }
 
 // If Redis refuses one of several tasks, the answer says which tasks were opened.

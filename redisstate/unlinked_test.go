@@ -30,16 +30,12 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		for _, id := range ids {
 			mustSettle(t, s, id)
 		}
-		byServer := false
 		refused := func(when string, id int64, want string, unknown bool) {
 			t.Helper()
 			before := dump(t, s)
 			unaware := *task(t, s, id)
 			unaware.Dependents = 0
 			m := expect.Result(unaware.Remove()).Value(t)
-			if byServer {
-				m.Due = notDue
-			}
 			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)
 			got := outcomes[0].Err
 			expect.Fails(t, got, want, when, "task", id)
@@ -58,12 +54,6 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		expect.Result(s.Open(t.Context(), "manager", afterTasks(ids[0]))).Fails(t, "unlinked is not a sorted set")
 		s.Redis.Del(t.Context(), s.Keys.Unlinked())
 		s.Redis.ZAdd(t.Context(), s.Keys.Unlinked(), kept...)
-		expect.Result(s.BeginRestore(t.Context(), "a dump", 0)).OK(t)
-		byServer = true
-		refused("a load", ids[2], "a dump is being loaded", true)
-		byServer = false
-		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0, "linked … during a load")
-		expect.NoError(t, s.EndRestore(t.Context()))
 		for left := int64(42); left > 0; { // on a slow machine, a turn ends before all are linked
 			expect.Result(s.LinkWaiting(t.Context())).OK(t)
 			now := s.Redis.ZCard(t.Context(), s.Keys.Unlinked()).Val()

@@ -72,8 +72,9 @@ func parseUpdates(found []redis.XMessage) []Update {
 		if errRound != nil || errNumber != nil {
 			return updates[:i]
 		}
-		if at := conn.Text(m.Values["time"]); isTime(at) { // else another program wrote it
-			updates[i].Time, _ = tdf.ParseTime(at)
+		at, err := tdf.ParseTime(conn.Text(m.Values["time"]))
+		if err == nil && at >= 0 && at < tdf.Never { // else another program wrote it
+			updates[i].Time = at
 		}
 		updates[i].Line = conn.Text(m.Values["line"])
 	}

@@ -313,30 +313,6 @@ func TestForeignLinks(t *testing.T) {
 	expect.Result(s.server.RunOnce(s.Context())).Fails(s, "awaited_groups")
 }
 
-// A dump has no links. After it is loaded, the server links the waiting tasks again.
-func TestRestoredTasksWait(t *testing.T) {
-	s := newSite(t)
-	s.open(define(), define())
-	s.open(after(1, 2))
-	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
-	s.settle()
-	var records []redisstate.Record
-	err := s.store.Records(s.Context(), []int64{1, 2, 3}, func(r redisstate.Record) error {
-		records = append(records, r)
-		return nil
-	})
-	expect.NoError(s, err)
-	other := newSiteAt(s.T, s.addr)
-	expect.MustEqual(s, expect.Result(other.store.Restore(s.Context(), records...)).Value(s), 3)
-	other.settle()
-	got := other.task(3).Current()
-	expect.Equal(s, got.Waits, 1)
-	expect.Equal(s, got.Linked, 2)
-	expect.Equal(s, fmt.Sprint(other.runAll()), "[2 3]")
-	other.nothingLeft()
-}
-
 // Each dependency costs one entry, whatever the shape of the graph is.
 func TestLargeGraphs(t *testing.T) {
 	t.Parallel()
@@ -740,28 +716,4 @@ func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.runAll(1)), "[1 2]")
 	s.mustBe(3, tdf.Failed, 0)
 	s.nothingLeft()
-}
-
-// While a dump is being loaded, no waiting task is linked, and no task is removed.
-func TestLoadingADump(t *testing.T) {
-	s := newSite(t)
-	kept := define()
-	kept.KeepFinished = 1e-6
-	s.open(kept)
-	s.open(define())
-	expect.Result(s.store.BeginRestore(t.Context(), "dump", 0)).OK(t)
-	expect.NoError(t, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
-	s.settle()
-	s.mustBe(1, tdf.Succeeded, 0)
-	s.open(after(1, 99)) // the dump has task 99
-	s.settle()
-	task := s.task(3)
-	expect.True(t, task.Waits(), task.Current())
-	expect.Compare(t, task.Current().Linked, "<=", 0)
-	expect.NoError(t, s.store.EndRestore(t.Context()))
-	s.settle()
-	expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 99 does not exist")
-	s.do("ZADD", "$due", 1, 1)
-	s.settle()
-	expect.True(t, s.isGone(1), "task 1 is still there")
 }

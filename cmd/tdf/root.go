@@ -67,6 +67,6 @@ var groups = []group{
 	}},
 	{"operate", "Operate:", []func(*cli.App) *cobra.Command{
 		operate.Up, operate.Login, operate.Serve, scale.Scale, operate.Stats, operate.Settings,
-		operate.Token, operate.User, operate.Doctor, operate.Check, operate.Dump, operate.Load, newCompletion, newVersion,
+		operate.Token, operate.User, operate.Doctor, operate.Check, newCompletion, newVersion,
 	}},
 }

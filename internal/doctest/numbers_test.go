@@ -74,7 +74,6 @@ var numbers = map[string][]string{
 		"the first {admin.mostNamed} tasks and campaigns",
 		"in up to {redisstate.higherCounted} higher priorities",
 		"A namespace has at most {access.MaxTokens} tokens",
-		"warns about each of the first {admin.mostKeptLogged}.",
 	},
 	"programs.md": {
 		"more than `max_copy_bytes` ({[worker] max_copy_bytes in GiB} GiB)",

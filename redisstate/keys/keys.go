@@ -26,7 +26,7 @@ func InCluster(namespace string) Names {
 func (k Names) Namespace() string { return k.ns }
 
 // Key returns the key with a name in the namespace. Outside of this package, it names only the common beginning of
-// several keys, the keys of dumps, and the keys of tests.
+// several keys, and the keys of tests.
 func (k Names) Key(name string) string { return k.prefix + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
@@ -152,7 +152,6 @@ func (k Names) History(seconds, step int64) string {
 	return k.Key("history:" + of)
 }
 
-func (k Names) Loading() string      { return k.Key("loading") }
 func (k Names) PassedPrefix() string { return k.Key("passed:") }
 
 func (k Names) Successes(program string) string { return k.Key("successes:" + program) }

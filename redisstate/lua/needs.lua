@@ -13,10 +13,9 @@ end
 local MOST_READ, MOST_BYTES = 32, 16384
 local NAMES = { 'state', 'place', 'after', 'after_any', 'after_group', 'after_group_any' }
 local function read_unlinked(tasks)
-  local loading, unlinked = endings_prefix .. 'loading', endings_prefix .. 'unlinked'
+  local unlinked = endings_prefix .. 'unlinked'
   local named = { tasks = {}, groups = {} }
-  if redis.call('EXISTS', loading, unlinked) == 0 then return named end
-  needs.loading = redis.call('EXISTS', loading) == 1
+  if redis.call('EXISTS', unlinked) == 0 then return named end
   local wrong, size = not_sorted(unlinked)
   if wrong then return named, 'redis: ' .. wrong.err end
   local bytes = 0
@@ -35,13 +34,10 @@ local function read_unlinked(tasks)
 end
 
 -- Returns the reason why a task or its outputs cannot be removed, or nil. The next arguments are the number of
--- unfinished tasks that need it, and the number of its endings that the server has not handled. The last argument says
--- whether a server removes it. While a dump is being loaded, tasks that need it may be missing. But a user may remove a
--- task that has an id of the dump.
-function needs.refusal(tasks, id, group, dependents, endings, by_server)
+-- unfinished tasks that need it, and the number of its endings that the server has not handled.
+function needs.refusal(tasks, id, group, dependents, endings)
   if not needs.named then needs.named, needs.unknown = read_unlinked(tasks) end
-  if needs.loading and by_server then return string.format('&task %s: a dump is being loaded', id) end
-  if needs.unknown and not needs.loading then return string.format('&task %s: ', id) .. needs.unknown end
+  if needs.unknown then return string.format('&task %s: ', id) .. needs.unknown end
   local n = number(dependents, 0) or 0
   if n == 0 and needs.named.tasks[id] then n = 1 end
   if n > 0 then return string.format('!task %s: unfinished tasks need it (after)', id) end

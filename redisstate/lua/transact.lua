@@ -168,7 +168,7 @@ do -- check the units
     if form.links == 'spoils' then
       local at = moves[j]
       local endings = form.to == REMOVED and f[form.linked + 1]
-      return needs.refusal(tasks, ARGV[at + 1], ARGV[at + 2], f[form.linked], endings, form.fence)
+      return needs.refusal(tasks, ARGV[at + 1], ARGV[at + 2], f[form.linked], endings)
     end
     if form.repair and form.to == '' then wrong_move = wrong_move or wrong_ended() end
   end

@@ -18,7 +18,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/notify/notice"
-	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 	"github.com/tdf-framework/tdf/web"
@@ -56,19 +55,18 @@ func (s *site) fill() {
 	d.Meta = hostile
 	d.Group = "<b>g"
 	expect.Result(s.manager.Open(s.Context(), d)).OK(s)
-	records := []redisstate.Record{
-		{ID: 2, Hash: tdf.Hash{
+	testspace.PutTasks(s, s.store, map[int64]tdf.Hash{
+		2: {
 			"id": "2", "state": "failed", "round": "1", "program": "p<i>", "source": "rsync:/p/run.sh", "input": "<b>g", "meta": hostile, "group": "<b>g", "owner": "operator", "log": hostile + "\n",
 			"0:open": "1800000000", "0:worker": hostile, "0:claim": "c", "0:started": "1800000010", "0:executed": "1800000020", "0:failure": "1800000020", "0:exit": hostile, "0:error": hostile, "0:output": hostile,
 			"1:open": "1800000030", "1:worker": "w", "1:claim": "d", "1:started": "1800000040", "1:executed": "1800000050", "1:failed": "1800000060", "1:failure": "1800000050", "1:exit": "3", "1:error": hostile,
 			"1:result": `"</pre><script>"`,
-		}},
-		{ID: 3, Hash: tdf.Hash{
+		},
+		3: {
 			"id": "3", "state": "running", "round": "0", "program": "p<i>", "source": "rsync:/p/run.sh", "group": "<b>g", "0:open": "1800000000", "0:running": "1800000010", "0:worker": "w", "0:claim": "e", "0:tail": hostile,
 			"0:progress": hostile, "lease_until": "4000000000",
-		}},
-	}
-	expect.MustEqual(s, expect.Result(s.store.Restore(s.Context(), records...)).Value(s), len(records))
+		},
+	})
 	s.addWorkers("<b>g", "w")
 	s.addNotices(
 		notice.Notice{Kind: notice.CampaignEnded, At: time.Unix(1_800_000_000, 0), Text: hostile, Campaign: "<b>g", Tries: 1, Delivered: map[string]time.Time{"webhook": time.Unix(1_800_000_001, 0)}}.Stored(),

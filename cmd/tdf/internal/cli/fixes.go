@@ -35,7 +35,6 @@ var stepCommands = [admin.StepCount]string{
 	admin.StepRemoveFinished: "tdf archive, tdf rm",
 	admin.StepRaiseMaxTasks:  "tdf settings max_tasks=N",
 	admin.StepChangeSetting:  "tdf settings NAME=VALUE",
-	admin.StepLoad:           "tdf load FILE",
 	admin.StepListPeriodics:  "tdf periodic",
 	admin.StepRemovePeriodic: "tdf periodic rm NAME",
 	admin.StepResumePeriodic: "tdf periodic resume NAME",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/results"
@@ -26,6 +27,7 @@ type export struct {
 	spreadsheet bool
 	jsonl       bool
 	noOutput    bool
+	whole       bool
 	wait        bool
 	fields      string // one of results.Sources
 	columns     []string
@@ -41,16 +43,19 @@ func Results(a *cli.App) *cobra.Command {
 			"its fields are the numbers in the\n" +
 			"JSON object that the program printed as its last line. A cell that is not text is written in base64. " +
 			"The cell base64 of the row contains the names of such columns.\n" +
-			"JSON lines contain the fields of tdf ls --json, and stdout and stderr. docs/python.md shows how to " +
-			"read both formats with pandas.",
+			"JSON lines contain the fields of tdf ls --json, and stdout and stderr; with --whole, they contain all " +
+			"rounds and the log. docs/python.md shows\n" +
+			"how to read both formats with pandas.",
 		Example: "  tdf results grid --state succeeded --csv > grid.csv\n" +
-			"  tdf results grid --columns n,seconds,result.loss --wait\n  tdf results grid --wait | jq .output",
+			"  tdf results grid --columns n,seconds,result.loss --wait\n  tdf results grid --wait --jsonl | jq .output\n" +
+			"  tdf results grid --whole | gzip > grid.jsonl.gz",
 		Args: cli.AtMostOne("CAMPAIGN"),
 
 		ValidArgsFunction: a.CompleteCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
+			e.jsonl = e.jsonl || e.whole
 			if e.csv && e.jsonl {
-				return cli.Usagef("--csv with --jsonl: want one format")
+				return cli.Usagef("--csv with --jsonl or --whole: want one format")
 			}
 			if e.spreadsheet && e.jsonl {
 				return cli.Usagef("--spreadsheet with --jsonl: a spreadsheet needs CSV")
@@ -78,6 +83,8 @@ func Results(a *cli.App) *cobra.Command {
 	c.Flags().BoolVar(&e.spreadsheet, "spreadsheet", false,
 		"CSV for a spreadsheet, with an apostrophe before cells that look like formulas")
 	c.Flags().BoolVar(&e.jsonl, "jsonl", false, "one JSON object per line")
+	c.Flags().BoolVar(&e.whole, "whole", false,
+		"one JSON object per line, as tdf show --json writes it: all rounds with their outputs, and the log")
 	c.Flags().StringVar(&e.fields, "fields", results.FromAuto,
 		"`SOURCE` source of the fields: result.json, last-line, or auto for result.json and otherwise the last line")
 	c.Flags().StringSliceVar(&e.columns, "columns", nil,
@@ -104,7 +111,9 @@ func (e *export) run(ctx context.Context) error {
 		}
 		out := bufio.NewWriterSize(e.a.Stdout, 1<<16)
 		write := e.writeCSV
-		if e.jsonl {
+		if e.whole {
+			write = func(all results.Source, out io.Writer) (int, error) { return e.writeWhole(ctx, s, all, out) }
+		} else if e.jsonl {
 			write = e.writeLines
 		}
 		n, err := write(all, out)
@@ -164,6 +173,32 @@ var errTasksGone = errors.New(
 
 func (e *export) writeLines(all results.Source, out io.Writer) (int, error) {
 	return results.Lines(all, cli.JsonLines(out), !e.noOutput)
+}
+
+// writeWhole writes the tasks as tdf show does. It leaves out tasks that were removed since the list was read.
+func (e *export) writeWhole(ctx context.Context, s *cli.Shards, all results.Source, out io.Writer) (n int, err error) {
+	lines := cli.JsonLines(out)
+	for t, err := range all(func(q *manager.Query) { q.Order = manager.ByID }) {
+		if err != nil {
+			return n, err
+		}
+		m, err := s.In(t.Namespace)
+		if err != nil {
+			return n, err
+		}
+		whole, err := readView(ctx, e.a, m, t.ID)
+		if errors.Is(err, tdf.ErrNoTask) {
+			continue
+		}
+		if err == nil {
+			err = lines.Encode(whole.json())
+		}
+		if err != nil {
+			return n, err
+		}
+		n++
+	}
+	return n, nil
 }
 
 func (e *export) writeCSV(all results.Source, out io.Writer) (int, error) {

@@ -1,2 +1,2 @@
-// Package operate has the commands of tdf for operators: a local namespace, statistics, settings, checks and dumps.
+// Package operate has the commands of tdf for operators: a local namespace, statistics, settings and checks.
 package operate

@@ -93,8 +93,7 @@ func Rm(a *cli.App) *cobra.Command {
 	}
 	return s.command(&cobra.Command{
 		Use: "rm", Short: "Remove finished tasks and their outputs",
-		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates. Only a dump can " +
-			"restore them.\n" +
+		Long: "Removes finished tasks from Redis, with their properties, outputs, logs and updates.\n" +
 			"The command does not remove output files on the workers. Settings of [worker] limit how long workers " +
 			"keep these files.",
 		Example: "  tdf rm --campaign grid --state archived --older-than 720h\n  tdf rm 17 18 --yes",
