@@ -21,14 +21,6 @@ func TestReadme(t *testing.T) {
 	expect.Equal(t, printed, slices.Sorted(slices.Values(steps[0].output)))
 	expect.Equal(t, status, 0)
 	expect.Compare(t, strings.Count(text, "\n"), "<=", 160, "lines")
-	_, measured, _ := strings.Cut(text, "\nOn two cores, ")
-	measured, _, _ = strings.Cut(measured, "\n([performance]")
-	figures := regexp.MustCompile(`\d[\d,.]*\d`).FindAllString(measured, -1)
-	expect.Len(t, figures, 3)
-	page := string(expect.Result(os.ReadFile("../../docs/performance.md")).Value(t))
-	for _, figure := range figures {
-		expect.Contains(t, page, " "+figure+" ")
-	}
 }
 
 // A step is a command of the session, with the lines that it prints.
