@@ -1,4 +1,4 @@
-# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Claim COUNT=10; make chaos SEED=7 HOURS=1 REDIS=sentinel REPLICAS=1
+# Settings: make fuzz FUZZTIME=1m; make bench BENCH=Queues COUNT=10; make chaos SEED=7 HOURS=1 REDIS=sentinel REPLICAS=1
 FUZZTIME ?= 20s
 BENCH ?= .
 COUNT ?= 1
@@ -40,7 +40,7 @@ TOOLS := go gcc chromium dpkg git mypy node npm parallel promtool pytest-3 pytho
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers bench-run bench-look bench-pages screenshots clean
+.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers screenshots clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -105,18 +105,6 @@ bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeat
 bench-peers: ## compare TDF with other tools, and check the targets for speed
 	scripts/setup go redis-server node npm parallel
 	cd bench && go run ./peers
-
-bench-run: ## measure runs of programs, compared with other tools, and what copies of programs cost
-	scripts/setup go redis-server parallel
-	cd bench && go run ./peers -bars run,command,copies
-
-bench-look: ## measure how fast tdf answers with a million tasks
-	scripts/setup go redis-server
-	cd bench && go run ./look
-
-bench-pages: ## measure the pages of the dashboard with a million tasks and 10,000 campaigns
-	scripts/setup go redis-server
-	cd bench && go run ./look -pages -repeats 3
 
 screenshots: ## make the pictures of the dashboard in docs/images
 	scripts/setup go chromium redis-server

@@ -1,218 +1,222 @@
+// Package bench measures TDF: this file measures calls to Redis, and the folder peers compares TDF with other tools.
 package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
-
-	"github.com/tdf-framework/tdf/internal/class"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker"
 )
 
-// This file contains all calls to the store that the benchmarks make.
-
-// A caller makes the calls of all components.
-type caller struct {
-	redis  config.Redis
-	store  *redisstate.Store
-	random *rand.Rand
-	number int // the number of the last opened task
-	output int // if not 0, each task prints this number of bytes
-	tune   func(*tdf.Properties)
-
+// A bench makes the calls of all components.
+type bench struct {
+	*testing.B
+	redis *redisserver.Server
+	store *redisstate.Store
+	tune  func(n int, d *tdf.Properties)
 	offer *class.Offer // see [redisstate.ClaimParams]
+	tasks int          // opened so far
 }
 
-func newCaller(t testing.TB, r *redisserver.Server) *caller {
-	redis := config.Redis{Host: "127.0.0.1", Port: r.Port}
-	store, err := redisstate.Connect(t.Context(), redis, "bench", slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { store.Close() })
-	return &caller{redis: redis, store: store, random: rand.New(rand.NewPCG(1, 2))}
+func newBench(b *testing.B) *bench {
+	x := &bench{B: b, redis: expect.Result(redisserver.Start(redisserver.Shipped...)).Value(b), tune: func(int, *tdf.Properties) {}}
+	b.Cleanup(x.redis.Stop)
+	x.store = expect.Result(redisstate.Connect(b.Context(), x.config(), "bench", slog.New(slog.DiscardHandler))).Value(b)
+	b.Cleanup(func() { x.store.Close() })
+	return x
 }
 
-// hundred returns a text of 100 bytes that begins with a number.
-func hundred(n int) string { return (fmt.Sprint(n, " ") + strings.Repeat("x", 100))[:100] }
+func (b *bench) config() config.Redis { return config.Redis{Host: "127.0.0.1", Port: b.redis.Port} }
 
-// open opens n tasks.
-func (c *caller) open(ctx context.Context, n int) error {
+// open opens n tasks with inputs of 100 bytes.
+func (b *bench) open(n int) {
 	tasks := make([]tdf.Properties, n)
 	for i := range tasks {
-		c.number++
-		tasks[i] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", hundred(c.number))
-		if c.tune != nil {
-			c.tune(&tasks[i])
-		}
+		b.tasks++
+		tasks[i] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", (fmt.Sprint(b.tasks) + strings.Repeat("x", 100))[:100])
+		b.tune(b.tasks, &tasks[i])
 	}
-	_, err := c.store.Open(ctx, "manager", tasks...)
-	return err
+	expect.Result(b.store.Open(b.Context(), "manager", tasks...)).Value(b)
 }
 
-const lease = 600 // s
-
-// claim claims n tasks. It makes one call, or several calls if the limits of a claim require that.
-func (c *caller) claim(ctx context.Context, n int) ([]redisstate.Claim, error) {
-	var claims []redisstate.Claim
+// claim claims n tasks. A call may claim fewer tasks than it asks for.
+func (b *bench) claim(n int) (claims []redisstate.Claim) {
 	for len(claims) < n {
-		got, err := c.store.Claim(ctx, redisstate.ClaimParams{Worker: "worker", Most: n - len(claims), Lease: lease, Offer: c.offer})
-		if err != nil {
-			return nil, err
-		}
+		p := redisstate.ClaimParams{Worker: "worker", Most: n - len(claims), Lease: 600, Offer: b.offer}
+		got := expect.Result(b.store.Claim(b.Context(), p)).Value(b)
 		if len(got.Claims) == 0 {
-			return nil, fmt.Errorf("claimed %d of %d tasks", len(claims), n)
+			b.Fatalf("claimed %d of %d tasks", len(claims), n)
 		}
 		claims = append(claims, got.Claims...)
 	}
-	return claims, nil
+	return claims
 }
 
-// renew renews the leases of claims.
-func (c *caller) renew(ctx context.Context, claims []redisstate.Claim) error {
-	renewals := make([]redisstate.LeaseRenewal, len(claims))
-	for i, claim := range claims {
-		renewals[i] = redisstate.LeaseRenewal{ID: claim.Task.ID, Round: claim.Task.Round, Claim: claim.ID, Until: tdf.Never}
-	}
-	_, err := c.store.Renew(ctx, lease, renewals...)
-	return err
-}
-
-// execute reports a result for each claim.
-func (c *caller) execute(ctx context.Context, claims []redisstate.Claim) error {
-	results, err := c.results(claims)
-	if err != nil {
-		return err
-	}
-	return firstError(c.store.Execute(ctx, "worker", results...))
-}
-
-// executeAndClaim reports a result for each claim, and claims the same number of tasks.
-func (c *caller) executeAndClaim(ctx context.Context, claims []redisstate.Claim) ([]redisstate.Claim, error) {
-	results, err := c.results(claims)
-	if err != nil {
-		return nil, err
-	}
-	r := redisstate.ClaimParams{Worker: "worker", Most: len(claims), Lease: lease}
-	outcomes, claimed, err, claimErr := c.store.Turn(ctx, ctx, r, results...)
-	if err := firstError(outcomes, errors.Join(err, claimErr)); err != nil {
-		return nil, err
-	}
-	rest, err := c.claim(ctx, len(claims)-len(claimed.Claims)) // a call may claim fewer tasks than it asks for
-	return append(claimed.Claims, rest...), err
-}
-
-func (c *caller) results(claims []redisstate.Claim) ([]tdf.Move, error) {
+func (b *bench) report(claims []redisstate.Claim) {
 	results := make([]tdf.Move, len(claims))
-	for i, claim := range claims {
-		var err error
-		if results[i], err = claim.Task.Execute(claim.ID, c.result(claim.Task)); err != nil {
-			return nil, err
-		}
+	for i, c := range claims {
+		started := c.Task.Current().Entered[tdf.Running].Add(tdf.Seconds(1+i) / 1e6)
+		result := tdf.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
+		results[i] = expect.Result(c.Task.Execute(c.ID, result)).Value(b)
 	}
-	return results, nil
+	b.moved(b.store.Execute(b.Context(), "worker", results...))
 }
 
-// result returns a result like those of a worker: no two tasks have the same start and resource usage.
-func (c *caller) result(t *tdf.Task) tdf.Result {
-	microseconds := func(most int) tdf.Seconds { return tdf.Seconds(1+c.random.IntN(most)) / 1e6 }
-	const page = 4096
-	output := hundred(int(t.ID))
-	if c.output > 0 {
-		output = strings.Repeat(output, c.output/len(output))
-	}
-	return tdf.Result{
-		Output:     output,
-		Exit:       "0",
-		Started:    t.Current().Entered[tdf.Running].Add(microseconds(1000)),
-		Seconds:    microseconds(5000),
-		CPUSeconds: microseconds(3000),
-		MaxRSS:     int64(500+c.random.IntN(1000)) * page,
+func (b *bench) moved(outcomes []redisstate.Outcome, err error) {
+	for _, o := range append(outcomes, redisstate.Outcome{Err: err}) {
+		expect.NoError(b, o.Err)
 	}
 }
 
-// settle settles n executed tasks as a server does. It returns an error if SettleUsual settles fewer tasks, because
-// fewer tasks are due, or because a due task is not a usual success.
-func (c *caller) settle(ctx context.Context, n int) error {
-	now, err := c.store.Now(ctx)
-	if err != nil {
-		return err
-	}
-	if c.tune != nil { // such tasks are no usual successes
-		return c.move(ctx, n, tdf.Executed, redisstate.Rules, func(t *tdf.Task) (tdf.Move, error) {
-			m, ok := t.Settle(now, nil)
-			if !ok {
-				return m, errors.New("an executed task was not settled")
-			}
-			return m, nil
-		})
-	}
+func (b *bench) settle(n int) {
+	now := expect.Result(b.store.Now(b.Context())).Value(b)
 	for left := n; left > 0; {
-		settled, others, err := c.store.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, left)
-		if err != nil {
-			return err
-		}
-		if settled == 0 {
-			return fmt.Errorf("%d of %d tasks were settled; %d others are due", n-left, n, len(others))
+		settled, others, err := b.store.SettleUsual(b.Context(), "server", tdf.UsualSuccess(), now, left)
+		if err != nil || settled == 0 {
+			b.Fatalf("%d of %d tasks were settled; %d others are due; error %v", n-left, n, len(others), err)
 		}
 		left -= settled
 	}
-	return nil
 }
 
-// archive archives n succeeded tasks as a manager does. It reads the whole tasks first.
-func (c *caller) archive(ctx context.Context, n int) error {
-	return c.move(ctx, n, tdf.Succeeded, redisstate.Whole, (*tdf.Task).Archive)
-}
-
-// remove removes n archived tasks.
-func (c *caller) remove(ctx context.Context, n int) error {
-	return c.move(ctx, n, tdf.Archived, redisstate.Rules, (*tdf.Task).Remove)
-}
-
-// move reads n tasks in a state, and moves them.
-func (c *caller) move(ctx context.Context, n int, state tdf.State, fields redisstate.Fields, decide func(*tdf.Task) (tdf.Move, error)) error {
-	ids, err := c.store.List(ctx, state, "", 0, int64(n))
-	if err != nil {
-		return err
-	}
-	if len(ids) < n {
-		return fmt.Errorf("%d of %d tasks are %s", len(ids), n, state)
-	}
-	tasks, err := c.store.Read(ctx, ids, redisstate.Want{Fields: fields})
-	if err != nil {
-		return err
-	}
+func (b *bench) archive(n int) {
+	ids := expect.Result(b.store.List(b.Context(), tdf.Succeeded, "", 0, int64(n))).Value(b)
 	units := make([]redisstate.Unit, n)
-	for i, t := range tasks {
-		move, err := decide(t.Task)
-		if err != nil {
-			return err
-		}
-		units[i].Moves = []tdf.Move{move}
+	for i, found := range expect.Result(b.store.Read(b.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(b) {
+		units[i].Moves = []tdf.Move{expect.Result(found.Task.Archive()).Value(b)}
 	}
-	return firstError(c.store.Apply(ctx, "manager", units...))
+	b.moved(b.store.Apply(b.Context(), "manager", units...))
 }
 
-// inState returns the number of tasks in a state.
-func (c *caller) inState(ctx context.Context, s tdf.State) (int64, error) {
-	counts, err := c.store.Counts(ctx)
-	return counts[s], err
+// measure measures b.N calls of work, each for a number of tasks. For each task, it reports the CPU time of Redis, and
+// the number of commands with those that scripts call.
+func (b *bench) measure(tasks int, work func(i int)) {
+	b.Helper()
+	before := expect.Result(b.redis.Usage(b.Context())).Value(b)
+	b.ResetTimer()
+	for i := range b.N {
+		work(i)
+	}
+	b.StopTimer()
+	after, all := expect.Result(b.redis.Usage(b.Context())).Value(b), float64(b.N*tasks)
+	b.ReportMetric((after.CPU-before.CPU)/all*1e6, "redis-µs/task")
+	b.ReportMetric((after.Commands-before.Commands)/all, "cmds/task")
 }
 
-func firstError(outcomes []redisstate.Outcome, err error) error {
-	for _, o := range outcomes {
-		if err == nil {
-			err = o.Err
+// BenchmarkCalls measures the calls in the life of a task.
+func BenchmarkCalls(b *testing.B) {
+	for _, n := range []int{1, 1000} {
+		var x *bench
+		var claims []redisstate.Claim
+		calls := []struct {
+			name string
+			do   func(i int)
+		}{
+			{"open", func(int) { x.open(n) }},
+			{"claim", func(int) { claims = append(claims, x.claim(n)...) }},
+			{"report", func(i int) { x.report(claims[i*n:][:n]) }},
+			{"settle", func(int) { x.settle(n) }},
+			{"archive", func(int) { x.archive(n) }},
+		}
+		for i, call := range calls {
+			b.Run(fmt.Sprintf("%s/tasks=%d", call.name, n), func(b *testing.B) {
+				x, claims = newBench(b), nil
+				for _, earlier := range calls[:i] {
+					for k := range b.N {
+						earlier.do(k)
+					}
+				}
+				x.measure(n, call.do)
+			})
 		}
 	}
-	return err
+}
+
+// BenchmarkQueues measures what queues, priorities and partitions cost, in calls that open or claim 100 tasks.
+func BenchmarkQueues(b *testing.B) {
+	offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
+	for i := range 200 {
+		offer.Tags = append(offer.Tags, fmt.Sprint("t", i))
+	}
+	for _, kind := range []struct {
+		name string
+		tune func(n int, d *tdf.Properties)
+	}{
+		{"none", func(int, *tdf.Properties) {}},
+		{"queue", func(_ int, d *tdf.Properties) { d.Queue = "q" }},
+		{"10 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n%10 }},
+		{"10000 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
+		{"200 partitions", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
+	} {
+		b.Run("open/"+kind.name, func(b *testing.B) {
+			x := newBench(b)
+			x.tune = kind.tune
+			x.measure(100, func(int) { x.open(100) })
+		})
+		b.Run("claim/"+kind.name, func(b *testing.B) {
+			x := newBench(b)
+			x.tune, x.offer = kind.tune, &offer
+			x.open(b.N * 100)
+			x.measure(100, func(int) { x.claim(100) })
+		})
+	}
+}
+
+// BenchmarkLimits measures what limit keys cost, in calls that claim 100 tasks and report their results.
+func BenchmarkLimits(b *testing.B) {
+	rate := tdf.Limit{AtMost: tdf.MaxAtMost, Starts: tdf.MaxStarts, Per: tdf.MinPer}
+	for i, name := range []string{"none", "key", "number", "rate"} {
+		b.Run(name, func(b *testing.B) {
+			x := newBench(b)
+			if i > 0 {
+				x.tune = func(_ int, d *tdf.Properties) { d.LimitKey = "db" }
+			}
+			if i > 1 {
+				limit := []tdf.Limit{{AtMost: tdf.MaxAtMost}, rate}[i-2]
+				expect.NoError(b, x.store.SetLimit(b.Context(), "db", limit))
+			}
+			x.open(b.N * 100)
+			x.measure(100, func(int) { x.report(x.claim(100)) })
+		})
+	}
+}
+
+// BenchmarkHandlers measures the CPU time of a worker with 50 slots, whose handler does nothing. With -benchmem, it
+// reports the allocations per task.
+func BenchmarkHandlers(b *testing.B) {
+	x := newBench(b)
+	for left := b.N; left > 0; left -= 1000 {
+		x.open(min(left, 1000))
+	}
+	cfg := expect.Result(config.DefaultWorker("bench")).Value(b)
+	cfg.Redis, cfg.Directory, cfg.Concurrency = x.config(), b.TempDir(), 50
+	ctx, stop := context.WithCancel(b.Context())
+	defer stop()
+	var ran atomic.Int64
+	handler := worker.Handler(func(context.Context, *worker.Round) error {
+		if ran.Add(1) == int64(b.N) {
+			stop()
+		}
+		return nil
+	})
+	w := expect.Result(worker.New("worker", cfg, worker.WithLog(slog.New(slog.DiscardHandler)), worker.WithRunner(handler))).Value(b)
+	var before, after syscall.Rusage
+	expect.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
+	b.ResetTimer()
+	expect.NoError(b, w.Run(ctx))
+	b.StopTimer()
+	expect.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
+	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+	b.ReportMetric(float64(used)/float64(b.N)/1e3, "cpu-µs/task")
 }

@@ -2,200 +2,142 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
-	"text/tabwriter"
-
-	"github.com/tdf-framework/tdf/bench/internal/bars"
 )
 
-// A bar is a target, and the measurements that show whether it is met.
+// A bar is a target, and the measurements that show whether it is met. The first side is TDF.
 type bar struct {
-	name  string
-	unit  string // the unit of the sides' figures
-	sides []side
-	wants []want
-
-	figures []map[string]figure // one map for each round, with the name of the side as key
-	failed  map[string]bool     // the sides that failed; their figures do not count
+	name    string
+	unit    string // the unit of the sides' figures
+	sides   []side
+	wants   []want
+	figures map[string][]figure // by the name of the side, one for each round
 }
 
 // A side is one of the compared measurements of a bar.
 type side struct {
 	name     string
 	settings []string // additional arguments of redis-server
-	measure  func(t *trial) (figure, error)
+	measure  func(t *trial) figure
 }
 
-// A figure is the result of one measurement. CPU, Commands and Scripts are the usage of Redis per task. ToolCPU is the
-// CPU time per task of the measured tool and of the programs that it ran. These four fields are 0 if the side does not
-// measure them.
+// A figure is the result of one measurement. The other fields are 0 if the side does not measure them.
 type figure struct {
-	Value    float64
-	CPU      float64 // µs
-	Commands float64 // including the commands that scripts call
-	Scripts  float64 // µs of EVALSHA, including the commands that scripts call
-	ToolCPU  float64 // µs
+	value    float64
+	cpu      float64 // µs of Redis per task
+	commands float64 // commands of Redis per task, including those that scripts call
+	tool     float64 // µs of CPU time of the measured tool and its programs per task
 }
 
-// A want is a condition. It limits a figure that is computed from the figures of one round.
+// A want is a limit for TDF's figure, or for its ratio to the figure of another side in the same round.
 type want struct {
-	unit   string
-	atMost bool
-	limit  float64
-	of     sample
+	sign  string // >= or <=
+	limit float64
+	side  string // the other side, or empty
 }
 
-// A sample computes a figure of one round from the figures of the sides. It returns false if a side was not measured.
-type sample func(figures map[string]figure) (float64, bool)
+// allBars returns all bars, in the order of the table.
+func allBars() []*bar {
+	one, shared := job{Batch: 1}, job{Callers: 16}
+	return []*bar{
+		newBar("process", "tasks/s", sidesOf(process, tdfTasks, asynqTasks, bullmqTasks),
+			want{">=", 1.3, "BullMQ"}, want{">=", 2.5, "asynq"}),
+		newBar("open-bulk", "tasks/s", sidesOf(opening, tdfTasks, asynqTasks, bullmqTasks), want{">=", 2, "asynq"}),
+		newBar("open-single", "tasks/s",
+			sidesOf(opening, tdfTasks.with(one), asynqTasks.with(one), bullmqTasks.with(one)), want{">=", 0.9, "asynq"}),
+		newBar("open-shared", "tasks/s", sidesOf(opening, tdfTasks.with(shared), asynqTasks), want{">=", 1.5, "asynq"}),
+		newBar("life-cycle", "tasks/s", sidesOf(lives, tdfWhole, asynqTasks, bullmqTasks), want{">=", 1.6, "asynq"}),
+		newBar("redis-cpu", "µs of Redis CPU", sidesOf(redisCPU, tdfWhole.with(one), bullmqTasks.with(one)),
+			want{"<=", 1, "BullMQ"}),
+		newBar("pickup", "ms", sidesOf(pickup, tdfWhole, bullmqTasks), want{"<=", 0.5, "BullMQ"}),
+		newBar("memory", "bytes per open task", sidesOf(memory, tdfTasks, tdfDefaults, asynqTasks, bullmqTasks),
+			want{"<=", 1.1, "asynq"}),
+		newBar("chain", "ms per link", sidesOf(chains, tdfWhole), want{"<=", 10, ""}),
+		newBar("run", "runs/s", runSides(), want{">=", 0.9, "Go os/exec"}, want{">=", 8, "GNU parallel"}),
+		newBar("command", "commands/s", commandSides(), want{">=", 4, "GNU parallel"}, want{">=", 0.6, "xargs"}),
+	}
+}
 
-// measureAll measures the bars, and prints a table and the bars' lines. The sides of a bar take turns. If a side fails,
-// measureAll goes on with the other sides, and returns the error at the end.
-func measureAll(ctx context.Context, all []*bar, rounds int, s size, out io.Writer) error {
-	var errs []error
-	for _, b := range all { // if ctx ends, the side that was being measured fails
-		for round := range rounds {
-			if ctx.Err() == nil {
-				errs = append(errs, b.measure(ctx, round, s))
+func newBar(name, unit string, sides []side, wants ...want) *bar {
+	return &bar{name: name, unit: unit, sides: sides, wants: wants, figures: map[string][]figure{}}
+}
+
+// measure measures all sides in turns. In every second round, it measures them in reverse order.
+func (b *bar) measure(ctx context.Context, rounds int, s size) error {
+	for round := range rounds {
+		order := slices.Clone(b.sides)
+		if round%2 == 1 {
+			slices.Reverse(order)
+		}
+		for _, side := range order {
+			f, err := side.run(ctx, s)
+			if err != nil {
+				return fmt.Errorf("%s: %w", side.name, err)
 			}
+			fmt.Fprintf(os.Stderr, "%s, round %d, %s: %s %s\n", b.name, round+1, side.name, format(f.value), b.unit)
+			b.figures[side.name] = append(b.figures[side.name], f)
 		}
 	}
-	fmt.Fprintf(out, "medians of %d; %d tasks of 100 bytes, or %d runs of a program; redis-server without "+
-		"persistence on loopback\n\n",
-		rounds, s.tasks, s.runs)
-	if err := printTable(out, all); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	missing := 0
-	for _, b := range all {
-		line := b.result()
-		fmt.Fprintln(out, line.Line())
-		if line.Verdict() == bars.NotMeasured {
-			missing++
-		}
-	}
-	if missing > 0 {
-		errs = append(errs, fmt.Errorf("%d of %d bars were not measured", missing, len(all)))
-	}
-	return errors.Join(errs...)
+	return nil
 }
 
-// measure measures each side once, unless it failed in an earlier round. In the second, fourth, sixth round and so on,
-// it measures the sides in reverse order.
-func (b *bar) measure(ctx context.Context, round int, s size) error {
-	figures := map[string]figure{}
-	b.figures = append(b.figures, figures)
-	order := slices.Clone(b.sides)
-	if round%2 == 1 {
-		slices.Reverse(order)
-	}
-	var errs []error
-	for _, side := range order {
-		if b.failed[side.name] || ctx.Err() != nil {
-			continue
-		}
-		f, err := measureSide(ctx, side, s)
-		if err != nil {
-			err = fmt.Errorf("bar %s, %s: %w", b.name, side.name, err)
-			fmt.Fprintln(os.Stderr, err)
-			errs = append(errs, err)
-			b.fail(side.name)
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "%s, round %d, %s: %s %s\n", b.name, round+1, side.name, bars.Format(f.Value), b.unit)
-		figures[side.name] = f
-	}
-	return errors.Join(errs...)
-}
-
-func (b *bar) fail(side string) {
-	if b.failed == nil {
-		b.failed = map[string]bool{}
-	}
-	b.failed[side] = true
-}
-
-// result returns the bar's parts. Each sample compares figures of the same round. If a side has failed, the parts that
-// use its figures have no samples.
-func (b *bar) result() bars.Bar {
-	line := bars.Bar{Name: b.name}
-	for _, w := range b.wants {
-		part := bars.Part{Unit: w.unit, AtMost: w.atMost, Limit: w.limit}
-		for _, figures := range b.figures {
-			if x, ok := w.of(b.unlessFailed(figures)); ok {
-				part.Samples = append(part.Samples, x)
+// print writes a line of the table for each side. What a side does not measure is 0.
+func (b *bar) print(out io.Writer) {
+	for _, s := range b.sides {
+		of := func(field func(figure) float64) (all []float64) {
+			for _, f := range b.figures[s.name] {
+				all = append(all, field(f))
 			}
+			return all
 		}
-		line.Parts = append(line.Parts, part)
+		fmt.Fprintf(out, "%-12s %-24s %-28s %-20s Redis %.1f µs, %.1f commands; tool %.0f µs\n", b.name, s.name,
+			spread(of(func(f figure) float64 { return f.value })), b.unit, median(of(func(f figure) float64 { return f.cpu })),
+			median(of(func(f figure) float64 { return f.commands })), median(of(func(f figure) float64 { return f.tool })))
 	}
-	return line
 }
 
-func (b *bar) unlessFailed(figures map[string]figure) map[string]figure {
-	figures = maps.Clone(figures)
-	maps.DeleteFunc(figures, func(side string, _ figure) bool { return b.failed[side] })
-	return figures
-}
-
-func printTable(out io.Writer, all []*bar) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "name\tside\tmedian\tmin-max\t\tRedis CPU, µs per task\tcommands per task\tCPU of the tool, "+
-		"µs per task")
-	for _, b := range all {
-		for _, side := range b.sides {
-			var values, cpu, commands, tool []float64
-			for _, figures := range b.figures {
-				if f, ok := figures[side.name]; ok {
-					values, cpu, commands, tool = append(values, f.Value), append(cpu, f.CPU),
-						append(commands, f.Commands), append(tool, f.ToolCPU)
-				}
-			}
-			if len(values) == 0 {
-				fmt.Fprintf(w, "%s\t%s\t-\t\t\t\t\t\n", b.name, side.name)
-				continue
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s-%s\t%s\t%s\t%s\t%s\n", b.name, side.name, bars.Format(bars.Median(values)),
-				bars.Format(slices.Min(values)), bars.Format(slices.Max(values)), b.unit, unlessZero(bars.Median(cpu)),
-				unlessZero(bars.Median(commands)), unlessZero(bars.Median(tool)))
+// line returns the verdict about a limit, such as
+//
+//	bar open-bulk 1.82 (1.61-2.01) × asynq want >= 2: short
+func (b *bar) line(w want) string {
+	unit, samples := b.unit, []float64{}
+	for i, f := range b.figures[b.sides[0].name] {
+		x := f.value
+		if w.side != "" {
+			unit = "× " + w.side
+			x /= b.figures[w.side][i].value
 		}
+		samples = append(samples, x)
 	}
-	return w.Flush()
-}
-
-func unlessZero(x float64) string {
-	if x == 0 {
-		return ""
+	verdict, m := "short", median(samples)
+	if m == w.limit || (m < w.limit) == (w.sign == "<=") {
+		verdict = "met"
 	}
-	return fmt.Sprintf("%.1f", x)
+	return fmt.Sprintf("bar %s %s %s want %s %v: %s", b.name, spread(samples), unit, w.sign, w.limit, verdict)
 }
 
-// ratio returns a sample that divides the figure of side a by the figure of side b.
-func ratio(a, b string) sample {
-	return func(figures map[string]figure) (float64, bool) {
-		x, measured := figures[a]
-		y, alsoMeasured := figures[b]
-		return x.Value / y.Value, measured && alsoMeasured
+// spread returns the median, the smallest and the largest value.
+func spread(samples []float64) string {
+	return fmt.Sprintf("%s (%s-%s)", format(median(samples)), format(slices.Min(samples)), format(slices.Max(samples)))
+}
+
+// median returns the middle value, or the mean of the two middle values.
+func median(samples []float64) float64 {
+	sorted := slices.Sorted(slices.Values(samples))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}
+
+// format formats a figure with about three digits.
+func format(x float64) string {
+	switch {
+	case x >= 100:
+		return fmt.Sprintf("%.0f", x)
+	case x >= 10:
+		return fmt.Sprintf("%.1f", x)
 	}
-}
-
-// value returns a sample whose result is the figure of one side.
-func value(a string) sample {
-	return func(figures map[string]figure) (float64, bool) {
-		x, measured := figures[a]
-		return x.Value, measured
-	}
-}
-
-// atLeast and atMost return conditions.
-func atLeast(limit float64, unit string, of sample) want {
-	return want{unit: unit, limit: limit, of: of}
-}
-
-func atMost(limit float64, unit string, of sample) want {
-	return want{unit: unit, atMost: true, limit: limit, of: of}
+	return fmt.Sprintf("%.2f", x)
 }

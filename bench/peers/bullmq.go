@@ -2,93 +2,42 @@ package main
 
 import (
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"strconv"
-
-	"github.com/tdf-framework/tdf/bench/internal/child"
+	"strings"
 )
-
-// A bullmqSystem is BullMQ. It keeps processed jobs, as it does by default.
-type bullmqSystem struct{}
 
 //go:embed bullmq.js
 var bullmqScript []byte
 
-func (bullmqSystem) opener(t *trial, j job) (*child.Process, error) {
-	return t.startBullMQ("opener", j)
-}
+// The versions of BullMQ and of its Redis client.
+var bullmqPackages = []string{"bullmq@6.7.0", "ioredis@5.11.1"}
 
-func (bullmqSystem) worker(t *trial, j job) (*child.Process, error) {
-	return t.startBullMQ("worker", j)
-}
-
-func (t *trial) startBullMQ(role string, j job) (*child.Process, error) {
-	modules, err := installOnce(t.ctx)
-	if err != nil {
-		return nil, fmt.Errorf("BullMQ is not installed: %w", err)
-	}
+func startBullMQ(t *trial, role string, j job) *child {
 	script := filepath.Join(t.dir, "bullmq.js")
-	if err := os.WriteFile(script, bullmqScript, 0o644); err != nil {
-		return nil, err
+	check(os.WriteFile(script, bullmqScript, 0o644))
+	j.Role = role
+	return t.start(j, []string{"NODE_PATH=" + t.installBullMQ()}, "node", script)
+}
+
+// installBullMQ installs BullMQ below the user's cache directory, unless it is already there. It returns the directory
+// of the modules. npm writes its list of what is installed at the end.
+func (t *trial) installBullMQ() (modules string) {
+	dir := filepath.Join(must(os.UserCacheDir()), "tdf-bench", strings.Join(bullmqPackages, "-"))
+	modules = filepath.Join(dir, "node_modules")
+	_, err := os.Stat(filepath.Join(modules, ".package-lock.json"))
+	if err == nil {
+		return modules
 	}
-	j.System, j.Role = "bullmq", role
-	return t.start(j, []string{"NODE_PATH=" + modules}, "node", script)
-}
-
-func bullmqKey(name string) string { return "bull:" + namespace + ":" + name }
-
-func (bullmqSystem) waiting(t *trial) (int64, error) {
-	return t.rdb.LLen(t.ctx, bullmqKey("wait")).Result()
-}
-
-func (bullmqSystem) processed(t *trial) (int64, error) {
-	return t.rdb.ZCard(t.ctx, bullmqKey("completed")).Result()
-}
-
-func (s bullmqSystem) checkOpened(t *trial, n int) error {
-	waiting, err := s.waiting(t)
+	check(os.MkdirAll(dir, 0o755))
+	args := []string{"install", "--prefix", dir, "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"}
+	npm := exec.CommandContext(t.ctx, "npm", append(args, bullmqPackages...)...)
+	npm.Stdout, npm.Stderr = os.Stderr, os.Stderr
+	err = npm.Run()
 	if err != nil {
-		return err
+		check(fmt.Errorf("install BullMQ (scripts/setup installs node and npm): %w", err))
 	}
-	if err := expect("waiting jobs", waiting, int64(n)); err != nil {
-		return err
-	}
-	for _, i := range sampled(n) {
-		if _, err := t.bullmqJob(i); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (s bullmqSystem) checkProcessed(t *trial, n int) error {
-	for _, i := range sampled(n) {
-		fields, err := t.bullmqJob(i)
-		if err != nil {
-			return err
-		}
-		if fields["finishedOn"] == "" || fields["failedReason"] != "" {
-			return fmt.Errorf("read back: job %d is not finished: %q", i+1, fields)
-		}
-		if err := t.rdb.ZScore(t.ctx, bullmqKey("completed"), strconv.Itoa(i+1)).Err(); err != nil {
-			return fmt.Errorf("read back: job %d is not completed: %w", i+1, err)
-		}
-	}
-	return nil
-}
-
-// bullmqJob reads the job with payload number i, and checks its data.
-func (t *trial) bullmqJob(i int) (map[string]string, error) {
-	fields, err := t.rdb.HGetAll(t.ctx, bullmqKey(strconv.Itoa(i+1))).Result()
-	if err != nil {
-		return nil, err
-	}
-	var data string
-	if err := json.Unmarshal([]byte(fields["data"]), &data); err != nil {
-		return nil, fmt.Errorf("read back: job %d: %w", i+1, err)
-	}
-	return fields, expect("data of a job", data, payload(int64(i)))
+	return modules
 }

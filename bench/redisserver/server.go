@@ -3,7 +3,6 @@ package redisserver
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -31,11 +30,9 @@ func shipped() (settings []string) {
 // A Server is a redis-server that listens on loopback and saves nothing to disk. It ends with this process, even if
 // this process is killed.
 type Server struct {
-	Port   int
-	dir    string
-	addr   string
-	stop   func()
-	client *redis.Client
+	*redis.Client
+	Port int
+	stop func()
 }
 
 // Start starts a redis-server on a free port, with additional arguments for redis-server.
@@ -50,69 +47,41 @@ func Start(settings ...string) (*Server, error) {
 		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(addr)
-	r := &Server{dir: dir, addr: addr, stop: stop, client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})}
+	r := &Server{Client: redis.NewClient(&redis.Options{Addr: addr, Protocol: 2})}
+	r.stop = func() { stop(); os.RemoveAll(dir) }
 	r.Port, err = strconv.Atoi(port)
 	return r, err
 }
 
-// Addr returns the server's host:port.
-func (r *Server) Addr() string { return r.addr }
-
 // Stop ends the server, and removes its directory.
 func (r *Server) Stop() {
-	r.client.Close()
+	r.Close()
 	r.stop()
-	os.RemoveAll(r.dir)
 }
 
-// Flush deletes all data.
-func (r *Server) Flush(ctx context.Context) error { return r.client.FlushAll(ctx).Err() }
-
-// Memory returns the number of bytes that Redis has allocated.
-func (r *Server) Memory(ctx context.Context) (float64, error) {
-	info, err := r.client.Info(ctx, "memory").Result()
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(info) {
-		if bytes, ok := strings.CutPrefix(strings.TrimSpace(line), "used_memory:"); ok {
-			return strconv.ParseFloat(bytes, 64)
-		}
-	}
-	return 0, errors.New("INFO of Redis has no used_memory")
+// Usage holds what Redis used since its start, and the bytes that it has allocated.
+type Usage struct {
+	CPU      float64 // s
+	Commands float64 // including those that scripts call
+	Memory   float64 // bytes
 }
 
-// Usage holds the CPU time in seconds that Redis used, the number of commands that it ran, and the time in seconds in
-// which scripts ran. The number and the time include the commands that scripts call.
-type Usage struct{ CPU, Commands, Scripts float64 }
-
-// Minus returns u minus v.
-func (u Usage) Minus(v Usage) Usage {
-	return Usage{u.CPU - v.CPU, u.Commands - v.Commands, u.Scripts - v.Scripts}
-}
-
-// Usage returns the server's usage since its start. First, it waits until Redis has updated the numbers.
-func (r *Server) Usage(ctx context.Context) (Usage, error) {
+// Usage waits until Redis has updated its numbers, and returns them.
+func (r *Server) Usage(ctx context.Context) (u Usage, err error) {
 	time.Sleep(150 * time.Millisecond) // Redis updates INFO ten times a second
-	info, err := r.client.Info(ctx, "cpu", "commandstats").Result()
-	if err != nil {
-		return Usage{}, err
-	}
-	var u Usage
+	info, err := r.Info(ctx, "cpu", "commandstats", "memory").Result()
 	for line := range strings.Lines(info) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		n, _ := strconv.ParseFloat(value, 64)
 		switch {
 		case name == "used_cpu_sys" || name == "used_cpu_user":
-			n, _ := strconv.ParseFloat(value, 64)
 			u.CPU += n
+		case name == "used_memory":
+			u.Memory = n
 		case strings.HasPrefix(name, "cmdstat_"):
-			var calls, micros float64
-			fmt.Sscanf(value, "calls=%f,usec=%f", &calls, &micros)
-			u.Commands += calls
-			if name == "cmdstat_evalsha" {
-				u.Scripts = micros / 1e6
-			}
+			fmt.Sscanf(value, "calls=%f", &n)
+			u.Commands += n
 		}
 	}
-	return u, nil
+	return u, err
 }

@@ -52,7 +52,7 @@ var numbers = map[string][]string{
 		"and {web.writeTime in minutes} minute more than 50 s to read the answer",
 		"Without a token, it has {web.bodyTime} s for the body.",
 		"A claim may wait for at most {broker.longestWait} s",
-		"At most {web.usualWaiting} claims wait in a process.",
+		"At most {web.usualWaiting} claims wait in a process,",
 		"At most {web.usualStreams} streams go on at the same time, and clients follow at most {web.maxFollowed} outputs",
 		"within {web.streamWriteTime} s, its connection",
 		"takes longer than {internal/apiserver.headerTime} s, if no call comes for {internal/apiserver.idleTime in minutes} minutes",
