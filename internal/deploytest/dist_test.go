@@ -40,7 +40,7 @@ var copied = []string{
 	"deploy/tdf-server.service", "deploy/tdf-worker@.service", "configs/server.cfg", "configs/worker.cfg",
 }
 
-// project makes a repository of release 7.0.1 with this project's scripts, and with commands that print their version.
+// project makes a repository of release 0.7.1 with this project's scripts, and with commands that print their version.
 func project(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "project")
@@ -50,7 +50,7 @@ func project(t *testing.T) string {
 	}
 	mod := strings.Split(read(t, filepath.Join(root, "go.mod")), "\nrequire")[0]
 	write(t, filepath.Join(dir, "go.mod"), 0o644, mod+"\n")
-	write(t, filepath.Join(dir, "VERSION"), 0o644, "7.0.1\n")
+	write(t, filepath.Join(dir, "VERSION"), 0o644, "0.7.1\n")
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
 		write(t, filepath.Join(dir, "cmd", name, "main.go"), 0o644,
 			"package main\n\nimport \"github.com/tdf-framework/tdf/internal/command\"\n\nfunc main() { println(command.Version()) }\n")
@@ -63,7 +63,7 @@ func project(t *testing.T) string {
 	git(t, dir, "init", "--quiet")
 	git(t, dir, "add", ".")
 	git(t, dir, "commit", "--quiet", "--message=x")
-	git(t, dir, "tag", "v7.0.1")
+	git(t, dir, "tag", "v0.7.1")
 	write(t, filepath.Join(dir, "configs/mine.cfg"), 0o644, "password=hush")
 	return dir
 }
@@ -74,9 +74,9 @@ func git(t *testing.T, dir string, args ...string) {
 }
 
 // released are the files of a release.
-var released = strings.Fields(`tdf-7.0.1-1.aarch64.rpm tdf-7.0.1-1.x86_64.rpm tdf-7.0.1-py3-none-any.whl
-	tdf_7.0.1_amd64.deb tdf_7.0.1_arm64.deb tdf_7.0.1_darwin_amd64.tar.gz tdf_7.0.1_darwin_arm64.tar.gz
-	tdf_7.0.1_linux_amd64.tar.gz tdf_7.0.1_linux_arm64.tar.gz tdf_7.0.1_sbom.json`)
+var released = strings.Fields(`tdf-0.7.1-1.aarch64.rpm tdf-0.7.1-1.x86_64.rpm tdf-0.7.1-py3-none-any.whl
+	tdf_0.7.1_amd64.deb tdf_0.7.1_arm64.deb tdf_0.7.1_darwin_amd64.tar.gz tdf_0.7.1_darwin_arm64.tar.gz
+	tdf_0.7.1_linux_amd64.tar.gz tdf_0.7.1_linux_arm64.tar.gz tdf_0.7.1_sbom.json`)
 
 func TestDist(t *testing.T) {
 	dir := project(t)
@@ -96,12 +96,12 @@ func TestDist(t *testing.T) {
 	}
 	commit := strings.TrimSpace(command(t, dir, "git", "rev-parse", "HEAD"))
 	for _, name := range []string{"tdf", "tdf-server", "tdf-worker"} {
-		out := command(t, dist, filepath.Join(dist, "tdf_7.0.1_linux_"+runtime.GOARCH, name))
-		expect.Equal(t, out, "7.0.1+"+commit[:12]+"\n", name)
+		out := command(t, dist, filepath.Join(dist, "tdf_0.7.1_linux_"+runtime.GOARCH, name))
+		expect.Equal(t, out, "0.7.1+"+commit[:12]+"\n", name)
 	}
-	t.Run("wheel", func(t *testing.T) { checkWheel(t, filepath.Join(dist, "tdf-7.0.1-py3-none-any.whl")) })
-	t.Run("sbom", func(t *testing.T) { checkBill(t, filepath.Join(dist, "tdf_7.0.1_sbom.json")) })
-	t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_7.0.1_"+runtime.GOARCH+".deb")) })
+	t.Run("wheel", func(t *testing.T) { checkWheel(t, filepath.Join(dist, "tdf-0.7.1-py3-none-any.whl")) })
+	t.Run("sbom", func(t *testing.T) { checkBill(t, filepath.Join(dist, "tdf_0.7.1_sbom.json")) })
+	t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_0.7.1_"+runtime.GOARCH+".deb")) })
 
 	// The same commit gives the same files, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
@@ -113,7 +113,7 @@ func TestDist(t *testing.T) {
 // unpack unpacks an archive, and returns its directory. The archive has files of the commit only, and these commands.
 func unpack(t *testing.T, dist, platform string, commands ...string) string {
 	t.Helper()
-	name := "tdf_7.0.1_" + platform
+	name := "tdf_0.7.1_" + platform
 	want := append([]string{"", "CHANGELOG.md", "LICENSE", "README.md", "configs/", "deploy/", "deploy/package/", "deploy/tool", "docs/", "docs/page.txt"}, commands...)
 	for _, file := range copied {
 		if strings.HasPrefix(file, "configs/") || strings.HasPrefix(file, "deploy/") {
@@ -140,9 +140,9 @@ func checkWheel(t *testing.T, wheel string) {
 		r := expect.Result(f.Open()).Value(t)
 		content[f.Name] = string(expect.Result(io.ReadAll(r)).Value(t))
 	}
-	const info = "tdf-7.0.1.dist-info/"
+	const info = "tdf-0.7.1.dist-info/"
 	expect.Equal(t, slices.Sorted(maps.Keys(content)), []string{info + "LICENSE", info + "METADATA", info + "RECORD", info + "WHEEL", "tdf/__init__.py"})
-	expect.Contains(t, content[info+"METADATA"], "\nVersion: 7.0.1\n")
+	expect.Contains(t, content[info+"METADATA"], "\nVersion: 0.7.1\n")
 	for line := range strings.Lines(content[info+"RECORD"]) {
 		fields := strings.Split(strings.TrimSpace(line), ",")
 		if fields[0] == info+"RECORD" {
@@ -168,7 +168,7 @@ func checkBill(t *testing.T, name string) {
 	}
 	must(t, json.Unmarshal([]byte(read(t, name)), &bill))
 	expect.Equal(t, bill.BOMFormat, "CycloneDX")
-	expect.Equal(t, bill.Metadata.Component.Version, "7.0.1")
+	expect.Equal(t, bill.Metadata.Component.Version, "0.7.1")
 	expect.MustLen(t, bill.Components, 1)
 	number := strings.TrimPrefix(strings.TrimSpace(command(t, root, "go", "env", "GOVERSION")), "go")
 	expect.Equal(t, bill.Components[0].PURL, "pkg:golang/std@"+number)
@@ -200,11 +200,11 @@ func TestDistRefuses(t *testing.T) {
 		expect.Fails(t, err, "")
 		expect.Contains(t, string(out), cause)
 	}
-	write(t, filepath.Join(dir, "VERSION"), 0o644, "7.0.2\n")
+	write(t, filepath.Join(dir, "VERSION"), 0o644, "0.7.2\n")
 	refuses("dist: the tree has changes; commit them")
 	git(t, dir, "commit", "--quiet", "--all", "--message=x")
-	git(t, dir, "tag", "v7.0.3")
-	refuses("dist: the commit has the tag v7.0.3, and VERSION is 7.0.2; ")
+	git(t, dir, "tag", "v0.7.3")
+	refuses("dist: the commit has the tag v0.7.3, and VERSION is 0.7.2; ")
 	must(t, os.RemoveAll(filepath.Join(dir, ".git")))
 	refuses("dist: not a clone")
 }
