@@ -190,6 +190,56 @@ func TestFullRedis(t *testing.T) {
 	expect.Equal(t, changed(t, before, dump(t, s)), "", "what a client may write at will")
 }
 
+// A full Redis refuses a claim before its first write, or the claim does all that it does otherwise. The sets that a claim
+// corrects first must not decide that.
+func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
+	own := redistest.Start(t)
+	for name, prepare := range map[string]func(s *Store, place string){
+		"an id without a task": func(s *Store, place string) {
+			must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 1, Member: "999"}).Err())
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("placed"), redis.Z{Score: 1, Member: "999"}).Err())
+		},
+		"tasks that another program has delayed": func(s *Store, place string) {
+			for id := 1; id <= 3; id++ {
+				must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 9e9, Member: id}).Err())
+			}
+		},
+	} {
+		claim := func(full string) (before, after string) {
+			log, lines := logged()
+			s := expect.Result(Connect(t.Context(), conntest.Config(t, own.Addr), redistest.Namespace(t), log)).Value(t)
+			defer s.Close()
+			expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Lease: 60})).OK(t, "reads the memory")
+			d := define("x")
+			d.Priority = 1
+			mustOpen(t, s, d, d, d)
+			prepare(s, s.Keys.Place("priority=1"))
+			before = worldOf(t, s)
+			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", full).Err())
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			go func() {
+				select {
+				case <-lines: // it says that the claim waits
+					stop()
+				case <-ctx.Done():
+				}
+			}()
+			_, err := s.Claim(ctx, ClaimParams{Worker: "w", Most: 3, Lease: 60})
+			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "0").Err())
+			if full == "0" {
+				must(t, err)
+			}
+			return before, worldOf(t, s)
+		}
+		_, whole := claim("0")
+		before, after := claim("1")
+		if after != before {
+			expect.Equal(t, after, whole, name)
+		}
+	}
+}
+
 // If a Store is made while Redis is down, it works as soon as Redis is up. The first calls of the Store wait together
 // for one check of the namespace.
 func TestNewDoesNotNeedRedis(t *testing.T) {

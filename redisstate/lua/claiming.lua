@@ -51,12 +51,12 @@ local function choose(id, f, end_before, timeout)
   looks[2 * n - 1], looks[2 * n] = look_text, id
 end
 
--- Writes the lists of the chosen tasks. Returns an error reply if the list `running` has a wrong type. Then the script
--- has written nothing.
+-- Writes the lists of the chosen tasks. Returns an error reply if the list `running` has a wrong type, or if Redis is
+-- full. Then the script has written nothing.
 local function write_lists()
   for i = 1, #entered, 500 do
     local added = try('ZADD', running, unpack(entered, i, math.min(i + 499, #entered)))
-    if type(added) == 'table' then return (not_sorted(running)) end
+    if type(added) == 'table' then return not_sorted(running) or added end
   end
   bulk('ZADD', due, looks)
 end

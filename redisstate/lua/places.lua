@@ -95,15 +95,16 @@ local function use_places(open)
       rescheduled[partition] = reschedules or rescheduled[partition]
     end
 
-    -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks.
+    -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks. It removes
+    -- first: a full Redis refuses no removals, and after the first write of a script, it refuses nothing.
     function refresh_place(place)
       if place == 'waiting' then return end
       local partition, priority = split_place(place)
       local first, queue = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES'), queue_of(partition)
       local is_later = queue and first[2] and (score_of(first[2]) or 0) > now + SOON
       local was_later = queue and not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
-      if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
       set_score(levels .. partition, first[2] and not is_later and priority, priority)
+      if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
       if not queue then return end -- a limit has such a place, or another program has written it
       first_of[place] = first
       note_head(partition, nil, is_later or was_later)
