@@ -7,12 +7,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // Claimable counts the tasks that a worker with this offer may claim now, at most the given number. Tasks that wait for
 // a time, for other tasks or for a limit, and those that are paused, do not count.
-func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) (int, error) {
+func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) ([]counts.Claimable, error) {
 	s := a.redis()
 	var now tdf.Time
 	var paused []limits.Pausing
@@ -21,7 +22,7 @@ func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) (int
 		func() (err error) { paused, err = s.Paused(ctx); return err },
 	)
 	if err != nil {
-		return 0, fmt.Errorf("count the tasks for a worker: %w", err)
+		return nil, fmt.Errorf("count the tasks for a worker: %w", err)
 	}
 	var holds tdf.Paused
 	for _, p := range paused {

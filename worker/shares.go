@@ -16,6 +16,12 @@ const (
 	mostRounds    = 1000
 )
 
+// MostRounds returns how many rounds a worker that offers these resources runs at once.
+func MostRounds(offered class.Amounts) int {
+	cores := int(offered.Of(class.CPUs) / class.Scale)
+	return min(roundsPerCore*cores, mostRounds)
+}
+
 // offerResources makes the pool of what the worker offers, as its key resources says.
 func (w *Worker) offerResources() error {
 	if w.cfg.Resources == nil {
@@ -27,8 +33,7 @@ func (w *Worker) offerResources() error {
 	w.pool = resources.New(w.cfg.Resources, resources.Here(), w.plainSlots())
 	w.whole = w.pool.Free()
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
-	cores := int(w.pool.Offered().Of(class.CPUs) / class.Scale)
-	w.mostAtOnce = min(roundsPerCore*cores, mostRounds)
+	w.mostAtOnce = MostRounds(w.pool.Offered())
 	if !w.inProcess() {
 		w.mostAtOnce = slotsWithin(openFiles(), w.mostAtOnce)
 	}

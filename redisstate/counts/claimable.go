@@ -12,28 +12,38 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
+// Claimable is a number of tasks with the same request that a worker may claim now.
+type Claimable struct {
+	Request class.Request // nil for tasks that ask for nothing
+	Tasks   int
+}
+
 // Claimable counts the tasks that a worker with this offer may claim now, at most the given number. The cost grows with
 // the number of partitions and priorities. While groups are paused, it also grows with the number of their tasks.
-func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time, most int) (found int,
-	err error,
-) {
+func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time,
+	most int,
+) (found []Claimable, err error) {
 	queues, held := paused.Withhold(o.Shares())
 	if len(queues) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	places, err := s.placesFor(ctx, o, queues)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	for _, of := range places {
-		if found >= most {
+		n, err := s.dueIn(ctx, of.place, held, now, most)
+		if err != nil {
+			return nil, err
+		}
+		if n > 0 {
+			p, _ := class.ParseRequirement(of.partition)
+			found = append(found, Claimable{p.Resources, n})
+		}
+		most -= n
+		if most <= 0 {
 			break
 		}
-		n, err := s.dueIn(ctx, of.place, held, now, most-found)
-		if err != nil {
-			return 0, err
-		}
-		found += n
 	}
 	return found, nil
 }
@@ -53,7 +63,7 @@ func (s *Counters) placesFor(ctx context.Context, o *class.Offer, queues []strin
 	}
 	places, _, err := s.usedPlaces(ctx, suiting)
 	if slices.Contains(suiting, class.Plain) {
-		places = append(places, queuePlace{class.DefaultQueue, ""})
+		places = append(places, queuePlace{class.DefaultQueue, class.Plain, ""})
 	}
 	return places, err
 }

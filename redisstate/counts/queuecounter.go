@@ -136,7 +136,7 @@ func (s *Counters) countQueues(ctx context.Context, queues []string,
 	for _, queue := range queues {
 		names = append(names, partitions[queue]...)
 	}
-	open, err := s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, ""})
+	open, err := s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, class.Plain, ""})
 	err = cmp.Or(err, <-counted)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (s *Counters) QueueCounts(ctx context.Context) (counts []QueueCount, err er
 	if err != nil {
 		return nil, err
 	}
-	return s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, ""})
+	return s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, class.Plain, ""})
 }
 
 // PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the
@@ -98,7 +98,7 @@ func (s *Counters) countPlaces(ctx context.Context, names []string, others ...qu
 }
 
 // A queuePlace is a place of open tasks, and the queue of these tasks.
-type queuePlace struct{ queue, place string }
+type queuePlace struct{ queue, partition, place string }
 
 // usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than
 // usedPlaces returns.
@@ -145,7 +145,7 @@ func placesOf(partition string, priorities []string) (places []queuePlace) {
 	of, _ := class.ParseRequirement(partition)
 	for _, text := range priorities {
 		if priority, err := strconv.Atoi(text); err == nil {
-			places = append(places, queuePlace{of.Queue, tdf.PlaceIn(partition, priority)})
+			places = append(places, queuePlace{of.Queue, partition, tdf.PlaceIn(partition, priority)})
 		}
 	}
 	return places

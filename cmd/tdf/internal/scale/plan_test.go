@@ -5,24 +5,47 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/class"
+
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 func TestSubmissions(t *testing.T) {
+	request := func(text string) class.Request { return expect.Result(class.ParseRequest(text)).Value(t) }
+	tasks := func(n int, text string) counts.Claimable { return counts.Claimable{Request: request(text), Tasks: n} }
+	plain := func(n int) []counts.Claimable { return []counts.Claimable{{Tasks: n}} }
+	offering := func(text string) *scaling {
+		return &scaling{slots: 1, offer: class.Offer{Resources: expect.Result(class.ParseAmounts(text)).Value(t)}}
+	}
+	slot, big := room{slots: 1}, offering("cpus=32 gpus=1").whole()
+	used := func(text string, runs ...int64) room {
+		return offering("cpus=32 gpus=1").free(&admin.Worker{Slots: 128, Resources: "cpus=32 gpus=1", ResourcesUsed: text, Runs: runs})
+	}
 	for name, c := range map[string]struct {
 		demand demand
 		want   int
 	}{
-		"no task":                              {demand{slots: 1, most: 9}, 0},
-		"a job for each task":                  {demand{waiting: 3, slots: 1, most: 9}, 3},
-		"a job for each slot":                  {demand{waiting: 5, slots: 2, most: 9}, 3},
-		"at most so many":                      {demand{waiting: 50, slots: 1, jobs: 7, most: 9}, 2},
-		"more jobs than that, by a former max": {demand{waiting: 50, slots: 1, jobs: 12, most: 9}, 0},
-		"jobs that start will claim":           {demand{waiting: 3, slots: 1, jobs: 2, starting: 2, most: 9}, 1},
-		"free slots will claim":                {demand{waiting: 3, free: 2, slots: 1, jobs: 2, most: 9}, 1},
-		"tasks that no free slot claims":       {demand{waiting: 3, free: 4, slots: 1, jobs: 2, most: 9}, 0},
-		"a probe":                              {demand{waiting: 50, slots: 1, most: 9, probe: true}, 1},
-		"a probe has started":                  {demand{waiting: 50, slots: 1, jobs: 1, starting: 1, most: 9, probe: true}, 0},
+		"no task":                              {demand{whole: slot, most: 9}, 0},
+		"a job for each task":                  {demand{waiting: plain(3), whole: slot, most: 9}, 3},
+		"a job for each slot":                  {demand{waiting: plain(5), whole: room{slots: 2}, most: 9}, 3},
+		"at most so many":                      {demand{waiting: plain(50), whole: slot, jobs: 7, most: 9}, 2},
+		"more jobs than that, by a former max": {demand{waiting: plain(50), whole: slot, jobs: 12, most: 9}, 0},
+		"jobs that start will claim":           {demand{waiting: plain(3), whole: slot, jobs: 2, starting: 2, most: 9}, 1},
+		"free slots will claim":                {demand{waiting: plain(3), free: []room{slot, slot}, whole: slot, jobs: 2, most: 9}, 1},
+		"tasks that no free slot claims":       {demand{waiting: plain(3), free: []room{{slots: 4}}, whole: slot, jobs: 2, most: 9}, 0},
+		"a probe":                              {demand{waiting: plain(50), whole: slot, most: 9, probe: true}, 1},
+		"a probe has started":                  {demand{waiting: plain(50), whole: slot, jobs: 1, starting: 1, most: 9, probe: true}, 0},
+
+		"a full worker has free slots":   {demand{waiting: []counts.Claimable{tasks(100, "cpus=32")}, free: []room{used("cpus=32", 1)}, whole: big, most: 40}, 40},
+		"what fits in a running worker":  {demand{waiting: []counts.Claimable{tasks(5, "cpus=8")}, free: []room{used("cpus=8", 1)}, whole: big, most: 40}, 1},
+		"several fit in one job":         {demand{waiting: []counts.Claimable{tasks(40, "cpus=1")}, whole: big, most: 40}, 2},
+		"one gpu for each":               {demand{waiting: []counts.Claimable{tasks(3, "cpus=1 gpus=1")}, whole: big, jobs: 1, starting: 1, most: 40}, 2},
+		"tasks that ask for nothing":     {demand{waiting: plain(3), whole: big, most: 40}, 3},
+		"small ones beside a large one":  {demand{waiting: []counts.Claimable{tasks(1, "cpus=30"), tasks(2, "cpus=1")}, whole: big, most: 40}, 1},
+		"more than any new worker has":   {demand{waiting: []counts.Claimable{tasks(1, "cpus=64")}, whole: big, most: 40}, 0},
+		"a running worker without offer": {demand{waiting: []counts.Claimable{tasks(1, "cpus=1")}, free: []room{slot}, whole: big, most: 40}, 1},
 	} {
 		expect.Equal(t, c.demand.submissions(), c.want, name)
 	}
@@ -32,10 +55,13 @@ func TestSubmissions(t *testing.T) {
 func FuzzSubmissions(f *testing.F) {
 	f.Add(3, 1, 2, 1, 1, 5)
 	f.Fuzz(func(t *testing.T, waiting, free, slots, jobs, starting, most int) {
-		if waiting < 0 || free < 0 || slots < 1 || jobs < 0 || starting < 0 || most < 0 || waiting > 1e9 || slots > 1e9 {
+		if waiting < 0 || free < 0 || slots < 1 || jobs < 0 || starting < 0 || most < 0 || waiting > 1e9 || slots > 1e9 || starting > 1e4 || most > 1e4 {
 			t.Skip()
 		}
-		n := demand{waiting: waiting, free: free, slots: slots, jobs: jobs, starting: starting, most: most}.submissions()
+		d := demand{
+			waiting: []counts.Claimable{{Tasks: waiting}}, free: []room{{slots: free}}, whole: room{slots: slots}, jobs: jobs, starting: starting, most: most,
+		}
+		n := d.submissions()
 		expect.Compare(t, n, ">=", 0)
 		expect.Compare(t, jobs+n, "<=", max(jobs, most))
 		expect.Compare(t, n, "<=", waiting)
@@ -72,9 +98,12 @@ func TestJobNames(t *testing.T) {
 	expect.Compare(t, len(jobName(string(make([]byte, 1000)), "q", "")), "<", 80)
 }
 
+// Only names that the API gives to workers of the jobs' own token count, or those of workers that use Redis.
 func TestNamesOfWorkers(t *testing.T) {
-	for name, want := range map[string]string{"slurm-17": "17", "slurm-17.2": "17", "lab/slurm-17": "17", "worker-17": "", "slurm": ""} {
-		expect.Equal(t, jobOf(name), want, name)
+	for name, want := range map[string][2]string{
+		"slurm-17": {"17", ""}, "slurm-17.2": {"17", ""}, "lab/slurm-17": {"", "17"}, "eve/slurm-17": {}, "lab2/slurm-17": {}, "worker-17": {}, "slurm": {},
+	} {
+		expect.Equal(t, [2]string{(&scaling{}).jobOf(name), (&scaling{prefix: "lab/"}).jobOf(name)}, want, name)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/redisstate/counts"
+	"github.com/tdf-framework/tdf/worker"
 )
 
 // A scaling is a running tdf scale.
@@ -22,7 +24,8 @@ type scaling struct {
 	admin   *admin.Admin
 	cluster *slurm
 	offer   class.Offer // of the workers
-	slots   int         // of one worker
+	prefix  string      // of the names of the workers: that of their token, or "" if they use Redis
+	slots   int         // of one worker, for tasks that ask for nothing
 	most    int         // jobs at the same time
 	health  health
 
@@ -34,7 +37,7 @@ type scaling struct {
 type state struct {
 	jobs    []string                 // their ids
 	workers map[string]*admin.Worker // by the ids of the jobs
-	waiting int
+	waiting []counts.Claimable
 }
 
 // run repeats rounds until ctx ends. It goes on if a command of Slurm fails.
@@ -61,7 +64,8 @@ func (s *scaling) round(ctx context.Context) error {
 		return err
 	}
 	s.watch(ctx, &now)
-	n := s.demand(&now).submissions()
+	d := s.demand(&now)
+	n := d.submissions()
 	if s.health.paused(time.Now()) {
 		n = 0
 	}
@@ -80,7 +84,8 @@ func (s *scaling) dryRun(ctx context.Context) error {
 		return err
 	}
 	s.watch(ctx, &now)
-	n := s.demand(&now).submissions()
+	d := s.demand(&now)
+	n := d.submissions()
 	s.a.Say("%s; would submit %s", now.text(s, nil), format.Counted(n, "job"))
 	line := "sbatch"
 	for _, word := range s.cluster.sbatch() {
@@ -103,11 +108,11 @@ func (s *scaling) read(ctx context.Context) (state, error) {
 		return now, err
 	}
 	for i := range workers {
-		if id := jobOf(workers[i].Name); id != "" {
+		if id := s.jobOf(workers[i].Name); id != "" {
 			now.workers[id] = &workers[i]
 		}
 	}
-	now.waiting, err = s.admin.Claimable(ctx, s.offer, 2*s.most*s.slots)
+	now.waiting, err = s.admin.Claimable(ctx, s.offer, s.mostCounted())
 	return now, err
 }
 
@@ -115,14 +120,51 @@ func (s *scaling) read(ctx context.Context) (state, error) {
 // the token and a slash come before it if they work over the HTTP API.
 const workerPrefix = "slurm-"
 
-func jobOf(worker string) string {
-	name := worker[strings.LastIndexByte(worker, '/')+1:]
-	id, is := strings.CutPrefix(name, workerPrefix)
+// jobOf returns the id of the worker's job, or "" for a worker that is not of these jobs. Workers of other tokens may
+// have any name after that of their token.
+func (s *scaling) jobOf(name string) string {
+	id, is := strings.CutPrefix(name, s.prefix+workerPrefix)
 	if !is {
 		return ""
 	}
 	id, _, _ = strings.Cut(id, ".")
 	return id
+}
+
+// mostCounted is how many waiting tasks are counted: twice as many as all jobs can run at once.
+func (s *scaling) mostCounted() int {
+	whole := s.whole()
+	return 2 * s.most * whole.slots
+}
+
+// whole returns what a worker has free that runs nothing.
+func (s *scaling) whole() room {
+	offered := s.offer.Resources
+	if offered == nil {
+		return room{slots: s.slots}
+	}
+	slots := max(s.slots, worker.MostRounds(offered))
+	return room{slots, class.CapacitiesOf(withSlots(offered, s.slots))}
+}
+
+// free returns what a worker had free at its last heartbeat. How many of its rounds ask for nothing is unknown, so all
+// count as such.
+func (s *scaling) free(w *admin.Worker) room {
+	r := room{slots: max(0, w.Slots-len(w.Runs))}
+	offered, _ := class.ParseAmounts(w.Resources)
+	if offered == nil {
+		return r
+	}
+	used, _ := class.ParseAmounts(w.ResourcesUsed)
+	for i := range offered {
+		offered[i].Units = max(0, offered[i].Units-used.Of(offered[i].Name))
+	}
+	r.capacities = class.CapacitiesOf(withSlots(offered, max(0, s.slots-len(w.Runs))))
+	return r
+}
+
+func withSlots(of class.Amounts, slots int) class.Amounts {
+	return append(slices.Clip(of), class.Amount{Name: class.Slots, Units: int64(slots) * class.Scale})
 }
 
 // watch notes which jobs have ended, and whether they had a worker.
@@ -164,14 +206,14 @@ func endedJobs(known, present map[string]bool) (ended []string) {
 }
 
 func (s *scaling) demand(now *state) demand {
-	d := demand{waiting: now.waiting, slots: s.slots, jobs: len(now.jobs), most: s.most, probe: s.health.probing()}
+	d := demand{waiting: now.waiting, whole: s.whole(), jobs: len(now.jobs), most: s.most, probe: s.health.probing()}
 	for _, id := range now.jobs {
 		w := now.workers[id]
 		switch {
 		case w == nil:
 			d.starting++
 		case w.Alive && w.State == "working":
-			d.free += max(0, w.Slots-len(w.Runs))
+			d.free = append(d.free, s.free(w))
 		}
 	}
 	return d
@@ -194,8 +236,12 @@ func (s *scaling) submit(ctx context.Context, n int) (ids []string, err error) {
 // text describes the state in one line.
 func (now *state) text(s *scaling, submitted []string) string {
 	jobs := format.Counted(len(now.jobs), "job")
-	text := fmt.Sprintf("%s waiting; %s of at most %d", format.Tasks(now.waiting), jobs, s.most)
-	if now.waiting >= 2*s.most*s.slots {
+	waiting := 0
+	for _, w := range now.waiting {
+		waiting += w.Tasks
+	}
+	text := fmt.Sprintf("%s waiting; %s of at most %d", format.Tasks(waiting), jobs, s.most)
+	if waiting >= s.mostCounted() {
 		text = "at least " + text
 	}
 	if len(submitted) > 0 {

@@ -15,10 +15,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	deploy "github.com/tdf-framework/tdf/deploy/slurm"
 	"github.com/tdf-framework/tdf/worker"
+	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
 // Scale returns the command tdf scale.
@@ -108,6 +110,10 @@ func (o *options) scale(ctx context.Context, a *cli.App) error {
 		return cli.Usagef("the workers of %s serve namespace %s, and tdf uses %s: name the same with --config or --namespace",
 			o.file, workers.Namespace, namespace)
 	}
+	prefix, err := prefixOf(workers.API)
+	if err != nil {
+		return err
+	}
 	script, remove, err := o.scriptFile(a)
 	if err != nil {
 		return err
@@ -115,7 +121,7 @@ func (o *options) scale(ctx context.Context, a *cli.App) error {
 	defer remove()
 	return a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
 		s := &scaling{
-			a: a, admin: m.Admin(), offer: offerOf(&workers), most: o.most,
+			a: a, admin: m.Admin(), offer: offerOf(&workers), prefix: prefix, most: o.most,
 			slots: cmp.Or(o.slots, workers.Concurrency, 1), health: health{interval: o.interval}, known: map[string]bool{},
 			cluster: o.cluster(a, &workers, script),
 		}
@@ -146,6 +152,18 @@ func (o *options) workers(a *cli.App) (config.Worker, error) {
 		tool.Worker.TimeLimit = limit
 	}
 	return tool.Worker, err
+}
+
+// prefixOf returns what the API puts before the names of the workers.
+func prefixOf(api config.API) (string, error) {
+	if api.URL == "" {
+		return "", nil
+	}
+	token, err := secrets.Text(api.TokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read the name of the workers' token: %w; put the file where this command can read it", err)
+	}
+	return access.NameIn(string(token)) + "/", nil
 }
 
 // offerOf returns which tasks a worker with this configuration may claim. [class.Offer.Matches] compares it with what
