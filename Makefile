@@ -14,13 +14,9 @@ TEST := go test -vet=off -ldflags=-w -timeout 20m -p $(shell expr 2 '*' $$(getco
 # make test PKG="./web ./worker" tests these packages only, and make test RACED=1 those that make race leaves out.
 PKG ?= $(if $(RACED),$(filter-out $(patsubst .%,github.com/tdf-framework/tdf%,$(CONCURRENT)),$(shell go list ./...)),./...)
 
-# The packages whose goroutines share memory, and cmd/tdf, which tests those below it. A test of internal/doctest compares this list
-# with the sources.
-CONCURRENT := . ./admin ./broker ./broker/remote ./cmd/tdf ./cmd/tdf-server ./cmd/tdf-worker ./cmd/tdf/internal/cli ./cmd/tdf/internal/operate ./cmd/tdf/internal/run \
-	./examples/sources ./fetch ./internal/apiserver ./internal/batcher ./internal/command ./internal/listing ./internal/local ./internal/pool ./internal/redistest \
-	./internal/results ./internal/testlog ./internal/userfile ./manager ./manager/managertest ./metrics ./redisstate ./redisstate/conn ./redisstate/counts ./redisstate/presence ./redisstate/programs \
-	./redisstate/embedded ./redisstate/lua ./web ./web/dashboard ./web/dashboard/plot ./web/taskmaster ./worker ./worker/process \
-	./worker/record ./worker/resources ./worker/retention ./worker/rounddir
+# The packages with goroutines, channels or locks, and cmd/tdf, which tests those below it.
+CONCURRENT = ./cmd/tdf $(shell git grep -lE '"sync(/atomic)?"|^\s*go (func|[a-z])|\bchan\b' -- '*.go' ':!*_test.go' ':!bench' ':!tools' \
+	':!web/clienttest' ':!internal/deploytest/*/*' | xargs -n1 dirname | sort -u | sed 's|^|./|; s|^\./\.$$|.|')
 # For speed, the race detector leaves out the interpreter of Lua in the embedded Redis and the libraries that compress and draw:
 # each of their states is used by one goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps
 # one copy of a generic function, and without instrumentation, this copy makes the race detector report races of other packages that

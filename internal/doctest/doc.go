@@ -1,4 +1,3 @@
-// Package doctest contains only tests, which compare the project's pages with its code (docs/development.md). They
-// check links, tables, the tests that docs/compared.md names, the diagram of docs/lifecycle.md, and the tutorial's
-// dashboard.
+// Package doctest contains only tests, which compare the project's pages with its code (docs/development.md): links,
+// tables that repeat the code, and the tests that pages name.
 package doctest

@@ -13,93 +13,66 @@ import (
 // internalFolders lists the folders whose errors users do not handle. Folders below them count too.
 var internalFolders = []string{"internal", "redisstate", "worker/process"}
 
-// Each exported error has a code, and docs/manager.md lists the errors that users handle.
+// Each exported error has a code, and docs/manager.md lists the codes and the errors that users handle.
 func TestErrorsHaveCodes(t *testing.T) {
-	heading := "## Codes of errors"
+	const heading = "## Codes of errors"
 	_, section, _ := strings.Cut(read(t, "docs/manager.md"), "\n"+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	row := map[string][]string{} // the codes in whose rows an error is listed
-	var codes []string
-	for _, r := range rows(t, "docs/manager.md", heading) {
-		code := names(r[0])[0]
-		codes = append(codes, code)
-		for _, name := range names(r[2]) {
-			row[name] = append(row[name], code)
-		}
-	}
-	got := declaredCodes(t, "code.go", "Code")
-	expect.True(t, slices.Equal(codes, got), "docs/manager.md lists the codes", codes, "and code.go has", got)
-	found := exportedErrors(t)
-	expect.True(t, len(found) >= 40, "found only", len(found), "exported errors")
-	for _, e := range found {
-		switch {
-		case e.code == "":
-			t.Errorf("%s: %s has no code: use tdf.NewError, or add the method Code", e.folder, e.name)
-		case slices.ContainsFunc(internalFolders, func(f string) bool { return strings.HasPrefix(e.folder+"/", f+"/") }):
-		case e.code != computed && !slices.Contains(row[e.name], e.code):
-			t.Errorf("docs/manager.md, %q, does not list %s in the row of %s", heading, e.name, e.code)
-		case !strings.Contains(section, "`"+e.name+"`"):
-			t.Errorf("docs/manager.md, %q, does not list %s", heading, e.name)
-		}
-	}
-}
-
-// computed is the code of an error if the source does not name the code, but computes it.
-const computed = "computed"
-
-type exportedError struct{ folder, name, code string }
-
-// exportedErrors returns the errors that packages export: variables Err…, and types with a method Error.
-func exportedErrors(t testing.TB) []exportedError {
-	codes := map[string]string{} // by package and type
-	var all []exportedError
+	expect.Equal(t, first(rows(t, "docs/manager.md", heading)), declaredCodes(t, "code.go", "Code"), "docs/manager.md", heading)
+	found := 0
 	for _, file := range files(t, ".go") {
 		folder := filepath.Dir(file)
 		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "tools", "cmd", "examples"}, top(file)) || helpsTests(folder) {
 			continue
 		}
 		parsed := syntax(t, file)
-		qualified := func(name string) string { return parsed.Name.Name + "." + name }
-		for _, d := range parsed.Decls {
-			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv != nil && ast.IsExported(receiver(fn)) {
-				switch fn.Name.Name {
-				case "Code":
-					codes[folder+receiver(fn)] = codeIn(fn)
-				case "Error":
-					if fn.Type.Params.NumFields() == 0 && receiver(fn) != "Task" { // Task.Error returns the text of a run
-						all = append(all, exportedError{folder, qualified(receiver(fn)), ""})
-					}
-				}
-			}
-			for _, v := range errorVariables(d) {
-				code := codeIn(v)
-				if sel, ok := v.Values[0].(*ast.SelectorExpr); ok && strings.HasPrefix(sel.Sel.Name, "Err") { // another name of an error
-					code = computed
-				}
-				all = append(all, exportedError{folder, qualified(v.Names[0].Name), code})
+		for name, hasCode := range exportedErrors(parsed) {
+			found++
+			expect.True(t, hasCode, file, name, "has no code: use tdf.NewError, or add the method Code")
+			if !slices.ContainsFunc(internalFolders, func(f string) bool { return strings.HasPrefix(folder+"/", f+"/") }) {
+				expect.Contains(t, section, "`"+parsed.Name.Name+"."+name+"`", "docs/manager.md", heading)
 			}
 		}
 	}
-	for i, e := range all {
-		if e.code == "" {
-			_, name, _ := strings.Cut(e.name, ".")
-			all[i].code = codes[e.folder+name]
-		}
-	}
-	return all
+	expect.Compare(t, found, ">=", 40, "exported errors")
 }
 
-// errorVariables returns the specifications of exported variables Err….
-func errorVariables(d ast.Decl) []*ast.ValueSpec {
-	var all []*ast.ValueSpec
-	if decl, ok := d.(*ast.GenDecl); ok {
-		for _, spec := range decl.Specs {
-			if v, ok := spec.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Err") && len(v.Values) == 1 {
-				all = append(all, v)
+// exportedErrors returns the errors that a file declares, variables Err… and types with a method Error, and whether each has
+// a code. A type and its methods are in one file.
+func exportedErrors(file *ast.File) map[string]bool {
+	errors, codes := map[string]bool{}, map[string]bool{}
+	for _, d := range file.Decls {
+		switch d := d.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil || !ast.IsExported(receiver(d)) {
+				continue
+			}
+			codes[receiver(d)] = codes[receiver(d)] || d.Name.Name == "Code"
+			if d.Name.Name == "Error" && receiver(d) != "Task" { // Task.Error returns the text of a run
+				errors[receiver(d)] = false
+			}
+		case *ast.GenDecl:
+			for _, spec := range d.Specs {
+				if v, ok := spec.(*ast.ValueSpec); ok && strings.HasPrefix(v.Names[0].Name, "Err") && len(v.Values) == 1 {
+					errors[v.Names[0].Name] = namesCode(v)
+				}
 			}
 		}
 	}
-	return all
+	for name := range errors {
+		errors[name] = errors[name] || codes[name]
+	}
+	return errors
+}
+
+// namesCode reports whether a declaration names a code, or is another name of an error.
+func namesCode(v *ast.ValueSpec) (found bool) {
+	ast.Inspect(v.Values[0], func(n ast.Node) bool {
+		name, ok := n.(*ast.Ident)
+		found = found || ok && (strings.HasPrefix(name.Name, "Code") || strings.HasPrefix(name.Name, "Err") && name.Name != "Errorf")
+		return !found
+	})
+	return found
 }
 
 func receiver(fn *ast.FuncDecl) string {
@@ -112,26 +85,6 @@ func receiver(fn *ast.FuncDecl) string {
 		return ""
 	}
 	return name.Name
-}
-
-// codeIn returns the code that a part of the source names. It returns computed if a method computes the code, and "" if the part
-// is a variable that names no code.
-func codeIn(part ast.Node) string {
-	var found []string
-	ast.Inspect(part, func(n ast.Node) bool {
-		if name, ok := n.(*ast.Ident); ok && strings.HasPrefix(name.Name, "Code") && len(name.Name) > len("Code") {
-			found = append(found, name.Name)
-		}
-		return true
-	})
-	_, method := part.(*ast.FuncDecl)
-	switch {
-	case len(found) == 1 && found[0] != "CodeOf":
-		return snake(strings.TrimPrefix(found[0], "Code"))
-	case method:
-		return computed
-	}
-	return ""
 }
 
 // snake returns a name such as NotFound as not_found.

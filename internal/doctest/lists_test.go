@@ -1,19 +1,17 @@
 package doctest
 
 import (
-	"cmp"
 	"go/ast"
-	"go/types"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	diff "github.com/google/go-cmp/cmp"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
@@ -22,26 +20,38 @@ import (
 func TestLists(t *testing.T) {
 	roles := constants(t, "access/role.go", "Role")
 	users := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == string(access.Worker) })
+	skuld := append(submatches(t, `call\("(/\w+)"`, read(t, "web/skuld/skuld.go")), "GET /list_tasks")
+	var taskmaster, byHand []string
+	route := regexp.MustCompile(`Method:\s+http\.Method(\w+),\s+Path:\s+"([^"]+)"`)
+	for _, m := range route.FindAllStringSubmatch(read(t, "web/taskmaster/taskmaster.go"), -1) {
+		taskmaster = append(taskmaster, strings.ToUpper(m[1])+" "+m[2])
+	}
+	for _, tr := range tdf.Transitions {
+		if slices.Contains(tr.By, tdf.Manager) && tr.Verb != tdf.VerbOpen && tr.Verb != tdf.VerbReplace {
+			byHand = append(byHand, string(tr.Verb))
+		}
+	}
 	for _, of := range []struct {
 		page, head string
 		code       []string
 	}{
+		{"skuld.md", "| path | body | answer | roles |", skuld},
+		{"taskmaster.md", "| route | needs the right to |", taskmaster},
+		{"lifecycle.md", "| transition | command | what it does |", byHand},
 		{"clusters.md", "| file | content |", folder(t, "deploy/kubernetes")},
 		{"dashboard.md", "| role | sees | may change |", users},
 		{"dashboard.md", "| kind | shows |", constants(t, "web/dashboard/plot/plot.go", "Kind")},
 		{"lifecycle.md", "| fail_on | a round has failed when |", constants(t, "properties.go", "FailOn")},
 		{"notifications.md", "| kind | when |", constants(t, "notify/notice/notice.go", "Kind")},
-		{"operations.md", "| status | meaning |", values(t, "internal/command", "Status")},
+		{"operations.md", "| status | meaning |", constants(t, "internal/command/process.go", "Status")},
 		{"periodic.md", "| value | at this time |", constants(t, "periodic.go", "Overlap")},
 		{"periodic.md", "| value | opens |", constants(t, "periodic.go", "Missed")},
 		{"programs.md", "| name | written by | content |", constants(t, "worker/rounddir/create.go", "")},
-		{"programs.md", "| file | content |", values(t, "fetch", "recordName", "journalName")},
 		{"programs.md", "| step | what failed |", constants(t, "fetch/errors.go", "Step")},
-		{"programs.md", "| method | what it does |", methods("worker", "Round")},
 		{"python.md", "| columns | content |", literals(t, "internal/results/csv.go", "Column", "Columns")},
 		{"python.md", "| error | is raised if |", submatches(t, `class (\w+)\(TDFError`, read(t, "python/tdf/errors.py"))},
 		{"tdf.md", "| role | may |", roles},
-		{"tdf.md", "| status | meaning |", values(t, "cmd/tdf/internal/cli", "statusDone", "Status", "statusProblems")},
+		{"tdf.md", "| status | meaning |", constants(t, "cmd/tdf/internal/cli/usage.go", "statusDone", "Status", "statusProblems")},
 	} {
 		var listed []string
 		for _, row := range below(t, "docs/"+of.page, of.head) {
@@ -65,31 +75,6 @@ func same(t testing.TB, where string, inCode, onPage []string) {
 		return slices.Compact(slices.Sorted(slices.Values(names)))
 	}
 	expect.Equal(t, diff.Diff(set(inCode), set(onPage)), "", where, "-code +page")
-}
-
-// values returns the values of the constants of a package whose names begin with one of the prefixes.
-func values(t testing.TB, folder string, prefixes ...string) []string {
-	t.Helper()
-	var all []string
-	for _, c := range load(folder).constants {
-		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(c.Name(), prefix) }) {
-			text, _ := strconv.Unquote(c.Val().ExactString())
-			all = append(all, cmp.Or(text, c.Val().ExactString()))
-		}
-	}
-	return all
-}
-
-// methods returns the exported methods of a type.
-func methods(folder, name string) []string {
-	set := types.NewMethodSet(types.NewPointer(load(folder).Scope().Lookup(name).Type()))
-	var all []string
-	for i := range set.Len() {
-		if m := set.At(i).Obj(); m.Exported() {
-			all = append(all, m.Name())
-		}
-	}
-	return all
 }
 
 // literals returns the texts in the declarations of a file whose names end with one of the endings.

@@ -67,7 +67,7 @@ func beginning(e ast.Expr) []string {
 	return nil // the key is the name of a list, as in string(s); TestKeys takes these names from tdf.Lists
 }
 
-// constants returns the values of string constants of a file. The name of a constant must begin with one of the
+// constants returns the values of constants of a file that are literals. The name of a constant must begin with one of the
 // prefixes, or its type must be equal to one of them.
 func constants(t testing.TB, path string, prefixes ...string) []string {
 	values := map[string]bool{}
@@ -82,6 +82,8 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 			if i < len(spec.Values) && slices.ContainsFunc(prefixes, of) {
 				if s, ok := text(spec.Values[i]); ok {
 					values[s] = true
+				} else if lit, ok := spec.Values[i].(*ast.BasicLit); ok {
+					values[lit.Value] = true
 				}
 			}
 		}
