@@ -17,7 +17,7 @@ import (
 // The example mapreduce counts words, while the test kills its managers, the server and the workers at random. The counts
 // are right.
 func TestSoakMapReduce(t *testing.T) {
-	files, kills := 60, 15
+	files, kills := 24, 5
 	if os.Getenv("TDF_SOAK") != "" {
 		files, kills = 250, 100
 	}

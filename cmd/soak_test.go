@@ -26,7 +26,7 @@ echo "$1"
 // A worker with eight slots runs many short programs. The test kills and restarts the worker several times. Every task succeeds, no
 // round has two results, and no process or directory is left.
 func TestSoakKilledWorkers(t *testing.T) {
-	tasks, kills := 500, 5
+	tasks, kills := 200, 3
 	if os.Getenv("TDF_SOAK") != "" {
 		tasks, kills = 10_000, 20
 	}

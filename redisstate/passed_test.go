@@ -156,7 +156,7 @@ func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
 // Ten workers avoid a program that has many open tasks (300,000 with TDF_SOAK=1). The workers find a task behind these
 // tasks. The test logs how long that takes, and which claims block Redis for more than 1 ms.
 func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
-	tasks := 20_000
+	tasks := 5_000
 	if os.Getenv("TDF_SOAK") != "" {
 		tasks = 300_000
 	}

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -102,13 +101,11 @@ func TestChaos(t *testing.T) {
 	}
 }
 
-// Sentinels promote replicas while a world runs. Acknowledged tasks may be lost only if no replica confirms writes.
+// Sentinels promote replicas while a world runs. Acknowledged tasks may be lost only if no replica confirms writes, as with
+// every second seed.
 func TestFailover(t *testing.T) {
-	for _, replicas := range []int{0, 1} {
-		t.Run(fmt.Sprintf("replicas=%d", replicas), func(t *testing.T) {
-			run(t, seed(t), plan{faults: 3, between: 20, ahead: 50, wide: true, setting: onSentinel(replicas, false)})
-		})
-	}
+	seed := seed(t)
+	run(t, seed, plan{faults: 3, between: 20, ahead: 50, wide: true, setting: onSentinel(int(seed%2), false)})
 }
 
 // The slot of the namespace moves while a world runs. Nothing is lost.
@@ -117,7 +114,7 @@ func TestMovedSlot(t *testing.T) {
 		deploy:  func(t testing.TB, fsync string) deployment { return moving{newCluster(t, fsync, 0)} },
 		mayLose: func(string) bool { return false },
 	}
-	run(t, seed(t), plan{faults: 3, between: 20, ahead: 50, setting: s})
+	run(t, seed(t), plan{faults: 2, between: 20, ahead: 50, setting: s})
 }
 
 func seed(t *testing.T) uint64 {

@@ -26,7 +26,7 @@ func TestHistories(t *testing.T) {
 	first := number(t, "TDF_SEED", rand.Uint64N(1_000_000))
 	server := redistest.Start(t, redistest.AOF("always"))
 	calls, unknown, faults := 0, 0, 0
-	for seed := first; seed < first+number(t, "TDF_HISTORIES", 3) && !t.Failed(); seed++ {
+	for seed := first; seed < first+number(t, "TDF_HISTORIES", 1) && !t.Failed(); seed++ {
 		h := &history{TB: t, size: usual, redis: server}
 		h.plain = seed%4 == 0
 		h.run(seed)

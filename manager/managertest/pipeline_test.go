@@ -135,9 +135,9 @@ func (f *faultyRun) check(t *testing.T, x *Tester) {
 }
 
 // A pipeline that crashes after any of its changes continues with another manager. Each task is opened once. A run of the test tries
-// every sixth change, and begins with any of the first six. If TDF_SOAK is set, it tries all of them, and the first stage needs two chunks, too.
+// every twelfth change, and begins with any of the first twelve. If TDF_SOAK is set, it tries all of them, and the first stage needs two chunks, too.
 func TestSoakPipelineCrashes(t *testing.T) {
-	a, step := 3, 6
+	a, step := 3, 12
 	if os.Getenv("TDF_SOAK") != "" {
 		a, step = large, 1
 	}
