@@ -150,7 +150,7 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 var namespaceParts = []string{
 	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
 	"group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
-	"queue", "returned", "sessions", "started", "starts", "successes", "task", "timeline", "updates", "wake", "worker",
+	"queue", "returned", "sessions", "started", "starts", "successes", "task", "updates", "wake", "worker",
 	"worker_id",
 }
 

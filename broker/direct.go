@@ -32,7 +32,6 @@ type DirectStore interface {
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
-	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
 	MarkStarted(ctx context.Context, worker string, claims map[int]string)
 	ForgetStarted(ctx context.Context, worker string)
 }

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -109,8 +108,7 @@ type lane struct {
 	held  map[*execution]bool // executions that are not yet reported; the lock is mu
 	ended []*execution        // those that have ended and are not in a report yet; the lock is mu
 
-	timeline timeline
-	stock    *stock // prefetched tasks
+	stock *stock // prefetched tasks
 
 	freed             signal      // there may be a free slot, or there are more resources free, for this lane
 	refused           atomic.Bool // the lane waits for the end of the claim that uses the free resources
@@ -126,7 +124,6 @@ func newLane(s *supervisor, n *namespace) *lane {
 		supervisor: s, namespace: n, held: map[*execution]bool{}, stock: newStock(),
 		reporting: make(chan struct{}, 1), freed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
 	}
-	l.timeline.longest = mergedPerSlot * tdf.Seconds(s.slots())
 	l.alive, l.endPrograms = context.WithCancelCause(s.alive)
 	return l
 }
@@ -138,7 +135,6 @@ func (s *lane) startLoops() {
 	s.loops.Go(func() { s.reportRunning(looping) })
 	s.loops.Go(func() { s.report(looping, delivering) })
 	s.loops.Go(func() { s.shareSuccesses(looping) })
-	s.loops.Go(func() { s.keepTimeline(looping) })
 	s.loops.Go(func() { s.keepStock(looping) })
 	s.loops.Go(func() { s.markStarted(looping) })
 }

@@ -186,7 +186,6 @@ func (s *lane) passOn(e *execution) *execution {
 		e.record.Release()
 		e.record = nil
 	}
-	s.timeline.end(e.bar(true))
 	e.passedOn = true
 	s.begin(next, e.slot)
 	return next
@@ -195,11 +194,7 @@ func (s *lane) passOn(e *execution) *execution {
 // begin gives a slot to an execution. The caller has the lock mu.
 func (s *lane) begin(e *execution, slot int) {
 	e.slot = slot
-	now := time.Now()
-	bar, c := e.emptyBar(), e.clock.Load()
-	bar.Start = c.redis.Add(tdf.For(now.Sub(c.local)))
-	s.timeline.begin(bar)
-	s.stock.began[slot] = now
+	s.stock.began[slot] = time.Now()
 	if e.task.Current().Prefetched {
 		s.stock.started[slot] = e.claim
 		s.stock.marked.give()

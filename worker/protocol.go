@@ -34,7 +34,6 @@ type protocol interface {
 
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
-	AddBars(ctx context.Context, worker string, ended, present []presence.Bar) error
 	Close()
 }
 

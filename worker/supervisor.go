@@ -178,7 +178,6 @@ func (s *lane) freeAfterPause(e *execution, success bool) {
 		s.work.Done()
 		return
 	}
-	s.timeline.end(e.bar(success))
 	pause := s.cfg.SleepAfterSuccess
 	if !success {
 		pause = s.cfg.SleepAfterFailure

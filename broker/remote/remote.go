@@ -152,8 +152,3 @@ func (r *Remote) NoteSuccesses(context.Context, string, ...string) error { retur
 
 // SucceededElsewhere returns false, because the API has no such call.
 func (r *Remote) SucceededElsewhere(context.Context, string, string) (bool, error) { return false, nil }
-
-// AddBars does nothing, because the API has no such call.
-func (r *Remote) AddBars(context.Context, string, []presence.Bar, []presence.Bar) error {
-	return nil
-}

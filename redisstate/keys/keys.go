@@ -109,7 +109,6 @@ func (k Names) Workers() string                  { return k.Key("workers") }
 func (k Names) Worker(name string) string        { return k.Key("worker:" + name) }
 func (k Names) Claims(worker string) string      { return k.Key("claims:" + worker) }
 func (k Names) Started(worker string) string     { return k.Key("started:" + worker) }
-func (k Names) Timeline(worker string) string    { return k.Key("timeline:" + worker) }
 func (k Names) DeadWorkers() string              { return k.Key("dead_workers") }
 func (k Names) WorkerNames() string              { return k.Key("worker") }
 func (k Names) WorkerCount() string              { return k.Key("worker_id") }

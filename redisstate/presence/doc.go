@@ -1,5 +1,5 @@
 // Package presence has what the components of a namespace say about themselves in Redis: the records and heartbeats of
-// workers, the heartbeats of servers and managers, the grace period, timelines, and the address of the dashboard.
+// workers, the heartbeats of servers and managers, the grace period, and the address of the dashboard.
 package presence
 
 import (

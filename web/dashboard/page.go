@@ -257,7 +257,7 @@ func (d *Dashboard) write(w http.ResponseWriter, status int, v *visit, main *vie
 
 // aboutOne are the pages about one namespace.
 var aboutOne = []string{
-	"/", "/workers", "/timeline", "/queues", "/limits", "/programs", "/notices", "/doctor", "/new-campaign",
+	"/", "/workers", "/queues", "/limits", "/programs", "/notices", "/doctor", "/new-campaign",
 }
 
 // otherPlaces returns the links to the page about each namespace.

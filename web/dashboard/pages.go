@@ -17,7 +17,6 @@ var pages = []page{
 	{"/campaigns/{name}", "campaign", "", toSee, loadCampaign, ofCampaign},
 	{"/new-campaign", "newcampaign", "", toOpen, loadNewCampaign, nil},
 	{"/workers", "workers", "Workers", toInspect, loadWorkers, everything},
-	{"/timeline", "timeline", "Timeline", toInspect, loadTimeline, everything},
 	{"/queues", "queues", "Queues", toInspect, loadQueues, everything},
 	{"/limits", "limits", "Limits", toInspect, loadLimits, everything},
 	{"/programs", "programs", "Programs", toInspect, loadPrograms, everything},

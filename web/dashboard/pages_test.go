@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -28,7 +26,6 @@ import (
 var (
 	pages = map[string]string{
 		"/ui": "viewer submitter operator", "/ui/workers": "viewer operator",
-		"/ui/timeline": "viewer operator", "/ui/timeline?window=1d&colour=campaign&worker=w&page=-7": "viewer operator", "/ui/timeline?window=x&worker=%3Cb%3Eg": "viewer operator",
 		"/ui/tasks": "viewer submitter operator", "/ui/tasks?state=open&state=nonsense&id=x": "viewer submitter operator",
 		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator", "/ui/tasks?line=--state+%22%3Cb%3Eg%22": "viewer submitter operator",
 		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator", "/ui/tasks/4": "viewer operator",
@@ -83,21 +80,9 @@ func (s *site) fill() {
 func (s *site) addWorkers(names ...string) {
 	s.Helper()
 	ctx := s.Context()
-	now, err := s.store.Now(ctx)
-	expect.NoError(s, err)
 	for _, name := range names {
-		var bars []presence.Bar
-		for i := range 12 {
-			end := now.Add(-tdf.Seconds(60 * i))
-			outcome := presence.BarOutcomes[1+i%(len(presence.BarOutcomes)-1)]
-			bars = append(bars, presence.Bar{Slot: 1 + i%3, Start: end.Add(-50), End: end, Busy: 40, Rounds: 1 + i, Outcome: outcome, Task: int64(2 + i), Group: []string{"<b>g", hostile, "", "night"}[i%4]})
-		}
-		running := presence.Bar{Slot: 2, Start: now.Add(-30), End: now.Add(-30), Rounds: 1, Outcome: presence.BarRunning, Task: 3, Group: "<b>g"}
 		w := presence.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 3, Runs: []int64{3}}
-		if _, err = s.store.WorkerHeartbeat(ctx, w); err == nil {
-			err = s.store.AddBars(ctx, name, bars, []presence.Bar{running})
-		}
-		expect.NoError(s, err)
+		expect.Result(s.store.WorkerHeartbeat(ctx, w)).OK(s)
 	}
 }
 
@@ -190,28 +175,6 @@ func checkPage(t *testing.T, path string, got answer) {
 	for _, need := range []string{"<main ", "<h1>", `lang="en"`, "<title>"} {
 		expect.Contains(t, got.text, need, path, "has no")
 	}
-}
-
-// The timeline shows what workers ran, and ignores what no worker has written.
-func TestTimelinePage(t *testing.T) {
-	s := newSite(t, web.Options{})
-	ctx := t.Context()
-	now := expect.Result(s.store.Now(ctx)).Value(t)
-	for _, name := range []string{"idle", "lab"} {
-		_, _, err := s.store.TakeName(ctx, presence.WorkerInfo{Name: name, Boot: name, Lease: 3600, State: "working", Slots: 2}, presence.PriorOwner{})
-		expect.NoError(t, err)
-	}
-	failed := presence.Bar{Slot: 1, Start: now.Add(-60), End: now.Add(-30), Busy: 30, Rounds: 1, Outcome: "failed", Task: 77, Group: "<b>g"}
-	expect.NoError(t, s.store.AddBars(ctx, "lab", []presence.Bar{failed}, nil))
-	expect.NoError(t, s.store.Redis.ZAdd(ctx, s.store.Keys.Timeline("lab"), redis.Z{Score: float64(now), Member: "<script>"}).Err())
-	b := s.as(access.Viewer)
-	page := b.get("/ui/timeline?colour=campaign&window=15m")
-	checkPage(t, "the timeline", page)
-	for _, part := range []string{`<path class="t-0" d="M9`, "&lt;b&gt;g", `href="/ui/tasks/77"`, "Nothing ran in this window", "<strong>2 %</strong> of 2 slots", "<strong>1 %</strong> of all slots"} {
-		expect.Contains(t, page.text, part)
-	}
-	expect.Contains(t, b.page("/ui/timeline?worker=lab", 200), `<path class="t-failed"`)
-	expect.Contains(t, b.page("/ui/timeline?worker=none", 200), "There is no such worker")
 }
 
 // The script and the styles are small, and browsers keep them.

@@ -61,8 +61,6 @@ func TestScreenshots(t *testing.T) {
 	}{
 		{"overview", "/ui", "light", "svg.bars path.succeeded[d]"},
 		{"campaign", campaign, "light", "svg.plot path.s1"},
-		{"timeline", "/ui/timeline?window=1h&colour=campaign", "light", "svg.slots path"},
-		{"timeline-dark", "/ui/timeline?window=1h&colour=outcome", "dark", "svg.slots path.t-failed"},
 	} {
 		expect.Result(chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: p.scheme}}})).OK(t)
 		b.do(chromedp.EmulateViewport(1200, 800))
@@ -94,14 +92,13 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time, beforeEnd func()
 	}
 	type slot struct {
 		worker string
-		number int
 		free   time.Duration
 		claim  *redisstate.Claim
 		begun  tdf.Time
 	}
-	slots, bars := []*slot{}, map[string][]presence.Bar{}
+	slots := []*slot{}
 	for i := range 6 {
-		slots = append(slots, &slot{worker: fmt.Sprint("lab-", 1+i/2), number: 1 + i%2, free: tdf.Seconds(i).Std()})
+		slots = append(slots, &slot{worker: fmt.Sprint("lab-", 1+i/2), free: tdf.Seconds(i).Std()})
 	}
 	counting, minute := s.counting(), time.Duration(0)
 	const end = 50 * time.Minute
@@ -125,10 +122,6 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time, beforeEnd func()
 		if x.claim != nil {
 			result := trained(x.claim.Task.ID, now.Sub(x.begun))
 			testspace.End(s, counting, *x.claim, result)
-			bars[x.worker] = append(bars[x.worker], presence.Bar{
-				Slot: x.number, Start: x.begun, End: now, Busy: now.Sub(x.begun), Rounds: 1, Task: x.claim.Task.ID,
-				Outcome: map[bool]string{true: "succeeded", false: "failed"}[result.Exit == "0"], Group: x.claim.Task.Group,
-			})
 		}
 		got := expect.Result(counting.Claim(ctx, redisstate.ClaimParams{Worker: x.worker, Most: 1, Lease: 7200})).Value(s)
 		expect.MustTrue(s, len(got.Claims) == 1, "claims", got)
@@ -137,16 +130,13 @@ func (s *site) simulate(redis *embedded.Redis, begin time.Time, beforeEnd func()
 	}
 	expect.NoError(s, counting.Close())
 	for _, x := range slots {
-		running := []presence.Bar{}
 		var runs []int64
 		for _, y := range slots {
 			if y.worker == x.worker {
 				runs = append(runs, y.claim.Task.ID)
-				running = append(running, presence.Bar{Slot: y.number, Start: y.begun, End: y.begun, Rounds: 1, Outcome: presence.BarRunning, Task: y.claim.Task.ID, Group: y.claim.Task.Group})
 			}
 		}
 		expect.Result(s.store.WorkerHeartbeat(ctx, presence.WorkerInfo{Name: x.worker, Boot: x.worker, Host: x.worker, Lease: 7200, State: "working", Slots: 2, Runs: runs})).OK(s)
-		expect.NoError(s, s.store.AddBars(ctx, x.worker, bars[x.worker], running))
 	}
 	expect.NoError(s, s.store.ServerHeartbeat(ctx, "server", expect.Result(s.store.Now(ctx)).Value(s)))
 }
