@@ -2,6 +2,5 @@
 // writes to the files directly. So it can continue to write after the worker has ended. The files stay after the
 // round.
 //
-// Reading takes a bounded amount of memory. It masks secrets. If a cut divides a secret, the remaining part of the
-// secret is masked, too.
+// Reading takes a bounded amount of memory, and masks secrets.
 package record

@@ -18,7 +18,7 @@ type Texts struct {
 }
 
 // Read returns the content of both files, with the values of secrets masked. If a file has more than limit bytes, Read
-// returns only its beginning and its end. A line between them says how many bytes are missing, and where the whole file
+// returns only its beginning and its end. A secret that lies across such a cut is not masked. A line between them says how many bytes are missing, and where the whole file
 // is: the worker and the path.
 //
 // The files may change during the call. Each byte that Read returns was in the file at some time during the call.
@@ -40,11 +40,11 @@ func read(f source, place string, limit int64, worker string, s *secrets.Secrets
 		return "", 0, err
 	}
 	if size <= limit {
-		b, err := appendPart(make([]byte, 0, size+extraBytes(s)), f, 0, size, s)
+		b, err := appendPart(make([]byte, 0, size), f, 0, size, s)
 		return text(b), int64(len(b)), err // less than size if secrets are masked
 	}
 	note := leftOut(place, f, size-limit, worker)
-	b := make([]byte, 0, limit+int64(len(note))+1+extraBytes(s))
+	b := make([]byte, 0, limit+int64(len(note))+1)
 	if b, err = appendPart(b, f, 0, limit-limit/2, s); err != nil {
 		return "", size, err
 	}
@@ -96,31 +96,15 @@ func isAt(path string, f source) bool {
 	return err == nil && err2 == nil && os.SameFile(now, info)
 }
 
-// extraBytes returns how many bytes around a part must be read, in addition to the part, so that no secret is
-// overlooked.
-func extraBytes(s *secrets.Secrets) int64 { return 2 * int64(max(s.Longest()-1, 0)) }
-
 // appendPart appends the content of f between two offsets, masked. It appends less if f has become shorter. b needs
-// free room for the part and for beyond(s) more bytes.
+// free room for the part.
 func appendPart(b []byte, f io.ReaderAt, from, to int64, s *secrets.Secrets) ([]byte, error) {
-	around := extraBytes(s) / 2
-	low := max(0, from-around)
-	into := grow(b, int(to+around-low))
-	n, err := f.ReadAt(into, low)
+	part := b[len(b) : len(b)+int(to-from)]
+	n, err := f.ReadAt(part, from)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return b, err
 	}
-	into = into[:n]
-	part := s.MaskPart(into, min(n, int(from-low)), min(n, int(to-low)))
-	return append(b, part...), nil
-}
-
-// grow returns a slice of n bytes. It uses the free memory after b if that is large enough.
-func grow(b []byte, n int) []byte {
-	if cap(b)-len(b) < n {
-		return make([]byte, n)
-	}
-	return b[len(b) : len(b)+n]
+	return append(b, s.Mask(text(part[:n]))...), nil
 }
 
 // text returns b as a string without a copy, since b may be large. The caller must not change b afterwards.

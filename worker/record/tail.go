@@ -2,6 +2,7 @@ package record
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"os"
 	"time"
@@ -18,9 +19,9 @@ const tailBytes = 4 << 10
 const lineBytes = 512
 
 // Tail returns the last 4 KiB that the program printed to stdout and stderr together. Each call adds the new text of
-// stdout, and then the new text of stderr. The text is valid UTF-8 without secrets. If the last bytes may be the
-// beginning of a secret, or of a character, Tail leaves them out for now. changed says whether the text has changed
-// since the last call.
+// stdout, and then the new text of stderr. The text is valid UTF-8. If the last bytes are the beginning of a character,
+// Tail leaves them out for now. If the program has secrets, the text has only whole lines, and Tail masks each as a
+// whole. changed says whether the text has changed since the last call.
 func (r *Record) Tail(s *secrets.Secrets) (tail tdf.Tail, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,14 +91,18 @@ func (f *stream) follow(tail *ring, s *secrets.Secrets) (changed bool) {
 		tail.skip(skipped)
 		f.count(skipped, s == nil)
 	}
-	f.shown = max(from, size-f.unfinished(size, s))
-	part, err := appendPart(nil, f.source, from, f.shown, s)
-	if err != nil {
-		tail.skip(f.shown - from)
-	} else {
-		tail.add(part)
+	raw := make([]byte, size-from)
+	n, err := f.source.ReadAt(raw, from)
+	if err != nil && !errors.Is(err, io.EOF) {
+		tail.skip(size - from)
+		f.shown, f.masked = size, -1
+		return true
 	}
-	f.count(int64(len(part)), err == nil)
+	raw = raw[:n-unfinished(raw[:n], s)]
+	f.shown = from + int64(len(raw))
+	part := s.Mask(string(raw))
+	tail.add([]byte(part))
+	f.count(int64(len(part)), true)
 	return true
 }
 
@@ -108,12 +113,13 @@ func (f *stream) count(n int64, known bool) {
 	}
 }
 
-// unfinished returns how many bytes at the end may be the beginning of a secret or of a character.
-func (f *stream) unfinished(size int64, s *secrets.Secrets) int64 {
-	low := max(0, size-max(int64(s.Longest()-1), utf8.UTFMax-1))
-	end := make([]byte, size-low)
-	n, _ := f.source.ReadAt(end, low)
-	return int64(max(s.Partial(end[:n]), cutLetter(end[:n])))
+// unfinished returns how many bytes at the end wait for those that follow: the beginning of a character, or with
+// secrets, of a line.
+func unfinished(b []byte, s *secrets.Secrets) int {
+	if s != nil {
+		return len(b) - 1 - bytes.LastIndexByte(b, '\n')
+	}
+	return cutLetter(b)
 }
 
 // cutLetter returns the length of the incomplete UTF-8 sequence at the end of b.

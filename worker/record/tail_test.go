@@ -96,52 +96,16 @@ func TestTailOfHalfACharacter(t *testing.T) {
 	tail(t, r, "1 E€", true)
 }
 
+// With secrets, a line is shown when it is whole, so that a secret that is written in parts is masked.
 func TestTailMasks(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
 	for i, c := range "a hunterXY, and huntsman." {
 		write(t, r.Stdout, string(c))
-		write(t, r.Stderr, string(rune('0'+i%10)))
-		if got := textOf(r, s); strings.Contains(letters(got), "hunte") {
-			t.Errorf("after %d: %q", i, got)
-		}
+		expect.Equal(t, textOf(r, s), "", i)
 	}
-	got := textOf(r, s)
-	expect.Equal(t, letters(got), "a ***, and huntsman.", got)
-}
-
-// letters returns the text without digits. The digits came from the other file.
-func letters(text string) string {
-	return strings.Map(func(c rune) rune {
-		if c >= '0' && c <= '9' {
-			return -1
-		}
-		return c
-	}, text)
-}
-
-// If the beginning of a secret is skipped, the end of the secret is masked.
-func TestTailMasksSkippedSecrets(t *testing.T) {
-	s := secret(t, "QWERTYUIOP")
-	for i := range 11 {
-		r := open(t)
-		write(t, r.Stdout, strings.Repeat("x", 100)+"QWERTYUIOP"+strings.Repeat("y", tailBytes-i))
-		got := textOf(r, s)
-		expect.True(t, !strings.ContainsAny(got, "QWERTYUIOP"), i, got)
-		expect.Equal(t, strings.Count(got, "y"), tailBytes-i, i)
-	}
-}
-
-// Overlapping secrets are masked even if the program prints them in parts.
-func TestTailMasksOverlappingSecrets(t *testing.T) {
-	s := secret(t, "ABCDEF", "EFGHIJ")
-	r := open(t)
-	write(t, r.Stdout, "1ABCDEF")
-	r.Tail(s)
-	write(t, r.Stdout, "zzz")
-	got := textOf(r, s)
-	expect.True(t, !strings.ContainsAny(got, "ABCDEFGHIJ"), got)
-	expect.True(t, strings.HasSuffix(got, "zzz"), got)
+	write(t, r.Stdout, "\nhunt")
+	expect.Equal(t, textOf(r, s), "a ***, and huntsman.\n")
 }
 
 func TestTailOfAnEmptiedFile(t *testing.T) {
@@ -160,13 +124,13 @@ func TestTailOfAnEmptiedFile(t *testing.T) {
 func TestEndsOfTails(t *testing.T) {
 	s := secret(t, "hunterXY")
 	r := open(t)
-	write(t, r.Stdout, "a hunterXY b\xff")
-	write(t, r.Stderr, "ä")
+	write(t, r.Stdout, "a hunterXY b\xff\n")
+	write(t, r.Stderr, "ä\n")
 	got, _ := r.Tail(s)
-	expect.Equal(t, got, tdf.Tail{Text: "a *** b\uFFFDä", TailEnd: tdf.TailEnd{All: 12, Stdout: 8, Stderr: 2}})
-	write(t, r.Stdout, strings.Repeat("x", 2*tailBytes))
+	expect.Equal(t, got, tdf.Tail{Text: "a *** b\uFFFD\nä\n", TailEnd: tdf.TailEnd{All: 14, Stdout: 9, Stderr: 3}})
+	write(t, r.Stdout, strings.Repeat("x", 2*tailBytes)+"\n")
 	got, _ = r.Tail(s)
-	expect.Equal(t, got.TailEnd, tdf.TailEnd{All: 12 + 2*tailBytes, Stdout: -1, Stderr: 2})
+	expect.Equal(t, got.TailEnd, tdf.TailEnd{All: 15 + 2*tailBytes, Stdout: -1, Stderr: 3})
 }
 
 func TestSilent(t *testing.T) {

@@ -1,7 +1,6 @@
 package rounddir
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -99,17 +98,16 @@ func (d *Dir) readProgress(r *Report) {
 		return
 	}
 	defer f.Close()
-	b, err := readFull(f, 0, progressLine+int64(d.secrets.Longest()))
+	b, err := readFull(f, 0, progressLine)
 	if err != nil {
 		d.problem(r, progressFile, "", err)
 		return
 	}
-	line, _, _ := bytes.Cut(b, []byte("\n"))
-	line = d.secrets.MaskPart(line, 0, min(len(line), progressLine))
-	if len(bytes.TrimSpace(line)) == 0 { // the program is still writing the file
+	line, _, _ := strings.Cut(d.secrets.Mask(string(b)), "\n")
+	if strings.TrimSpace(line) == "" { // the program is still writing the file
 		return
 	}
-	progress, ok := ParseProgress(string(line))
+	progress, ok := ParseProgress(line)
 	if !ok {
 		d.problem(r, progressFile, "content", errProgress)
 		return

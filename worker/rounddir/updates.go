@@ -82,7 +82,7 @@ func (d *Dir) takeLine(r *Report, b []byte, last bool) int {
 		length, next = end, end+1
 	}
 	whole := next > length
-	if !whole && !last && !p.within && length <= updateBytes+d.secrets.Longest() {
+	if !whole && !last && !p.within && length <= updateBytes {
 		return 0
 	}
 	p.bytes += max(int64(next), leastUpdate)
@@ -106,12 +106,10 @@ func (d *Dir) closeUpdates(r *Report) {
 		d.limits.Updates))
 }
 
-// update returns the text of a line with masked secrets. It masks a copy, because the caller still needs the bytes
-// after the line.
+// update returns the text of a line with masked secrets.
 func (d *Dir) update(b []byte) string {
 	most := min(len(b), updateBytes)
-	known := bytes.Clone(b[:min(len(b), most+d.secrets.Longest())])
-	line := string(d.secrets.MaskPart(known, 0, most))
+	line := d.secrets.Mask(string(b[:most]))
 	if len(b) > most {
 		line += ellipsis
 	}

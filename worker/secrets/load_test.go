@@ -35,8 +35,6 @@ func TestRead(t *testing.T) {
 	s := expect.Result(load(t, path)).Value(t)
 	want := []string{"TOKEN=hunter22", "PADDED= two words ", `QUOTED="a # b" $HOME`, "EMPTY=", "_a1=x=y=z"}
 	expect.Equal(t, cmp.Diff(want, s.Env()), "")
-	// The longest text is the value of QUOTED if each of its characters is escaped.
-	expect.Equal(t, s.Longest(), escapeBytes*len(`\"a # b\" $HOME`), "longest")
 }
 
 func TestReadAcceptsAFileThatNobodyMayWrite(t *testing.T) {
