@@ -272,19 +272,10 @@ func (v *visit) otherPlaces() (all []link) {
 	return all
 }
 
-// A redirect is the error of a page that is at another address.
-type redirect string
-
-func (redirect) Error() string { return "the page is at another address" }
-
 // fail writes a page about an error. Without a session, it sends the user to the login.
 func (d *Dashboard) fail(w http.ResponseWriter, r *http.Request, v *visit, err error) {
 	if errors.Is(err, access.ErrLoggedOut) && r.Method == http.MethodGet && r.Header.Get("Accept") != eventStream {
 		http.Redirect(w, r, Base+"/login?next="+url.QueryEscape(r.URL.RequestURI()), http.StatusSeeOther)
-		return
-	}
-	if to := redirect(""); errors.As(err, &to) {
-		http.Redirect(w, r, string(to), http.StatusSeeOther)
 		return
 	}
 	p := d.host.Problem(r, err)

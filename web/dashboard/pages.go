@@ -41,7 +41,6 @@ var actions = []action{
 
 // downloads lists the downloads.
 var downloads = []file{
-	{"/tasks/words.json", "words.json", toSee, lineWords},
 	{"/campaigns/{name}/plot.svg", "plot.svg", toSee, plotFile("image/svg+xml", plotSVG)},
 	{"/campaigns/{name}/plot.png", "plot.png", toSee, plotFile("image/png", (*plot.Figure).PNG)},
 }

@@ -27,7 +27,7 @@ var (
 	pages = map[string]string{
 		"/ui": "viewer submitter operator", "/ui/workers": "viewer operator",
 		"/ui/tasks": "viewer submitter operator", "/ui/tasks?state=open&state=nonsense&id=x": "viewer submitter operator",
-		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator", "/ui/tasks?line=--state+%22%3Cb%3Eg%22": "viewer submitter operator",
+		"/ui/tasks?column=meta&column=input&column=queue&column=owner&limit=500&order=oldest": "viewer submitter operator", "/ui/tasks/confirm?do=cancel&state=open": "submitter operator",
 		"/ui/tasks/confirm?do=retry&id=1": "submitter operator", "/ui/tasks/2?round=0": "viewer operator", "/ui/tasks/2/explain": "viewer operator", "/ui/tasks/3": "viewer operator", "/ui/tasks/4": "viewer operator",
 		"/ui/queues": "viewer operator", "/ui/limits": "viewer operator", "/ui/programs": "viewer operator", "/ui/failures": "viewer operator", "/ui/failures?exit=x": "viewer operator", "/ui/doctor": "viewer operator", "/ui/notices": "viewer operator",
 		"/ui/campaigns": "viewer submitter operator", "/ui/campaigns/%3Cb%3Eg": "viewer operator", "/ui/new-campaign": "submitter operator",

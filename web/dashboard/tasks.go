@@ -112,8 +112,6 @@ var pageSizes = []int{50, 100, 500}
 // A taskList is what the list of tasks shows.
 type taskList struct {
 	Problem string // what is wrong with the filter
-	Line    string // the filter as the flags of tdf ls
-	Wrong   string // what is wrong with the line
 	Tasks   []*manager.Task
 	Looked  int // 0 if there may be tasks among them that the user may not see
 	Next    string
@@ -141,15 +139,6 @@ func aboutTasks(v *visit) Subject { return Subject{Group: v.query.Get("campaign"
 
 func loadTasks(ctx context.Context, v *visit) (any, error) {
 	l := emptyList(v.query)
-	if v.query.Has("line") {
-		l.Line = v.query.Get("line")
-		to, err := addressOf(l.Line, v.query)
-		if err != nil {
-			l.Wrong = err.Error()
-			return l, nil
-		}
-		return nil, redirect(to)
-	}
 	err := l.read(ctx, v)
 	if tdf.CodeOf(err) == tdf.CodeInvalid {
 		l.Problem, err = err.Error(), nil
@@ -161,7 +150,7 @@ func loadTasks(ctx context.Context, v *visit) (any, error) {
 func emptyList(query url.Values) taskList {
 	l := taskList{
 		Filter: onlyFilter(query), All: columns, Sizes: pageSizes, States: selection.States(), Verbs: verbs,
-		Chosen: map[string]bool{}, Line: lineOf(query),
+		Chosen: map[string]bool{},
 	}
 	for _, name := range filterNames {
 		for _, value := range l.Filter[name] {

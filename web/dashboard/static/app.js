@@ -129,27 +129,6 @@ function follow() {
   open();
 }
 
-// The line of flags on the page of the tasks is completed word by word: each suggestion is the whole line with one word more.
-let words; // of each flag
-
-async function complete(event) {
-  const { value, list, dataset } = event.target;
-  words ??= fetch(dataset.words).then((answer) => answer.json());
-  const known = await words.catch(() => ({}));
-  const [, before, begun] = /^((?:(?:'[^']*'|[^'])*\s)?)((?:'[^']*'?|[^\s'])*)$/.exec(value);
-  const flag = /(--[a-z-]+)\s+$/.exec(before)?.[1];
-  const comma = begun.lastIndexOf(",") + 1;
-  const fit = (known[flag] ?? Object.keys(known)).filter((word) => word.startsWith(begun.slice(comma)) && word !== begun);
-  if (event.target.value !== value) return; // the next event completes it
-  list.replaceChildren(...fit.slice(0, 50).map((word) => {
-    const option = document.createElement("option");
-    option.value = before + begun.slice(0, comma) + word;
-    return option;
-  }));
-}
-
-for (const event of ["focus", "input"]) document.getElementById("line")?.addEventListener(event, complete);
-
 localTimes(document);
 if (output()) toEnd(output());
 document.querySelector("form[data-submit]")?.requestSubmit();
