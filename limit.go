@@ -95,46 +95,16 @@ func (l Limit) KeepStarts() int {
 	return int(math.Ceil(float64(l.Per))) + 60
 }
 
-// The parts of a limit in Redis.
-const (
-	limitAtMost = "at_most="
-	limitRate   = "rate="
-)
-
-// String returns the text of the limit in Redis, such as "at_most=4 rate=10/1.000000".
+// String returns the text of the limit in Redis, such as "at_most=4 rate=10/1".
 func (l Limit) String() string {
 	var parts []string
 	if l.HasNumber() {
-		parts = append(parts, limitAtMost+strconv.Itoa(l.AtMost))
+		parts = append(parts, "at_most="+strconv.Itoa(l.AtMost))
 	}
 	if l.Starts > 0 {
-		parts = append(parts, limitRate+strconv.Itoa(l.Starts)+"/"+l.Per.String())
+		parts = append(parts, "rate="+strconv.Itoa(l.Starts)+"/"+l.Per.String())
 	}
 	return strings.Join(parts, " ")
-}
-
-// ParseLimit reads the text of a limit in Redis. It returns false if the text is not a valid limit.
-func ParseLimit(s string) (l Limit, ok bool) {
-	var atMost *int
-	for part := range strings.FieldsSeq(s) {
-		if n, is := strings.CutPrefix(part, limitAtMost); is {
-			most, err := strconv.Atoi(n)
-			if err != nil {
-				return Limit{}, false
-			}
-			atMost = &most
-		} else if rate, is := strings.CutPrefix(part, limitRate); is {
-			starts, per, _ := strings.Cut(rate, "/")
-			n, err := strconv.Atoi(starts)
-			span, wrong := ParseTime(per)
-			if err != nil || wrong != nil || n == 0 {
-				return Limit{}, false
-			}
-			l.Starts, l.Per = n, Seconds(span)
-		}
-	}
-	l, err := NewLimit(atMost, l.Starts, l.Per)
-	return l, err == nil
 }
 
 // ParseRate reads a rate such as "10/1s", "600/m" or "5/1.5s". The units are s, m, h and d.

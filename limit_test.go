@@ -10,26 +10,12 @@ import (
 )
 
 func TestLimitText(t *testing.T) {
-	for text, want := range map[string]Limit{
-		"at_most=4":                    {AtMost: 4},
-		"at_most=0":                    {},
-		"rate=10/1.000000":             {Starts: 10, Per: 1},
-		"at_most=3 rate=10000/0.00100": {AtMost: 3, Starts: 10_000, Per: 0.001},
-		"rate=1/10000000.000000":       {Starts: 1, Per: 1e7},
+	for want, l := range map[string]Limit{
+		"at_most=4":                  {AtMost: 4},
+		"rate=10/1":                  {Starts: 10, Per: 1},
+		"at_most=3 rate=10000/0.001": {AtMost: 3, Starts: 10_000, Per: 0.001},
 	} {
-		got, ok := ParseLimit(text)
-		again, _ := ParseLimit(got.String())
-		expect.True(t, ok, text, got, ok, "and again", again)
-		expect.Equal(t, got, want)
-		expect.Equal(t, again, want)
-	}
-	for _, text := range []string{
-		"", "x", "at_most=", "at_most=-1", "at_most=1000001", "at_most=1e3", "rate=10", "rate=10/", "rate=0/1", "rate=-1/1", "rate=10001/1", "rate=1/inf",
-		"rate=1/NaN", "rate=1/0", "rate=1/0.0001", "rate=1/10000001", "rate=x/1", "at_most=1 rate=1/x",
-	} {
-		if got, ok := ParseLimit(text); ok {
-			t.Errorf("%q was read as %+v", text, got)
-		}
+		expect.Equal(t, l.String(), want)
 	}
 	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: 0.001}: 61, {Starts: 1, Per: 60}: 120} {
 		expect.Equal(t, l.KeepStarts(), want, "the starts of", l, "stay for … s")

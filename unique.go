@@ -21,12 +21,6 @@ func (u UniqueUntil) HoldingStates() []State {
 	})
 }
 
-// HoldsKey reports whether the task has a unique key and is in a state in which it holds the key. Another task may have
-// taken the key since.
-func (t *Task) HoldsKey() bool {
-	return t.Unique != "" && slices.Contains(t.UniqueUntil.HoldingStates(), t.State)
-}
-
 // A UniqueError means that another task holds the unique key of the task.
 type UniqueError struct {
 	ID     int64 // the task that cannot be reopened
