@@ -41,7 +41,7 @@ func newRoot(a *cli.App) *cobra.Command {
 		for _, newCommand := range g.commands {
 			c := newCommand(a)
 			c.GroupID = g.id
-			a.CompleteValues(c)
+			cli.CompleteValues(c)
 			root.AddCommand(c)
 		}
 	}

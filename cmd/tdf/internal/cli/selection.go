@@ -69,8 +69,9 @@ func (f *Filter) CheckFailure(ctx context.Context, s *Shards) error {
 
 // UnknownCampaign returns the error for a campaign without tasks. It suggests campaigns with similar names.
 func (s *Shards) UnknownCampaign(ctx context.Context, name string) error {
+	const compared = 1000
 	var names []string
-	page, _ := s.GroupPage(ctx, "", "", sampled) // best effort
+	page, _ := s.GroupPage(ctx, "", "", compared) // best effort
 	for _, g := range page.Groups {
 		names = append(names, g.Name)
 	}

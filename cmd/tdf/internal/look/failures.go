@@ -39,8 +39,7 @@ func Failures(a *cli.App) *cobra.Command {
 			"The command also names workers on which a program fails far more often than on others.",
 		Example: "  tdf failures grid\n  tdf failures --error-has MemoryError --json",
 
-		ValidArgsFunction: a.CompleteCampaign,
-		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
+		RunE: func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
 	r.filter.Flags(c)
 	r.paging.Flags(c, 20, "groups")

@@ -51,7 +51,6 @@ func Results(a *cli.App) *cobra.Command {
 			"  tdf results grid --whole | gzip > grid.jsonl.gz",
 		Args: cli.AtMostOne("CAMPAIGN"),
 
-		ValidArgsFunction: a.CompleteCampaign,
 		RunE: func(c *cobra.Command, args []string) error {
 			e.jsonl = e.jsonl || e.whole
 			if e.csv && e.jsonl {

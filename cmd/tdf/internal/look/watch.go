@@ -56,9 +56,8 @@ func Watch(a *cli.App) *cobra.Command {
 			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.\n" +
 			"With --web, the command prints only the address of the page that shows the same in the dashboard " +
 			"(docs/dashboard.md).",
-		Example:           "  tdf watch\n  tdf watch sweep-7 --until-done --stop-after 20",
-		Args:              cli.AtMostOne("CAMPAIGN"),
-		ValidArgsFunction: a.CompleteCampaign,
+		Example: "  tdf watch\n  tdf watch sweep-7 --until-done --stop-after 20",
+		Args:    cli.AtMostOne("CAMPAIGN"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				w.campaign = args[0]

@@ -24,7 +24,7 @@ func Token(a *cli.App) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf token add, rotate, ls or rm") },
 	}
 	for _, sub := range []*cobra.Command{tokenAdd(a), tokenRotate(a), tokenList(a), tokenRemove(a)} {
-		a.CompleteValues(sub)
+		cli.CompleteValues(sub)
 		c.AddCommand(sub)
 	}
 	return c

@@ -26,7 +26,7 @@ func User(a *cli.App) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return cli.Usagef("want tdf user add, ls or rm") },
 	}
 	for _, sub := range []*cobra.Command{userAdd(a), userList(a), userRemove(a)} {
-		a.CompleteValues(sub)
+		cli.CompleteValues(sub)
 		c.AddCommand(sub)
 	}
 	return c

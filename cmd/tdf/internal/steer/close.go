@@ -15,9 +15,8 @@ func Close(a *cli.App) *cobra.Command {
 		Long: "Closes a campaign: no more tasks can be opened in it, except with tdf open --extend. Tasks that wait " +
 			"for the campaign run when all of its\n" +
 			"tasks are finished. tdf open closes its own campaigns.",
-		Example:           "  tdf close night\n  tdf --namespace lab close night/run-2",
-		Args:              cli.ExactlyOne("CAMPAIGN"),
-		ValidArgsFunction: a.CompleteCampaign,
+		Example: "  tdf close night\n  tdf --namespace lab close night/run-2",
+		Args:    cli.ExactlyOne("CAMPAIGN"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithShards(c.Context(), func(s *cli.Shards) error {
 				err := s.CloseGroup(c.Context(), args[0])

@@ -17,9 +17,8 @@ func Drain(a *cli.App) *cobra.Command {
 			"A drained worker finishes its running tasks. To run these tasks on other workers at once, use tdf " +
 			"requeue. The worker process keeps running.\n" +
 			"The drain lasts until tdf drain --undo, even if the worker restarts.",
-		Example:           "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere\n  tdf drain node-7 --undo",
-		Args:              cli.SomeArguments("WORKER"),
-		ValidArgsFunction: a.CompleteWorkers,
+		Example: "  tdf drain node-7 && tdf requeue --worker node-7 --elsewhere\n  tdf drain node-7 --undo",
+		Args:    cli.SomeArguments("WORKER"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				return drainWorkers(c.Context(), a, m, args, undo)

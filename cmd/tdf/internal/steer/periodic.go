@@ -56,7 +56,7 @@ func periodicCommand(
 	c := &cobra.Command{
 		Use: name + " NAME", Short: short, Long: long,
 		Example: "  tdf periodic " + name + " nightly\n  tdf --namespace lab periodic " + name + " nightly",
-		Args:    cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
+		Args:    cli.ExactlyOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				if err := act(m.Manager, c.Context(), args[0]); err != nil {
@@ -67,7 +67,7 @@ func periodicCommand(
 			})
 		},
 	}
-	a.CompleteValues(c)
+	cli.CompleteValues(c)
 	return c
 }
 
@@ -156,7 +156,7 @@ func showPeriodic(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "show NAME", Short: "Show a periodic and its tasks", Long: "Shows a periodic and its tasks.",
 		Example: "  tdf periodic show nightly\n  tdf periodic show nightly --json",
-		Args:    cli.ExactlyOne("NAME"), ValidArgsFunction: a.CompletePeriodic,
+		Args:    cli.ExactlyOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				r, err := m.GetPeriodic(c.Context(), args[0])
@@ -171,7 +171,7 @@ func showPeriodic(a *cli.App) *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "JSON instead of text")
-	a.CompleteValues(c)
+	cli.CompleteValues(c)
 	return c
 }
 

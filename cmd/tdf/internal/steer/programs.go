@@ -32,7 +32,7 @@ func Programs(a *cli.App) *cobra.Command {
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "one JSON object per line")
 	remove := newProgramsRemove(a)
-	a.CompleteValues(remove)
+	cli.CompleteValues(remove)
 	c.AddCommand(remove, newProgramsPin(a), newProgramsUnpin(a))
 	return c
 }
@@ -115,8 +115,7 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 		Use: name + " PROGRAM…", Short: short, Long: long,
 		Example: "  tdf programs " + name + " simulate-1a2b3c4d\n" +
 			"  tdf programs " + name + " simulate-1a2b3c4d plot-5e6f7a8b",
-		Args:              cli.SomeArguments("PROGRAM"),
-		ValidArgsFunction: a.CompletePrograms,
+		Args: cli.SomeArguments("PROGRAM"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
 				stored, err := program.List(c.Context(), m.Manager)
@@ -135,6 +134,6 @@ func pinCommand(a *cli.App, name, short, long, done string, act func(context.Con
 			})
 		},
 	}
-	a.CompleteValues(c)
+	cli.CompleteValues(c)
 	return c
 }

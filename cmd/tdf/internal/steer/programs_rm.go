@@ -28,9 +28,8 @@ func newProgramsRemove(a *cli.App) *cobra.Command {
 			"task needs one of the programs, nothing is removed. Finished tasks cannot be retried without their " +
 			"program. To restore a\n" +
 			"program, push the same directory again.",
-		Example:           "  tdf programs rm simulate-1a2b3c4d\n  tdf programs rm --unused",
-		ValidArgsFunction: a.CompletePrograms,
-		RunE:              func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
+		Example: "  tdf programs rm simulate-1a2b3c4d\n  tdf programs rm --unused",
+		RunE:    func(c *cobra.Command, args []string) error { return r.run(c.Context(), args) },
 	}
 	c.Flags().BoolVar(&r.unused, "unused", false, "every program that no task uses")
 	c.Flags().BoolVarP(&r.yes, "yes", "y", false, "yes as the answer to every question")
