@@ -300,18 +300,21 @@ func (t *Task) unclaim(why string) (Move, error) {
 	return m, err
 }
 
-// maxUnfitHosts is how often workers can release a task because their hosts cannot run its program.
+// maxUnfitHosts is how many counted releases a task can have because the hosts of its workers cannot run its program.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. It returns
-// false if the task was already released three times for this reason, or if it can have no further round. If
-// ReleaseUnfit returns false, the round counts as failed (docs/lifecycle.md, "Released rounds").
-func (t *Task) ReleaseUnfit(reason string) (Move, bool) {
-	if t.UnfitHosts >= maxUnfitHosts {
+// ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. The
+// release counts unless another worker is left that has not tried the task. ReleaseUnfit returns false if the task has
+// had three counted releases, or if it can have no further round. The round then counts as failed (docs/lifecycle.md,
+// "Released rounds").
+func (t *Task) ReleaseUnfit(reason string, othersLeft bool) (Move, bool) {
+	if t.UnfitHosts >= maxUnfitHosts && !othersLeft {
 		return Move{}, false
 	}
 	m, err := t.Release(reason)
-	m.set(fieldUnfit, fmt.Sprint(t.UnfitHosts+1))
+	if !othersLeft {
+		m.set(fieldUnfit, fmt.Sprint(t.UnfitHosts+1))
+	}
 	return m, err == nil
 }
 

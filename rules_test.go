@@ -78,21 +78,26 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 	expect.Contains(t, field(m, "2:error"), "timeout: -1 is not a number of seconds above 0")
 }
 
-// If the hosts of workers cannot run a task, workers release it at most three times (docs/lifecycle.md, "Released
-// rounds").
+// If the hosts of workers cannot run a task, workers release it at most three times, once no worker is left that has not
+// tried it (docs/lifecycle.md, "Released rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
 	for i := range maxUnfitHosts {
-		m, ok := task.ReleaseUnfit("no interpreter")
+		m, ok := task.ReleaseUnfit("no interpreter", true)
+		expect.MustTrue(t, ok, "release while others are left", i, ok, m)
+		expect.Equal(t, field(m, "unfit"), "")
+		m, ok = task.ReleaseUnfit("no interpreter", false)
 		expect.MustTrue(t, ok, "release", i, ok, m)
 		expect.MustEqual(t, m.To, Open, "release", i)
 		expect.MustEqual(t, m.Verb, VerbRelease, "release", i)
 		expect.MustEqual(t, field(m, "unfit"), fmt.Sprint(i+1), "release", i)
 		task.UnfitHosts++
 	}
-	if m, ok := task.ReleaseUnfit("no interpreter"); ok {
+	if m, ok := task.ReleaseUnfit("no interpreter", false); ok {
 		t.Errorf("released once more: %+v", m)
 	}
+	_, ok := task.ReleaseUnfit("no interpreter", true)
+	expect.True(t, ok, "a worker came that has not tried it")
 }
 
 // A task cannot be released in its last round, because there is no further round.
@@ -112,7 +117,7 @@ func TestReleaseInTheLastRound(t *testing.T) {
 		if m, err := task.Requeue(true); err != c.want {
 			t.Errorf("round %d, requeued: %+v, %v", c.round, m, err)
 		}
-		if m, ok := task.ReleaseUnfit("no interpreter"); ok != (c.want == nil) {
+		if m, ok := task.ReleaseUnfit("no interpreter", false); ok != (c.want == nil) {
 			t.Errorf("round %d, unfit: %+v", c.round, m)
 		}
 	}

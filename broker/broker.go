@@ -20,6 +20,7 @@ type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	RoundsOpen(ctx context.Context) error
 	CheckShare(ctx context.Context, owner string) error
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
 	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)

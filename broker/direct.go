@@ -28,7 +28,6 @@ type DirectStore interface {
 		since tdf.Time, err error)
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
-	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
 	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
 	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
@@ -125,6 +124,9 @@ func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal)
 func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
 	var results, others []*Delivery
 	for _, x := range all {
+		if x.Way == Unfit {
+			x.OthersLeft = othersLeft(ctx, d.DirectStore, x.Task, d.name)
+		}
 		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
 			results = append(results, x)
 		} else {

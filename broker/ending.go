@@ -54,7 +54,7 @@ const (
 	Released             // nothing is counted
 	Later                // nothing is counted, and the task waits for a time
 	Unclaimed            // a prefetched task that has not started
-	Unfit                // the worker cannot run the task; after three such releases, the round fails
+	Unfit                // the worker cannot run the task; after three such releases of all workers, the round fails
 )
 
 // An Ending says how a round has ended (docs/lifecycle.md, "Released rounds").
@@ -64,6 +64,8 @@ type Ending struct {
 	Result tdf.Result
 	Reason string      // why the task is given back
 	Delay  tdf.Seconds // for Later
+	// OthersLeft says, for Unfit, that a live worker could run the task and has not tried it.
+	OthersLeft bool
 }
 
 // Move returns the Move that reports the ending. If a task cannot be given back, the round fails instead: the ending is
@@ -86,7 +88,7 @@ func (e *Ending) Move(t *tdf.Task) (m tdf.Move) {
 		m, err = t.ReleaseLater(e.Delay, Short(e.Reason))
 	case Unfit:
 		var ok bool
-		if m, ok = t.ReleaseUnfit(Short(e.Reason)); !ok {
+		if m, ok = t.ReleaseUnfit(Short(e.Reason), e.OthersLeft); !ok {
 			e.Way, e.Result = Done, refused(e.Result, e.Reason)
 		}
 	}

@@ -232,6 +232,9 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 		if err := all[i].checkShare(ctx, b.store); err != nil {
 			return nil, err
 		}
+		if all[i].Report.Unfit && all[i].holds() {
+			all[i].OthersLeft = othersLeft(ctx, b.store, all[i].Task, all[i].Task.Current().Worker)
+		}
 		all[i].decide(now)
 	}
 	return all, nil
@@ -260,7 +263,7 @@ func (x *reportDelivery) decide(now tdf.Time) {
 	if !x.holds() {
 		return
 	}
-	x.Ending = Ending{Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason()}
+	x.Ending = Ending{Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason(), OthersLeft: x.OthersLeft}
 	switch {
 	case x.Report.Unfit:
 		x.Way = Unfit

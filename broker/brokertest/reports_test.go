@@ -7,8 +7,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // once lets the next round that fails be the last one.
@@ -80,6 +82,22 @@ var reportRows = []row{
 		s.reports(r, ending{fails: "no licence", later: 3600}, acceptedAsFailed)
 		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
 		expect.Contains(s, t.LastError(), "no licence, and the task cannot be released")
+	}},
+	{"unfit while another worker is busy", []need{verdicts}, func(s *scene) {
+		id := s.open(once)
+		offer := class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Handlers: []string{"p"}, Programs: true}
+		good := presence.WorkerInfo{Name: "good", Boot: "b", Lease: 3600, Offer: offer}
+		_, _, err := s.store.TakeName(s.Context(), good, presence.PriorOwner{})
+		expect.NoError(s, err)
+		for i := range 4 {
+			_, r := s.begin(fmt.Sprint("w", i))
+			s.reports(r, ending{fails: "no gpu", unfit: true}, accepted)
+			s.is(id, fmt.Sprintf("open %d releases %[1]d", i+1))
+		}
+		s.set(s.store.Keys.Worker("good"), "state", presence.WorkerGone)
+		_, r := s.begin("w5")
+		s.reports(r, ending{fails: "no gpu", unfit: true}, accepted)
+		s.is(id, "open 5 releases 5 unfit 1")
 	}},
 	{"unfit", []need{verdicts}, func(s *scene) {
 		id := s.open(once)
