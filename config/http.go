@@ -28,12 +28,6 @@ type HTTP struct {
 	// the first name in Hosts
 	Public string
 
-	CORSOrigins []string // origins such as https://lab.example.org whose pages may call the API
-
-	CallsPerToken, CallsPerAddress int           // the number of calls in a second; defaults: 5,000 and 10,000
-	CallsAtOnce, Connections       int           // defaults: 1,000 and 25,000
-	Timeout                        time.Duration // how long a call may take; above 0; default: 5 s
-
 	// prefixes of the paths of other systems' interfaces, such as / or /ts; "" means that the API does not serve it
 	Taskmaster, TaskStore, Skuld string
 
@@ -149,11 +143,6 @@ func hostnames(at func(*settings) *[]string) kind {
 	return lower(listOf("names of hosts without ports", valid, at))
 }
 
-// origins returns the kind of a list of origins of web pages.
-func origins(at func(*settings) *[]string) kind {
-	return lower(listOf("origins such as https://lab.example.org", IsOrigin, at))
-}
-
 // origin returns the kind of one origin, such as that of the dashboard. Empty means none.
 func origin(at func(*settings) *string) kind {
 	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool {
@@ -217,37 +206,6 @@ var httpKeys = []key{
 		"The address at which browsers reach the dashboard, such as that of a proxy. `tdf open` and `tdf watch " +
 			"--web` print it; the proxy must pass a name in `hosts`. Empty means the address of `listen`, with the " +
 			"first name in `hosts`.",
-	},
-	{
-		"http", "cors_origins", "", origins(func(s *settings) *[]string { return &s.http.CORSOrigins }),
-		"The origins of web pages of other servers that may call the API. Empty means that only pages of the API's " +
-			"own address may.",
-	},
-	{
-		"http", "calls_per_token", "5000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsPerToken }),
-		"How many calls a token may make in a second, on average. Twice as many are possible at once. Further calls " +
-			"have the status 429.",
-	},
-	{
-		"http", "calls_per_address", "10000", whole(1, maxCount, func(s *settings) *int {
-			return &s.http.CallsPerAddress
-		}),
-		"How many calls an address of a client, or an IPv6 network of 64 bits, may make in a second. Behind a " +
-			"proxy, all clients have the proxy's address.",
-	},
-	{
-		"http", "calls_at_once", "1000", whole(1, maxCount, func(s *settings) *int { return &s.http.CallsAtOnce }),
-		"The largest number of calls that run at the same time. Further calls have the status 503. An address, and " +
-			"a token, may have as many as they leave for others.",
-	},
-	{
-		"http", "connections", "25000", whole(1, maxCount, func(s *settings) *int { return &s.http.Connections }),
-		"The largest number of connections. An address may have as many as it leaves for others, and further " +
-			"clients wait.",
-	},
-	{
-		"http", "timeout", "5", duration(aboveZero, func(s *settings) *time.Duration { return &s.http.Timeout }),
-		"How long a call may take. A call that concerns many tasks may take ten times as long.",
 	},
 	{
 		"http", "taskmaster", "", prefix(func(s *settings) *string { return &s.http.Taskmaster }),

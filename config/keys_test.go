@@ -61,12 +61,6 @@ var samples = []sample{
 	{"HTTP_TLS_KEY", "/k.pem", "/k.pem", func(s *settings) any { return s.http.TLSKey }},
 	{"HTTP_CLIENT_CA", "/ca.pem", "/ca.pem", func(s *settings) any { return s.http.ClientCA }},
 	{"HTTP_INSECURE", "yes", true, func(s *settings) any { return s.http.Insecure }},
-	{"HTTP_CORS_ORIGINS", "https://A.example http://b:81", []string{"https://a.example", "http://b:81"}, func(s *settings) any { return s.http.CORSOrigins }},
-	{"HTTP_CALLS_PER_TOKEN", "1", 1, func(s *settings) any { return s.http.CallsPerToken }},
-	{"HTTP_CALLS_PER_ADDRESS", "2", 2, func(s *settings) any { return s.http.CallsPerAddress }},
-	{"HTTP_CALLS_AT_ONCE", "3", 3, func(s *settings) any { return s.http.CallsAtOnce }},
-	{"HTTP_CONNECTIONS", "4", 4, func(s *settings) any { return s.http.Connections }},
-	{"HTTP_TIMEOUT", "0.5", 500 * time.Millisecond, func(s *settings) any { return s.http.Timeout }},
 	{"HTTP_TASKMASTER", "/", "/", func(s *settings) any { return s.http.Taskmaster }},
 	{"HTTP_TASKSTORE", "/ts", "/ts", func(s *settings) any { return s.http.TaskStore }},
 	{"HTTP_SKULD", "/old/skuld", "/old/skuld", func(s *settings) any { return s.http.Skuld }},
@@ -237,7 +231,6 @@ func TestDefaults(t *testing.T) {
 	manager := expect.Result(DefaultManager("N")).Value(t)
 	tool := expect.Result(LoadTool("", nil)).Value(t)
 	expect.Equal(t, cmp.Diff(HTTP{
-		CallsPerToken: 5000, CallsPerAddress: 10_000, CallsAtOnce: 1000, Connections: 25_000, Timeout: 5 * time.Second,
 		TaskmasterStale: 30 * time.Second, TaskmasterDead: 2 * time.Minute,
 	}, tool.HTTP), "", "[http]")
 	want := []any{

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"encoding/json"
+	"math"
 	"net/http"
 
 	"github.com/tdf-framework/tdf/access"
@@ -35,7 +36,13 @@ func (p panel) Act(r *http.Request, t access.Token, login dashboard.Login) (*man
 
 // MayTry counts a try to log in.
 func (p panel) MayTry(r *http.Request) error {
-	return tooManyCalls(p.logins.take(AddressOf(r.RemoteAddr), p.clock()))
+	wait := p.logins.take(AddressOf(r.RemoteAddr), p.clock())
+	if wait <= 0 {
+		return nil
+	}
+	too := refuse(tooMany, "too many tries to log in; wait, as Retry-After says")
+	too.retry = max(1, int(math.Ceil(wait.Seconds())))
+	return too
 }
 
 // Problem returns how to tell the user about an error.

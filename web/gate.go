@@ -6,7 +6,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/netip"
@@ -156,7 +155,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	c.body = newClientBody(w, r, c.account)
 	setHeaders(w.Header(), c.id)
-	preflight := a.allowOrigin(w.Header(), r)
 	if r.ProtoMajor == 1 && len(r.TransferEncoding) > 0 {
 		// the call may also have had a Content-Length, which net/http hides; so no proxy may send another call after it
 		w.Header().Set("Connection", "close")
@@ -177,10 +175,6 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetWriteDeadline(begun.Add(10*a.Timeout + writeTime))
 	if err := a.check(r); err != nil {
 		a.problemOf(r.Context(), err).write(c)
-		return
-	}
-	if preflight {
-		c.WriteHeader(http.StatusNoContent)
 		return
 	}
 	defer func() {
@@ -219,19 +213,16 @@ func (a *api) enter(c *call, r *http.Request) (err error) {
 	return nil
 }
 
-// enterAs takes a place for the holder of the call's token, in addition to that of its address, and begins the account
-// of the call in the holder's name. Before, the call holds only its header.
+// enterAs takes a place for the holder of the call's token, in place of that of its address, and begins the account of
+// the call in the holder's name. Before, the call holds only its header.
 func (a *api) enterAs(c *call) error {
-	leave, err := a.callers.Enter(c.token.Holder())
+	c.release()
+	leave, err := a.places.Enter(c.token.Holder())
 	if err != nil {
 		return err
 	}
+	c.release = leave
 	c.account.Begin(a.memory, c.token.Holder())
-	address := c.release
-	c.release = func() {
-		address()
-		leave()
-	}
 	return c.account.Take(callBytes)
 }
 
@@ -296,9 +287,6 @@ func (a *api) authenticate(c *call, r *http.Request) error {
 // actAs makes a call one of the holder of a token.
 func (a *api) actAs(c *call, t access.Token) error {
 	c.token, c.manager, c.opener.Owner = t, a.managerOf(t.Holder()), t.Owner()
-	if err := tooManyCalls(a.perToken.take(t.Holder(), a.clock())); err != nil {
-		return err
-	}
 	return a.enterAs(c)
 }
 
@@ -332,25 +320,12 @@ func (a *api) managerOf(holder string) *manager.Manager {
 	return a.managers[holder]
 }
 
-// tooManyCalls returns a problem if the client must wait, and otherwise nil.
-func tooManyCalls(wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	p := refuse(tooMany, "too many calls; wait, as Retry-After says")
-	p.retry = max(1, int(math.Ceil(wait.Seconds())))
-	return p
-}
-
 // check returns a problem if the call must not reach a route. It does not know the token yet.
 func (a *api) check(r *http.Request) error {
-	if err := tooManyCalls(a.perAddress.take(AddressOf(r.RemoteAddr), a.clock())); err != nil {
-		return err
-	}
 	if !a.hasHost(r.Host) {
 		return refuse(misdirected, fmt.Sprintf("unknown host %.100q; add it to hosts in section [http]", r.Host))
 	}
-	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) && !a.knowsOrigin(origin) {
+	if origin := r.Header.Get("Origin"); origin != "" && !sameOrigin(origin, r.Host) {
 		return refuse(otherOrigin, fmt.Sprintf("the origin %.100q may not call this server", origin))
 	}
 	if r.Method == http.MethodConnect || r.URL.EscapedPath() != cleanPath(r.URL.EscapedPath()) {
@@ -374,9 +349,6 @@ func sameOrigin(origin, host string) bool {
 	u, err := url.Parse(origin)
 	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && strings.EqualFold(u.Host, host)
 }
-
-// knowsOrigin reports whether the configuration lets pages of an origin call the API.
-func (a *api) knowsOrigin(origin string) bool { return a.origins[strings.ToLower(origin)] }
 
 // cleanPath returns the path without . and .., and without empty parts.
 func cleanPath(p string) string { return path.Clean("/" + p) }

@@ -92,50 +92,27 @@ func TestCorrelationID(t *testing.T) {
 	}
 }
 
+// An address that tries to log in often must wait, and the others need not.
 func TestLimits(t *testing.T) {
-	s := newSite(t, Options{PerToken: 2, PerAddress: 20})
+	s := newSite(t, Options{})
 	now := time.Now()
 	s.clock = func() time.Time { return now }
-	for range 4 {
-		s.as(access.Viewer, 200, "GET", "/api/v1/limits", "")
-	}
-	expect.Equal(t, s.as(access.Viewer, 429, "GET", "/api/v1/limits", "").Header.Get("Retry-After"), "1")
-	s.as(access.Operator, 200, "GET", "/api/v1/limits", "")
-	login := func() int {
+	login := func(address string) *http.Response {
 		r := webtest.Call(t.Context(), "", "POST", "/ui/login", "token="+s.tokens[access.Viewer], "Content-Type: application/x-www-form-urlencoded")
-		return s.do(r).StatusCode
+		r.RemoteAddr = address
+		return s.do(r).Response
 	}
-	for range 10 {
-		expect.Equal(t, login(), 303, "a login")
+	for range int(loginBurst / loginGap) {
+		expect.Equal(t, login("192.0.2.1:7").StatusCode, 303, "a login")
 	}
-	expect.Equal(t, login(), 429, "after many logins")
-	for range 23 {
-		expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 200)
-	}
-	expect.Equal(t, s.call("", "GET", "/healthz", "").StatusCode, 429, "an address")
-	r := webtest.Call(t.Context(), "", "GET", "/healthz", "")
-	r.RemoteAddr = "198.51.100.7:1"
-	expect.Equal(t, s.do(r).StatusCode, 200, "another address")
-	now = now.Add(time.Minute)
-	s.as(access.Viewer, 200, "GET", "/api/v1/limits", "")
-	expect.Equal(t, login(), 303, "a minute later")
-}
-
-func TestLimiter(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	l := newLimiter(10)
-	for i := range 20 {
-		wait := l.take("a", now)
-		expect.True(t, wait <= 0, "call", i, "must wait", wait)
-	}
-	expect.Equal(t, l.take("a", now), l.gap, "too many calls: wait")
-	expect.Equal(t, l.take("b", now), 0, "another key")
-	expect.Equal(t, l.take("a", now.Add(l.gap)), 0, "a later call")
-	expect.Equal(t, l.take("a", now.Add(l.gap)), l.gap, "and one more")
+	expect.Equal(t, login("192.0.2.1:8").StatusCode, 429, "after many logins")
+	expect.Equal(t, login("192.0.2.2:7").StatusCode, 303, "another address")
+	now = now.Add(loginGap)
+	expect.Equal(t, login("192.0.2.1:7").StatusCode, 303, "later")
 	for i := range 3 * mostKeys {
-		l.take(fmt.Sprint(i), now)
+		s.logins.take(fmt.Sprint(i), now)
 	}
-	expect.True(t, len(l.free) <= mostKeys, len(l.free), "keys")
+	expect.Compare(t, len(s.logins.free), "<=", mostKeys, "keys")
 	for remote, want := range map[string]string{
 		"192.0.2.1:7": "192.0.2.1", "[::ffff:192.0.2.1]:7": "192.0.2.1", "[2001:db8::1]:7": "2001:db8::/64", "[2001:db8::ffff]:8": "2001:db8::/64", "@": "@", "": "",
 	} {
@@ -250,9 +227,10 @@ func TestAtOnce(t *testing.T) {
 	end()
 	<-done
 	expect.Equal(t, s.call("", "GET", "/docs", "").StatusCode, 200, "status")
-	expect.NoError(t, s.callers.Take("token operator", 1))
+	expect.NoError(t, s.places.Take("token operator", 1))
 	s.as(access.Operator, 429, "GET", "/api/v1/stats", "")
 	s.as(access.Viewer, 200, "GET", "/api/v1/stats", "")
+	s.places.Return("token operator", 1)
 	expect.Equal(t, s.places.Taken(), 0, "places")
 }
 

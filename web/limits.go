@@ -7,15 +7,13 @@ import (
 	"time"
 )
 
-// A limiter allows a number of calls a second for each key, and some more at once.
+// A limiter allows a number of tries to log in for each key.
 type limiter struct {
-	mu    sync.Mutex
-	gap   time.Duration        // between two calls, on average
-	burst time.Duration        // the calls of this time may come at once
-	free  map[string]time.Time // when the calls so far would have ended, if they had come one gap after the other
+	mu   sync.Mutex
+	free map[string]time.Time // when the tries so far would have ended, if they had come one gap after the other
 }
 
-// mostKeys is the number of keys from which on a limiter forgets those that have made no call lately.
+// mostKeys is the number of keys from which on a limiter forgets those that have made no try lately.
 const mostKeys = 10_000
 
 // Between two tries to log in from one address must be loginGap on average, but those of loginBurst may come at once.
@@ -24,14 +22,7 @@ const (
 	loginBurst = 20 * time.Second
 )
 
-func newLimiter(perSecond int) *limiter {
-	return &limiter{
-		gap: time.Second / time.Duration(max(1, perSecond)), burst: 2 * time.Second,
-		free: map[string]time.Time{},
-	}
-}
-
-// take counts a call. If there were too many, it returns how long the client must wait.
+// take counts a try. If there were too many, it returns how long the client must wait.
 func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,17 +30,17 @@ func (l *limiter) take(key string, now time.Time) (wait time.Duration) {
 	if free.Before(now) {
 		free = now
 	}
-	if wait = free.Add(l.gap).Sub(now) - l.burst; wait > 0 {
+	if wait = free.Add(loginGap).Sub(now) - loginBurst; wait > 0 {
 		return wait
 	}
 	if len(l.free) >= mostKeys {
 		l.forget(now)
 	}
-	l.free[key] = free.Add(l.gap)
+	l.free[key] = free.Add(loginGap)
 	return 0
 }
 
-// forget removes the keys whose calls no longer count. If there are still too many keys, it removes all of them,
+// forget removes the keys whose tries no longer count. If there are still too many keys, it removes all of them,
 // because a large map would cost more than it protects.
 func (l *limiter) forget(now time.Time) {
 	maps.DeleteFunc(l.free, func(_ string, free time.Time) bool { return free.Before(now) })

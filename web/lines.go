@@ -17,7 +17,6 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"
 )
 
@@ -219,12 +218,6 @@ func (o *lineOpener) open() error {
 	}
 	if err := o.api.claim(o.ctx, o.call, o.batch); err != nil {
 		return err
-	}
-	for wait := o.perToken.take(o.token.Holder(), o.clock()); wait > 0; wait = o.perToken.take(o.token.Holder(),
-		o.clock()) {
-		if !conn.Sleep(o.ctx, wait) {
-			return context.Cause(o.ctx)
-		}
 	}
 	ctx, cancel := context.WithTimeout(o.ctx, 10*o.Timeout)
 	defer cancel()

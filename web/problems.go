@@ -85,7 +85,7 @@ var kinds = []kind{
 	},
 	{
 		Code: tooMany, Status: 429, Title: "Too many calls",
-		Text: "The token or the address has made too many calls, or its calls hold all memory that it may have. The " +
+		Text: "The token or the address has too many calls at once, or they hold all memory that it may have. The " +
 			"header Retry-After says how long to wait.",
 	},
 	{

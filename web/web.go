@@ -30,16 +30,8 @@ type Options struct {
 	// API under a name of its own.
 	Hosts []string
 
-	// Origins are the origins, such as https://lab.example.org, whose web pages may call the API (CORS). Without them,
-	// only pages of the API's own origin may.
-	Origins []string
-
-	// PerToken and PerAddress are how many calls a second a token, and an address of a client, may make. Defaults:
-	// 5,000, and 10,000.
-	PerToken, PerAddress int
-
-	// AtOnce is how many calls the handler works on at the same time. An address and a token may have as many as they
-	// leave for others. Default: 1,000.
+	// AtOnce is how many calls the handler works on at the same time. A token, and the calls of an address without one,
+	// may have as many as they leave for others. Default: 1,000.
 	AtOnce int
 
 	// Streams is how many answers may go on at the same time: events, followed outputs, and lists as JSON Lines. A
@@ -95,22 +87,19 @@ type api struct {
 	panel    *dashboard.Dashboard
 	routes   []route
 	names    map[string]bool // Options.Hosts, and localhost
-	origins  map[string]bool // Options.Origins
 
-	perToken, perAddress *limiter
-	logins               *limiter   // tries to log in to the dashboard, by address
-	places               *pool.Pool // of calls, by address
-	callers              *pool.Pool // of calls, by token
-	probes               *pool.Pool // of calls of /readyz, by address
-	memory               *pool.Pool // bytes that all calls make this process hold, by token
-	waiting              *pool.Pool // of calls that wait for tasks, by token
-	streams              *pool.Pool // by token
-	events               *eventHub
-	roster               roster
-	checks               checks
-	checkPause           time.Duration    // how often the token or the session of a stream is checked
-	clock                func() time.Time // of the limiters
-	within               func(context.Context, time.Duration) (context.Context, context.CancelFunc)
+	logins     *limiter   // tries to log in to the dashboard, by address
+	places     *pool.Pool // of calls, by token, and by address before the token is known
+	probes     *pool.Pool // of calls of /readyz, by address
+	memory     *pool.Pool // bytes that all calls make this process hold, by token
+	waiting    *pool.Pool // of calls that wait for tasks, by token
+	streams    *pool.Pool // by token
+	events     *eventHub
+	roster     roster
+	checks     checks
+	checkPause time.Duration    // how often the token or the session of a stream is checked
+	clock      func() time.Time // of the limiter
+	within     func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
 	mostRows int // maxRows, or fewer in tests
 
@@ -122,6 +111,7 @@ type api struct {
 
 // Defaults of Options.
 const (
+	usualAtOnce  = 1000
 	usualStreams = 1000
 	usualWaiting = 20_000
 	usualMemory  = 512 << 20
@@ -132,8 +122,7 @@ const (
 func New(m *manager.Manager, o Options) http.Handler { return newAPI(m, o) }
 
 func newAPI(m *manager.Manager, o Options) *api {
-	o.PerToken, o.PerAddress, o.AtOnce = cmp.Or(o.PerToken, 5000), cmp.Or(o.PerAddress, 10_000), cmp.Or(o.AtOnce, 1000)
-	o.Streams = cmp.Or(o.Streams, usualStreams)
+	o.AtOnce, o.Streams = cmp.Or(o.AtOnce, usualAtOnce), cmp.Or(o.Streams, usualStreams)
 	o.Waiting = cmp.Or(o.Waiting, usualWaiting)
 	o.Memory = cmp.Or(o.Memory, usualMemory)
 	o.Timeout, o.Version = cmp.Or(o.Timeout, 5*time.Second), cmp.Or(o.Version, "development")
@@ -144,11 +133,9 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a := &api{
 		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: &wire.Mux{},
 		names:    map[string]bool{"localhost": true},
-		origins:  map[string]bool{},
-		mostRows: maxRows, perToken: newLimiter(o.PerToken), perAddress: newLimiter(o.PerAddress),
-		logins:  &limiter{gap: loginGap, burst: loginBurst, free: map[string]time.Time{}},
-		places:  pool.New(int64(o.AtOnce)),
-		callers: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), memory: pool.New(o.Memory),
+		mostRows: maxRows,
+		logins:   &limiter{free: map[string]time.Time{}},
+		places:   pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), memory: pool.New(o.Memory),
 		streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
 		readers:  map[[sha256.Size]byte]access.Token{},
 		within:   context.WithTimeout,
@@ -161,9 +148,6 @@ func newAPI(m *manager.Manager, o Options) *api {
 	a.events = newEventHub(a)
 	for _, name := range o.Hosts {
 		a.names[strings.ToLower(name)] = true
-	}
-	for _, origin := range o.Origins {
-		a.origins[strings.ToLower(origin)] = true
 	}
 	a.addRoutes()
 	a.addPages()

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"golang.org/x/net/netutil"
-
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
@@ -33,7 +31,12 @@ const (
 	answerTime = 15 * time.Second // for the answer to a ping
 	maxHeader  = 16 << 10         // bytes
 	maxStreams = 250              // calls of one HTTP/2 connection at the same time
+
+	mostConnections = 25_000          // idle ones cost about 20 KB each, and 20,000 workers may wait
+	usualCallTime   = 5 * time.Second // for a call; one for many tasks may take ten times as long
 )
+
+var callTime = usualCallTime // longer in tests
 
 // drainTime is how long calls may go on after the signal to stop.
 const drainTime = 10 * time.Second
@@ -96,7 +99,7 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 	}
 	s := &Server{
 		URL:      "http://" + listener.Addr().String(),
-		listener: &sharing{netutil.LimitListener(listener, cfg.Connections), pool.New(int64(cfg.Connections))},
+		listener: &sharing{listener, pool.New(mostConnections)},
 	}
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
@@ -104,9 +107,8 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 	s.announce = func(ctx context.Context) { announce(ctx, admin.New(m), cfg, s.URL) }
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
-			Hosts: cfg.Hosts, Origins: cfg.CORSOrigins, PerToken: cfg.CallsPerToken, PerAddress: cfg.CallsPerAddress,
-			AtOnce: cfg.CallsAtOnce, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
-			Timeout: cfg.Timeout, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
+			Hosts: cfg.Hosts, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
+			Timeout: callTime, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
 			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], CertificateEnds: endOf(security),
 		}),
 		TLSConfig:         security,

@@ -15,7 +15,7 @@ import (
 func interfaces(cfg config.HTTP, m *manager.Manager, log *slog.Logger) (all []wire.Interface) {
 	if cfg.Taskmaster != "" {
 		all = append(all, taskmaster.New(m, taskmaster.Options{
-			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: cfg.Timeout,
+			Prefix: cfg.Taskmaster, Stale: cfg.TaskmasterStale, Dead: cfg.TaskmasterDead, Timeout: callTime,
 			Log: log,
 		}))
 	}

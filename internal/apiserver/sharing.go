@@ -7,8 +7,7 @@ import (
 	"github.com/tdf-framework/tdf/web"
 )
 
-// A sharing is a listener that closes connections of an address with more than its share, so that other clients need
-// not wait for this address.
+// A sharing is a listener that closes connections beyond the share of their address.
 type sharing struct {
 	net.Listener
 	connections *pool.Pool
@@ -34,8 +33,6 @@ type shared struct {
 	leave func()
 }
 
-// Close gives back the unit first, and then the connection's place in the listener. The next connection in this place
-// needs a unit.
 func (c *shared) Close() error {
 	c.leave()
 	return c.Conn.Close()

@@ -34,15 +34,13 @@ func Serve(a *cli.App) *cobra.Command {
 		"no TLS on an address that other machines can reach, for example behind a proxy that has TLS")
 	flags.StringArray("host", nil,
 		"`NAME` by which clients call the server, if it is neither localhost nor an IP address (repeatable)")
-	flags.StringArray("cors-origin", nil,
-		"`ORIGIN` whose web pages may call the API, such as https://lab.example.org (repeatable)")
 	return c
 }
 
 // httpKeys are the keys of [http] that the flags of tdf serve set.
 var httpKeys = map[string]string{
 	"listen": "listen", "tls-cert": "tls_cert", "tls-key": "tls_key", "client-ca": "client_ca", "insecure": "insecure",
-	"host": "hosts", "cors-origin": "cors_origins",
+	"host": "hosts",
 }
 
 func httpFlags(flags *pflag.FlagSet) (all []config.Override) {
