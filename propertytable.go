@@ -156,8 +156,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[InputEncoding, InputEncoding]{
 		name: fieldInputEncoding, inLists: true, is: choice(InputWords, InputBase64),
-		meaning: "What the input is: the arguments of run.sh (`words`), or any bytes in base64 (`base64`), which " +
-			"the program finds in the file `$TDF_DIR/input`.",
 		help: "`CODE` base64 if --input has any bytes in base64, for the file $TDF_DIR/input (default: words, " +
 			"the arguments of run.sh)",
 		at:     func(d *Properties) *InputEncoding { return &d.InputEncoding },
@@ -184,8 +182,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[Time, time.Time]{
 		name: fieldClaimBefore, is: moment(bounds{inf: true}),
-		meaning: "If no worker has claimed the task by this time, it expires. A running task goes on. `inf` means " +
-			"no limit.",
 		help: "`TIME` time at which a task that no worker has claimed expires, in a format of --start-after, or " +
 			"inf for never",
 		at:     func(d *Properties) *Time { return &d.ClaimBefore },
@@ -251,14 +247,11 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[UniqueUntil, UniqueUntil]{
 		name: fieldUniqueUntil, of: fieldUnique, is: choice(UntilFinished, UntilArchived),
-		meaning: "When a task with a unique key gives the key back: when it has finished, or when it is archived.",
-		at:      func(d *Properties) *UniqueUntil { return &d.UniqueUntil },
-		value:   func(d *Definition) *UniqueUntil { return &d.UniqueUntil },
+		at:    func(d *Properties) *UniqueUntil { return &d.UniqueUntil },
+		value: func(d *Definition) *UniqueUntil { return &d.UniqueUntil },
 	}.property(),
 	rowOf[string, string]{
 		name: FieldQueue, inLists: true, is: label(),
-		meaning: "The queue of the task. Only workers that serve the queue claim the task. Empty means the queue of " +
-			"the workers without `queues`.",
 		help:   "`NAME` queue of the task: only workers that serve the queue claim it (default: default)",
 		at:     func(d *Properties) *string { return &d.Queue },
 		value:  func(d *Definition) *string { return &d.Queue },
@@ -266,7 +259,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[int, int]{
 		name: fieldPriority, inLists: true, is: count(math.MinInt32, math.MaxInt32),
-		meaning: "Workers claim the tasks of a queue with the highest priority first.",
 		help:    "`N` priority: workers claim tasks with higher priorities first (default: 0)",
 		at:      func(d *Properties) *int { return &d.Priority },
 		setting: func(d *Definition) **int { return &d.Priority },
@@ -274,17 +266,13 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[[]string, []string]{
 		name: fieldTags, inLists: true, is: tags(),
-		meaning: "The tags of the task. Only workers that offer all of them claim the task.",
-		help:    "`TAGS` tags that a worker must offer to claim the task: gpu,ssd",
-		at:      func(d *Properties) *[]string { return &d.Tags },
-		value:   func(d *Definition) *[]string { return &d.Tags },
-		change:  func(c *Changes) **[]string { return &c.Tags },
+		help:   "`TAGS` tags that a worker must offer to claim the task: gpu,ssd",
+		at:     func(d *Properties) *[]string { return &d.Tags },
+		value:  func(d *Definition) *[]string { return &d.Tags },
+		change: func(c *Changes) **[]string { return &c.Tags },
 	}.property(),
 	rowOf[string, string]{
 		name: fieldResources, inLists: true, is: resources(),
-		meaning: "What a round of the task needs, such as `cpus=4 memory=2G` or `gpus=1 or cpus=16` " +
-			"([resources](resources.md)). Only a worker that has so much free claims the task. Empty means that the " +
-			"task asks for nothing.",
 		help: "`REQUEST` what a round needs: 'cpus=4 memory=2G', or with alternatives: 'gpus=1 or cpus=16' " +
 			"(default: nothing)",
 		at:     func(d *Properties) *string { return &d.Resources },
@@ -293,8 +281,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldMinTime, is: span(bounds{most: maxMinTime}),
-		meaning: "How long a round of the task takes at least. A worker with a time limit does not claim the task if " +
-			"it stops earlier. 0 means that the task does not say so.",
 		help: "`SPAN` how long a round takes at least: 600 (seconds), 10m; a worker that stops earlier does not " +
 			"claim the task",
 		at:     func(d *Properties) *Seconds { return &d.MinTime },
@@ -303,8 +289,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[string, string]{
 		name: fieldLimitKey, inLists: true, is: text(nameWant, checkName),
-		meaning: "The name of something that the task needs, such as a database. `tdf limit` limits how many tasks " +
-			"of a key run at once. Empty means no key.",
 		help:   "`KEY` what the task needs, such as a database: tdf limit sets how many tasks of a key run at once",
 		at:     func(d *Properties) *string { return &d.LimitKey },
 		value:  func(d *Definition) *string { return &d.LimitKey },
@@ -318,8 +302,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[bool, bool]{
 		name: fieldByGroup, is: yesOrNo(),
-		meaning: "Whether workers with the key `group` can claim the task, if this is its group. Other workers " +
-			"claim it in any case.",
 		help:   "`YES` yes lets workers for this campaign alone (their key group) claim the task, too (default: no)",
 		at:     func(d *Properties) *bool { return &d.ByGroup },
 		value:  func(d *Definition) *bool { return &d.ByGroup },
@@ -355,8 +337,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[int, int]{
 		name: fieldGenerations, is: count(0, MaxCount),
-		meaning: "How many generations of tasks may come from the task: its program may open tasks, whose programs " +
-			"may open tasks, and so on. 0 means that it may open none.",
 		help:    "`N` number of generations of tasks that may come from the task (default: 1000)",
 		at:      func(d *Properties) *int { return &d.Generations },
 		setting: func(d *Definition) **int { return &d.Generations },
@@ -364,8 +344,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[[]string, []string]{
 		name: fieldFetch, is: patterns(),
-		meaning: "Patterns of files, relative to the directory in which the program runs: `out/*.csv,log`. After a " +
-			"round that succeeded, the worker stores the files that match in Redis. Empty means none.",
 		help: "`PATTERNS` files to bring back, relative to the directory of the program, such as 'out/*'; may be " +
 			"repeated",
 		at:     func(d *Properties) *[]string { return &d.Fetch },

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
@@ -69,6 +70,7 @@ const noFile = "(no file)"
 
 func defaults(source string) *settings {
 	s := &settings{source: source, from: map[string]string{}}
+	s.manager.TaskDefaults = tdf.Defaults("", "", "")
 	for _, k := range keys {
 		if k.preset != "" && !k.kind.set(s, k.preset) {
 			panic("config: the default of " + k.env() + " is not " + k.kind.want)

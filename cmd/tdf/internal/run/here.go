@@ -64,7 +64,7 @@ func (h *here) startWorker(ctx context.Context, c *campaign, tool config.Tool) e
 	if h.tags != nil { // it serves no other tasks
 		w.Group = c.campaignName(c.programName())
 	}
-	err = c.offerResources(w, tool.Manager.TaskDefaults.Resources)
+	err = c.offerResources(w)
 	if err != nil {
 		return err
 	}

@@ -9,14 +9,13 @@ import (
 
 // offerResources makes the worker of the call offer resources if the commands ask for some: those of its key resources,
 // or else what this machine has. It returns an error if the machine has too little.
-func (r *run) offerResources(w *config.Worker, defaults string) error {
+func (r *run) offerResources(w *config.Worker) error {
 	offer := w.Resources
 	w.Resources = nil
-	text := defaults
-	if r.changed("resources") {
-		text = *r.task.Text["resources"]
+	if !r.changed("resources") {
+		return nil
 	}
-	request, err := class.ParseRequest(text)
+	request, err := class.ParseRequest(*r.task.Text["resources"])
 	if request == nil || err != nil {
 		return err
 	}
