@@ -172,8 +172,6 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[int, int]{
 		name: fieldMaxAttempts, is: count(0, MaxCount),
-		meaning: "How many rounds may fail, time out or be lost, all together, before the task ends. 0 means that " +
-			"only `max_fails`, `max_timeouts` and `max_losses` count.",
 		help: "`N` number of rounds that may fail, time out or be lost, all together, before the task ends; 0 " +
 			"for no limit",
 		at:      func(d *Properties) *int { return &d.MaxAttempts },

@@ -78,8 +78,7 @@ func (p *WorkerPause) Text() string {
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.
 func (w Worker) MarshalJSON() ([]byte, error) { return jsonview.Marshal(w) }
 
-// Workers returns the workers that Redis remembers, ordered by name: those that sent a heartbeat within the time of
-// their key `remember`.
+// Workers returns the workers that Redis remembers, ordered by name: those that sent a heartbeat within a week.
 func (a *Admin) Workers(ctx context.Context) ([]Worker, error) {
 	s := a.redis()
 	f := fleet{}

@@ -21,7 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// Bounds of a report: the defaults of max_output and max_result of other workers.
+// Bounds of a report: max_output, and the bound of results, of other workers.
 const (
 	mostReports = 10_000
 	maxOutput   = 1 << 20

@@ -3,9 +3,7 @@ package cmd_test
 import (
 	"archive/tar"
 	"bytes"
-	"crypto/sha256"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/pem"
 	"fmt"
 	"net/http/httptest"
@@ -32,7 +30,7 @@ while [ ! -e %[1]s/go ]; do sleep 0.1; done
 // and the server is away for a time. No task and no result is lost.
 func TestWorkerOverHTTP(t *testing.T) {
 	s := newSite(t)
-	cert, key, pin := certificate(t)
+	cert, key := certificate(t)
 	listen := "127.0.0.1:" + freePort(t)
 	file := s.config("[http]\nlisten=%s\ntls_cert=%s\ntls_key=%s", listen, cert, key)
 	serve := func() *process {
@@ -51,7 +49,7 @@ func TestWorkerOverHTTP(t *testing.T) {
 		return strings.TrimSpace(string(text))
 	}
 	tokens := []string{token()}
-	cfg := write(t, "[tdf]\nnamespace=%s\n[worker]\ndirectory=%s\nconcurrency=4\nlease=2\napi=https://%s\napi_token_file=%s\napi_pin=%s\n", s.ns, s.dir, listen, tokenFile, pin)
+	cfg := write(t, "[tdf]\nnamespace=%s\n[worker]\ndirectory=%s\nconcurrency=4\nlease=2\napi=https://%s\napi_token_file=%s\napi_ca=%s\n", s.ns, s.dir, listen, tokenFile, cert)
 	work := func() *process {
 		p := start(t, "tdf-worker", "w", cfg)
 		p.logs("msg=working")
@@ -102,7 +100,7 @@ func TestWorkerOverHTTP(t *testing.T) {
 }
 
 // certificate returns the files of a certificate and its key, and the fingerprint of the certificate.
-func certificate(t *testing.T) (cert, key, fingerprint string) {
+func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	s := httptest.NewTLSServer(nil)
 	defer s.Close()
@@ -112,9 +110,8 @@ func certificate(t *testing.T) (cert, key, fingerprint string) {
 		must(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600))
 		return path
 	}
-	sum := sha256.Sum256(pair.Certificate[0])
 	secret := expect.Result(x509.MarshalPKCS8PrivateKey(pair.PrivateKey)).Value(t)
-	return file("CERTIFICATE", pair.Certificate[0]), file("PRIVATE KEY", secret), hex.EncodeToString(sum[:])
+	return file("CERTIFICATE", pair.Certificate[0]), file("PRIVATE KEY", secret)
 }
 
 // archive returns a tar with one run.sh.

@@ -1,9 +1,7 @@
 package config
 
 import (
-	"encoding/hex"
 	"net/url"
-	"strings"
 	"time"
 )
 
@@ -12,17 +10,6 @@ type API struct {
 	URL       string // its origin, such as https://tdf.example.org:7379; "" means that the worker uses Redis
 	TokenFile string
 	CA        string // a PEM file of trusted authorities; "" means the authorities that the system trusts
-	Pin       string // the SHA-256 of the only certificate that is trusted, in hexadecimal digits; "" means none
-}
-
-// fingerprint returns the kind of the SHA-256 of a certificate. Empty means none.
-func fingerprint(at func(*settings) *string) kind {
-	parse := func(s string) (string, bool) {
-		s = strings.ToLower(strings.ReplaceAll(s, ":", ""))
-		sum, err := hex.DecodeString(s)
-		return s, s == "" || err == nil && len(sum) == 32
-	}
-	return bind("64 hexadecimal digits, with or without colons, or nothing", parse, at)
 }
 
 // The lease of a worker over HTTP.
@@ -33,7 +20,7 @@ const leastAPILease, longestAPILease = time.Second, 300 * time.Second
 func (s *settings) checkAPI() error {
 	api := s.worker.API
 	if api.URL == "" {
-		for _, x := range [][2]string{{"api_token_file", api.TokenFile}, {"api_ca", api.CA}, {"api_pin", api.Pin}} {
+		for _, x := range [][2]string{{"api_token_file", api.TokenFile}, {"api_ca", api.CA}} {
 			if x[1] != "" {
 				return s.fault("worker", x[0], "is set but api is not; expected both, or none")
 			}
@@ -54,10 +41,8 @@ func (s *settings) checkAPI() error {
 		return s.fault("worker", "api", "is set but api_token_file is not; expected both")
 	case to.Scheme != "https" && !isLoopback(to.Hostname()):
 		return s.fault("worker", "api", quote(api.URL)+" has no TLS, and is not a loopback address; expected https://")
-	case to.Scheme != "https" && api.CA+api.Pin != "":
-		return s.fault("worker", "api", quote(api.URL)+" has no TLS; expected https://, or neither api_ca nor api_pin")
-	case api.CA != "" && api.Pin != "":
-		return s.fault("worker", "api_pin", "is set beside api_ca; expected one of them")
+	case to.Scheme != "https" && api.CA != "":
+		return s.fault("worker", "api", quote(api.URL)+" has no TLS; expected https://, or no api_ca")
 	case s.worker.Lease < leastAPILease || s.worker.Lease > longestAPILease:
 		return s.fault("worker", "lease", "with api, expected 1 to 300 s")
 	case s.worker.MetricsListen != "":

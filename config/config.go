@@ -27,7 +27,6 @@ type Server struct {
 	Namespaces    []string      // several that work as one (docs/shards.md); none means only Namespace
 	RoundDuration time.Duration // maximum time between the starts of two rounds of the server; default: 1 s
 	OutageGrace   time.Duration // the grace period after an outage; default: 30 s
-	AuditGrace    time.Duration // how long an inconsistent task must stay unchanged before its repair; default: 60 s
 	Log           Log
 }
 
@@ -61,29 +60,26 @@ type Worker struct {
 	SleepAfterFailure          time.Duration // pause of a slot after a failed round; default: 0.5 s
 	SleepAfterNoProcessClaimed time.Duration // maximum time between two claims of an idle worker; default: 2 s
 
-	Lease time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
-	// how long Redis remembers the worker after its last heartbeat; above 0; default: a week
-	Remember      time.Duration
-	MetricsListen string // the address that serves /metrics; "" for none
+	Lease         time.Duration // how long a claim holds without a renewal; above 0; default: 30 s
+	MetricsListen string        // the address that serves /metrics; "" for none
 
 	// "end" ends programs whose lease ran out, and "continue" lets them run; default: "continue"
 	OnLeaseLost string
 	// how long programs may continue after the worker received the signal to stop; default: 10 s
 	Grace        time.Duration
 	KillGrace    time.Duration // time between SIGTERM and SIGKILL; default: 5 s
-	TimeLimit    time.Duration // how long the worker may run; 0 means no limit; default: 0
-	IdleTimeout  time.Duration // how long the worker waits for a task; 0 means no limit; default: 0
-	FetchTimeout time.Duration // maximum time to fetch a program; above 0; default: 600 s
+	TimeLimit    time.Duration // how long the worker may run; 0 means no limit; no key has it
+	IdleTimeout  time.Duration // how long the worker waits for a task; 0 means no limit; no key has it
+	FetchTimeout time.Duration // maximum time to fetch a program; above 0; always 30 min in a configuration
 
 	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD
 
 	MaxOutput int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
 	Limits    Limits
 
-	MaxCopyBytes   int64    // maximum size in bytes of a program that is copied for each slot; default: 1 GiB
-	SharedPrograms []string // programs whose rounds share the program's directory; "*" means all
+	MaxCopyBytes int64 // maximum size in bytes of a program that is copied for each slot; always 1 GiB
 
-	// maximum size in bytes of a round's checkpoint, result.json and updates; default: 1 MiB each
+	// maximum size in bytes of a round's checkpoint, result.json and updates; always 1 MiB each
 	MaxCheckpoint, MaxResult, MaxUpdates int64
 
 	MaxFetch int64 // maximum size in bytes of the files that a round brings back; default: 16 MiB
@@ -94,15 +90,12 @@ type Worker struct {
 	Programs Programs
 	Require  []string // kinds of isolation without which the worker does not start
 
-	Collect string // rsync target to which files/ is copied; "" means that files/ is not copied
-	// "failed" keeps scratch/ after failed rounds, and "never" always removes it; default: "never"
-	KeepScratch string
-	KeepFiles   time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
+	Collect   string        // rsync target to which files/ is copied; "" means that files/ is not copied
+	KeepFiles time.Duration // how long the worker keeps output files and programs; above 0; default: 7 days
 	// maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
 	MaxFilesBytes int64
 
-	// number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; default:
-	// 20
+	// number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; always 20
 	MaxFailuresInRow int
 
 	Log Log
@@ -117,18 +110,16 @@ func (w Worker) KeepsError() bool { return w.ErrorFilenameSet || w.TaskErrorFile
 
 // Programs holds the limits for the resources of a program (docs/programs.md, "Isolation"). 0 means no limit.
 type Programs struct {
-	Memory, FileSize     int64 // bytes
-	CPUSeconds           int
-	OpenFiles, Processes int
-	Nice                 int // from 0 to 19
+	Memory    int64 // bytes
+	Processes int
 }
 
 // Limits are the limits for a fetched program. Each limit is at least 1.
 type Limits struct {
 	Bytes   int64 // maximum size of the download, and of all unpacked files together; default: 1 GiB
-	Entries int   // maximum number of files, directories and links; default: 100,000
-	Depth   int   // maximum depth of nested directories; default: 32
-	Ratio   int   // maximum number of unpacked bytes per packed byte; not checked below 1 MiB; default: 200
+	Entries int   // maximum number of files, directories and links; always 100,000
+	Depth   int   // maximum depth of nested directories; always 32
+	Ratio   int   // maximum number of unpacked bytes per packed byte; not checked below 1 MiB; always 200
 }
 
 // Manager is the configuration of a manager (docs/configuration.md, "[manager]").
@@ -141,6 +132,15 @@ type Manager struct {
 	TaskDefaults         tdf.Properties
 	AddRandomStartOffset bool // whether a random fraction of a second is added to each StartAfter; default: false
 	Log                  Log
+}
+
+// setBounds sets what no key has. The time for a fetch is that of a setup.sh that compiles; a download that hangs ends
+// earlier. A checkpoint, a result and updates go through Redis with each report, so larger data belong into files. The
+// bounds of an archive are those of tdf push: its bytes are what an operator may have to raise.
+func (w *Worker) setBounds() {
+	w.FetchTimeout, w.MaxFailuresInRow = 30*time.Minute, 20
+	w.MaxCheckpoint, w.MaxResult, w.MaxUpdates, w.MaxCopyBytes = 1<<20, 1<<20, 1<<20, 1<<30
+	w.Limits.Entries, w.Limits.Depth, w.Limits.Ratio = 100_000, 32, 200
 }
 
 // LoadServer reads the configuration file at path. Environment variables override the file. Every error is an [*Error].

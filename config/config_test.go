@@ -68,10 +68,8 @@ func TestKeysThatDependOnEachOther(t *testing.T) {
 		{"[redis]\ntls=True\ntls_cert=/c.pem", "", "some.cfg: [redis] tls_key: is set without tls_cert, or missing; expected both, or none"},
 		{"[redis]\ntls_ca=/ca.pem", "", "some.cfg: [redis] tls_ca: is set but tls is False; expected tls=True, or no tls_ca"},
 		{"[redis]\nreplicas=1", "TDF_CFG_REDIS_HOST=embedded", "some.cfg: [redis] replicas: the embedded Redis has no replicas; expected 0"},
-		{"[redis]\nsentinels=s:26379", "", "some.cfg: [redis] master: missing; expected the name of Redis at the sentinels"},
-		{"[redis]\nmaster=m", "", "some.cfg: [redis] master: is set but sentinels is not; expected both, or none"},
-		{"[redis]\nsentinels=s:26379\nmaster=m", "TDF_CFG_REDIS_HOST=embedded", "TDF_CFG_REDIS_HOST: is set together with sentinels; expected one of them"},
-		{"[redis]\ncluster=c:1\nsentinels=s:26379\nmaster=m", "", "some.cfg: [redis] cluster: is set together with sentinels; expected one of them"},
+		{"[redis]\nsentinels=m@s:26379", "TDF_CFG_REDIS_HOST=embedded", "TDF_CFG_REDIS_HOST: is set together with sentinels; expected one of them"},
+		{"[redis]\ncluster=c:1\nsentinels=m@s:26379", "", "some.cfg: [redis] cluster: is set together with sentinels; expected one of them"},
 		{"[redis]\ncluster=c:1", "TDF_CFG_REDIS_HOST=h", "TDF_CFG_REDIS_HOST: is set together with cluster; expected one of them"},
 		{"[redis]\ncluster=c:1\ndb=1", "", "some.cfg: [redis] db: is set together with cluster, which has only one database; expected 0"},
 		{"[redis]\ncluster=c:1", "TDF_CFG_TDF_NAMESPACE=}", "TDF_CFG_TDF_NAMESPACE: } begins with }, so it cannot become a hash tag of the cluster; expected another name"},
@@ -95,21 +93,20 @@ func TestAPIOfAWorker(t *testing.T) {
 	const api, token = "[worker]\napi=https://tdf.example\n", "api_token_file=/t\n"
 	for file, want := range map[string]string{
 		api + token + "api_ca=/ca.pem": "", "[worker]\napi=http://127.0.0.1:1\n" + token: "", "[worker]\napi=http://localhost:1\n" + token: "",
-		"[worker]\napi=\napi_token_file=\napi_ca=\napi_pin=\n": "", // as in configs/worker.cfg
+		"[worker]\napi=\napi_token_file=\napi_ca=\n": "", // as in configs/worker.cfg
 		api:                              "[worker] api: is set but api_token_file is not",
 		"[worker]\n" + token:             "[worker] api_token_file: is set but api is not",
 		"[worker]\napi_ca=/ca.pem":       "[worker] api_ca: is set but api is not",
 		"namespaces=N,M\n" + api + token: "[tdf] namespaces: is set beside [worker] api",
-		"[redis]\nhost=localhost\n" + api + token:                    "[redis] host: is set beside [worker] api",
-		"[redis]\npassword=secret\n" + api + token:                   "[redis] password: is set beside [worker] api",
-		"[worker]\napi=http://tdf.example\n" + token:                 "has no TLS, and is not a loopback address",
-		"[worker]\napi=http://10.0.0.1:80\n" + token:                 "has no TLS, and is not a loopback address",
-		"[worker]\napi=http://[::1]:1\napi_ca=a\n" + token:           "has no TLS; expected https://",
-		api + token + "api_ca=a\napi_pin=" + strings.Repeat("0", 64): "[worker] api_pin: is set beside api_ca",
-		api + token + "lease=0.5":                                    "[worker] lease: with api, expected 1 to 300 s",
-		api + token + "lease=301":                                    "[worker] lease: with api, expected 1 to 300 s",
-		"namespaces=N,M\n[worker]\nmetrics_listen=:1\n":              "[worker] metrics_listen: is set beside [tdf] namespaces",
-		api + token + "metrics_listen=127.0.0.1:0":                   "[worker] metrics_listen: metrics come from Redis",
+		"[redis]\nhost=localhost\n" + api + token:          "[redis] host: is set beside [worker] api",
+		"[redis]\npassword=secret\n" + api + token:         "[redis] password: is set beside [worker] api",
+		"[worker]\napi=http://tdf.example\n" + token:       "has no TLS, and is not a loopback address",
+		"[worker]\napi=http://10.0.0.1:80\n" + token:       "has no TLS, and is not a loopback address",
+		"[worker]\napi=http://[::1]:1\napi_ca=a\n" + token: "has no TLS; expected https://",
+		api + token + "lease=0.5":                          "[worker] lease: with api, expected 1 to 300 s",
+		api + token + "lease=301":                          "[worker] lease: with api, expected 1 to 300 s",
+		"namespaces=N,M\n[worker]\nmetrics_listen=:1\n":    "[worker] metrics_listen: is set beside [tdf] namespaces",
+		api + token + "metrics_listen=127.0.0.1:0":         "[worker] metrics_listen: metrics come from Redis",
 	} {
 		s := expect.Result(load(source, []byte(minimal+file), nil)).Value(t)
 		_, err := s.forWorker()

@@ -38,7 +38,7 @@ func TestFormat(t *testing.T) {
 
 func TestMalformedFiles(t *testing.T) {
 	const (
-		redisKeys = "host, port, username, password, db, sentinels, master, sentinel_username, sentinel_password, cluster, tls, tls_ca, tls_cert, tls_key, tls_server_name, replicas, replicas_timeout"
+		redisKeys = "host, port, username, password, db, sentinels, sentinel_username, sentinel_password, cluster, tls, tls_ca, tls_cert, tls_key, tls_server_name, replicas"
 		lines     = "expected [section], key=value, or a comment that begins with # or ;"
 		known     = "unknown section; known sections: [redis], [tdf], [server], [http], [notify], [worker], [manager], [task_defaults], [log]"
 		isComment = " ends in a comment; move the comment to its own line; expected "

@@ -24,8 +24,8 @@ type HTTP struct {
 
 	Users string // the file of the users who may log in to the dashboard with a password; "" means none
 
-	// the origin at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of Listen or of
-	// the first name in Hosts
+	// the origin in hosts, at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of
+	// Listen or of the first name in Hosts
 	Public string
 
 	// prefixes of the paths of other systems' interfaces, such as / or /ts; "" means that the API does not serve it
@@ -139,11 +139,36 @@ func address(at func(*settings) *string) kind {
 
 // hostnames returns the kind of a list of names of hosts. Names in upper case are stored in lower case.
 func hostnames(at func(*settings) *[]string) kind {
-	valid := func(s string) bool { return !strings.ContainsAny(s, ":/@[]*") && plain(s) }
-	return lower(listOf("names of hosts without ports", valid, at))
+	return lower(listOf("names of hosts without ports", isHostname, at))
 }
 
-// origin returns the kind of one origin, such as that of the dashboard. Empty means none.
+func isHostname(s string) bool { return !strings.ContainsAny(s, ":/@[]*") && plain(s) }
+
+// hosts returns the kind of a list of names of hosts, one of which may be an origin.
+func hosts() kind {
+	return kind{"names of hosts without ports, separated by blanks or commas, one of which may be an address such as " +
+		"https://tdf.example.org", func(s *settings, text string) bool {
+		var names []string
+		public := ""
+		for _, word := range words(strings.ToLower(text)) {
+			if public == "" && IsOrigin(word) {
+				u, _ := url.Parse(word) // valid, because it is an origin
+				public, word = word, u.Hostname()
+				if strings.Contains(word, ":") {
+					continue // an IP address is always possible
+				}
+			}
+			if !isHostname(word) {
+				return false
+			}
+			names = append(names, word)
+		}
+		s.http.Hosts, s.http.Public = names, public
+		return true
+	}}
+}
+
+// origin returns the kind of one origin, such as that of the API. Empty means none.
 func origin(at func(*settings) *string) kind {
 	return lower(matching("an origin such as https://tdf.example.org, or nothing", func(s string) bool {
 		return s == "" || IsOrigin(s)
@@ -172,9 +197,11 @@ var httpKeys = []key{
 			"TLS or `insecure=True`, and at least one token, `client_ca` or `users`.",
 	},
 	{
-		"http", "hosts", "", hostnames(func(s *settings) *[]string { return &s.http.Hosts }),
+		"http", "hosts", "", hosts(),
 		"The names by which clients call the API. `localhost` and all IP addresses are always possible. The API " +
-			"refuses calls with other names, so that no web page can reach it by DNS rebinding.",
+			"refuses calls with other names, so that no web page can reach it by DNS rebinding. One of them may be " +
+			"the whole address at which browsers reach the dashboard, such as that of a proxy: `tdf open` and `tdf " +
+			"watch --web` print it. Without one, they print the address of `listen`, with the first name.",
 	},
 	{
 		"http", "tls_cert", "", text(func(s *settings) *string { return &s.http.TLSCert }),
@@ -200,12 +227,6 @@ var httpKeys = []key{
 		"http", "insecure", "False", truth(func(s *settings) *bool { return &s.http.Insecure }),
 		"Allow an address that is not a loopback address without TLS, for example behind a proxy that has TLS. " +
 			"Everyone between the client and the API can then read and use the tokens.",
-	},
-	{
-		"http", "public", "", origin(func(s *settings) *string { return &s.http.Public }),
-		"The address at which browsers reach the dashboard, such as that of a proxy. `tdf open` and `tdf watch " +
-			"--web` print it; the proxy must pass a name in `hosts`. Empty means the address of `listen`, with the " +
-			"first name in `hosts`.",
 	},
 	{
 		"http", "taskmaster", "", prefix(func(s *settings) *string { return &s.http.Taskmaster }),

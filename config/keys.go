@@ -69,13 +69,10 @@ var redisKeys = []key{
 		"The number of the Redis database.",
 	},
 	{
-		"redis", "sentinels", "", addresses(func(s *settings) *[]string { return &s.redis.Sentinels }),
-		"The addresses of Redis Sentinels, which know the address of Redis. Empty means that `host` and `port` are " +
-			"this address. Requires `master`. See [Sentinel](operations.md#sentinel).",
-	},
-	{
-		"redis", "master", "", text(func(s *settings) *string { return &s.redis.Master }),
-		"The name of Redis at the sentinels. Requires `sentinels`.",
+		"redis", "sentinels", "", sentinels(),
+		"The name of Redis at its Sentinels, and their addresses: `tdf@10.0.0.1:26379,10.0.0.2:26379`. They know the " +
+			"address of Redis. Empty means that `host` and `port` are this address. See " +
+			"[Sentinel](operations.md#sentinel).",
 	},
 	{
 		"redis", "sentinel_username", "", text(func(s *settings) *string { return &s.redis.SentinelUsername }),
@@ -86,7 +83,9 @@ var redisKeys = []key{
 		"The password of the sentinels. `None` or empty means no password.",
 	},
 	{
-		"redis", "cluster", "", addresses(func(s *settings) *[]string { return &s.redis.Cluster }),
+		"redis", "cluster", "", bind(wantAddresses, parseAddresses, func(s *settings) *[]string {
+			return &s.redis.Cluster
+		}),
 		"The addresses of nodes of a Redis Cluster. Empty means that Redis is no cluster. TDF learns the addresses of " +
 			"the other nodes from these. See [Redis Cluster](operations.md#redis-cluster).",
 	},
@@ -117,12 +116,7 @@ var redisKeys = []key{
 	{
 		"redis", "replicas", "0", whole(0, 10, func(s *settings) *int { return &s.redis.Replicas.Wanted }),
 		"How many replicas of Redis must confirm each change that a call acknowledges, before the call counts as " +
-			"done. See \"Confirmed writes\" in guarantees.md.",
-	},
-	{
-		"redis", "replicas_timeout", "1", duration(spanOpts{least: 10 * time.Millisecond, most: 4 * time.Second},
-			func(s *settings) *time.Duration { return &s.redis.Replicas.Timeout }),
-		"How long a call waits for these replicas.",
+			"done. A call waits for them for a second. See \"Confirmed writes\" in guarantees.md.",
 	},
 
 	{
@@ -151,12 +145,6 @@ var serverKeys = []key{
 		}),
 		"The length of the grace period after an outage. In this period, workers renew their leases, and the server " +
 			"declares no running task lost, timed out or expired.",
-	},
-	{
-		"server", "audit_grace", "60", duration(fromZero, func(s *settings) *time.Duration {
-			return &s.server.AuditGrace
-		}),
-		"How long an inconsistent task must stay unchanged before the audit repairs it.",
 	},
 }
 

@@ -26,11 +26,6 @@ var workerKeys = []key{
 			"authorities.",
 	},
 	{
-		"worker", "api_pin", "", fingerprint(func(s *settings) *string { return &s.worker.API.Pin }),
-		"The SHA-256 fingerprint of the API's certificate, as `openssl x509 -fingerprint -sha256` prints it. The " +
-			"worker then trusts this certificate alone, and no authority. Not together with `api_ca`.",
-	},
-	{
 		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
 		"The working directory. Each program has a directory below it. A relative path is relative to the directory " +
 			"in which the worker was started.",
@@ -106,13 +101,6 @@ var workerKeys = []key{
 			"of this time has passed. If the lease of a running task has run out, the task is lost.",
 	},
 	{
-		"worker", "remember", "604800", duration(aboveZero, func(s *settings) *time.Duration {
-			return &s.worker.Remember
-		}),
-		"How long Redis remembers the worker after its last heartbeat, at least for three leases. `tdf workers " +
-			"--all` shows workers that have ended until then.",
-	},
-	{
 		"worker", "on_lease_lost", "continue", oneOf(func(s *settings) *string {
 			return &s.worker.OnLeaseLost
 		}, "continue", "end"),
@@ -131,27 +119,6 @@ var workerKeys = []key{
 		"The time between SIGTERM and SIGKILL when the worker ends a program.",
 	},
 	{
-		"worker", "time_limit", "0", duration(fromZero, func(s *settings) *time.Duration {
-			return &s.worker.TimeLimit
-		}),
-		"How long the worker may run. It stops early enough to end within this time: `grace` + `kill_grace` + 12 s " +
-			"before, it claims nothing more. For workers in the jobs of a [cluster](clusters.md), `--time-limit` of " +
-			"`tdf-worker` sets this key. 0 means no limit.",
-	},
-	{
-		"worker", "idle_timeout", "0", duration(fromZero, func(s *settings) *time.Duration {
-			return &s.worker.IdleTimeout
-		}),
-		"After this time without a running round and without a claimed task, the worker ends with exit status 0. " +
-			"`--idle-timeout` of `tdf-worker` sets this key. 0 means that it waits without a limit.",
-	},
-	{
-		"worker", "fetch_timeout", "600", duration(aboveZero, func(s *settings) *time.Duration {
-			return &s.worker.FetchTimeout
-		}),
-		"The longest time for fetching a program. This time includes unpacking and `setup.sh`.",
-	},
-	{
 		"worker", "rsync_password_hosts", "", hostnames(func(s *settings) *[]string {
 			return &s.worker.RsyncPasswordHosts
 		}),
@@ -165,25 +132,9 @@ var workerKeys = []key{
 			"is longer, the worker leaves out its middle. The worker's files contain the whole text. 0 means 256 MiB.",
 	},
 	{
-		"worker", "max_checkpoint", "1048576", size(0, maxOutput, func(s *settings) *int64 {
-			return &s.worker.MaxCheckpoint
-		}),
-		"The largest `checkpoint`, in bytes. A larger checkpoint is not stored.",
-	},
-	{
-		"worker", "max_result", "1048576", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxResult }),
-		"The largest `result.json`, in bytes. A larger result makes the round fail.",
-	},
-	{
 		"worker", "max_fetch", "16777216", size(0, maxOutput, func(s *settings) *int64 { return &s.worker.MaxFetch }),
 		"How many bytes the files may have that a round brings back with the property `fetch`. With more, they stay " +
 			"on the worker.",
-	},
-	{
-		"worker", "max_updates", "1048576", size(0, maxOutput, func(s *settings) *int64 {
-			return &s.worker.MaxUpdates
-		}),
-		"How many bytes of `updates` a round may report. The worker leaves out later updates.",
 	},
 	{
 		"worker", "max_program_bytes", "1073741824", size(1, maxBytes, func(s *settings) *int64 {
@@ -191,38 +142,6 @@ var workerKeys = []key{
 		}),
 		"The largest program, in bytes. The limit applies to the download. It also applies to all unpacked files " +
 			"together.",
-	},
-	{
-		"worker", "max_program_entries", "100000", whole(1, maxCount, func(s *settings) *int {
-			return &s.worker.Limits.Entries
-		}),
-		"The largest number of files, directories and links in a program's archive.",
-	},
-	{
-		"worker", "max_program_depth", "32", whole(1, maxCount, func(s *settings) *int {
-			return &s.worker.Limits.Depth
-		}),
-		"How deep directories may nest in a program's archive.",
-	},
-	{
-		"worker", "max_program_ratio", "200", whole(1, maxCount, func(s *settings) *int {
-			return &s.worker.Limits.Ratio
-		}),
-		"The largest ratio of an archive's unpacked size to its packed size. The limit applies only if more than 1 " +
-			"MiB is unpacked.",
-	},
-	{
-		"worker", "max_copy_bytes", "1073741824", size(0, maxBytes, func(s *settings) *int64 {
-			return &s.worker.MaxCopyBytes
-		}),
-		"The largest program, in bytes, that the worker copies for each slot. The rounds of a larger program share " +
-			"its directory. The limit does not apply if the file system can clone files. " +
-			"See docs/programs.md, \"The directory of a round\".",
-	},
-	{
-		"worker", "shared_programs", "", programs(func(s *settings) *[]string { return &s.worker.SharedPrograms }),
-		"Names of programs, separated by blanks or commas, whose rounds share the program's directory. `*` means " +
-			"all programs. See docs/programs.md, \"The directory of a round\".",
 	},
 }
 
@@ -252,29 +171,9 @@ var programKeys = []key{
 			"the limit applies to the address space of each process. 0 means no limit.",
 	},
 	{
-		"worker", "cpu_seconds", "0", whole(0, maxCount, func(s *settings) *int {
-			return &s.worker.Programs.CPUSeconds
-		}),
-		"How many seconds of CPU time each process of a program may use. 0 means no limit.",
-	},
-	{
-		"worker", "file_size", "0", size(0, maxBytes, func(s *settings) *int64 { return &s.worker.Programs.FileSize }),
-		"The largest size, in bytes, of a file that a program writes. The limit also applies to the program's " +
-			"output. 0 means no limit.",
-	},
-	{
-		"worker", "open_files", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.OpenFiles }),
-		"How many files each process of a program may have open. 0 means the soft limit with which the worker was " +
-			"started.",
-	},
-	{
 		"worker", "processes", "0", whole(0, maxCount, func(s *settings) *int { return &s.worker.Programs.Processes }),
 		"How many processes a program may have at once. Without a cgroup, the limit applies to all processes of " +
 			"`user` on the machine. 0 means no limit.",
-	},
-	{
-		"worker", "nice", "0", whole(0, 19, func(s *settings) *int { return &s.worker.Programs.Nice }),
-		"The nice value of programs. A higher value leaves more CPU time to other processes.",
 	},
 	{
 		"worker", "require", "", anyOf(func(s *settings) *[]string { return &s.worker.Require }, isolations...),
@@ -286,13 +185,6 @@ var programKeys = []key{
 		"The target to which the worker copies the content of `files/` after a round: `rsync:HOST:PATH`, " +
 			"`rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. The copy is in the directory `$taskId/$round` of " +
 			"the target. If this key is empty, `files/` stays beside the output file.",
-	},
-	{
-		"worker", "keep_scratch", "never", oneOf(func(s *settings) *string {
-			return &s.worker.KeepScratch
-		}, "never", "failed"),
-		"`keep_scratch=failed`: the worker keeps the `scratch/` of a failed round beside the round's output file. " +
-			"`keep_scratch=never`: the worker removes every `scratch/`.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {
@@ -309,21 +201,10 @@ var programKeys = []key{
 			"last 2 hours. 0 means no limit.",
 	},
 	{
-		"worker", "max_failures_in_row", "20", whole(0, maxCount, func(s *settings) *int {
-			return &s.worker.MaxFailuresInRow
-		}),
-		"After this many failed rounds of a program in a row, the worker pauses the program for a minute, and then " +
-			"tries one round. The worker pauses the program only if another worker succeeded with it within the " +
-			"last hour, or if the last round could not be started. 0 means that failures in a row cause no pause.",
-	},
-	{
 		"worker", "metrics_listen", "", address(func(s *settings) *string { return &s.worker.MetricsListen }),
 		"The address that serves the [metrics](metrics.md) of the namespace and of this worker at `/metrics`, such " +
 			"as `127.0.0.1:9101`. Everyone who can reach the address can read them. Empty means none.",
 	},
 }
 
-var isolations = []string{
-	"subreaper", "cgroup", "user", "memory", "cpu_seconds", "file_size", "open_files",
-	"processes", "nice",
-}
+var isolations = []string{"subreaper", "cgroup", "user", "memory", "processes"}

@@ -175,22 +175,33 @@ func listOf(want string, valid func(string) bool, at func(*settings) *[]string) 
 // maxAddresses is the largest number of sentinels, and of nodes.
 const maxAddresses = 20
 
-// addresses returns the kind of a list of addresses, each with a port and once.
-func addresses(at func(*settings) *[]string) kind {
-	parse := func(s string) (all []string, ok bool) {
-		for _, word := range words(s) {
-			host, port, err := net.SplitHostPort(word)
-			n, invalid := strconv.ParseUint(port, 10, 16)
-			if err != nil || invalid != nil || n == 0 || host == "" || !plain(host) ||
-				strings.ContainsAny(host, "/@[]") || slices.Contains(all, word) {
-				return nil, false
-			}
-			all = append(all, word)
+var wantAddresses = fmt.Sprintf("up to %d addresses HOST:PORT, each once, separated by blanks or commas", maxAddresses)
+
+// parseAddresses parses a list of addresses, each with a port and once.
+func parseAddresses(s string) (all []string, ok bool) {
+	for _, word := range words(s) {
+		host, port, err := net.SplitHostPort(word)
+		n, invalid := strconv.ParseUint(port, 10, 16)
+		if err != nil || invalid != nil || n == 0 || host == "" || !plain(host) ||
+			strings.ContainsAny(host, "/@[]") || slices.Contains(all, word) {
+			return nil, false
 		}
-		return all, len(all) <= maxAddresses
+		all = append(all, word)
 	}
-	return bind(fmt.Sprintf("up to %d addresses HOST:PORT, each once, separated by blanks or commas", maxAddresses), parse,
-		at)
+	return all, len(all) <= maxAddresses
+}
+
+// sentinels returns the kind of the sentinels' addresses, after the name by which they know Redis.
+func sentinels() kind {
+	return kind{"nothing, or NAME@ and " + wantAddresses, func(s *settings, text string) bool {
+		name, list, _ := strings.Cut(text, "@")
+		all, ok := parseAddresses(list)
+		if !ok || (name == "") != (len(all) == 0) || !plain(name) {
+			return false
+		}
+		s.redis.Master, s.redis.Sentinels = strings.TrimSpace(name), all
+		return true
+	}}
 }
 
 func names(at func(*settings) *[]string) kind {
@@ -198,13 +209,6 @@ func names(at func(*settings) *[]string) kind {
 		return variable().MatchString(s) && !strings.HasPrefix(s, "TDF_")
 	}
 	return listOf("names of variables that do not begin with TDF_", valid, at)
-}
-
-// programs returns the kind of a list of programs. The value * means all programs.
-func programs(at func(*settings) *[]string) kind {
-	return listOf("names of programs, or *", func(s string) bool {
-		return !strings.ContainsAny(s, "/\\") && plain(s)
-	}, at)
 }
 
 // queues returns the kind of a list of queues with weights. Each queue may occur once.

@@ -14,8 +14,6 @@ type Notify struct {
 
 	MailTo                                           []string // addresses that get notices
 	MailFrom, MailServer, MailUser, MailPasswordFile string
-
-	FailurePercent int // percent of failures from which a campaign gets a notice; 0 means never; default: 20
 }
 
 func (s *settings) checkNotify() error {
@@ -28,7 +26,8 @@ func (s *settings) checkNotify() error {
 	case len(n.MailTo) > 0 && n.MailFrom == "":
 		return s.fault("notify", "mail_from", "is missing but mail_to is set; expected a mail address, or no mail_to")
 	case (n.MailUser == "") != (n.MailPasswordFile == ""):
-		return s.fault("notify", "mail_user", "needs mail_password_file; expected both, or none")
+		return s.fault("notify", "mail_server", "a name for the login and mail_password_file need each other; expected "+
+			"USER@HOST:PORT and mail_password_file, or neither")
 	}
 	return nil
 }
@@ -36,6 +35,19 @@ func (s *settings) checkNotify() error {
 func isMail(s string) bool {
 	at, err := mail.ParseAddress(s)
 	return err == nil && at.Address == s && plain(s)
+}
+
+// mailServer returns the kind of a mail server's address, after the name for the login. The name may contain @.
+func mailServer() kind {
+	server := address(func(s *settings) *string { return &s.notify.MailServer })
+	return kind{"nothing, HOST:PORT or USER@HOST:PORT", func(s *settings, text string) bool {
+		at := strings.LastIndex(text, "@")
+		if !plain(text) || at == 0 || !server.set(s, text[at+1:]) || at > 0 && s.notify.MailServer == "" {
+			return false
+		}
+		s.notify.MailUser = text[:max(at, 0)]
+		return true
+	}}
 }
 
 func webAddress(at func(*settings) *string) kind {
@@ -75,21 +87,13 @@ var notifyKeys = []key{
 		"The sender of the mails.",
 	},
 	{
-		"notify", "mail_server", "", address(func(s *settings) *string { return &s.notify.MailServer }),
-		"The mail server (SMTP), such as `mail.example.org:587`. It must have TLS, by STARTTLS or at port 465, " +
-			"unless it is on the same machine.",
-	},
-	{
-		"notify", "mail_user", "", text(func(s *settings) *string { return &s.notify.MailUser }),
-		"The name for the login at the mail server. Empty means no login. Requires `mail_password_file`.",
+		"notify", "mail_server", "", mailServer(),
+		"The mail server (SMTP), such as `mail.example.org:587`, or with the name for the login, " +
+			"`tdf@mail.example.org:587`, which requires `mail_password_file`. It must have TLS, by STARTTLS or at " +
+			"port 465, unless it is on the same machine.",
 	},
 	{
 		"notify", "mail_password_file", "", text(func(s *settings) *string { return &s.notify.MailPasswordFile }),
 		"A file with the password for the login at the mail server.",
-	},
-	{
-		"notify", "failure_percent", "20", whole(0, 100, func(s *settings) *int { return &s.notify.FailurePercent }),
-		"Servers write a notice when this part of a campaign's finished tasks has failed, timed out or expired, and " +
-			"at least 20 tasks have finished. 0 means never.",
 	},
 }

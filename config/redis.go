@@ -47,7 +47,7 @@ type Redis struct {
 // call waits for them (docs/guarantees.md, "Confirmed writes").
 type Replicas struct {
 	Wanted  int           // 0 means none; at most 10; default: 0
-	Timeout time.Duration // 10 ms to 4 s; default: 1 s
+	Timeout time.Duration // no key has it, because a second is longer than any lag of a replica that works; 0 means 1 s
 }
 
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.

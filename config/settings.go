@@ -71,6 +71,7 @@ const noFile = "(no file)"
 func defaults(source string) *settings {
 	s := &settings{source: source, from: map[string]string{}}
 	s.manager.TaskDefaults = tdf.Defaults("", "", "")
+	s.worker.setBounds()
 	for _, k := range keys {
 		if k.preset != "" && !k.kind.set(s, k.preset) {
 			panic("config: the default of " + k.env() + " is not " + k.kind.want)
@@ -167,10 +168,6 @@ func (s *settings) check() error {
 		return s.fault("redis", "tls_key", "is set without tls_cert, or missing; expected both, or none")
 	case s.redis.TLSServerName != "" && !s.redis.TLS:
 		return s.fault("redis", "tls_server_name", "is set but tls is False; expected tls=True, or no tls_server_name")
-	case len(s.redis.Sentinels) > 0 && s.redis.Master == "":
-		return s.fault("redis", "master", "missing; expected the name of Redis at the sentinels")
-	case len(s.redis.Sentinels) == 0 && s.redis.Master != "":
-		return s.fault("redis", "master", "is set but sentinels is not; expected both, or none")
 	case len(s.redis.Sentinels) > 0 && s.redis.Host != find("redis", "host").preset:
 		return s.fault("redis", "host", "is set together with sentinels; expected one of them")
 	case len(s.redis.Cluster) > 0 && len(s.redis.Sentinels) > 0:

@@ -14,7 +14,7 @@ import (
 )
 
 // ErrTooLarge means that a program is too large to be copied, and that its file system cannot clone files.
-var ErrTooLarge = tdf.NewError(tdf.CodeFull, "is larger than max_copy_bytes")
+var ErrTooLarge = tdf.NewError(tdf.CodeFull, "is larger than 1 GiB")
 
 // A copier copies files from one directory to another. It follows no links. The programs' user may control either
 // directory, so the copier opens each part of a path by itself.

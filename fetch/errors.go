@@ -27,7 +27,7 @@ const (
 )
 
 // An Error is the failure of a fetch. It never contains credentials. It wraps the cause, such as context.Canceled,
-// context.DeadlineExceeded (fetch_timeout), [ErrOtherSource], or an error of the file system or the network.
+// context.DeadlineExceeded, [ErrOtherSource], or an error of the file system or the network.
 type Error struct {
 	Source string // without credentials
 	Step   Step   // the step that failed
@@ -83,11 +83,11 @@ func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
 	return &Error{Source: src.String(), Step: step, Err: err}
 }
 
-// timeoutError is the cause of a fetch's context when the time fetch_timeout has passed.
+// timeoutError is the cause of a fetch's context when Timeout has passed.
 type timeoutError struct{ after time.Duration }
 
 func (e timeoutError) Error() string {
-	return fmt.Sprintf("took longer than %g s (fetch_timeout)", e.after.Seconds())
+	return fmt.Sprintf("took longer than %g s", e.after.Seconds())
 }
 
 func (timeoutError) Unwrap() error { return context.DeadlineExceeded }

@@ -26,7 +26,7 @@ const (
 // field means its default.
 type Fetcher struct {
 	Dir string // the working directory; "" means the current directory of the process
-	// maximum time of a call of Fetch, including setup.sh and waiting for other calls (fetch_timeout); default 600 s
+	// maximum time of a call of Fetch, including setup.sh and waiting for other calls; default 600 s
 	Timeout time.Duration
 	Limits  Limits
 

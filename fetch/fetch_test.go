@@ -119,7 +119,7 @@ func TestFetchTimeout(t *testing.T) {
 	url, _ := blocking(t)
 	f := newFetcher(t)
 	f.Timeout = 100 * time.Millisecond
-	err := fetchFails(t, f, url+"/run.sh", "/run.sh: download: took longer than 0.1 s (fetch_timeout)")
+	err := fetchFails(t, f, url+"/run.sh", "/run.sh: download: took longer than 0.1 s")
 	e := new(Error)
 	expect.FailsWith(t, err, context.DeadlineExceeded)
 	expect.MustTrue(t, errors.As(err, &e), err)

@@ -9,10 +9,10 @@ import (
 // comment of each field ends with the key in the worker's configuration and the default.
 type Limits struct {
 	Bytes   int64 // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
-	Entries int   // maximum number of files, directories and links; max_program_entries, 100,000
-	Depth   int   // maximum depth of nested directories; max_program_depth, 32
+	Entries int   // maximum number of files, directories and links; 100,000
+	Depth   int   // maximum depth of nested directories; 32
 	// maximum ratio of the unpacked size to the archive's size; checked only if more than 1 MiB is unpacked;
-	// max_program_ratio, 200
+	// 200
 	Ratio float64
 }
 
@@ -48,7 +48,7 @@ func (l Limits) tooManyBytes() error {
 }
 
 func (l Limits) tooManyEntries() error {
-	return limitError(fmt.Sprintf("more than %d entries (max_program_entries)", l.Entries))
+	return limitError(fmt.Sprintf("more than %d entries", l.Entries))
 }
 
 func (l Limits) tooManyNames() error {
@@ -101,7 +101,7 @@ func (b *budget) check(n, limit int64) error {
 	case n > limit:
 		return b.limits.tooManyBytes()
 	case n > ratioFrom && float64(n) > b.limits.Ratio*float64(b.packed):
-		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size (max_program_ratio)",
+		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size",
 			b.limits.Ratio))
 	}
 	return nil

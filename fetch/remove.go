@@ -111,7 +111,7 @@ func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 }
 
 // maxPruned is the maximum depth of directories that prune visits. The directories of fetched programs are not so deep
-// (max_program_depth).
+// .
 const maxPruned = 100
 
 // prune removes all directories below dir that contain no files. It reports whether dir is empty afterwards.

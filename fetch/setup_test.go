@@ -91,7 +91,7 @@ func TestSetupCancelled(t *testing.T) {
 func TestSetupTimesOut(t *testing.T) {
 	f := newFetcher(t)
 	f.Timeout = 300 * time.Millisecond
-	fetchFails(t, f, source(t, setup("sleep 600"), runItem), "took longer than 0.3 s (fetch_timeout)")
+	fetchFails(t, f, source(t, setup("sleep 600"), runItem), "took longer than 0.3 s")
 }
 
 // A fetch kills the background processes of setup.sh, and does not wait for them.

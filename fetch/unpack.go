@@ -261,7 +261,7 @@ func localName(name string, depth int) (string, error) {
 	}
 	clean := path.Clean(name)
 	if n := strings.Count(clean, "/"); n > depth {
-		return "", fmt.Errorf("is nested %d directories deep, more than %d (max_program_depth)", n, depth)
+		return "", fmt.Errorf("is nested %d directories deep, more than %d", n, depth)
 	}
 	return clean, nil
 }

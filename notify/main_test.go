@@ -56,7 +56,7 @@ func (s *scene) pass(d time.Duration) {
 
 // another returns a Notifier of another server.
 func (s *scene) another() *Notifier {
-	return &Notifier{watch: watch{store: s.store, failures: .2}, channels: []channel{s.channel}, turn: time.Hour, log: testspace.Silent}
+	return &Notifier{watch: watch{store: s.store}, channels: []channel{s.channel}, turn: time.Hour, log: testspace.Silent}
 }
 
 // walk makes a Notifier look at everything once.

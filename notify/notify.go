@@ -44,7 +44,7 @@ type Notifier struct {
 // New returns a Notifier. Without a webhook and mail addresses, it does nothing. New fails if a file with a secret
 // cannot be read; the error is then a *[config.Error] without a Source.
 func New(cfg config.Notify, namespace string, s *redisstate.Store, log *slog.Logger) (*Notifier, error) {
-	n := &Notifier{watch: watch{store: s, failures: float64(cfg.FailurePercent) / 100}, turn: turnTime, log: log}
+	n := &Notifier{watch: watch{store: s}, turn: turnTime, log: log}
 	if cfg.Webhook != "" {
 		hook, err := newWebhook(cfg, namespace)
 		if err != nil {

@@ -18,6 +18,7 @@ import (
 // campaign or worker. The mark markBegun remembers that a first walk has seen all earlier events, which get no notices.
 const (
 	markBegun     = "begun"
+	failingShare  = .2  // share of failures of the finished tasks from which a campaign gets a notice
 	leastFinished = 20  // finished tasks before a share of failures means anything
 	groupsAtOnce  = 200 // campaigns in a part of the walk
 	marksAtOnce   = 100 // of these, the campaigns are looked up one by one
@@ -36,11 +37,10 @@ type store interface {
 
 // A watch walks through all campaigns, again and again, and looks at all workers.
 type watch struct {
-	store    store
-	failures float64         // the share of failures from which a campaign gets a notice; 0 for none
-	after    string          // the campaign after which the walk goes on
-	cursor   uint64          // of the walk through the marks
-	known    map[string]bool // the marks of all workers
+	store  store
+	after  string          // the campaign after which the walk goes on
+	cursor uint64          // of the walk through the marks
+	known  map[string]bool // the marks of all workers
 
 	quiet map[string]tdf.Time // the time of the last notice about lost workers of each token
 	spent map[string]*budget  // of the owners of campaigns
@@ -103,7 +103,7 @@ func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []notices.Sig
 	}
 	more := map[string]*rest{}
 	for i, g := range groups {
-		for j, after := range []string{ended(g, marks[2*i]), w.failing(g.Counts, marks[2*i+1])} {
+		for j, after := range []string{ended(g, marks[2*i]), failing(g.Counts, marks[2*i+1])} {
 			if x := (notices.Sighting{Mark: names[2*i+j], Before: marks[2*i+j], After: after}); after != x.Before {
 				kind := []notice.Kind{notice.CampaignEnded, notice.FailuresAbove}[j]
 				if grown(x.Before, after) {
@@ -219,10 +219,9 @@ func ended(g redisstate.GroupCount, before string) string {
 
 // failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is
 // half of that.
-func (w *watch) failing(c tdf.Counts, before string) string {
+func failing(c tdf.Counts, before string) string {
 	share := float64(c.Failures()) / float64(max(c.Finished(), 1))
-	if w.failures > 0 && c.Finished() >= leastFinished && (share >= w.failures || before != "" &&
-		share >= w.failures/2) {
+	if c.Finished() >= leastFinished && (share >= failingShare || before != "" && share >= failingShare/2) {
 		return "1"
 	}
 	return ""

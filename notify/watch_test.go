@@ -71,12 +71,10 @@ func TestFailures(t *testing.T) {
 	s.fail(ids[20])
 	s.tells()
 	counts := tdf.Counts{tdf.Failed: 3, tdf.Succeeded: 22}
-	expect.Equal(t, s.notifier.watch.failing(counts, "1"), "1", "12 percent, after a notice")
-	expect.Equal(t, s.notifier.watch.failing(counts, ""), "", "12 percent, without a notice")
+	expect.Equal(t, failing(counts, "1"), "1", "12 percent, after a notice")
+	expect.Equal(t, failing(counts, ""), "", "12 percent, without a notice")
 	counts[tdf.Succeeded] = 30
-	expect.Equal(t, s.notifier.watch.failing(counts, "1"), "", "9 percent")
-	s.notifier.watch.failures = 0
-	expect.Equal(t, s.notifier.watch.failing(tdf.Counts{tdf.Failed: 100}, ""), "", "without notices of failures")
+	expect.Equal(t, failing(counts, "1"), "", "9 percent")
 }
 
 // Each start of a worker that is lost gets one notice. A worker that signs off is not lost.

@@ -41,12 +41,16 @@ const (
 // headPause is how long the audit does not examine a task at the head of the open list again.
 const headPause = tdf.Seconds(60)
 
+// auditGrace is how long an inconsistent task must stay unchanged before the audit repairs it: components of the original
+// TDF may be in the middle of moving it, and take milliseconds.
+const auditGrace = tdf.Seconds(60)
+
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
 const clockSkew = tdf.Seconds(10)
 
 // audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
 // hand, may cause both. An inconsistent task that may be in the middle of a move is a suspect. The audit repairs a
-// suspect only if the suspect has not changed for audit_grace (docs/guarantees.md, "The audit").
+// suspect only if the suspect has not changed for auditGrace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
 	grace    tdf.Seconds

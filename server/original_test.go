@@ -106,7 +106,7 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 	s.mustBe(1, tdf.TimedOut, 0)
 }
 
-// repairedAfterGrace checks that the audit repairs a task only after the task stayed unchanged for audit_grace.
+// repairedAfterGrace checks that the audit repairs a task only after the task stayed unchanged for the grace of the audit.
 func (s *site) repairedAfterGrace() {
 	s.Helper()
 	s.server.audit.grace = 60

@@ -63,7 +63,7 @@ func WithClock(now func() time.Time) Option {
 func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log, clock: time.Now}
 	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log, clock: time.Now}
-	s.audit = audit{store: store, grace: tdf.For(cfg.AuditGrace), suspects: map[int64]suspicion{}}
+	s.audit = audit{store: store, grace: auditGrace, suspects: map[int64]suspicion{}}
 	for _, option := range options {
 		option(s)
 	}

@@ -60,12 +60,10 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 			return result, maskError(x, ran)
 		}
 		e.keepFiles(x)
-		e.keepScratch(x, true)
 		return result, errors.Join(maskError(x, ran), err)
 	}
 	if err := e.collectResult(x, &result); err != nil {
 		e.keepFiles(x)
-		e.keepScratch(x, true)
 		return result, maskError(x, err)
 	}
 	failed := result.HasFailed(e.task.FailOn)
@@ -75,15 +73,12 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	if !failed {
 		err := e.packFiles(x, ended, &result)
 		if err != nil {
-			e.keepScratch(x, true)
 			return result, maskError(x, withExit(&result, err))
 		}
 		if err := e.collectFollowing(x, r); err != nil {
-			e.keepScratch(x, true)
 			return result, maskError(x, withExit(&result, err))
 		}
 	}
-	e.keepScratch(x, failed)
 	return result, nil
 }
 
@@ -202,7 +197,7 @@ func (e *execution) sendFiles(x *roundIO) error {
 	}
 	defer e.s.holdChildren()()
 	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
-		errors.New("the copy took longer than fetch_timeout"))
+		errors.New("the copy took longer than a fetch may take"))
 	defer cancel()
 	sealed, err := e.sealAndDeliver(ctx, x)
 	if err != nil {
@@ -235,15 +230,6 @@ func (e *execution) keepFiles(x *roundIO) error {
 		e.log.Warn("files/ could not be kept", "error", err)
 	}
 	return err
-}
-
-func (e *execution) keepScratch(x *roundIO, failed bool) {
-	if !failed || e.s.cfg.KeepScratch != "failed" || x.dir == nil {
-		return
-	}
-	if err := e.keep("scratch", x.dir.KeepScratch); err != nil {
-		e.log.Warn("scratch/ could not be kept", "error", err)
-	}
 }
 
 // leastFree is how many bytes are free at the end of a round unless the disk may have been full during the round.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
@@ -105,19 +104,6 @@ var limits = map[string]fault{
 		set:    func(w *world) { w.cfg.Programs.Memory = 128 << 20 },
 		want:   ended{State: tdf.Failed, Exit: "-"},
 		says:   []string{"memory exhausted", "all of its processes together used more than 134217728 bytes of memory (memory)"},
-	},
-	"others": {
-		script: "awk '/^Max (cpu time|file size|open files) / {print $(NF-2)}' /proc/self/limits; nice",
-		set: func(w *world) {
-			w.cfg.Programs = config.Programs{CPUSeconds: 77, FileSize: 1 << 20, OpenFiles: 99, Nice: 3}
-			w.cfg.Require = []string{"cpu_seconds", "file_size", "open_files", "nice"}
-			if os.Geteuid() == 0 {
-				w.asNobody()
-				w.cfg.Programs.Processes = 500
-				w.cfg.Require = append(w.cfg.Require, "user", "processes")
-			}
-		},
-		want: ended{tdf.Succeeded, "77\n1048576\n99\n3\n", "", "0"},
 	},
 }
 

@@ -78,7 +78,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 		"a cycle":           {`{"after": {"places": [1]}}` + "\n" + `{"after": {"places": [0]}}`, nil, "after"},
 		"its own group":     {`{"after": {"group": "g"}}`, nil, "cannot wait for its own group"},
 		"too many":          {long, nil, "open.jsonl, line 1001: more than 1000 tasks"},
-		"too large":         {strings.Repeat(" ", tdf.MaxFollowingBytes+1), nil, "open.jsonl: 4194305 bytes, more than the limit (4194304)"},
+		"too large":         {strings.Repeat(" ", tdf.MaxFollowingBytes+1), nil, "open.jsonl: 4194305 bytes, more than 4194304"},
 		"no UTF-8":          {"{\"input\": \"\xff\"}", nil, "open.jsonl: it is not UTF-8 (byte 12)"},
 		"a closed group":    {`{"campaign": "closed"}`, func(w *world) { w.closed("closed") }, `group "closed": it is closed`},
 		"its decided group": {`{}`, func(w *world) { w.mark("g", "decided") }, `group "g": `},

@@ -31,7 +31,7 @@ func (w *Worker) info(n *namespace, state string) presence.WorkerInfo {
 	}
 	info := presence.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
-		Lease: tdf.For(w.cfg.Lease), Remember: tdf.For(w.cfg.Remember), State: state, Slots: w.slots(), Pauses: pauses,
+		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: pauses,
 		Offer: w.offer, InProcess: w.inProcess(),
 	}
 	if w.pool != nil {

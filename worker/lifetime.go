@@ -25,9 +25,9 @@ func checkTimeLimit(cfg config.Worker) error {
 	problem := fmt.Sprintf("%g s is too short; expected more than grace + kill_grace + 12 s = %g s",
 		cfg.TimeLimit.Seconds(), stopBound(cfg).Seconds())
 	if cfg.Grace == config.Forever {
-		problem = "is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds"
+		problem = "it is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds"
 	}
-	return wrongKey("time_limit", problem, nil)
+	return &config.Error{Source: "--time-limit", Problem: problem}
 }
 
 // withTimeLimit returns a context that ends with ctx, and early enough to stop within the configured time limit. The

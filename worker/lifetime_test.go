@@ -45,10 +45,10 @@ func TestTheDefaultGraceFitsSchedulers(t *testing.T) {
 
 func TestTimeLimitsThatAreTooShort(t *testing.T) {
 	for want, c := range map[string]struct{ limit, grace time.Duration }{
-		"configuration: [worker] time_limit: 27 s is too short; expected more than grace + kill_grace + 12 s = 27 s": {
+		"--time-limit: 27 s is too short; expected more than grace + kill_grace + 12 s = 27 s": {
 			27 * time.Second, 10 * time.Second,
 		},
-		"configuration: [worker] time_limit: is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds": {
+		"--time-limit: it is set beside grace=inf, so that the worker might not end in time; expected a grace in seconds": {
 			time.Hour, config.Forever,
 		},
 	} {

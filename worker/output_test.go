@@ -214,8 +214,8 @@ func (w *world) forget() {
 func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 	w := newWorld(t)
 	w.keepOutputs()
-	w.cfg.KeepScratch, w.cfg.MaxOutput = "failed", 4
-	w.script("p", "#!/bin/sh\necho output $1; echo $1 >$TDF_DIR/files/f; echo $1 >$TDF_DIR/scratch/s; echo error $1 >&2\n")
+	w.cfg.MaxOutput = 4
+	w.script("p", "#!/bin/sh\necho output $1; echo $1 >$TDF_DIR/files/f; echo error $1 >&2\n")
 	for _, input := range []string{"one", "two", "three"} {
 		id := w.open(input)
 		w.runOnce(w.worker())
@@ -230,9 +230,8 @@ func TestFilesOfAnIdGivenOutAgain(t *testing.T) {
 		fileHas(t, name+".out", "output "+input+"\n")
 		fileHas(t, name+".err", "error "+input+"\n")
 		fileHas(t, name+".files/f", input+"\n")
-		fileHas(t, name+".scratch/s", input+"\n")
 	}
-	expect.Len(t, expect.Result(os.ReadDir(w.path("p/results"))).Value(t), 12)
+	expect.Len(t, expect.Result(os.ReadDir(w.path("p/results"))).Value(t), 9)
 }
 
 // If the file name has no $taskId, all rounds share one file. The file contains the output of the last round.

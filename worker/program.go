@@ -21,7 +21,7 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 	}
 }
 
-// Prepare fetches the task's program, unless the program is already on the disk. A fetch may take up to fetch_timeout.
+// Prepare fetches the task's program, unless the program is already on the disk. A fetch may take half an hour.
 // The task's timeout begins to count after the fetch (docs/lifecycle.md, "What the server decides").
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
 	dir, isCommand := strings.CutPrefix(r.Source, tdf.SchemeExec+":")

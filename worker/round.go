@@ -108,7 +108,7 @@ func (r *Round) Bind(v any) error {
 }
 
 // SetResult stores v as the round's result, in JSON (result.json). The last call counts. A result that is larger than
-// the worker's max_result makes the round fail.
+// the bound of results makes the round fail.
 func (r *Round) SetResult(v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

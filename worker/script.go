@@ -130,10 +130,7 @@ func isolationError(cfg config.Worker, err error) error {
 }
 
 func limitsOf(c config.Programs) process.Limits {
-	return process.Limits{
-		Memory: c.Memory, FileSize: c.FileSize, CPU: time.Duration(c.CPUSeconds) * time.Second,
-		OpenFiles: c.OpenFiles, Processes: c.Processes, Nice: c.Nice,
-	}
+	return process.Limits{Memory: c.Memory, Processes: c.Processes}
 }
 
 // A launch is the Runner of one round. It runs ./run.sh in dir, or a command.

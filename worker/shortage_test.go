@@ -34,9 +34,9 @@ func TestSlotsWithinTheLimitOfOpenFiles(t *testing.T) {
 // Go raises the soft limit of open files of this process, but programs get the one with which it was started.
 func TestProgramsGetTheSoftLimit(t *testing.T) {
 	want := string(expect.Result(exec.Command("/bin/sh", "-c", "ulimit -Sn").Output()).Value(t))
-	for _, nice := range []int{0, 1} { // with and without limits of programs
+	for _, memory := range []int64{0, 1 << 40} { // with and without limits of programs
 		w := newWorld(t)
-		w.cfg.Programs.Nice = nice
+		w.cfg.Programs.Memory = memory
 		w.script("p", "ulimit -Sn\n")
 		id := w.open("")
 		w.runOnce(w.worker())

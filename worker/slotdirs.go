@@ -76,7 +76,7 @@ func (d *slotDirs) open() (err error) {
 func (d *slotDirs) directory(ctx context.Context, r *Round, f *fetch.Fetcher, p fetch.Program) (string, error) {
 	name := filepath.Base(p.Dir)
 	r.execution.programDir.Store(&name)
-	if d.asksToShare(r.Program, p.Dir) || d.isTooLarge(r) {
+	if asksToShare(p.Dir) || d.isTooLarge(r) {
 		return p.Dir, nil
 	}
 	s, alone, err := d.slot(r)
@@ -183,12 +183,8 @@ func (w *Worker) outputsBelow() string {
 	return path.Dir(dir)
 }
 
-// asksToShare reports whether the configuration or the program asks that its rounds share its directory.
-func (d *slotDirs) asksToShare(program, dir string) bool {
-	names := d.w.cfg.SharedPrograms
-	if slices.Contains(names, program) || slices.Contains(names, "*") {
-		return true
-	}
+// asksToShare reports whether the program asks that its rounds share its directory.
+func asksToShare(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, sharedFile))
 	return err == nil
 }
@@ -228,7 +224,7 @@ func (d *slotDirs) warnOfChange(r *Round, file string) {
 func (d *slotDirs) remarks() (all []presence.Pause) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	const why = "rounds share the program's directory, because it is larger than max_copy_bytes"
+	const why = "rounds share the program's directory, because it is larger than 1 GiB"
 	for program := range d.shared {
 		all = append(all, presence.Pause{Program: program, Slots: true, Why: why})
 	}

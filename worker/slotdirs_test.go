@@ -118,13 +118,11 @@ func TestSharedDirectory(t *testing.T) {
 		shared bool
 		remark string
 	}{
-		"the key":      {set: func(w *world) { w.cfg.SharedPrograms = []string{"q", "p"} }, shared: true},
-		"all programs": {set: func(w *world) { w.cfg.SharedPrograms = []string{"*"} }, shared: true},
-		"another":      {set: func(w *world) { w.cfg.SharedPrograms = []string{"q"} }},
-		"the file":     {files: []string{sharedFile, ""}, shared: true},
+		"no file":  {},
+		"the file": {files: []string{sharedFile, ""}, shared: true},
 		"too large": {
 			set: func(w *world) { w.cfg.MaxCopyBytes = 5 }, shared: true,
-			remark: "rounds share the program's directory, because it is larger than max_copy_bytes",
+			remark: "rounds share the program's directory, because it is larger than 1 GiB",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

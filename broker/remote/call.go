@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +40,7 @@ type client struct {
 const (
 	answerTime  = 15 * time.Second // for an answer to a small call
 	bulkTime    = 2 * time.Minute  // for a call with much data, as long as the server lets it take
-	archiveTime = 10 * time.Minute // for an archive; fetch_timeout is a bound, too
+	archiveTime = 10 * time.Minute // for an archive; the time of the fetch is a bound, too
 
 	mostAnswer  = 128 << 20
 	mostProblem = 64 << 10
@@ -78,21 +76,9 @@ func wrongKey(key string, err error) error {
 	return &config.Error{Source: "configuration", Section: "worker", Key: key, Problem: err.Error(), Err: err}
 }
 
-// errPin means that the server has another certificate than the configuration says.
-var errPin = errors.New("the certificate of the API is not the one with the fingerprint in [worker] api_pin")
-
 // trusted returns which servers the worker trusts.
 func trusted(cfg config.API) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12}
-	if cfg.Pin != "" {
-		t.InsecureSkipVerify = true // VerifyConnection checks more than the names in the certificate
-		t.VerifyConnection = func(s tls.ConnectionState) error {
-			if sum := sha256.Sum256(s.PeerCertificates[0].Raw); hex.EncodeToString(sum[:]) != cfg.Pin {
-				return errPin
-			}
-			return nil
-		}
-	}
 	if cfg.CA == "" {
 		return t, nil
 	}
@@ -193,8 +179,7 @@ func (c *client) call(ctx context.Context, r *request) error {
 // isLasting reports whether a worker that starts should not wait for the end of an outage. A worker that works waits,
 // because a user may replace the token or the certificate.
 func isLasting(err error) bool {
-	return errors.Is(err, errPin) || errors.As(err, new(*tls.CertificateVerificationError)) ||
-		hasStatus(err, http.StatusUnauthorized)
+	return errors.As(err, new(*tls.CertificateVerificationError)) || hasStatus(err, http.StatusUnauthorized)
 }
 
 func encode(v any) ([]byte, error) {

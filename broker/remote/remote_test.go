@@ -2,8 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
@@ -265,7 +263,6 @@ func TestOutages(t *testing.T) {
 func TestHostileServers(t *testing.T) {
 	f := newFake(t, (*httptest.Server).StartTLS)
 	der := f.Certificate().Raw
-	sum := sha256.Sum256(der)
 	ca := filepath.Join(t.TempDir(), "ca.pem")
 	expect.NoError(t, os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o644))
 	take := func(cfg config.API) error {
@@ -278,10 +275,7 @@ func TestHostileServers(t *testing.T) {
 		return cfg
 	}
 	expect.Fails(t, take(f.config()), "certificate")
-	pinned := with(func(c *config.API) { c.Pin = strings.Repeat("0", 64) })
-	expect.FailsWith(t, take(pinned), errPin)
 	expect.Len(t, f.made(), 0, "the worker has sent its token")
-	expect.NoError(t, take(with(func(c *config.API) { c.Pin = hex.EncodeToString(sum[:]) })))
 	expect.NoError(t, take(with(func(c *config.API) { c.CA = ca })))
 
 	elsewhere := newFake(t, (*httptest.Server).Start)

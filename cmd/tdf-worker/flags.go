@@ -2,7 +2,7 @@ package main
 
 import (
 	"errors"
-	"strconv"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/config"
@@ -10,44 +10,50 @@ import (
 	"github.com/tdf-framework/tdf/internal/selection"
 )
 
-// overrides are the keys that flags set. A scheduler gives each job its own, beside a file that all of them share.
-type overrides []config.Override
+// A jobFlags has what the flags set. A scheduler gives each job its own, beside a file that all of them share.
+type jobFlags struct {
+	keys                   []config.Override
+	timeLimit, idleTimeout time.Duration
+}
 
-func (o *overrides) flags() []command.Flag {
+func (f *jobFlags) flags() []command.Flag {
 	return []command.Flag{
-		o.flag("time-limit", "time_limit", "SPAN", "end within this time, such as 3600 or 8h", seconds),
-		o.flag("idle-timeout", "idle_timeout", "SPAN", "end after this time without a task", seconds),
-		o.flag("queues", "queues", "QUEUES", "claim the tasks of these queues", nil),
-		o.flag("tags", "tags", "TAGS", "offer these tags", nil),
+		span(&f.timeLimit, "time-limit", "end within this time, such as 3600 or 8h"),
+		span(&f.idleTimeout, "idle-timeout", "end after this time without a task"),
+		f.key("queues", "QUEUES", "claim the tasks of these queues"),
+		f.key("tags", "TAGS", "offer these tags"),
 	}
 }
 
-// flag returns a flag for a key of [worker]. The function convert, if it is not nil, makes the key's value.
-func (o *overrides) flag(name, key, value, usage string, convert func(string) (string, error)) command.Flag {
-	set := func(text string) (err error) {
-		if convert != nil {
-			text, err = convert(text)
+// key returns a flag for a key of [worker].
+func (f *jobFlags) key(name, value, usage string) command.Flag {
+	set := func(text string) error {
+		f.keys = append(f.keys, config.Override{Section: "worker", Name: name, Value: text, Source: "--" + name})
+		return nil
+	}
+	return command.Flag{Name: name, Value: value, Usage: usage + "; overrides [worker] " + name, Set: set}
+}
+
+func span(to *time.Duration, name, usage string) command.Flag {
+	set := func(text string) error {
+		span, err := selection.Span(text)
+		if err != nil || span == tdf.Forever {
+			return errors.New("want seconds, or a span such as 90s or 2h30m; 0 means no limit")
 		}
-		*o = append(*o, config.Override{Section: "worker", Name: key, Value: text, Source: "--" + name})
-		return err
+		*to = span.Std()
+		return nil
 	}
-	return command.Flag{Name: name, Value: value, Usage: usage + "; overrides [worker] " + key, Set: set}
-}
-
-// seconds converts a span to the form that the configuration has.
-func seconds(text string) (string, error) {
-	span, err := selection.Span(text)
-	if err != nil || span == tdf.Forever {
-		return "", errors.New("want seconds, or a span such as 90s or 2h30m; 0 means no limit")
-	}
-	return strconv.FormatFloat(float64(span), 'f', -1, 64), nil
+	return command.Flag{Name: name, Value: "SPAN", Usage: usage, Set: set}
 }
 
 // locate sets the source of an error that was found after the configuration was loaded: a flag, the environment or the
 // file.
-func (o overrides) locate(invalid *config.Error, file string) {
+func (f *jobFlags) locate(invalid *config.Error, file string) {
+	if invalid.Section == "" {
+		return // it names its flag
+	}
 	invalid.Locate(file)
-	for _, set := range o {
+	for _, set := range f.keys {
 		if set.Section == invalid.Section && set.Name == invalid.Key {
 			invalid.Source = set.Source
 		}

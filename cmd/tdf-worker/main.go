@@ -42,7 +42,7 @@ func run(stop, stopNow context.Context, args []string, stdout, stderr io.Writer)
 }
 
 func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer) error {
-	var set overrides
+	var set jobFlags
 	arguments, err := command.Parse(name, description, args, stdout, set.flags()...)
 	if err != nil {
 		return err
@@ -50,10 +50,11 @@ func work(stop, stopNow context.Context, args []string, stdout, stderr io.Writer
 	if err := worker.CheckName(arguments.Name); err != nil {
 		return &command.UsageError{Problem: err.Error()}
 	}
-	cfg, err := config.LoadWorker(arguments.File, set...)
+	cfg, err := config.LoadWorker(arguments.File, set.keys...)
 	if err != nil {
 		return err
 	}
+	cfg.TimeLimit, cfg.IdleTimeout = set.timeLimit, set.idleTimeout
 	syscall.Umask(0o022) // make the files of programs readable, whatever the umask of the worker's user
 	log := cfg.Log.Logger(stderr).With("worker", arguments.Name)
 	err = start(stop, stopNow, arguments.Name, cfg, log)

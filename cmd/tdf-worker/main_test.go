@@ -44,13 +44,12 @@ func TestTheTimeLimitMustSuffice(t *testing.T) {
 	_, port, err := net.SplitHostPort(redistest.Shared(t))
 	expect.NoError(t, err)
 	file := filepath.Join(t.TempDir(), "t.cfg")
-	text := "[tdf]\nnamespace=" + redistest.Namespace(t) + "\n[redis]\nhost=127.0.0.1\nport=" + port + "\n[worker]\ntime_limit=20\n"
+	text := "[tdf]\nnamespace=" + redistest.Namespace(t) + "\n[redis]\nhost=127.0.0.1\nport=" + port + "\n"
 	expect.NoError(t, os.WriteFile(file, []byte(text), 0o644))
 	for want, args := range map[string][]string{
-		"--time-limit: [worker] time_limit: 27 s is too short; expected more than grace + kill_grace + 12 s = 27 s": {"--time-limit", "27s"},
-		file + ": [worker] time_limit: 20 s is too short":                                                           {},
-		`invalid value "soon" for flag -idle-timeout: want seconds`:                                                 {"--idle-timeout", "soon"},
-		`--queues: [worker] queues: "a:x" is not names of queues`:                                                   {"--queues", "a:x"},
+		"--time-limit: 27 s is too short; expected more than grace + kill_grace + 12 s = 27 s": {"--time-limit", "27s"},
+		`invalid value "soon" for flag -idle-timeout: want seconds`:                            {"--idle-timeout", "soon"},
+		`--queues: [worker] queues: "a:x" is not names of queues`:                              {"--queues", "a:x"},
 	} {
 		var stdout, stderr bytes.Buffer
 		status := run(t.Context(), t.Context(), append(args, "w", file), &stdout, &stderr)

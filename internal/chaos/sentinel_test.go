@@ -73,7 +73,7 @@ func port(addr string) string {
 func (s *sentinel) direct() string { return s.section(s.Addrs()) }
 
 func (s *sentinel) section(sentinels []string) string {
-	return fmt.Sprintf("[redis]\nsentinels=%s\nmaster=%s\nreplicas=%d\n", strings.Join(sentinels, ","), redistest.Master,
+	return fmt.Sprintf("[redis]\nsentinels=%s@%s\nreplicas=%d\n", redistest.Master, strings.Join(sentinels, ","),
 		s.replicas)
 }
 

@@ -67,8 +67,7 @@ func newWorld(t T, namespace string) *world {
 	w.set(begin)
 	w.store = w.connect(namespace)
 	clock := server.WithClock(func() time.Time { return w.now.Std() })
-	cfg := config.Server{AuditGrace: time.Minute}
-	w.server = server.New("server", cfg, steady{w.store}, slog.New(slog.DiscardHandler), clock)
+	w.server = server.New("server", config.Server{}, steady{w.store}, slog.New(slog.DiscardHandler), clock)
 	w.check(w.step()) // sends a heartbeat of the server, so that managers see it
 	return w
 }

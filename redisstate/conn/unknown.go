@@ -24,8 +24,8 @@ func (e *UnknownError) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("unknown: redis may have made the change, and has not answered: %v", e.Err)
 	}
-	return fmt.Sprintf("unknown: the primary has made the change, and %d of %d replicas have confirmed it in time "+
-		"([redis] replicas_timeout); if the primary fails now, the change may be lost", e.Confirmed, e.Wanted)
+	return fmt.Sprintf("unknown: the primary has made the change, and %d of %d replicas have confirmed it in time; "+
+		"if the primary fails now, the change may be lost", e.Confirmed, e.Wanted)
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").

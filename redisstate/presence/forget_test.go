@@ -3,7 +3,6 @@ package presence
 import (
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -11,20 +10,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-// Each worker is remembered as long as it has asked for. The names of the others leave the list, and then the set of all names.
+// A worker is remembered for a week, and for three leases. The names of the others leave the list, and then the set of all names.
 func TestForgottenWorkers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
-		for name, remember := range map[string]tdf.Seconds{"usual": 0, "short": 100, "leases": 1, "drained": 100} {
-			w := WorkerInfo{Name: name, Boot: name, Lease: 60, State: "working", Remember: remember}
+		for name, lease := range map[string]tdf.Seconds{"usual": 60, "short": 60, "leases": week, "drained": 60} {
+			w := WorkerInfo{Name: name, Boot: name, Lease: lease, State: "working"}
 			_, _, err := s.TakeName(ctx, w, PriorOwner{})
 			expect.NoError(t, err)
 			left := s.Redis.TTL(ctx, s.Keys.Worker(name)).Val()
-			want := max(3*time.Minute, remember.Std())
-			if remember == 0 {
-				want = UsuallyRemembered.Std()
-			}
+			want := max(UsuallyRemembered, 3*lease).Std()
 			expect.Compare(t, left, "<=", want, name)
 			expect.Compare(t, left, ">", want/2, name)
 		}
@@ -38,7 +34,7 @@ func TestForgottenWorkers(t *testing.T) {
 		s.Redis.SAdd(ctx, s.Keys.WorkerNames(), foreign...)
 		s.Redis.Set(ctx, s.Keys.WorkerNumber("gone0"), 7, 0) // a worker of the original TDF
 		s.Redis.Set(ctx, s.Keys.Worker("gone1"), "a string", 0)
-		s.Redis.ZAdd(ctx, s.Keys.Workers(), redis.Z{Score: float64(now) - 190, Member: "leases"}, redis.Z{Score: float64(now) - 190, Member: "usual"}, redis.Z{Score: float64(now) - 190, Member: "drained"})
+		s.Redis.ZAdd(ctx, s.Keys.Workers(), redis.Z{Score: float64(now.Add(-2 * week)), Member: "leases"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "usual"}, redis.Z{Score: float64(now.Add(-2 * week)), Member: "drained"})
 		s.Redis.Del(ctx, s.Keys.Worker("short"), s.Keys.WorkerNumber("short")) // they have expired
 		from, calls := 0, 0
 		expect.Eventually(t, "the unused names are gone", func() bool {
@@ -51,11 +47,11 @@ func TestForgottenWorkers(t *testing.T) {
 		for range 3 {
 			from, _ = s.ForgetWorkers(ctx, from)
 		}
-		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(ctx, s.Keys.Workers(), 0, -1).Val()), "[usual]", "listed after", calls, "calls")
+		expect.Equal(t, fmt.Sprint(s.Redis.ZRange(ctx, s.Keys.Workers(), 0, -1).Val()), "[leases]", "listed after", calls, "calls")
 		for _, name := range []string{"usual", "leases", "drained", "gone0", "gone1"} {
 			expect.True(t, s.Redis.SIsMember(ctx, s.Keys.WorkerNames(), name).Val(), name, "is unknown")
 		}
 		expect.Result(s.Drain(ctx, "drained", "")).Is(t, true)
-		expect.Compare(t, s.Redis.TTL(ctx, s.Keys.Worker("drained")).Val(), "<=", 3*time.Minute, "a worker that is no longer drained")
+		expect.Compare(t, s.Redis.TTL(ctx, s.Keys.Worker("drained")).Val(), "<=", week.Std(), "a worker that is no longer drained")
 	})
 }

@@ -22,7 +22,7 @@ const (
 	week = 7 * day
 )
 
-// UsuallyRemembered is how long Redis remembers a worker after its last heartbeat, if the worker does not say so.
+// UsuallyRemembered is how long Redis remembers a worker after its last heartbeat, at least.
 const UsuallyRemembered = week
 
 // A WorkerInfo is a worker's report about itself. The worker sends it with each heartbeat.
@@ -31,16 +31,14 @@ type WorkerInfo struct {
 	PID                 int
 	Process             string // identifies the process among the processes of all machines
 	Lease               tdf.Seconds
-	// how long Redis remembers the worker after its last heartbeat, at least three leases; 0 means [UsuallyRemembered]
-	Remember  tdf.Seconds
-	State     string // starting, working, draining or gone
-	Slots     int
-	Runs      []int64 // the ids of the tasks that the worker runs
-	Pauses    []Pause // the programs that the worker pauses; at most [MaxPauses]
-	Offer     class.Offer
-	Used      class.Amounts // how much of the offered resources the rounds have; nil without an offer
-	OverHTTP  bool          // a client of the HTTP API; a full Redis refuses its registration
-	InProcess bool          // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	State               string // starting, working, draining or gone
+	Slots               int
+	Runs                []int64 // the ids of the tasks that the worker runs
+	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
+	Offer               class.Offer
+	Used                class.Amounts // how much of the offered resources the rounds have; nil without an offer
+	OverHTTP            bool        // a client of the HTTP API; a full Redis refuses its registration
+	InProcess           bool        // a Runner runs the rounds in the worker's own process; the worker fetches no programs
 
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
 	// client.
@@ -98,7 +96,7 @@ const inProcessNoSource = inProcess + ", without sources"
 
 // remembered returns how long Redis remembers the worker. A worker is alive until the end of its lease.
 func (w *WorkerInfo) remembered() tdf.Seconds {
-	return max(cmp.Or(w.Remember, UsuallyRemembered), 3*w.Lease)
+	return max(UsuallyRemembered, 3*w.Lease)
 }
 
 // runsText returns ids as the property `runs`.

@@ -81,7 +81,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 // registration says that older claims must be given up until this is done.
 func TestBeatKeepsTheRegistration(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
-		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: class.Offer{Tags: []string{"a"}}, Remember: 2 * week}
+		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: class.Offer{Tags: []string{"a"}}}
 		register := func(boot string) (giveUp tdf.Time) {
 			w.Boot = boot
 			_, giveUp, err := s.Register(t.Context(), w)
@@ -97,7 +97,7 @@ func TestBeatKeepsTheRegistration(t *testing.T) {
 		expect.Result(beat("1", HeartbeatChanges{Runs: &[]int64{3, 4}})).Is(t, "")
 		before["runs"], before["seen"] = "3 4", s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "seen").Val()
 		expect.Equal(t, s.Redis.HGetAll(t.Context(), s.Keys.Worker("w")).Val(), before)
-		expect.Compare(t, s.Redis.TTL(t.Context(), s.Keys.Worker("w")).Val(), ">", (week + day).Std())
+		expect.Compare(t, s.Redis.TTL(t.Context(), s.Keys.Worker("w")).Val(), ">", (week - day).Std())
 		expect.Result(s.Drain(t.Context(), "w", "eve")).Is(t, true)
 		expect.Result(beat("1", HeartbeatChanges{})).Is(t, "eve")
 		expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Worker("w"), "state").Val(), "draining")

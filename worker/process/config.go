@@ -8,15 +8,11 @@ import (
 
 // Kinds of isolation, as Config.Require and Host.Isolation name them.
 const (
-	Subreaper  = "subreaper"   // orphans of programs become children of this process
-	Cgroup     = "cgroup"      // each program has a cgroup (v2) of its own
-	User       = "user"        // programs run as another user
-	Memory     = "memory"      // Limits.Memory
-	CPUSeconds = "cpu_seconds" // Limits.CPU
-	FileSize   = "file_size"   // Limits.FileSize
-	OpenFiles  = "open_files"  // Limits.OpenFiles
-	Processes  = "processes"   // Limits.Processes
-	Nice       = "nice"        // Limits.Nice
+	Subreaper = "subreaper" // orphans of programs become children of this process
+	Cgroup    = "cgroup"    // each program has a cgroup (v2) of its own
+	User      = "user"      // programs run as another user
+	Memory    = "memory"    // Limits.Memory
+	Processes = "processes" // Limits.Processes
 )
 
 // Limits bound the resources that a program may use. 0 means no limit. If this process itself has a stricter limit, the
@@ -24,13 +20,9 @@ const (
 type Limits struct {
 	// bytes of memory: with a cgroup, of all processes of the program together; without a cgroup, of each process's
 	// address space
-	Memory    int64
-	CPU       time.Duration // CPU time of each process, rounded up to seconds
-	FileSize  int64         // size of each file that the program writes, in bytes
-	OpenFiles int           // open descriptors of each process
+	Memory int64
 	// processes and threads: with a cgroup, of the program; without a cgroup, of the program's user on this machine
 	Processes int
-	Nice      int // scheduling priority, from 1 (nearly normal) to 19 (lowest)
 }
 
 // Config configures a Host. The zero Config is valid.

@@ -137,7 +137,7 @@ func TestStartErrors(t *testing.T) {
 			bothWays(t, func(t *testing.T, s *site) {
 				write(t, s.dir+"/elf", "\x7fELF")
 				write(t, s.dir+"/script", "#!/no/such/interpreter\n")
-				for _, limits := range [][]limit{nil, s.host.probeLimits([]limit{{Nice, func(int) error { return nil }}})} {
+				for _, limits := range [][]limit{nil, s.host.probeLimits([]limit{{Processes, func(int) error { return nil }}})} {
 					s.host.limits = limits
 					expect.Result(s.tryStart(Command{Path: path, Dir: s.dir})).FailsWith(t, want)
 				}

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -29,23 +28,9 @@ var (
 
 // programs are functions that the test binary can run instead of tests. A test starts them by their names.
 var programs = map[string]func(args []string){
-	// open opens files until it gets an error.
-	"open": func([]string) {
-		for i := 0; ; i++ {
-			if _, err := unix.Open("/dev/null", unix.O_RDONLY, 0); err != nil {
-				fmt.Println(i, err)
-				return
-			}
-		}
-	},
-	"spin": func([]string) {
-		for n := 0; n >= 0; n++ {
-			runtime.KeepAlive(n)
-		}
-	},
 	// host runs a script as a program, and prints its output.
 	"host": func(args []string) {
-		h, err := New(Config{Name: "host", Sole: true, Limits: Limits{OpenFiles: 77}})
+		h, err := New(Config{Name: "host", Sole: true, Limits: Limits{Memory: 1 << 40}})
 		if err != nil {
 			panic(err)
 		}
@@ -62,13 +47,11 @@ var programs = map[string]func(args []string){
 	},
 	// limits prints the resource limits of its own process.
 	"limits": func([]string) {
-		for _, r := range []int{unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_NOFILE, unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
+		for _, r := range []int{unix.RLIMIT_AS, unix.RLIMIT_NPROC} {
 			var l unix.Rlimit
 			_ = unix.Getrlimit(r, &l)
 			fmt.Print(int64(l.Cur), " ", int64(l.Max), "\n")
 		}
-		nice, _ := unix.Getpriority(unix.PRIO_PROCESS, 0)
-		fmt.Println(20 - nice)
 	},
 	// bomb forks up to its limit, each process in a session of its own. It does so only if a limit allows at most
 	// 30 processes. Each process prints a line when it reaches the limit.

@@ -10,7 +10,7 @@ import (
 // NotSet is the reason for missing isolation if the configuration does not ask for it.
 const NotSet = "none is set"
 
-var known = []string{Subreaper, Cgroup, User, Memory, CPUSeconds, FileSize, OpenFiles, Processes, Nice}
+var known = []string{Subreaper, Cgroup, User, Memory, Processes}
 
 // An isolation says which kinds of isolation are in force, and why the other kinds are missing.
 type isolation struct {
@@ -23,8 +23,7 @@ func newIsolation(cfg Config) isolation {
 	l := cfg.Limits
 	i := isolation{map[string]bool{}, map[string]string{}, map[string]string{}}
 	for name, set := range map[string]bool{
-		User: cfg.User != "", Memory: l.Memory > 0, CPUSeconds: l.CPU > 0, FileSize: l.FileSize > 0,
-		OpenFiles: l.OpenFiles > 0, Processes: l.Processes > 0, Nice: l.Nice != 0,
+		User: cfg.User != "", Memory: l.Memory > 0, Processes: l.Processes > 0,
 	} {
 		if !set {
 			i.missing[name] = NotSet

@@ -7,13 +7,12 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 // A limit is a resource limit that the Host sets on the program's process. The field name is the kind of isolation,
-// such as [FileSize].
+// such as [Memory].
 type limit struct {
 	name  string
 	apply func(pid int) error
@@ -26,35 +25,25 @@ func (h *Host) ownLimits() []limit {
 		inGroup = h.cgroups.has
 	}
 	var all []limit
-	rlimit := func(name string, resource int, soft, hard uint64) {
-		if soft > 0 {
-			all = append(all, limit{name, func(pid int) error { return setRlimit(pid, resource, soft, hard) }})
-		}
+	if l.Memory > 0 && !inGroup["memory"] {
+		all = append(all, limit{Memory, rlimit(unix.RLIMIT_AS, uint64(l.Memory))})
 	}
-	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
-	rlimit(CPUSeconds, unix.RLIMIT_CPU, seconds, seconds+1) // SIGXCPU at the soft limit, SIGKILL at the hard limit
-	rlimit(FileSize, unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize))
-	rlimit(OpenFiles, unix.RLIMIT_NOFILE, uint64(l.OpenFiles), uint64(l.OpenFiles))
-	if !inGroup["memory"] {
-		rlimit(Memory, unix.RLIMIT_AS, uint64(l.Memory), uint64(l.Memory))
-	}
-	if !inGroup["pids"] {
-		rlimit(Processes, unix.RLIMIT_NPROC, uint64(l.Processes), uint64(l.Processes))
-	}
-	if l.Nice != 0 {
-		all = append(all, limit{Nice, func(pid int) error { return setNice(pid, l.Nice) }})
+	if l.Processes > 0 && !inGroup["pids"] {
+		all = append(all, limit{Processes, rlimit(unix.RLIMIT_NPROC, uint64(l.Processes))})
 	}
 	return all
 }
 
-// setRlimit sets a resource limit of a process. It never raises the hard limit.
-func setRlimit(pid, resource int, soft, hard uint64) error {
-	var is unix.Rlimit
-	if err := unix.Prlimit(pid, resource, nil, &is); err != nil {
-		return err
+// rlimit returns a function that sets a resource limit of a process. It never raises the hard limit.
+func rlimit(resource int, most uint64) func(pid int) error {
+	return func(pid int) error {
+		var is unix.Rlimit
+		if err := unix.Prlimit(pid, resource, nil, &is); err != nil {
+			return err
+		}
+		most := min(most, is.Max)
+		return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: most, Max: most}, nil)
 	}
-	hard = min(hard, is.Max)
-	return unix.Prlimit(pid, resource, &unix.Rlimit{Cur: min(soft, hard), Max: hard}, nil)
 }
 
 // asUser calls the function do while this thread has the user and group of c as its real user and group. The effective
@@ -80,13 +69,6 @@ func asUser(c *syscall.Credential, do func() error) error {
 		return errors.Join(err, set(uid, gid))
 	}
 	return errors.Join(do(), set(uid, gid))
-}
-
-// setNice sets the scheduling priority of a process. It also sets the priority of the session's autogroup, because
-// the kernel weighs autogroups, not processes.
-func setNice(pid, nice int) error {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", pid), []byte(fmt.Sprint(nice)), 0o644)
-	return unix.Setpriority(unix.PRIO_PROCESS, pid, nice)
 }
 
 // probeLimits tries to set the limits on a shell, and returns the limits that work. It ends the shell before the

@@ -76,9 +76,8 @@ func readFull(f *os.File, offset, limit int64) ([]byte, error) {
 	return b[:n], err
 }
 
-// readWhole reads a file of at most limit bytes. If the file is larger, the error contains its size, and the
-// configuration key that sets the limit.
-func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
+// readWhole reads a file of at most limit bytes. If the file is larger, the error contains its size.
+func readWhole(f *os.File, size, limit int64) ([]byte, error) {
 	var b []byte
 	if size <= limit {
 		var err error
@@ -88,7 +87,7 @@ func readWhole(f *os.File, size, limit int64, key string) ([]byte, error) {
 		size = int64(len(b)) // the file may have grown since its size was read
 	}
 	if size > limit {
-		return nil, fmt.Errorf("%d bytes, more than %s (%d)", size, key, limit)
+		return nil, fmt.Errorf("%d bytes, more than %d", size, limit)
 	}
 	return b, nil
 }

@@ -189,7 +189,7 @@ func (d *Dir) readCheckpoint(r *Report) {
 	if now == d.seen.stamp && !now.young {
 		return
 	}
-	b, err := readWhole(f, info.Size, d.limits.Checkpoint, "max_checkpoint")
+	b, err := readWhole(f, info.Size, d.limits.Checkpoint)
 	if err != nil {
 		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
 		return

@@ -168,7 +168,7 @@ func TestCheckpointIsReadOnce(t *testing.T) {
 func TestCheckpointTooLarge(t *testing.T) {
 	d := create(t, Before{Checkpoint: []byte("before")}, limits, nil)
 	d.replace(t, "checkpoint", strings.Repeat("x", 101))
-	d.Accepted(d.news(t, Report{Problems: []string{"checkpoint: 101 bytes, more than max_checkpoint (100); the previous checkpoint stays"}}))
+	d.Accepted(d.news(t, Report{Problems: []string{"checkpoint: 101 bytes, more than 100; the previous checkpoint stays"}}))
 	must(t, os.Truncate(d.in("checkpoint"), 1<<40))
 	d.Accepted(d.news(t, Report{}))
 	d.replace(t, "checkpoint", strings.Repeat("x", 100))

@@ -34,16 +34,16 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 
 // readResult returns the content of result.json, or nil if there is no such file.
 func (d *Dir) readResult() ([]byte, error) {
-	return d.readFile(resultFile, d.limits.Result, "max_result")
+	return d.readFile(resultFile, d.limits.Result)
 }
 
-func (d *Dir) readFile(name string, most int64, limit string) ([]byte, error) {
+func (d *Dir) readFile(name string, most int64) ([]byte, error) {
 	f, info, err := d.open(name)
 	if f == nil {
 		return nil, err
 	}
 	defer f.Close()
-	b, err := readWhole(f, info.Size, most, limit)
+	b, err := readWhole(f, info.Size, most)
 	return bytes.TrimPrefix(b, []byte("\ufeff")), err // some editors and languages begin a text with a byte order mark
 }
 
@@ -53,7 +53,7 @@ func (d *Dir) Opens(most int64) (string, error) {
 	if d == nil || d.topUnchanged() {
 		return "", nil
 	}
-	b, err := d.readFile(openFile, most, "the limit")
+	b, err := d.readFile(openFile, most)
 	if err == nil && !utf8.Valid(b) {
 		err = fmt.Errorf("it is not UTF-8 (byte %d)", firstInvalid(b))
 	}

@@ -15,7 +15,7 @@ func TestResult(t *testing.T) {
 		"number":      {" 42 ", " 42 ", ""},
 		"at limit":    {`"` + strings.Repeat("x", 98) + `"`, `"` + strings.Repeat("x", 98) + `"`, ""},
 		"secret":      {`{"token": "my hunter22"}`, `{"token": "my ***"}`, ""},
-		"over limit":  {`"` + strings.Repeat("x", 99) + `"`, "", "result.json: 101 bytes, more than max_result (100)"},
+		"over limit":  {`"` + strings.Repeat("x", 99) + `"`, "", "result.json: 101 bytes, more than 100"},
 		"empty":       {"", "", "result.json: it is empty"},
 		"blank":       {" \n", "", "result.json: it is not JSON: unexpected end of JSON input (byte 2)"},
 		"text":        {"sum=3", "", "result.json: it is not JSON: invalid character 's' looking for beginning of value (byte 1)"},
@@ -78,5 +78,5 @@ func TestEndlessResult(t *testing.T) {
 	d.write(t, "result.json", "{}")
 	must(t, os.Truncate(d.in("result.json"), 1<<40))
 	_, _, err := d.Result()
-	contains(t, err, "1099511627776 bytes, more than max_result (100)")
+	contains(t, err, "1099511627776 bytes, more than 100")
 }

@@ -101,8 +101,8 @@ func (d *Dir) closeUpdates(r *Report) {
 	p := &r.to.updates
 	p.closed = true
 	p.lines++
-	r.Updates = append(r.Updates, fmt.Sprintf("[updates end here: more than %d bytes (max_updates)]", d.limits.Updates))
-	d.problem(r, updatesFile, "limit", fmt.Errorf("more than max_updates (%d bytes); the rest is left out",
+	r.Updates = append(r.Updates, fmt.Sprintf("[updates end here: more than %d bytes]", d.limits.Updates))
+	d.problem(r, updatesFile, "limit", fmt.Errorf("more than %d bytes; the rest is left out",
 		d.limits.Updates))
 }
 

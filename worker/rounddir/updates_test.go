@@ -84,7 +84,7 @@ func TestManyUpdates(t *testing.T) {
 	}
 	d.write(t, "updates", b.String())
 	b.Reset()
-	want = append(want, "[updates end here: more than 1000000 bytes (max_updates)]")
+	want = append(want, "[updates end here: more than 1000000 bytes]")
 	expect.Equal(t, cmp.Diff(want, d.allLines(t, false)), "")
 	d.append(t, "updates", "one more\n")
 	sameReport(t, d.News(true), Report{FirstUpdate: len(want) + 1})
@@ -93,14 +93,14 @@ func TestManyUpdates(t *testing.T) {
 func TestUpdatesLimit(t *testing.T) {
 	for most, want := range map[int64][]string{
 		2 * leastUpdate:   {"one", "two"},
-		2*leastUpdate - 1: {"one", "[updates end here: more than 127 bytes (max_updates)]"},
-		0:                 {"[updates end here: more than 0 bytes (max_updates)]"},
+		2*leastUpdate - 1: {"one", "[updates end here: more than 127 bytes]"},
+		0:                 {"[updates end here: more than 0 bytes]"},
 	} {
 		d := create(t, Before{}, Limits{Updates: most}, nil)
 		d.write(t, "updates", "one\ntwo\n")
 		report := Report{Updates: want}
 		if len(want[len(want)-1]) > 3 {
-			report.Problems = []string{fmt.Sprintf("updates: more than max_updates (%d bytes); the rest is left out", most)}
+			report.Problems = []string{fmt.Sprintf("updates: more than %d bytes; the rest is left out", most)}
 		}
 		d.Accepted(d.news(t, report))
 		d.news(t, Report{FirstUpdate: len(want) + 1})
@@ -120,7 +120,7 @@ func TestEndlessUpdate(t *testing.T) {
 	expect.True(t, took <= 4*updatesRead, "one report took", took, "bytes")
 	cut := strings.Repeat("\x00", updateBytes-3) + "…"
 	expect.True(t, got.More, "the report says that there is no more to read")
-	want := []string{"first", cut, "[updates end here: more than 10485760 bytes (max_updates)]"}
+	want := []string{"first", cut, "[updates end here: more than 10485760 bytes]"}
 	expect.Equal(t, cmp.Diff(want, d.allLines(t, false)), "")
 }
 

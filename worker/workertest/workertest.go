@@ -68,7 +68,7 @@ type Result struct {
 	Problems []string
 }
 
-// maxBytes is the default of max_result, max_checkpoint and max_updates.
+// maxBytes is the bound of a result, a checkpoint and updates.
 const maxBytes = 1 << 20
 
 // Run runs a handler as a worker does, and returns how the round ended. It panics if it cannot make a temporary

@@ -58,7 +58,7 @@ func TestRun(t *testing.T) {
 			workertest.Task{},
 			func(_ context.Context, r *worker.Round) error { return r.SetCheckpoint(make([]byte, 2<<20)) },
 			workertest.Result{Exit: "0", Problems: []string{
-				"checkpoint: 2097152 bytes, more than max_checkpoint (1048576); the previous checkpoint stays",
+				"checkpoint: 2097152 bytes, more than 1048576; the previous checkpoint stays",
 			}},
 			"",
 		},
@@ -67,7 +67,7 @@ func TestRun(t *testing.T) {
 			func(_ context.Context, r *worker.Round) error {
 				return errors.Join(r.SetResult(strings.Repeat("x", 2<<20)), errors.New("after it"))
 			},
-			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)\nafter it"},
+			workertest.Result{Error: "result.json: 2097154 bytes, more than 1048576\nafter it"},
 			"result.json: ",
 		},
 		"an error": {
@@ -106,7 +106,7 @@ func TestRun(t *testing.T) {
 		"a result that is too large": {
 			workertest.Task{},
 			func(_ context.Context, r *worker.Round) error { return r.SetResult(strings.Repeat("x", 2<<20)) },
-			workertest.Result{Error: "result.json: 2097154 bytes, more than max_result (1048576)"},
+			workertest.Result{Error: "result.json: 2097154 bytes, more than 1048576"},
 			"result.json: ",
 		},
 		"the context ends": {

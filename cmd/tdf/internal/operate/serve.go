@@ -33,7 +33,8 @@ func Serve(a *cli.App) *cobra.Command {
 	flags.Bool("insecure", false,
 		"no TLS on an address that other machines can reach, for example behind a proxy that has TLS")
 	flags.StringArray("host", nil,
-		"`NAME` by which clients call the server, if it is neither localhost nor an IP address (repeatable)")
+		"`NAME` by which clients call the server, if it is neither localhost nor an IP address, or the whole address "+
+			"for browsers (repeatable)")
 	return c
 }
 
