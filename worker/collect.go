@@ -35,7 +35,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 		ProgramSHA256: r.ProgramSHA256,
 		Seconds:       tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
-	full := x.dir != nil && e.s.freeDisk() == 0
+	full := x.dir.OnDisk() && e.s.freeDisk() == 0
 	x.keepTail = isReleased(ran) || isLater(ran) || full && ran == nil
 	e.reportLast(x)
 	if !full || ran != nil { // a kept file would keep the disk full
@@ -48,7 +48,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	if lost := x.record.Lost(); lost != nil {
 		err = errors.Join(err, lost)
 	}
-	full = full || x.dir != nil && e.s.freeDisk() < min(texts.OutputBytes+texts.ErrorBytes, leastFree)
+	full = full || x.dir.OnDisk() && e.s.freeDisk() < min(texts.OutputBytes+texts.ErrorBytes, leastFree)
 	switch {
 	case full && ran == nil:
 		return result, &shortageError{errDiskFull}

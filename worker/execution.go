@@ -165,7 +165,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	e.setIO(x)
 	e.began = time.Now()
 	r.Stdout, r.Stderr = x.record.Writers()
-	r.directory = func() (string, error) { return e.directory(x, before) }
+	r.files = x
 	r.Checkpoint, r.LastError, r.Deadline = before.Checkpoint, before.LastError, e.deadline()
 	var ended Ended
 	if e.s.inProcess() {

@@ -50,6 +50,27 @@ func TestHandlerReports(t *testing.T) {
 	w.updated(id, "0-1 first", "0-2 second", "0-3 third")
 }
 
+// What a handler sets before it asks for its directory is then in the directory.
+func TestHandlerWithADirectory(t *testing.T) {
+	w := newWorld(t)
+	id := w.open("", forHandler("p"))
+	worker := w.worker(Handle("p", func(_ context.Context, r *Round) error {
+		err := errors.Join(r.SetResult(1), r.SetCheckpoint([]byte("state")))
+		r.Update("first")
+		dir, err2 := r.Dir()
+		result, err3 := os.ReadFile(filepath.Join(dir, "result.json"))
+		r.Update("second")
+		fmt.Fprint(r.Stdout, string(result))
+		return errors.Join(err, err2, err3, r.SetResult(2))
+	}))
+	w.runOnce(worker)
+	got := w.finished(id)
+	expect.Equal(t, got.LastOutput(), "1", got.LastError())
+	expect.Equal(t, got.Current().Result, "2")
+	expect.Equal(t, got.Checkpoint, "state")
+	w.updated(id, "0-1 first", "0-2 second")
+}
+
 // A handler that changes its thread and does not unlock it spoils the thread for no other round: Go ends such a thread with the goroutine
 // of its handler.
 func TestAHandlerMayChangeItsThread(t *testing.T) {

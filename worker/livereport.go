@@ -85,9 +85,6 @@ func (e *execution) renewalWithReport(final bool) renewal {
 // reportLast reports the files of a round that has ended: all except result.json and files/.
 func (e *execution) reportLast(x *roundIO) {
 	defer e.setIO(nil)
-	if x.dir == nil && !x.keepTail {
-		return // most rounds in this process have no directory
-	}
 	e.mu.Lock()
 	r, _, _ := e.liveReport(x, true)
 	e.mu.Unlock()

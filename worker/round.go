@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,19 +8,20 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.
 //
-// Its methods write files in the round's directory, like a program that runs in a process of its own (docs/programs.md,
-// "The round's directory"). The worker reads these files as often as it renews the lease, and when the round has ended.
-// The methods may be called from several goroutines.
+// Its methods write what a program that runs in a process of its own writes into files of the round's directory
+// (docs/programs.md, "The round's directory"). Before the first call of [Round.Dir], these files are in memory. The
+// worker reads them as often as it renews the lease, and when the round has ended. The methods may be called from
+// several goroutines.
 type Round struct {
 	ID int64 // the task's id
 	// Namespace is the task's namespace. Tasks of different namespaces have the same ids.
@@ -49,19 +49,35 @@ type Round struct {
 	ProgramSHA256 string
 
 	execution *execution // nil in tests without a worker
-	directory func() (string, error)
+	files     roundFiles // nil before the round runs
 
 	mu     sync.Mutex
 	opened []tdf.Definition // the tasks of Open
 }
 
-// Dir returns the round's directory. The first call of Dir, or of a method that writes a file, makes the directory,
-// because most rounds need none. If that fails, the error is [Unfit].
+// roundFiles are the files of a round: its directory, which may not exist yet, and a way to write.
+type roundFiles interface {
+	directory() (string, error)
+	write(do func(d *rounddir.Dir) error) error
+}
+
+var errNoFiles = errors.New("the round has no directory yet")
+
+// Dir returns the round's directory. The first call makes the directory, because most rounds need none. If that fails,
+// the error is [Unfit].
 func (r *Round) Dir() (string, error) {
-	if r.directory == nil {
-		return "", errors.New("the round has no directory yet")
+	if r.files == nil {
+		return "", errNoFiles
 	}
-	return r.directory()
+	return r.files.directory()
+}
+
+// replace gives a file of the round a new content in one step.
+func (r *Round) replace(name string, data []byte) error {
+	if r.files == nil {
+		return errNoFiles
+	}
+	return r.files.write(func(d *rounddir.Dir) error { return d.Replace(name, data) })
 }
 
 // Env returns the environment for a process of this round (docs/programs.md, "The environment"). It includes TDF_DIR,
@@ -114,7 +130,7 @@ func (r *Round) SetResult(v any) error {
 	if err != nil {
 		return fmt.Errorf("set the result of task %d: %w", r.ID, err)
 	}
-	if err := r.replace("result.json", b); err != nil {
+	if err := r.replace(rounddir.ResultFile, b); err != nil {
 		return fmt.Errorf("set the result of task %d: %w", r.ID, err)
 	}
 	return nil
@@ -124,7 +140,7 @@ func (r *Round) SetResult(v any) error {
 // checkpoint. The worker sends the checkpoint to Redis as often as it renews the lease. A crash of the worker may
 // lose a checkpoint that was not sent yet.
 func (r *Round) SetCheckpoint(data []byte) error {
-	if err := r.replace("checkpoint", data); err != nil {
+	if err := r.replace(rounddir.CheckpointFile, data); err != nil {
 		return fmt.Errorf("set the checkpoint of task %d: %w", r.ID, err)
 	}
 	return nil
@@ -134,7 +150,7 @@ func (r *Round) SetCheckpoint(data []byte) error {
 // 200 bytes. Progress is best effort: an error is only logged.
 func (r *Round) Progress(fraction float64, text string) {
 	line := fmt.Sprintf("%.6f %s\n", max(0, min(1, fraction)), strings.Join(strings.Fields(text), " "))
-	if err := r.replace("progress", []byte(line)); err != nil {
+	if err := r.replace(rounddir.ProgressFile, []byte(line)); err != nil {
 		r.Log.Warn("progress could not be reported", "error", err)
 	}
 }
@@ -148,39 +164,10 @@ func (r *Round) Update(line string) {
 }
 
 func (r *Round) addUpdate(line string) error {
-	dir, err := r.Dir()
-	if err != nil {
-		return err
+	if r.files == nil {
+		return errNoFiles
 	}
-	f, err := os.OpenFile(filepath.Join(dir, "updates"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = io.WriteString(f, strings.TrimSuffix(line, "\n")+"\n")
-	return cmp.Or(err, f.Close())
-}
-
-// replace writes a file in one step, so that the worker never reads half of it.
-func (r *Round) replace(name string, data []byte) error {
-	dir, err := r.Dir()
-	if err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(dir, "."+name+"-*")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Close())
-	if err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	if err := os.Rename(f.Name(), filepath.Join(dir, name)); err != nil {
-		_ = os.Remove(f.Name())
-		return err
-	}
-	return nil
+	return r.files.write(func(d *rounddir.Dir) error { return d.Append(rounddir.UpdatesFile, line) })
 }
 
 // HoldTimeout stops the task's timeout until Prepare returns, for at most limit. Then the context of Prepare ends. It

@@ -71,10 +71,13 @@ func (s *supervisor) takeDir(slot int, before rounddir.Before, secret *secrets.S
 		}
 		_ = dir.Remove()
 	}
-	limits := rounddir.Limits{Checkpoint: s.cfg.MaxCheckpoint, Result: s.cfg.MaxResult, Updates: s.cfg.MaxUpdates}
 	s.lockRounds()
 	path := filepath.Join(s.rounds(), strconv.FormatInt(dirsMade.Add(1), 10))
-	return rounddir.Create(path, before, s.owner(slot), limits, secret)
+	return rounddir.Create(path, before, s.owner(slot), s.roundLimits(), secret)
+}
+
+func (w *Worker) roundLimits() rounddir.Limits {
+	return rounddir.Limits{Checkpoint: w.cfg.MaxCheckpoint, Result: w.cfg.MaxResult, Updates: w.cfg.MaxUpdates}
 }
 
 // fewEntries is the largest number of entries that a worker removes before it reports the round. One call of Redis can

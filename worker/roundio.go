@@ -22,18 +22,20 @@ import (
 type roundIO struct {
 	secrets *secrets.Secrets
 	record  *record.Record // the output files
-	dir     *rounddir.Dir  // the round's directory; nil if the round has not used it
-	making  sync.Mutex     // held while the directory is made
-	ended   bool           // the round has ended, so it gets no directory any more
-	tail    *tdf.Tail      // the end of the output if Redis has not accepted it yet, else nil
-	pid     int            // the program's PID if Redis has not accepted it yet, else 0
+	e       *execution
+	before  rounddir.Before
+	dir     *rounddir.Dir // the round's directory, in memory until the round needs one on disk
+	making  sync.Mutex    // held while the directory is made, and while files are written
+	ended   bool          // the round has ended, so it gets no directory any more
+	tail    *tdf.Tail     // the end of the output if Redis has not accepted it yet, else nil
+	pid     int           // the program's PID if Redis has not accepted it yet, else 0
 
 	keepTail bool // the round is released: Redis keeps only the tail of its output
 }
 
 // openIO makes the round's files, and returns the data of earlier rounds. Most of its errors are [Unfit].
 func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, error) {
-	x := &roundIO{}
+	x := &roundIO{e: e}
 	var before rounddir.Before
 	var err error
 	if x.secrets, err = e.readEnvFile(); err != nil {
@@ -46,11 +48,12 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 	if err != nil {
 		return nil, before, Unfit(err)
 	}
-	e.record, e.secrets = x.record, x.secrets
+	e.record, e.secrets, x.before = x.record, x.secrets, before
+	x.dir = rounddir.InMemory(before, e.s.roundLimits(), x.secrets)
 	if e.s.inProcess() {
 		return x, before, nil
 	}
-	if _, err = e.directory(x, before); err != nil {
+	if _, err = x.directory(); err != nil {
 		x.record.Close()
 		return nil, before, err
 	}
@@ -59,13 +62,18 @@ func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, erro
 
 // directory returns the path of the round's directory. The first call makes the directory. Its errors are [Unfit],
 // except those of reading the dependencies.
-func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error) {
+func (x *roundIO) directory() (string, error) {
 	x.making.Lock()
 	defer x.making.Unlock()
-	if made, err := e.madeDir(x); made != "" || err != nil {
-		return made, err
+	e := x.e
+	inUse, err := x.inUse()
+	if err != nil {
+		return "", err
 	}
-	dir, err := e.s.takeDir(e.slot, before, x.secrets) // without the lock e.mu, because it may read many dependencies
+	if inUse.OnDisk() {
+		return inUse.Path(), nil
+	}
+	dir, err := e.s.takeDir(e.slot, x.before, x.secrets) // without the lock e.mu, because it may read many dependencies
 	if unread := new(unreadError); errors.As(err, unread) {
 		return "", unread.error
 	}
@@ -77,8 +85,22 @@ func (e *execution) directory(x *roundIO, before rounddir.Before) (string, error
 	if x.ended {
 		return "", errors.Join(errRoundEnded, dir.Remove())
 	}
+	if err := inUse.MoveTo(dir); err != nil {
+		return "", errors.Join(Unfit(fmt.Errorf("the round's directory: %w", err)), dir.Remove())
+	}
 	x.dir = dir
 	return dir.Path(), nil
+}
+
+// write writes files of the round, unless the round has ended.
+func (x *roundIO) write(do func(d *rounddir.Dir) error) error {
+	x.making.Lock()
+	defer x.making.Unlock()
+	inUse, err := x.inUse()
+	if err != nil {
+		return err
+	}
+	return do(inUse)
 }
 
 // An unreadError means that the dependencies of a task could not be read.
@@ -94,17 +116,14 @@ func (e *execution) writeDependencies(ctx context.Context, to io.Writer) error {
 
 var errRoundEnded = errors.New("the round has ended")
 
-// madeDir returns the path of the round's directory, or "" if there is none yet.
-func (e *execution) madeDir(x *roundIO) (string, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	switch {
-	case x.ended:
-		return "", errRoundEnded
-	case x.dir == nil:
-		return "", nil
+// inUse returns the round's present directory, in memory or on disk.
+func (x *roundIO) inUse() (*rounddir.Dir, error) {
+	x.e.mu.Lock()
+	defer x.e.mu.Unlock()
+	if x.ended {
+		return nil, errRoundEnded
 	}
-	return x.dir.Path(), nil
+	return x.dir, nil
 }
 
 // endDir makes sure that a goroutine that a handler left behind makes no directory.
@@ -134,7 +153,7 @@ func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 
 func (e *execution) close(x *roundIO) {
 	x.record.Close()
-	if x.dir != nil && !e.s.putDir(x.dir) {
+	if x.dir.OnDisk() && !e.s.putDir(x.dir) {
 		e.dir = x.dir
 	}
 }

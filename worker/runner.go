@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;
@@ -104,7 +105,14 @@ func panicText(message string, stack []byte) string {
 
 // RunInProcess runs one round in the directory dir, as a worker with this Runner does in its own process. It is for
 // tests of Runners without a worker and Redis, such as those of package workertest.
-func RunInProcess(ctx context.Context, runner Runner, r *Round, dir string) (Ended, error) {
-	r.directory = func() (string, error) { return dir, nil }
+func RunInProcess(ctx context.Context, runner Runner, r *Round, dir *rounddir.Dir) (Ended, error) {
+	r.files = diskFiles{dir}
 	return runInProcess(ctx, runner, r, func(text string) string { return text })
 }
+
+// diskFiles are the files of a round whose directory exists.
+type diskFiles struct{ dir *rounddir.Dir }
+
+func (f diskFiles) directory() (string, error) { return f.dir.Path(), nil }
+
+func (f diskFiles) write(do func(d *rounddir.Dir) error) error { return do(f.dir) }

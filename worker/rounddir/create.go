@@ -18,16 +18,12 @@ import (
 
 // Names of the entries of a round's directory.
 const (
-	progressFile   = "progress"
-	checkpointFile = "checkpoint"
-	updatesFile    = "updates"
-	resultFile     = "result.json"
-	openFile       = "open.jsonl"
-	lastErrorFile  = "last_error"
-	afterFile      = "after"
-	inputFile      = "input"
-	filesDir       = "files"
-	ScratchDir     = "scratch" // files that are removed with the round
+	openFile      = "open.jsonl"
+	lastErrorFile = "last_error"
+	afterFile     = "after"
+	inputFile     = "input"
+	filesDir      = "files"
+	ScratchDir    = "scratch" // files that are removed with the round
 )
 
 // Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it
@@ -50,8 +46,8 @@ type Limits struct {
 	Updates    int64 // all updates of the round together
 }
 
-// A Dir is the directory of one round. Several goroutines may call its methods. A nil *Dir stands for a directory that
-// the round never asked for: it has no news, no result and no files.
+// A Dir is the directory of one round, or the files in memory of a round that has no directory ([InMemory]). Several
+// goroutines may call its methods.
 type Dir struct {
 	path    string
 	dir     *dir
@@ -70,6 +66,7 @@ type Dir struct {
 	mu       sync.Mutex
 	seen     state
 	reported map[string]bool // kinds of problems that were reported
+	held     map[string]held // the files in memory
 }
 
 // Create makes the directory at path. It first removes any old directory there. Only the user owner can use the new
@@ -92,7 +89,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 		return nil, errors.Join(err, d.Remove())
 	}
 	// "." comes last: until then no other user can enter the directory
-	err = d.giveAway(filesDir, ScratchDir, checkpointFile, lastErrorFile, afterFile, inputFile, ".")
+	err = d.giveAway(filesDir, ScratchDir, CheckpointFile, lastErrorFile, afterFile, inputFile, ".")
 	if err != nil {
 		return nil, errors.Join(err, d.Remove())
 	}
@@ -103,8 +100,7 @@ func Create(path string, before Before, owner *Owner, limits Limits, s *secrets.
 // caller must not use the old Dir any more. After an error, the caller must call Remove.
 func (d *Dir) Again(before Before, s *secrets.Secrets) (*Dir, error) {
 	again := &Dir{
-		path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, reported: map[string]bool{},
-		marks: d.marks,
+		path: d.path, dir: d.dir, owner: d.owner, limits: d.limits, secrets: s, marks: d.marks,
 	}
 	again.quick = d.marks.ok && time.Since(d.marks.made) > settled && len(before.Checkpoint) == 0 &&
 		before.LastError == "" && before.After == nil && before.Input == nil
@@ -136,7 +132,7 @@ func (d *Dir) make() (err error) {
 // fill writes the data from before the round into the directory.
 func (d *Dir) fill(before Before) error {
 	for name, data := range map[string][]byte{
-		checkpointFile: before.Checkpoint,
+		CheckpointFile: before.Checkpoint,
 		lastErrorFile:  []byte(before.LastError),
 	} {
 		if len(data) == 0 {

@@ -9,10 +9,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// A reader is an open file.
+type reader interface {
+	io.ReaderAt
+	io.Closer
+}
+
 // open opens a regular file of the program. It follows no link and never blocks. It does not even open other kinds of
 // files, since opening them may have effects. It returns nil if there is no entry of that name, and an error if the
 // entry is not a regular file.
-func (d *Dir) open(name string) (*os.File, *unix.Stat_t, error) {
+func (d *Dir) open(name string) (reader, *unix.Stat_t, error) {
+	if !d.OnDisk() {
+		return d.openHeld(name)
+	}
 	fd := d.dir.fd()
 	var info unix.Stat_t
 	err := unix.Fstatat(fd, name, &info, unix.AT_SYMLINK_NOFOLLOW)
@@ -67,7 +76,7 @@ func (d *Dir) usable(info *unix.Stat_t) error {
 }
 
 // readFull reads a file from offset on, up to its end or up to limit bytes.
-func readFull(f *os.File, offset, limit int64) ([]byte, error) {
+func readFull(f reader, offset, limit int64) ([]byte, error) {
 	b := make([]byte, limit)
 	n, err := f.ReadAt(b, offset)
 	if errors.Is(err, io.EOF) {
@@ -77,7 +86,7 @@ func readFull(f *os.File, offset, limit int64) ([]byte, error) {
 }
 
 // readWhole reads a file of at most limit bytes. If the file is larger, the error contains its size.
-func readWhole(f *os.File, size, limit int64) ([]byte, error) {
+func readWhole(f reader, size, limit int64) ([]byte, error) {
 	var b []byte
 	if size <= limit {
 		var err error

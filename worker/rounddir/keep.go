@@ -14,7 +14,7 @@ import (
 // Files reports whether files/ has entries. It must be called after the program has ended. It returns an error if
 // files/ is not a directory.
 func (d *Dir) Files() (bool, error) {
-	if d == nil {
+	if !d.OnDisk() {
 		return false, nil
 	}
 	if d.sealed != nil {

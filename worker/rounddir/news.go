@@ -44,9 +44,6 @@ type state struct {
 // News returns the data that is new since the last accepted report. After the end of the program, the caller sets
 // final. Then News also returns the last line of updates, even if the line has no line end.
 func (d *Dir) News(final bool) Report {
-	if d == nil {
-		return Report{}
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	r := Report{from: d.seen, to: d.seen, FirstUpdate: d.seen.updates.lines + 1}
@@ -63,9 +60,6 @@ func (d *Dir) News(final bool) Report {
 // Accepted records that a report was stored, so that its data will not be reported again. Accepted ignores a report
 // that was made before the last accepted one.
 func (d *Dir) Accepted(r Report) {
-	if d == nil {
-		return
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if r.from.generation == d.seen.generation {
@@ -76,6 +70,9 @@ func (d *Dir) Accepted(r Report) {
 // problem adds a problem to the report, if it is the first of its kind. That bounds the number of problems: a program
 // can cause many different texts, but only a few kinds.
 func (d *Dir) problem(r *Report, file, kind string, err error) {
+	if d.reported == nil {
+		d.reported = map[string]bool{}
+	}
 	if !d.reported[file+kind] {
 		d.reported[file+kind] = true
 		r.Problems = append(r.Problems, file+": "+d.secrets.Mask(err.Error()))
@@ -90,9 +87,9 @@ const (
 var errProgress = errors.New("its first line must be a number from 0 to 1 and, after a blank, a text")
 
 func (d *Dir) readProgress(r *Report) {
-	f, _, err := d.open(progressFile)
+	f, _, err := d.open(ProgressFile)
 	if err != nil {
-		d.problem(r, progressFile, "", err)
+		d.problem(r, ProgressFile, "", err)
 	}
 	if f == nil {
 		return
@@ -100,7 +97,7 @@ func (d *Dir) readProgress(r *Report) {
 	defer f.Close()
 	b, err := readFull(f, 0, progressLine)
 	if err != nil {
-		d.problem(r, progressFile, "", err)
+		d.problem(r, ProgressFile, "", err)
 		return
 	}
 	line, _, _ := strings.Cut(d.secrets.Mask(string(b)), "\n")
@@ -109,7 +106,7 @@ func (d *Dir) readProgress(r *Report) {
 	}
 	progress, ok := ParseProgress(line)
 	if !ok {
-		d.problem(r, progressFile, "content", errProgress)
+		d.problem(r, ProgressFile, "content", errProgress)
 		return
 	}
 	if progress != d.seen.progress {
@@ -177,9 +174,9 @@ func sum(b []byte) digest {
 }
 
 func (d *Dir) readCheckpoint(r *Report) {
-	f, info, err := d.open(checkpointFile)
+	f, info, err := d.open(CheckpointFile)
 	if err != nil {
-		d.problem(r, checkpointFile, "", err)
+		d.problem(r, CheckpointFile, "", err)
 	}
 	if f == nil {
 		return
@@ -191,7 +188,7 @@ func (d *Dir) readCheckpoint(r *Report) {
 	}
 	b, err := readWhole(f, info.Size, d.limits.Checkpoint)
 	if err != nil {
-		d.problem(r, checkpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
+		d.problem(r, CheckpointFile, "content", fmt.Errorf("%w; the previous checkpoint stays", err))
 		return
 	}
 	r.to.stamp = now

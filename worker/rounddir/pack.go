@@ -30,7 +30,7 @@ func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (
 	err error,
 ) {
 	f := &finder{Matcher: bundle.NewMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}
-	if d != nil {
+	if d.OnDisk() {
 		f.usable = d.usable
 		err = f.find(d.dir, ScratchDir, "", f.Begin(), 0)
 	}

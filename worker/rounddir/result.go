@@ -11,7 +11,7 @@ import (
 // Result returns the content of result.json: one JSON value in UTF-8, unchanged except for masked secrets. If the file
 // does not exist, ok is false. An error makes the round fail. It says which part of the file is invalid.
 func (d *Dir) Result() (text string, ok bool, err error) {
-	if d == nil || d.topUnchanged() {
+	if d.topUnchanged() {
 		return "", false, nil
 	}
 	b, err := d.readResult()
@@ -34,7 +34,7 @@ func (d *Dir) Result() (text string, ok bool, err error) {
 
 // readResult returns the content of result.json, or nil if there is no such file.
 func (d *Dir) readResult() ([]byte, error) {
-	return d.readFile(resultFile, d.limits.Result)
+	return d.readFile(ResultFile, d.limits.Result)
 }
 
 func (d *Dir) readFile(name string, most int64) ([]byte, error) {
@@ -50,7 +50,7 @@ func (d *Dir) readFile(name string, most int64) ([]byte, error) {
 // Opens returns the content of open.jsonl, with masked secrets. If the file does not exist, it returns an empty text.
 // An error makes the round fail.
 func (d *Dir) Opens(most int64) (string, error) {
-	if d == nil || d.topUnchanged() {
+	if d.topUnchanged() {
 		return "", nil
 	}
 	b, err := d.readFile(openFile, most)

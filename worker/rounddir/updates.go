@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"os"
 )
 
 // Bounds of one report's updates.
@@ -18,7 +17,7 @@ const (
 
 // A position says how much of the file updates was reported.
 type position struct {
-	inode  uint64
+	inode  uint64 // 0 for a file in memory
 	offset int64
 	within bool // the offset is within a line that is too long; the beginning of the line was reported
 	lines  int
@@ -34,26 +33,26 @@ func (d *Dir) readUpdates(r *Report, final bool) {
 	if p.closed {
 		return
 	}
-	f, info, err := d.open(updatesFile)
+	f, info, err := d.open(UpdatesFile)
 	if err != nil {
-		d.problem(r, updatesFile, "", err)
+		d.problem(r, UpdatesFile, "", err)
 	}
 	if f == nil {
 		return
 	}
 	defer f.Close()
-	if inode := uint64(info.Ino); inode != p.inode || info.Size < p.offset {
-		if p.inode != 0 {
-			d.problem(r, updatesFile, "replaced", errReplaced)
-		}
-		p.inode, p.offset, p.within = inode, 0, false
+	inode := uint64(info.Ino)
+	if p.inode != 0 && inode != p.inode || info.Size < p.offset {
+		d.problem(r, UpdatesFile, "replaced", errReplaced)
+		p.offset, p.within = 0, false
 	}
+	p.inode = inode
 	if err := d.readLines(r, f, info.Size, final); err != nil {
-		d.problem(r, updatesFile, "", err)
+		d.problem(r, UpdatesFile, "", err)
 	}
 }
 
-func (d *Dir) readLines(r *Report, f *os.File, size int64, final bool) error {
+func (d *Dir) readLines(r *Report, f reader, size int64, final bool) error {
 	p := &r.to.updates
 	if size == p.offset {
 		return nil
@@ -102,7 +101,7 @@ func (d *Dir) closeUpdates(r *Report) {
 	p.closed = true
 	p.lines++
 	r.Updates = append(r.Updates, fmt.Sprintf("[updates end here: more than %d bytes]", d.limits.Updates))
-	d.problem(r, updatesFile, "limit", fmt.Errorf("more than %d bytes; the rest is left out",
+	d.problem(r, UpdatesFile, "limit", fmt.Errorf("more than %d bytes; the rest is left out",
 		d.limits.Updates))
 }
 

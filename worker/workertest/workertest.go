@@ -99,7 +99,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 		r.Deadline = time.Now().Add(t.Timeout)
 		defer time.AfterFunc(t.Timeout, func() { end(errTimedOut) }).Stop()
 	}
-	ended, err := run(ctx, h, r, dir.Path())
+	ended, err := run(ctx, h, r, dir)
 	result := Result{
 		Opened: r.Opened(), Output: stdout.String(), Error: stderr.String(), Exit: ended.Exit,
 		Permanent: ended.Permanent,
@@ -129,7 +129,7 @@ func (t Task) round() *worker.Round {
 }
 
 // run runs the handler. It returns the handler's own error, because Ended contains only the text of the error.
-func run(ctx context.Context, h worker.Handler, r *worker.Round, dir string) (worker.Ended, error) {
+func run(ctx context.Context, h worker.Handler, r *worker.Round, dir *rounddir.Dir) (worker.Ended, error) {
 	var own error
 	kept := worker.Handler(func(ctx context.Context, r *worker.Round) error {
 		own = h(ctx, r)
