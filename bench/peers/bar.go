@@ -50,6 +50,8 @@ func allBars() []*bar {
 			sidesOf(opening, tdfTasks.with(one), asynqTasks.with(one), bullmqTasks.with(one)), want{">=", 0.9, "asynq"}),
 		newBar("open-shared", "tasks/s", sidesOf(opening, tdfTasks.with(shared), asynqTasks), want{">=", 1.5, "asynq"}),
 		newBar("life-cycle", "tasks/s", sidesOf(lives, tdfWhole, asynqTasks, bullmqTasks), want{">=", 1.6, "asynq"}),
+		newBar("typed", "tasks/s", sidesOf(lives, tdfWhole.with(job{Batch: 1000, Typed: true}),
+			asynqTasks.with(job{Callers: 16, Typed: true})), want{">=", 1, "asynq"}),
 		newBar("redis-cpu", "µs of Redis CPU", sidesOf(redisCPU, tdfWhole.with(one), bullmqTasks.with(one)),
 			want{"<=", 1, "BullMQ"}),
 		newBar("pickup", "ms", sidesOf(pickup, tdfWhole, bullmqTasks), want{"<=", 0.5, "BullMQ"}),

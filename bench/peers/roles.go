@@ -25,6 +25,7 @@ type job struct {
 	Callers  int  // number of calls at the same time; 0 is one call
 	Slots    int  // number of slots of a worker
 	Programs bool // the worker runs programs; otherwise it calls a handler
+	Typed    bool // the handler has a typed input, and stores a result
 	Timed    bool // the worker reports how long tasks have waited
 }
 
@@ -126,10 +127,12 @@ func asynqRedis(j job) asynq.RedisClientOpt {
 
 func asynqOpener(_ context.Context, j job) (map[string]verb, func()) {
 	client := asynq.NewClient(asynqRedis(j))
+	keep := map[bool]time.Duration{true: time.Hour}[j.Typed] // a result is kept with its task
 	open := func(ctx context.Context) any {
 		return timeOf(func() {
 			inParallel(max(j.Callers, 1), j.Tasks, func(i int) error {
-				_, err := client.EnqueueContext(ctx, asynq.NewTask(namespace, []byte(payload(int64(i)))))
+				task := asynq.NewTask(namespace, []byte(payload(int64(i))))
+				_, err := client.EnqueueContext(ctx, task, asynq.Retention(keep))
 				return err
 			})
 		})
@@ -142,7 +145,11 @@ func asynqWorker(_ context.Context, j job) (map[string]verb, func()) {
 	server := asynq.NewServer(asynqRedis(j), asynq.Config{Concurrency: j.Slots, LogLevel: asynq.FatalLevel})
 	handler := asynq.HandlerFunc(func(_ context.Context, task *asynq.Task) error {
 		c.add(string(task.Payload()))
-		return nil
+		if !j.Typed {
+			return nil
+		}
+		_, err := task.ResultWriter().Write([]byte("100"))
+		return err
 	})
 	work := func(context.Context) any {
 		check(server.Start(handler))

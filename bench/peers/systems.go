@@ -90,7 +90,7 @@ func (s system) opener(t *trial, n int) *child {
 
 // worker starts a child that processes tasks when it gets the verb work.
 func (s system) worker(t *trial, j job) *child {
-	j.Slots = slots
+	j.Slots, j.Typed = slots, s.job.Typed
 	return s.start(t, "worker", j)
 }
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"time"
 
@@ -19,6 +20,9 @@ import (
 
 func redisConfig(port int) config.Redis { return config.Redis{Host: "127.0.0.1", Port: port} }
 func discard() *slog.Logger             { return slog.New(slog.DiscardHandler) }
+
+// typed has the payload of a task as its input, and the size of it as its result.
+const typed = tdf.Kind[string, int](namespace)
 
 func definition(number int64) manager.Definition {
 	return manager.Definition{Program: namespace, Source: "rsync:/srv/bench/run.sh", Input: payload(number)}
@@ -67,6 +71,9 @@ func openTDF(ctx context.Context, m *manager.Manager, j job) {
 		batch := make([]manager.Definition, min(j.Batch, j.Tasks-i))
 		for k := range batch {
 			batch[k] = definition(int64(i + k))
+			if j.Typed {
+				batch[k].Source, batch[k].Input = "", strconv.Quote(batch[k].Input)
+			}
 		}
 		must(m.Open(ctx, batch...))
 	}
@@ -111,7 +118,13 @@ func tdfWorker(_ context.Context, j job) (map[string]verb, func()) {
 	cfg.Redis, cfg.Directory, cfg.Concurrency = redisConfig(j.Port), filepath.Join(j.Dir, workerName), j.Slots
 	check(os.MkdirAll(cfg.Directory, 0o755))
 	how := worker.WithSole()
-	if !j.Programs {
+	switch {
+	case j.Typed:
+		how = worker.HandleKind(typed, func(_ context.Context, _ *worker.Round, in string) (int, error) {
+			c.add(in)
+			return len(in), nil
+		})
+	case !j.Programs:
 		how = worker.WithRunner(worker.Handler(func(_ context.Context, r *worker.Round) error {
 			c.add(r.Input)
 			return nil
