@@ -5,15 +5,14 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 func TestLimitText(t *testing.T) {
 	for want, l := range map[string]Limit{
-		"at_most=4":                  {AtMost: 4},
-		"rate=10/1":                  {Starts: 10, Per: 1},
-		"at_most=3 rate=10000/0.001": {AtMost: 3, Starts: 10_000, Per: 0.001},
+		"at_most=4":                     {AtMost: 4},
+		"rate=10/1":                     {Starts: 10, Per: 1},
+		"at_most=3 rate=10000/0.001000": {AtMost: 3, Starts: 10_000, Per: 0.001},
 	} {
 		expect.Equal(t, l.String(), want)
 	}

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/unixtime"
-
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 func utc(text string) Time {

@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"pgregory.net/rapid"
 
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

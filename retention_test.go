@@ -4,9 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/unixtime"
-
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
 // A finished task is due at the end of its retention period, and the server then removes it (docs/lifecycle.md,

@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

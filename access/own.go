@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // A ForbiddenError means that the holder of a token may not do something, although the role of the token allows the

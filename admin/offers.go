@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 

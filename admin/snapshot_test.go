@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )

@@ -6,9 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"

@@ -6,9 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // Forever is the Duration that "inf" stands for. It is the largest Duration, so adding to it overflows.

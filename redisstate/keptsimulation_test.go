@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/counts"

@@ -41,8 +41,8 @@ const (
 // headPause is how long the audit does not examine a task at the head of the open list again.
 const headPause = tdf.Seconds(60)
 
-// auditGrace is how long an inconsistent task must stay unchanged before the audit repairs it: components of the original
-// TDF may be in the middle of moving it, and take milliseconds.
+// auditGrace is how long an inconsistent task must stay unchanged before the audit repairs it: components of the
+// original TDF may be in the middle of moving it, and take milliseconds.
 const auditGrace = tdf.Seconds(60)
 
 // clockSkew is the largest expected error of the clocks of the original TDF's components.

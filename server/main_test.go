@@ -67,7 +67,9 @@ func newSiteAt(t *testing.T, addr string) *site {
 	ns := redistest.Namespace(t)
 	store := connect(t, addr, ns)
 	cli := redistest.Client(t, redis.Options{Addr: addr, DB: redistest.Database(t)})
-	return &site{T: t, ns: ns, addr: addr, store: store, cli: cli, server: New("server", settings, store, quiet())}
+	server := New("server", settings, store, quiet())
+	server.audit.grace = 0
+	return &site{T: t, ns: ns, addr: addr, store: store, cli: cli, server: server}
 }
 
 func quiet() *slog.Logger { return slog.New(slog.NewTextHandler(io.Discard, nil)) }

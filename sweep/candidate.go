@@ -6,9 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // A Candidate is a task for one row.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/resources"
 )

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

@@ -71,8 +71,8 @@ func lives(t *trial, s system) figure {
 	return f
 }
 
-// redisCPU measures the CPU time of Redis for the whole life of a task. The worker starts after all tasks are open; TDF's
-// server and manager run from the beginning.
+// redisCPU measures the CPU time of Redis for the whole life of a task. The worker starts after all tasks are open;
+// TDF's server and manager run from the beginning.
 func redisCPU(t *trial, s system) figure {
 	opener, worker := s.opener(t, t.tasks), s.worker(t, job{})
 	f := t.costOf(t.tasks, func() time.Duration {

@@ -20,11 +20,12 @@ const programSlots = 2
 // runSides compares a worker that runs a trivial run.sh with other tools. The worker stores the output of each run in
 // Redis, and a server settles the tasks. The other tools discard the output.
 func runSides() []side {
-	return append([]side{{"TDF", redisserver.Shipped, runsOfTDF}, {"Go os/exec", nil, runsOf(runBare)}}, tools("./run.sh")...)
+	own := []side{{"TDF", redisserver.Shipped, runsOfTDF}, {"Go os/exec", nil, runsOf(runBare)}}
+	return append(own, tools("./run.sh")...)
 }
 
-// commandSides compares tdf run with other tools that run a command for each line of stdin. tdf run starts a TDF with an
-// embedded Redis for the call, and the time includes this.
+// commandSides compares tdf run with other tools that run a command for each line of stdin. tdf run starts a TDF with
+// an embedded Redis for the call, and the time includes this.
 func commandSides() []side { return append([]side{{"TDF", nil, runsOf(runWithTDF)}}, tools("true")...) }
 
 func tools(program string) []side {

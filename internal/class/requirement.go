@@ -25,7 +25,8 @@ type Requirement struct {
 // Plain is the name of the partition of tasks that require nothing but a worker that runs programs.
 const Plain = "default"
 
-// The parts of a partition's name, and their separator. The handler comes last, because the name of a program may contain any character.
+// The parts of a partition's name, and their separator. The handler comes last, because the name of a program may
+// contain any character.
 const (
 	Separator     = ";"
 	QueuePart     = "queue="

@@ -67,8 +67,8 @@ func acknowledged(ctx context.Context) bool { return ctx.Value(unacknowledgedKey
 // Unconfirmed returns the number of calls after which too few replicas had confirmed the write in time.
 func (s *Conn) Unconfirmed() int64 { return s.unconfirmed.Load() }
 
-// inBounds sets the default, and corrects impossible values. A WAIT without a timeout would wait for ever, and one that is longer
-// than the idle timeout of a connection would look like an outage.
+// inBounds sets the default, and corrects impossible values. A WAIT without a timeout would wait for ever, and one that
+// is longer than the idle timeout of a connection would look like an outage.
 func inBounds(r config.Replicas) config.Replicas {
 	r.Timeout = min(cmp.Or(max(0, r.Timeout), time.Second), idleTimeout-time.Second)
 	r.Wanted = max(0, r.Wanted)

@@ -5,11 +5,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // Claimable is a number of tasks with the same request that a worker may claim now.

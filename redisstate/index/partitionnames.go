@@ -4,11 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // These constants bound the work of listing partitions. The cost of a claim does not depend on their number.

@@ -7,11 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )

@@ -8,11 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -37,8 +36,8 @@ type WorkerInfo struct {
 	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
 	Offer               class.Offer
 	Used                class.Amounts // how much of the offered resources the rounds have; nil without an offer
-	OverHTTP            bool        // a client of the HTTP API; a full Redis refuses its registration
-	InProcess           bool        // a Runner runs the rounds in the worker's own process; the worker fetches no programs
+	OverHTTP            bool          // a client of the HTTP API; a full Redis refuses its registration
+	InProcess           bool          // a Runner runs the rounds in the worker's process; it fetches no programs
 
 	// Boot identifies this start of the worker among all workers that ever have the name. "" means the boot id of this
 	// client.

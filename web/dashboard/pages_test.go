@@ -2,11 +2,8 @@ package dashboard_test
 
 import (
 	"fmt"
-	"math"
 	"net/http"
 	"net/url"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -198,44 +195,4 @@ func TestStaticFiles(t *testing.T) {
 	for _, path := range []string{"/ui/static/x/none.css", "/ui/static/x/..%2Fdoc.go", "/ui/none", "/ui/static/x"} {
 		expect.Equal(t, s.browser().get(path).StatusCode, 404, path)
 	}
-}
-
-// Each colour of a bar has a contrast of at least 3 with the page, in light and in dark, as WCAG 1.4.11 asks. Axe-core checks only the contrast of texts.
-func TestColoursOfBars(t *testing.T) {
-	t.Parallel()
-	style := string(expect.Result(os.ReadFile("static/style.css")).Value(t))
-	pages := regexp.MustCompile(`--page: (#\w+);`).FindAllStringSubmatch(style, -1)
-	bars := regexp.MustCompile(`\.slots \{ (--t0[^}]*)\}`).FindAllStringSubmatch(style, -1)
-	expect.MustLen(t, pages, 2)
-	expect.MustLen(t, bars, 2)
-	for i := range bars {
-		colours := regexp.MustCompile(`#\w+`).FindAllString(bars[i][1], -1)
-		expect.Len(t, colours, 8, "colours")
-		for _, c := range colours {
-			ratio := contrast(t, c, pages[i][1])
-			expect.True(t, ratio >= 3, c, "on", pages[i][1], "has a contrast of", ratio)
-		}
-	}
-}
-
-// contrast returns the contrast of two colours, as WCAG defines it.
-func contrast(t *testing.T, a, b string) float64 {
-	light := func(colour string) (sum float64) {
-		var rgb [3]int
-		if len(colour) == 4 {
-			colour = "#" + strings.Repeat(colour[1:2], 2) + strings.Repeat(colour[2:3], 2) + strings.Repeat(colour[3:4], 2)
-		}
-		expect.Result(fmt.Sscanf(colour, "#%02x%02x%02x", &rgb[0], &rgb[1], &rgb[2])).OK(t)
-		for i, weight := range []float64{0.2126, 0.7152, 0.0722} {
-			v := float64(rgb[i]) / 255
-			if v <= 0.04045 {
-				sum += weight * v / 12.92
-			} else {
-				sum += weight * math.Pow((v+0.055)/1.055, 2.4)
-			}
-		}
-		return sum
-	}
-	x, y := light(a)+0.05, light(b)+0.05
-	return max(x/y, y/x)
 }

@@ -3,9 +3,8 @@ package dashboard_test
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate/presence"

@@ -8,10 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/web/wire"

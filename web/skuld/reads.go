@@ -5,10 +5,9 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
 )

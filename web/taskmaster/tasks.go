@@ -9,9 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/web/wire"

@@ -18,8 +18,8 @@ type Texts struct {
 }
 
 // Read returns the content of both files, with the values of secrets masked. If a file has more than limit bytes, Read
-// returns only its beginning and its end. A secret that lies across such a cut is not masked. A line between them says how many bytes are missing, and where the whole file
-// is: the worker and the path.
+// returns only its beginning and its end. A line between them says how many bytes are missing, and where the whole file
+// is: the worker and the path. A secret that lies across such a cut is not masked.
 //
 // The files may change during the call. Each byte that Read returns was in the file at some time during the call.
 func (r *Record) Read(limit int64, worker string, s *secrets.Secrets) (Texts, error) {

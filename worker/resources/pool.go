@@ -170,8 +170,8 @@ func (r *resource) capacity() class.Capacity {
 	return c
 }
 
-// take takes an amount that fits, by the rule of class.Capacities: whole indices, and the fraction from the smallest part
-// in which it fits, or else from a whole index.
+// take takes an amount that fits, by the rule of class.Capacities: whole indices, and the fraction from the smallest
+// part in which it fits, or else from a whole index.
 func (r *resource) take(units int64) (parts []part) {
 	n, rest := int(units/r.unit), units%r.unit
 	from := r.smallest(rest)

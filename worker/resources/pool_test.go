@@ -5,10 +5,9 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"pgregory.net/rapid"
 
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

@@ -18,12 +18,16 @@ import (
 
 // Names of the entries of a round's directory.
 const (
-	openFile      = "open.jsonl"
-	lastErrorFile = "last_error"
-	afterFile     = "after"
-	inputFile     = "input"
-	filesDir      = "files"
-	ScratchDir    = "scratch" // files that are removed with the round
+	ProgressFile   = "progress"
+	CheckpointFile = "checkpoint"
+	UpdatesFile    = "updates"
+	ResultFile     = "result.json"
+	openFile       = "open.jsonl"
+	lastErrorFile  = "last_error"
+	afterFile      = "after"
+	inputFile      = "input"
+	filesDir       = "files"
+	ScratchDir     = "scratch" // files that are removed with the round
 )
 
 // Before contains the task's input, if it has any bytes, the data of its earlier rounds, and of the tasks that it

@@ -14,14 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
-// Names of the files that methods of a round in the worker's process write.
-const (
-	ProgressFile   = "progress"
-	CheckpointFile = "checkpoint"
-	UpdatesFile    = "updates"
-	ResultFile     = "result.json"
-)
-
 // InMemory returns a Dir without a directory, for a round that runs in the worker's process: what [Dir.Replace] and
 // [Dir.Append] write stays in memory. [Dir.MoveTo] gives it a directory. It holds at most what the limits allow.
 func InMemory(before Before, limits Limits, s *secrets.Secrets) *Dir {

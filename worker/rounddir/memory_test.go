@@ -57,8 +57,8 @@ func TestLimitsInMemory(t *testing.T) {
 	expect.True(t, bytes < 20_000, bytes)
 	r := d.News(true)
 	expect.Len(t, r.Updates, 101)
-	expect.Equal(t, r.Updates[100], "[updates end here: more than 10000 bytes (max_updates)]")
-	expect.Contains(t, strings.Join(r.Problems, "\n"), "checkpoint: 1048576 bytes; more than 100; the previous checkpoint stays")
+	expect.Equal(t, r.Updates[100], "[updates end here: more than 10000 bytes]")
+	expect.Contains(t, strings.Join(r.Problems, "\n"), "checkpoint: 1048576 bytes, more than 100; the previous checkpoint stays")
 	_, _, err := d.Result()
-	expect.Fails(t, err, "result.json: 1048576 bytes, more than max_result (100)")
+	expect.Fails(t, err, "result.json: 1048576 bytes, more than 100")
 }

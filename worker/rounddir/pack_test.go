@@ -96,7 +96,7 @@ func TestPackFails(t *testing.T) {
 	expect.NoError(t, os.Symlink("/etc", dir))
 	_, _, err := d.Pack([]string{"passwd"}, 1<<20, nil)
 	expect.Fails(t, err, "scratch")
-	_, _, err = (*Dir)(nil).Pack([]string{"x"}, 5, nil)
+	_, _, err = InMemory(Before{}, limits, nil).Pack([]string{"x"}, 5, nil)
 	expect.Fails(t, err, "no file matches x")
 }
 

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 

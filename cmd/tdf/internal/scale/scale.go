@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf/internal/class"
-
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
@@ -19,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/config"
 	deploy "github.com/tdf-framework/tdf/deploy/slurm"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/worker"
 	"github.com/tdf-framework/tdf/worker/secrets"
 )
