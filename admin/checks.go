@@ -267,7 +267,8 @@ func (c *situation) freeSlotCheck() Check {
 		reasons[why] = append(reasons[why], w.Name)
 	}
 	if able := reasons[""]; len(able) > 0 {
-		return passed("worker", fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, joinNames(able)))
+		return passed("worker", fmt.Sprintf("%d of %d workers can run the task: %s", len(able), alive, joinNames(able))+
+			c.keptText(able))
 	}
 	if alive == 0 {
 		fact, _ := c.noWorker()
@@ -282,7 +283,7 @@ func (c *situation) freeSlotCheck() Check {
 		if names := reasons[o.why]; len(names) > 0 {
 			check.Text += "; " + o.why + ": " + joinNames(names)
 			if o.why == full {
-				check.Text += c.closestOf(names)
+				check.Text += c.closestOf(names) + c.keptText(names)
 			}
 			if o.why == avoiding {
 				check.Text += ": " + c.whyPaused(names[0])

@@ -110,6 +110,7 @@ type situation struct {
 	place    redisstate.QueuePosition
 	pending  []redisstate.Dependency // the first dependencies that have not ended
 	limit    tdf.LimitUse            // of the task's limit key
+	kept     []redisstate.Keeping    // the blocked tasks for which workers keep resources back
 	source   Check                   // not read by situation
 	callback callbacks.Failure       // of the task's callback
 	took     []tdf.Seconds           // run times of successful rounds of the program, in ascending order
@@ -151,6 +152,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
+		func() (err error) { c.kept, err = s.Kept(ctx, now); return err },
 	)
 	if err != nil || !c.place.Listed {
 		return err

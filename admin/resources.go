@@ -84,3 +84,19 @@ func (c *situation) closestOf(names []string) string {
 	at, lacks := closest(free, c.request())
 	return fmt.Sprintf("; %s comes closest, and lacks %v", of[at], lacks)
 }
+
+// keptText says for which blocked tasks some of the named workers keep resources back.
+func (c *situation) keptText(names []string) (text string) {
+	for _, k := range c.kept {
+		if !slices.Contains(names, k.Worker) {
+			continue
+		}
+		of := fmt.Sprintf("task %d", k.Task)
+		if k.Task == c.task.ID {
+			of = "this task"
+		}
+		text += fmt.Sprintf("; %s is kept for %s, which has been blocked since %s: it keeps back what the task takes, "+
+			"until its rounds that run now have ended", k.Worker, of, c.moment(k.Since))
+	}
+	return text
+}

@@ -91,6 +91,7 @@ func (c *cluster) start(w *simulated, left class.Capacities, r class.Request) {
 // claim fills a worker: first with the large tasks that fit, in their order, and then with small ones.
 func (c *cluster) claim(w *simulated) {
 	met := false
+	var held class.Amounts // what the worker keeps back for a blocked task
 	for n, request := range c.large {
 		if c.started[n] || met {
 			continue
@@ -104,13 +105,13 @@ func (c *cluster) claim(w *simulated) {
 		case possible >= 0:
 			met = true // only the first blocked task counts
 			if c.meet(w, n) {
-				return
+				held = request[0]
 			}
 		}
 	}
 	for {
 		left, alternative := w.free.Without(c.small)
-		if alternative < 0 {
+		if alternative < 0 || held != nil && left.Amounts().Of(class.CPUs) < held.Of(class.CPUs) {
 			return
 		}
 		c.start(w, left, c.small)

@@ -40,7 +40,7 @@ func small(t testing.TB, s *Store, n int) {
 	}
 }
 
-// A task that has been the first one for a minute keeps one worker, which claims nothing after it until it fits.
+// A task that has been the first one for a minute keeps one worker, which claims nothing that it needs until it fits.
 func TestBlockedTaskKeepsAWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
@@ -90,7 +90,7 @@ func endedFor(t testing.TB, s *Store) string {
 	return strings.Join(append(parts[:3], parts[2], parts[4]), " ")
 }
 
-// A kept worker still claims tasks that come before, but nothing of its other queues.
+// A kept worker still claims tasks that come before.
 func TestKeptWorkerAndOrder(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		mustOpen(t, s, asking(t, "cpus=8"))
@@ -105,6 +105,41 @@ func TestKeptWorkerAndOrder(t *testing.T) {
 		urgent.Priority = 1
 		id := mustOpen(t, s, urgent)
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2", "other", class.DefaultQueue)), id)
+	})
+}
+
+// A kept worker keeps back only what the blocked task takes, also in its other queues.
+func TestKeptWorkerServesTheRest(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		licensed := mustOpen(t, s, asking(t, "cpus=1 licence=1"))[0]
+		other := asking(t, "cpus=1")
+		other.Queue = "other"
+		mustOpen(t, s, other, other)
+		small(t, s, 9)
+		claim := func(cores string, licences int64, queues ...string) ClaimResult {
+			o := offerOf(queues...)
+			r := ClaimParams{Worker: "a", Most: 1, Lease: 60, Offer: &o, Whole: capacities(t, "cpus=4 licence=1", 8)}
+			r.Free = capacities(t, cores+" licence=1", 8)
+			for i := range r.Free {
+				if r.Free[i].Name == "licence" {
+					r.Free[i] = class.CapacityOf(class.Amount{Name: "licence", Units: licences * class.Scale})
+				}
+			}
+			return expect.Result(s.Claim(t.Context(), r)).Value(t)
+		}
+		expect.Equal(t, requests(claim("cpus=3", 0, class.DefaultQueue)), []string{"cpus=1"}, "the task is noted")
+		minuteLater(t, s)
+		c := claim("cpus=3", 0, class.DefaultQueue)
+		expect.Equal(t, requests(c), []string{"cpus=1"}, "of 3 cores, one is kept back")
+		expect.True(t, c.Kept)
+		kept := expect.Result(s.Kept(t.Context(), c.Now)).Value(t)
+		expect.MustLen(t, kept, 1)
+		expect.Equal(t, kept[0].Worker, "a")
+		expect.Equal(t, kept[0].Task, licensed)
+		both := []string{"other", class.DefaultQueue}
+		expect.Equal(t, requests(claim("cpus=2", 0, both...)), []string{"cpus=1"}, "from the other queue")
+		expect.Len(t, claim("cpus=1", 0, both...).Claims, 0)
+		expect.Equal(t, claimedIDs(claim("cpus=1", 1, both...)), []int64{licensed})
 	})
 }
 

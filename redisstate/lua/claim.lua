@@ -189,13 +189,7 @@ local function may_run(id)
   return f[1] and not (avoid[f[1]] or paused_group[f[3]] or not_here(f[2]))
 end
 
-local only -- the queue of the task for which the worker is kept
-if fitting.plain then
-  reserving.use(KEYS[12], worker, may_run)
-  for _, queue in ipairs(queues) do
-    if queue.name == reserving.queue then only = queue.name end
-  end
-end
+if fitting.plain then reserving.use(KEYS[12], worker, may_run) end
 
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
 
@@ -210,6 +204,7 @@ local function look_through(skipped, read_before)
       ordering.more = true
       return
     end
+    if fitting.plain then reserving.read_to(ordering.queue.name, source.priority, source.at) end
     looked_at, source.at = looked_at + 1, nil
     local n_before = #ids
     local why = consider(source.list, source.id, source.score)
@@ -265,8 +260,12 @@ end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
-  local serves = not reserving.on and (only or queue.name) == queue.name
-  if serves and #ids < wanted and not full() and not ordering.more then look_in(queue) end
+  if #ids < wanted and not full() and not ordering.more then
+    if fitting.plain then reserving.enter(queue.name) end
+    look_in(queue)
+    local all_read = #ids < wanted and not full() and not ordering.more
+    if all_read and queue.name == reserving.queue then reserving.passed = true end
+  end
   claimed[i] = #ids - before_queue
   for k = before_queue + 1, #ids do chosen[k].queue = queue.name end
 end
@@ -293,7 +292,7 @@ ordering.remove()
 finish_places()
 starting.finish()
 if fitting.plain then
-  if reserving.finish() and only then ordering.more = true end -- the worker may serve its other queues now
+  if reserving.finish() then ordering.more = true end -- the worker may claim what was kept back
   ordering.next_due = math.min(ordering.next_due, reserving.next_claim())
 end
 

@@ -62,15 +62,18 @@ function fitting.use()
     return { unit = of.unit, whole = of.whole - whole, parts = parts }
   end
 
-  -- Returns the resources of the first alternative that fits, as they are afterwards, or nil.
-  local function left_of(request, have)
+  -- Returns the resources of the first alternative that fits, as they are afterwards, or nil. The last argument has the
+  -- units of each resource that must be left, or is nil.
+  local function left_of(request, have, held)
     for _, amounts in ipairs(request) do
       local left = {}
       for i = 1, #amounts, 2 do
-        local of, units = have[amounts[i]], amounts[i + 1]
+        local name, units = amounts[i], amounts[i + 1]
         if left and units > 0 then
-          left[amounts[i]] = of and without(of, units)
-          if not left[amounts[i]] then left = nil end
+          local rest = have[name] and without(have[name], units)
+          if rest and held and held[name] and not without(rest, held[name]) then rest = nil end
+          left[name] = rest
+          if not rest then left = nil end
         end
       end
       if left then return left end
@@ -96,12 +99,26 @@ function fitting.use()
     return true, parse(text)
   end
 
-  function fitting.fits(request) return not request or left_of(request, free) ~= nil end
+  local held -- what the claim keeps back for a blocked task: see reserving.lua
+
+  -- Keeps back what a request takes: its first alternative that fits when the worker runs nothing. Without a request,
+  -- nothing is kept back.
+  function fitting.hold(request)
+    held = nil
+    for _, amounts in ipairs(request or {}) do
+      if not held and left_of({ amounts }, all) then
+        held = {}
+        for i = 1, #amounts, 2 do held[amounts[i]] = amounts[i + 1] end
+      end
+    end
+  end
+
+  function fitting.fits(request) return not request or left_of(request, free, held) ~= nil end
 
   -- Returns whether a request fits when the worker runs nothing.
   function fitting.possible(request) return not request or left_of(request, all) ~= nil end
 
   function fitting.take(request)
-    for name, of in pairs(request and left_of(request, free) or {}) do free[name] = of end
+    for name, of in pairs(request and left_of(request, free, held) or {}) do free[name] = of end
   end
 end

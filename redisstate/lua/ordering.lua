@@ -305,12 +305,16 @@ function ordering.use(open, wanted, offer)
     return true
   end
 
-  -- Passes the next entry, whose task does not fit in what the worker has free. Returns whether the claim must end.
+  -- Passes the next entry, whose task does not fit in what the worker has free. A task that would fit, if nothing was
+  -- kept back, is for other workers.
   local function pass_blocked()
     local entry = queue.entry
     queue.entry = nil
+    if (reserving.on or reserving.queue) and #ordering.waking < MOST_WOKEN then
+      table.insert(ordering.waking, entry.partition)
+    end
     if queue.sweep then queue.sweep = entry.member end
-    return reserving.meet(entry.partition, entry.priority, entry.score)
+    reserving.meet(entry.partition, entry.priority, entry.score, entry.request)
   end
 
   -- Returns whether the script has read all entries of `heads` that come before a source.
@@ -368,15 +372,14 @@ function ordering.use(open, wanted, offer)
         ordering.more = true
       elseif entry and not (first and not comes_before(entry, first.priority, first.at)) then
         if not fitting.fits(entry.request) then
-          if pass_blocked() then return nil end
+          pass_blocked()
         elseif not open_next() then -- the next call reads the tasks of this one again, so it must not be the same call
           queue.passes_too_many, ordering.more = true, true
         end
       elseif not first or fitting.fits(first.request) then
         return first
-      elseif reserving.meet(first.partition or DEFAULT, first.priority, first.at) then
-        return nil
       else -- the other tasks of the source do not fit either
+        reserving.meet(first.partition or DEFAULT, first.priority, first.at, first.request)
         first.at = INF
         sink(heap, 1)
       end
@@ -399,7 +402,9 @@ function ordering.use(open, wanted, offer)
       end
     end
     if queue.stale[1] then ordering.stale[queue.name] = queue.stale end
-    if queue.cut and not queue.suits then positions.keep_passed_heads(queue.position, queue.jumped, queue.last) end
+    if queue.cut and not queue.suits and not reserving.queue and not reserving.on then
+      positions.keep_passed_heads(queue.position, queue.jumped, queue.last)
+    end
     if not queue.sweep then
       if not (queue.passes_too_many or queue.cut and queue.suits and may_sweep) then return nil end
       queue.began = now

@@ -3,9 +3,9 @@
 --
 -- A task is blocked if it fits in what the worker has, but not in what the worker has free. The first blocked task that
 -- a claim meets is noted, as the first task of its partition. FIRST_FOR seconds later, if the partition is still
--- blocked and none of its tasks has started meanwhile, the next worker whose claim meets it is kept for it: its claims
--- end at the task. So they hand out only tasks that come before it, and the worker has enough free when the rounds that
--- it runs have ended. At most one worker is kept for a partition, and for one partition at a time.
+-- blocked and none of its tasks has started meanwhile, the next worker whose claim meets it is kept for it: behind the
+-- task, and in other queues, its claims hand out only what the task does not take. So the worker has enough free when
+-- the rounds that it runs have ended. At most one worker is kept for a partition, and for one partition at a time.
 --
 -- The hash `reserved` has a field for each partition with such a task: 'priority score since until worker' are the
 -- task's priority and score, the time when a claim first met it, and the worker that is kept for it until a time, or ''
@@ -13,14 +13,16 @@
 -- fields, each new one removes some whose partition has no tasks.
 --
 -- A script calls reserving.use first, if the worker offers resources. It calls reserving.meet for each blocked task, in
--- their order, and ends its claim when the field `on` is set. At the end, it calls reserving.finish.
+-- their order, and reserving.read_to for each other task. The field `on` says whether the worker is kept for the task
+-- that the claim has met. The script sets the field `passed` if the claim has read all tasks of that queue. At the end,
+-- it calls reserving.finish.
 
 local reserving = {}
 
 -- The arguments are the key of the hash, the name of the worker, and a function that returns whether the worker may run
 -- the task with an id.
 function reserving.use(key, worker, may_run)
-  local FIRST_FOR, KEPT_FOR, RENEWED_AFTER, LOOKED_AT = 60, 60, 20, 4
+  local FIRST_FOR, KEPT_FOR, RENEWED_AFTER, CLAIMS_AFTER, LOOKED_AT = 60, 60, 20, 2, 4
   local MOST_FIELDS, SAMPLE = 1000, 4
   local mine = '@' .. worker
   local noted, field, record, looked_at = false, nil, nil, 0
@@ -41,7 +43,23 @@ function reserving.use(key, worker, may_run)
   local function is_mine(r) return r and r.by == worker and r.till > now end
 
   -- The queue of the task for which the worker is kept, or nil
-  reserving.queue = kept and is_mine(read(kept)) and queue_of(kept) or nil
+  local of_mine = kept and read(kept)
+  reserving.queue = kept and is_mine(of_mine) and queue_of(kept) or nil
+
+  -- Keeps back what that task takes, in the queues other than its own, and in its own queue once the claim has met it.
+  function reserving.enter(queue)
+    if not reserving.queue then return end
+    local _, request = fitting.request_of(string.match(kept, '^(.-)handler=') or kept)
+    fitting.hold((queue ~= reserving.queue or reserving.on) and request or nil)
+  end
+
+  -- Notes that the claim has read a queue up to a task. If that comes after the task for which the worker is kept, and
+  -- the claim has not met this one, it has started or ended.
+  function reserving.read_to(queue, priority, score)
+    if queue ~= reserving.queue then return end
+    local same = priority == of_mine.priority
+    if priority < of_mine.priority or same and score > of_mine.score + 0.000002 then reserving.passed = true end
+  end
 
   local function may_run_first(place)
     looked_at = looked_at + 1
@@ -60,14 +78,14 @@ function reserving.use(key, worker, may_run)
     return r
   end
 
-  -- Notes a blocked task. Returns whether the worker is kept for it.
-  function reserving.meet(partition, priority, score)
-    if noted or kept and partition ~= kept then return false end
+  -- Notes a blocked task. If the worker is kept for it, the claim keeps back what its request takes.
+  function reserving.meet(partition, priority, score, request)
+    if noted or kept and partition ~= kept then return end
     local r = record_of(partition, priority, score)
-    if kept and not is_mine(r) then return false end
+    if kept and not is_mine(r) then return end
     if not kept then
-      if looked_at >= LOOKED_AT then return false end
-      if not may_run_first(join_place(partition, string.format('%.0f', priority))) then return false end
+      if looked_at >= LOOKED_AT then return end
+      if not may_run_first(join_place(partition, string.format('%.0f', priority))) then return end
     end
     noted, field = true, partition
     reserving.on = kept ~= nil or now - r.since >= FIRST_FOR and r.till <= now
@@ -75,7 +93,7 @@ function reserving.use(key, worker, may_run)
       r.till, r.by = now + KEPT_FOR, worker
     end
     record = string.format('%.0f %.6f %.6f %.6f %s', r.priority, r.score, r.since, r.till, r.by)
-    return reserving.on
+    if reserving.on then fitting.hold(request) end
   end
 
   -- Returns whether a field says nothing any more.
@@ -103,12 +121,12 @@ function reserving.use(key, worker, may_run)
       if reserving.on and kept ~= field then write(mine, field) end
       redis.pcall('EXPIRE', key, 3600)
     end
-    if not kept or reserving.on then return false end
+    if not kept or reserving.on or reserving.queue and not reserving.passed then return false end
     if is_mine(read(kept)) then redis.pcall('HDEL', key, kept) end
     redis.pcall('HDEL', key, mine)
     return true
   end
 
-  -- Returns when the worker must claim again, so that it stays kept, or INF.
-  function reserving.next_claim() return reserving.on and now + RENEWED_AFTER or INF end
+  -- Returns when the worker must claim again, or INF. A kept worker waits for no token.
+  function reserving.next_claim() return reserving.on and now + CLAIMS_AFTER or INF end
 end
