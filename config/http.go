@@ -24,6 +24,9 @@ type HTTP struct {
 
 	Users string // the file of the users who may log in to the dashboard with a password; "" means none
 
+	// Proxies are the addresses of proxies whose headers name the client of a call; default: none
+	Proxies []netip.Prefix
+
 	// the origin in hosts, at which browsers reach the dashboard, such as https://tdf.example.org; "" means that of
 	// Listen or of the first name in Hosts
 	Public string
@@ -144,6 +147,24 @@ func hostnames(at func(*settings) *[]string) kind {
 
 func isHostname(s string) bool { return !strings.ContainsAny(s, ":/@[]*") && plain(s) }
 
+// networks returns the kind of a list of addresses and networks, such as 10.0.0.7 and 10.1.0.0/16.
+func networks(at func(*settings) *[]netip.Prefix) kind {
+	parse := func(s string) (all []netip.Prefix, ok bool) {
+		for _, word := range words(s) {
+			p, err := netip.ParsePrefix(word)
+			if ip, wrong := netip.ParseAddr(word); wrong == nil {
+				p, err = ip.Prefix(ip.BitLen())
+			}
+			if err != nil {
+				return nil, false
+			}
+			all = append(all, p.Masked())
+		}
+		return all, true
+	}
+	return bind("IP addresses and networks such as 10.1.0.0/16, separated by blanks or commas", parse, at)
+}
+
 // hosts returns the kind of a list of names of hosts, one of which may be an origin.
 func hosts() kind {
 	return kind{"names of hosts without ports, separated by blanks or commas, one of which may be an address such as " +
@@ -202,6 +223,12 @@ var httpKeys = []key{
 			"refuses calls with other names, so that no web page can reach it by DNS rebinding. One of them may be " +
 			"the whole address at which browsers reach the dashboard, such as that of a proxy: `tdf open` and `tdf " +
 			"watch --web` print it. Without one, they print the address of `listen`, with the first name.",
+	},
+	{
+		"http", "trusted_proxies", "", networks(func(s *settings) *[]netip.Prefix { return &s.http.Proxies }),
+		"The proxies in front of the API. Only from these addresses, the API takes the client's address from the " +
+			"header `Forwarded` or `X-Forwarded-For`. It bounds the tries to log in, and the calls at the same time, " +
+			"of each client's address.",
 	},
 	{
 		"http", "tls_cert", "", text(func(s *settings) *string { return &s.http.TLSCert }),

@@ -51,6 +51,7 @@ var samples = []sample{
 	{"WORKER_API_TOKEN_FILE", "/t", "/t", func(s *settings) any { return s.worker.API.TokenFile }},
 	{"WORKER_API_CA", "/ca.pem", "/ca.pem", func(s *settings) any { return s.worker.API.CA }},
 	{"WORKER_METRICS_LISTEN", ":9101", ":9101", func(s *settings) any { return s.worker.MetricsListen }},
+	{"HTTP_TRUSTED_PROXIES", "10.0.0.7, 10.1.2.3/16 fd00::1", "[10.0.0.7/32 10.1.0.0/16 fd00::1/128]", func(s *settings) any { return fmt.Sprint(s.http.Proxies) }},
 	{"HTTP_HOSTS", "A.example, HTTPS://B:8443, c", []string{"https://b:8443", "a.example", "b", "c"}, func(s *settings) any {
 		return append([]string{s.http.Public}, s.http.Hosts...)
 	}},

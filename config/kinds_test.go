@@ -38,6 +38,7 @@ func TestInvalidValues(t *testing.T) {
 			"http", "hosts", "names of hosts without ports, separated by blanks or commas, one of which may be an address such as https://tdf.example.org",
 			[]string{"a:80", "*", "*.a", "ftp://a", "javascript:alert(1)", "https://a/", "https://a/ui", "https://a?b", "https://", "https://:1", "https://u@a", "https://a'b", "https://a\u202eb", "https://a https://b"},
 		},
+		{"http", "trusted_proxies", "IP addresses and networks such as 10.1.0.0/16, separated by blanks or commas", []string{"proxy", "10.0.0.0/33", "10.0.0", "10.0.0.1:80"}},
 		{"worker", "lease", "a number of seconds from 0.1 up, at most 1000000000", []string{"thirty", "0", "-0", "1e-9", "0.099", "-30", "nan", "inf"}},
 		{"worker", "grace", fromZero + ", or inf", []string{"-1", "-inf", "infinite", "NaN"}},
 		{"worker", "directory", path, []string{"", "a/" + strings.Repeat("n", 256), strings.Repeat("n/", 2500)}},

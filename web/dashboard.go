@@ -36,7 +36,7 @@ func (p panel) Act(r *http.Request, t access.Token, login dashboard.Login) (*man
 
 // MayTry counts a try to log in.
 func (p panel) MayTry(r *http.Request) error {
-	wait := p.logins.take(AddressOf(r.RemoteAddr), p.clock())
+	wait := p.logins.take(p.clientOf(r), p.clock())
 	if wait <= 0 {
 		return nil
 	}

@@ -205,7 +205,7 @@ func (a *api) enter(c *call, r *http.Request) (err error) {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
-	leave, err := places.Enter(AddressOf(r.RemoteAddr))
+	leave, err := places.Enter(a.clientOf(r))
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,11 @@ func AddressOf(remote string) string {
 	if err != nil {
 		return remote
 	}
-	ip := at.Addr().Unmap()
+	return keyOf(at.Addr())
+}
+
+func keyOf(ip netip.Addr) string {
+	ip = ip.Unmap().WithZone("")
 	if ip.Is6() {
 		if network, err := ip.Prefix(64); err == nil {
 			return network.String()

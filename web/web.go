@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"strings"
 	"sync"
 	"time"
@@ -29,6 +30,9 @@ type Options struct {
 	// are always possible. A call with another name in its header Host is refused, so that no web page can reach the
 	// API under a name of its own.
 	Hosts []string
+
+	// Proxies are the addresses whose headers Forwarded and X-Forwarded-For name the client of a call.
+	Proxies []netip.Prefix
 
 	// AtOnce is how many calls the handler works on at the same time. A token, and the calls of an address without one,
 	// may have as many as they leave for others. Default: 1,000.
@@ -87,6 +91,7 @@ type api struct {
 	panel    *dashboard.Dashboard
 	routes   []route
 	names    map[string]bool // Options.Hosts, and localhost
+	proxies  []netip.Prefix
 
 	logins     *limiter   // tries to log in to the dashboard, by address
 	places     *pool.Pool // of calls, by token, and by address before the token is known
@@ -143,7 +148,7 @@ func newAPI(m *manager.Manager, o Options) *api {
 			Answer: o.Timeout,
 			Log:    o.Log,
 		}), waiting: pool.New(int64(o.Waiting)),
-		servers: map[*http.Server]context.Context{},
+		servers: map[*http.Server]context.Context{}, proxies: o.Proxies,
 	}
 	a.events = newEventHub(a)
 	for _, name := range o.Hosts {

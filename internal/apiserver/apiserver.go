@@ -107,7 +107,7 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 	s.announce = func(ctx context.Context) { announce(ctx, admin.New(m), cfg, s.URL) }
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
-			Hosts: cfg.Hosts, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
+			Hosts: cfg.Hosts, Proxies: cfg.Proxies, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
 			Timeout: callTime, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
 			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], CertificateEnds: endOf(security),
 		}),
