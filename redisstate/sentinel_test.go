@@ -37,7 +37,7 @@ func TestSentinels(t *testing.T) {
 		}{
 			"another name": {
 				func(r *config.Redis) { r.Master = "another" },
-				"the sentinels know no master of this name: see [redis] master",
+				"the sentinels know no master of this name: see [redis] sentinels",
 			},
 			"wrong password": {
 				func(r *config.Redis) { r.SentinelUsername, r.SentinelPassword = "tdf", "wrong" },

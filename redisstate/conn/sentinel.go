@@ -88,7 +88,7 @@ func (s *Conn) sentinelError(err error) error {
 	}
 	refused := &RefusedError{Addr: s.Addr, Err: err}
 	if errors.Is(err, redis.Nil) {
-		refused.Reason = "the sentinels know no master of this name: see [redis] master"
+		refused.Reason = "the sentinels know no master of this name: see [redis] sentinels"
 		return refused
 	}
 	reason := refusedBy(reply.Error())

@@ -126,7 +126,6 @@ func (a *App) overrides() ([]config.Override, error) {
 		all = append(all,
 			config.Override{Section: "redis", Name: "host", Value: strings.Trim(host, "[]"), Source: "--redis"},
 			config.Override{Section: "redis", Name: "sentinels", Source: "--redis"},
-			config.Override{Section: "redis", Name: "master", Source: "--redis"},
 			config.Override{Section: "redis", Name: "cluster", Source: "--redis"})
 		if port != "" {
 			all = append(all, config.Override{Section: "redis", Name: "port", Value: port, Source: "--redis"})
