@@ -251,7 +251,7 @@ def test_too_large(executor):
 def unfit(served, monkeypatch):
     """A worker in this process, which lacks the modules that tests write, and claims again at once."""
     monkeypatch.setattr("tdf.loop.UNFIT_PAUSE", 0)
-    worker = tdf.Worker("unfit", served.client(token=served.add_token("python", "worker")), queues=["calls"])
+    worker = tdf.Worker("unfit", served.client(token=served.add_token("python", "worker")), queues=["calls", "alone"])
     calls = worker.program(tdf.calls.PROGRAM)(Calls(worker._stopping))
     with Running(worker):
         yield worker
@@ -265,7 +265,7 @@ def module(directory, monkeypatch, name, text):
 
 
 def test_a_module_that_no_worker_can_load(served, unfit, monkeypatch, tmp_path):
-    executor = tdf.Executor(served.client(), queue="calls")
+    executor = tdf.Executor(served.client(), queue="alone")
     lacking = module(tmp_path, monkeypatch, "lacking", "def f():\n    pass\n")
     future = executor.submit(lacking.f)
     with pytest.raises(tdf.TaskError, match="load the call of lacking.f on .*python.*: ModuleNotFoundError: No module named 'lacking'; a worker needs the modules"):

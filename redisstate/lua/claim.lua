@@ -264,7 +264,7 @@ for i, queue in ipairs(queues) do
     if fitting.plain then reserving.enter(queue.name) end
     look_in(queue)
     local all_read = #ids < wanted and not full() and not ordering.more
-    if all_read and queue.name == reserving.queue then reserving.passed = true end
+    if all_read and fitting.plain then reserving.read_to(queue.name, -INF, INF) end
   end
   claimed[i] = #ids - before_queue
   for k = before_queue + 1, #ids do chosen[k].queue = queue.name end

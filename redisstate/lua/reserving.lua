@@ -13,9 +13,8 @@
 -- fields, each new one removes some whose partition has no tasks.
 --
 -- A script calls reserving.use first, if the worker offers resources. It calls reserving.meet for each blocked task, in
--- their order, and reserving.read_to for each other task. The field `on` says whether the worker is kept for the task
--- that the claim has met. The script sets the field `passed` if the claim has read all tasks of that queue. At the end,
--- it calls reserving.finish.
+-- their order, and reserving.read_to for each other task, and at the end of a queue. The field `on` says whether the
+-- worker is kept for the task that the claim has met. At the end, the script calls reserving.finish.
 
 local reserving = {}
 
@@ -25,7 +24,7 @@ function reserving.use(key, worker, may_run)
   local FIRST_FOR, KEPT_FOR, RENEWED_AFTER, CLAIMS_AFTER, LOOKED_AT = 60, 60, 20, 2, 4
   local MOST_FIELDS, SAMPLE = 1000, 4
   local mine = '@' .. worker
-  local noted, field, record, looked_at = false, nil, nil, 0
+  local noted, passed, field, record, looked_at = false, false, nil, nil, 0
   local kept = redis.pcall('HGET', key, mine) -- the partition for which the worker is kept
   if type(kept) ~= 'string' then kept = nil end
 
@@ -58,7 +57,7 @@ function reserving.use(key, worker, may_run)
   function reserving.read_to(queue, priority, score)
     if queue ~= reserving.queue then return end
     local same = priority == of_mine.priority
-    if priority < of_mine.priority or same and score > of_mine.score + 0.000002 then reserving.passed = true end
+    if priority < of_mine.priority or same and score > of_mine.score + 0.000002 then passed = true end
   end
 
   local function may_run_first(place)
@@ -121,7 +120,7 @@ function reserving.use(key, worker, may_run)
       if reserving.on and kept ~= field then write(mine, field) end
       redis.pcall('EXPIRE', key, 3600)
     end
-    if not kept or reserving.on or reserving.queue and not reserving.passed then return false end
+    if not kept or reserving.on or reserving.queue and not passed then return false end
     if is_mine(read(kept)) then redis.pcall('HDEL', key, kept) end
     redis.pcall('HDEL', key, mine)
     return true
