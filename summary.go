@@ -53,13 +53,3 @@ func ParseSummary(id int64, h Hash) (*Task, error) {
 	}
 	return t, err
 }
-
-// IsSummary reports whether some texts of the task or of its rounds were not read. Task.Unread and Round.Unread list
-// these texts.
-func (t *Task) IsSummary() bool {
-	unread := t.Unread
-	for _, r := range t.Rounds {
-		unread |= r.Unread
-	}
-	return unread != 0
-}

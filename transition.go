@@ -91,11 +91,6 @@ var Transitions = []Transition{
 	{VerbReplace, []State{Open}, None, []Actor{Manager}, "", false},
 }
 
-// IsTransition reports whether the verb is in the table of transitions.
-func (v Verb) IsTransition() bool {
-	return slices.ContainsFunc(Transitions, func(tr Transition) bool { return tr.Verb == v })
-}
-
 // findTransition returns the row for a verb and two states.
 func findTransition(v Verb, from, to State) (Transition, bool) {
 	for _, tr := range Transitions {

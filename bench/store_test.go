@@ -2,12 +2,9 @@
 package bench
 
 import (
-	"context"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -16,7 +13,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker"
 )
 
 // A bench makes the calls of all components.
@@ -190,33 +186,4 @@ func BenchmarkLimits(b *testing.B) {
 			x.measure(100, func(int) { x.report(x.claim(100)) })
 		})
 	}
-}
-
-// BenchmarkHandlers measures the CPU time of a worker with 50 slots, whose handler does nothing. With -benchmem, it
-// reports the allocations per task.
-func BenchmarkHandlers(b *testing.B) {
-	x := newBench(b)
-	for left := b.N; left > 0; left -= 1000 {
-		x.open(min(left, 1000))
-	}
-	cfg := expect.Result(config.DefaultWorker("bench")).Value(b)
-	cfg.Redis, cfg.Directory, cfg.Concurrency = x.config(), b.TempDir(), 50
-	ctx, stop := context.WithCancel(b.Context())
-	defer stop()
-	var ran atomic.Int64
-	handler := worker.Handler(func(context.Context, *worker.Round) error {
-		if ran.Add(1) == int64(b.N) {
-			stop()
-		}
-		return nil
-	})
-	w := expect.Result(worker.New("worker", cfg, worker.WithLog(slog.New(slog.DiscardHandler)), worker.WithRunner(handler))).Value(b)
-	var before, after syscall.Rusage
-	expect.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &before))
-	b.ResetTimer()
-	expect.NoError(b, w.Run(ctx))
-	b.StopTimer()
-	expect.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &after))
-	used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
-	b.ReportMetric(float64(used)/float64(b.N)/1e3, "cpu-µs/task")
 }

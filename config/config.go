@@ -73,8 +73,8 @@ type Worker struct {
 
 	RsyncPasswordHosts []string // hosts whose rsync daemons may get an answer made from RSYNC_PASSWORD
 
-	MaxOutput int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
-	Limits    Limits
+	MaxOutput       int64 // maximum number of bytes of stdout, and of stderr, in a report; 0 means 256 MiB; default: 1 MiB
+	MaxProgramBytes int64 // maximum size of a fetched program, and of all its unpacked files; default: 1 GiB
 
 	MaxCopyBytes int64 // maximum size in bytes of a program that is copied for each slot; always 1 GiB
 
@@ -113,14 +113,6 @@ type Programs struct {
 	Processes int
 }
 
-// Limits are the limits for a fetched program. Each limit is at least 1.
-type Limits struct {
-	Bytes   int64 // maximum size of the download, and of all unpacked files together; default: 1 GiB
-	Entries int   // maximum number of files, directories and links; always 100,000
-	Depth   int   // maximum depth of nested directories; always 32
-	Ratio   int   // maximum number of unpacked bytes per packed byte; not checked below 1 MiB; always 200
-}
-
 // Manager is the configuration of a manager (docs/configuration.md, "[manager]").
 type Manager struct {
 	Redis         Redis
@@ -134,12 +126,10 @@ type Manager struct {
 }
 
 // setBounds sets what no key has. The time for a fetch is that of a setup.sh that compiles; a download that hangs ends
-// earlier. A checkpoint, a result and updates go through Redis with each report, so larger data belong into files. The
-// bounds of an archive are those of tdf push: its bytes are what an operator may have to raise.
+// earlier. A checkpoint, a result and updates go through Redis with each report, so larger data belong into files.
 func (w *Worker) setBounds() {
 	w.FetchTimeout, w.MaxFailuresInRow = 30*time.Minute, 20
 	w.MaxCheckpoint, w.MaxResult, w.MaxUpdates, w.MaxCopyBytes = 1<<20, 1<<20, 1<<20, 1<<30
-	w.Limits.Entries, w.Limits.Depth, w.Limits.Ratio = 100_000, 32, 200
 }
 
 // LoadServer reads the configuration file at path. Environment variables override the file. Every error is an [*Error].

@@ -87,7 +87,7 @@ var samples = []sample{
 	{"WORKER_KILL_GRACE", "0", time.Duration(0), func(s *settings) any { return s.worker.KillGrace }},
 	{"WORKER_MAX_OUTPUT", "0", int64(0), func(s *settings) any { return s.worker.MaxOutput }},
 	{"WORKER_MAX_FETCH", "1", int64(1), func(s *settings) any { return s.worker.MaxFetch }},
-	{"WORKER_MAX_PROGRAM_BYTES", "1000000000000000", int64(1e15), func(s *settings) any { return s.worker.Limits.Bytes }},
+	{"WORKER_MAX_PROGRAM_BYTES", "1000000000000000", int64(1e15), func(s *settings) any { return s.worker.MaxProgramBytes }},
 	{
 		"WORKER_RSYNC_PASSWORD_HOSTS", "A.example, b",
 		[]string{"a.example", "b"},
@@ -211,7 +211,7 @@ func TestDefaults(t *testing.T) {
 			Concurrency: 1, MaxCheckpoint: 1 << 20, MaxResult: 1 << 20, MaxUpdates: 1 << 20, MaxFetch: 16 << 20,
 			KeepFiles: 7 * 24 * time.Hour, MaxFailuresInRow: 20,
 			MaxOutput: 1 << 20, MaxCopyBytes: 1 << 30,
-			Limits: Limits{Bytes: 1 << 30, Entries: 100_000, Depth: 32, Ratio: 200},
+			MaxProgramBytes: 1 << 30,
 		},
 		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Defaults("", "", "")},
 	}

@@ -138,7 +138,7 @@ var workerKeys = []key{
 	},
 	{
 		"worker", "max_program_bytes", "1073741824", size(1, maxBytes, func(s *settings) *int64 {
-			return &s.worker.Limits.Bytes
+			return &s.worker.MaxProgramBytes
 		}),
 		"The largest program, in bytes. The limit applies to the download. It also applies to all unpacked files " +
 			"together.",

@@ -12,12 +12,11 @@ import (
 )
 
 func (w *Worker) newFetcher() *fetch.Fetcher {
-	l := w.cfg.Limits
 	return &fetch.Fetcher{
 		Dir: w.cfg.Directory, Outputs: w.outputsBelow(), Timeout: w.cfg.FetchTimeout,
 		Log: w.log, Cache: &fetch.Cache{},
 		PasswordHosts: w.cfg.RsyncPasswordHosts,
-		Limits:        fetch.Limits{Bytes: l.Bytes, Entries: l.Entries, Depth: l.Depth, Ratio: float64(l.Ratio)},
+		Limits:        fetch.Limits{Bytes: w.cfg.MaxProgramBytes},
 	}
 }
 

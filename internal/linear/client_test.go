@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
@@ -393,7 +394,7 @@ func (s watched) Apply(ctx context.Context, who string, units ...redisstate.Unit
 	outcomes, err := s.Store.Apply(ctx, who, units...)
 	for i, u := range units {
 		m := u.Moves[0]
-		if !m.Verb.IsTransition() {
+		if !slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool { return tr.Verb == m.Verb }) {
 			continue
 		}
 		var o []redisstate.Outcome
