@@ -111,18 +111,6 @@ func TestForeignClaims(t *testing.T) {
 	}
 	mixed := "[{" + of(own) + `,"action":"complete"},{` + of(task) + `,"action":"complete"}]`
 	b.refused(403, "reports", mixed)
-	// Anyone can compute a claim id of an own session. For a task of another worker, the answers are those for a task that does not exist.
-	answers := map[string]bool{}
-	for _, id := range []int64{task.ID, 99} {
-		moved := own
-		moved.ID = id
-		answer := b.report(moved, `"action":"complete"`)
-		expect.True(t, !answer.Accepted, "an own claim of another task")
-		got := s.call(b.token, "GET", fmt.Sprintf("%s/work/%s/after?id=%d&round=0&claim=%s", base, b.session, id, own.Claim), "")
-		all := answer.Code + answer.Detail + b.post(200, "renewals", "{"+of(moved)+"}") + fmt.Sprint(got.StatusCode)
-		answers[strings.ReplaceAll(all, fmt.Sprint(id), "ID")] = true
-	}
-	expect.Len(t, answers, 1)
 	moved := own
 	moved.Round = 1
 	expect.True(t, !b.report(moved, `"action":"complete"`).Accepted, "an own claim in another round")
@@ -136,6 +124,76 @@ func TestForeignClaims(t *testing.T) {
 	}
 	expect.Equal(t, s.task(1).State, tdf.Running, "both tasks run")
 	expect.Equal(t, s.task(2).State, tdf.Running, "both tasks run")
+}
+
+// claimRoutes has the bodies or queries with which each route for workers names a claim; nil for a route that names none.
+var claimRoutes = map[string][]string{
+	"register-worker": nil, "sign-off-worker": nil, "send-heartbeat": nil,
+	"claim-tasks":      {`{"require":[{"id":$id,"etag":"\"running-0-0\""}]}`},
+	"renew-claims":     {`{$run}`, `{$run,"checkpoint":"x","progress":{"fraction":1},"updates":["x"],"updates_from":1}`},
+	"get-dependencies": {`?$query`},
+	"get-program":      {`?$query`},
+	"report-rounds": {
+		`{$run,"action":"complete"}`, `{$run,"action":"complete","exit":1,"files":"YQ=="}`, `{$run,"action":"release"}`, `{$run,"action":"fail"}`,
+		`{$run,"action":"fail","unfit":true}`, `{$run,"action":"fail","later":1}`, `{$run,"action":"complete","open":[{"program":"evil"}]}`,
+	},
+}
+
+// For a forged claim, or a true one of another task, each route answers the same of every task, and does nothing: whether the task runs elsewhere,
+// waits, has finished in any way, was archived, or does not exist.
+func TestForgedClaimsSayNothing(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(handled(8)...)
+	victim := s.worker()
+	var ids []int64
+	for _, end := range []string{
+		`"action":"complete","stdout":"out"`, `"action":"fail","permanent":true`, `"action":"release","error":"x"`, `"action":"complete","files":"YQ=="`, "",
+	} {
+		task := victim.one()
+		if ids = append(ids, task.ID); end != "" {
+			expect.MustTrue(t, victim.report(task, end).Accepted)
+		}
+	}
+	expect.Result(s.manager.Cancel(t.Context(), manager.Ref{ID: 7, Round: 0})).OK(t)
+	b := s.begin(s.token(access.Token{Name: "thief", Role: access.Worker}), "w", "")
+	own := b.one()
+	ids = append(ids, 7, 8, 99)
+	expect.NotContains(t, fmt.Sprint(ids), fmt.Sprint(own.ID))
+	before := s.world()
+	for _, r := range s.routes {
+		texts, listed := claimRoutes[r.id]
+		if r.need.Name != toWork.Name {
+			continue
+		}
+		expect.MustTrue(t, listed, r.id, "needs a row in claimRoutes")
+		for _, text := range texts {
+			for _, claim := range []string{own.Claim, own.Claim[:strings.LastIndexByte(own.Claim, '.')] + ".77"} {
+				b.answersAlike(r, text, fmt.Sprintf(`"id":$id,"round":0,"claim":%q`, claim), ids)
+				b.answersAlike(r, text, fmt.Sprintf(`"id":$id,"round":1,"claim":%q`, claim), ids)
+			}
+		}
+	}
+	expect.Equal(t, cmp.Diff(before, s.world()), "", "the calls have changed something")
+	expect.True(t, b.report(own, `"action":"complete"`).Accepted, "the own task")
+}
+
+// answersAlike makes calls that name a run together with each of the tasks.
+func (w *remoteWorker) answersAlike(r route, text, run string, ids []int64) {
+	w.Helper()
+	path := strings.NewReplacer("{session}", w.session, "{sha256}", strings.Repeat("0", 64)).Replace(base + r.path)
+	query := strings.NewReplacer(`"`, "", ":", "=", ",", "&").Replace(run)
+	answers := map[string]int64{}
+	for _, n := range ids {
+		id := fmt.Sprint(n)
+		call := strings.NewReplacer("$run", strings.ReplaceAll(run, "$id", id), "$query", strings.ReplaceAll(query, "$id", id), "$id", id).Replace(text)
+		at, body := path, call
+		if r.method == "GET" {
+			at, body = path+call, ""
+		}
+		got := w.call(w.token, r.method, at, body, "X-Correlation-Id: same")
+		answers[strings.NewReplacer("task "+id, "task ID", `"id":`+id, `"id":ID`).Replace(fmt.Sprint(got.StatusCode, got.Header, got.text))] = n
+	}
+	expect.Len(w, answers, 1, r.id, text, run)
 }
 
 // A token for some queues claims only from these queues, whatever the worker asks for, and whatever an earlier token of the name was for.

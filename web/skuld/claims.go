@@ -127,28 +127,27 @@ type holding struct {
 	Claim *int   `json:"claim"`
 }
 
-// round returns the task and the round of the claim. Only its own token, or an operator, may use a claim.
+// round returns the task and the round of the claim. Only its own token, or an operator, may use a claim: for others,
+// the error does not even say whether there is such a task.
 func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*tdf.Task, *tdf.Round, error) {
 	if h.Claim == nil || *h.Claim < 0 {
 		return nil, nil, wire.Invalid("claim: want the index of the claim in the task's list of claims, from 0")
 	}
 	t, err := find(ctx, a.store, h.Task, "", mostClaims)
-	if err != nil {
+	if err != nil && !errors.Is(err, tdf.ErrNoTask) {
 		return nil, nil, err
 	}
-	r := t.Rounds.At(*h.Claim)
-	switch {
-	case *h.Claim > t.Round || r.Claim == "":
-		return nil, nil, fmt.Errorf("claim %d of task %s: %w", *h.Claim, h.Task, errNoClaim)
-	case r.Worker != workerOf(c) && !c.Token.Role.Rights().Operate:
-		return nil, nil, errOthers
+	if err == nil && *h.Claim <= t.Round {
+		r := t.Rounds.At(*h.Claim)
+		if r.Claim != "" && (r.Worker == workerOf(c) || c.Token.Role.Rights().Operate) {
+			return t, r, nil
+		}
 	}
-	return t, r, nil
+	return nil, nil, fmt.Errorf("claim %d of task %s: %w", *h.Claim, h.Task, errNoClaim)
 }
 
 var (
-	errNoClaim = tdf.NewError(tdf.CodeNotFound, "there is no such claim")
-	errOthers  = tdf.NewError(tdf.CodeForbidden, "the claim belongs to another token")
+	errNoClaim = tdf.NewError(tdf.CodeNotFound, "the token has no such claim")
 	errLost    = tdf.NewError(tdf.CodeConflict, "the claim does not hold any more; drop the task")
 )
 

@@ -130,6 +130,14 @@ func TestRightsOfTokens(t *testing.T) {
 		_, text = s.as(submitter, "GET", path, "")
 		expect.Len(t, webtest.Decode[[]task](t, text), 1, "a submitter lists its own tasks only", path)
 	}
+	gone := s.submit("q", `{}`)
+	expect.NoError(t, s.redis.Del(t.Context(), s.store.Keys.Task(3)).Err())
+	answers := map[string]bool{} // a worker does not even learn whether a task of others exists
+	for _, of := range []string{id, gone} {
+		status, text := s.as(worker, "POST", "/tasks/v1/"+of+"/complete", report, "X-Correlation-Id: same")
+		answers[strings.ReplaceAll(fmt.Sprint(status, text), of, "ID")] = true
+	}
+	expect.Len(t, answers, 1)
 	// A worker with the same id, but another token, is another worker.
 	_, text = s.as(worker, "POST", "/tasks/v1/claim", claim)
 	got := webtest.Decode[struct{ Tasks []claimedTask }](t, text).Tasks

@@ -170,12 +170,15 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 		Fields: redisstate.Head | redisstate.Facts,
 		Rounds: redisstate.LastRounds(1),
 	})
-	switch {
-	case err != nil:
+	if err != nil && tdf.CodeOf(err) != tdf.CodeNotFound {
 		return nil, err
-	case stored.Task.Program != Program:
+	}
+	// A token that may see no tasks does not learn whether there is one.
+	absent := err != nil || stored.Task.Program != Program
+	switch {
+	case absent && c.Token.Owner() == "":
 		return nil, tdf.ErrNoTask
-	case stored.Task.State != tdf.Running || stored.Task.Current().Worker != w.name:
+	case absent, stored.Task.State != tdf.Running, stored.Task.Current().Worker != w.name:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
 	report := of(&in)
@@ -186,8 +189,6 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	case err != nil:
 		return nil, err
-	case answers[0].Code == string(tdf.CodeNotFound):
-		return nil, tdf.ErrNoTask
 	case !answers[0].Accepted:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
