@@ -156,8 +156,8 @@ var programKeys = []key{
 	{
 		"worker", "env_file", "", programFile(func(s *settings) *string { return &s.worker.EnvFile }),
 		"A file of `NAME=value` lines. Programs get these variables. TDF masks their values in reports and logs. In " +
-			"the file's name, the worker replaces `$program` by the program's name. Only the worker's user may have " +
-			"access to the file. Empty means no file.",
+			"the file's name, the worker replaces `$program` by the program's name; see " +
+			"docs/programs.md, \"Secrets\". Only the worker's user may have access to the file. Empty means no file.",
 	},
 	{
 		"worker", "user", "", userName(func(s *settings) *string { return &s.worker.User }),

@@ -157,7 +157,7 @@ func (e *execution) withTimeout(ctx context.Context) (context.Context, func()) {
 
 // runWithIO runs the round with its files, and collects them afterwards.
 func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf.Result, error) {
-	x, before, err := e.openIO(ctx)
+	x, before, err := e.openIO(ctx, r)
 	if err != nil {
 		return tdf.Result{ProgramSHA256: r.ProgramSHA256}, err
 	}

@@ -77,19 +77,29 @@ func TestProgramSHA256(t *testing.T) {
 	expect.Equal(t, w.task(id).Current().ProgramSHA256, "", "a program that was not fetched has the checksum")
 }
 
-// Programs of two sources may have one name. The second one gets neither the files nor the secrets of the first one.
+// Programs of two sources may have one name. Neither gets the files of the other, and only the source that the file of
+// secrets names gets these, even if another source has the name first. A command can have the name, too.
 func TestAnotherSourceUnderAKnownName(t *testing.T) {
+	const script = "echo $0 $TDF_TASK_ID ${KEY:+has}"
 	w := newWorld(t)
 	w.cfg.EnvFile, w.cfg.Concurrency = "$program.env", 2
-	must(t, os.WriteFile(w.path("p.env"), []byte("KEY=secret\n"), 0o600))
 	worker := w.worker()
-	one := w.archive("run.sh", "#!/bin/sh\necho one $TDF_TASK_ID ${KEY:+has}\n")
-	two := w.archive("run.sh", "#!/bin/sh\necho two $TDF_TASK_ID ${KEY:+has}\n")
-	for i, source := range []string{one, two, one, two} {
-		id := w.open("", from(source))
+	own := w.archive("run.sh", "#!/bin/sh\n# own\n"+script)
+	hostile := w.archive("run.sh", "#!/bin/sh\n# hostile\n"+script)
+	for _, c := range []struct{ source, file, more string }{
+		{hostile, "", ""},
+		{own, "", ""},
+		{"exec:", "", ""},
+		{hostile, "TDF_SOURCE=" + own, ""},
+		{own, "TDF_SOURCE=rsync:/x\nTDF_SOURCE=" + own, " has"},
+		{"exec:", "TDF_SOURCE=" + own, ""},
+		{hostile, "TDF_SOURCE=" + own + "x", ""},
+		{"exec:", "TDF_SOURCE=exec:", " has"},
+	} {
+		must(t, os.WriteFile(w.path("p.env"), []byte("KEY=secret\n"+c.file), 0o600))
+		id := w.open("sh -c '"+script+"' ./run.sh", from(c.source))
 		w.runOnce(worker)
-		want := fmt.Sprintf([]string{"one %d has\n", "two %d\n"}[i%2], id)
-		expect.Equal(t, w.finished(id).LastOutput(), want, w.finished(id).LastError())
+		expect.Equal(t, w.finished(id).LastOutput(), fmt.Sprintf("./run.sh %d%s\n", id, c.more), c.source, c.file, w.finished(id).LastError())
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 	"sync"
 
@@ -34,11 +35,11 @@ type roundIO struct {
 }
 
 // openIO makes the round's files, and returns the data of earlier rounds. Most of its errors are [Unfit].
-func (e *execution) openIO(ctx context.Context) (*roundIO, rounddir.Before, error) {
+func (e *execution) openIO(ctx context.Context, r *Round) (*roundIO, rounddir.Before, error) {
 	x := &roundIO{e: e}
 	var before rounddir.Before
 	var err error
-	if x.secrets, err = e.readEnvFile(); err != nil {
+	if x.secrets, err = e.readEnvFile(r.ProgramSHA256 != ""); err != nil {
 		return nil, before, Unfit(fmt.Errorf("[worker] env_file: %w", err))
 	}
 	if before, err = e.earlier(ctx); err != nil {
@@ -135,9 +136,9 @@ func (e *execution) endDir(x *roundIO) {
 
 // readEnvFile returns the program's secrets, or nil if there is no file. The program's user must not choose which file
 // the worker reads, so readEnvFile follows no link of that user (docs/programs.md, "Secrets").
-func (e *execution) readEnvFile() (*secrets.Secrets, error) {
-	if e.s.cfg.EnvFile == "" || strings.Contains(e.s.cfg.EnvFile, "$program") && e.programName() != e.task.Program {
-		return nil, nil // the secrets of a program are not for one of another source that has its name
+func (e *execution) readEnvFile(fetched bool) (*secrets.Secrets, error) {
+	if e.s.cfg.EnvFile == "" {
+		return nil, nil
 	}
 	base, below := retention.Split(e.s.cfg.Directory, e.s.cfg.EnvFile)
 	f, err := safepath.OpenFile(base, e.fill(below))
@@ -148,7 +149,14 @@ func (e *execution) readEnvFile() (*secrets.Secrets, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return secrets.Read(f)
+	s, err := secrets.Read(f)
+	// A task names its program and its source as it likes, so the name alone is no reason to give it the secrets.
+	byName := strings.Contains(e.s.cfg.EnvFile, "$program") && (fetched || strings.HasPrefix(e.task.Source, tdf.SchemeExec+":"))
+	if err == nil && (byName || len(s.Sources()) > 0) && !slices.Contains(s.Sources(), e.task.Source) {
+		e.log.Info("the program gets no secrets: env_file names other sources, or none (TDF_SOURCE)")
+		return nil, nil
+	}
+	return s, err
 }
 
 func (e *execution) close(x *roundIO) {

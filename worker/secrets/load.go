@@ -18,9 +18,12 @@ const MaxFile = 64 << 10
 // reserved is the prefix of the variables that the worker itself sets.
 const reserved = "TDF_"
 
+// sourceLine begins a line with a source of programs.
+const sourceLine = reserved + "SOURCE="
+
 var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Read reads a file of NAME=value lines, in the format of docker's --env-file. It skips blank lines and lines that
+// Read reads a file of NAME=value lines, in the format of docker's --env-file, and of TDF_SOURCE=source lines. It skips blank lines and lines that
 // begin with #. The value is everything after the first =. Read expands nothing in the value, and keeps quotes. It
 // accepts the line ends of Windows.
 //
@@ -37,11 +40,11 @@ func Read(f *os.File) (*Secrets, error) {
 	if len(data) > MaxFile {
 		return nil, fmt.Errorf("%s: more than %d bytes", f.Name(), MaxFile)
 	}
-	env, err := parse(data)
+	env, sources, err := parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name(), err)
 	}
-	return newSecrets(env), nil
+	return newSecrets(env, sources), nil
 }
 
 // Private returns an error if f is not a regular file that only its owner can use.
@@ -77,7 +80,7 @@ func Text(path string) ([]byte, error) {
 	return text, err
 }
 
-func parse(data []byte) (env []string, err error) {
+func parse(data []byte) (env, sources []string, err error) {
 	data = bytes.TrimPrefix(data, []byte("\uFEFF"))
 	seen := map[string]bool{}
 	number := 0
@@ -87,17 +90,21 @@ func parse(data []byte) (env []string, err error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
+		if source, found := strings.CutPrefix(line, sourceLine); found {
+			sources = append(sources, source)
+			continue
+		}
 		name, err := checkLine(line)
 		if err == nil && seen[name] {
 			err = fmt.Errorf("%s is set twice", name)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("line %d: %w", number, err)
+			return nil, nil, fmt.Errorf("line %d: %w", number, err)
 		}
 		seen[name] = true
 		env = append(env, line)
 	}
-	return env, nil
+	return env, sources, nil
 }
 
 // checkLine returns the name in a line. Its errors show nothing of an invalid line, because the line may be a part of a

@@ -17,12 +17,13 @@ const mask = "***"
 // Secrets are variables whose values must not be shown. Nil Secrets are valid and empty. Several goroutines may call
 // the methods.
 type Secrets struct {
-	env    []string
-	hidden []string // the longest first
+	env     []string
+	sources []string
+	hidden  []string // the longest first
 }
 
-func newSecrets(env []string) *Secrets {
-	s := &Secrets{env: env}
+func newSecrets(env, sources []string) *Secrets {
+	s := &Secrets{env: env, sources: sources}
 	for _, setting := range env {
 		_, value, _ := strings.Cut(setting, "=")
 		for _, text := range append(lines(value), value) {
@@ -50,6 +51,9 @@ func (s *Secrets) Env() []string {
 	}
 	return slices.Clone(s.env)
 }
+
+// Sources returns the sources in the file. If there are any, the secrets are for no other programs.
+func (s *Secrets) Sources() []string { return s.sources }
 
 // Mask replaces every value of at least [Shortest] bytes by ***, which is shorter. It finds values that stand in the
 // text as they are in the file.

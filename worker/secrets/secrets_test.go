@@ -15,7 +15,7 @@ func of(values ...string) *Secrets {
 	for i, value := range values {
 		env = append(env, fmt.Sprintf("S%d=%s", i, value))
 	}
-	return newSecrets(env)
+	return newSecrets(env, nil)
 }
 
 func TestMask(t *testing.T) {
