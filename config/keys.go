@@ -49,8 +49,9 @@ var keys = slices.Concat(redisKeys, serverKeys, httpKeys, notifyKeys, workerKeys
 var redisKeys = []key{
 	{
 		"redis", "host", "localhost", host(func(s *settings) *string { return &s.redis.Host }),
-		"The machine that runs Redis. In the server's file, `embedded` starts a Redis inside the server. This Redis " +
-			"listens on 127.0.0.1. It keeps its data in memory, and loses them when the server stops.",
+		"The machine that runs Redis, or the path of its socket on this machine. In the server's file, `embedded` " +
+			"starts a Redis inside the server. This Redis listens on 127.0.0.1. It keeps its data in memory, and " +
+			"loses them when the server stops.",
 	},
 	{
 		"redis", "port", "6379", whole(1, 65535, func(s *settings) *int { return &s.redis.Port }),

@@ -104,16 +104,17 @@ func namespaces(at func(*settings) *[]string) kind {
 	return bind(fmt.Sprintf("up to %d namespaces, each once, separated by blanks or commas", maxNamespaces), parse, at)
 }
 
-// host returns the kind of a host's name or address. This kind refuses a value with a port, a scheme or a path.
+// host returns the kind of a host's name or address, or of a socket's path. This kind refuses a value with a port or a
+// scheme.
 // Without this check, the component would return a less clear error when it connects.
 func host(at func(*settings) *string) kind {
 	return matching(wantHost, isHost, at)
 }
 
-const wantHost = "a host's name or address (its port has a key of its own)"
+const wantHost = "a host's name or address (its port has a key of its own), or the path of a socket"
 
 func isHost(s string) bool {
-	return s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
+	return isSocket(s) && plain(s) || s != "" && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
 		!strings.ContainsAny(s, "/@[]") && strings.Count(s, ":") != 1
 }
 

@@ -17,14 +17,14 @@ func TestInvalidValues(t *testing.T) {
 		path      = "a path of up to 4095 bytes, and up to 255 in each part"
 		file      = path + ", with no $ except in $program, $worker, $taskId and $round"
 		name      = "a name of 1 to 200 bytes without spaces or parts like :task"
-		hostName  = "a host's name or address (its port has a key of its own)"
+		hostName  = "a host's name or address (its port has a key of its own), or the path of a socket"
 	)
 	for _, c := range []struct {
 		section, key string
 		want         string
 		values       []string
 	}{
-		{"redis", "host", hostName, []string{"", "localhost:6379", "[::1]:6379", "redis://localhost", "two words", "user@host", "/run/redis.sock"}},
+		{"redis", "host", hostName, []string{"", "localhost:6379", "[::1]:6379", "redis://localhost", "two words", "user@host", "run/redis.sock"}},
 		{"redis", "replicas", "a whole number from 0 to 10", []string{"-1", "11", "all"}},
 		{"redis", "port", "a whole number from 1 to 65535", []string{"", "0", "65536", "-1", "6379.0", "redis", "0x10", "99999999999999999999"}},
 		{"redis", "db", "a whole number from 0 to 1000000000", []string{"-1", "one", "1e3"}},

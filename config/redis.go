@@ -19,7 +19,7 @@ const (
 
 // Redis holds the address of Redis and the login (docs/configuration.md, "[redis]").
 type Redis struct {
-	Host     string // name or address; "embedded" is valid only for a server; default: "localhost"
+	Host     string // name, address or path of a socket; "embedded" is only for a server; default: "localhost"
 	Port     int    // default: 6379
 	Username string // "" means Redis's user "default"; default: ""
 	Password string `json:"-"` // "" means no password; String does not show it; default: ""
@@ -53,7 +53,7 @@ type Replicas struct {
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
-// Addr returns host:port. The host of the embedded Redis is 127.0.0.1. With sentinels or a cluster, Addr returns a text
+// Addr returns host:port, or the path of a socket. The host of the embedded Redis is 127.0.0.1. With sentinels or a cluster, Addr returns a text
 // that names them, because the address changes.
 func (r Redis) Addr() string {
 	switch {
@@ -63,6 +63,9 @@ func (r Redis) Addr() string {
 		return "cluster " + strings.Join(r.Cluster, ", ")
 	}
 	host := r.Host
+	if isSocket(host) {
+		return host
+	}
 	if r.Embedded() {
 		host = loopback
 	}
@@ -72,7 +75,10 @@ func (r Redis) Addr() string {
 // Fixed reports whether Redis always has the same address, so that no replica can take over.
 func (r Redis) Fixed() bool { return len(r.Sentinels)+len(r.Cluster) == 0 }
 
-// CheckHost returns an error if Host is not the name or address of a host.
+// isSocket reports whether a host is the path of a socket on this machine.
+func isSocket(host string) bool { return strings.HasPrefix(host, "/") }
+
+// CheckHost returns an error if Host is neither the name or address of a host nor the path of a socket.
 func (r Redis) CheckHost() error {
 	if isHost(r.Host) {
 		return nil
@@ -123,7 +129,7 @@ func (r Redis) Local() bool {
 
 func isLocal(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return host == "localhost" || isSocket(host) || ip != nil && ip.IsLoopback()
 }
 
 // Credentials returns nil if the configuration has a password, a user other than default, sentinels or a cluster.

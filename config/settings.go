@@ -180,8 +180,8 @@ func (s *settings) check() error {
 		return s.fault("tdf", "namespaces", s.redis.refusesNamespaces(s.namespaces...))
 	case s.redis.refusesNamespaces(s.namespace) != "":
 		return s.fault("tdf", "namespace", s.redis.refusesNamespaces(s.namespace))
-	case s.redis.Embedded() && s.redis.TLS:
-		return s.fault("redis", "tls", "the embedded Redis has no TLS; expected False")
+	case s.redis.TLS && (s.redis.Embedded() || isSocket(s.redis.Host)):
+		return s.fault("redis", "tls", "the embedded Redis, or one on a socket, has no TLS; expected False")
 	case s.redis.Embedded() && s.redis.Replicas.Wanted > 0:
 		return s.fault("redis", "replicas", "the embedded Redis has no replicas; expected 0")
 	case s.manager.TaskDefaults.EndBefore <= s.manager.TaskDefaults.StartAfter:

@@ -66,16 +66,27 @@ func TestZeroTask(t *testing.T) {
 	}
 }
 
-// A host with a port, or the path of a socket, is refused.
+// A host with a port is refused, and so is a relative path of a socket.
 func TestHostOfOptions(t *testing.T) {
 	t.Parallel()
-	for _, host := range []string{"localhost:6379", "/run/redis.sock", "redis://h", "a b"} {
+	for _, host := range []string{"localhost:6379", "run/redis.sock", "redis://h", "a b"} {
 		_, err := manager.New(manager.Options{Namespace: "p", Redis: config.Redis{Host: host}})
 		expect.Fails(t, err, "[redis] host")
 		expect.Fails(t, err, host)
 	}
-	for _, host := range []string{"localhost", "::1", "10.0.0.1", "redis.example"} {
+	for _, host := range []string{"localhost", "::1", "10.0.0.1", "redis.example", "/run/redis.sock"} {
 		m := expect.Result(manager.New(manager.Options{Namespace: "p", Redis: config.Redis{Host: host}})).Value(t)
 		expect.NoError(t, m.Close())
 	}
+}
+
+// A manager opens tasks in a Redis that listens on a socket.
+func TestSocket(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir() + "/redis.sock"
+	redistest.Start(t, redistest.Args("--unixsocket", path))
+	m := expect.Result(manager.New(manager.Options{Namespace: "p", Redis: config.Redis{Host: path}})).Value(t)
+	defer m.Close()
+	opened := expect.Result(m.Open(t.Context(), manager.Definition{Program: "p"})).Value(t)
+	expect.Equal(t, expect.Result(m.Get(t.Context(), opened[0].ID)).Value(t).State, tdf.Open)
 }
