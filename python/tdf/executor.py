@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import concurrent.futures
 import itertools
 import json
 import logging
 import shlex
+import sys
 import threading
 import time
 import uuid
@@ -16,6 +18,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optiona
 from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
+from .local import Local
 
 log = logging.getLogger("tdf")
 
@@ -66,7 +69,8 @@ class Executor(concurrent.futures.Executor):
     properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2. By default,
     an exception of a function fails its call at once. With max_fails, up to this number of failures the call runs
     again, after any Exception, or only after those of retry_on, such as (OSError, TimeoutError). If the script ends
-    before its calls, they still run, and their results are removed after a week.
+    before its calls, they still run, and their results are removed after a week. With tdf.up, the script waits for
+    them at its end, except after Ctrl-C.
     """
 
     def __init__(
@@ -90,6 +94,8 @@ class Executor(concurrent.futures.Executor):
         self._warned = False
         self._news = threading.Event()  # there are futures, or the executor was shut down
         self._thread: Optional[threading.Thread] = None
+        if isinstance(client, Local):  # the calls would end with the script
+            atexit.register(self._finish, client)
 
     # What concurrent.futures expects
 
@@ -146,6 +152,10 @@ class Executor(concurrent.futures.Executor):
             self._cancel_all(futures)
         if wait and thread is not None:
             thread.join()
+
+    def _finish(self, local: Local) -> None:
+        if local.running() and getattr(sys, "last_type", None) is not KeyboardInterrupt:
+            self.shutdown()
 
     # Tasks
 

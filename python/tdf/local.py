@@ -40,6 +40,9 @@ class Local:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def running(self) -> bool:
+        return self._guard.poll() is None
+
     def close(self) -> None:
         """Ends TDF and the worker. Tasks that run are lost, and without `data`, so is everything else."""
         self.client.close()

@@ -91,6 +91,12 @@ def test_a_script_that_dies_leaves_nothing_behind(how, tmp_path):
     eventually("the directory is removed", lambda: not list(tmp_path.glob("tdf-*")))
 
 
+def test_a_script_ends_after_its_calls(tmp_path):
+    script = "import pathlib, tdf\ntdf.Executor(tdf.up(workers=1)).submit(pathlib.Path('called').touch)"
+    subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": PYTHON}, cwd=tmp_path, check=True)
+    assert (tmp_path / "called").exists()
+
+
 def test_data_stay(tmp_path):
     with tdf.up(data=str(tmp_path / "data")) as t:
         (id,) = t.client.open({"program": "none"})
