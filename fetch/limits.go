@@ -10,31 +10,17 @@ import (
 type Limits struct {
 	Bytes   int64 // maximum size of the source, and of all unpacked files together; max_program_bytes, 1 GiB
 	Entries int   // maximum number of files, directories and links; 100,000
-	Depth   int   // maximum depth of nested directories; 32
-	// maximum ratio of the unpacked size to the archive's size; checked only if more than 1 MiB is unpacked;
-	// 200
-	Ratio float64
 }
 
 // The defaults of [Limits].
 const (
 	DefaultBytes   = 1 << 30
 	DefaultEntries = 100_000
-	DefaultDepth   = 32
-	DefaultRatio   = 200
 )
-
-// ratioFrom is the unpacked size in bytes above which Ratio is checked. Below this size, the ratio means little: a
-// small harmless archive may exceed Ratio, for example if it contains a file of blanks.
-const ratioFrom = 1 << 20
 
 func (l Limits) withDefaults() Limits {
 	l.Bytes = cmp.Or(max(l.Bytes, 0), DefaultBytes)
 	l.Entries = cmp.Or(max(l.Entries, 0), DefaultEntries)
-	l.Depth = cmp.Or(max(l.Depth, 0), DefaultDepth)
-	if !(l.Ratio > 0) {
-		l.Ratio = DefaultRatio
-	}
 	return l
 }
 
@@ -62,7 +48,6 @@ const maxNames = 32 << 20
 // budget counts the unpacked bytes and entries of an archive.
 type budget struct {
 	limits  Limits
-	packed  int64 // size of the archive
 	bytes   int64 // bytes written to files
 	stream  int64 // decompressed bytes, including headers and padding
 	entries int
@@ -97,12 +82,8 @@ func (b *budget) addStream(n int) error {
 }
 
 func (b *budget) check(n, limit int64) error {
-	switch {
-	case n > limit:
+	if n > limit {
 		return b.limits.tooManyBytes()
-	case n > ratioFrom && float64(n) > b.limits.Ratio*float64(b.packed):
-		return limitError(fmt.Sprintf("the archive unpacks to more than %g times its size",
-			b.limits.Ratio))
 	}
 	return nil
 }

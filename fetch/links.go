@@ -29,7 +29,7 @@ func checkTarget(name, target string) error {
 
 // hardLink creates a hard link to a file that was unpacked earlier.
 func (u *unpacker) hardLink(name, target string) error {
-	clean, err := localName(target, u.budget.limits.Depth)
+	clean, err := localName(target)
 	if err != nil {
 		return fmt.Errorf("is a hard link to %q, which %w", shorten(target), err)
 	}

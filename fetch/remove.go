@@ -110,9 +110,8 @@ func takeRecord(root *os.Root, name string, before fs.FileInfo) (bool, error) {
 	return false, errors.Join(err, root.Rename(removedName, recordName))
 }
 
-// maxPruned is the maximum depth of directories that prune visits. The directories of fetched programs are not so deep
-// .
-const maxPruned = 100
+// maxPruned is the maximum depth of directories that prune visits: that of the longest name in an archive.
+const maxPruned = maxPathBytes / 2
 
 // prune removes all directories below dir that contain no files. It reports whether dir is empty afterwards.
 func prune(root *os.Root, dir string, depth int) bool {

@@ -39,7 +39,7 @@ func unpack(ctx context.Context, archive, dir string, limits Limits) (err error)
 	if err != nil {
 		return err
 	}
-	u, err := newUnpacker(ctx, dir, limits, info.Size())
+	u, err := newUnpacker(ctx, dir, limits)
 	if err != nil {
 		return err
 	}
@@ -71,14 +71,13 @@ type unpacker struct {
 	links  []link          // symbolic links, which are created at the end
 }
 
-func newUnpacker(ctx context.Context, dir string, limits Limits, packed int64) (*unpacker, error) {
+func newUnpacker(ctx context.Context, dir string, limits Limits) (*unpacker, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &unpacker{
-		ctx: ctx, root: root, dirs: map[string]bool{".": true},
-		budget: budget{limits: limits.withDefaults(), packed: packed},
+		ctx: ctx, root: root, dirs: map[string]bool{".": true}, budget: budget{limits: limits.withDefaults()},
 	}, nil
 }
 
@@ -106,7 +105,7 @@ func (u *unpacker) write(e entry) error {
 	if err := u.budget.addEntry(e.name, e.link); err != nil {
 		return err
 	}
-	name, err := localName(e.name, u.budget.limits.Depth)
+	name, err := localName(e.name)
 	if err != nil {
 		return err
 	}
@@ -237,7 +236,7 @@ const (
 
 // localName returns the clean form of an entry's name. "." is the top of the archive. localName returns an error if the
 // name is invalid, or if its meaning depends on the system.
-func localName(name string, depth int) (string, error) {
+func localName(name string) (string, error) {
 	switch {
 	case name == "":
 		return "", errors.New("has no name")
@@ -259,9 +258,5 @@ func localName(name string, depth int) (string, error) {
 	if slices.ContainsFunc(parts, func(p string) bool { return len(p) > maxNameBytes }) {
 		return "", fmt.Errorf("has a part of more than %d bytes in its name", maxNameBytes)
 	}
-	clean := path.Clean(name)
-	if n := strings.Count(clean, "/"); n > depth {
-		return "", fmt.Errorf("is nested %d directories deep, more than %d", n, depth)
-	}
-	return clean, nil
+	return path.Clean(name), nil
 }

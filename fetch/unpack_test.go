@@ -30,7 +30,7 @@ var hostile = []struct {
 	{"latin-1", []item{{name: "a\xff", body: "x"}}, "has a name that is not UTF-8", true},
 	{"huge name", []item{{name: strings.Repeat("a/", 3000) + "x", body: "x"}}, "has a name of 6001 bytes", false},
 	{"huge part", []item{{name: strings.Repeat("a", 256), body: "x"}}, "a part of more than 255 bytes", false},
-	{"deep", []item{{name: strings.Repeat("a/", 9) + "x", body: "x"}}, "nested 9 directories deep, more than 8", false},
+	{"deep", []item{{name: strings.Repeat("a/", 60) + "x", body: "x"}}, "more than 50 entries", false},
 	{"link up", []item{{name: "l", kind: '2', link: "../x"}}, `entry "l": is a symbolic link out of the archive, to "../x"`, false},
 	{"link absolute", []item{{name: "l", kind: '2', link: "/etc/passwd"}}, `a symbolic link to the absolute path "/etc/passwd"`, false},
 	{"link then write", []item{{name: "l", kind: '2', link: ".."}, {name: "l/evil", body: "x"}}, "is a symbolic link out of the archive", false},
@@ -58,7 +58,7 @@ var hostile = []struct {
 	{"many directories", []item{{name: "1/2/3/4/5/6/7/8/x"}, {name: "b/2/3/4/5/6/7/8/x"}, {name: "c/2/3/4/5/6/7/8/x"}, {name: "d/2/3/4/5/6/7/8/x"}, {name: "e/2/3/4/5/6/7/8/x"}, {name: "f/2/3/4/5/6/7/8/x"}}, "50 entries", false},
 }
 
-var hostileLimits = Limits{Bytes: 3_000_000, Entries: 50, Depth: 8, Ratio: 100}
+var hostileLimits = Limits{Bytes: 3_000_000, Entries: 50}
 
 func many(n int) []item {
 	items := make([]item, n)
@@ -114,29 +114,9 @@ func TestHostileInEveryCompression(t *testing.T) {
 func TestBombs(t *testing.T) {
 	for _, ending := range append([]string{"zip"}, tarEndings[1:]...) {
 		t.Run(ending, func(t *testing.T) {
-			data := pack(t, ending, item{name: "zeros", body: string(make([]byte, 2_900_000))}, runItem)
-			checkUnpackFails(t, ending, data, `entry "zeros": the archive unpacks to more than 100 times its size`)
+			data := pack(t, ending, item{name: "zeros", body: string(make([]byte, 3_000_001))}, runItem)
+			checkUnpackFails(t, ending, data, `entry "zeros": more than 3000000 bytes (max_program_bytes)`)
 		})
-	}
-}
-
-// With the default limits, unpack refuses an archive of a megabyte that contains a gigabyte of zeros.
-func TestGigabyteOfZeros(t *testing.T) {
-	var head bytes.Buffer
-	must(t, tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: 1 << 30, Mode: 0o644}))
-	data := compress(t, "tgz", head.Bytes())
-	data = append(data, bytes.Repeat(compress(t, "tgz", make([]byte, 1<<20)), 1024)...)
-	dir := t.TempDir()
-	err := unpack(t.Context(), write(t, dir+"/a.tgz", data), mkdir(t, dir+"/tree"), Limits{})
-	checkFailed(t, err, "more than 200 times its size")
-	expect.Compare(t, expect.Result(os.Stat(dir+"/tree/zeros")).Value(t).Size(), "<=", 300<<20)
-}
-
-func TestManyBytes(t *testing.T) {
-	body := hex.EncodeToString([]byte(noise(2 << 20)))
-	for _, ending := range []string{"zip", "tar.gz"} {
-		data := pack(t, ending, item{name: "a", body: body}, runItem)
-		checkUnpackFails(t, ending, data, `entry "a": more than 3000000 bytes (max_program_bytes)`)
 	}
 }
 

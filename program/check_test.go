@@ -111,7 +111,6 @@ func TestHostileArchives(t *testing.T) {
 		"absolute":          tarOf(t, script, file("/x", 1)),
 		"a backslash":       tarOf(t, script, file(`a\b`, 1)),
 		"no UTF-8":          tarOf(t, script, file("\xff", 1)),
-		"deep":              tarOf(t, script, file(strings.Repeat("d/", mostDepth+1)+"x", 1)),
 		"a long name":       tarOf(t, script, file(strings.Repeat("n", 256), 1)),
 		"a very long name":  tarOf(t, script, file(strings.Repeat("n", 5000), 1)),
 		"a long path":       tarOf(t, script, file(strings.Repeat(strings.Repeat("d", 200)+"/", 21)+"x", 1)),
@@ -129,12 +128,20 @@ func TestHostileArchives(t *testing.T) {
 		"below a file":      tarOf(t, script, file("run.sh/x", 1)),
 		"a reserved name":   tarOf(t, script, file("a/.tdf-x", 1)),
 		"too many files":    tarOf(t, append(many, script)...),
-		"a bomb":            gzipped(t, tarOf(t, script, file("x", 20<<20))),
 	} {
 		if p, err := Check(t.Context(), "p", archive); tdf.CodeOf(err) != tdf.CodeInvalid || len(err.Error()) > 300 {
 			t.Errorf("%s: %+v, %v", name, p.Name, err)
 		}
 	}
+}
+
+// A small archive may unpack to much, but not to more than workers accept.
+func TestBomb(t *testing.T) {
+	var head bytes.Buffer
+	expect.NoError(t, tar.NewWriter(&head).WriteHeader(&tar.Header{Name: "zeros", Typeflag: tar.TypeReg, Size: mostUnpacked}))
+	e := expect.Result(zstd.NewWriter(nil)).Value(t)
+	archive := append(e.EncodeAll(head.Bytes(), nil), bytes.Repeat(e.EncodeAll(make([]byte, 1<<20), nil), 1<<10)...)
+	expect.Result(Check(t.Context(), "p", archive)).Fails(t, "more than 1073741824 bytes when it is unpacked")
 }
 
 func FuzzCheck(f *testing.F) {

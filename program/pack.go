@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -97,15 +96,8 @@ func NameAfter(base string) string {
 	return name
 }
 
-// Workers refuse an archive that unpacks to more than 1 MiB and more than 200 times its size (docs/programs.md,
-// "Limits"). Pack does not compress an archive that would come near this limit.
-const (
-	mostRatio = 100
-	ratioFrom = 1 << 20
-)
-
 func (t *packTree) archive(root *os.Root) ([]byte, error) {
-	archive, err := t.compressed(func(w *tar.Writer) error {
+	archive, err := compressed(func(w *tar.Writer) error {
 		for _, name := range t.names() {
 			if err := t.entries[name].write(w, root, name); err != nil {
 				return err
@@ -121,24 +113,10 @@ func (t *packTree) archive(root *os.Root) ([]byte, error) {
 	return archive, err
 }
 
-// compressed returns the archive whose entries write writes, perhaps twice.
-func (t *packTree) compressed(write func(*tar.Writer) error) ([]byte, error) {
-	archive, err := compressWith(func(w io.Writer) (io.WriteCloser, error) {
-		return zstd.NewWriter(w, zstd.WithEncoderConcurrency(1)) // several threads would not always give the same bytes
-	}, write)
-	if err == nil && t.bytes > ratioFrom && t.bytes > mostRatio*int64(len(archive)) {
-		return compressWith(func(w io.Writer) (io.WriteCloser, error) { return plainWriter{w}, nil }, write)
-	}
-	return archive, err
-}
-
-type plainWriter struct{ io.Writer }
-
-func (plainWriter) Close() error { return nil }
-
-func compressWith(compress func(io.Writer) (io.WriteCloser, error), write func(*tar.Writer) error) ([]byte, error) {
+// compressed returns the archive whose entries write writes.
+func compressed(write func(*tar.Writer) error) ([]byte, error) {
 	var out boundedBuffer
-	c, err := compress(&out)
+	c, err := zstd.NewWriter(&out, zstd.WithEncoderConcurrency(1)) // several threads would not always give the same bytes
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,6 @@ const (
 // Default limits of workers (docs/programs.md, "Limits").
 const (
 	mostEntries  = 100_000 // files, directories and links
-	mostDepth    = 32      // nested directories
 	mostUnpacked = 1 << 30 // bytes
 	mostPath     = 4095    // bytes of a name with its directories, or of the target of a link
 	mostName     = 255     // bytes of a name
@@ -171,9 +170,6 @@ func checkPackName(name string) error {
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl) || strings.Contains(name, `\`) {
 		return fmt.Errorf("the name %.100q cannot be packed: a name must be UTF-8 without control characters and "+
 			"backslashes", path.Base(name))
-	}
-	if n := strings.Count(name, "/"); n > mostDepth {
-		return fmt.Errorf("the file is nested %d directories deep, but workers unpack at most %d", n, mostDepth)
 	}
 	return nil
 }
