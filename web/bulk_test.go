@@ -181,8 +181,7 @@ func testExtensions(t *testing.T, s *site, first bool) {
 }
 
 func TestRefusedSweeps(t *testing.T) {
-	s := newSite(t, Options{})
-	s.mostRows = 1000
+	s := newSite(t, Options{Memory: 16 << 20})
 	const task = `{"program":"p","campaign":"submitter/s"}`
 	before := fmt.Sprint(s.world())
 	for _, c := range []struct {
@@ -203,7 +202,7 @@ func TestRefusedSweeps(t *testing.T) {
 		{task, "", "\xff\n1\n", 422, "UTF-8"},
 		{task, "", "a\n" + strings.Repeat("x", 2<<20), 422, "bytes"},
 		{task, "", strings.Repeat("a,", 400_000) + "b\n", 422, "name"},
-		{task, "", "a\n" + strings.Repeat("1\n", 1001), 413, "rows"},
+		{task, "", "a\n" + strings.Repeat("1\n", 90_000), 413, "memory"},
 	} {
 		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
 		expect.Contains(t, got.text, c.want, c.task, c.input, c.body)

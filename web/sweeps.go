@@ -21,9 +21,8 @@ func (a *api) addSweeps() {
 		"or JSON Lines", toOpen, true}, []string{csvType, jsonLines}, a.openSweep)
 }
 
-// maxRows is the largest number of rows of a sweep, and rowsAtOnce the number of tasks that one step opens.
+// rowsAtOnce is the number of tasks that one step opens. The account of the call bounds the number of rows.
 const (
-	maxRows    = 1_000_000
 	rowsAtOnce = 250
 	pointBytes = 100 // of the digest of a row, in a map that grows
 )
@@ -166,9 +165,6 @@ func (s *sweeper) readPoints(ctx context.Context) error {
 		if point, ok := sweep.PointOf(meta.Text); ok {
 			s.points.Add(point)
 		}
-		if len(s.points) > s.mostRows {
-			return refuse(tooLarge, fmt.Sprintf("the campaign has more than %d points", s.mostRows))
-		}
 	}
 	return nil
 }
@@ -178,17 +174,13 @@ func (s *sweeper) walk(ctx context.Context, w *sweep.Walk,
 	open func(context.Context, []manager.Definition) error,
 ) error {
 	var batch []manager.Definition
-	rows, charge := 0, int64(pointBytes)
+	charge := int64(pointBytes)
 	if w.Second { // it has the points
 		charge = 0
 	}
 	for row, err := range s.rows() {
 		if err != nil {
 			return err
-		}
-		rows++
-		if rows > s.mostRows {
-			return refuse(tooLarge, fmt.Sprintf("more than %d rows", s.mostRows))
 		}
 		if err := pool.Take(ctx, charge); err != nil {
 			return err

@@ -106,8 +106,6 @@ type api struct {
 	clock      func() time.Time // of the limiter
 	within     func(context.Context, time.Duration) (context.Context, context.CancelFunc)
 
-	mostRows int // maxRows, or fewer in tests
-
 	mu       sync.Mutex
 	readers  map[[sha256.Size]byte]access.Token // who has read the metrics, by the digest of what it has sent
 	managers map[string]*manager.Manager        // by the name that they write into the logs of tasks
@@ -137,10 +135,9 @@ func newAPI(m *manager.Manager, o Options) *api {
 	parts := friend.Of(m)
 	a := &api{
 		Options: o, manager: m, defaults: parts.Config.TaskDefaults, admin: admin.New(m), mux: &wire.Mux{},
-		names:    map[string]bool{"localhost": true},
-		mostRows: maxRows,
-		logins:   &limiter{free: map[string]time.Time{}},
-		places:   pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), memory: pool.New(o.Memory),
+		names:  map[string]bool{"localhost": true},
+		logins: &limiter{free: map[string]time.Time{}},
+		places: pool.New(int64(o.AtOnce)), probes: pool.New(maxProbes), memory: pool.New(o.Memory),
 		streams: pool.New(int64(o.Streams)), checkPause: checkPause, clock: time.Now,
 		readers:  map[[sha256.Size]byte]access.Token{},
 		within:   context.WithTimeout,

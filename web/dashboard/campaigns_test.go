@@ -193,7 +193,6 @@ func TestNewCampaign(t *testing.T) {
 		"two files":    {values("campaign", "x", "rows", "a\n1\n"), script, "leave one of them out"},
 		"no program":   {values("campaign", "x", "grid", "a=1"), nil, "choose a program"},
 		"bad grid":     {values("campaign", "x", "stored", stored[1], "grid", "a=1-10"), nil, "parse grid"},
-		"huge grid":    {values("campaign", "x", "stored", stored[1], "grid", "a=1..2000000"), nil, "more than 1000000 rows"},
 		"bad rows":     {values("campaign", "x", "stored", stored[1], "rows", "a,b\n1\n"), nil, "line 2"},
 		"bad archive":  {values("campaign", "x", "grid", "a=1"), map[string]string{"upload": "no archive"}, "archive"},
 		"bad template": {values("campaign", "x", "stored", stored[1], "grid", "a=1", "input", "{b}"), nil, "b"},

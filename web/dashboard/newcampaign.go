@@ -32,7 +32,6 @@ const (
 	keptRows        = 256 << 10 // bytes of rows that the form keeps; a larger file must be chosen again
 	previewed       = 5         // inputs in a preview
 	mostPrograms    = 100       // stored programs to choose from
-	mostPoints      = 1_000_000 // of a grid, so that the API need not walk through all points to refuse them
 )
 
 // A newCampaign is what the page of a new campaign shows, and what its form sends.
@@ -219,9 +218,6 @@ func (f *newCampaign) rows() (func() iter.Seq2[sweep.Row, error], error) {
 		grid, err := sweep.ParseGrid(f.Grid)
 		if err != nil {
 			return nil, wire.Invalid(err.Error())
-		}
-		if grid.Len() > mostPoints {
-			return nil, wire.Invalid(fmt.Sprintf("more than %d rows", mostPoints))
 		}
 		return grid.Rows, nil
 	}
