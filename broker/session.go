@@ -24,13 +24,11 @@ import (
 const (
 	leastLease, usualLease, longestLease = tdf.Seconds(1), tdf.Seconds(60), tdf.Seconds(300)
 
-	mostNames    = 10_000   // of one token within a week
-	maxNames     = 16 << 20 // bytes of their registrations, counted as if all had the size of the largest
+	maxNames     = 16 << 20 // bytes of a token's registrations in a week, as if all had the size of the largest
 	mostSlots    = 100_000
 	mostQueues   = 100
 	mostTags     = 256
 	mostPrograms = 1000
-	mostRuns     = 10_000
 	keptRuns     = 100 // of a heartbeat, for people
 	longestHost  = 253
 )
@@ -39,9 +37,8 @@ const (
 var (
 	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
 	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
-	errManyNames = tdf.NewError(tdf.CodeFull,
-		fmt.Sprintf("the token has registered too many names of workers within a week: "+
-			"at most %d, and fewer if a registration is large; use names again", mostNames))
+	errManyNames = tdf.NewError(tdf.CodeFull, "the token has registered too many names of workers within a week, "+
+		"or too large ones; use names again")
 	errNotOwn = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
 )
 
@@ -266,10 +263,7 @@ func (r *Registration) size() int {
 // checkNames returns an error if a token has registered too many names for registrations of this size, because Redis
 // keeps each of them for a week.
 func (b *Broker) checkNames(ctx context.Context, t *access.Token, size int, known bool) error {
-	most := min(mostNames, maxNames/size)
-	if known && most == mostNames {
-		return nil
-	}
+	most := maxNames / size
 	if known {
 		most++ // it is one of them
 	}
@@ -328,9 +322,6 @@ type Beat struct {
 // Heartbeat reports that a worker is alive, and the ids of the tasks that it runs.
 func (b *Broker) Heartbeat(ctx context.Context, t *access.Token, id string, runs []int64) (Beat, error) {
 	v, err := b.visit(ctx, t, id)
-	if err == nil && len(runs) > mostRuns {
-		err = invalid("want at most %d runs", mostRuns)
-	}
 	if err == nil {
 		runs = runs[:min(len(runs), keptRuns)]
 		err = b.beat(ctx, &v, presence.HeartbeatChanges{Runs: &runs})

@@ -159,7 +159,7 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 	for i, id := range ids {
 		renewals[i] = broker.Renewal{Run: broker.Run(runs[id])}
 	}
-	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids[:min(len(ids), mostHeld)])
+	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids)
 	switch code := tdf.CodeOf(err); {
 	case err != nil && (code == tdf.CodeNotFound || code == tdf.CodeExpired || code == tdf.CodeTaken):
 		return 0, false, nil // unknown, or a worker of TDF has had the name
