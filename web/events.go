@@ -19,7 +19,6 @@ const (
 	eventsPause     = time.Second // between two looks at Redis
 	eventsQueued    = 1000        // for one client; a client that is further behind is cut off
 	eventsHeartbeat = 15 * time.Second
-	maxEventIDs     = 100    // tasks that one client names
 	maxFollowed     = 200    // tasks whose output clients follow; a token may have a share of them
 	maxCaughtUp     = 20_000 // changes that a client may have missed
 	catchingUp      = 4      // clients that read what they have missed at the same time
