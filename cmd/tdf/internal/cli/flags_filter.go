@@ -103,7 +103,7 @@ func (f *Filter) checkCampaign(ctx context.Context, s *Shards) error {
 	if err != nil || counts.Total() > 0 {
 		return err
 	}
-	return s.UnknownCampaign(ctx, f.Group)
+	return UnknownCampaign(f.Group)
 }
 
 // ParseIDs reads ids and ranges of ids, such as 7 and 12-40.

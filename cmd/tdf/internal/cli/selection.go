@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
@@ -67,16 +66,9 @@ func (f *Filter) CheckFailure(ctx context.Context, s *Shards) error {
 		"and a group of tdf failures --by RULE needs the same --by", f.Failure)
 }
 
-// UnknownCampaign returns the error for a campaign without tasks. It suggests campaigns with similar names.
-func (s *Shards) UnknownCampaign(ctx context.Context, name string) error {
-	const compared = 1000
-	var names []string
-	page, _ := s.GroupPage(ctx, "", "", compared) // best effort
-	for _, g := range page.Groups {
-		names = append(names, g.Name)
-	}
-	return Usagef("unknown campaign %q: no task of this namespace belongs to it%s", name,
-		strings.TrimSuffix(didYouMean(name, names, ShellWord), ";"))
+// UnknownCampaign returns the error for a campaign without tasks.
+func UnknownCampaign(name string) error {
+	return Usagef("unknown campaign %q: no task of this namespace belongs to it; tdf campaigns lists them", name)
 }
 
 // matchesAny reports whether there is any task.

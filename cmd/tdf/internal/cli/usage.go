@@ -20,7 +20,7 @@ func Usagef(text string, args ...any) error {
 	return &command.UsageError{Problem: fmt.Sprintf(text, args...)}
 }
 
-// FlagError returns the error for an unknown flag or an invalid value. It suggests flags with similar names.
+// FlagError returns the error for an unknown flag or an invalid value.
 func FlagError(c *cobra.Command, err error) error {
 	problem := err.Error()
 	var invalid *pflag.InvalidValueError
@@ -28,12 +28,7 @@ func FlagError(c *cobra.Command, err error) error {
 		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name,
 			wants[invalid.GetFlag().Value.Type()])
 	}
-	similar := ";"
-	if unknown := new(pflag.NotExistError); errors.As(err, &unknown) {
-		similar = didYouMean(unknown.GetSpecifiedName(), flagNames(c.Flags()),
-			func(name string) string { return "--" + name })
-	}
-	return Usagef("%s%s %s --help lists the flags", problem, similar, c.CommandPath())
+	return Usagef("%s; %s --help lists the flags", problem, c.CommandPath())
 }
 
 // wants maps each type of flags to a description of the valid values.

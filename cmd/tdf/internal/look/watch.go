@@ -157,7 +157,7 @@ const noTasks = "no tasks in this namespace"
 // nothing returns the error if no tasks exist.
 func (w *watching) nothing(ctx context.Context) error {
 	if w.campaign != "" {
-		return w.all.UnknownCampaign(ctx, w.campaign)
+		return cli.UnknownCampaign(w.campaign)
 	}
 	return cli.Usagef("nothing to watch: %s", noTasks)
 }

@@ -21,7 +21,7 @@ func Close(a *cli.App) *cobra.Command {
 			return a.WithShards(c.Context(), func(s *cli.Shards) error {
 				err := s.CloseGroup(c.Context(), args[0])
 				if errors.Is(err, tdf.ErrGroupEmpty) {
-					return s.UnknownCampaign(c.Context(), args[0])
+					return cli.UnknownCampaign(args[0])
 				}
 				if err != nil {
 					return err
