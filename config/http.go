@@ -222,7 +222,7 @@ var httpKeys = []key{
 		"The names by which clients call the API. `localhost` and all IP addresses are always possible. The API " +
 			"refuses calls with other names, so that no web page can reach it by DNS rebinding. One of them may be " +
 			"the whole address at which browsers reach the dashboard, such as that of a proxy: `tdf open` and `tdf " +
-			"watch --web` print it. Without one, they print the address of `listen`, with the first name.",
+			"login` print it. Without one, they print the address of `listen`, with the first name.",
 	},
 	{
 		"http", "trusted_proxies", "", networks(func(s *settings) *[]netip.Prefix { return &s.http.Proxies }),

@@ -2,7 +2,6 @@ package look
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -27,7 +26,6 @@ type watching struct {
 	stopAfter int64
 	interval  time.Duration
 	json      bool
-	web       bool
 
 	printed   string    // fingerprint of the last line
 	printedAt time.Time // time at which the last line was printed
@@ -53,9 +51,7 @@ func Watch(a *cli.App) *cobra.Command {
 			"command, not the tasks.\n" +
 			"The command ends when the campaign is complete, unless --follow is given. With --until-done, it ends " +
 			"when all tasks are finished.\n" +
-			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.\n" +
-			"With --web, the command prints only the address of the page that shows the same in the dashboard " +
-			"(docs/dashboard.md).",
+			"The exit status is then 0 if all tasks succeeded, and 3 otherwise.",
 		Example: "  tdf watch\n  tdf watch sweep-7 --until-done --stop-after 20",
 		Args:    cli.AtMostOne("CAMPAIGN"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -73,7 +69,6 @@ func Watch(a *cli.App) *cobra.Command {
 		"`N` number of failed or timed-out tasks after which open tasks are cancelled; archived tasks do not count")
 	cli.SpanVar(flags, &w.interval, "interval", time.Second, "`SPAN` time between two updates")
 	flags.BoolVar(&w.json, "json", false, "one JSON object per line")
-	flags.BoolVar(&w.web, "web", false, "address of the page in the dashboard, without watching")
 	return c
 }
 
@@ -83,16 +78,11 @@ func (w *watching) run(ctx context.Context) error {
 		return cli.Usagef("invalid value %v for --interval: want at least %v", w.interval, minInterval)
 	case w.follow && (w.untilDone || w.stopAfter > 0):
 		return cli.Usagef("--follow with --until-done or --stop-after: these end the command")
-	case w.web && (w.untilDone || w.follow || w.stopAfter != 0 || w.json):
-		return cli.Usagef("--web with --until-done, --follow, --stop-after or --json: --web only prints an address")
 	case w.stopAfter < 0:
 		return cli.Usagef("invalid value %d for --stop-after: want at least 1", w.stopAfter)
 	}
 	return w.a.WithShards(ctx, func(s *cli.Shards) error {
 		w.all = s
-		if w.web {
-			return w.printPage(ctx)
-		}
 		defer w.endLine()
 		return w.watch(ctx, s.Watch(w.campaign))
 	})
@@ -105,7 +95,7 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 			return err
 		}
 		if s.Counts.Total() == 0 && (w.campaign != "" || w.untilDone) {
-			return w.nothing(ctx)
+			return w.nothing()
 		}
 		if s.Counts.Total() == 0 {
 			w.warnings.once(noTasks + "; open some with tdf open")
@@ -127,35 +117,10 @@ func (w *watching) watch(ctx context.Context, watch *admin.Watch) error {
 	}
 }
 
-// printPage prints the address of the page that shows the campaign.
-func (w *watching) printPage(ctx context.Context) error {
-	if w.campaign != "" {
-		counts, err := w.all.Counts(ctx, w.campaign)
-		if err != nil {
-			return err
-		}
-		if counts.Total() == 0 {
-			return w.nothing(ctx)
-		}
-	}
-	page, err := w.all.All[0].CampaignPage(ctx, w.campaign)
-	if err != nil {
-		return err
-	}
-	if page == "" {
-		return errNoPage
-	}
-	_, err = fmt.Fprintln(w.a.Stdout, page)
-	return err
-}
-
-var errNoPage = errors.New("no process is known to serve the dashboard to this machine; start tdf serve, or set " +
-	"[http] listen or public (docs/http.md)")
-
 const noTasks = "no tasks in this namespace"
 
 // nothing returns the error if no tasks exist.
-func (w *watching) nothing(ctx context.Context) error {
+func (w *watching) nothing() error {
 	if w.campaign != "" {
 		return cli.UnknownCampaign(w.campaign)
 	}
