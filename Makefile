@@ -36,7 +36,7 @@ TOOLS := go gcc chromium dpkg git mypy node npm parallel promtool pytest-3 pytho
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
-.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers screenshots clean
+.PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers clean
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -101,11 +101,6 @@ bench: ## run the benchmarks of calls to Redis; BENCH selects some, COUNT repeat
 bench-peers: ## compare TDF with other tools, and check the targets for speed
 	scripts/setup go redis-server node npm parallel
 	cd bench && go run ./peers
-
-screenshots: ## make the pictures of the dashboard in docs/images
-	scripts/setup go chromium redis-server
-	mkdir -p docs/images
-	TDF_SCREENSHOTS=$(CURDIR)/docs/images go test -run Screenshots -count=1 ./web/dashboard
 
 clean: ## remove the files that the other targets made
 	rm -rf bin dist
