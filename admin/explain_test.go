@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -164,6 +165,16 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers[0].Used = class.Amounts{{Name: "cpus", Units: 80_000}}
 			c.workers[1].Used = class.Amounts{{Name: "cpus", Units: 55_000}, {Name: "memory", Units: 2 << 30}}
 		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w2 comes closest, and lacks cpus=1.5"},
+		"workers that are kept": {func(c *situation) {
+			c.task.Resources = "cpus=2"
+			for i := range c.workers {
+				c.workers[i].Offer.Resources = class.Amounts{{Name: "cpus", Units: 40_000}}
+				c.workers[i].Used = class.Amounts{{Name: "cpus", Units: 30_000}}
+			}
+			c.kept = []redisstate.Keeping{{Worker: "w1", Task: 3, Since: testNow - 90}, {Worker: "w3", Task: 4, Since: testNow - 9}}
+		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w1 comes closest, and lacks cpus=1; " +
+			"w1 is kept for task 3, which has been blocked since 2027-01-15 07:58:30 UTC, 90 s ago: it keeps back what the task takes, " +
+			"until its rounds that run now have ended"},
 		"resources of one worker": {func(c *situation) {
 			c.task.Resources = "cpus=8"
 			c.workers[0].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}}
@@ -218,6 +229,8 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 	} {
 		expect.Equal(t, holding(waiting(c.change).open()), c.want, name)
 	}
+	fix := waiting(func(c *situation) { c.place.Ahead = 4 }).queue().Fix
+	expect.True(t, slices.Contains(fix.Steps, StepRaisePriority), fix.Text)
 }
 
 func TestChecksOfARunningTask(t *testing.T) {

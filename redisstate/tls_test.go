@@ -1,6 +1,7 @@
 package redisstate
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -51,6 +52,22 @@ func TestTLS(t *testing.T) {
 		secure = conntest.Config(t, addr)
 		secure.TLS, secure.TLSCA = true, cert
 	}
+}
+
+// A refused connection says nothing about TLS.
+func TestRefusedConnectionWithTLS(t *testing.T) {
+	t.Parallel()
+	closed := conntest.Config(t, redistest.FreeAddr(t))
+	closed.TLS = true
+	log, lines := logged()
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := Connect(ctx, closed, redistest.Namespace(t), log); ended <- err }()
+	line := <-lines
+	expect.Contains(t, line, "connection refused")
+	expect.NotContains(t, line, "TLS")
+	cancel()
+	expect.Fails(t, <-ended, "canceled")
 }
 
 // Redis may know its clients by their certificates. New connections read the files again, so that renewed certificates need no restart.

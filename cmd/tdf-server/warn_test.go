@@ -7,9 +7,22 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
+
+// A server whose user of Redis lacks a right ends with the name of the right.
+func TestMissingRight(t *testing.T) {
+	t.Parallel()
+	cfg := conntest.Config(t, redistest.Start(t, redistest.Args("--user", "default", "on", "nopass", "~*", "&*", "+@all", "-zadd")).Addr)
+	tool := config.Tool{Server: config.Server{Redis: cfg, Namespace: redistest.Namespace(t)}}
+	servers := expect.Result(connect(t.Context(), tool, testspace.Silent)).Value(t)
+	defer closeAll(servers)
+	expect.Fails(t, servers[0].serve(t.Context(), "s"), "the user lacks the rights to ZADD; grant them (+zadd)")
+}
 
 func TestWarn(t *testing.T) {
 	const eviction, file, password = "noeviction", "append-only file", "without a password"
