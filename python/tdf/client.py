@@ -9,6 +9,7 @@ import json
 import math
 import os
 import ssl
+import subprocess
 import threading
 import time
 import urllib.parse
@@ -112,6 +113,8 @@ class Client:
     because its address may be wrong. The client follows no redirects and uses no proxies. insecure allows http
     to other machines, which shows them the token.
     """
+
+    up: "Optional[subprocess.Popen[str]]" = None  # the process of tdf.up, which ends with the script
 
     def __init__(
         self, url: Optional[str] = None, token: Union[str, Token, None] = None, *, context: Optional[ssl.SSLContext] = None,

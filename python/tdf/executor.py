@@ -8,6 +8,7 @@ import itertools
 import json
 import logging
 import shlex
+import subprocess
 import sys
 import threading
 import time
@@ -18,7 +19,6 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optiona
 from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
-from .local import Local
 
 log = logging.getLogger("tdf")
 
@@ -94,8 +94,8 @@ class Executor(concurrent.futures.Executor):
         self._warned = False
         self._news = threading.Event()  # there are futures, or the executor was shut down
         self._thread: Optional[threading.Thread] = None
-        if isinstance(client, Local):  # the calls would end with the script
-            atexit.register(self._finish, client)
+        if self.client.up is not None:  # the calls would end with the script
+            atexit.register(self._finish, self.client.up)
 
     # What concurrent.futures expects
 
@@ -153,8 +153,8 @@ class Executor(concurrent.futures.Executor):
         if wait and thread is not None:
             thread.join()
 
-    def _finish(self, local: Local) -> None:
-        if local.running() and getattr(sys, "last_type", None) is not KeyboardInterrupt:
+    def _finish(self, up: "subprocess.Popen[str]") -> None:
+        if up.poll() is None and getattr(sys, "last_type", None) is not KeyboardInterrupt:
             self.shutdown()
 
     # Tasks

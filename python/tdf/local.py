@@ -32,16 +32,13 @@ class Local:
     def __init__(self, guard: "subprocess.Popen[str]", port: int, url: str, token: str) -> None:
         self.port, self.url, self.token = port, url, token
         self.client = Client(url, of_tdf_up(url.partition("//")[2]))  # another program may listen there in the end
-        self._guard = guard
+        self._guard = self.client.up = guard
 
     def __enter__(self) -> "Local":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def running(self) -> bool:
-        return self._guard.poll() is None
 
     def close(self) -> None:
         """Ends TDF and the worker. Tasks that run are lost, and without `data`, so is everything else."""

@@ -92,7 +92,7 @@ def test_a_script_that_dies_leaves_nothing_behind(how, tmp_path):
 
 
 def test_a_script_ends_after_its_calls(tmp_path):
-    script = "import pathlib, tdf\ntdf.Executor(tdf.up(workers=1)).submit(pathlib.Path('called').touch)"
+    script = "import pathlib, tdf\ntdf.Executor(tdf.up(workers=1).client).submit(pathlib.Path('called').touch)"
     subprocess.run([sys.executable, "-c", script], env={**os.environ, "PYTHONPATH": PYTHON}, cwd=tmp_path, check=True)
     assert (tmp_path / "called").exists()
 
