@@ -175,7 +175,7 @@ func checkBill(t *testing.T, name string) {
 }
 
 // The Python package, the changelog and the page on installing have the version of the release. The wheel asks for the Python of
-// pyproject.toml.
+// pyproject.toml. The Redis of the compose files is one with which all tests pass.
 func TestVersionsAgree(t *testing.T) {
 	release := strings.TrimSpace(read(t, filepath.Join(root, "VERSION")))
 	project := read(t, filepath.Join(root, "python/pyproject.toml"))
@@ -187,6 +187,11 @@ func TestVersionsAgree(t *testing.T) {
 	}
 	python := strings.Trim(strings.TrimPrefix(lineOf(t, project, "requires-python = "), "requires-python = "), `"`)
 	expect.Contains(t, read(t, filepath.Join(root, "scripts/wheel")), "\nRequires-Python: "+python+"\n")
+	for _, name := range []string{"compose.yaml", "compose.sentinel.yaml", "compose.cluster.yaml"} {
+		_, rest, _ := strings.Cut(read(t, filepath.Join(root, "deploy", name)), "image: redis:")
+		version, _, _ := strings.Cut(rest, "-")
+		expect.Contains(t, read(t, filepath.Join(root, "docs/operations.md")), "| Redis "+version+" | all |", name)
+	}
 }
 
 // A release is made from a commit, whose tag and VERSION agree.
