@@ -18,19 +18,11 @@ type Rows struct {
 	Close func()
 }
 
-// maxPoints limits a grid. Without this limit, a mistyped number could fill the memory of this machine and of Redis. A
-// task needs about 1 KiB in Redis, and about 100 bytes in the tally of tdf open.
-const maxPoints = 10_000_000
-
 // GridRows returns the points of --grid.
 func GridRows(text string) (*Rows, error) {
 	g, err := sweep.ParseGrid(text)
 	if err != nil {
 		return nil, Usagef("--grid: %v", err)
-	}
-	n := g.Len()
-	if n > maxPoints {
-		return nil, Usagef("--grid: %d points are too many: want at most %d", n, maxPoints)
 	}
 	read := func() (iter.Seq2[sweep.Row, error], error) { return g.Rows(), nil }
 	return &Rows{Name: "--grid", Read: read, Close: func() {}}, nil
