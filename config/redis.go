@@ -72,6 +72,14 @@ func (r Redis) Addr() string {
 	return net.JoinHostPort(host, strconv.Itoa(r.Port))
 }
 
+// Network returns the network of Addr, for [net.Dialer].
+func (r Redis) Network() string {
+	if isSocket(r.Host) {
+		return "unix"
+	}
+	return "tcp"
+}
+
 // Fixed reports whether Redis always has the same address, so that no replica can take over.
 func (r Redis) Fixed() bool { return len(r.Sentinels)+len(r.Cluster) == 0 }
 

@@ -112,7 +112,7 @@ func (s *Conn) Boot() string { return s.boot }
 
 func clientOptions(cfg config.Redis) (*redis.Options, error) {
 	options := &redis.Options{
-		Addr:     cfg.Addr(),
+		Network: cfg.Network(), Addr: cfg.Addr(),
 		Username: cfg.Username, Password: cfg.Password, DB: cfg.DB,
 		Protocol:              2,
 		MaxRetries:            -1, // the method retry repeats calls instead

@@ -288,7 +288,7 @@ func reach(ctx context.Context, r config.Redis) error {
 	var err error
 	for _, addr := range addrs {
 		var connection net.Conn
-		connection, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+		connection, err = new(net.Dialer).DialContext(ctx, r.Network(), addr)
 		if err == nil {
 			return connection.Close()
 		}

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"net"
 	"testing"
 
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -17,4 +19,12 @@ func TestChoose(t *testing.T) {
 	}
 	expect.Result(choose([]string{third, second}, usual)).Fails(t,
 		"several tdf up run, with Redis at 127.0.0.1:6380, 127.0.0.1:6381: name one with --redis")
+}
+
+func TestReachASocket(t *testing.T) {
+	at := config.Redis{Host: t.TempDir() + "/redis.sock"}
+	expect.Fails(t, reach(t.Context(), at), at.Host)
+	l := expect.Result(new(net.ListenConfig).Listen(t.Context(), "unix", at.Host)).Value(t)
+	defer l.Close()
+	expect.NoError(t, reach(t.Context(), at))
 }
