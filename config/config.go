@@ -132,15 +132,6 @@ func (w *Worker) setBounds() {
 	w.MaxCheckpoint, w.MaxResult, w.MaxUpdates, w.MaxCopyBytes = 1<<20, 1<<20, 1<<20, 1<<30
 }
 
-// LoadServer reads the configuration file at path. Environment variables override the file. Every error is an [*Error].
-func LoadServer(path string) (Server, error) {
-	s, err := loadFile(path)
-	if err != nil {
-		return Server{}, err
-	}
-	return s.forServer(), nil
-}
-
 // LoadWorker reads the configuration file at path. Environment variables override the file, and overrides override
 // both. Every error is an [*Error].
 func LoadWorker(path string, overrides ...Override) (Worker, error) {
@@ -168,7 +159,7 @@ func DefaultServer(namespace string) (Server, error) {
 	if err != nil {
 		return Server{}, err
 	}
-	return s.forServer(), nil
+	return s.server, nil
 }
 
 // DefaultWorker returns the default configuration of a worker. Environment variables override the defaults. Every

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 
@@ -14,16 +15,16 @@ func TestLoadReadsTheEnvironment(t *testing.T) {
 	clearEnvironment(t)
 	path := write(t, "[tdf]\nnamespace=FromFile\n[redis]\npassword=file\n")
 	t.Setenv("TDF_CFG_REDIS_PASSWORD", " variable ")
-	server, err1 := LoadServer(path)
+	tool, err1 := LoadTool(path, os.Environ())
 	worker, err2 := LoadWorker(path)
 	manager, err3 := LoadManager(path)
 	expect.NoError(t, err1)
 	expect.NoError(t, err2)
 	expect.NoError(t, err3)
-	for _, r := range []Redis{server.Redis, worker.Redis, manager.Redis} {
+	for _, r := range []Redis{tool.Server.Redis, worker.Redis, manager.Redis} {
 		expect.Equal(t, r.Password, " variable ", "password … not the variable's")
 	}
-	expect.Equal(t, server.Namespace, "FromFile", "namespace")
+	expect.Equal(t, tool.Server.Namespace, "FromFile", "namespace")
 	t.Setenv("TDF_CFG_TDF_NAMESPACES", "M FromFile")
 	_, err := LoadManager(path)
 	wantError(t, err, "TDF_CFG_TDF_NAMESPACES: a manager works in one namespace; expected namespace")
@@ -170,7 +171,7 @@ func TestAddressesWithoutTLS(t *testing.T) {
 func TestEmbeddedIsOnlyForTheServer(t *testing.T) {
 	clearEnvironment(t)
 	path := write(t, minimal+"[redis]\nhost=embedded\nport=7000\n")
-	server := expect.Result(LoadServer(path)).Value(t)
+	server := expect.Result(LoadTool(path, nil)).Value(t).Server
 	expect.True(t, server.Redis.Embedded(), "redis", server.Redis, "error")
 	expect.Equal(t, server.Redis.Addr(), "127.0.0.1:7000")
 	const problem = `"embedded" is only for the server; expected the address of Redis, such as 127.0.0.1`

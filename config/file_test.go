@@ -113,14 +113,14 @@ func TestUnreadableFiles(t *testing.T) {
 }
 
 var loaders = map[string]func(string) error{
-	"server":  func(path string) error { _, err := LoadServer(path); return err },
+	"server":  func(path string) error { _, err := LoadTool(path, os.Environ()); return err },
 	"worker":  func(path string) error { _, err := LoadWorker(path); return err },
 	"manager": func(path string) error { _, err := LoadManager(path); return err },
 }
 
 func TestHugeFile(t *testing.T) {
 	path := write(t, strings.Repeat("#\n", maxFile/2)+minimal)
-	_, err := LoadServer(path)
+	_, err := LoadTool(path, nil)
 	wantError(t, err, path+": the file has more than 65536 bytes; expected a configuration file")
 }
 

@@ -194,8 +194,6 @@ func (s *settings) check() error {
 	return s.checkNotify()
 }
 
-func (s *settings) forServer() Server { return s.server }
-
 func (s *settings) forWorker() (Worker, error) {
 	if err := s.needRealRedis(); err != nil {
 		return Worker{}, err

@@ -124,7 +124,7 @@ func TestFailedTask(t *testing.T) {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	expect.Result(config.LoadServer("cfg/server.cfg")).OK(t)
+	expect.Result(config.LoadTool("cfg/server.cfg", nil)).OK(t)
 	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
 	expect.Result(manager.LoadOptions("cfg/manager.cfg")).OK(t)
 }

@@ -141,7 +141,7 @@ func TestScript(t *testing.T) {
 }
 
 func TestConfigurationFiles(t *testing.T) {
-	expect.Result(config.LoadServer("cfg/server.cfg")).OK(t)
+	expect.Result(config.LoadTool("cfg/server.cfg", nil)).OK(t)
 	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
 	expect.Result(config.LoadManager("cfg/manager.cfg")).OK(t)
 }

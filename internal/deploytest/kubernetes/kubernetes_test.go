@@ -127,7 +127,7 @@ func TestWorkers(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tdf.cfg")
 	expect.NoError(t, os.WriteFile(file, []byte(m.configs["tdf"].Data["tdf.cfg"]), 0o644))
 	cfg := expect.Result(config.LoadWorker(file)).Value(t)
-	expect.Result(config.LoadServer(file)).OK(t)
+	expect.Result(config.LoadTool(file, nil)).OK(t)
 	needs := cfg.Grace + cfg.KillGrace + 12*time.Second // docs/clusters.md
 	for name, pod := range m.pods() {
 		if strings.Contains(name, "server") {
