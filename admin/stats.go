@@ -248,12 +248,14 @@ type Connection struct {
 	Outages     int64        // the outages that it has noticed
 	Unconfirmed int64        // the calls whose writes too few replicas have confirmed in time
 	Latency     conn.Latency // how long its calls have waited for answers
+
+	CertificateEnds time.Time // of the certificate by which Redis knows this process; zero without one
 }
 
 // Connection says how this process's calls to Redis went.
 func (a *Admin) Connection() Connection {
 	s := a.redis()
-	return Connection{s.Outages(), s.Unconfirmed(), s.Latency()}
+	return Connection{s.Outages(), s.Unconfirmed(), s.Latency(), s.CertificateEnds()}
 }
 
 func readPrograms(ctx context.Context, s *redisstate.Store, stats *Stats) error {

@@ -17,7 +17,8 @@ var (
 	unconfirmed = prometheus.NewDesc("tdf_redis_unconfirmed_total",
 		"Calls of this process whose writes too few replicas of Redis have confirmed in time.", nil, nil)
 	certificate = prometheus.NewDesc("tdf_certificate_expiry_timestamp_seconds",
-		"End of the certificate with which this process serves TLS.", nil, nil)
+		"End of the certificate with which this process serves TLS (http), or by which Redis knows it (redis).",
+		[]string{"section"}, nil)
 	latency = prometheus.NewDesc("tdf_redis_latency_seconds",
 		"Time for which calls of this process waited for Redis's answer.", nil, nil)
 )
@@ -34,10 +35,12 @@ func (c *connection) Describe(to chan<- *prometheus.Desc) {
 func (c *connection) Collect(to chan<- prometheus.Metric) {
 	var failed, unsure int64
 	var waited time.Duration
+	ends := map[string]time.Time{"http": c.CertificateEnds}
 	counts := make([]uint64, len(conn.LatencyBounds)+1)
 	for _, a := range c.Admins {
 		is := a.Connection()
 		failed, unsure, waited = failed+is.Outages, unsure+is.Unconfirmed, waited+is.Latency.Sum
+		ends["redis"] = is.CertificateEnds // all namespaces have one Redis
 		for i, count := range is.Latency.Counts {
 			counts[i] += uint64(count)
 		}
@@ -52,7 +55,9 @@ func (c *connection) Collect(to chan<- prometheus.Metric) {
 		}
 	}
 	to <- prometheus.MustNewConstHistogram(latency, sofar, waited.Seconds(), buckets)
-	if !c.CertificateEnds.IsZero() {
-		to <- prometheus.MustNewConstMetric(certificate, prometheus.GaugeValue, float64(c.CertificateEnds.Unix()))
+	for section, end := range ends {
+		if !end.IsZero() {
+			to <- prometheus.MustNewConstMetric(certificate, prometheus.GaugeValue, float64(end.Unix()), section)
+		}
 	}
 }

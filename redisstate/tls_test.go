@@ -80,6 +80,7 @@ func TestCertificatesOfClients(t *testing.T) {
 	secure.TLS, secure.TLSCA, secure.TLSServerName, secure.TLSCert, secure.TLSKey = true, cert, "redis.example", cert, key
 	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
+	expect.True(t, !s.CertificateEnds().IsZero())
 
 	for _, file := range []string{cert, key} { // no connection accepts the files that are there now
 		must(t, os.Rename(file, filepath.Join(renewed, filepath.Base(file))))

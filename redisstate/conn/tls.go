@@ -5,6 +5,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -32,6 +33,18 @@ func addTLS(options *redis.Options, cfg config.Redis) (err error) {
 	}
 	options.TLSConfig.GetClientCertificate = read
 	return nil
+}
+
+// CertificateEnds returns when the certificate ends by which Redis knows this client; the zero time without one.
+func (s *Conn) CertificateEnds() (end time.Time) {
+	t := s.options.TLSConfig
+	if t == nil || t.GetClientCertificate == nil {
+		return end
+	}
+	if pair, err := t.GetClientCertificate(nil); err == nil {
+		end = pair.Leaf.NotAfter
+	}
+	return end
 }
 
 func readRoots(path string) (*x509.CertPool, error) {
