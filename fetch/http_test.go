@@ -9,12 +9,12 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 func TestStatusCodes(t *testing.T) {
@@ -161,18 +161,8 @@ func TestSlowServerBetweenTwoReads(t *testing.T) {
 	fetchFails(t, f, "http://127.0.0.1/run.sh", "download: no data for 0.001 s (tried 4 times)")
 }
 
-// unusedAddress returns an address on which no process can listen while the test runs.
-func unusedAddress(t *testing.T) string {
-	t.Helper()
-	fd := expect.Result(syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)).Value(t)
-	t.Cleanup(func() { syscall.Close(fd) })
-	must(t, syscall.Bind(fd, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}))
-	name := expect.Result(syscall.Getsockname(fd)).Value(t)
-	return fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
-}
-
 func TestConnectionRefused(t *testing.T) {
-	err := fetchFails(t, newFetcher(t), "http://u:hush@"+unusedAddress(t)+"/run.sh?k=hush", "connection refused", "(tried 4 times)")
+	err := fetchFails(t, newFetcher(t), "http://u:hush@"+redistest.FreeAddr(t)+"/run.sh?k=hush", "connection refused", "(tried 4 times)")
 	expect.True(t, !strings.Contains(err.Error(), "hush"), err)
 }
 
