@@ -67,11 +67,8 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 	// the task stays there, or returns there if it has just left; the server links it again
 	if t.PlacedIn == WaitingPlace {
 		m.set(FieldPlace, t.PlacedIn)
-	} else if t.LimitKey != "" || d.LimitKey != "" {
-		// the task may have moved since it was read; if the limit still has no room, a claim makes it wait again
+	} else { // it may have moved since it was read; if it may still not start, a claim holds it again
 		m.putIn(d.Place())
-	} else {
-		m.enterPlace(t, d.Place())
 	}
 	m.keepPlace(t, d.StartAfter)
 	return changed, nil

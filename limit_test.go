@@ -60,12 +60,12 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	waiting := func() *Task {
 		d := Defaults("p", "rsync:/p/run.sh", "x")
 		d.LimitKey, d.Queue, d.Priority = "db", "a", 5
-		return &Task{Properties: d, State: Open, PlacedIn: LimitPlace("db", 5)}
+		return &Task{Properties: d, State: Open, PlacedIn: PlaceIn(LimitReason("db"), 5)}
 	}
 	x := waiting()
 	expect.True(t, x.WaitsForLimit(), x.OpenPlace())
 	expect.Equal(t, x.OpenPlace(), "priority=5;limit=db")
-	expect.True(t, IsHeld(x.PlacedIn), x.OpenPlace())
+	expect.True(t, x.IsHeld(), x.OpenPlace())
 	for name, c := range map[string]struct {
 		c     Changes
 		place string
@@ -98,10 +98,10 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	plain.LimitKey = "db"
 	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
 	for place, held := range map[string]bool{
-		"": false, "waiting": true, "limit=": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
+		"": false, "waiting": true, "limit=": true, "paused=g": true, "priority=-5;paused=a;b": true, "group=g;queue=a": false, "group=g;priority=5;limit=a": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
 		"queue=a": false, "handler=limit=x": false, "priority=5;handler=limit=a": false,
 	} {
-		expect.Equal(t, IsHeld(place), held, "the place", place, "is held", !held)
+		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
 	}
 	if x := waiting(); true {
 		x.LimitKey = ""

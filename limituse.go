@@ -22,7 +22,7 @@ type LimitUse struct {
 	// Returned and Unclaimed count the tasks that the server has returned to their queues, but no worker has claimed
 	// yet. Unclaimed counts those that were returned longer than [ReturnPatience] ago, and Returned the others.
 	Returned, Unclaimed int
-	Unserved            []string // the partitions of the first tasks that Unclaimed counts: they may have no workers
+	Unserved            []string // the requirements of the first tasks that Unclaimed counts: they may have no workers
 
 	Now Time
 }
@@ -74,10 +74,10 @@ func (u LimitUse) ToRead(n int) int {
 // A LimitChoice says which waiting tasks of a key return to their queues, and why.
 type LimitChoice struct {
 	Tasks  []*Task // the limit has room for them
-	Passed []*Task // use no room: their partition may have no workers. They count as unclaimed at once
+	Passed []*Task // use no room: their requirement may have no workers. They count as unclaimed at once
 	Freed  []*Task // use no room: a pause blocks them, the key has no limit, or they are like Passed, but do not count
 
-	Blocked bool // too many tasks of partitions without workers wait before the other tasks
+	Blocked bool // too many tasks of requirements without workers wait before the other tasks
 	More    bool // the server must read the next waiting tasks at once: the limit has room for some of them
 }
 
@@ -88,11 +88,11 @@ const manyUnclaimed = 500
 // Choose chooses the tasks that return, from the first waiting tasks of the key in their order. At most n tasks use
 // room.
 //
-// The tasks of a partition without workers must not delay the tasks behind them. So each call also returns up to
+// The tasks of a requirement without workers must not delay the tasks behind them. So each call also returns up to
 // Unclaimed of these tasks, and they use no room. This doubles the number of unclaimed tasks each time. So even a
-// million of them do not delay the other tasks for long. If the workers of the partition are only busy, a few tasks too
-// many return. The tasks of all other partitions return only if the limit has room. Otherwise, claims would make them
-// wait again.
+// million of them do not delay the other tasks for long. If the workers of the requirement are only busy, a few tasks
+// too many return. The tasks of all other requirements return only if the limit has room. Otherwise, claims would make
+// them wait again.
 func (u LimitUse) Choose(waiting []*Task, n int, paused Paused) (c LimitChoice) {
 	left := u.Unclaimed
 	for _, t := range waiting {

@@ -43,7 +43,7 @@ func TestReturn(t *testing.T) {
 	}
 }
 
-// Tasks of partitions that may have no workers return beside the others, as many as are unclaimed. They do so in order, and only
+// Tasks of requirements that may have no workers return beside the others, as many as are unclaimed. They do so in order, and only
 // until enough other tasks are found.
 func TestChoose(t *testing.T) {
 	const full = manyUnclaimed

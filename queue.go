@@ -81,35 +81,41 @@ func JoinTags(tags []string) string {
 	return strings.Join(slices.Compact(slices.Sorted(slices.Values(tags))), ",")
 }
 
-// Place returns the name in Redis of the task's place in the open list: its partition and priority. It is "" for a task
-// with no queue, no tags, no priority, no handler, no limit key, no claim_before, no group with by_group, no input in
-// base64, no resources, no min_time and no fetch (docs/redis.md, "Open tasks"). Workers of the original TDF claim only
-// tasks without a place. So they never claim a task with a property that they do not know. If Apart is set, a task
-// whose program the original TDF cannot fetch also has a place.
+// Place returns the name in Redis of the task's place among the open tasks: its requirement and priority. It is "" for
+// a task with no queue, no tags, no priority, no handler, no limit key, no claim_before, no group with by_group, no
+// input in base64, no resources, no min_time and no fetch (docs/redis.md, "Open tasks"). Workers of the original TDF
+// claim only tasks without a place. So they never claim a task with a property that they do not know. If Apart is set,
+// a task whose program the original TDF cannot fetch also has a place.
 func (d *Properties) Place() string {
-	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || d.ByGroup && d.Group != "" ||
+	byGroup := d.ByGroup && d.Group != ""
+	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || byGroup ||
 		d.InputEncoding == InputBase64 || d.Resources != "" || d.MinTime > 0 || len(d.Fetch) > 0 ||
 		d.Apart && !OriginalFetches(d.Source)
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""
 	}
 	name := d.Requirement().String()
-	if d.Priority == 0 && name == class.Plain && !needsPlace {
+	switch {
+	case byGroup && d.Queue == class.TaskStore && d.Source == "":
+		return class.TaskStoreSet(d.Group)
+	case d.Priority == 0 && name == class.Plain && !needsPlace:
 		return ""
+	case byGroup:
+		return class.GroupSet(d.Group) + class.Separator + PlaceIn(name, d.Priority)
 	}
 	return PlaceIn(name, d.Priority)
 }
 
 const priorityPart = "priority="
 
-// PlaceIn returns the name of the place with a priority in a partition.
-func PlaceIn(partition string, priority int) string {
+// PlaceIn returns the name of the place with a priority in the set of a requirement, or of a reason to hold tasks.
+func PlaceIn(set string, priority int) string {
 	if priority == 0 {
-		return partition
+		return set
 	}
 	level := priorityPart + strconv.Itoa(priority)
-	if partition == class.Plain {
+	if set == class.Plain {
 		return level
 	}
-	return level + class.Separator + partition
+	return level + class.Separator + set
 }

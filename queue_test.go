@@ -39,7 +39,7 @@ func drawProperties(r *rapid.T) Properties {
 	return d
 }
 
-// The name of a partition says everything about it, and the stored properties of a task give the same place.
+// The name of a requirement says everything about it, and the stored properties of a task give the same place.
 func TestPlaces(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		d := drawProperties(r)
@@ -67,7 +67,7 @@ func TestNamesOfPlaces(t *testing.T) {
 		"tags=a+%3B%25b,region%3Aeu":       {Source: "s", Tags: []string{"region:eu", "a ;%b"}},
 		"tags=gpu;handler=re;size":         {Program: "re;size", Tags: []string{"gpu"}},
 		"group=a%3Bb+c;handler=p":          {Program: "p", Group: "a;b c", ByGroup: true},
-		"queue=a;group=g":                  {Source: "s", Queue: "a", Group: "g", ByGroup: true},
+		"group=g;queue=a":                  {Source: "s", Queue: "a", Group: "g", ByGroup: true},
 		"priority=1;handler=queue=default": {Program: "queue=default", Priority: 1, Queue: class.DefaultQueue},
 	} {
 		d.ClaimBefore = Never
@@ -75,7 +75,7 @@ func TestNamesOfPlaces(t *testing.T) {
 		d.ClaimBefore = 1 // workers of the original TDF must not claim the task
 		expect.Equal(t, d.Place(), cmp.Or(want, class.Plain), d, "is in")
 	}
-	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=", "group=%", "group=a b", "group=a;tags=b", "tags=a:b", "tags=%"} {
+	for _, name := range []string{"", "queue=", "queue=a;queue=b", "tags=b,a", "priority=1", "x", "queue=default", "tags=a;queue=b", "group=g", "tags=a:b", "tags=%"} {
 		p, ok := class.ParseRequirement(name)
 		expect.True(t, !ok, name, "is read as", p)
 	}

@@ -148,9 +148,9 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 // contain one of these words after a colon. For example, a key of the namespace P:group could equal a key of a group in
 // the namespace P.
 var namespaceParts = []string{
-	"activity", "calls", "claims", "coming", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
-	"group_dependents", "heads", "history", "later", "levels", "limited", "login", "open", "passed", "program",
-	"queue", "returned", "sessions", "started", "starts", "successes", "task", "updates", "wake", "worker",
+	"activity", "calls", "claims", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
+	"group_dependents", "heads", "held", "history", "kept", "kept_by", "limited", "login", "open", "passed", "program",
+	"queue", "returned", "serves", "sessions", "started", "starts", "successes", "task", "updates", "wake", "worker",
 	"worker_id",
 }
 

@@ -19,9 +19,10 @@ const (
 	VerbRequire Verb = "require"
 	// VerbRemoveOutputs removes outputs of a finished task.
 	VerbRemoveOutputs Verb = "remove outputs of"
-	// VerbHold moves an open task to a place where it waits, because the limit of its key has no room (claim.lua).
+	// VerbHold moves an open task to a place where it waits, because the limit of its key has no room, or because its
+	// group is paused (claim.lua).
 	VerbHold Verb = "hold"
-	// VerbReturn moves a task back that waits because of the limit of its key (limitreturn.lua).
+	// VerbReturn moves a held task back (unhold.lua).
 	VerbReturn Verb = "return"
 )
 

@@ -34,7 +34,7 @@ type store interface {
 	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
 	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	Partitions(ctx context.Context) ([]string, error)
+	Waiting(ctx context.Context) ([]string, error)
 	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)

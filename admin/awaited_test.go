@@ -85,7 +85,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	expect.Len(t, expect.Result(s.WaitingOf(t.Context(), first, 20)).Value(t), 10, "tasks with 20 dependencies")
 	odd := []redisstate.AwaitedGroup{{Group: "g", Dependents: []int64{-1, 0, 99999}}}
 	expect.Equal(t, fmt.Sprint(expect.Result(waitsOf(t.Context(), s, nil, odd)).Value(t)), "map[]", "odd dependents")
-	place := s.Keys.Place(tdf.WaitingPlace)
+	place := s.Keys.OpenSet(tdf.WaitingPlace)
 	s.Redis.Del(t.Context(), place)
 	s.Redis.Set(t.Context(), place, "text", 0)
 	expect.Len(t, expect.Result(s.FirstWaiting(t.Context(), sampledFirst)).Value(t), 0, "a wrong type")

@@ -232,9 +232,6 @@ func aheadText(q redisstate.QueuePosition) string {
 	if q.Ahead+q.Higher == 1 {
 		text = "1 task is ahead in the queue"
 	}
-	if q.More {
-		text = "at least " + text
-	}
 	switch {
 	case q.Higher == 0:
 		return text

@@ -24,7 +24,7 @@ func healthy() vitals {
 	const now = 1_700_000_000
 	alive := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: "w1", State: "working", Slots: 4, Lease: 30, Offer: class.Offer{Programs: true}}, Seen: now}
 	return vitals{
-		redis: config.Redis{Host: "localhost"}, schema: "1", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
+		redis: config.Redis{Host: "localhost"}, schema: "2", taskSize: 1000, memory: Memory{Used: 1e6, Limit: 100e6}, waited: 500,
 		info: conn.Info{
 			"redis_version": "7.0.15", "aof_enabled": "1", "aof_last_write_status": "ok", "rdb_last_bgsave_status": "ok",
 			"maxmemory_policy": "noeviction", "role": "master",
@@ -128,10 +128,10 @@ func TestDiagnose(t *testing.T) {
 			v.fleet.workers[0].Pauses = []presence.Pause{{For: 4, Why: "1 of 2 slots pause: no space; they wait; free the disk of w1, or tdf drain w1", Slots: true}}
 		}},
 		"open tasks wait for another worker: no live worker serves the queue crawl": {SeverityProblem, func(v *vitals) {
-			v.partitions = []string{class.Plain, "queue=crawl"}
+			v.requirements = []string{class.Plain, "queue=crawl"}
 		}},
 		"open tasks wait for another worker: no live worker handles resize": {SeverityProblem, func(v *vitals) {
-			v.partitions = []string{"handler=resize"}
+			v.requirements = []string{"handler=resize"}
 		}},
 		"tasks wait for campaigns that are not closed: a, c": {SeverityNotice, func(v *vitals) {
 			v.waiting = 9

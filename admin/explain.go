@@ -146,42 +146,49 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.fleet, err = readFleet(ctx, s, now, 0); return err },
 		func() (err error) { c.grace, err = s.Grace(ctx); return err },
 		func() error { return c.readRoom(ctx, s) },
-		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task, now); return err },
+		func() (err error) { c.place, err = s.QueuePosition(ctx, c.task); return err },
 		func() (err error) { c.paused, err = s.Paused(ctx); return err },
 		func() (err error) { c.pending, err = pendingOf(ctx, s, c.task); return err },
 		func() (err error) { c.limit, err = limitOf(ctx, s, c.task); return err },
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
-		func() (err error) { c.kept, err = s.Kept(ctx, now); return err },
 	)
-	if err != nil || !c.place.Listed {
+	if err != nil || c.task.State != tdf.Open {
 		return err
 	}
-	return c.countBesides(ctx, s, now)
+	if c.kept, err = s.Kept(ctx, now, c.withResources()); err != nil || !c.place.Listed || c.task.IsHeld() {
+		return err
+	}
+	return c.countBesides(ctx, s)
 }
 
-// countBesides counts the tasks of other partitions of the queue that go before the task: those that a live worker
-// which may claim the task may claim, too.
-func (c *situation) countBesides(ctx context.Context, s *redisstate.Store, now tdf.Time) error {
-	names, err := s.Partitions(ctx)
-	if err != nil {
-		return err
-	}
-	workers, own := c.matching(), c.task.Requirement()
-	besides := []string{class.Plain} // whose tasks without a place it may not list
-	for _, name := range names {
-		p, ok := class.ParseRequirement(name)
-		if ok && name != class.Plain && name != own.String() && p.Queue == own.Queue {
-			besides = append(besides, name)
+// withResources returns the names of the live workers that offer resources.
+func (f *fleet) withResources() (names []string) {
+	for i := range f.workers {
+		if w := &f.workers[i]; w.Alive(f.at) && w.Offer.Resources != nil {
+			names = append(names, w.Name)
 		}
 	}
-	besides = slices.DeleteFunc(besides, func(name string) bool {
+	return names
+}
+
+// countBesides counts the due tasks with other requirements of the queue that go before the task: those that a live
+// worker which may claim the task may claim, too.
+func (c *situation) countBesides(ctx context.Context, s *redisstate.Store) error {
+	names, err := s.Waiting(ctx)
+	workers, own := c.matching(), c.task.Requirement()
+	names = slices.DeleteFunc(names, func(name string) bool {
 		p, _ := class.ParseRequirement(name)
-		return p.Queue != own.Queue || !slices.ContainsFunc(workers.workers, func(w presence.WorkerStatus) bool {
-			return workers.claims(&w) && class.Serves(&w.Offer, p)
-		})
+		return name == c.task.OpenSet() || p.Queue != own.Queue ||
+			!slices.ContainsFunc(workers.workers, func(w presence.WorkerStatus) bool {
+				p.Group = w.Offer.Group
+				return workers.claims(&w) && class.Serves(&w.Offer, p)
+			})
 	})
-	return s.AheadIn(ctx, &c.place, c.task, besides, now)
+	if err == nil {
+		err = s.AheadIn(ctx, &c.place, c.task, names)
+	}
+	return err
 }
 
 // limitOf returns how the limit of an open task's key is used.

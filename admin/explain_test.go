@@ -173,8 +173,8 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			}
 			c.kept = []redisstate.Keeping{{Worker: "w1", Task: 3, Since: testNow - 90}, {Worker: "w3", Task: 4, Since: testNow - 9}}
 		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w1 comes closest, and lacks cpus=1; " +
-			"w1 is kept for task 3, which has been blocked since 2027-01-15 07:58:30 UTC, 90 s ago: it keeps back what the task takes, " +
-			"until its rounds that run now have ended"},
+			"w1 has been kept for task 3 since 2027-01-15 07:58:30 UTC, 90 s ago: it keeps back what the task takes, " +
+			"until its rounds that run now have ended, or for an hour"},
 		"resources of one worker": {func(c *situation) {
 			c.task.Resources = "cpus=8"
 			c.workers[0].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}}
@@ -203,8 +203,8 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"higher priority":            {func(c *situation) { c.place.Higher = 3 }, ""},
 		"all have a higher priority": {func(c *situation) { c.place.Higher = 4 }, "queue: 4 tasks are ahead in the queue, with a higher priority; the workers that may claim the task have 4 slots"},
 		"some have a higher priority": {func(c *situation) {
-			c.place.Ahead, c.place.Higher, c.place.More = 2, 5, true
-		}, "queue: at least 7 tasks are ahead in the queue, 5 of them with a higher priority; the workers that may claim the task have 4 slots"},
+			c.place.Ahead, c.place.Higher = 2, 5
+		}, "queue: 7 tasks are ahead in the queue, 5 of them with a higher priority; the workers that may claim the task have 4 slots"},
 		"paused queue": {func(c *situation) {
 			c.task.Group = "night"
 			c.pausedBy(tdf.Pausable{Queue: "default"}, tdf.Pausable{Queue: "other"}, tdf.Pausable{Group: "g"})

@@ -21,13 +21,13 @@ const (
 
 // An openSample holds what a sample of the watched open tasks has in common.
 type openSample struct {
-	at         tdf.Time
-	programs   map[string]bool
-	partitions []string
-	placed     []tdf.Properties // one task for each queue and group
-	keys       []string         // limit keys
-	waiting    []int64          // ids of tasks that wait for others
-	obstacles  []Fact
+	at           tdf.Time
+	programs     map[string]bool
+	requirements []string
+	placed       []tdf.Properties // one task for each queue and group
+	keys         []string         // limit keys
+	waiting      []int64          // ids of tasks that wait for others
+	obstacles    []Fact
 }
 
 // readOpen reads two samples of a group's open tasks: the tasks with the lowest ids, and the tasks with the highest
@@ -55,8 +55,8 @@ func (o *openSample) add(t *tdf.Task) {
 		}
 		return // the other obstacles matter when its dependencies have ended
 	}
-	if name := t.Requirement().String(); !slices.Contains(o.partitions, name) {
-		o.partitions = append(o.partitions, name)
+	if name := t.Requirement().String(); !slices.Contains(o.requirements, name) {
+		o.requirements = append(o.requirements, name)
 	}
 	if t.LimitKey != "" && len(o.keys) < sampledKeys && !slices.Contains(o.keys, t.LimitKey) {
 		o.keys = append(o.keys, t.LimitKey)
@@ -69,12 +69,12 @@ func (o *openSample) add(t *tdf.Task) {
 
 // find looks for obstacles of the sampled tasks.
 func (o *openSample) find(ctx context.Context, s store, l *look, group string) error {
-	if group == "" { // the sample may lack some partitions
-		names, err := s.Partitions(ctx)
+	if group == "" { // the sample may lack some requirements
+		names, err := s.Waiting(ctx)
 		if err != nil {
 			return err
 		}
-		o.partitions = names
+		o.requirements = names
 		for _, name := range names {
 			p, _ := class.ParseRequirement(name)
 			o.placed = append(o.placed, tdf.Properties{Queue: p.Queue})
@@ -102,7 +102,7 @@ func (o *openSample) find(ctx context.Context, s store, l *look, group string) e
 	if err != nil {
 		return err
 	}
-	o.report(now.unservedOf(o.partitions))
+	o.report(now.unservedOf(o.requirements))
 	if err := o.firstRounds(ctx, s, l.counts, group); err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func (f *fleet) offers() []class.Offer {
 	return all
 }
 
-// unserved returns a Fact if no live worker may claim the tasks of a partition. The caller passes the offers of the
+// unserved returns a Fact if no live worker may claim the tasks of a requirement. The caller passes the offers of the
 // live workers.
 func unserved(all []class.Offer, p class.Requirement) (Fact, bool) {
 	met := map[class.Need]bool{}
@@ -40,7 +40,7 @@ func unserved(all []class.Offer, p class.Requirement) (Fact, bool) {
 	return Fact{Code: FactUnserved, About: p.String(), Text: text, Fix: workerFor(p)}, true
 }
 
-// lacking names the needs of a partition that no live worker meets.
+// lacking names the needs of a requirement that no live worker meets.
 func lacking(all []class.Offer, p class.Requirement, met map[class.Need]bool) string {
 	var lacks []string
 	switch {
@@ -73,7 +73,7 @@ func tagsText(tags []string) string {
 	return "tags " + strings.Join(tags, ", ")
 }
 
-// workerFor suggests a worker that may claim the tasks of a partition.
+// workerFor suggests a worker that may claim the tasks of a requirement.
 func workerFor(p class.Requirement) Fix {
 	var keys []string
 	if p.Queue != class.DefaultQueue {
@@ -98,7 +98,7 @@ func workerFor(p class.Requirement) Fix {
 
 // unservedTasks reports the open tasks that no live worker may claim.
 func (v *vitals) unservedTasks(d *diagnoses) {
-	facts := v.unservedOf(v.partitions)
+	facts := v.unservedOf(v.requirements)
 	for _, fact := range facts[:min(len(facts), mostNamed)] {
 		d.problem("tasks", fact)
 	}

@@ -18,12 +18,10 @@ import (
 // A Queue is a queue with tasks, or a queue that is paused.
 type Queue struct {
 	Queue string `json:"queue"` // default for the tasks without a queue
-	// Open counts the open tasks that workers may claim now or later. A task that waits for other tasks or for a limit
-	// is not counted.
+	// Open counts the open tasks that workers may claim now. A task that is not due yet, or that waits for other tasks, a
+	// limit or the end of a pause, is not counted.
 	Open int64 `json:"open"`
-	// the queues have more than 20,000 priorities, and Open counts only some of this queue
-	AtLeast bool `json:"at_least,omitempty"`
-	// time since the oldest of these tasks became claimable; 0 if none is due
+	// the longest time since the next task of a requirement became claimable; 0 if none is due
 	Waited time.Duration `json:"oldest_wait_seconds"`
 	Paused bool          `json:"paused,omitempty"`
 
@@ -77,7 +75,7 @@ func (r *queueReading) read(ctx context.Context, s *redisstate.Store, c *QueueCo
 func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 	sorted := make([]Queue, 0, len(r.counts)+1)
 	for _, x := range r.counts {
-		q := Queue{Queue: x.Queue, Open: x.Open, AtLeast: x.AtLeast, Tasks: x.Tasks}
+		q := Queue{Queue: x.Queue, Open: x.Open, Tasks: x.Tasks}
 		if x.First > longAgo {
 			q.Waited = max(0, now.Sub(x.First)).Std()
 		}

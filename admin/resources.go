@@ -95,8 +95,8 @@ func (c *situation) keptText(names []string) (text string) {
 		if k.Task == c.task.ID {
 			of = "this task"
 		}
-		text += fmt.Sprintf("; %s is kept for %s, which has been blocked since %s: it keeps back what the task takes, "+
-			"until its rounds that run now have ended", k.Worker, of, c.moment(k.Since))
+		text += fmt.Sprintf("; %s has been kept for %s since %s: it keeps back what the task takes, "+
+			"until its rounds that run now have ended, or for an hour", k.Worker, of, c.moment(k.Since))
 	}
 	return text
 }

@@ -83,14 +83,17 @@ func (f *fleet) noWorker() (Fact, bool) {
 	}, true
 }
 
-// unserved returns Facts about those partitions whose tasks no live worker may claim. If no worker is alive, noWorker
+// unserved returns Facts about those requirements whose tasks no live worker may claim. If no worker is alive, noWorker
 // says this.
-func (f *fleet) unservedOf(partitions []string) (facts []Fact) {
+func (f *fleet) unservedOf(requirements []string) (facts []Fact) {
 	offers := f.offers()
 	if len(offers) == 0 {
 		return nil
 	}
-	for _, name := range partitions {
+	for i := range offers {
+		offers[i].Group = "" // a requirement has the tasks of all groups
+	}
+	for _, name := range requirements {
 		p, _ := class.ParseRequirement(name)
 		if fact, is := unserved(offers, p); is {
 			fact.Text = "open tasks wait for another worker: " + fact.Text

@@ -177,7 +177,7 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 			return 0, err
 		}
 		for _, t := range tasks {
-			if from := t.ClaimableFrom(); t.State == tdf.Open && from > longAgo && !tdf.IsHeld(t.PlacedIn) {
+			if from := t.ClaimableFrom(); t.State == tdf.Open && from > longAgo && !t.IsHeld() {
 				longest = max(longest, now.Sub(from))
 			}
 		}

@@ -36,7 +36,7 @@ type vitals struct {
 	periodics    []*tdf.PeriodicRecord
 	badPeriodics []error // of the records that are invalid
 
-	partitions []string // the names of the partitions with open tasks
+	requirements []string // those with due tasks
 
 	waiting int64                     // the number of tasks that wait for other tasks
 	awaited []redisstate.AwaitedGroup // some of the groups that tasks wait for
@@ -79,7 +79,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		},
 		func() (err error) { v.paused, err = r.Paused(ctx); return err },
 		func() (err error) { v.limits, err = r.Limits(ctx); return err },
-		func() (err error) { v.partitions, err = r.Partitions(ctx); return err },
+		func() (err error) { v.requirements, err = r.Waiting(ctx); return err },
 		func() (err error) { v.callbacks, err = r.CountGivenUp(ctx); return err },
 		func() (err error) {
 			page, err = listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)

@@ -139,7 +139,7 @@ func BenchmarkCalls(b *testing.B) {
 	}
 }
 
-// BenchmarkQueues measures what queues, priorities and partitions cost, in calls that open or claim 100 tasks.
+// BenchmarkQueues measures what queues, priorities and requirements cost, in calls that open or claim 100 tasks.
 func BenchmarkQueues(b *testing.B) {
 	offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 	for i := range 200 {
@@ -153,7 +153,7 @@ func BenchmarkQueues(b *testing.B) {
 		{"queue", func(_ int, d *tdf.Properties) { d.Queue = "q" }},
 		{"10 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n%10 }},
 		{"10000 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
-		{"200 partitions", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
+		{"200 requirements", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
 	} {
 		b.Run("open/"+kind.name, func(b *testing.B) {
 			x := newBench(b)

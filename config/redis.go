@@ -53,8 +53,8 @@ type Replicas struct {
 // Embedded reports whether the server must run a Redis in its own process. It is always false for workers and managers.
 func (r Redis) Embedded() bool { return r.Host == embedded }
 
-// Addr returns host:port, or the path of a socket. The host of the embedded Redis is 127.0.0.1. With sentinels or a cluster, Addr returns a text
-// that names them, because the address changes.
+// Addr returns host:port, or the path of a socket. The host of the embedded Redis is 127.0.0.1. With sentinels or a
+// cluster, Addr returns a text that names them, because the address changes.
 func (r Redis) Addr() string {
 	switch {
 	case len(r.Sentinels) > 0:

@@ -108,9 +108,9 @@ func (w *writer) stats(s *admin.Stats) {
 // queues writes the numbers of tasks of the queues with the most open tasks, and of all other queues together.
 func (w *writer) queues(s *admin.Stats) {
 	open := w.family(dto.MetricType_GAUGE, "tdf_queue_open_tasks",
-		"Open tasks by queue, also those that are not due yet.", "queue")
+		"Open tasks by queue that workers may claim now.", "queue")
 	oldest := w.family(dto.MetricType_GAUGE, "tdf_queue_oldest_wait_seconds",
-		"Time for which the oldest open task of a queue could be claimed.", "queue")
+		"Longest time for which the next task of a requirement of the queue could be claimed.", "queue")
 	tasks := w.family(dto.MetricType_GAUGE, "tdf_queue_tasks", "Tasks by queue and state.", "queue", "state")
 	own, others := counts.Busiest(s.Queues, mostQueues, func(q *admin.Queue) [2]int64 {
 		if q.Queue == counts.OtherQueues {

@@ -99,9 +99,9 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 	d.Queue = "q"
 	id := mustOpen(t, s, d)[0]
 	var snapshots []string
-	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitPlace("db", 0)} {
+	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitReason("db")} {
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
-		s.Redis.Del(t.Context(), s.Keys.Place(place))
+		s.Redis.Del(t.Context(), s.Keys.OpenSet(place))
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1, place)
 		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)
@@ -175,7 +175,7 @@ func TestExamineATaskThatMoves(t *testing.T) {
 	d := define("x")
 	d.Queue = "q"
 	id := mustOpen(t, s, d)[0]
-	place := s.Keys.Place(task(t, s, id).PlacedIn)
+	place := s.Keys.OpenSet(task(t, s, id).PlacedSet())
 	moved := false
 	s.Redis.AddHook(beforeCommands(func(commands ...redis.Cmder) {
 		if !moved && slices.ContainsFunc(commands, func(c redis.Cmder) bool {

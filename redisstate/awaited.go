@@ -157,7 +157,7 @@ type Waiting struct {
 // FirstWaiting returns the tasks that have waited for the longest time, but at most the given number of them.
 func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err error) {
 	members, err := conn.Ask(ctx, s.Conn, "read waiting tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.Place(tdf.WaitingPlace), 0, most-1)
+		return r.ZRange(ctx, s.Keys.OpenSet(tdf.WaitingPlace), 0, most-1)
 	})
 	for _, member := range members {
 		if id, err := strconv.ParseInt(member, 10, 64); err == nil {
@@ -201,7 +201,7 @@ func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCard(ctx, s.Keys.Place(tdf.WaitingPlace))
+		return r.ZCard(ctx, s.Keys.OpenSet(tdf.WaitingPlace))
 	})
 	if conn.IsWrongType(err) {
 		return 0, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-// Each distinct request is a partition. A worker finds a task behind very many partitions whose tasks do not fit in what
+// Each distinct request is a requirement. A worker finds a task behind very many requirements whose tasks do not fit in what
 // it has free, and its claims end.
 func TestTaskBehindManyBlockedRequests(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -32,23 +32,6 @@ func TestTaskBehindManyBlockedRequests(t *testing.T) {
 	})
 }
 
-// A task that comes before the noted one does not begin the time anew: otherwise, ever new tasks of the same request
-// and a higher priority would keep all of them waiting.
-func TestNewFirstTaskKeepsTheTime(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		mustOpen(t, s, asking(t, "cpus=8"))
-		small(t, s, 3)
-		expect.True(t, !keptWorker(t, s, "a", "cpus=2").Kept)
-		minuteLater(t, s)
-		urgent := asking(t, "cpus=8")
-		urgent.Priority = 1
-		first := mustOpen(t, s, urgent)
-		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
-		expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=8")), first)
-		expect.True(t, !keptWorker(t, s, "a", "cpus=2").Kept, "a task has started, so the next one waits for its minute")
-	})
-}
-
 // A kept worker leaves a wake token for the tasks that it does not claim.
 func TestKeptWorkerWakesOthers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
@@ -56,31 +39,10 @@ func TestKeptWorkerWakesOthers(t *testing.T) {
 		small(t, s, 3)
 		keptWorker(t, s, "a", "cpus=2")
 		minuteLater(t, s)
-		list := s.Keys.WakePartition("resources=cpus:10000")
+		list := s.Keys.WakeFor("resources=cpus:10000")
 		expect.NoError(t, s.Redis.Del(t.Context(), list).Err())
 		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
 		expect.Equal(t, expect.Result(s.Redis.LLen(t.Context(), list).Result()).Value(t), 1)
-	})
-}
-
-// Very many requests, and workers that are gone, leave a bounded number of fields.
-func TestReservedIsBounded(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		for i := range 600 {
-			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), fmt.Sprintf("resources=cpus:%d", i+1), "0 1 1 0 ",
-				fmt.Sprint("@w", i), "resources=cpus:80000").Err())
-		}
-		for i := range 20 {
-			d := asking(t, fmt.Sprint("cpus=8 licence=", i+1))
-			mustOpen(t, s, d)
-			free, whole := capacities(t, "cpus=2 licence=50", 8), capacities(t, "cpus=8 licence=50", 8)
-			_, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Free: free, Whole: whole})
-			expect.NoError(t, err)
-			claimWith(t, s, 1, whole)
-		}
-		n := expect.Result(s.Redis.HLen(t.Context(), s.Keys.Reserved()).Result()).Value(t)
-		expect.Compare(t, n, "<", 1170, "20 new fields have removed about 80 of 1,200")
-		expect.Compare(t, n, ">=", 1120)
 	})
 }
 

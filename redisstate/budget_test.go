@@ -86,13 +86,13 @@ return rounds
 }
 
 // If a claim takes too long, it stops in time, but only after it has claimed some tasks. So it does with many priorities, and
-// with many partitions.
+// with many requirements.
 func TestSlowClaimsStop(t *testing.T) {
 	const tasks = 100
 	for name, tune := range map[string]func(d *tdf.Properties, n int){
-		"plain":      func(*tdf.Properties, int) {},
-		"priorities": func(d *tdf.Properties, n int) { d.Priority = -n },
-		"partitions": func(d *tdf.Properties, n int) { d.Tags = []string{fmt.Sprint("t", n)} },
+		"plain":        func(*tdf.Properties, int) {},
+		"priorities":   func(d *tdf.Properties, n int) { d.Priority = -n },
+		"requirements": func(d *tdf.Properties, n int) { d.Tags = []string{fmt.Sprint("t", n)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Shared(t), redistest.Namespace(t))

@@ -136,7 +136,7 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	}
 	got := 0
 	for range 100 { // several claims, because each claim stops after some milliseconds
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60, Resume: true})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 10, Lease: 60})).Value(t)
 		got += len(c.Claims)
 	}
 	expect.True(t, got != 0, "no task was claimed")

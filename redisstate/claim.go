@@ -4,10 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,11 +26,6 @@ type ClaimParams struct {
 	Prefetch int
 
 	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
-
-	// Resume makes the claim skip the unwanted tasks that earlier claims of this worker met within the last minute. Set
-	// Resume if Unwanted of the last claim was above 0. If Avoid is not empty, every claim skips unwanted tasks in this
-	// way, even without Resume.
-	Resume bool
 
 	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the
 	// claim ids. Nil and "" mean that only this client repeats the claim.
@@ -118,7 +110,8 @@ type ClaimResult struct {
 	Queues []string
 	Taken  []int
 
-	// Stale means that the claim got no tasks, because the pauses have changed. The next claim knows them.
+	// Stale means that the claim could not get all tasks, because the pauses have changed, or because there are new
+	// requirements. The next claim knows them.
 	Stale bool
 }
 
@@ -161,9 +154,9 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 	if s.claimsMustWait(ctx) {
 		return ClaimResult{Next: tdf.Never, MustWait: true}, nil, nil
 	}
-	for {
+	for tries := 1; ; tries++ {
 		start := time.Now()
-		args, queues := s.claimArgs(r)
+		args, queues := s.claimArgs(r, tries > mostStale)
 		reply, err := s.callClaim(ctx, &r, args, claimForm(len(queues)))
 		if err != nil {
 			return ClaimResult{}, nil, err
@@ -173,29 +166,35 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 			return ClaimResult{}, nil, &RequireError{changed}
 		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
+		if err := s.learnRequirements(ctx, r.offer(), reply, &c); err != nil {
+			return c, overdue, err
+		}
 		if r.Call == nil || !r.Call.Repeated {
 			s.countClaims(&c)
 		}
 		c.Sent = start
-		if c.Stale && ctx.Err() == nil {
+		if c.Stale && len(c.Claims) == 0 && ctx.Err() == nil {
 			continue
 		}
 		return c, overdue, nil
 	}
 }
 
-func (s *Store) claimKeys() []string {
+func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
-		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Partitions(), s.Keys.Paused(), s.Keys.Limits(),
-		s.Keys.Workers(), s.Keys.Reserved(),
+		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Limits(), s.Keys.Workers(), s.servesKey(offer),
 	}
 }
 
+// mostStale bounds how often a claim begins anew because there are new requirements. Then it claims all the same, and
+// may overlook their tasks.
+const mostStale = 3
+
 // claimArgs returns a function that builds the arguments of claim.lua from a call slot and a sequence number. It also
 // returns the queues that the claim serves.
-func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any, []string) {
+func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence uint64) []any, []string) {
 	random := cmp.Or(r.IDs, rand.Text())
 	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
@@ -206,35 +205,24 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 	if prefetch <= 0 {
 		most, prefetch = max(most, 1), 0
 	}
-	unwanted := unwantedName(avoid, paused, r.Resume)
-	plain := known.version == "" && unwanted == "" && len(r.Require) == 0 && offer.Programs && offer.Group == "" &&
-		len(queues) == 1 && queues[0] == class.DefaultQueue
-	if r.Free != nil && plain { // no task has a partition, so all of them take the same
-		room := r.Free.PlainRoom()
-		plain, most = room > 0, min(most, max(room, 1))
-	}
+	plain := offer.Group == "" && class.Serves(offer, class.Requirement{Queue: offer.Shares()[0].Queue})
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),
 			r.Worker, most, r.Lease.String(), random,
-			bytes, unwanted, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), s.Keys.PassedPrefix(),
-			known.version,
+			bytes, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), known.version,
 		}}
-		e.Flag(offer.Programs)
-		e.Flag(offer.Anything)
 		e.Flag(plain)
 		e.Count(prefetch)
+		e.Add(r.timeLeft())
+		e.Flag(anyway)
 		e.Strings(claimProperties)
 		e.Strings(avoid)
+		e.Add(avoidedName(avoid))
 		e.Strings(paused)
-		e.Strings(offer.TagParts())
-		e.Strings(offer.Handlers)
-		e.Add(offer.GroupPart())
+		e.Add(class.GroupPart(offer.Group))
 		r.addFree(e)
-		e.Count(len(queues))
-		for _, queue := range queues {
-			e.Add(queue, positionName(s.Keys, queue, &r))
-		}
+		e.Strings(queues)
 		for _, of := range r.Require {
 			e.All = append(e.All, of.ID, string(of.State), of.Round, of.Revision)
 			e.Flag(of.State.Settled())
@@ -243,26 +231,12 @@ func (s *Store) claimArgs(r ClaimParams) (func(slot int, sequence uint64) []any,
 	}, queues
 }
 
-// unwantedName returns a name for a set of programs to avoid and of paused groups. All workers compute the same name
-// for the same set. The name "" makes a claim start at the head of the list.
-func unwantedName(avoid, paused []string, resume bool) string {
-	if len(avoid)+len(paused) == 0 && !resume {
-		return ""
-	}
-	unwanted := slices.Sorted(slices.Values(avoid))
-	for _, group := range slices.Sorted(slices.Values(paused)) {
-		unwanted = append(unwanted, "\x00"+group)
-	}
-	sum := sha256.Sum256([]byte(strings.Join(unwanted, "\x00")))
-	return hex.EncodeToString(sum[:8])
-}
-
 // claimForm is the form of the answer of claim.lua to a claim from a number of queues.
 func claimForm(queues int) conn.ReplyForm {
 	claim := conn.Tuple(conn.IsText, conn.IsText, conn.ListOf(0, len(claimProperties), conn.OrNil(conn.IsText)))
 	return conn.Tuple(
 		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
-		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 2, conn.Anything), conn.ManyTexts,
+		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 2, conn.Anything), conn.ManyTexts, conn.IsText,
 	)
 }
 
@@ -277,6 +251,7 @@ const (
 	claimReplyTaken
 	claimReplyPauses
 	claimReplyChanged
+	claimReplySeen
 )
 
 // changedOf returns the required tasks that have changed, according to the answer of claim.lua.

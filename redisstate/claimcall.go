@@ -73,7 +73,7 @@ func (c *ClaimCall) next() { c.attempt = min(c.attempt+1, maxAttempts-1) }
 func (s *Store) callClaim(ctx context.Context, r *ClaimParams, args func(int, uint64) []any, form conn.ReplyForm) (any,
 	error,
 ) {
-	keys := s.claimKeys()
+	keys := s.claimKeys(r.offer())
 	if r.Call == nil {
 		return s.Call(ctx, claimTasks, lua.Claim, keys, args, form)
 	}

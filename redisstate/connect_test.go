@@ -77,7 +77,7 @@ func TestConnectRefuses(t *testing.T) {
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+":open", "mine", 0) },
 		},
 		{
-			name: "a newer layout", words: "has layout version 7, and this release knows version 1", ns: ns + "-7", redis: func() config.Redis { return conntest.Config(t, shared) },
+			name: "a newer layout", words: "has layout version 7, and this release knows version 2", ns: ns + "-7", redis: func() config.Redis { return conntest.Config(t, shared) },
 			setup: func(t *testing.T) { cli.Set(t.Context(), ns+"-7:schema", 7, 0) },
 		},
 	} {
@@ -197,7 +197,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 	for name, prepare := range map[string]func(s *Store, place string){
 		"an id without a task": func(s *Store, place string) {
 			must(t, s.Redis.ZAdd(t.Context(), place, redis.Z{Score: 1, Member: "999"}).Err())
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Place("placed"), redis.Z{Score: 1, Member: "999"}).Err())
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.OpenSet("placed"), redis.Z{Score: 1, Member: "999"}).Err())
 		},
 		"tasks that another program has delayed": func(s *Store, place string) {
 			for id := 1; id <= 3; id++ {
@@ -213,7 +213,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 			d := define("x")
 			d.Priority = 1
 			mustOpen(t, s, d, d, d)
-			prepare(s, s.Keys.Place("priority=1"))
+			prepare(s, s.Keys.OpenSet("default"))
 			before = worldOf(t, s)
 			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", full).Err())
 			ctx, stop := context.WithCancel(t.Context())

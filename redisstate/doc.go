@@ -9,5 +9,5 @@
 // warning.
 //
 // What is not the life of a task is in packages of its own. Store also has the methods of accounts, callbacks, counts,
-// limits, notices, presence and programs. Package index has the names of groups, queues and partitions.
+// limits, notices, presence and programs. Package index has the names of groups, queues and requirements.
 package redisstate

@@ -27,21 +27,22 @@ func (s *Store) appendDue(ctx context.Context, due []Due, member string, score f
 	return due, err
 }
 
-// NextDue returns the time at which the next task or the next check of a limit becomes due, or Never, and the time now.
-// A task that must be linked is due.
+// NextDue returns the time at which the next task or the next check of held tasks becomes due, or Never, and the time
+// now. A task that must be linked is due.
 func (s *Store) NextDue(ctx context.Context) (next, now tdf.Time, err error) {
-	var first, check, link *redis.ZSliceCmd
+	var first, check, coming, link *redis.ZSliceCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read when the next task is due", func(p redis.Pipeliner) {
 		first, clock = p.ZRangeWithScores(ctx, s.Keys.Due(), 0, 0), p.Time(ctx)
-		check = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, 0)
+		check = p.ZRangeWithScores(ctx, s.Keys.Held(), 0, 0)
+		coming = p.ZRangeWithScores(ctx, s.Keys.Later(), 0, 0)
 		link = p.ZRangeWithScores(ctx, s.Keys.Unlinked(), 0, 0)
 	})
 	if err != nil {
 		return tdf.Never, 0, err
 	}
 	next = tdf.Never
-	for _, due := range slices.Concat(first.Val(), check.Val(), link.Val()) {
+	for _, due := range slices.Concat(first.Val(), check.Val(), coming.Val(), link.Val()) {
 		next = min(next, tdf.Time(due.Score))
 	}
 	return next, tdf.At(clock.Val()), nil

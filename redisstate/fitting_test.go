@@ -65,7 +65,7 @@ func TestClaimsGetWhatFits(t *testing.T) {
 	})
 }
 
-// Without a partition in the namespace, the fast path of claims also hands out no more than fits.
+// Without a requirement in the namespace, the fast path of claims also hands out no more than fits.
 func TestPlainClaimsGetWhatFits(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for range 9 {

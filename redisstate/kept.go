@@ -2,52 +2,61 @@ package redisstate
 
 import (
 	"context"
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A Keeping says for which blocked task a worker keeps resources back (docs/resources.md, "No task starves").
 type Keeping struct {
 	Worker string
-	Task   int64
-	Since  tdf.Time // when a claim first met the task as a blocked one
+	Task   int64    // the first task with the requirement for which the worker is kept
+	Since  tdf.Time // when the worker was first kept for it
 	Until  tdf.Time // unless a claim of the worker meets the task again
 }
 
-// Kept returns what workers are kept for at the time now.
-func (s *Store) Kept(ctx context.Context, now tdf.Time) (all []Keeping, err error) {
+// keptAtMost is the longest time for which a worker is kept (kept.lua).
+const keptAtMost = tdf.Seconds(3600)
+
+// Kept returns for which tasks the given workers are kept at the time now.
+func (s *Store) Kept(ctx context.Context, now tdf.Time, workers []string) (all []Keeping, err error) {
 	const what = "read for which tasks workers are kept"
-	fields, err := conn.Ask(ctx, s.Conn, what, func(r redis.Cmdable) *redis.MapStringStringCmd {
-		return r.HGetAll(ctx, s.Keys.Reserved())
+	names, err := conn.AskEach(ctx, s.Conn, what, workers, func(p redis.Pipeliner, worker string) *redis.StringCmd {
+		return p.Get(ctx, s.Keys.KeptBy(worker))
 	})
 	if err != nil {
 		return nil, err
 	}
-	for partition, text := range fields {
-		k, priority := Keeping{}, 0
-		var score, since, until string
-		n, _ := fmt.Sscan(text, &priority, &score, &since, &until, &k.Worker)
-		k.Since, _ = tdf.ParseTime(since)
-		k.Until, _ = tdf.ParseTime(until)
-		if n < 5 || k.Until <= now || strings.HasPrefix(partition, "@") {
+	for i, worker := range workers {
+		name := names[i].Val()
+		if name == "" {
 			continue
 		}
-		place := tdf.PlaceIn(partition, priority)
-		if place == class.Plain {
-			place = "" // the list of tasks without a place
-		}
-		first, err := s.Placed(ctx, place, now, 1)
+		var holder *redis.StringCmd
+		var left *redis.DurationCmd
+		var first, plain *redis.StringSliceCmd
+		err := s.Pipeline(ctx, what, func(p redis.Pipeliner) {
+			holder, left = p.Get(ctx, s.Keys.Kept(name)), p.PTTL(ctx, s.Keys.Kept(name))
+			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRange(ctx, s.Keys.List(tdf.Open), 0, 0)
+		})
 		if err != nil {
 			return nil, err
 		}
-		if len(first) > 0 {
-			k.Task = first[0]
+		since, by, _ := strings.Cut(holder.Val(), " ")
+		ids := limits.IDsOf(first.Val())
+		if name == class.Plain { // the tasks without a place have the same requirement
+			ids = append(conn.IDsOf(plain.Val()), ids...)
+		}
+		if by == worker && len(ids) > 0 {
+			k := Keeping{Worker: worker, Task: ids[0], Until: now.Add(tdf.For(max(0, left.Val()).Round(time.Second)))}
+			k.Since, _ = tdf.ParseTime(since)
+			k.Until = min(k.Until, k.Since.Add(keptAtMost))
 			all = append(all, k)
 		}
 	}

@@ -22,14 +22,14 @@ func TestWholeStateOfALife(t *testing.T) {
 
 		mustOpen(t, s, d)
 		is(t, s, world{
-			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1",
+			"schema": "2", "task_id": "1", "open": "1@T", "wake:open": "1",
 			"task:1": base + "log=T manager: open\n" + rest + "round=0\n" + tail + "state=open\ntimeout=inf\ntimeouts=0",
 		})
 
 		c := mustClaim(t, s, 1)[0]
 		running := "0:claim=" + c.ID + "\n0:open=T\n0:running=T\n0:worker=w\ndeadline=inf\nend_before=inf\nfails=0\nid=1\ninput=1 2\nlease=3600\nlease_until=T\n"
 		is(t, s, world{
-			"schema": "1", "task_id": "1", "running": "1@T", "due": "1@T", "wake:open": "1",
+			"schema": "2", "task_id": "1", "running": "1@T", "due": "1@T", "wake:open": "1",
 			"task:1": running + "log=T manager: open\nT w: running\n" + rest + "round=0\n" + tail + "state=running\ntimeout=inf\ntimeouts=0",
 		})
 
@@ -37,14 +37,14 @@ func TestWholeStateOfALife(t *testing.T) {
 		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 			"deadline=inf\nend_before=inf\n"
 		is(t, s, world{
-			"schema": "1", "task_id": "1", "executed": "1@T", "due": "1@T", "wake:open": "1", "wake:server": "1",
+			"schema": "2", "task_id": "1", "executed": "1@T", "due": "1@T", "wake:open": "1", "wake:server": "1",
 			"task:1": executed + "fails=0\nid=1\ninput=1 2\nlease=3600\nlease_until=T\nlog=T manager: open\nT w: running\nT w: executed\n" +
 				rest + "round=0\n" + tail + "state=executed\ntimeout=inf\ntimeouts=0",
 		})
 
 		mustSettle(t, s, 1)
 		is(t, s, world{
-			"schema": "1", "task_id": "1", "open": "1@T", "wake:open": "1 1", "wake:server": "1",
+			"schema": "2", "task_id": "1", "open": "1@T", "wake:open": "1 1", "wake:server": "1",
 			"task:1": "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:failure=T\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 				"1:open=T\ndeadline=inf\nend_before=inf\nfails=1\nid=1\ninput=1 2\nlease=3600\nlease_until=T\n" +
 				"log=T manager: open\nT w: running\nT w: executed\nT test: failed, reopened\n" +

@@ -3,7 +3,6 @@ package redisstate
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -37,33 +36,38 @@ func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
 	return ids
 }
 
-// returnWaiting returns waiting tasks, as a server does. It returns their number.
+// returnWaiting returns held tasks, as a server does. It returns their number.
 func returnWaiting(t testing.TB, s *Store) (n int) {
 	t.Helper()
-	due, _, err := s.LimitsDue(t.Context())
+	due, now, err := s.HeldDue(t.Context())
 	must(t, err)
 	for _, d := range due {
-		uses := expect.Result(s.LimitUses(t.Context(), d.Key)).Value(t)
-		r := limits.Return{Due: d}
-		var most int
-		most, r.Next = uses[0].Return()
-		ids, stale, err := s.WaitingForLimits(t.Context(), []string{d.Key}, []int{min(uses[0].ToRead(most), limits.MostReturned)})
-		must(t, err)
-		r.Stale = stale[0]
-		stored := expect.Result(s.Read(t.Context(), ids[0], Want{Fields: Facts})).Value(t)
+		r, most := limits.Return{Due: d, Next: now.Add(60)}, limits.MostReturned
+		key := tdf.LimitOf(d.Reason)
+		if key != "" {
+			u := useOf(t, s, key)
+			most, r.Next = u.Return()
+			most = min(u.ToRead(most), limits.MostReturned)
+		} else if paused, err := s.Paused(t.Context()); err != nil || len(paused) > 0 {
+			most = 0
+		}
+		members := expect.Result(s.HeldFor(t.Context(), []limits.Due{d}, []int{most})).Value(t)[0]
 		var waiting []*tdf.Task
-		for _, x := range stored {
-			if x.Task != nil && x.Task.WaitsForLimit() {
+		for i, x := range expect.Result(s.Read(t.Context(), limits.IDsOf(members), Want{Fields: Facts})).Value(t) {
+			if x.Task != nil && x.Task.HeldFor() == d.Reason {
 				waiting = append(waiting, x.Task)
 			} else {
-				r.Stale = append(r.Stale, strconv.FormatInt(x.ID, 10))
+				r.Stale = append(r.Stale, members[i])
 			}
 		}
-		if r.LimitChoice = uses[0].Choose(waiting, most, nil); r.More {
-			r.Next = uses[0].Now
+		if r.Freed = waiting; key != "" {
+			u := useOf(t, s, key)
+			most, _ = u.Return()
+			if r.LimitChoice = u.Choose(waiting, most, nil); r.More {
+				r.Next = u.Now
+			}
 		}
-		got := expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t)
-		n += got
+		n += expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t)
 	}
 	return n
 }
@@ -139,7 +143,7 @@ func TestPlacesComeBack(t *testing.T) {
 			mustExecute(t, s, c, tdf.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
 			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
-			s.Redis.ZAdd(t.Context(), s.Keys.LimitsDue(), redis.Z{Member: "db", Score: 1}) // the time of the next check
+			s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Member: "limit=db", Score: 1}) // the time of the next check
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

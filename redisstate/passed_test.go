@@ -36,20 +36,6 @@ func backlog(t testing.TB, s *Store, program string, n int) {
 	s.Redis.Set(t.Context(), s.Keys.TaskID(), n, 0)
 }
 
-// claimUntil lets workers claim in turn until one of them gets a task. It returns the answer to the last claim, and the
-// number of claims.
-func claimUntil(t testing.TB, s *Store, workers int, avoid ...string) (ClaimResult, int) {
-	t.Helper()
-	for n := 1; n <= 10_000; n++ {
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", n%workers), Most: 4, Lease: 60, Avoid: avoid})).Value(t)
-		if len(c.Claims) > 0 {
-			return c, n
-		}
-	}
-	t.Fatal("no task within 10,000 claims")
-	return ClaimResult{}, 0
-}
-
 // commandCalls returns the number of times that Redis has run a command.
 func commandCalls(t testing.TB, s *Store, command string) int {
 	t.Helper()
@@ -58,60 +44,6 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	calls, _, _ := strings.Cut(rest, ",")
 	n, _ := strconv.Atoi(calls)
 	return n
-}
-
-// Workers that avoid the same program share a position. So if one of these workers has passed a task, the other workers
-// do not read the task. A claim reads a limited number of tasks.
-func TestWorkersSharePositions(t *testing.T) {
-	t.Parallel()
-	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
-	const tasks, workers = 30_000, 10
-	backlog(t, s, "broken", tasks)
-	mustOpen(t, s, define("well"))
-	before := commandCalls(t, s, "hmget")
-	c, claims := claimUntil(t, s, workers, "broken")
-	expect.Equal(t, inputs(c.Claims), "well", "claimed")
-	looked := commandCalls(t, s, "hmget") - before
-	expect.True(t, looked <= tasks+100, workers, "workers looked at", looked, "tasks to pass", tasks)
-	most := looked / claims
-	expect.Compare(t, most, "<=", 1100)
-	expect.Compare(t, claims, ">=", tasks/1100, "a claim looked at", most, "tasks")
-	mustOpen(t, s, define("again"))
-	before = commandCalls(t, s, "hmget")
-	if c, _ := claimUntil(t, s, workers, "broken"); inputs(c.Claims) != "again" {
-		t.Errorf("claimed %q", inputs(c.Claims))
-	}
-	expect.Compare(t, commandCalls(t, s, "hmget")-before, "<=", 10)
-	if c, n := claimUntil(t, s, workers); n != 1 || c.Claims[0].Task.Program != "broken" {
-		t.Errorf("a worker that avoids nothing got %v after %d claims", c.Claims, n)
-	}
-}
-
-// A position does not hide tasks if it is expired or unreadable, or if its task was removed.
-func TestInvalidPositionsHideNoTask(t *testing.T) {
-	s := newStore(t)
-	ctx := t.Context()
-	broken := define("x")
-	broken.Program = "broken"
-	mustOpen(t, s, broken, broken, define("a"), define("b"), define("c"), define("d"))
-	claim := func(want string) {
-		t.Helper()
-		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
-		expect.Equal(t, inputs(c.Claims), want)
-	}
-	claim("a")
-	positions := s.Redis.Keys(ctx, s.Keys.PassedPrefix()+"*").Val()
-	expect.MustLen(t, positions, 1, "positions")
-	key := positions[0]
-	s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), 2) // this task is the position
-	claim("b")
-	began, _, _ := strings.Cut(s.Redis.Get(ctx, key).Val(), " ")
-	at, _ := strconv.ParseFloat(began, 64)
-	s.Redis.Set(ctx, key, fmt.Sprintf("%.6f 9999999999 2", at-61), 0)
-	claim("c")
-	s.Redis.Del(ctx, key)
-	s.Redis.HSet(ctx, key, "not", "a string")
-	claim("d")
 }
 
 // If many workers avoid different sets of programs, each worker still finds a task behind many tasks that the worker
@@ -193,34 +125,24 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	}
 }
 
-// When the server has returned a task to a partition, claims from this partition begin at the head of the queue again. If many
-// tasks are before the position, claims first continue at the position for a while.
-func TestReturnedTasksEndPositions(t *testing.T) {
-	onEach(t, func(t *testing.T, s *Store) {
-		broken := define("x")
-		broken.Program = "broken"
-		mustOpen(t, s, broken, broken, define("y"))
-		claim := func() []int64 {
-			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
-			return claimedIDs(c)
-		}
-		expect.MustEqual(t, claim(), []int64{3})
-		keys := s.Redis.Keys(t.Context(), s.Keys.PassedPrefix()+"*").Val()
-		expect.MustLen(t, keys, 1)
-		position := strings.Fields(s.Redis.Get(t.Context(), keys[0]).Val())
-		early := mustOpen(t, s, define("z"))[0]
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: early}).Err())
-		now := clockOf(t, s)
-		for _, c := range []struct {
-			read, returnedTo string
-			found            bool
-		}{{"1000000", "default", false}, {"2", "queue=other", false}, {"2", "default", true}} {
-			position[0], position[4] = now.Add(-5).String(), c.read
-			must(t, s.Redis.Set(t.Context(), keys[0], strings.Join(position, " "), 0).Err())
-			must(t, s.Redis.Del(t.Context(), s.Keys.PassedPrefix()+"returned:default").Err())
-			must(t, s.Redis.Set(t.Context(), s.Keys.PassedPrefix()+"returned:"+c.returnedTo, now.Add(-1).String(), 0).Err())
-			got := claim()
-			expect.True(t, (len(got) > 0) == c.found, c, "claimed", got)
-		}
-	})
+// What another program writes in the place of how far a worker has come hides no task, and neither does it after its time.
+func TestForeignPassedMembersHideNoTask(t *testing.T) {
+	s := newStore(t)
+	broken := define("x")
+	broken.Program = "broken"
+	mustOpen(t, s, broken)
+	key := s.Keys.Key("passed:w:default:" + avoidedName([]string{"broken"}))
+
+	late := member(-5, 9999999998, 1)
+	for i, text := range []string{"", "x", "1 ", "nan " + late, "1700000000.000000 " + late, "9999999999.000000 " + late, fmt.Sprint(clockOf(t, s), " x")} {
+		must(t, s.Redis.Set(t.Context(), key, text, 0).Err())
+		mustOpen(t, s, define(fmt.Sprint("well", i)))
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		expect.Equal(t, inputs(c.Claims), fmt.Sprint("well", i), text)
+	}
+	must(t, s.Redis.Del(t.Context(), key).Err())
+	must(t, s.Redis.HSet(t.Context(), key, "not", "a string").Err())
+	id := mustOpen(t, s, define("last"))
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+	expect.Equal(t, claimedIDs(c), id)
 }

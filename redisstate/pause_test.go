@@ -46,6 +46,7 @@ func TestPause(t *testing.T) {
 			expect.MustEqual(t, paused[0].By, "ann")
 			expect.NotEqual(t, paused[0].Since, 0)
 			expect.MustEqual(t, expect.Result(s.Resume(t.Context(), "ann", pause)).Value(t), 1)
+			returnWaiting(t, s)
 			rest := claimedIDs(claimFor(t, s, 10, offer))
 			var want []int64
 			for _, i := range []int{2, 4, 0, 3, 5} {

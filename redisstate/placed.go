@@ -12,27 +12,27 @@ import (
 
 const readPlace = "read the open tasks of a place"
 
-// Placed returns the ids of the first open tasks in a place (see [tdf.Properties.Place]) at one moment, in the order of
-// the times from which they can be claimed. If now is not 0, it returns only tasks that can be claimed at this time.
+// Placed returns the ids of the first open tasks in a place of the TaskStore interface ([tdf.Properties.Place]) at one
+// moment, in the order of their times. If now is not 0, it returns only tasks whose time has come.
 func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRangeByScore(ctx, s.Keys.Place(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Count: most})
+		return r.ZRangeByScore(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Count: most})
 	})
 	return conn.IDsOf(members), err
 }
 
-// AnyPlaced returns the id of a random task among those of a place that can be claimed now, or 0 if there is none. The
-// cost does not depend on their number.
+// AnyPlaced returns the id of a random task among those of a place whose time has come, or 0 if there is none. The cost
+// does not depend on their number.
 func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCount(ctx, s.Keys.Place(place), "-inf", until(now))
+		return r.ZCount(ctx, s.Keys.OpenSet(place), "-inf", until(now))
 	})
 	if err != nil || n == 0 {
 		return 0, err
 	}
 	rank := rand.Int64N(n)
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.Place(place), rank, rank)
+		return r.ZRange(ctx, s.Keys.OpenSet(place), rank, rank)
 	})
 	if ids := conn.IDsOf(members); err == nil && len(ids) > 0 {
 		return ids[0], nil
@@ -40,10 +40,10 @@ func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int6
 	return 0, err
 }
 
-// HavePlaced reports for each place whether it has tasks.
+// HavePlaced reports for each of these places whether it has tasks.
 func (s *Store) HavePlaced(ctx context.Context, places []string) ([]bool, error) {
 	sizes, err := conn.AskEach(ctx, s.Conn, readPlace, places, func(p redis.Pipeliner, place string) *redis.IntCmd {
-		return p.ZCard(ctx, s.Keys.Place(place))
+		return p.ZCard(ctx, s.Keys.OpenSet(place))
 	})
 	have := make([]bool, len(places))
 	for i := range sizes {

@@ -80,8 +80,8 @@ func TestCountQueues(t *testing.T) {
 	soon("a queue without tasks")
 }
 
-// A queue with very many partitions does not keep others from their turn.
-func TestCountQueuesWithManyPartitions(t *testing.T) {
+// A queue with very many requirements does not keep others from their turn.
+func TestCountQueuesWithManyRequirements(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	var all []tdf.Properties
@@ -112,9 +112,9 @@ func TestCountForeignQueues(t *testing.T) {
 	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
 	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(tdf.Open, 1), Member: "1"})
-	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1 false}]")
-	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.Partitions())
+	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1}]")
+	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.First())
 	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)
-	s.Redis.Set(t.Context(), s.Keys.Partitions(), "text", 0)
+	s.Redis.Set(t.Context(), s.Keys.First(), "text", 0)
 	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[]")
 }

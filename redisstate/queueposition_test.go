@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
@@ -23,50 +22,42 @@ func TestQueuePosition(t *testing.T) {
 		ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
 		99:     {},
 	} {
-		got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open}, 4e9)
+		got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open})
 		diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
 		expect.NoError(t, err, "task", id, diff)
 		expect.Equal(t, diff, "", "task", id)
 	}
 }
 
-// The position counts the tasks with a higher priority that may be claimed now, in the same partition.
+// The position counts the tasks with a higher priority that may be claimed now, in the same requirement.
 func TestTasksWithAHigherPriority(t *testing.T) {
 	s := newStore(t)
-	now := expect.Result(s.Now(t.Context())).Value(t)
 	later := placed("a", 9)
 	later.StartAfter = 4e9
 	ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
-	mustBe := func(id int64, ahead, higher int64, more bool) {
+	mustBe := func(id int64, ahead, higher int64) {
 		t.Helper()
-		q := expect.Result(s.QueuePosition(t.Context(), task(t, s, id), now+60)).Value(t)
-		expect.True(t, q.Listed, "task", id, q, "want", ahead, higher, "and", more)
+		q := expect.Result(s.QueuePosition(t.Context(), task(t, s, id))).Value(t)
+		expect.True(t, q.Listed, "task", id, q, "want", ahead, higher)
 		expect.Equal(t, q.Ahead, ahead, "task", id, higher)
 		expect.Equal(t, q.Higher, higher, "task", id, ahead)
-		expect.Equal(t, q.More, more, "task", id, ahead, higher)
 	}
-	mustBe(ids[1], 1, 3, false)
-	mustBe(ids[5], 0, 5, false)
-	mustBe(ids[6], 0, 0, false)
+	mustBe(ids[1], 1, 3)
+	mustBe(ids[5], 0, 5)
+	mustBe(ids[6], 0, 0)
 	plain := mustOpen(t, s, define("plain"))
-	mustBe(plain[0], 0, 0, false)
+	mustBe(plain[0], 0, 0)
 	var many []tdf.Properties
-	for i := range higherCounted + 5 {
+	for i := range 105 {
 		many = append(many, placed("", 1+i))
 	}
 	mustOpen(t, s, many...)
-	mustBe(plain[0], 0, higherCounted, true)
-	s.Redis.ZAdd(t.Context(), s.Keys.Levels("queue=b"), redis.Z{Score: 6, Member: "no number"}, redis.Z{Score: 7, Member: "7"})
-	mustBe(ids[6], 0, 0, false)
-	s.Redis.Del(t.Context(), s.Keys.Levels("queue=b"))
-	s.Redis.Set(t.Context(), s.Keys.Levels("queue=b"), "text", 0)
-	mustBe(ids[6], 0, 0, false)
+	mustBe(plain[0], 0, 105)
 }
 
-// The tasks of other partitions count if they go before: those with a higher priority, and those of the same that became due earlier.
-func TestTasksOfOtherPartitionsAhead(t *testing.T) {
+// The tasks of other requirements count if they go before: those with a higher priority, and those of the same that became due earlier.
+func TestTasksOfOtherRequirementsAhead(t *testing.T) {
 	s := newStore(t)
-	now := expect.Result(s.Now(t.Context())).Value(t)
 	tagged := func(priority int) tdf.Properties {
 		d := define("tagged")
 		d.Tags, d.Priority = []string{"gpu"}, priority
@@ -77,10 +68,10 @@ func TestTasksOfOtherPartitionsAhead(t *testing.T) {
 	last := mustOpen(t, s, define("c"), tagged(-1))
 	for id, want := range map[int64][2]int64{plain[0]: {0, 1}, ids[0]: {2, 1}, ids[1]: {0, 0}, last[0]: {3, 1}, last[1]: {0, 5}} {
 		of := task(t, s, id)
-		q := expect.Result(s.QueuePosition(t.Context(), of, now+60)).Value(t)
+		q := expect.Result(s.QueuePosition(t.Context(), of)).Value(t)
 		besides := []string{class.Plain, "tags=gpu"}
-		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.Requirement().String() && name != class.Plain })
-		expect.NoError(t, s.AheadIn(t.Context(), &q, of, besides, now+60))
+		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.OpenSet() })
+		expect.NoError(t, s.AheadIn(t.Context(), &q, of, besides))
 		expect.Equal(t, q.Ahead, want[0], id)
 		expect.Equal(t, q.Higher, want[1], id)
 	}
@@ -94,9 +85,8 @@ func TestPositionBehindALimit(t *testing.T) {
 	low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
 	ids := mustOpen(t, s, low, high, high, other)
 	claimFor(t, s, 3, offerOf("a"))
-	now := expect.Result(s.Now(t.Context())).Value(t)
 	waits := task(t, s, ids[0])
-	q := expect.Result(s.QueuePosition(t.Context(), waits, now+60)).Value(t)
+	q := expect.Result(s.QueuePosition(t.Context(), waits)).Value(t)
 	expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
 	expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
 	expect.Equal(t, q.Ahead, 0)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -189,10 +191,10 @@ func TestRepeatedReads(t *testing.T) {
 	mustLimit(t, s, "web", running(1))
 	mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("web"), limitedBy("web"))
 	claimAll(t, s, 10)
-	drop("ZRANGE", s.Keys.Place(tdf.LimitPlace("web", 0)))
-	ids, _, err := s.WaitingForLimits(t.Context(), []string{"db", "web"}, []int{9, 9})
-	expect.NoError(t, err)
-	expect.Equal(t, ids, [][]int64{{4}, {6}})
+	drop("ZRANGE", s.Keys.OpenSet(tdf.LimitReason("web")))
+	due := []limits.Due{{Reason: tdf.LimitReason("db")}, {Reason: tdf.LimitReason("web")}}
+	members := expect.Result(s.HeldFor(t.Context(), due, []int{9, 9})).Value(t)
+	expect.Equal(t, limits.IDsOf(slices.Concat(members...)), []int64{4, 6})
 	expect.Equal(t, proxy.Dropped(), 2)
 }
 

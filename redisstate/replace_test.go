@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
@@ -24,7 +25,7 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 				id := mustOpen(t, s, d)[0]
 				mustMove(t, s, id, (*tdf.Task).Replace)
 				got := dump(t, s)
-				for _, key := range []string{"task_id", "partitions", "wake:open", "wake:group=g", "wake:queue=q;handler=p"} {
+				for _, key := range []string{"task_id", "requirements", "wake:open", "wake:queue=q;handler=p"} {
 					delete(before, key)
 					delete(got, key)
 				}
@@ -69,7 +70,7 @@ func TestPlaced(t *testing.T) {
 	s := newStore(t)
 	of := func(start tdf.Time) tdf.Properties {
 		d := grouped("g")
-		d.ByGroup, d.StartAfter = true, start
+		d.ByGroup, d.StartAfter, d.Queue, d.Source = true, start, class.TaskStore, ""
 		return d
 	}
 	place := func() string { d := of(0); return d.Place() }()

@@ -105,7 +105,7 @@ func TestFlushedRedis(t *testing.T) {
 			expect.Compare(t, id, ">", last)
 			last = id
 		}
-		expect.Equal(t, expect.Result(s.SchemaOf(t.Context())).Value(t), "1")
+		expect.Equal(t, expect.Result(s.SchemaOf(t.Context())).Value(t), "2")
 		must(t, deleteNamespace(t, s))
 		connect(t, addr, ns) // a new client takes the namespace for a new one
 		expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", last)

@@ -233,6 +233,13 @@ func (s *Store) countedLists(maxTasks string) []string {
 	return s.listKeys()
 }
 
+// tooManyRequirements returns the error if a new task needs one requirement too many.
+func tooManyRequirements(name string) error {
+	return tdf.NewError(tdf.CodeFull, fmt.Sprintf("the due tasks have too many different requirements for a new "+
+		"one: %s; at most 10000 are possible: make the queues, tags, resources, min_time or handlers of the tasks "+
+		"coarser, such as memory in steps of gigabytes", name))
+}
+
 // parseTooMany parses '^tasks limit', the answer of a script that opens no tasks because of max_tasks.
 func parseTooMany(line string) error {
 	e := &tdf.TasksLimitError{}

@@ -311,6 +311,9 @@ func parseRefusal(u *Unit, reason string) error {
 	if strings.HasPrefix(reason, "^") {
 		return parseTooMany(reason)
 	}
+	if name, ok := strings.CutPrefix(reason, "$"); ok {
+		return tooManyRequirements(name)
+	}
 	if reason == "=" {
 		return u.If.unmet()
 	}

@@ -56,12 +56,14 @@ func (s *Store) turn(ctx, claiming context.Context, r ClaimParams, units []Unit)
 	move := scriptCall{lua.Move, s.moveKeys(ctx, &units[0].Moves[0]), e.All, outcomesOf(len(units))}
 	slot, sequence := s.Calls.Take()
 	defer s.Calls.GiveBack(slot)
-	args, queues := s.claimArgs(r)
-	claim := scriptCall{lua.Claim, s.claimKeys(), args(slot, sequence), claimForm(len(queues))}
+	args, queues := s.claimArgs(r, true)
+	claim := scriptCall{lua.Claim, s.claimKeys(r.offer()), args(slot, sequence), claimForm(len(queues))}
 	sent, took, moved, claimed, err, claimErr := s.runBoth(ctx, claiming, move, claim)
 	if claimErr = conn.Failed(claimTasks, claimErr); claimErr == nil {
 		s.link.observe(replySize(claimed)+sizeOf(units), took)
 		c, _ = s.readClaimed(r.Worker, queues, claimed)
+		claimErr = s.learnRequirements(claiming, r.offer(), claimed, &c)
+		c.More = c.More || c.Stale
 		s.countClaims(&c)
 		c.Sent = sent
 	}

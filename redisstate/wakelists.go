@@ -7,7 +7,6 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
-	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // WakeWorker returns a Waker for the open tasks that the offer allows a worker to claim (see [ClaimParams]). free
@@ -25,31 +24,32 @@ func (s *Store) WakeManager() *conn.Waker { return s.Waker(only(s.Keys.WakeManag
 
 func only(key string) func() []string { return func() []string { return []string{key} } }
 
-// wakeLists are the wake lists for which an idle worker waits: those of the partitions that it serves.
+// wakeLists are the wake lists for which an idle worker waits: those of the requirements that it serves.
 type wakeLists struct {
 	store *Store
 	offer *class.Offer
 	free  func() class.Capacities // nil if the worker offers no resources
 
 	mu    sync.Mutex
-	lists []partitionList
-	next  time.Time // when to read the partitions again
+	lists []waitList
+	next  time.Time // when to read the requirements again
 }
 
-// A partitionList is the key of the wake list of a partition, and what the tasks of its partition ask for.
-type partitionList struct {
+// A waitList is the key of the wake list of a requirement, and what its tasks ask for.
+type waitList struct {
 	key     string
 	request class.Request
 }
 
 const (
-	// mostWakeLists bounds the cost of waiting for tokens. If more partitions suit a worker, it notices tasks of the
+	// mostWakeLists bounds the cost of waiting for tokens. If more requirements suit a worker, it notices tasks of the
 	// others when it next claims.
 	mostWakeLists = 128
 
-	// wakeListsKept is the time for which the lists are kept for each 1,000 partitions of the namespace. So the number
-	// of partitions does not change what an idle worker costs.
-	wakeListsKept = time.Second
+	// The lists are kept for wakeListsKept for each 1,000 requirements of the namespace. So their number does not change
+	// what an idle worker costs.
+	wakeListsKept         = time.Second
+	requirementsPerSecond = 1000
 )
 
 // get returns the keys of the wake lists of tasks that fit in what is free.
@@ -67,32 +67,30 @@ func (l *wakeLists) get() (keys []string) {
 }
 
 // all returns the wake lists. Without an answer of Redis, they are those of the last answer.
-func (l *wakeLists) all() []partitionList {
+func (l *wakeLists) all() []waitList {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if time.Now().Before(l.next) {
 		return l.lists
 	}
-	var lists []partitionList
+	var lists []waitList
 	if class.Serves(l.offer, class.Requirement{Queue: class.DefaultQueue}) {
-		lists = append(lists, partitionList{key: l.store.Keys.WakeOpen()})
+		lists = append(lists, waitList{key: l.store.Keys.WakeOpen()})
 	}
-	read, pages := 0, time.Duration(1)
-	if l.store.pauses.get().version != "" {
-		ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
-		defer cancel()
-		err := l.store.EachPartition(ctx, func(name string, p class.Requirement) bool {
-			read++
-			if name != class.Plain && class.Serves(l.offer, p) {
-				lists = append(lists, partitionList{l.store.Keys.WakePartition(name), p.Resources})
-			}
-			return len(lists) < mostWakeLists
-		})
-		if err != nil && len(l.lists) > len(lists) {
-			lists = l.lists
+	ctx, cancel := context.WithTimeout(context.Background(), wakeListsKept)
+	defer cancel()
+	known, err := l.store.Requirements(ctx, 0)
+	all := *l.offer
+	all.Group = "" // a requirement has the tasks of all groups
+	for i := range known {
+		if x := &known[i]; len(lists) < mostWakeLists && x.Name != class.Plain && class.Serves(&all, x.Requirement) {
+			lists = append(lists, waitList{l.store.Keys.WakeFor(x.Name), x.Resources})
 		}
-		pages += time.Duration(read / index.PartitionsPerPage)
 	}
+	if err != nil && len(l.lists) > len(lists) {
+		lists = l.lists
+	}
+	pages := time.Duration(1 + len(known)/requirementsPerSecond)
 	l.lists, l.next = lists, time.Now().Add(pages*wakeListsKept)
 	return lists
 }

@@ -108,7 +108,6 @@ func (s *site) claimable() []int64 {
 	s.Helper()
 	var ids []int64
 	request := claimOf(1)
-	request.Resume = true
 	for {
 		c := expect.Result(s.store.Claim(s.Context(), request)).Value(s)
 		for _, claim := range c.Claims {

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -11,9 +10,10 @@ import (
 )
 
 type limitStore interface {
-	LimitsDue(ctx context.Context) (due []limits.Due, now tdf.Time, err error)
+	HeldDue(ctx context.Context) (due []limits.Due, now tdf.Time, err error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
-	WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string, err error)
+	HeldFor(ctx context.Context, due []limits.Due, most []int) ([][]string, error)
+	MoveLater(ctx context.Context) (more bool, err error)
 	ReturnTasks(ctx context.Context, all []limits.Return) (int, error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
 	CheckLimited(ctx context.Context) error
@@ -30,12 +30,21 @@ const firstRead = 20
 // again.
 const maxReturnBatches = 10
 
-// returnWaiting returns waiting tasks to their queues, as far as the limits of their keys have room (docs/lifecycle.md,
-// "Limits per key").
-func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
+// returnHeld returns held tasks to their queues, as far as the limits of their keys have room, and when their groups
+// are no longer paused (docs/lifecycle.md, "Limits per key"). It also makes tasks claimable whose time has come.
+func (s *Server) returnHeld(ctx context.Context) (Done, error) {
 	done, least := Done{}, firstRead
 	for range maxReturnBatches {
-		due, now, err := s.store.LimitsDue(ctx)
+		more, err := s.store.MoveLater(ctx)
+		if err != nil {
+			return done, err
+		}
+		if !more {
+			break
+		}
+	}
+	for range maxReturnBatches {
+		due, now, err := s.store.HeldDue(ctx)
 		if err != nil || len(due) == 0 {
 			return done, err
 		}
@@ -51,26 +60,30 @@ func (s *Server) returnWaiting(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
-// returnDue checks keys that are due. It returns the number of returned tasks. It also reports whether only paused
+// returnDue checks reasons that are due. It returns the number of returned tasks. It also reports whether only paused
 // tasks kept it from returning more, and whether more work may already be due.
 func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, least int) (n int, held,
 	more bool, err error,
 ) {
-	keys := make([]string, len(due))
-	for i := range due {
-		keys[i] = due[i].Key
-	}
-	uses, err := s.store.LimitUses(ctx, keys...)
+	uses, err := s.usesOf(ctx, due)
 	if err != nil {
 		return 0, false, false, err
 	}
-	paused, err := s.paused(ctx, uses)
+	paused, err := s.paused(ctx)
 	if err != nil {
 		return 0, false, false, err
 	}
 	returns, wanted, most := make([]limits.Return, len(due)), make([]int, len(due)), make([]int, len(due))
-	for i, u := range uses {
+	for i := range due {
 		returns[i].Due = due[i]
+		if group := tdf.GroupOf(due[i].Reason); group != "" {
+			returns[i].Next = now.Add(tdf.LimitRecheck) // the end of the pause makes it due at once
+			if !slices.Contains(paused, tdf.Pausable{Group: group}) {
+				most[i] = limits.MostReturned
+			}
+			continue
+		}
+		u := uses[due[i].Reason]
 		wanted[i], returns[i].Next = u.Return()
 		most[i] = toRead(u, wanted[i], least, paused)
 		if slices.Contains(paused, tdf.Everything) {
@@ -79,19 +92,42 @@ func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, 
 	}
 	n = fitting(most)
 	more = n < len(due) || len(due) >= limits.MostDue
-	keys, most, returns = keys[:n], most[:n], returns[:n]
-	if err := s.readWaiting(ctx, keys, most, returns); err != nil {
+	due, most, returns = due[:n], most[:n], returns[:n]
+	if err := s.readHeld(ctx, due, most, returns); err != nil {
 		return 0, false, false, err
 	}
 	for i := range returns {
 		r := &returns[i]
-		r.LimitChoice = uses[i].Choose(r.Tasks, wanted[i], paused)
+		if tdf.GroupOf(r.Reason) != "" {
+			r.Freed, r.Tasks = r.Tasks, nil
+			if r.More = most[i] > 0 && len(r.Freed)+len(r.Stale) >= most[i]; r.More {
+				r.Next, more = now, true
+			}
+			continue
+		}
+		r.LimitChoice = uses[r.Reason].Choose(r.Tasks, wanted[i], paused)
 		if r.More {
 			r.Next, more, held = now, true, held || len(r.Freed) > 0
 		}
 	}
 	n, err = s.store.ReturnTasks(ctx, returns)
 	return n, held, more, err
+}
+
+// usesOf returns how the limits are used that hold tasks, by reason.
+func (s *Server) usesOf(ctx context.Context, due []limits.Due) (map[string]tdf.LimitUse, error) {
+	var keys []string
+	for i := range due {
+		if key := tdf.LimitOf(due[i].Reason); key != "" {
+			keys = append(keys, key)
+		}
+	}
+	all, err := s.store.LimitUses(ctx, keys...)
+	uses := map[string]tdf.LimitUse{}
+	for _, u := range all {
+		uses[tdf.LimitReason(u.Key)] = u
+	}
+	return uses, err
 }
 
 // fitting returns the number of keys, counted from the first, whose tasks fit into one call. The other keys stay due.
@@ -119,12 +155,8 @@ func toRead(u tdf.LimitUse, wanted, least int, paused tdf.Paused) int {
 	return min(n, limits.MostReturned)
 }
 
-// paused returns the pauses of queues, groups and the namespace. If no limit has room, it returns nothing, because no
-// task can return then.
-func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Paused, err error) {
-	if !slices.ContainsFunc(uses, func(u tdf.LimitUse) bool { return u.Waiting > 0 && u.Room() > 0 }) {
-		return nil, nil
-	}
+// paused returns what is paused.
+func (s *Server) paused(ctx context.Context) (paused tdf.Paused, err error) {
 	all, err := s.store.Paused(ctx)
 	for _, p := range all {
 		paused = append(paused, p.Pausable)
@@ -132,26 +164,25 @@ func (s *Server) paused(ctx context.Context, uses []tdf.LimitUse) (paused tdf.Pa
 	return paused, err
 }
 
-// readWaiting reads the first waiting tasks of each key, and stores them in returns.
-func (s *Server) readWaiting(ctx context.Context, keys []string, most []int, returns []limits.Return) error {
-	ids, stale, err := s.store.WaitingForLimits(ctx, keys, most)
+// readHeld reads the first tasks that are held for each reason, and stores them in returns.
+func (s *Server) readHeld(ctx context.Context, due []limits.Due, most []int, returns []limits.Return) error {
+	members, err := s.store.HeldFor(ctx, due, most)
 	if err != nil {
 		return err
 	}
-	stored, err := s.store.Read(ctx, slices.Concat(ids...), redisstate.Want{Fields: redisstate.Facts})
+	stored, err := s.store.Read(ctx, limits.IDsOf(slices.Concat(members...)), redisstate.Want{Fields: redisstate.Facts})
 	if err != nil {
 		return err
 	}
-	for i := range ids {
-		returns[i].Stale = stale[i]
-		for _, t := range stored[:len(ids[i])] {
-			if t.Task != nil && t.Task.WaitsForLimit() {
+	for i := range members {
+		for k, t := range stored[:len(members[i])] {
+			if t.Task != nil && t.Task.HeldFor() == due[i].Reason {
 				returns[i].Tasks = append(returns[i].Tasks, t.Task)
 			} else {
-				returns[i].Stale = append(returns[i].Stale, strconv.FormatInt(t.ID, 10))
+				returns[i].Stale = append(returns[i].Stale, members[i][k])
 			}
 		}
-		stored = stored[len(ids[i]):]
+		stored = stored[len(members[i]):]
 	}
 	return nil
 }

@@ -194,7 +194,7 @@ func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 	s.do("ZADD", "$executed", s.now().String(), "1")
 	s.do("HSET", "$task:1", "state", "executed", "0:executed", s.now().String(), "0:output", "", "0:error", "")
 	returned := s.round()["returned"]
-	s.do("ZADD", "$limits_due", "XX", "1", "db") // the next check is due
+	s.do("ZADD", "$held", "XX", "1", "limit=db") // the next check is due
 	returned += s.round()["returned"]
 	expect.Equal(t, returned, 1, "tasks returned")
 	expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
@@ -208,38 +208,16 @@ func TestStaleMembersOfLimitPlaces(t *testing.T) {
 	s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
 	first := s.claim(60)
 	s.claimAll("default")
-	s.do("ZADD", "$open:limit=db", 1, "x", 2, 99)
+	s.do("ZADD", "$held:limit=db", 0, "x", 0, "2147483647 0000000001.000000 99")
 	s.do("HSET", "$task:2", "place", "default")
 	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
 	var got []int64
 	for range 5 {
-		s.do("ZADD", "$limits_due", "XX", 1, "db")
+		s.do("ZADD", "$held", "XX", 1, "limit=db")
 		s.round()
 		got = append(got, s.claimAll("default")...)
 	}
 	expect.Len(t, got, 1, "claimed")
-}
-
-// A returned task has an old score. Claims find it, although they have continued behind a younger task that they do not want.
-func TestReturnedTaskBeforeAPosition(t *testing.T) {
-	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 1})
-	s.open(limitedTask(), limitedTask())
-	held := inGroup("held")
-	held.LimitKey = ""
-	s.open(held)
-	expect.Result(s.store.Pause(s.Context(), "user", tdf.Pausable{Group: "held"})).OK(t)
-	first := s.claim(60)
-	expect.MustLen(t, s.claimAll("default"), 0)
-	s.do("EVAL", `for _, k in ipairs(redis.call('KEYS', ARGV[1])) do
-			local v = redis.call('GET', k)
-			redis.call('SET', k, (string.gsub(v, '^%S+', function(t) return string.format('%.6f', tonumber(t) - 2) end)))
-		end`, 0, s.ns+":passed:*")
-	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
-	s.round()
-	got := s.claimAll("default")
-	expect.MustLen(t, got, 1)
-	expect.Equal(t, got[0], 2)
 }
 
 // A running task that another program has removed leaves its limit, although no task waits.
@@ -274,7 +252,7 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	s.do("ZINCRBY", "$returned:db", "-11", "1")
 	s.do("ZINCRBY", "$returned:db", "-11", "2")
-	s.do("ZADD", "$limits_due", "XX", "1", "db")
+	s.do("ZADD", "$held", "XX", "1", "limit=db")
 	expect.Equal(t, s.round()["returned"], 3, "the round did")
 	expect.Equal(t, s.claimAll("default"), ids[:2], "claimed")
 	s.checkConsistent()

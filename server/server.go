@@ -192,7 +192,7 @@ func (s *Server) settleAndReport(ctx context.Context) (done Done, failed, err er
 	return done, failed, s.heartbeat(ctx)
 }
 
-// settle settles due tasks, and returns tasks that wait because of limits. If Redis's clock was set back, it also
+// settle settles due tasks, and returns held tasks. If Redis's clock was set back, it also
 // corrects tasks with times in the future.
 func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 	s.settled = time.Now()
@@ -211,7 +211,7 @@ func (s *Server) settle(ctx context.Context) (done Done, failed, err error) {
 			return done, failed, err
 		}
 	}
-	returned, failed := s.returnWaiting(ctx)
+	returned, failed := s.returnHeld(ctx)
 	done.add(returned)
 	if ctx.Err() != nil {
 		return done, nil, failed

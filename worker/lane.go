@@ -116,7 +116,7 @@ type lane struct {
 	renewed, reported signal
 	reporting         chan struct{} // a lock, so that only one call at a time reports running rounds
 
-	resuming atomic.Bool // the next claim must resume after unwanted tasks
+	passing atomic.Bool // the last claims have met tasks that the worker must not get
 }
 
 func newLane(s *supervisor, n *namespace) *lane {

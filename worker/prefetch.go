@@ -100,7 +100,7 @@ func (s *lane) toPrefetch() int {
 	if _, can := s.broker.(prefetcher); !can || s.several() || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
 		return 0
 	}
-	if s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() || s.stock.hasLongRun() {
+	if s.stopping.Err() != nil || s.drain.on() || s.passing.Load() || s.stock.hasLongRun() {
 		return 0
 	}
 	if s.hasEnough() {

@@ -151,7 +151,8 @@ func (e *execution) readEnvFile(fetched bool) (*secrets.Secrets, error) {
 	defer f.Close()
 	s, err := secrets.Read(f)
 	// A task names its program and its source as it likes, so the name alone is no reason to give it the secrets.
-	byName := strings.Contains(e.s.cfg.EnvFile, "$program") && (fetched || strings.HasPrefix(e.task.Source, tdf.SchemeExec+":"))
+	isCommand := strings.HasPrefix(e.task.Source, tdf.SchemeExec+":")
+	byName := strings.Contains(e.s.cfg.EnvFile, "$program") && (fetched || isCommand)
 	if err == nil && (byName || len(s.Sources()) > 0) && !slices.Contains(s.Sources(), e.task.Source) {
 		e.log.Info("the program gets no secrets: env_file names other sources, or none (TDF_SOURCE)")
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // offers makes the workers of a world offer resources.
@@ -123,12 +124,9 @@ func TestKeptWorkerWaitsForItsTask(t *testing.T) {
 	eventually(t, "the long round", func() bool { return w.task(long).State == tdf.Running })
 	big := w.open("big", forHandler("p"), asking("cpus=2"))
 	w.executed(w.open("small", forHandler("p"), asking("cpus=1"))) // its claim met the big task, which does not fit
-	key, field := w.store.Keys.Reserved(), "resources=cpus:20000;handler=p"
-	parts := strings.SplitN(expect.Result(w.client().HGet(t.Context(), key, field).Result()).Value(t), " ", 5)
-	parts[2] = "1" // it was met long ago
-	must(t, w.client().HSet(t.Context(), key, field, strings.Join(parts, " ")).Err())
+	redistest.Age(t, w.client(), w.store.Keys.Key(""), 61)
 	late := w.open("late", forHandler("p"), asking("cpus=1"))
-	eventually(t, "the worker is kept", func() bool { return w.client().HExists(t.Context(), key, "@w1").Val() })
+	eventually(t, "the worker is kept", func() bool { return w.client().Exists(t.Context(), w.store.Keys.KeptBy("w1")).Val() == 1 })
 	expect.Equal(t, w.task(late).State, tdf.Open)
 	close(release)
 	w.executed(big)

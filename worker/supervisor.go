@@ -256,8 +256,7 @@ func (s *lane) claimUntilStopped() {
 		case err != nil:
 			return
 		}
-		// Resume until a claim meets no unwanted task and returns no task.
-		s.resuming.Store(c.Unwanted > 0 || s.resuming.Load() && len(c.Claims) > 0)
+		s.passing.Store(c.Unwanted > 0 || s.passing.Load() && len(c.Claims) > 0)
 		more++
 		if len(c.Claims) > 0 {
 			more = 0
@@ -295,17 +294,18 @@ func (s *lane) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err err
 		return 0, c, nil
 	}
 	defer s.holdReservation(free, prefetch, nil)()
-	return s.claim(free, prefetch, s.resuming.Load())
+	return s.claim(free, prefetch, s.passing.Load())
 }
 
-// claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
-// asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
-func (s *lane) claim(most, prefetch int, resume bool) (asked int, c redisstate.ClaimResult, err error) {
+// claim claims tasks and starts them. After unwanted tasks, it prefetches none. It asks for at most the given number of
+// tasks, and returns the number that it asked for. A worker that stops still waits for the answer, because the tasks in
+// an unread answer would become lost.
+func (s *lane) claim(most, prefetch int, passing bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1
 	}
-	if len(avoid) > 0 || probing || resume {
+	if len(avoid) > 0 || probing || passing {
 		prefetch = 0
 	}
 	lent, ok := s.lend()
@@ -314,7 +314,7 @@ func (s *lane) claim(most, prefetch int, resume bool) (asked int, c redisstate.C
 	}
 	defer s.endLoan(lent)
 	r := s.request(most, prefetch, lent)
-	r.Avoid, r.Resume = avoid, resume
+	r.Avoid = avoid
 	if c, err = s.broker.Claim(s.awaiting, r); err != nil {
 		return most, c, err
 	}

@@ -98,7 +98,7 @@ func (s *lane) endReservation(n, prefetch int, results []*execution) {
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
 func (s *lane) mayClaimWith(results []*execution) bool {
-	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.resuming.Load() ||
+	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.passing.Load() ||
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
 	}

@@ -70,7 +70,7 @@ func TestAReportThatClaims(t *testing.T) {
 			},
 		},
 		"sleep_after_success": {before: func(r *turn) { r.s.cfg.SleepAfterSuccess = time.Hour }},
-		"resuming":            {before: func(r *turn) { r.s.resuming.Store(true) }},
+		"passing":             {before: func(r *turn) { r.s.passing.Store(true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &turn{world: newWorld(t)}

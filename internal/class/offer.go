@@ -53,6 +53,10 @@ var rules = []struct {
 	{Time, func(o *Offer, r *Requirement) bool { return o.TimeLeft <= 0 || r.MinTime <= o.TimeLeft }},
 }
 
+// Version is the version of the rules: clients with other rules keep other records of what a worker serves. Raise it
+// when a rule changes.
+const Version = 1
+
 // Serves reports whether a worker with this offer may claim the tasks with this requirement.
 func Serves(o *Offer, r Requirement) bool { return len(Lacks(o, r)) == 0 }
 
@@ -95,8 +99,16 @@ func (o *Offer) fits(r Request) bool {
 	return alternative >= 0
 }
 
-// TagParts returns the Tags as the names of partitions have them.
-func (o *Offer) TagParts() []string { return partOfTags(o.Tags) }
-
-// GroupPart returns the Group as the names of partitions have it.
-func (o *Offer) GroupPart() string { return partOfGroup(o.Group) }
+// Served returns what claims know of a requirement: the min_time, and behind a semicolon the alternatives of the
+// request that fit when no other task runs. It returns false if the worker does not serve the requirement, whatever its
+// queue, its group and its time left are: claims compare these.
+func (o *Offer) Served(r Requirement) (text string, ok bool) {
+	all := *o
+	all.Queues, all.Group, all.TimeLeft = []QueueShare{{Queue: r.Queue}}, "", 0
+	if !Serves(&all, r) {
+		return "", false
+	}
+	whole := CapacitiesOf(o.Resources)
+	request := slices.DeleteFunc(slices.Clone(r.Resources), func(all Amounts) bool { return whole.without(all) == nil })
+	return r.MinTime.String() + Separator + request.Part(), true
+}

@@ -80,15 +80,15 @@ func parseAlternative(words []string) (Amounts, error) {
 	return all, nil
 }
 
-// The separators of a request in the name of a partition, such as "cpus:10000,gpus:10000|cpus:160000". Lua reads it, so
-// its amounts are whole numbers of units.
+// The separators of a request in the name of a requirement, such as "cpus:10000,gpus:10000|cpus:160000". Lua reads it,
+// so its amounts are whole numbers of units.
 const (
 	alternativeSeparator = "|"
 	amountSeparator      = ","
 	unitsSeparator       = ":"
 )
 
-// Part returns the request as the name of a partition has it.
+// Part returns the request as the name of a requirement has it.
 func (r Request) Part() string {
 	alternatives := make([]string, len(r))
 	for i, all := range r {
@@ -101,7 +101,7 @@ func (r Request) Part() string {
 	return strings.Join(alternatives, alternativeSeparator)
 }
 
-// parsePart reads a request in the name of a partition. It returns nil for a text that Part does not return.
+// parsePart reads a request in the name of a requirement. It returns nil for a text that Part does not return.
 func parsePart(text string) Request {
 	var words []string
 	for alternative := range strings.SplitSeq(text, alternativeSeparator) {

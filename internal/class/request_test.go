@@ -123,8 +123,8 @@ func drawAmounts(r *rapid.T, most int64) (all Amounts) {
 	return all
 }
 
-// The name of a partition gives back each request, and no other text is one.
-func TestRequestsInPartitions(t *testing.T) {
+// The name of a requirement gives back each request, and no other text is one.
+func TestRequestsInRequirements(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		var request Request
 		for range rapid.IntRange(1, 3).Draw(r, "alternatives") {

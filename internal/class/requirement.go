@@ -8,13 +8,12 @@ import (
 	"github.com/tdf-framework/tdf/internal/unixtime"
 )
 
-// A Requirement is what a worker must offer to claim a task: a queue, tags, a handler, resources and time. It also has
-// the group of a task with by_group. The tasks with the same requirement are a partition: they share a part of the open
-// list (docs/lifecycle.md, "Queues").
+// A Requirement is what a worker must offer to claim a task: a queue, tags, a handler, resources and time. The due
+// tasks with the same requirement share a set in Redis (docs/lifecycle.md, "Queues").
 type Requirement struct {
 	Queue string   // [DefaultQueue] for tasks without a queue
 	Tags  []string // in alphabetical order
-	Group string   // the group by which workers for this group find the tasks; "" for all other tasks
+	Group string   // the group of a task with by_group, or ""; the name of the requirement does not have it
 	// what the task asks for, and how long its round takes at least; nil and 0 if it does not say so
 	Resources Request
 	MinTime   unixtime.Seconds
@@ -22,22 +21,21 @@ type Requirement struct {
 	Handler string
 }
 
-// Plain is the name of the partition of tasks that require nothing but a worker that runs programs.
+// Plain is the name of the requirement of tasks that require nothing but a worker that runs programs.
 const Plain = "default"
 
-// The parts of a partition's name, and their separator. The handler comes last, because the name of a program may
+// The parts of a requirement's name, and their separator. The handler comes last, because the name of a program may
 // contain any character.
 const (
 	Separator     = ";"
 	QueuePart     = "queue="
-	tagsPart      = "tags=" // with special characters as in a URL, like group=
-	groupPart     = "group="
+	tagsPart      = "tags="      // with special characters as in a URL
 	resourcesPart = "resources=" // see Request.Part
 	minTimePart   = "min_time="  // in seconds
 	handlerPart   = "handler="
 )
 
-// String returns the name of the partition, such as "queue=crawl;tags=gpu,ssd".
+// String returns the name of the requirement, such as "queue=crawl;tags=gpu,ssd".
 func (p Requirement) String() string {
 	var parts []string
 	if p.Queue != DefaultQueue {
@@ -45,9 +43,6 @@ func (p Requirement) String() string {
 	}
 	if len(p.Tags) > 0 {
 		parts = append(parts, tagsPart+strings.Join(partOfTags(p.Tags), ","))
-	}
-	if p.Group != "" {
-		parts = append(parts, groupPart+partOfGroup(p.Group))
 	}
 	if p.Resources != nil {
 		parts = append(parts, resourcesPart+p.Resources.Part())
@@ -64,10 +59,20 @@ func (p Requirement) String() string {
 	return strings.Join(parts, Separator)
 }
 
-// partOfGroup returns the name of a group as the name of a partition has it.
-func partOfGroup(group string) string { return url.QueryEscape(group) }
+// TaskStore is the queue of the tasks that only clients of the TaskStore interface claim.
+const TaskStore = "taskstore"
 
-// partOfTags returns tags as the name of a partition has them.
+// TaskStoreSet returns the name of the set with the tasks of a group of the TaskStore interface, and GroupSet that of
+// the set with the tasks of a group that have by_group.
+func TaskStoreSet(group string) string { return "taskstore=" + url.QueryEscape(group) }
+func GroupSet(group string) string     { return groupPart + GroupPart(group) }
+
+const groupPart = "group="
+
+// GroupPart returns the name of a group as the name of a set has it.
+func GroupPart(group string) string { return url.QueryEscape(group) }
+
+// partOfTags returns tags as the name of a requirement has them.
 func partOfTags(tags []string) []string {
 	parts := make([]string, len(tags))
 	for i, tag := range tags {
@@ -76,7 +81,7 @@ func partOfTags(tags []string) []string {
 	return parts
 }
 
-// ParseRequirement reads the name of a partition. It returns false for any other text.
+// ParseRequirement reads the name of a requirement. It returns false for any other text.
 func ParseRequirement(name string) (p Requirement, ok bool) {
 	p.Queue = DefaultQueue
 	for rest := name; rest != "" && rest != Plain; {
@@ -95,8 +100,6 @@ func ParseRequirement(name string) (p Requirement, ok bool) {
 			}
 			slices.Sort(p.Tags)
 			p.Tags = slices.Compact(p.Tags)
-		} else if group, is := strings.CutPrefix(part, groupPart); is {
-			p.Group, _ = url.QueryUnescape(group) // "" for an invalid text, which String does not return
 		} else if request, is := strings.CutPrefix(part, resourcesPart); is {
 			p.Resources = parsePart(request) // nil for an invalid text, which String does not return
 		} else if seconds, is := strings.CutPrefix(part, minTimePart); is {

@@ -44,7 +44,6 @@ func (w *world) claim() error {
 	for fruitless := 0; ; fruitless++ {
 		c, err := w.store.Claim(w.ctx, redisstate.ClaimParams{
 			Worker: fmt.Sprintf("worker-%d", w.workers+1), Most: claimed, Lease: lease, Offer: offer,
-			Resume: fruitless > 0,
 		})
 		if err != nil {
 			return err
@@ -87,12 +86,11 @@ func (w *world) begin(claims []redisstate.Claim) error {
 	return nil
 }
 
-// everything returns an offer for the tasks of all partitions. A test has workers for all queues, tags and handlers.
+// everything returns an offer for the tasks of all requirements. A test has workers for all queues, tags and handlers.
 func (w *world) everything() (*class.Offer, error) {
-	names, err := w.store.Partitions(w.ctx)
+	known, err := w.store.Requirements(w.ctx, 0)
 	offer := class.Offer{Programs: true, Anything: true}
-	for _, name := range names {
-		p, _ := class.ParseRequirement(name)
+	for _, p := range known {
 		offer.Tags = append(offer.Tags, p.Tags...)
 		if q := (class.QueueShare{Queue: p.Queue}); !slices.Contains(offer.Queues, q) {
 			offer.Queues = append(offer.Queues, q)

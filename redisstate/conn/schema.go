@@ -10,7 +10,7 @@ import (
 )
 
 // Schema is the version of the layout of keys that this release of TDF writes.
-const Schema = 1
+const Schema = 2
 
 // Ready waits until Redis answers, and checks that this release of TDF can use the Redis and the namespace. If it
 // cannot, the error is a *[RefusedError]. Until a check has succeeded, each of the other methods first

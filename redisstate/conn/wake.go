@@ -104,7 +104,7 @@ func (w *Waker) end() {
 func (w *Waker) block() {
 	for {
 		keys := w.keys()
-		if len(keys) == 0 { // the partitions have gone
+		if len(keys) == 0 { // the requirements have gone
 			w.goOn(redis.ErrClosed)
 			return
 		}

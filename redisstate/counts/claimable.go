@@ -3,12 +3,13 @@ package counts
 import (
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // Claimable is a number of tasks with the same request that a worker may claim now.
@@ -17,8 +18,8 @@ type Claimable struct {
 	Tasks   int
 }
 
-// Claimable counts the tasks that a worker with this offer may claim now, at most the given number. The cost grows with
-// the number of partitions and priorities. While groups are paused, it also grows with the number of their tasks.
+// Claimable counts the due tasks that a worker with this offer may claim now, at most the given number. The cost grows
+// with the number of requirements. While groups are paused, it also grows with the number of tasks.
 func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time,
 	most int,
 ) (found []Claimable, err error) {
@@ -26,17 +27,17 @@ func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Pau
 	if len(queues) == 0 {
 		return nil, nil
 	}
-	places, err := s.placesFor(ctx, o, queues)
+	sets, err := s.setsFor(ctx, o, queues)
 	if err != nil {
 		return nil, err
 	}
-	for _, of := range places {
-		n, err := s.dueIn(ctx, of.place, held, now, most)
+	for _, name := range sets {
+		n, err := s.dueIn(ctx, name, held, now, most)
 		if err != nil {
 			return nil, err
 		}
 		if n > 0 {
-			p, _ := class.ParseRequirement(of.partition)
+			p, _ := class.ParseRequirement(name)
 			found = append(found, Claimable{p.Resources, n})
 		}
 		most -= n
@@ -47,58 +48,59 @@ func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Pau
 	return found, nil
 }
 
-// placesFor returns the places of open tasks that suit the offer, of some of its queues.
-func (s *Counters) placesFor(ctx context.Context, o *class.Offer, queues []string) ([]queuePlace, error) {
-	names, err := s.PartitionNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var suiting []string
+// setsFor returns the names of the sets of due tasks that suit the offer, of some of its queues. The name "" is that of
+// the list of the tasks without a place.
+func (s *Counters) setsFor(ctx context.Context, o *class.Offer, queues []string) (sets []string, err error) {
+	names, err := s.Waiting(ctx)
 	for _, name := range names {
-		p, ok := class.ParseRequirement(name)
-		if ok && slices.Contains(queues, p.Queue) && class.Serves(o, p) {
-			suiting = append(suiting, name)
+		p, _ := class.ParseRequirement(name)
+		if p.Group = o.Group; !slices.Contains(queues, p.Queue) || !class.Serves(o, p) {
+			continue
+		}
+		if sets = append(sets, name); name == class.Plain && o.Group == "" {
+			sets = append(sets, "")
 		}
 	}
-	places, _, err := s.usedPlaces(ctx, suiting)
-	if slices.Contains(suiting, class.Plain) {
-		places = append(places, queuePlace{class.DefaultQueue, class.Plain, ""})
-	}
-	return places, err
+	return sets, err
 }
 
 // readAtOnce is how many tasks are read in one round trip, in order to leave out those of paused groups.
 const readAtOnce = 1000
 
-// dueIn counts the due tasks of a place that are in no paused group, at most the given number.
-func (s *Counters) dueIn(ctx context.Context, place string, held []string, now tdf.Time, most int) (found int,
+// dueIn counts the due tasks of a set that are in no paused group, at most the given number.
+func (s *Counters) dueIn(ctx context.Context, name string, held []string, now tdf.Time, most int) (found int,
 	err error,
 ) {
-	key, until := s.Keys.Place(place), now.String()
+	key, until := s.Keys.OpenSet(name), now.String()
 	if len(held) == 0 {
-		var n *redis.IntCmd
-		err := s.Pipeline(ctx, "count the due tasks of a place", func(p redis.Pipeliner) {
-			n = p.ZCount(ctx, key, "-inf", until)
+		n, err := conn.Ask(ctx, s.Conn, "count due tasks", func(r redis.Cmdable) *redis.IntCmd {
+			if name == "" {
+				return r.ZCount(ctx, key, "-inf", until)
+			}
+			return r.ZCard(ctx, key)
 		})
-		if err != nil {
-			return 0, err
-		}
-		return int(min(n.Val(), int64(most))), nil
+		return int(min(n, int64(most))), err
 	}
 	for offset := int64(0); found < most; offset += readAtOnce {
-		var ids *redis.StringSliceCmd
-		err := s.Pipeline(ctx, "read the due tasks of a place", func(p redis.Pipeliner) {
-			ids = p.ZRangeByScore(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: until, Offset: offset, Count: readAtOnce})
+		members, err := conn.Ask(ctx, s.Conn, "read due tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
+			if name == "" {
+				return r.ZRangeByScore(ctx, key, &redis.ZRangeBy{Min: "-inf", Max: until, Offset: offset, Count: readAtOnce})
+			}
+			return r.ZRange(ctx, key, offset, offset+readAtOnce-1)
 		})
 		if err != nil {
 			return 0, err
 		}
-		n, err := s.outside(ctx, ids.Val(), held)
+		ids := conn.IDsOf(members)
+		if name != "" {
+			ids = limits.IDsOf(members)
+		}
+		n, err := s.outside(ctx, ids, held)
 		if err != nil {
 			return 0, err
 		}
 		found += n
-		if len(ids.Val()) < readAtOnce {
+		if len(members) < readAtOnce {
 			break
 		}
 	}
@@ -106,15 +108,12 @@ func (s *Counters) dueIn(ctx context.Context, place string, held []string, now t
 }
 
 // outside counts the tasks that are in none of these groups.
-func (s *Counters) outside(ctx context.Context, ids, groups []string) (n int, err error) {
+func (s *Counters) outside(ctx context.Context, ids []int64, groups []string) (n int, err error) {
 	var all []*redis.SliceCmd
 	err = s.Pipeline(ctx, "read the groups of tasks", func(p redis.Pipeliner) {
 		all = nil
-		for _, text := range ids {
-			id, err := strconv.ParseInt(text, 10, 64)
-			if err == nil {
-				all = append(all, p.HMGet(ctx, s.Keys.Task(id), "group"))
-			}
+		for _, id := range ids {
+			all = append(all, p.HMGet(ctx, s.Keys.Task(id), "group"))
 		}
 	})
 	if err != nil {

@@ -18,11 +18,12 @@ import (
 // The zero value remembers none.
 type QueueCounter struct {
 	rotation[QueueCount]
-	listed     []QueueCount        // what the last call returned
-	names      []string            // of all queues, in the order of their bytes
-	partitions map[string][]string // the names of the partitions of each queue
-	sizes      [2]int64            // what Redis had when these names were read: partitions, and queues with an index
-	reused     int                 // the number of calls since then
+	listed []QueueCount        // what the last call returned
+	names  []string            // of all queues, in the order of their bytes
+	sets   map[string][]string // the names of the requirements of each queue that have due tasks
+	// what Redis had when these names were read: requirements with due tasks, and queues with an index
+	sizes  [2]int64
+	reused int // the number of calls since then
 }
 
 // How much CountQueues counts and reads at once, if there is more.
@@ -39,8 +40,8 @@ const (
 // 20,000 queues, in the order of the bytes of their names.
 //
 // Only the first call with a counter counts all queues. Each further call counts the 250 queues that had the most open
-// tasks, and 350 others, or those that have 350 partitions. So each queue has its turn: with 10,000 queues of one
-// partition, at the latest at every 28th call. The counts of different queues are of different moments.
+// tasks, and 350 others, or those that have 350 requirements. So each queue has its turn: with 10,000 queues of one
+// requirement, at the latest at every 28th call. The counts of different queues are of different moments.
 func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCount, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -54,8 +55,8 @@ func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCou
 	for _, of := range busiest {
 		queues = append(queues, of.Queue)
 	}
-	turn, next := c.turn(queues, c.names, func(name string) int { return max(1, len(c.partitions[name])) })
-	counted, err := s.countQueues(ctx, turn, c.partitions)
+	turn, next := c.turn(queues, c.names, func(name string) int { return max(1, len(c.sets[name])) })
+	counted, err := s.countQueues(ctx, turn, c.sets)
 	if err != nil {
 		return nil, err
 	}
@@ -75,22 +76,22 @@ func (s *Counters) CountQueues(ctx context.Context, c *QueueCounter) ([]QueueCou
 	return c.listed, nil
 }
 
-// readNames reads the names of the queues and of their partitions. It does not read many names at each call, because
+// readNames reads the names of the queues and of their requirements. It does not read many names at each call, because
 // their number says whether they have changed, except if one has replaced another.
 func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
-	var partitions, queues *redis.IntCmd
+	var waiting, queues *redis.IntCmd
 	err := s.Pipeline(ctx, "count the names of queues", func(p redis.Pipeliner) {
-		partitions, queues = p.HLen(ctx, s.Keys.Partitions()), p.ZCard(ctx, s.Keys.QueueNames())
+		waiting, queues = p.HLen(ctx, s.Keys.First()), p.ZCard(ctx, s.Keys.QueueNames())
 	})
 	if err != nil {
 		return err
 	}
-	sizes := [2]int64{partitions.Val(), queues.Val()}
+	sizes := [2]int64{waiting.Val(), queues.Val()}
 	c.reused++
 	if sizes == c.sizes && sizes[0]+sizes[1] > namesPerPage && c.reused <= namesReused {
 		return nil
 	}
-	names, err := s.PartitionNames(ctx)
+	names, err := s.Waiting(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,14 +116,14 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 			}
 		}
 	}
-	c.names, c.partitions, c.sizes, c.reused = slices.Sorted(maps.Keys(all)), all, sizes, 0
+	c.names, c.sets, c.sizes, c.reused = slices.Sorted(maps.Keys(all)), all, sizes, 0
 	maps.DeleteFunc(c.last, func(name string, _ QueueCount) bool { _, is := all[name]; return !is })
 	return nil
 }
 
-// countQueues counts the tasks of queues with these partitions. It leaves out queues without tasks.
+// countQueues counts the tasks of queues with these requirements. It leaves out queues without tasks.
 func (s *Counters) countQueues(ctx context.Context, queues []string,
-	partitions map[string][]string,
+	sets map[string][]string,
 ) (map[string]QueueCount, error) {
 	var tasks map[string]tdf.Counts
 	counted := make(chan error, 1)
@@ -131,11 +132,11 @@ func (s *Counters) countQueues(ctx context.Context, queues []string,
 		tasks, err = s.countTasks(ctx, queues)
 		counted <- err
 	}()
-	var names []string
+	names := []string{""}
 	for _, queue := range queues {
-		names = append(names, partitions[queue]...)
+		names = append(names, sets[queue]...)
 	}
-	open, err := s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, class.Plain, ""})
+	open, err := s.countSets(ctx, names)
 	err = cmp.Or(err, <-counted)
 	if err != nil {
 		return nil, err

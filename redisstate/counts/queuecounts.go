@@ -13,82 +13,102 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// A QueueCount is the number of open tasks of a queue. It includes tasks that are not due yet, but no held tasks.
+// A QueueCount is the number of due open tasks of a queue: those that workers may claim. It includes no held tasks.
 type QueueCount struct {
-	Queue   string // [class.DefaultQueue] for the tasks without a queue
-	Open    int64
-	AtLeast bool // the queue has more priorities than were counted
-	// the time from which the first of these tasks could be claimed, or can be claimed; 0 if there is none
+	Queue string // [class.DefaultQueue] for the tasks without a queue
+	Open  int64
+	// the time since which the next task of a requirement has been due: the earliest of these times; 0 if there is none
 	First tdf.Time
 
 	// all tasks of the queue by state, only from [Counters.CountQueues]; nil for the default queue, which has no index
 	Tasks tdf.Counts
 }
 
-// These constants bound the work of QueueCounts.
-const (
-	prioritiesCounted = 20_000 // of all queues together
-	leastCounted      = 10     // of each partition, even if other partitions have very many
-	placesPerCount    = 1000   // in one round trip
-)
+// setsPerCount is how many sets are counted in one round trip.
+const setsPerCount = 1000
 
-// QueueCounts counts the open tasks of each queue that has any, ordered by the name of the queue. The cost grows with
-// the number of partitions and priorities, not with the number of tasks. The counts of different queues may be of
-// different moments.
+// QueueCounts counts the due open tasks of each queue that has any, ordered by the name of the queue. The cost grows
+// with the number of requirements, not with the number of tasks. The counts of different queues may be of different
+// moments.
 func (s *Counters) QueueCounts(ctx context.Context) (counts []QueueCount, err error) {
-	names, err := s.PartitionNames(ctx)
+	names, err := s.Waiting(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.countPlaces(ctx, names, queuePlace{class.DefaultQueue, class.Plain, ""})
+	return s.countSets(ctx, append(names, ""))
 }
 
-// PartitionCount counts the open tasks of a partition, as QueueCounts does. If it has more than 20,000 priorities, the
-// number is too low.
-func (s *Counters) PartitionCount(ctx context.Context, p class.Requirement) (int64, error) {
-	counts, err := s.countPlaces(ctx, []string{p.String()})
-	if err != nil || len(counts) == 0 {
+// laterRead bounds how many tasks that are not due yet OpenWith looks at.
+const laterRead = 10_000
+
+// OpenWith counts the open tasks with a requirement, those that are not due yet included: the first 10,000 of all
+// requirements.
+func (s *Counters) OpenWith(ctx context.Context, r class.Requirement) (int64, error) {
+	var due *redis.IntCmd
+	var later *redis.StringSliceCmd
+	err := s.Pipeline(ctx, "count open tasks", func(p redis.Pipeliner) {
+		due = p.ZCard(ctx, s.Keys.OpenSet(r.String()))
+		later = p.ZRange(ctx, s.Keys.Later(), 0, laterRead-1)
+	})
+	if err != nil {
 		return 0, err
 	}
-	return counts[0].Open, nil
+	n := due.Val()
+	places, err := conn.AskEach(ctx, s.Conn, "count open tasks", conn.IDsOf(later.Val()),
+		func(p redis.Pipeliner, id int64) *redis.StringCmd {
+			return p.HGet(ctx, s.Keys.Task(id), tdf.FieldPlace)
+		})
+	for _, place := range places {
+		t := tdf.Task{State: tdf.Open, PlacedIn: place.Val()}
+		if t.PlacedSet() == r.String() {
+			n++
+		}
+	}
+	return n, err
 }
 
-const readPlaces = "read the places of open tasks"
-
-// countPlaces counts the tasks of partitions and of other places.
-func (s *Counters) countPlaces(ctx context.Context, names []string, others ...queuePlace) (counts []QueueCount,
-	err error,
-) {
-	places, partial, err := s.usedPlaces(ctx, names)
+// countSets counts the due tasks of requirements, and of the list of the tasks without a place, "".
+func (s *Counters) countSets(ctx context.Context, names []string) (counts []QueueCount, err error) {
+	found := map[string]QueueCount{}
+	now, err := conn.Ask(ctx, s.Conn, "read the time", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
 	if err != nil {
 		return nil, err
 	}
-	places = append(places, others...)
-	found := map[string]QueueCount{}
-	for page := range slices.Chunk(places, placesPerCount) {
-		sizes, firsts := make([]*redis.IntCmd, len(page)), make([]*redis.ZSliceCmd, len(page))
+	for page := range slices.Chunk(names, setsPerCount) {
+		sizes, firsts := make([]*redis.IntCmd, len(page)), make([]*redis.StringSliceCmd, len(page))
+		plain := &redis.ZSliceCmd{}
 		err := s.Pipeline(ctx, "count the tasks of queues", func(p redis.Pipeliner) {
-			for i, of := range page {
-				key := s.Keys.Place(of.place)
-				sizes[i], firsts[i] = p.ZCard(ctx, key), p.ZRangeWithScores(ctx, key, 0, 0)
+			for i, name := range page {
+				key := s.Keys.OpenSet(name)
+				if name == "" {
+					sizes[i] = p.ZCount(ctx, key, "-inf", tdf.At(now).String())
+					plain = p.ZRangeWithScores(ctx, key, 0, 0)
+				} else {
+					sizes[i], firsts[i] = p.ZCard(ctx, key), p.ZRange(ctx, key, 0, 0)
+				}
 			}
 		})
 		if err != nil {
 			return nil, err
 		}
-		for i, of := range page {
-			c := found[of.queue]
-			c.Queue, c.AtLeast, c.Open = of.queue, partial[of.queue], c.Open+sizes[i].Val()
-			for _, first := range firsts[i].Val() {
-				if c.First == 0 || tdf.Time(first.Score) < c.First {
-					c.First = tdf.Time(first.Score)
-				}
+		for i, name := range page {
+			r, _ := class.ParseRequirement(cmp.Or(name, class.Plain))
+			c := found[r.Queue]
+			c.Queue, c.Open = r.Queue, c.Open+sizes[i].Val()
+			var first tdf.Time
+			if firsts[i] != nil && len(firsts[i].Val()) > 0 {
+				first = timeOf(firsts[i].Val()[0])
+			} else if name == "" && len(plain.Val()) > 0 && sizes[i].Val() > 0 {
+				first = tdf.Time(plain.Val()[0].Score)
 			}
-			found[of.queue] = c
+			if first > 0 && (c.First == 0 || first < c.First) {
+				c.First = first
+			}
+			found[r.Queue] = c
 		}
 	}
 	for _, c := range found {
-		if c.Open > 0 || c.AtLeast {
+		if c.Open > 0 {
 			counts = append(counts, c)
 		}
 	}
@@ -96,56 +116,12 @@ func (s *Counters) countPlaces(ctx context.Context, names []string, others ...qu
 	return counts, nil
 }
 
-// A queuePlace is a place of open tasks, and the queue of these tasks.
-type queuePlace struct{ queue, partition, place string }
-
-// usedPlaces returns the places of partitions that may have tasks. The map has the queues with more priorities than
-// usedPlaces returns.
-func (s *Counters) usedPlaces(ctx context.Context, names []string) (places []queuePlace, partial map[string]bool,
-	err error,
-) {
-	sets := make([]string, 0, 2*len(names)) // two for each partition
-	for _, name := range names {
-		sets = append(sets, s.Keys.Levels(name), s.Keys.Later(name))
+// timeOf returns the time in a member of a set of open tasks (see places.lua), 0 for a foreign one.
+func timeOf(member string) tdf.Time {
+	const from, to = 11, 28
+	if len(member) < to {
+		return 0
 	}
-	sizes, err := conn.AskEach(ctx, s.Conn, readPlaces, sets, func(p redis.Pipeliner, set string) *redis.IntCmd {
-		return p.ZCard(ctx, set)
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	partial = map[string]bool{}
-	priorities := make([]*redis.StringSliceCmd, len(sets))
-	err = s.Pipeline(ctx, readPlaces, func(p redis.Pipeliner) {
-		left := int64(prioritiesCounted)
-		for i, set := range sets {
-			n := min(sizes[i].Val(), max(left, leastCounted))
-			left -= n
-			if n > 0 {
-				priorities[i] = p.ZRange(ctx, set, 0, n-1)
-			}
-			if n < sizes[i].Val() {
-				of, _ := class.ParseRequirement(names[i/2])
-				partial[of.Queue] = true
-			}
-		}
-	})
-	for i, of := range priorities {
-		if of != nil {
-			places = append(places, placesOf(names[i/2], of.Val())...)
-		}
-	}
-	slices.SortFunc(places, func(a, b queuePlace) int { return cmp.Compare(a.place, b.place) })
-	return slices.Compact(places), partial, err
-}
-
-// placesOf returns the places with the given priorities in a partition.
-func placesOf(partition string, priorities []string) (places []queuePlace) {
-	of, _ := class.ParseRequirement(partition)
-	for _, text := range priorities {
-		if priority, err := strconv.Atoi(text); err == nil {
-			places = append(places, queuePlace{of.Queue, partition, tdf.PlaceIn(partition, priority)})
-		}
-	}
-	return places
+	at, _ := strconv.ParseFloat(member[from:to], 64)
+	return tdf.Time(at)
 }

@@ -32,18 +32,26 @@ func (k Names) Key(name string) string { return k.prefix + name }
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
 func (k Names) List(s tdf.State) string { return k.Key(string(s)) }
 
-// Place returns the key of the sorted set of the open tasks with a place. The place "" has the other open tasks.
-func (k Names) Place(place string) string {
-	if place == "" {
+// OpenSet returns the key of the set with a name: the open tasks with a requirement, those of a group, or those that
+// are held for a reason. The name "" is that of the list of the open tasks without a place.
+func (k Names) OpenSet(name string) string {
+	switch {
+	case name == "":
 		return k.List(tdf.Open)
+	case tdf.LimitOf(name) != "" || tdf.GroupOf(name) != "":
+		return k.Key("held:" + name)
 	}
-	return k.Key("open:" + place)
+	return k.Key("open:" + name)
 }
 
-func (k Names) Levels(partition string) string { return k.Key("levels:" + partition) }
-func (k Names) Later(partition string) string  { return k.Key("later:" + partition) }
 func (k Names) Heads(queue string) string      { return k.Key("heads:" + queue) }
-func (k Names) Coming(queue string) string     { return k.Key("coming:" + queue) }
+func (k Names) Serves(offer string) string     { return k.Key("serves:" + offer) }
+func (k Names) Later() string                  { return k.Key("later") }
+func (k Names) Requirements() string           { return k.Key("requirements") }
+func (k Names) First() string                  { return k.Key("first") }
+func (k Names) Held() string                   { return k.Key("held") }
+func (k Names) Kept(requirement string) string { return k.Key("kept:" + requirement) }
+func (k Names) KeptBy(worker string) string    { return k.Key("kept_by:" + worker) }
 
 // Task returns the key of the hash of one task.
 func (k Names) Task(id int64) string { return k.TaskPrefix() + strconv.FormatInt(id, 10) }
@@ -73,58 +81,54 @@ func (k Names) DependentsPrefix() string            { return k.Key("dependents:"
 func (k Names) GroupDependentsPrefix() string       { return k.Key("group_dependents:") }
 func (k Names) GroupDependents(group string) string { return k.GroupDependentsPrefix() + group }
 
-func (k Names) TaskID() string                   { return k.Key("task_id") }
-func (k Names) ReplicationID() string            { return k.Key("replication_id") }
-func (k Names) Unique() string                   { return k.Key("unique") }
-func (k Names) Settings() string                 { return k.Key("settings") }
-func (k Names) Groups() string                   { return k.Key("groups") }
-func (k Names) GroupNames() string               { return k.Key("group_names") }
-func (k Names) QueueNames() string               { return k.Key("queue_names") }
-func (k Names) Pipelines() string                { return k.Key("pipelines") }
-func (k Names) Periodic() string                 { return k.Key("periodic") }
-func (k Names) Definitions(name string) string   { return k.Key("definitions:" + name) }
-func (k Names) Partitions() string               { return k.Key("partitions") }
-func (k Names) Paused() string                   { return k.Key("paused") }
-func (k Names) Reserved() string                 { return k.Key("reserved") }
-func (k Names) Limits() string                   { return k.Key("limits") }
-func (k Names) LimitsDue() string                { return k.Key("limits_due") }
-func (k Names) LimitsUsed() string               { return k.Key("limits_used") }
-func (k Names) Limited(key string) string        { return k.Key("limited:" + key) }
-func (k Names) Starts(key string) string         { return k.Key("starts:" + key) }
-func (k Names) ReturnedPrefix() string           { return k.Key("returned:") }
-func (k Names) Schema() string                   { return k.Key("schema") }
-func (k Names) Rights() string                   { return k.Key("rights") }
-func (k Names) Confirmed() string                { return k.Key("confirmed") }
-func (k Names) Absent() string                   { return k.Key("absent") }
-func (k Names) Calls(boot string) string         { return k.Key("calls:" + boot) }
-func (k Names) Servers() string                  { return k.Key("servers") }
-func (k Names) GraceUntil() string               { return k.Key("calm") }
-func (k Names) Leap() string                     { return k.Key("leap") }
-func (k Names) Managers() string                 { return k.Key("managers") }
-func (k Names) Handlings() string                { return k.Key("manager_groups") }
-func (k Names) CallbackLeases() string           { return k.Key("callback_leases") }
-func (k Names) Callbacks() string                { return k.Key("callbacks") }
-func (k Names) CallbacksFailed() string          { return k.Key("callbacks_failed") }
-func (k Names) Workers() string                  { return k.Key("workers") }
-func (k Names) Worker(name string) string        { return k.Key("worker:" + name) }
-func (k Names) Claims(worker string) string      { return k.Key("claims:" + worker) }
-func (k Names) Started(worker string) string     { return k.Key("started:" + worker) }
-func (k Names) DeadWorkers() string              { return k.Key("dead_workers") }
-func (k Names) WorkerNames() string              { return k.Key("worker") }
-func (k Names) WorkerCount() string              { return k.Key("worker_id") }
-func (k Names) WorkerNumber(name string) string  { return k.Key("worker_id:" + name) }
-func (k Names) WakeOpen() string                 { return k.Key("wake:open") }
-func (k Names) WakePartition(name string) string { return k.Key("wake:" + name) }
-func (k Names) WakeServer() string               { return k.Key("wake:server") }
-func (k Names) WakeManager(boot string) string   { return k.Key("wake:manager:" + boot) }
-func (k Names) Program(sha256 string) string     { return k.Key("program:" + sha256) }
-func (k Names) Programs() string                 { return k.Key("programs") }
-func (k Names) ProgramsUsed() string             { return k.Key("programs_used") }
-func (k Names) ProgramOwners() string            { return k.Key("program_owners") }
-func (k Names) Tokens() string                   { return k.Key("tokens") }
-func (k Names) TokensUsed() string               { return k.Key("tokens_used") }
-func (k Names) Sessions(holder string) string    { return k.Key("sessions:" + holder) }
-func (k Names) Login(digest string) string       { return k.Key("login:" + digest) }
+func (k Names) TaskID() string                    { return k.Key("task_id") }
+func (k Names) ReplicationID() string             { return k.Key("replication_id") }
+func (k Names) Unique() string                    { return k.Key("unique") }
+func (k Names) Settings() string                  { return k.Key("settings") }
+func (k Names) Groups() string                    { return k.Key("groups") }
+func (k Names) GroupNames() string                { return k.Key("group_names") }
+func (k Names) QueueNames() string                { return k.Key("queue_names") }
+func (k Names) Pipelines() string                 { return k.Key("pipelines") }
+func (k Names) Periodic() string                  { return k.Key("periodic") }
+func (k Names) Definitions(name string) string    { return k.Key("definitions:" + name) }
+func (k Names) Paused() string                    { return k.Key("paused") }
+func (k Names) Limits() string                    { return k.Key("limits") }
+func (k Names) LimitsUsed() string                { return k.Key("limits_used") }
+func (k Names) Limited(key string) string         { return k.Key("limited:" + key) }
+func (k Names) Starts(key string) string          { return k.Key("starts:" + key) }
+func (k Names) Schema() string                    { return k.Key("schema") }
+func (k Names) Rights() string                    { return k.Key("rights") }
+func (k Names) Confirmed() string                 { return k.Key("confirmed") }
+func (k Names) Absent() string                    { return k.Key("absent") }
+func (k Names) Calls(boot string) string          { return k.Key("calls:" + boot) }
+func (k Names) Servers() string                   { return k.Key("servers") }
+func (k Names) GraceUntil() string                { return k.Key("calm") }
+func (k Names) Leap() string                      { return k.Key("leap") }
+func (k Names) Managers() string                  { return k.Key("managers") }
+func (k Names) Handlings() string                 { return k.Key("manager_groups") }
+func (k Names) CallbackLeases() string            { return k.Key("callback_leases") }
+func (k Names) Callbacks() string                 { return k.Key("callbacks") }
+func (k Names) CallbacksFailed() string           { return k.Key("callbacks_failed") }
+func (k Names) Workers() string                   { return k.Key("workers") }
+func (k Names) Worker(name string) string         { return k.Key("worker:" + name) }
+func (k Names) Claims(worker string) string       { return k.Key("claims:" + worker) }
+func (k Names) Started(worker string) string      { return k.Key("started:" + worker) }
+func (k Names) DeadWorkers() string               { return k.Key("dead_workers") }
+func (k Names) WorkerNames() string               { return k.Key("worker") }
+func (k Names) WorkerCount() string               { return k.Key("worker_id") }
+func (k Names) WorkerNumber(name string) string   { return k.Key("worker_id:" + name) }
+func (k Names) WakeOpen() string                  { return k.Key("wake:open") }
+func (k Names) WakeFor(requirement string) string { return k.Key("wake:" + requirement) }
+func (k Names) WakeServer() string                { return k.Key("wake:server") }
+func (k Names) WakeManager(boot string) string    { return k.Key("wake:manager:" + boot) }
+func (k Names) Program(sha256 string) string      { return k.Key("program:" + sha256) }
+func (k Names) Programs() string                  { return k.Key("programs") }
+func (k Names) ProgramsUsed() string              { return k.Key("programs_used") }
+func (k Names) ProgramOwners() string             { return k.Key("program_owners") }
+func (k Names) Tokens() string                    { return k.Key("tokens") }
+func (k Names) TokensUsed() string                { return k.Key("tokens_used") }
+func (k Names) Sessions(holder string) string     { return k.Key("sessions:" + holder) }
+func (k Names) Login(digest string) string        { return k.Key("login:" + digest) }
 
 // Dashboard returns the key of the address of the dashboard for a host, or for all hosts if it is "".
 func (k Names) Dashboard(host string) string {
@@ -151,8 +155,6 @@ func (k Names) History(seconds, step int64) string {
 	return k.Key("history:" + of)
 }
 
-func (k Names) PassedPrefix() string { return k.Key("passed:") }
-
 func (k Names) Successes(program string) string { return k.Key("successes:" + program) }
 
 // Kinds returns the keys that every namespace may have, and the Redis type of each. If a key has another type, another
@@ -169,9 +171,10 @@ func (k Names) Kinds() map[string]string {
 		k.Confirmed(): "string",
 		k.Leap():      "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",
-		k.Partitions(): "hash", k.Paused(): "hash", k.Reserved(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
+		k.Requirements(): "zset", k.First(): "hash", k.Later(): "zset", k.Held(): "zset",
+		k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
 		k.AwaitedGroups(): "zset",
-		k.Limits():        "hash", k.LimitsDue(): "zset", k.LimitsUsed(): "zset",
+		k.Limits():        "hash", k.LimitsUsed(): "zset",
 		k.WakeOpen(): "list", k.WakeServer(): "list",
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset",
 		k.Noticed(): "hash", k.Dashboard(""): "string",

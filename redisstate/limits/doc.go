@@ -1,5 +1,5 @@
-// Package limits has what keeps workers from claiming tasks: limits of keys, and pauses of queues, groups and the
-// namespace.
+// Package limits has what keeps workers from claiming tasks: limits of keys, pauses of queues, groups and the
+// namespace, the tasks that are held because of them, and those that are not due yet.
 package limits
 
 import "github.com/tdf-framework/tdf/redisstate/conn"

@@ -31,7 +31,7 @@ func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts 
 	if err := tdf.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
-	keys := []string{s.Keys.Limits(), s.Keys.LimitsDue(), s.Keys.Starts(key), s.Keys.WakeServer()}
+	keys := []string{s.Keys.Limits(), s.Keys.Held(), s.Keys.Starts(key), s.Keys.WakeServer()}
 	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
 		[]any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
 	if !conn.Unanswered(err) && conn.Number(reply) < 0 {
@@ -59,7 +59,7 @@ func (s *Limiter) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 
 // These constants bound the work of one call, so that other clients of Redis wait only a few milliseconds.
 const (
-	MostDue        = 50 // keys that LimitsDue returns, and keys in a call
+	MostDue        = 50 // reasons that HeldDue returns, and keys in a call
 	runningChecked = 32 // running tasks of a key whose state a call checks
 )
 
@@ -134,8 +134,8 @@ func readLimitUse(key string, parts []any) tdf.LimitUse {
 	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = conn.Number(parts[2]), conn.Number(parts[3]),
 		conn.Number(parts[4]), conn.Number(parts[6]), conn.Number(parts[7])
 	u.NextStart, _ = tdf.ParseTime(conn.Text(parts[5]))
-	for _, partition := range conn.List(parts[8]) {
-		u.Unserved = append(u.Unserved, conn.Text(partition))
+	for _, requirement := range conn.List(parts[8]) {
+		u.Unserved = append(u.Unserved, conn.Text(requirement))
 	}
 	return u
 }

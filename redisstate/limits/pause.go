@@ -26,20 +26,20 @@ func (s *Limiter) Pause(ctx context.Context, who string, what ...tdf.Pausable) (
 	return s.setPaused(ctx, "1", who, what)
 }
 
-// Resume ends pauses, and returns how many it ended. The tasks have kept their order.
+// Resume ends pauses, and returns how many it ended. The server then returns the tasks of groups that claims have held.
 func (s *Limiter) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
 	return s.setPaused(ctx, "", who, what)
 }
 
 func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
-	args := []any{pausing, who, tdf.MaxPaused, s.Keys.Key("wake:")}
+	args := []any{pausing, who, tdf.MaxPaused}
 	for _, p := range what {
 		if err := p.Check(); err != nil {
 			return 0, fmt.Errorf("pause or resume: %w", err)
 		}
 		args = append(args, p.String())
 	}
-	keys := []string{s.Keys.Partitions(), s.Keys.Paused(), s.Keys.WakeOpen()}
+	keys := []string{s.Keys.Paused(), s.Keys.Held(), s.Keys.WakeOpen(), s.Keys.WakeServer()}
 	reply, err := s.Run(ctx, "pause or resume", lua.Pause, keys, args, conn.IsNumber)
 	if conn.Unanswered(err) {
 		return 0, err

@@ -3,7 +3,6 @@ package limits
 import (
 	"context"
 	"errors"
-	"slices"
 	"strconv"
 
 	"github.com/redis/go-redis/v9"
@@ -16,28 +15,24 @@ import (
 // MostReturned is the largest number of tasks that a call returns.
 const MostReturned = 500
 
-const (
-	levelsAtOnce = 100 // priorities of a key that WaitingForLimits reads
+// If the next check of a reason is later than implausibleNext, the clock was set back. The second is a reserve for
+// small corrections of the clock.
+const implausibleNext = tdf.LimitRecheck + 1
 
-	// If the next check of a key is later than this, the clock was set back. The second is a reserve for small
-	// corrections of the clock.
-	implausibleNext = tdf.LimitRecheck + 1
-)
-
-// A Due is a key whose waiting tasks the server must check.
+// A Due is a reason whose held tasks the server must check.
 type Due struct {
-	Key   string
-	Score string // the key's score in `limits_due`, which fences the next check
+	Reason string // see [tdf.LimitReason]
+	Score  string // its score in `held`, which fences the next check
 }
 
-// LimitsDue returns at most 50 keys whose waiting tasks the server must check now, and the present time. If the clock
-// was set back, the next checks of some keys lie too far in the future. LimitsDue returns these keys, too.
-func (s *Limiter) LimitsDue(ctx context.Context) (due []Due, now tdf.Time, err error) {
+// HeldDue returns at most 50 reasons whose held tasks the server must check now, and the present time. If the clock was
+// set back, the next checks of some lie too far in the future. HeldDue returns these, too.
+func (s *Limiter) HeldDue(ctx context.Context) (due []Due, now tdf.Time, err error) {
 	var first, last *redis.ZSliceCmd
 	var clock *redis.TimeCmd
-	err = s.Pipeline(ctx, "read the limits to check", func(p redis.Pipeliner) {
-		first, clock = p.ZRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostDue-1), p.Time(ctx)
-		last = p.ZRevRangeWithScores(ctx, s.Keys.LimitsDue(), 0, MostDue-1)
+	err = s.Pipeline(ctx, "read the held tasks to check", func(p redis.Pipeliner) {
+		first, clock = p.ZRangeWithScores(ctx, s.Keys.Held(), 0, MostDue-1), p.Time(ctx)
+		last = p.ZRevRangeWithScores(ctx, s.Keys.Held(), 0, MostDue-1)
 	})
 	if err != nil {
 		return nil, 0, err
@@ -56,90 +51,63 @@ func (s *Limiter) LimitsDue(ctx context.Context) (due []Due, now tdf.Time, err e
 	return due, now, nil
 }
 
-const readWaiting = "read waiting tasks"
-
-// WaitingForLimits returns the ids of tasks that wait because of the limits of keys. It returns at most the given
-// number of ids for each key. The tasks with the highest priority come first, and among them the oldest.
-func (s *Limiter) WaitingForLimits(ctx context.Context, keys []string, most []int) (ids [][]int64, stale [][]string,
-	err error,
-) {
-	levels, err := conn.AskEach(ctx, s.Conn, readWaiting, keys,
-		func(p redis.Pipeliner, key string) *redis.StringSliceCmd {
-			return p.ZRevRange(ctx, s.Keys.Levels(tdf.LimitPart(key)), 0, levelsAtOnce-1)
-		})
-	if err != nil {
-		return nil, nil, err
-	}
-	ids, stale = make([][]int64, len(keys)), make([][]string, len(keys))
-	for first, next := 0, 1; first < levelsAtOnce; first, next = next, 2*next { // most keys have one priority
-		pages := make([][]*redis.StringSliceCmd, len(keys))
-		err := s.Pipeline(ctx, readWaiting, func(p redis.Pipeliner) {
-			for i, key := range keys {
-				pages[i] = nil
-				all := levels[i].Val()
-				for _, level := range all[min(first, len(all)):min(next, len(all))] {
-					if left := most[i] - len(ids[i]); left > 0 {
-						priority, _ := strconv.Atoi(level)
-						pages[i] = append(pages[i], p.ZRange(ctx, s.Keys.Place(tdf.LimitPlace(key, priority)), 0,
-							int64(left-1)))
-					}
-				}
-			}
-		})
-		if err != nil {
-			return nil, nil, err
-		}
-		for i, all := range pages {
-			for _, page := range all {
-				ids[i], stale[i] = appendWaiting(ids[i], stale[i], page.Val(), most[i])
+// HeldFor returns the first members of the sets of tasks that are held for reasons: at most the given number for each.
+// The tasks with the highest priority come first, and among them the oldest.
+func (s *Limiter) HeldFor(ctx context.Context, due []Due, most []int) ([][]string, error) {
+	pages := make([]*redis.StringSliceCmd, len(due))
+	err := s.Pipeline(ctx, "read held tasks", func(p redis.Pipeliner) {
+		for i := range due {
+			if pages[i] = nil; most[i] > 0 {
+				pages[i] = p.ZRange(ctx, s.Keys.OpenSet(due[i].Reason), 0, int64(most[i]-1))
 			}
 		}
-		if !slices.ContainsFunc(pages, func(all []*redis.StringSliceCmd) bool { return len(all) > 0 }) {
-			break
+	})
+	members := make([][]string, len(due))
+	for i, page := range pages {
+		if page != nil {
+			members[i] = page.Val()
 		}
 	}
-	return ids, stale, nil
+	return members, err
 }
 
-// appendWaiting appends the members of a place to the ids of waiting tasks, up to the given number of ids. If a member
-// is no id, it is stale.
-func appendWaiting(ids []int64, stale, members []string, most int) ([]int64, []string) {
-	for _, member := range members {
-		id := conn.IDsOf([]string{member})
-		switch {
-		case len(id) == 0:
-			stale = append(stale, member)
-		case len(ids) < most:
-			ids = append(ids, id...)
+// IDsOf returns the ids in the members of sets of open tasks (see places.lua), 0 for a foreign one.
+func IDsOf(members []string) []int64 {
+	ids := make([]int64, len(members))
+	for i, member := range members {
+		if len(member) > idAt {
+			ids[i], _ = strconv.ParseInt(member[idAt:], 10, 64)
 		}
 	}
-	return ids, stale
+	return ids
 }
 
-// A Return says which waiting tasks of a key return to their queues, and when the server checks the key again.
+const idAt = 29 // behind the priority and the time
+
+// A Return says which tasks that are held for a reason return to their queues, and when the server checks it again.
 type Return struct {
 	Due
 	tdf.LimitChoice
 	Next  tdf.Time
-	Stale []string // members of the places of the key that are no waiting tasks
+	Stale []string // members of the set of the reason that are no held tasks
 }
 
-// ReturnTasks returns waiting tasks to their queues. The result is the number of returned tasks. A task that has
+// ReturnTasks returns held tasks to their queues. The result is the number of returned tasks. A task that has
 // changed since it was read stays where it is. If only some tasks cannot return, because another program has damaged
 // their place, ReturnTasks returns the others, and an error.
 func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err error) {
 	e := &conn.Args{}
-	e.Add(s.Keys.TaskPrefix(), s.Keys.ReturnedPrefix(), s.Keys.PassedPrefix())
+	e.Add(s.Keys.TaskPrefix())
 	for _, r := range all {
-		e.Add(r.Key, r.Score, r.Next.String())
+		e.Add(r.Reason, r.Score, r.Next.String())
 		e.Count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
 		addReturned(e, r.Tasks, tdf.Seconds(0).String())
 		addReturned(e, r.Passed, tdf.ReturnPatience.String())
 		addReturned(e, r.Freed, "")
 		e.Strings(r.Stale)
 	}
-	const doing = "return waiting tasks"
-	reply, err := s.Run(ctx, doing, lua.LimitReturn, []string{s.Keys.LimitsDue(), s.Keys.List(tdf.Open)}, e.All,
+	const doing = "return held tasks"
+	reply, err := s.Run(ctx, doing, lua.Unhold, []string{s.Keys.List(tdf.Open)}, e.All,
 		conn.Tuple(conn.IsNumber, conn.IsText))
 	if err != nil {
 		return 0, err
@@ -151,10 +119,20 @@ func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err err
 	return conn.Number(answer[0]), err
 }
 
-// returned encodes tasks that return to their queues. They count as returned before the given number of seconds. If age
+// addReturned adds tasks that return to their queues. They count as returned before the given number of seconds. If age
 // is "", they do not count.
 func addReturned(e *conn.Args, tasks []*tdf.Task, age string) {
 	for _, t := range tasks {
 		e.All = append(e.All, t.ID, t.Revision, t.Place(), age)
 	}
+}
+
+// movedAtOnce is how many tasks MoveLater moves.
+const movedAtOnce = 1000
+
+// MoveLater makes tasks claimable whose time has come, and reports whether there are more of them.
+func (s *Limiter) MoveLater(ctx context.Context) (more bool, err error) {
+	reply, err := s.Run(ctx, "make tasks claimable whose time has come", lua.Later, []string{s.Keys.List(tdf.Open)},
+		[]any{s.Keys.TaskPrefix(), movedAtOnce}, conn.IsNumber)
+	return conn.Number(reply) == movedAtOnce, err
 }

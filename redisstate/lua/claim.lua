@@ -1,30 +1,27 @@
 -- claim: hands open tasks to a worker. It serves the worker's queues in order. In a queue, the tasks with the highest
--- priority come first, and among them the tasks that have been due for the longest time.
+-- priority come first, and among them the tasks that have been due for the longest time (see ordering.lua).
 --
 -- from-state: open; to-state: running, with a claim id and a lease
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, partitions, paused, limits,
--- workers, reserved
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, paused, limits, workers, and the
+-- hash of what the worker serves
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
 --  5. code of the state running in a group's index, worker, maximum number of tasks, lease in seconds
 --  9. random part of the claim ids, approximate limit for the bytes of inputs, sources and metas
--- 11. name of the set of programs to avoid, or '' to start at the head of the lists
--- 12. number of seconds after a deadline; until then, the worker itself reports the time-out
--- 13. number of seconds after which a server without a heartbeat counts as absent
--- 14. prefix of the keys of positions, the version of the pauses that the client knows, or ''
--- 16. '1' or '' for each of: the worker runs programs, it handles all programs without a source, claimplain.lua may
---     serve it
--- 19. the largest number of further tasks that the worker prefetches
+-- 11. number of seconds after a deadline; until then, the worker itself reports the time-out
+-- 12. number of seconds after which a server without a heartbeat counts as absent
+-- 13. the version of the pauses that the client knows, or ''; '1' if the worker claims from the list `open`, or ''
+-- 15. the largest number of further tasks that the worker prefetches, and the seconds for which it still runs or ''
+-- 17. '1' to claim although there are requirements that Go has not seen, or ''
 -- - the number of properties that the worker needs, and their names
--- - in the same form: the programs to avoid, the paused groups, the tags that the worker offers, and the programs for
---   which it has handlers
--- - the group of the tasks that the worker claims, as in the name of a partition, or '' for all groups
--- - the arguments of fitting.lua: how long the worker still runs, and what it has free
--- - the number of queues that the worker serves; for each, its name, and a name for its positions
+-- - in the same form: the programs to avoid; a name for this set; in the same form: the paused groups
+-- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
+-- - the arguments of fitting.lua: what the worker has free
+-- - the number of queues that the worker serves, and their names
 -- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
 --   must not be in the list `archived`
 --
@@ -32,89 +29,94 @@
 -- and meta. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. The
 -- script reads the last five only if the task has a place (see places.lua), because each task with one of them has one.
 --
--- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
+-- Returns a list of ten elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. 'kept' if the worker is kept for a task, '1' if the lists may have more due tasks, or ''
 --  6. the number of due tasks that the worker does not want, the list of the numbers of claimed tasks of each queue
 --  8. if the client knows another version: the version, and the list of what is paused; otherwise empty
 --  9. the list of the ids of required tasks that have changed
+-- 10. the number of the last requirement that Go has seen, if there are newer ones, or ''
 --
--- If element 8 or 9 is not empty, the script has claimed nothing.
+-- If element 8 or 9 is not empty, or element 10 without argument 17, the script has claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
 -- the script returns. The script delays an invalid task and adds it to `due`, so that the server decides about the
--- task. If an id has no hash, the script removes the id from its list. A task of a paused group counts as a task of a
--- program to avoid. A repeated call returns the same tasks as the first call.
---
--- The order in which the script reads tasks is in ordering.lua. The limits of keys are in starting.lua. A claim reads a
--- limited number of tasks, and the next claim may continue at a position (see positions.lua).
+-- task. If an id has no hash, the script removes the id from its list. It makes tasks wait that may not start because
+-- of a limit or a pause. A repeated call returns the same tasks as the first call.
 
-local absence, prefix_of_positions, known, runs_programs, runs_anything = unpack(ARGV, 13, 17)
+local absence, known, plain, anyway = ARGV[12], ARGV[13], ARGV[14] == '1', ARGV[17]
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
-cursor = 20 + ARGV[20]
+local prefix = string.sub(open, 1, -1 - #'open')
+cursor = 18 + ARGV[18]
 
-local avoid, paused_group, queues = take_set(), take_set(), {}
-local offer = { programs = runs_programs == '1', anything = runs_anything == '1' }
-offer.tags, offer.handlers, offer.group = take_set(), take_set(), take()
+local avoid, unwanted_name, paused_group, group = take_set(), take(), take_set(), take()
 fitting.use()
-for i = 1, tonumber(take()) do queues[i] = { name = take(), position = take() } end
+local queues = take_list(1)
 local n_properties = #properties
 local CLAIM_BEFORE, LIMIT_KEY = n_properties - 3, n_properties - 2 -- indexes of properties
 properties[n_properties + 1] = 'place'
 
-local function read(id, n)
-  -- The reply is an error if the key is not a hash.
-  local f = seen[id] or redis.pcall('HMGET', tasks .. id, unpack(properties, 1, n))
-  if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
-  return f
+local before = answered()
+if before and before.err then return before end -- a later call was answered
+
+local function answer(fields)
+  local reply = { now_text, '', {}, {}, '', '0', {}, {}, {}, '' }
+  for i, value in pairs(fields) do reply[i] = value end
+  return reply
 end
 
 if before then
   local again, i = {}, 0
   for id in string.gmatch(before, '%S+') do
     i = i + 1
-    local f, claim = read(id, n_properties), random .. '.' .. i
+    local f, claim = try('HMGET', tasks .. id, unpack(properties, 1, n_properties)), random .. '.' .. i
     if f[1] == 'running' and call('HGET', tasks .. id, (f[2] or '0') .. ':claim') == claim then
       f[LOG] = ''
       again[#again + 1] = { id, claim, f }
     end
   end
-  return { now_text, '', {}, again, '', '0', {}, {}, {} }
+  return answer({ [4] = again })
 end
 
-if version ~= known then
-  return { now_text, '', {}, {}, '1', '0', {}, { version, call('HKEYS', KEYS[9]) }, {} }
-end
+local wrong, size = not_sorted(open)
+wrong = wrong or not_sorted(due)
+if wrong then return wrong end
+local version = call('HGET', KEYS[8], 'version') or ''
+if version ~= known then return answer({ [5] = '1', [8] = { version, call('HKEYS', KEYS[8]) } }) end
+
+use_places(open)
+local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')[2]
+local upto = last and call('HGET', KEYS[11], 'upto') or '0'
+local newer = last and (tonumber(upto) or 0) < tonumber(last)
+if newer and anyway ~= '1' then return answer({ [5] = '1', [10] = upto }) end
 
 if cursor < #ARGV then
-  local changed, archived = {}, string.sub(open, 1, -1 - #'open') .. 'archived'
+  local changed = {}
   while cursor < #ARGV do
     local id, state, round, revision, settled = take(), take(), take(), take(), take() == '1'
-    local f = redis.pcall('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
+    local f = try('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
     local same = f[1] == state and round_of(f[2]) == round and (number(f[3], 0) or 0) == tonumber(revision)
-    same = same and not (settled and type(redis.pcall('ZSCORE', archived, id)) == 'string')
+    same = same and not (settled and type(try('ZSCORE', prefix .. 'archived', id)) == 'string')
     if not same then changed[#changed + 1] = id end
   end
-  if changed[1] then return { now_text, '', {}, {}, '', '0', {}, {}, changed } end
+  if changed[1] then return answer({ [9] = changed }) end
 end
 
 -- The first part of the script reads and decides.
 
-local has_positions = unwanted_name ~= ''
-positions.use(prefix_of_positions, unwanted_name)
-use_places(open)
-local n_placed = ARGV[19] ~= '0' and redis.pcall('ZCARD', placed) -- an error reply if the key is not a sorted set
+local n_placed = ARGV[15] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
 prefetch(size + (type(n_placed) == 'number' and n_placed or 0))
-starting.use(due, KEYS[10])
-ordering.use(open, wanted, offer)
+starting.use(due, KEYS[9])
+ordering.use(open, wanted, KEYS[11], tonumber(ARGV[16]), group, plain)
+ordering.passed, ordering.unwanted = prefix .. 'passed:' .. worker, unwanted_name
 begin()
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
-local corrections = {} -- the list, the id of an entry to change in it, and the new score, or nil to remove the entry
-local avoided, looked_at = 0, 0
--- Whether to read a task's program first, because reading the other properties costs more
-local picky = next(avoid) ~= nil or next(paused_group) ~= nil
+-- The ids of tasks that leave their sets, and the tasks of which more changes. Each of these has its id, member, set,
+-- and place or nil; if it is held, the place to which it goes; and if it is put off, the time until then.
+local changes, left_open, left_placed = {}, {}, {}
+local unwanted, looked_at = 0, 0
 
 -- Each line of the property not_on is the name of a worker.
 local function not_here(names)
@@ -129,74 +131,84 @@ local trust
 local function trusted()
   if trust == nil then
     -- A reply is an error if its key has a wrong type.
-    local seen = redis.pcall('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
-    local till = redis.pcall('HGET', KEYS[5], 'until')
+    local seen = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
+    local till = try('HGET', KEYS[5], 'until')
     local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
     trust = not seen or over and math.abs(now - score_of(seen)) < tonumber(absence)
   end
   return trust
 end
 
--- Decides whether the worker gets a task. Returns 'avoided' if the worker avoids the task's program. Returns
--- 'elsewhere' if the worker must not get the task now, for another reason. In both cases, the task stays in the list.
-local function consider(list, id, score)
-  if picky then
-    local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
-    if avoid[f[1]] or paused_group[f[3]] then return 'avoided' end
-    if not_here(f[2]) then return 'elsewhere' end
+-- Takes the task from its sets. If it gets another place, it is held there; if it gets a time, it is put off.
+local function take_from(source, place, to, at)
+  local id = source.id
+  if source.rank then left_open[#left_open + 1] = id elseif place then left_placed[#left_placed + 1] = id end
+  if place then take_member(place, source.member) end
+  if to or at or not (place or source.rank) then
+    local member = ordering.member(source)
+    changes[#changes + 1] = { id = id, member = member, place = place, to = to, at = at, set = source.key }
   end
-  local placed = list.place
-  local f = read(id, placed and n_properties + 1 or PREFETCHED)
-  if not f[1] or placed and f[n_properties + 1] ~= placed then -- the id has no task, or the task is elsewhere
-    corrections[#corrections + 1] = { list, id }
-    return
+end
+
+-- Decides whether the worker gets the next task of a source. Returns true if the task stays, for other workers.
+local function consider(source)
+  local id, request, is_placed = source.id, source.request, not source.rank
+  local f = try('HMGET', tasks .. id, unpack(properties, 1, is_placed and n_properties + 1 or PREFETCHED))
+  if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
+  local place, name, priority = is_placed and f[n_properties + 1] or nil, nil, 0
+  if place then name, priority = split_place(place) end
+  -- the id has no task, or the task is elsewhere
+  local there = name and name == (source.name or name) and priority == source.priority and not is_held(name)
+  if not f[1] or is_placed and not there then return take_from(source) end
+  if source.mixed then
+    local is
+    is, request = ordering.serves(place)
+    if not is or not fitting.fits(request) then return true end
   end
   local start_after = f[3] == '0' and 0 or number(f[3], 0)
   local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
-  local claim_before = placed and f[CLAIM_BEFORE] and number(f[CLAIM_BEFORE], 0) or INF
+  local claim_before = place and f[CLAIM_BEFORE] and number(f[CLAIM_BEFORE], 0) or INF
   if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
   local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
   if f[1] ~= 'open' or not sound then -- the server decides about it during the delay
-    corrections[#corrections + 1] = { list, id, now + 5 }
     put(odd, now_text, id)
+    return take_from(source, place, nil, now + 5)
   elseif math.min(end_before, claim_before) <= now then
-    if not trusted() then return 'elsewhere' end
+    if not trusted() then return true end
     in_the_way[#in_the_way + 1] = id
+    return
   elseif start_after > now then
-    corrections[#corrections + 1] = { list, id, start_after }
-  elseif f[NOT_ON] and not_here(f[NOT_ON]) then
-    picky = true
-    return 'elsewhere'
-  else
-    local key = placed and f[LIMIT_KEY] or ''
-    if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
-      wanted, ordering.more = #ids, true
-      return
-    end
-    if key ~= '' and not starting.may_start(key, tonumber(list.priority), score_of(score)) then
-      return starting.wait(key, list, id, score)
-    end
-    f[n_properties + 1] = nil
-    choose(id, f, end_before, timeout)
-    list.removed[#list.removed + 1] = id
-    if key ~= '' then starting.start(key, id) end
+    return take_from(source, place, nil, start_after)
+  elseif avoid[f[8]] or f[NOT_ON] and not_here(f[NOT_ON]) then
+    return true
+  elseif paused_group[f[6]] then
+    return take_from(source, place, join_place('paused=' .. f[6], priority))
   end
+  local key = place and f[LIMIT_KEY] or ''
+  if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
+    wanted, ordering.more = #ids, true
+    return
+  end
+  if key ~= '' and not starting.may_start(key, ordering.member(source)) then
+    starting.wait(key, id)
+    return take_from(source, place, join_place('limit=' .. key, priority))
+  end
+  f[n_properties + 1] = nil
+  choose(id, f, end_before, timeout)
+  fitting.take(request)
+  if key ~= '' then starting.start(key, id) end
+  take_from(source, place)
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
 local function may_run(id)
-  local f = redis.pcall('HMGET', tasks .. id, 'program', 'not_on', 'group')
+  local f = try('HMGET', tasks .. id, 'program', 'not_on', 'group')
   return f[1] and not (avoid[f[1]] or paused_group[f[3]] or not_here(f[2]))
 end
 
-if fitting.plain then reserving.use(KEYS[12], worker, may_run) end
-
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
 
--- Chooses tasks from a queue. Without positions, `skipped` is nil. Otherwise its positions move behind the tasks that
--- the worker does not want: the position `mine` behind all of them, the position `all` behind the first tasks that no
--- worker with the same programs to avoid wants.
-local function look_through(skipped, read_before)
+local function look_through()
   while #ids < wanted do
     local source = ordering.next()
     if not source then return end
@@ -204,116 +216,76 @@ local function look_through(skipped, read_before)
       ordering.more = true
       return
     end
-    if fitting.plain then reserving.read_to(ordering.queue.name, source.priority, source.at) end
-    looked_at, source.at = looked_at + 1, nil
-    local n_before = #ids
-    local why = consider(source.list, source.id, source.score)
-    if #ids > n_before then fitting.take(source.request) end
-    if why then avoided = avoided + 1 end
-    if why and skipped then
-      skipped.shared = skipped.shared and why == 'avoided'
-      skipped.mine = {
-        score = source.score, id = source.id, priority = source.list.priority, read = read_before + looked_at,
-        base = ordering.queue.sweep,
-      }
-      if skipped.shared then skipped.all = skipped.mine end
+    looked_at = looked_at + 1
+    if consider(source) then
+      unwanted = unwanted + 1
+      ordering.pass()
     end
+    ordering.use_up()
   end
 end
 
-local function keep_positions(queue, from, at_mine, skipped)
-  local began = ordering.queue.began
-  if positions.is_after(skipped.all, from) and not at_mine then
-    positions.keep(positions.key(queue.position), began, skipped.all)
-  end
-  if positions.is_after(skipped.mine, from) and (at_mine or skipped.mine ~= skipped.all) then
-    positions.keep(positions.key(queue.position, worker), began, skipped.mine)
-  end
-end
-
--- Moves the positions to where a sweep continues.
-local function move_on(skipped, base, n_read)
-  if skipped.mine and skipped.mine.base == base then return end
-  skipped.mine = positions.sweep_from(base, n_read)
-  if skipped.shared then skipped.all = skipped.mine end
-end
-
-local function look_in(queue)
-  if not has_positions then
-    ordering.begin(queue.name, queue.position)
-    look_through()
-    ordering.leave(false)
-    return
-  end
-  local of_all = positions.read(positions.key(queue.position), queue.name)
-  local of_mine = positions.read(positions.key(queue.position, worker), queue.name)
-  local at_mine = positions.is_after(of_mine, of_all)
-  local from, skipped = at_mine and of_mine or of_all, { shared = true }
-  local read_before, n_before = from and from.read or 0, #ids
-  ordering.begin(queue.name, queue.position, from)
-  look_through(skipped, read_before)
-  local base = ordering.leave(#ids == n_before)
-  if base then move_on(skipped, base, read_before + looked_at) end
-  keep_positions(queue, from, at_mine, skipped)
-end
-
+if fitting.plain then kept.use(prefix, worker, may_run, ordering.request_of) end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
   if #ids < wanted and not full() and not ordering.more then
-    if fitting.plain then reserving.enter(queue.name) end
-    look_in(queue)
-    local all_read = #ids < wanted and not full() and not ordering.more
-    if all_read and fitting.plain then reserving.read_to(queue.name, -INF, INF) end
+    if fitting.plain then kept.enter(queue) end
+    ordering.begin(queue)
+    look_through()
+    ordering.leave()
   end
   claimed[i] = #ids - before_queue
-  for k = before_queue + 1, #ids do chosen[k].queue = queue.name end
+  for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
-wrong = starting.wrong or #ordering.lists > 0 and not_sorted(placed)
+if left_placed[1] then wrong = not_sorted(placed) end
+for _, c in ipairs(changes) do wrong = wrong or c.to and wrong_place(c.to) end
 if wrong then return wrong end
 
 -- From here on, the script writes.
 wrong = write_lists()
 if wrong then return wrong end
 
-for _, c in ipairs(corrections) do
-  local list, id, score = unpack(c)
-  list.changed = true
-  if score then call('ZADD', list.key, text(score), id) else call('ZREM', list.key, id) end
+bulk('ZREM', open, left_open)
+bulk('ZREM', placed, left_placed)
+for _, c in ipairs(changes) do
+  if not c.place and c.set ~= open then call('ZREM', c.set, c.member) end
+  if c.to then
+    local _, _, at = parse_member(c.member)
+    call('HSET', tasks .. c.id, 'place', c.to)
+    enter_place(c.to, text(at), c.id)
+  elseif c.at and c.place then
+    enter_place(c.place, text(c.at), c.id)
+  elseif c.at then
+    call('ZADD', open, text(c.at), c.id)
+  end
 end
 bulk('ZADD', due, odd)
-starting.leave(tasks)
-positions.finish()
-
 write_hashes()
-bulk('ZREM', open, ordering.plain.removed)
-ordering.remove()
 finish_places()
 starting.finish()
+if #ids == 0 and promote(100, tasks) > 0 then ordering.more = true end
 if fitting.plain then
-  if reserving.finish() then ordering.more = true end -- the worker may claim what was kept back
-  ordering.next_due = math.min(ordering.next_due, reserving.next_claim())
+  if kept.finish() then ordering.more = true end -- the worker may claim what was kept back
+  ordering.next_due = math.min(ordering.next_due, kept.next_claim())
 end
 
-local leaves = #ids + avoided > 0 or reserving.on -- whether other workers may want what this one leaves
-local next_due = ordering.next_due
-for _, queue in ipairs(queues) do
-  if queue.name == DEFAULT and offer.programs and offer.group == '' then
-    if #ids < wanted then
-      -- The reply is an error if the set has a wrong type.
-      local left = redis.pcall('ZRANGEBYSCORE', open, '(' .. now_text, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-      if left[2] then next_due = math.min(next_due, score_of(left[2]) or INF) end
-    end
-    -- Wake another worker: it may want the other due tasks, or the tasks that this worker did not want.
-    if leaves and size > #ordering.plain.removed then wake(KEYS[7], 1) end
-  end
-  if #ids < wanted then next_due = math.min(next_due, ordering.next_coming(queue.name)) end
+if #ids + unwanted > 0 or kept.on then -- other workers may want what this one leaves
+  if plain and size > #left_open then wake(KEYS[7], 1) end
+  ordering.wake()
 end
-if leaves then ordering.wake() end
 
 remember(table.concat(ids, ' '))
-local more = reserving.on and 'kept' or ordering.more and '1' or ''
-return {
-  now_text, next_due < INF and text(next_due) or '', in_the_way, chosen, more, tostring(avoided), claimed, {}, {},
-}
+-- A live server moves the tasks of `later`, and wakes workers for them.
+local seen = score_of(try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0') or 0
+if math.abs(now - seen) >= tonumber(absence) then
+  local coming = try('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
+  ordering.next_due = math.min(ordering.next_due, coming and number(coming) or INF)
+end
+local next_due = #ids < wanted and ordering.next_due or INF
+return answer({
+  [2] = next_due < INF and text(next_due) or '', [3] = in_the_way, [4] = chosen,
+  [5] = kept.on and 'kept' or ordering.more and '1' or '', [6] = tostring(unwanted), [7] = claimed,
+  [10] = newer and upto or '',
+})

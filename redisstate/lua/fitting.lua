@@ -11,11 +11,10 @@
 
 local fitting = {}
 
--- Reads the arguments: the seconds for which the worker still runs, or ''; what a task that asks for nothing takes; and
--- for each resource its name, unit, whole and parts, and the units that the worker has when it runs nothing. Without a
--- resource, the worker claims no task with a request.
+-- Reads the arguments: what a task that asks for nothing takes; and for each resource its name, unit, whole and parts,
+-- and the units that the worker has when it runs nothing.
 function fitting.use()
-  local time_left, plain = tonumber(take()), take()
+  local plain = take()
   local free, all, n = {}, {}, tonumber(take())
   for _ = 1, n do
     local name, unit, whole, parts = take(), tonumber(take()), tonumber(take()), {}
@@ -28,7 +27,8 @@ function fitting.use()
 
   local parsed = {}
 
-  local function parse(text)
+  -- Reads a request such as 'cpus:10000,memory:5|gpus:10000'.
+  function fitting.parse(text)
     local request = parsed[text] or {}
     if parsed[text] then return request end
     for alternative in string.gmatch(text, '[^|]+') do
@@ -80,26 +80,9 @@ function fitting.use()
     end
   end
 
-  -- Returns the value of a part of a partition's name, or nil.
-  local function part_of(partition, part)
-    if not string.find(partition, part, 1, true) then return nil end
-    return string.match(';' .. partition, ';' .. part .. '([^;]*)')
-  end
+  fitting.plain = n > 0 and fitting.parse(plain) or nil
 
-  fitting.plain = n > 0 and parse(plain) or nil
-
-  -- Returns whether the worker may claim the tasks of a partition at all, and their request. The argument is the part
-  -- of the partition's name before the handler.
-  function fitting.request_of(partition)
-    local seconds = time_left and part_of(partition, 'min_time=')
-    if seconds and tonumber(seconds) and tonumber(seconds) > time_left then return false end
-    local text = part_of(partition, 'resources=')
-    if not text then return true, fitting.plain end
-    if n == 0 then return false end
-    return true, parse(text)
-  end
-
-  local held -- what the claim keeps back for a blocked task: see reserving.lua
+  local held -- what the claim keeps back for a blocked task: see kept.lua
 
   -- Keeps back what a request takes: its first alternative that fits when the worker runs nothing. Without a request,
   -- nothing is kept back.
@@ -114,9 +97,6 @@ function fitting.use()
   end
 
   function fitting.fits(request) return not request or left_of(request, free, held) ~= nil end
-
-  -- Returns whether a request fits when the worker runs nothing.
-  function fitting.possible(request) return not request or left_of(request, all) ~= nil end
 
   function fitting.take(request)
     for name, of in pairs(request and left_of(request, free, held) or {}) do free[name] = of end

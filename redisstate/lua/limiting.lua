@@ -5,8 +5,8 @@
 -- program moves a task, the task may stay in the set. limituse.lua then removes it. The sorted set `limits_used` has
 -- the keys of all these sets, so that the server finds them.
 --
--- A task that has to wait is in the place `limit=$key` (see places.lua). The set `limits_due` has each key with waiting
--- tasks, and the time at which the server must check the key. When a running task ends, the key is due at once.
+-- A task that has to wait is held for the reason `limit=$key` (see places.lua). When a running task ends, the server
+-- checks the key at once.
 --
 -- A script calls limiting.use first, then limiting.count for each task, and limiting.finish at the end. The function
 -- limiting.use creates the others, so that calls without limit keys do not. The code is in one table, because a script
@@ -19,7 +19,7 @@ function limiting.use(key_of_due)
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
   limiting.running = prefix .. 'limited:'
   limiting.returned, limiting.starts = prefix .. 'returned:', prefix .. 'starts:'
-  limiting.checks, limiting.wake = prefix .. 'limits_due', prefix .. 'wake:server'
+  limiting.held, limiting.wake = prefix .. 'held', prefix .. 'wake:server'
   limiting.used = prefix .. 'limits_used'
 
   -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number
@@ -47,7 +47,7 @@ function limiting.use(key_of_due)
 
   -- Makes a key due if it has waiting tasks, and wakes the server.
   function limiting.check_now(key)
-    if redis.pcall('ZADD', limiting.checks, 'XX', 'CH', now_text, key) == 1 then wake(limiting.wake, 1) end
+    if redis.pcall('ZADD', limiting.held, 'XX', 'CH', now_text, 'limit=' .. key) == 1 then wake(limiting.wake, 1) end
   end
 
   -- The script has already written the other data of the call. So if a key has a wrong type, the script goes on.

@@ -1,16 +1,16 @@
 -- limitset: sets or removes the limit of a key. It moves no task.
 --
--- KEYS: limits, limits_due, starts of the key, wake list of the server
+-- KEYS: limits, held, starts of the key, wake list of the server
 -- ARGV: the limit key, the text of the limit or '' to remove the limit, the maximum number of limits, and the seconds
 -- for which the starts of the key stay (0 if the limit has no rate)
 --
 -- Returns 1 if the limit has changed, otherwise 0. If there would be too many limits, the script changes nothing and
 -- returns -1. If the key has waiting tasks, the server checks the key at once.
 
-local limits, checks, starts, server = unpack(KEYS)
+local limits, held, starts, server = unpack(KEYS)
 local key, limit, most, kept = unpack(ARGV)
 
-local wrong = not_sorted(checks)
+local wrong = not_sorted(held)
 if wrong then return wrong end
 local before = redis.call('HGET', limits, key)
 if before == (limit ~= '' and limit) then return 0 end -- false means no limit
@@ -23,5 +23,5 @@ if kept == '0' then
 else
   redis.call('EXPIRE', starts, kept) -- the last starts count for the new rate, too
 end
-if redis.call('ZADD', checks, 'XX', 'CH', now_text, key) == 1 then wake(server, 1) end
+if redis.call('ZADD', held, 'XX', 'CH', now_text, 'limit=' .. key) == 1 then wake(server, 1) end
 return 1

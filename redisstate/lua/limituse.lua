@@ -8,17 +8,17 @@
 --
 -- Returns a list for each key: the time now, the text of the limit or '', the numbers of running and of waiting tasks,
 -- the number of rounds that the rate allows to start now, the time at which it will allow another one or '', the number
--- of returned tasks that are not claimed yet and do not count as unclaimed, the number of those that do, the partitions
--- of the first of these, the largest number of running tasks or -1 for any number, the number of starts of the rate (0
--- if there is no rate), and its time in seconds or ''. If the call takes too long, the script leaves out the last keys,
--- but never the first one.
+-- of returned tasks that are not claimed yet and do not count as unclaimed, the number of those that do, the
+-- requirements of the first of these, the largest number of running tasks or -1 for any number, the number of starts of
+-- the rate (0 if there is no rate), and its time in seconds or ''. If the call takes too long, the script leaves out
+-- the last keys, but never the first one.
 --
 -- The script writes only data that can be rebuilt. If a key of Redis has a wrong type, the limit has no room.
 
 local limits, due, open = unpack(KEYS)
 local tasks, patience, most, checks = unpack(ARGV, 1, 4)
 local check = checks == '1'
-local MOST_LEVELS, MOST_COUNT = 1000, 1000000000
+local MOST_COUNT = 1000000000
 local KEPT_FOR = 600 -- seconds; the script removes older entries of returned tasks
 local MOST_REMOVED = 2000 -- entries of returned tasks
 use_places(open)
@@ -27,20 +27,6 @@ limiting.use(due)
 local function size(key)
   local n = redis.pcall('ZCARD', key)
   return type(n) == 'number' and n or MOST_COUNT
-end
-
-local function count_waiting(key)
-  local part, n = 'limit=' .. key, 0
-  local all = redis.pcall('ZREVRANGE', levels .. part, 0, MOST_LEVELS - 1)
-  for _, priority in ipairs(all) do
-    local waiting = redis.pcall('ZCARD', places .. join_place(part, priority))
-    if waiting == 0 or not string.match(priority, '^%-?%d+$') then -- only another program can have added this priority
-      redis.pcall('ZREM', levels .. part, priority)
-    elseif type(waiting) == 'number' then
-      n = n + waiting
-    end
-  end
-  return n
 end
 
 -- Checks the tasks whose last check was the longest time ago.
@@ -91,36 +77,36 @@ local function remove_old(set)
   if future > 0 then redis.pcall('ZREMRANGEBYRANK', set, -math.min(future, MOST_REMOVED), -1) end
 end
 
--- Returns the partitions of the first unclaimed tasks. If a task cannot be claimed any more, the function removes its
+-- Returns the requirements of the first unclaimed tasks. If a task cannot be claimed any more, the function removes its
 -- entry.
-local function unserved_partitions(key, set, unclaimed)
-  local seen, partitions_of = {}, {}
+local function unserved_requirements(key, set, unclaimed)
+  local seen, requirements_of = {}, {}
   for _, id in ipairs(redis.pcall('ZRANGE', set, 0, math.min(unclaimed, tonumber(most)) - 1)) do
     local f = redis.pcall('HMGET', tasks .. id, 'state', 'place', 'limit_key') -- an error if the key is not a hash
-    if f[1] ~= 'open' or not f[2] or is_held(f[2]) or f[3] ~= key then
+    local name = f[2] and split_place(f[2])
+    if f[1] ~= 'open' or not name or is_held(name) or f[3] ~= key then
       redis.pcall('ZREM', set, id)
     else
-      local partition = split_place(f[2])
-      if not seen[partition] then partitions_of[#partitions_of + 1] = partition end
-      seen[partition] = true
+      if not seen[name] then requirements_of[#requirements_of + 1] = name end
+      seen[name] = true
     end
   end
-  return partitions_of
+  return requirements_of
 end
 
--- Returns the numbers of returned tasks and of unclaimed tasks, and the partitions of the first unclaimed tasks.
+-- Returns the numbers of returned tasks and of unclaimed tasks, and the requirements of the first unclaimed tasks.
 local function returned_tasks(key)
   local set, unserved = limiting.returned .. key, {}
   remove_old(set)
   local function count() return redis.pcall('ZCOUNT', set, '-inf', text(now - patience)) end
   local unclaimed = count()
   if type(unclaimed) ~= 'number' then return 0, 0, {} end
-  if unclaimed > 0 then unserved, unclaimed = unserved_partitions(key, set, unclaimed), count() end
+  if unclaimed > 0 then unserved, unclaimed = unserved_requirements(key, set, unclaimed), count() end
   return redis.pcall('ZCARD', set) - unclaimed, unclaimed, unserved
 end
 
 local function use_of(key)
-  local limit, waiting = redis.pcall('HGET', limits, key) or '', count_waiting(key)
+  local limit, waiting = try('HGET', limits, key) or '', size(set_of('limit=' .. key))
   if type(limit) ~= 'string' then limit = 'at_most=0' end
   local at_most, count, per = limiting.parse(limit)
   if check or waiting > 0 and size(limiting.running .. key) >= at_most then remove_idle(key) end

@@ -1,35 +1,32 @@
--- located: says for each task which state it has, which place it names, and which entries its place has, all at one
--- moment. Otherwise, a task that enters and leaves its place again and again, because of its limit, may look out of
--- place whenever it is read. It changes nothing.
+-- located: says for each open task whether claims, or the server, find it in its place, all at one moment. Otherwise, a
+-- task that enters and leaves its place again and again, because of its limit, may look out of place whenever it is
+-- read. It changes nothing.
 --
--- KEYS: for each task its hash, the place in question, and further sorted sets; the first of five is the hash
---       partitions, and the last is heads
--- ARGV: for each task its id, the number of these further keys, and a member for each of them; the last of five is ''
+-- KEYS: open
+-- ARGV: the prefix of the keys of tasks, and for each task its id, its place, and '1' if the server must link it, or ''
 --
--- Returns for each task eight texts: its state and place, then scores, '' for none: its own in the place, and those of
--- the members in the further keys. Of five, the first text is '=' and the partition's head, which may be '', and the
--- last the score of this head in heads.
+-- Returns for each task 1 if it is in its place, or has moved since it was read, and otherwise 0.
 
-local function score(key, member)
-  local found = redis.pcall('ZSCORE', key, member)
-  return type(found) == 'string' and found or ''
+local tasks = ARGV[1]
+cursor = 1
+use_places(KEYS[1])
+
+local function has(key, member) return type(try('ZSCORE', key, member)) == 'string' end
+
+local function in_place(id, place, links)
+  local f = try('HMGET', tasks .. id, 'state', 'place') -- an error reply if the key is not a hash
+  local at = try('ZSCORE', placed, id)
+  if f[1] and f[1] ~= 'open' or f[2] ~= place then return true end
+  local name, priority, group = split_place(place)
+  if links == '1' and not has(unlinked, id) or type(at) ~= 'string' then return false end
+  local member = member_of(priority, number(at) or 0, id)
+  if has(later, id) or has(places .. name, id) then return true end
+  if not has(set_of(name), member) or group and not has(places .. GROUP_SET .. group, member) then return false end
+  if is_held(name) then return has(held, name) end
+  local head = try('HGET', first_of, name)
+  return type(head) == 'string' and has(heads .. queue_of(name), head) and string.sub(head, 1, 29) <= member
 end
 
-local all, key, arg = {}, 0, 0
-while arg < #ARGV do
-  local id, n = ARGV[arg + 1], tonumber(ARGV[arg + 2])
-  local task = redis.pcall('HMGET', KEYS[key + 1], 'state', 'place')
-  local facts = { task[1] or '', task[2] or '', score(KEYS[key + 2], id), '', '', '', '', '' }
-  for i = 1, n do
-    facts[3 + i] = score(KEYS[key + 2 + i], ARGV[arg + 2 + i])
-  end
-  if n == 5 then
-    local first = redis.pcall('HGET', KEYS[key + 3], ARGV[arg + 3])
-    if type(first) == 'string' then
-      facts[4], facts[8] = '=' .. first, score(KEYS[key + 7], first)
-    end
-  end
-  all[#all + 1] = facts
-  key, arg = key + 2 + n, arg + 2 + n
-end
-return all
+local found = {}
+while cursor < #ARGV do found[#found + 1] = in_place(take(), take(), take()) and 1 or 0 end
+return found

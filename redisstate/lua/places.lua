@@ -1,247 +1,231 @@
--- places: common code for the open tasks that only some workers may claim, or that have a priority.
+-- places: common code for the open tasks with a place (docs/redis.md, "Open tasks"). Claims find the other open tasks
+-- in the list `open`, which the original TDF changes, too.
 --
--- Such a task has the property `place`: the name of a part of the open list. The task's id is in two sorted sets: the
--- set `placed`, which has all of these tasks, and the set of its place. A place is one priority in one partition. For
--- each partition, there are two more sorted sets. The set `levels` has the priorities with due tasks. The set `later`
--- has the priorities without due tasks, with the time of their first task.
+-- The property `place` of such a task names the set that has it, and its priority: see split_place. Most sets are those
+-- of requirements: what a worker must offer. The set of a requirement has its due tasks, in the order in which workers
+-- claim them (see member_of), so its first member is the next task. A task with by_group is also in the set of its
+-- group. A task that is not due yet is only in the set `later`, with its time. The set `placed` has all tasks with a
+-- place, each with the time from which workers may claim it.
 --
--- For each queue, two sorted sets lead claims to the partitions. The set `heads` has a member for each partition with
--- due tasks: its highest priority, the score of its first task, and its name. The members are in the order of these
--- tasks (see head_member). The set `coming` has the partitions with priorities in `later`, and the time of the first of
--- them. The hash `partitions` has all partitions, each with its member of `heads` or ''. Its field `version` exists
--- from the first partition or pause on, and changes with the pauses.
+-- For each queue, a set `heads` has the first member of each requirement, with its name instead of the id. The hash
+-- `first` has the members of all these sets by requirement, so that a script knows what to replace. The set
+-- `requirements` numbers the requirements in the order in which they came. No number is used again.
 --
--- A held task, which no worker may claim yet, is in a place that is no part of a partition. No claim reads this place.
--- The tasks that wait because of the limit of their key are in places with the name `limit=$key`, or
--- `priority=$priority;limit=$key`. The set `levels` has the priorities of these tasks, too.
+-- A held task may not start for some reason, such as `limit=KEY` or `paused=GROUP`. It is in the set of this reason,
+-- and claims do not meet it. The set `held` has all reasons with held tasks, each with the time at which the server
+-- looks at it again.
 --
 -- A script calls use_places first, if any of its tasks may have a place. It then calls enter_place and leave_place for
 -- each task, and finish_places at the end.
 
--- The keys of the sets and the hash above, `waits` of the set of all limit keys with waiting tasks, and `unlinked` of
--- the set of the tasks that the server has not linked to all of their dependencies
-local placed, partitions, waits, unlinked
-local places, heads, coming, levels, later, wakes -- prefixes of keys
+-- The keys of the sets and the hash above; `unlinked` has the tasks that the server has not linked to all dependencies.
+local placed, later, requirements, first_of, held, unlinked
+local places, heads, holds, wakes -- prefixes of keys
 
-local DEFAULT = 'default' -- the partition of tasks that have only a priority
+local DEFAULT = 'default' -- the requirement of tasks that any worker may run
+local MOST_REQUIREMENTS, KEPT_REQUIREMENTS = 10000, 11000 -- with due tasks, and all that Redis remembers
+local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
-local split_place, join_place, limit_of, is_held, queue_of, is_priority
-local head_now = {} -- the new members of `heads`, by partition
-local note_head, refresh_place, parse_head, refresh_heads
-local enter_place, leave_place, wrong_place, no_place
+local split_place, join_place, is_held, set_of, queue_of, member_of, parse_member
+local touch, take_member, enter_place, leave_place, wrong_place, no_place, promote
 local function finish_places() end
 
--- The argument is the key of the list of the other open tasks. A call without open tasks does not create the functions.
+-- The argument is the key of the list `open`. A call without open tasks does not create the functions.
 local function use_places(open)
   local prefix = string.sub(open, 1, -1 - #'open')
-  places, placed, partitions = open .. ':', open .. ':placed', prefix .. 'partitions'
-  levels, later, wakes = prefix .. 'levels:', prefix .. 'later:', prefix .. 'wake:'
-  heads, coming = prefix .. 'heads:', prefix .. 'coming:'
-  waits, unlinked = prefix .. 'limits_due', prefix .. 'unlinked'
+  places, placed, later, held = open .. ':', open .. ':placed', prefix .. 'later', prefix .. 'held'
+  requirements, first_of, unlinked = prefix .. 'requirements', prefix .. 'first', prefix .. 'unlinked'
+  heads, holds, wakes = prefix .. 'heads:', prefix .. 'held:', prefix .. 'wake:'
 
-  -- Returns the partition and the priority of a place.
+  -- Returns the requirement, or the reason, of a place, its priority, and its group as the name of a set has it, or
+  -- nil.
+  local split = {} -- what it has returned, because most tasks of a call have few places
   function split_place(place)
-    local priority, partition = string.match(place, '^priority=(%-?%d+);?(.*)$')
-    if not priority then return place, '0' end
-    return partition == '' and DEFAULT or partition, priority
+    local known = split[place]
+    if known then return known[1], known[2], known[3] end
+    local group, rest = string.match(place, '^group=([^;]*);(.*)$')
+    rest = rest or place
+    local priority, name = string.match(rest, '^priority=(%-?%d+);?(.*)$')
+    local n = priority and tonumber(priority)
+    if not n or n < -2147483648 or n > 2147483647 then name, n = rest, 0 end
+    if name == '' then name = DEFAULT end
+    split[place] = { name, n, group }
+    return name, n, group
   end
 
-  -- Returns the place with a priority in a partition. In the default partition, the tasks with the priority 0 are in
-  -- the list of the other open tasks. Only those with a limit key are in a place.
-  function join_place(partition, priority)
-    if priority == '0' then return partition end
-    if partition == DEFAULT then return 'priority=' .. priority end
-    return 'priority=' .. priority .. ';' .. partition
+  function join_place(name, priority)
+    return priority == 0 and name or string.format('priority=%.0f;', priority) .. name
   end
 
-  -- Returns the limit key because of which the tasks of a place wait, or nil.
-  function limit_of(place)
-    local part = split_place(place)
-    return string.match(part, '^limit=(.*)$')
+  function is_held(name) return string.find(name, '^limit=') or string.find(name, '^paused=') end
+
+  -- Returns the key of the set of a requirement or of a reason.
+  function set_of(name) return (is_held(name) and holds or places) .. name end
+
+  -- The sets of waiting tasks, and of the groups of TaskStore, have ids with times. No claim reads them.
+  local function is_by_time(name) return name == 'waiting' or string.find(name, '^taskstore=') end
+
+  function queue_of(name) return string.match(name, '^queue=([^;]+)') or DEFAULT end
+
+  -- Returns the member of a set for a task. Redis orders members by priority, by time, and by id.
+  function member_of(priority, at, id)
+    return string.format('%010.0f %017.6f ', 2147483647 - priority, math.min(math.max(at, 0), 9999999999)) .. id
   end
 
-  function is_held(place) return place == 'waiting' or limit_of(place) ~= nil end
-
-  -- The parts with which the name of a partition may begin, if it has no queue.
-  local first_parts = { tags = true, group = true, resources = true, min_time = true, handler = true }
-
-  -- Returns the queue of a partition. Returns nil if the text is no name of a partition.
-  function queue_of(partition)
-    local queue = string.match(partition, '^queue=([^;]+)')
-    if queue or partition == DEFAULT then return queue or DEFAULT end
-    local part = string.match(partition, '^(%l[%l_]*)=')
-    if first_parts[part] then return DEFAULT end
+  -- Returns the id, or the requirement in `heads`, the priority and the time of a member. Foreign members have no time.
+  function parse_member(member)
+    local inverted, at = tonumber(string.sub(member, 1, 10)), tonumber(string.sub(member, 12, 28))
+    return string.sub(member, 30), inverted and 2147483647 - inverted, inverted and at
   end
 
-  function is_priority(s)
-    local n = string.match(s, '^%-?%d+$') and tonumber(s)
-    return n and n >= -2147483648 and n <= 2147483647
+  local SOON = 0.01 -- an opened task becomes due some µs later, so that tasks keep their order; it counts as due
+  local touched, arrived = {}, {} -- requirements and reasons: those whose first member may differ, and arrivals
+
+  function touch(name) touched[name] = true end
+
+  -- Removes a member from the sets that have its task. The argument `place` is the property of the task.
+  local removed = {}
+  function take_member(place, member)
+    local name, _, group = split_place(place)
+    table.insert(into(removed, set_of(name)), member)
+    if group then table.insert(into(removed, places .. GROUP_SET .. group), member) end
+    touch(name)
   end
 
-  -- The sets that follow repeat what the places say. So if one of them has a wrong type, the script goes on.
+  local entering, leaving = {}, {} -- by place
 
-  do
-    local SOON = 0.01 -- an opened task becomes due some µs later, so that tasks keep their order; it counts as due
+  function enter_place(place, at, id) put(into(entering, place), at, id) end
 
-    local first_of = {} -- the first task of each place that refresh_place has read, and its score
-    -- The partitions whose head may have changed, each with its member of `heads`, or true if it is unknown
-    local dirty = {}
-    local rescheduled = {} -- partitions whose set `later` has changed
+  function leave_place(place, id) table.insert(into(leaving, place), id) end
 
-    -- Notes that the head of a partition may have changed. The other arguments are its member of `heads`, or nil, and
-    -- whether its set `later` has changed.
-    function note_head(partition, member, reschedules)
-      dirty[partition] = member or dirty[partition] or true
-      rescheduled[partition] = reschedules or rescheduled[partition]
-    end
-
-    -- Puts a priority into the set `levels` or `later`, or removes it from both if its place has no tasks. It removes
-    -- first: a full Redis refuses no removals, and after the first write of a script, it refuses nothing.
-    function refresh_place(place)
-      if place == 'waiting' then return end
-      local partition, priority = split_place(place)
-      local first, queue = redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES'), queue_of(partition)
-      local is_later = queue and first[2] and (score_of(first[2]) or 0) > now + SOON
-      local was_later = queue and not is_later and redis.pcall('ZREM', later .. partition, priority) == 1
-      set_score(levels .. partition, first[2] and not is_later and priority, priority)
-      if is_later then redis.pcall('ZADD', later .. partition, first[2], priority) end
-      if not queue then return end -- a limit has such a place, or another program has written it
-      first_of[place] = first
-      note_head(partition, nil, is_later or was_later)
-    end
-
-    -- Returns the member of `heads` for a partition. The order of such members is the order of the tasks.
-    local function head_member(partition, priority, score)
-      return string.format('%010.0f %017.6f ', 2147483647 - priority, math.max(score, 0)) .. partition
-    end
-
-    -- Returns the partition, the priority and the score in a member of `heads`. Foreign members have other values, or
-    -- nil.
-    function parse_head(member)
-      local priority = tonumber(string.sub(member, 1, 10))
-      return string.sub(member, 30), priority and 2147483647 - priority, tonumber(string.sub(member, 12, 28))
-    end
-
-    -- Returns the present member of `heads` for a partition, or '' if it has no due tasks. Removes foreign priorities.
-    -- If there are too many of them for one call, the partition comes first, so that the next claim continues.
-    local function head_of(partition)
-      local tops
-      for _, last in ipairs({ 0, 99 }) do
-        tops = redis.pcall('ZREVRANGE', levels .. partition, 0, last)
-        local foreign = {}
-        for _, priority in ipairs(tops) do
-          local place = is_priority(priority) and join_place(partition, priority)
-          local first = place and (first_of[place] or redis.pcall('ZRANGE', places .. place, 0, 0, 'WITHSCORES')) or {}
-          local score = first[2] and score_of(first[2])
-          if score then
-            bulk('ZREM', levels .. partition, foreign)
-            return head_member(partition, tonumber(priority), score)
-          end
-          foreign[#foreign + 1] = priority
-        end
-        bulk('ZREM', levels .. partition, foreign)
-        if #tops <= last then return '' end
+  local function leave(place, ids)
+    local name, priority = split_place(place)
+    if is_by_time(name) then
+      bulk('ZREM', places .. name, ids)
+    else
+      local times = scores_of(placed, ids)
+      for i, id in ipairs(ids) do
+        if times[i] then take_member(place, member_of(priority, number(times[i]) or 0, id)) end
       end
-      return head_member(partition, 2147483647, 0)
+      if not is_held(name) then bulk('ZREM', later, ids, try) end
     end
+    if name == 'waiting' then bulk('ZREM', unlinked, ids) end
+    bulk('ZREM', placed, ids)
+  end
 
-    -- The hash `partitions` keeps partitions without tasks, so that idle workers wait for the wake tokens of these
-    -- partitions. If there are many partitions, each new one removes some of those without tasks.
-    local KEPT_PARTITIONS, SAMPLE = 1000, 4
-    local function make_room()
-      redis.call('HSETNX', partitions, 'version', now_text)
-      if redis.call('HLEN', partitions) <= KEPT_PARTITIONS then return end
-      for _, name in ipairs(redis.call('HRANDFIELD', partitions, SAMPLE)) do
-        if name ~= 'version' and not dirty[name] and redis.call('EXISTS', levels .. name, later .. name) == 0 then
-          redis.call('HDEL', partitions, name)
-        end
-      end
-    end
-
-    -- Updates the sets `heads` and `coming` for all partitions that have changed.
-    function refresh_heads()
-      local gone, added, fields = {}, {}, {}
-      for partition, known in pairs(dirty) do
-        local queue, old = queue_of(partition), known ~= true and known or redis.call('HGET', partitions, partition)
-        local head = head_of(partition)
-        head_now[partition], gone[queue], added[queue] = head, gone[queue] or {}, added[queue] or {}
-        if old and old ~= '' and old ~= head then table.insert(gone[queue], old) end
-        if head ~= '' then
-          table.insert(added[queue], 0)
-          table.insert(added[queue], head)
-        end
-        if old ~= head then fields[#fields + 1], fields[#fields + 2] = partition, head end
-        if not old then make_room() end
-        if rescheduled[partition] then
-          local first = redis.pcall('ZRANGE', later .. partition, 0, 0, 'WITHSCORES')
-          set_score(coming .. queue, first[2], partition)
-        end
-      end
-      for queue, members in pairs(gone) do
-        if not not_sorted(heads .. queue) then
-          bulk('ZREM', heads .. queue, members)
-          bulk('ZADD', heads .. queue, added[queue])
-        end
-      end
-      bulk('HSET', partitions, fields)
-      dirty, rescheduled = {}, {}
+  -- If there are many requirements, each new one removes some that have no due tasks. The last number stays.
+  local function number_requirement(name)
+    if type(try('ZSCORE', requirements, name)) == 'string' then return end
+    local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')
+    try('ZADD', requirements, string.format('%.0f', (tonumber(last[2]) or 0) + 1), name)
+    if try('ZCARD', requirements) <= KEPT_REQUIREMENTS then return end
+    for _, idle in ipairs(try('ZRANDMEMBER', requirements, 32)) do
+      if idle ~= name and call('HEXISTS', first_of, idle) == 0 then call('ZREM', requirements, idle) end
     end
   end
 
-  do
-    local entering, leaving, arrivals = {}, {}, {} -- by place; arrivals counts the tasks by partition
+  local function enter_by_time(name, of, added)
+    for i = 1, #of, 2 do put(into(added, places .. name), of[i], of[i + 1]) end
+    if name ~= 'waiting' then return end
+    for i = 2, #of, 2 do put(into(added, unlinked), now_text, of[i]) end
+    wake(wakes .. 'server', 1)
+  end
 
-    function enter_place(place, score, id) put(into(entering, place), score, id) end
-
-    function leave_place(place, id) table.insert(into(leaving, place), id) end
-
-    -- Enters tasks that begin to wait into the set `unlinked`. Until they leave this set, nobody knows all tasks that
-    -- they need (see link.lua and needs.lua).
-    local function enter_unlinked(of)
-      local new = {}
-      for i = 1, #of, 2 do new[i], new[i + 1] = now_text, of[i + 1] end
-      bulk('ZADD', unlinked, new)
+  -- Collects the new entries of a place, by the keys of the sets.
+  local function enter(place, of, added)
+    local name, priority, group = split_place(place)
+    for i = 1, #of, 2 do put(into(added, placed), of[i], of[i + 1]) end
+    if is_by_time(name) then return enter_by_time(name, of, added) end
+    local members, due = into(added, set_of(name)), is_held(name) and INF or now + SOON
+    local due_text = text(math.min(due, 9999999999))
+    local of_group, first = group and into(added, places .. GROUP_SET .. group), #members
+    local before = string.format('%010.0f ', 2147483647 - priority)
+    for i = 1, #of, 2 do
+      local at, id = of[i], of[i + 1]
+      local usual = #at == 17 -- texts of this length can be compared, and have the form of a member
+      if usual and at > due_text or not usual and (number(at) or 0) > due then
+        put(into(added, later), at, id)
+      else
+        local member = usual and before .. at .. ' ' .. id or member_of(priority, number(at) or 0, id)
+        put(members, 0, member)
+        if of_group then put(of_group, 0, member) end
+      end
     end
-
-    -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
-    function finish_places()
-      for place, of in pairs(leaving) do
-        bulk('ZREM', places .. place, of)
-        bulk('ZREM', placed, of)
-        if place == 'waiting' then bulk('ZREM', unlinked, of) end
-        if not entering[place] then refresh_place(place) end
-      end
-      for place, of in pairs(entering) do
-        bulk('ZADD', places .. place, of)
-        bulk('ZADD', placed, of)
-        if place == 'waiting' then enter_unlinked(of) end
-        refresh_place(place)
-        local key, partition = limit_of(place), not is_held(place) and split_place(place)
-        local new_key = key and redis.pcall('ZADD', waits, 'NX', now_text, key) == 1
-        if new_key or place == 'waiting' then wake(wakes .. 'server', 1) end
-        if partition then arrivals[partition] = (arrivals[partition] or 0) + #of / 2 end
-      end
-      refresh_heads()
-      for partition, n in pairs(arrivals) do
-        wake(wakes .. (partition == DEFAULT and 'open' or partition), n)
-      end
+    if due == INF then
+      if try('ZADD', held, 'NX', now_text, name) == 1 then wake(wakes .. 'server', 1) end
+    else
+      arrived[name] = (arrived[name] or 0) + (#members - first) / 2
     end
   end
 
-  -- Returns an error reply if a set that the place needs has a wrong type. The last set that scripts write is the hash
-  -- of all partitions.
-  local checked = {} -- places without an error
+  -- Updates `heads` and `first` for a requirement. These only repeat what the sets say, so if one of them has a wrong
+  -- type, the script goes on.
+  local function refresh(name)
+    if is_held(name) then return end
+    local member = try('ZRANGE', places .. name, 0, 0)[1]
+    local head = member and string.sub(member, 1, 29) .. name
+    local old = try('HGET', first_of, name)
+    local of_queue = heads .. queue_of(name)
+    if type(old) == 'string' and old ~= head then try('ZREM', of_queue, old) end
+    if head then try('ZADD', of_queue, 0, head) end
+    if head and old ~= head then try('HSET', first_of, name, head) end
+    if old and not head then try('HDEL', first_of, name) end
+  end
+
+  -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
+  function finish_places()
+    for place, ids in pairs(leaving) do leave(place, ids) end
+    for key, members in pairs(removed) do bulk('ZREM', key, members, try) end
+    local added = {}
+    for place, of in pairs(entering) do enter(place, of, added) end
+    for key, of in pairs(added) do bulk('ZADD', key, of, key ~= placed and try or nil) end
+    for name in pairs(arrived) do
+      number_requirement(name)
+      touch(name)
+    end
+    for name in pairs(touched) do refresh(name) end
+    for name, n in pairs(arrived) do
+      if n > 0 then wake(wakes .. (name == DEFAULT and 'open' or name), n) end
+    end
+    entering, leaving, removed, touched, arrived = {}, {}, {}, {}, {}
+  end
+
+  -- Moves due tasks from `later` to the sets of their requirements, at most the given number. Returns their number. The
+  -- audit repairs those whose hash says something else.
+  function promote(most, tasks)
+    local due = try('ZRANGEBYSCORE', later, '-inf', now_text, 'WITHSCORES', 'LIMIT', 0, most)
+    local ids = {}
+    for i = 1, #due, 2 do
+      local f = try('HMGET', tasks .. due[i], 'state', 'place')
+      ids[#ids + 1] = due[i]
+      if f[1] == 'open' and f[2] and not is_held((split_place(f[2]))) then
+        enter_place(f[2], text(number(due[i + 1]) or 0), due[i])
+      end
+    end
+    bulk('ZREM', later, ids, try)
+    finish_places()
+    return #ids
+  end
+
+  -- Returns an error reply if a set that the place needs has a wrong type.
+  local checked = {} -- names of sets without an error
   function wrong_place(place)
-    if checked[place] then return nil end
-    local wrong = not_sorted(places .. place) or not_sorted(placed) or place == 'waiting' and not_sorted(unlinked)
-      or not_hash(partitions)
-    checked[place] = not wrong
+    local name = split_place(place)
+    if checked[name] then return nil end
+    local wrong = not_sorted(set_of(name)) or not_sorted(placed) or name == 'waiting' and not_sorted(unlinked)
+    checked[name] = not wrong
     return wrong
   end
 
   -- Returns the reason why no task can be opened in a place, or nil.
   function no_place(place)
-    local wrong = wrong_place(place)
-    return wrong and '!redis: ' .. wrong.err
+    local name = split_place(place)
+    if checked[name] then return nil end
+    local wrong, busy = wrong_place(place), try('HLEN', first_of)
+    if wrong then return '!redis: ' .. wrong.err end
+    local too_many = type(busy) == 'number' and busy >= MOST_REQUIREMENTS and not is_by_time(name)
+    if not too_many or call('HEXISTS', first_of, name) == 1 then return nil end
+    checked[name] = false
+    return '$' .. name
   end
 end

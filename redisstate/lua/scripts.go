@@ -20,7 +20,7 @@ var (
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
-		After: "prelude claiming claimplain values places limiting starting positions fitting reserving ordering",
+		After: "prelude values places claiming limiting starting fitting kept ordering",
 	})
 	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
@@ -36,17 +36,18 @@ var (
 		Name: "transact", Full: Fails, Moves: true,
 		After: "prelude values places limiting opening endings needs moving deciding",
 	})
-	Link        = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
-	Marks       = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
-	LimitReturn = declare(Script{Name: "limitreturn", After: "prelude values places", Full: Runs, Unconfirmed: true})
-	LimitUse    = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs, Unconfirmed: true})
-	LimitSet    = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
-	TokenSet    = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
-	Pause       = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
-	Heartbeat   = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Register    = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})
-	Forget      = declare(Script{Name: "forget", After: "prelude values", Full: Runs, Unconfirmed: true})
-	Write       = declare(Script{Name: "write", After: "prelude values", Full: Runs})
+	Link      = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
+	Marks     = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
+	Unhold    = declare(Script{Name: "unhold", After: "prelude values places", Full: Runs, Unconfirmed: true})
+	Later     = declare(Script{Name: "later", After: "prelude values places", Full: Runs, Unconfirmed: true})
+	LimitUse  = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs, Unconfirmed: true})
+	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
+	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
+	Pause     = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
+	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Register  = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})
+	Forget    = declare(Script{Name: "forget", After: "prelude values", Full: Runs, Unconfirmed: true})
+	Write     = declare(Script{Name: "write", After: "prelude values", Full: Runs})
 	// a confirmed call that needs what it stores comes later
 	Storing    = declare(Script{Name: "write", After: "prelude values", Full: Fails, Unconfirmed: true})
 	Activity   = declare(Script{Name: "activity", After: "prelude values", Full: Runs, Unconfirmed: true})
@@ -66,7 +67,7 @@ var (
 	Names  = declare(Script{Name: "names", Full: waits, Unconfirmed: true})
 	Find   = declare(Script{Name: "find", Full: waits, Unconfirmed: true})
 
-	Located = declare(Script{Name: "located", Full: waits, Unconfirmed: true})
+	Located = declare(Script{Name: "located", After: "prelude values places", Full: waits, Unconfirmed: true})
 )
 
 // A Script is a Lua script.

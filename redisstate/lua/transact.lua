@@ -60,6 +60,7 @@
 --   - '@record': the stage has another record than the required one; this is its true record
 --   - '?': the stored definitions do not exist, or lack chunks
 --   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
+--   - '$name': the namespace has too many requirements with due tasks for a new one, which has this name
 --   - '&reason': nobody knows yet whether unfinished tasks need a task that would be removed; the reason says why
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --

@@ -20,7 +20,7 @@ type store interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	Holder(ctx context.Context, key string) (int64, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	PartitionCount(ctx context.Context, p class.Requirement) (int64, error)
+	OpenWith(ctx context.Context, p class.Requirement) (int64, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)

@@ -23,9 +23,9 @@ const sourceLine = reserved + "SOURCE="
 
 var variable = lazy.Regexp(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// Read reads a file of NAME=value lines, in the format of docker's --env-file, and of TDF_SOURCE=source lines. It skips blank lines and lines that
-// begin with #. The value is everything after the first =. Read expands nothing in the value, and keeps quotes. It
-// accepts the line ends of Windows.
+// Read reads a file of NAME=value lines, in the format of docker's --env-file, and of TDF_SOURCE=source lines. It skips
+// blank lines and lines that begin with #. The value is everything after the first =. Read expands nothing in the
+// value, and keeps quotes. It accepts the line ends of Windows.
 //
 // Read returns an error if users other than the owner may read or write the file, or if a line is invalid. The error
 // names the file and the line, but never shows the line.

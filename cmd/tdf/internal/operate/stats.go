@@ -104,7 +104,7 @@ func statsTable(a *cli.App, s *admin.Stats) error {
 		if q.Open == 0 {
 			continue
 		}
-		t.Row("open in queue "+format.OneLine(q.Queue, 0), openText(q))
+		t.Row("open in queue "+format.OneLine(q.Queue, 0), format.Number(q.Open))
 	}
 	t.Row("waiting for tasks", format.Number(s.Waiting))
 	t.Row("stored programs", fmt.Sprintf("%d, %s", s.Programs, format.Size(s.ProgramBytes)))
@@ -132,13 +132,6 @@ func percentilesText(p admin.Percentiles) string {
 		return "none"
 	}
 	return fmt.Sprintf("p50 %s, p90 %s, p99 %s", format.Elapsed(p.P50), format.Elapsed(p.P90), format.Elapsed(p.P99))
-}
-
-func openText(q admin.Queue) string {
-	if q.AtLeast {
-		return "at least " + format.Number(q.Open)
-	}
-	return format.Number(q.Open)
 }
 
 func seenText(now, at time.Time) string {

@@ -1,13 +1,12 @@
 package redisstate
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // keptWorker claims for a worker with 8 cores, of which some are free.
@@ -18,19 +17,8 @@ func keptWorker(t testing.TB, s *Store, name string, free string, queues ...stri
 	return expect.Result(s.Claim(t.Context(), r)).Value(t)
 }
 
-// minuteLater makes all tasks look as if claims had met them a minute earlier.
-func minuteLater(t testing.TB, s *Store) {
-	t.Helper()
-	for field, text := range expect.Result(s.Redis.HGetAll(t.Context(), s.Keys.Reserved()).Result()).Value(t) {
-		if strings.HasPrefix(field, "@") {
-			continue
-		}
-		parts := strings.SplitN(text, " ", 5)
-		since := expect.Result(tdf.ParseTime(parts[2])).Value(t)
-		parts[2] = (since - 60).String()
-		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), field, strings.Join(parts, " ")).Err())
-	}
-}
+// minuteLater makes all open tasks look as if they had become due a minute earlier.
+func minuteLater(t testing.TB, s *Store) { redistest.Age(t, s.Redis, s.Keys.Key(""), 61) }
 
 // small opens tasks that fit everywhere.
 func small(t testing.TB, s *Store, n int) {
@@ -45,7 +33,7 @@ func TestBlockedTaskKeepsAWorker(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 		small(t, s, 9)
-		expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"}, "the big task is noted")
+		expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"}, "the big task has not waited")
 		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
 		minuteLater(t, s)
 		c := keptWorker(t, s, "a", "cpus=1")
@@ -70,24 +58,14 @@ func TestKeptWorkerIsReleased(t *testing.T) {
 		keptWorker(t, s, "a", "cpus=2")
 		minuteLater(t, s)
 		expect.Len(t, keptWorker(t, s, "a", "cpus=2").Claims, 0)
-		keys := expect.Result(s.Redis.HKeys(t.Context(), s.Keys.Reserved()).Result()).Value(t)
-		expect.Len(t, keys, 2)
 		expect.Equal(t, requests(keptWorker(t, s, "b", "cpus=2")), []string{"cpus=1"})
-		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000", endedFor(t, s)).Err())
+		expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Kept("resources=cpus:80000")).Err())
 		expect.Len(t, keptWorker(t, s, "b", "cpus=2").Claims, 0, "a has not claimed for a minute")
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "c", "cpus=8")), []int64{big})
 		expect.True(t, keptWorker(t, s, "b", "cpus=2").More, "b may serve its other queues now")
 		c := keptWorker(t, s, "b", "cpus=2")
 		expect.Equal(t, requests(c), []string{"cpus=1"})
 	})
-}
-
-// endedFor returns the text of a reservation that has ended.
-func endedFor(t testing.TB, s *Store) string {
-	t.Helper()
-	text := expect.Result(s.Redis.HGet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000").Result()).Value(t)
-	parts := strings.SplitN(text, " ", 5)
-	return strings.Join(append(parts[:3], parts[2], parts[4]), " ")
 }
 
 // A kept worker still claims tasks that come before.
@@ -127,12 +105,12 @@ func TestKeptWorkerServesTheRest(t *testing.T) {
 			}
 			return expect.Result(s.Claim(t.Context(), r)).Value(t)
 		}
-		expect.Equal(t, requests(claim("cpus=3", 0, class.DefaultQueue)), []string{"cpus=1"}, "the task is noted")
+		expect.Equal(t, requests(claim("cpus=3", 0, class.DefaultQueue)), []string{"cpus=1"}, "the task has not waited")
 		minuteLater(t, s)
 		c := claim("cpus=3", 0, class.DefaultQueue)
 		expect.Equal(t, requests(c), []string{"cpus=1"}, "of 3 cores, one is kept back")
 		expect.True(t, c.Kept)
-		kept := expect.Result(s.Kept(t.Context(), c.Now)).Value(t)
+		kept := expect.Result(s.Kept(t.Context(), c.Now, []string{"a"})).Value(t)
 		expect.MustLen(t, kept, 1)
 		expect.Equal(t, kept[0].Worker, "a")
 		expect.Equal(t, kept[0].Task, licensed)
@@ -155,7 +133,7 @@ func TestUnsuitableTaskKeepsNoWorker(t *testing.T) {
 			expect.Equal(t, requests(keptWorker(t, s, "a", "cpus=2")), []string{"cpus=1"})
 			minuteLater(t, s)
 		}
-		expect.Equal(t, expect.Result(s.Redis.Exists(t.Context(), s.Keys.Reserved()).Result()).Value(t), 0)
+		expect.Equal(t, expect.Result(s.Redis.Exists(t.Context(), s.Keys.KeptBy("a")).Result()).Value(t), 0)
 	})
 }
 
@@ -182,20 +160,38 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 	})
 }
 
-// Foreign values of the hash do no harm.
-func TestForeignReservations(t *testing.T) {
+// Foreign values of the keys do no harm.
+func TestForeignKeepings(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for i, text := range []string{"", "x", "0 1 2", "0 1 nan nan a", "0 1 9999999999 9999999999 a", "0 1 0 99999999999 a"} {
+		for _, text := range []string{"", "x", "1 b", "nan a"} {
 			big := mustOpen(t, s, asking(t, "cpus=8"))[0]
 			id := mustOpen(t, s, asking(t, "cpus=1"))
-			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Reserved(), "resources=cpus:80000", text, "@a", "x;y", "@b", "").Err())
-			expect.Equal(t, claimedIDs(keptWorker(t, s, fmt.Sprint("ab"[i%2:i%2+1]), "cpus=2")), id, text)
+			must(t, s.Redis.MSet(t.Context(), s.Keys.Kept("resources=cpus:80000"), text, s.Keys.KeptBy("b"), "resources=cpus:80000").Err())
+			expect.Equal(t, claimedIDs(keptWorker(t, s, "b", "cpus=2")), id, text)
 			mustMove(t, s, big, (*tdf.Task).Cancel)
 		}
-		expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Reserved()).Err())
-		expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Reserved(), "text", 0).Err())
-		mustOpen(t, s, asking(t, "cpus=8"))
+		must(t, s.Redis.Del(t.Context(), s.Keys.KeptBy("a")).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.KeptBy("a"), "not", "a string").Err())
 		id := mustOpen(t, s, asking(t, "cpus=1"))
 		expect.Equal(t, claimedIDs(keptWorker(t, s, "a", "cpus=2")), id)
+	})
+}
+
+// After an hour, a kept worker claims what it has kept back, because a round that it runs may never end.
+func TestKeptForAnHour(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustOpen(t, s, asking(t, "cpus=8"))
+		small(t, s, 9)
+		minuteLater(t, s)
+		expect.True(t, keptWorker(t, s, "a", "cpus=2").Kept)
+		key := s.Keys.Kept("resources=cpus:80000")
+		must(t, s.Redis.Set(t.Context(), key, clockOf(t, s).Add(-3601).String()+" a", 0).Err())
+		c := keptWorker(t, s, "a", "cpus=2")
+		expect.Len(t, c.Claims, 0)
+		expect.True(t, c.More, "the next claim gets the other tasks")
+		for _, worker := range []string{"a", "b"} {
+			expect.Equal(t, requests(keptWorker(t, s, worker, "cpus=2")), []string{"cpus=1"}, worker)
+		}
+		expect.Compare(t, s.Redis.TTL(t.Context(), key).Val().Seconds(), ">", 500)
 	})
 }

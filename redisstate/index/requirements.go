@@ -1,0 +1,63 @@
+package index
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/redisstate/conn"
+)
+
+// mostRequirements bounds the work of reading requirements. Redis remembers a few more than 11,000, unless another
+// program has written them.
+const mostRequirements = 20_000
+
+// A Numbered is a requirement with its number in Redis. A later requirement has a higher number.
+type Numbered struct {
+	class.Requirement
+	Name   string
+	Number int64
+}
+
+// Requirements returns the requirements that Redis knows with numbers above the given one, in the order of their
+// numbers. Some of them may have no tasks.
+func (s *Names) Requirements(ctx context.Context, after int64) (all []Numbered, err error) {
+	found, err := conn.Ask(ctx, s.Conn, "read requirements", func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRangeByScoreWithScores(ctx, s.Keys.Requirements(), &redis.ZRangeBy{
+			Min: "(" + strconv.FormatInt(after, 10), Max: "+inf", Count: mostRequirements,
+		})
+	})
+	for _, z := range found {
+		name, _ := z.Member.(string)
+		if r, ok := class.ParseRequirement(name); ok {
+			all = append(all, Numbered{r, name, int64(z.Score)})
+		}
+	}
+	if conn.IsWrongType(err) {
+		err = nil
+	}
+	return all, err
+}
+
+// Waiting returns the names of the requirements with due tasks, in alphabetical order.
+func (s *Names) Waiting(ctx context.Context) (names []string, err error) {
+	var plain *redis.IntCmd
+	var first *redis.StringSliceCmd
+	err = s.Pipeline(ctx, "read requirements with due tasks", func(p redis.Pipeliner) {
+		plain, first = p.ZCard(ctx, s.Keys.List(tdf.Open)), p.HKeys(ctx, s.Keys.First())
+	})
+	if plain.Val() > 0 {
+		names = []string{class.Plain}
+	}
+	for _, name := range first.Val() {
+		if _, ok := class.ParseRequirement(name); ok {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names), err
+}

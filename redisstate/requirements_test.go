@@ -1,0 +1,103 @@
+package redisstate
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/counts"
+)
+
+// QueueCounts counts the due tasks of all priorities, tags and handlers of a queue.
+func TestQueueCounts(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		mustBe := func(when, want string) {
+			t.Helper()
+			queues, err := s.QueueCounts(t.Context())
+			waiting, err2 := s.CountWaiting(t.Context())
+			got := fmt.Sprint(countsText(queues), " ", waiting)
+			expect.NoError(t, errors.Join(err, err2), when)
+			expect.Equal(t, got, want, when)
+		}
+		mustBe("without tasks", "[] 0")
+		plain := mustOpen(t, s, define("plain"), define("plain"))
+		mustBe("plain tasks", "[{default 2}] 0")
+		later, handler, limited, waiting := placed("a", 0), placed("b", 0), define("limited"), placed("b", 0)
+		later.StartAfter, handler.Source, limited.LimitKey, waiting.After = 4e9, "", "db", &tdf.Dependencies{Tasks: plain[:1]}
+		mustOpen(t, s, placed("a", 3), placed("a", -3, "gpu"), later, handler, limited, waiting, placed("", 7))
+		mustBe("queues", "[{a 2} {b 1} {default 4}] 1")
+		claimFor(t, s, 5, offerOf("b"))
+		mustBe("after a claim that finds nothing", "[{a 2} {b 1} {default 4}] 1")
+		s.Redis.HSet(t.Context(), s.Keys.First(), "x", 1, "queue=z", "y")
+		mustBe("odd fields", "[{a 2} {b 1} {default 4}] 1")
+		n := expect.Result(s.OpenWith(t.Context(), class.Requirement{Queue: "a"})).Value(t)
+		expect.Equal(t, n, 2, "also a task that is not due yet, but none with a tag")
+	})
+}
+
+// countsText returns counts without the times of their first tasks.
+func countsText(queues []counts.QueueCount) string {
+	var all []string
+	for _, c := range queues {
+		all = append(all, fmt.Sprintf("{%s %d}", c.Queue, c.Open))
+	}
+	return fmt.Sprint(all)
+}
+
+// The first task of a queue is the one that has been due for the longest time, whatever its requirement.
+func TestQueueCountsHaveTheFirstTask(t *testing.T) {
+	s := newStore(t)
+	ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
+	queues := expect.Result(s.QueueCounts(t.Context())).Value(t)
+	expect.MustLen(t, queues, 1)
+	first := task(t, s, ids[0]).Rounds.At(0).Entered[tdf.Open]
+	expect.Compare(t, queues[0].First, "<=", first)
+	expect.Compare(t, queues[0].First, ">", first-1)
+}
+
+// Redis numbers requirements in the order in which they came, forgets idle ones if there are many, and refuses new ones
+// while very many have due tasks.
+func TestRequirements(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		later := placed("b", 0)
+		later.StartAfter = 4e9
+		mustOpen(t, s, placed("a", 3), define("plain"))
+		mustOpen(t, s, later)
+		all := expect.Result(s.Requirements(t.Context(), 0)).Value(t)
+		expect.MustLen(t, all, 2)
+		expect.Equal(t, all[0].Queue+all[1].Queue, "ab")
+		expect.Equal(t, expect.Result(s.Requirements(t.Context(), all[0].Number)).Value(t), all[1:])
+		expect.Equal(t, expect.Result(s.Waiting(t.Context())).Value(t), []string{class.Plain, "queue=a"}, "with due tasks")
+
+		var numbers, first []any
+		for i := range 11_000 {
+			numbers = append(numbers, float64(10+i), fmt.Sprint("queue=q", i))
+		}
+		for page := range slices.Chunk(numbers, 2000) {
+			must(t, s.Redis.Do(t.Context(), append([]any{"ZADD", s.Keys.Requirements()}, page...)...).Err())
+		}
+		mustOpen(t, s, placed("c", 0))
+		size := expect.Result(s.Redis.ZCard(t.Context(), s.Keys.Requirements()).Result()).Value(t)
+		expect.Compare(t, size, "<", 11_000, "idle requirements are forgotten")
+		expect.Len(t, expect.Result(s.Requirements(t.Context(), 11_008)).Value(t), 2, "the last number was not used again")
+
+		for i := range 9_998 {
+			first = append(first, fmt.Sprint("queue=q", i), "x")
+		}
+		for page := range slices.Chunk(first, 2000) {
+			must(t, s.Redis.HSet(t.Context(), s.Keys.First(), page...).Err())
+		}
+		before := dump(t, s)
+		_, err := s.Open(t.Context(), "m", placed("new", 0))
+		expect.Fails(t, err, "coarser")
+		expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{placed("new", 0)}})).Value(t)
+		expect.Fails(t, outcomes[0].Err, "coarser")
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
+		mustOpen(t, s, placed("a", 1), define("plain"))
+	})
+}
