@@ -1,6 +1,7 @@
 package brokertest
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -48,10 +49,14 @@ var nameRows = []row{
 		r := s.claim(w)
 		expect.True(s, expect.Result(s.store.Drain(s.Context(), s.registered("w"), "me")).Value(s), "drained")
 		expect.True(s, w.beat(), "the worker learns it")
+		l, asks := w.(*local)
+		expect.Eventually(s, "the worker has read the answer", func() bool {
+			return !asks || strings.Contains(l.log.String(), "draining by order")
+		})
 		second := s.open()
 		s.reports(r, ending{}, accepted) // its tasks end
 		s.settles(first, "succeeded 0")
-		if _, asks := w.(*local); !asks {
+		if !asks {
 			expect.True(s, w.claim() == nil, "a drained worker has got a task")
 		}
 		s.is(second, "open 0")
