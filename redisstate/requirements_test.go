@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -100,4 +101,25 @@ func TestRequirements(t *testing.T) {
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, placed("a", 1), define("plain"))
 	})
+}
+
+// Any number of groups needs no requirement of its own: those of the TaskStore interface need none, and those with by_group share one.
+func TestManyGroups(t *testing.T) {
+	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
+	const groups = 10_000
+	for _, queue := range []string{class.TaskStore, "q"} {
+		openMany(t, s, groups, func(i int, d *tdf.Properties) {
+			d.Queue, d.Source, d.Group, d.ByGroup = queue, "", fmt.Sprint("g", i), true
+		})
+	}
+	all := expect.Result(s.Requirements(t.Context(), 0)).Value(t)
+	expect.MustLen(t, all, 1)
+	expect.Equal(t, all[0].Name, "queue=q;handler=p")
+	place := class.TaskStoreSet("g4711")
+	expect.Equal(t, expect.Result(s.Placed(t.Context(), place, 0, 9)).Value(t), []int64{4712})
+	expect.Equal(t, expect.Result(s.AnyPlaced(t.Context(), place, clockOf(t, s))).Value(t), 4712)
+	o := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.TaskStore}}, Anything: true, Group: "g4711"}
+	expect.Equal(t, claimedIDs(claimFor(t, s, 9, o)), []int64{groups + 4712})
+	o.Group = ""
+	expect.Equal(t, claimedIDs(claimFor(t, s, 2, o)), []int64{groups + 1, groups + 2})
 }
