@@ -28,8 +28,6 @@ type DirectStore interface {
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
-	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
-	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 	MarkStarted(ctx context.Context, worker string, claims map[int]string)
 	ForgetStarted(ctx context.Context, worker string)
 }

@@ -20,26 +20,23 @@ import (
 // program. Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
 // pauses").
 //
-// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. Failed rounds therefore open
-// a breaker only if the program succeeds on another worker.
+// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. So such rounds open no breaker.
 type breakers struct {
 	*sync.Mutex
-	maxFailures int           // failed rounds in a row after which a breaker may open; 0 means no limit
+	maxFailures int           // rounds in a row that could not start after which a breaker opens; 0 means no limit
 	slotPause   time.Duration // how long a slot pauses after a failed round
 	log         *slog.Logger
 	clock       func() time.Time
 	programs    map[string]*breaker
-	successes   map[string]bool // programs that succeeded on this worker since it last shared its successes
-	succeed     signal          // wakes shareSuccesses after each success
-	changed     signal          // wakes the loop of heartbeats when slots begin to pause because of failures
+	changed     signal // wakes the loop of heartbeats when slots begin to pause because of failures
 }
 
 // A breaker is the circuit breaker of one program.
 type breaker struct {
 	failures   int           // failed rounds in a row
 	failed     time.Time     // when the last round failed or could not start
-	tooMany    bool          // the breaker is open because of failures
-	asked      time.Time     // when the worker last asked whether the program succeeds on another worker
+	starts     int           // rounds in a row that could not start
+	tooMany    bool          // the breaker is open because of these
 	unfits     int           // rounds in a row that this host could not start; if above 0, the breaker is open
 	lastReason string        // why the last round failed
 	reason     string        // why the breaker is open
@@ -59,8 +56,7 @@ const (
 func newBreakers(maxFailures int, slotPause time.Duration, log *slog.Logger) breakers {
 	return breakers{
 		Mutex: &sync.Mutex{}, maxFailures: maxFailures, slotPause: slotPause, log: log, clock: time.Now,
-		programs: map[string]*breaker{}, successes: map[string]bool{}, succeed: make(signal, 1),
-		changed: make(signal, 1),
+		programs: map[string]*breaker{}, changed: make(signal, 1),
 	}
 }
 
@@ -158,10 +154,6 @@ func (bs *breakers) succeeded(program string) {
 	if bs.reported() < before {
 		bs.changed.give()
 	}
-	if len(bs.successes) < maxBreakers {
-		bs.successes[program] = true
-		bs.succeed.give()
-	}
 }
 
 // reported returns how many breakers the worker reports.
@@ -183,43 +175,23 @@ func unversioned(program string) string {
 	return program[:i]
 }
 
-// failed records that a round of the program ran and failed. If ask is true, the caller must ask whether the program
-// succeeds on another worker, and then call decide.
-func (bs *breakers) failed(program, reason string) (ask bool) {
+// failed records that a round of the program ran and failed.
+func (bs *breakers) failed(program, reason string) {
 	bs.Lock()
 	defer bs.Unlock()
 	b := bs.countFailure(program, reason)
-	b.unfits = 0
-	if bs.maxFailures == 0 || b.failures < bs.maxFailures || bs.clock().Sub(b.asked) < probePause {
-		return false
-	}
-	b.asked = bs.clock()
-	return true
-}
-
-// decide opens the breaker of a program whose rounds fail in a row if the program succeeds on another worker. Otherwise
-// it closes the breaker.
-func (bs *breakers) decide(program string, succeedsElsewhere bool) {
-	bs.Lock()
-	defer bs.Unlock()
-	b := bs.programs[program]
-	if b == nil {
-		return // the program has succeeded on this worker in the meantime
-	}
-	if b.tooMany = succeedsElsewhere; b.tooMany {
-		bs.open(program, b, probePause, fmt.Sprintf("%d rounds failed in a row, and another worker succeeds with "+
-			"the program; the last failure: %s", b.failures, b.lastReason))
-	}
+	b.unfits, b.starts, b.tooMany = 0, 0, false
 }
 
 // couldNotStart records that a round of the program could not be started, for a reason that holds on every host.
 func (bs *breakers) couldNotStart(program, reason string) {
 	bs.Lock()
 	defer bs.Unlock()
-	if b := bs.countFailure(program, reason); bs.maxFailures > 0 && b.failures >= bs.maxFailures {
-		b.tooMany = true
-		bs.open(program, b, probePause,
-			fmt.Sprintf("%d rounds failed in a row; the last round could not be started: %s", b.failures, b.lastReason))
+	b := bs.countFailure(program, reason)
+	b.starts++
+	if b.tooMany = bs.maxFailures > 0 && b.starts >= bs.maxFailures; b.tooMany {
+		bs.open(program, b, probePause, fmt.Sprintf("%d rounds in a row could not be started, the last one: %s", b.starts,
+			b.lastReason))
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // The worker keeps the rules of docs/operations.md, "Programs that a worker pauses".
-func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
+func TestPauseOfProgramsThatCannotStart(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(3, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
@@ -25,28 +25,25 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 			t.Errorf("avoids %v, probing %v; want %v, %v", got, probe, avoid, probing)
 		}
 	}
-	asked, elsewhere := 0, false
 	fail := func(n int) {
 		for range n {
 			a.claimed("p")
-			if a.failed("p", "exit 1") {
-				asked++
-				a.decide("p", elsewhere)
-			}
+			a.couldNotStart("p", "no fetch")
 		}
 	}
 	fail(2)
 	is(false)
-	a.succeeded("p") // after a success, the count of failures in a row begins again
+	a.succeeded("p") // after a success, the count of rounds in a row begins again
+	fail(2)
+	a.failed("p", "exit 1") // the round ran
+	for range 100 {
+		a.failed("p", "exit 1")
+	}
 	fail(2)
 	is(false)
-	fail(100) // no other worker succeeds with p
-	is(false)
-	expect.Equal(t, asked, 1, "the worker asked Redis … times within a minute")
-	at, elsewhere = at.Add(probePause), true
 	fail(1)
 	is(false, "p")
-	why := "103 rounds failed in a row, and another worker succeeds with the program; the last failure: exit 1"
+	why := "3 rounds in a row could not be started, the last one: no fetch"
 	expect.Equal(t, a.pauses(), []presence.Pause{{Program: "p", For: 60, Why: why}})
 	expect.Equal(t, a.nextProbe(time.Hour), probePause, "next in")
 
@@ -61,28 +58,11 @@ func TestPauseOfProgramsThatFailOnlyHere(t *testing.T) {
 	fail(1)
 	is(false, "p")
 	at = at.Add(probePause)
-	elsewhere = false // p no longer succeeds on another worker
-	fail(1)
-	is(false)
-	at, elsewhere = at.Add(probePause), true
-	fail(1)
-	is(false, "p")
-	at = at.Add(probePause)
 	a.claimed("p")
 	a.succeeded("p")
 	is(false)
 	got := a.pauses()
 	expect.True(t, got == nil, got)
-}
-
-// A program that cannot be started is paused, even if it succeeds on no other worker.
-func TestPauseOfProgramsThatCannotStart(t *testing.T) {
-	a := newBreakers(3, 0, slog.New(slog.DiscardHandler))
-	for range 3 {
-		a.couldNotStart("p", "no fetch")
-	}
-	avoid, _ := a.avoided()
-	expect.True(t, slices.Equal(avoid, []string{"p"}), "avoids", avoid)
 }
 
 // If a host cannot run a program, the worker tries the program again soon, and then less and less often.
@@ -109,8 +89,7 @@ func TestPausedProgramWithoutTasks(t *testing.T) {
 	at := time.Unix(1000, 0)
 	a := newBreakers(1, 0, slog.New(slog.DiscardHandler))
 	a.clock = func() time.Time { return at }
-	a.failed("p", strings.Repeat("x y ", 1e6))
-	a.decide("p", true)
+	a.couldNotStart("p", strings.Repeat("x y ", 1e6))
 	text := a.pauses()[0].Why
 	expect.True(t, len(text) <= broker.MaxShort+100, "the reason has", len(text), "bytes")
 	at = at.Add(2 * probePause)

@@ -95,7 +95,7 @@ func (e *execution) executed(ctx context.Context) {
 	case e.report.Succeeds():
 		e.s.breakers.succeeded(e.task.Program)
 	default:
-		e.countFailure(ctx, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
+		e.s.breakers.failed(e.task.Program, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 	}
 	e.log.Info("executed", slices.Concat([]any{"exit", r.Exit}, e.directoryAttr(), []any{"seconds", r.Seconds})...)
 }
@@ -130,7 +130,7 @@ func (e *execution) logRefused(ctx context.Context) {
 	case isUnfit(e.cause):
 		e.s.breakers.unfit(e.task.Program, reason)
 	case exit != "":
-		e.countFailure(ctx, reason)
+		e.s.breakers.failed(e.task.Program, reason)
 		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(reason))
 		return
 	case e.sound:

@@ -134,7 +134,6 @@ func (s *lane) startLoops() {
 	s.loops.Go(func() { s.keepLeases(looping) })
 	s.loops.Go(func() { s.reportRunning(looping) })
 	s.loops.Go(func() { s.report(looping, delivering) })
-	s.loops.Go(func() { s.shareSuccesses(looping) })
 	s.loops.Go(func() { s.keepStock(looping) })
 	s.loops.Go(func() { s.markStarted(looping) })
 }

@@ -31,8 +31,6 @@ type protocol interface {
 	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Report(ctx context.Context, all ...*broker.Delivery) error
 
-	NoteSuccesses(ctx context.Context, worker string, programs ...string) error
-	SucceededElsewhere(ctx context.Context, worker, program string) (bool, error)
 	Close()
 }
 

@@ -211,46 +211,6 @@ func (w *world) named(name string) *Worker {
 	return expect.Result(New(name, w.cfg, withStore(w.store), WithLog(w.logger()))).Value(w)
 }
 
-// After some failed rounds, a worker pauses a program that succeeds on another worker. It does not pause other
-// programs, or a program that fails on all workers. Through Redis, the workers tell each other which programs succeed.
-func TestCircuitBreaker(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.SleepAfterFailure = 0
-	w.cfg.MaxFailuresInRow = 3
-	const broken = "#!/bin/sh\necho broken >&2; exit 4\n"
-	w.script("bad", broken)
-	w.script("sweep", broken)
-	w.script("p", good)
-	must(t, w.store.NoteSuccesses(t.Context(), "w2", "bad"))
-	must(t, w.store.NoteSuccesses(t.Context(), "w1", "sweep"))
-	of := func(program string) func(*tdf.Properties) {
-		return func(d *tdf.Properties) { d.Program = program }
-	}
-	var bad, others []int64
-	for range 10 {
-		bad, others = append(bad, w.open("", of("bad"))), append(others, w.open(""), w.open("", of("sweep")))
-	}
-	stop := w.start(w.worker())
-	for _, id := range others {
-		w.executed(id)
-	}
-	const why = "3 rounds failed in a row, and another worker succeeds with the program; the last failure: run.sh ended with 4: broken"
-	eventually(t, "the pause", func() bool { return strings.HasSuffix(w.registered()["pauses"], "\tbad\t"+why) })
-	for i, id := range bad {
-		want := tdf.Open
-		if i < 3 {
-			want = tdf.Executed
-		}
-		expect.Equal(t, w.task(id).State, want, "task", id)
-	}
-	eventually(t, "the worker's own successes", func() bool {
-		return expect.Result(w.store.SucceededElsewhere(t.Context(), "w2", "p")).Value(t)
-	})
-	stop()
-	w.logged("the worker pauses a program")
-	w.logged(why)
-}
-
 // The file last_error contains the error of the previous round, never of an earlier round.
 func TestLastError(t *testing.T) {
 	w := newWorld(t)

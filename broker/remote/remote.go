@@ -146,9 +146,3 @@ func (r *Remote) registerAgain(ctx context.Context, w *presence.WorkerInfo) (dra
 
 // Gone returns none of the names, because the API does not tell a worker about others.
 func (r *Remote) Gone(context.Context, []string) ([]string, error) { return nil, nil }
-
-// NoteSuccesses does nothing, because the API has no such call.
-func (r *Remote) NoteSuccesses(context.Context, string, ...string) error { return nil }
-
-// SucceededElsewhere returns false, because the API has no such call.
-func (r *Remote) SucceededElsewhere(context.Context, string, string) (bool, error) { return false, nil }

@@ -204,7 +204,7 @@ func (w *world) audit() {
 	expect.Eventually(w, "servers have corrected times in the future", func() bool {
 		ahead = nil
 		for _, f := range expect.Result(w.store.Check(w.Context())).Value(w) {
-			if f.Repair.Verb == tdf.VerbRescore {
+			if f.Repair.Verb == tdf.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
 				ahead = append(ahead, f)
 			} else {
 				w.found = append(w.found, f)

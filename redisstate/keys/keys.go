@@ -155,8 +155,6 @@ func (k Names) History(seconds, step int64) string {
 	return k.Key("history:" + of)
 }
 
-func (k Names) Successes(program string) string { return k.Key("successes:" + program) }
-
 // Kinds returns the keys that every namespace may have, and the Redis type of each. If a key has another type, another
 // program has written it.
 func (k Names) Kinds() map[string]string {

@@ -3,7 +3,6 @@ package programs
 import (
 	"fmt"
 	"math"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -134,34 +133,4 @@ func TestUseWithoutAProgram(t *testing.T) {
 	expect.Result(s.HasPrograms(t.Context())).Is(t, true)
 	expect.Len(t, expect.Result(s.RemoveUnused(t.Context(), 100, 10)).Value(t), 0, "removed")
 	expect.Equal(t, lastUse(t, s, "ghost"), -1, "an entry without a program stays")
-}
-
-// SucceededElsewhere reports successes of other workers for an hour. Redis keeps at most two successes per program,
-// even if there are many workers.
-func TestSuccesses(t *testing.T) {
-	s := New(conntest.New(t))
-	elsewhere := func(worker, program string, want bool) {
-		t.Helper()
-		expect.Result(s.SucceededElsewhere(t.Context(), worker, program)).Is(t, want, worker, program)
-	}
-	elsewhere("w1", "p", false)
-	expect.NoError(t, s.NoteSuccesses(t.Context(), "w1", "p", "q"))
-	elsewhere("w1", "p", false)
-	elsewhere("w2", "p", true)
-	elsewhere("w2", "r", false)
-	for i := range 20 {
-		expect.NoError(t, s.NoteSuccesses(t.Context(), "w"+strconv.Itoa(i), "p"))
-	}
-	elsewhere("w1", "p", true)
-	key := s.Keys.Successes("p")
-	expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), keptSuccesses, "Redis keeps the successes of … workers")
-	left := s.Redis.TTL(t.Context(), key).Val()
-	expect.Compare(t, left, ">", 0)
-	expect.Compare(t, left, "<=", successLife)
-	for _, z := range s.Redis.ZRangeWithScores(t.Context(), key, 0, -1).Val() {
-		z.Score -= successLife.Seconds() + 60
-		s.Redis.ZAdd(t.Context(), key, z)
-	}
-	elsewhere("w1", "p", false)
-	expect.NoError(t, s.NoteSuccesses(t.Context(), "w"))
 }
