@@ -205,18 +205,18 @@ func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*out[done
 
 // selected returns the tasks that a call selects, as the caller may see them, and the ids that select no task.
 func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Ref, missing []int64, err error) {
+	q := manager.Query{IDs: b.IDs}
+	if b.Filter != nil {
+		q = *b.Filter
+	}
 	switch {
 	case (len(b.IDs) > 0) == (b.Filter != nil):
 		return nil, nil, refuse(string(tdf.CodeInvalid), "want either ids or a filter")
 	case (b.Filter != nil) != (b.Expect != nil):
 		return nil, nil, refuse(string(tdf.CodeInvalid), "want expect together with a filter, and only then")
-	case len(b.IDs) > maxTasks:
-		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(b.IDs),
+	case len(q.IDs) > maxTasks:
+		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(q.IDs),
 			maxTasks))
-	}
-	q := manager.Query{IDs: b.IDs}
-	if b.Filter != nil {
-		q = *b.Filter
 	}
 	q = c.own(q)
 	selection.ForRefs(&q)

@@ -175,6 +175,7 @@ func TestActions(t *testing.T) {
 		expect.Contains(t, s.as(access.Operator, status, "POST", "/api/v1/tasks/actions", body).text, want, body)
 	}
 	bulk(409, `{"action":"cancel","filter":{"states":["open"]},"expect":4}`, "selects 5 tasks, and not 4")
+	bulk(413, `{"action":"cancel","filter":{"ids":[`+strings.Repeat("1,", 10_000)+`1]},"expect":2}`, "10001 ids; at most 10000")
 	bulk(200, `{"action":"change","ids":[2,3,99],"changes":{"meta":"m"}}`, `{"done":2,"skipped":1,"reasons":[{"code":"not_found"`)
 	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", Input: "--n three", Meta: `{"n":"three","k":1}`})
 	bulk(200, `{"action":"change","ids":[6],"changes":{"input":"--n 4"}}`, `"done":1`)

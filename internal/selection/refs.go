@@ -14,8 +14,8 @@ import (
 // MostRefs is the largest number of tasks that one action changes at the request of a client.
 const MostRefs = 100_000
 
-// ErrMany means that a query selects more than [MostRefs] tasks.
-var ErrMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("the filter selects more than %d tasks", MostRefs))
+// ErrMany means that a query selects, or names, more than [MostRefs] tasks.
+var ErrMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("the filter has more than %d tasks or ids", MostRefs))
 
 // ForRefs makes a query read what [Refs] needs.
 func ForRefs(q *manager.Query) { q.Order, q.Read = manager.NewestFirst, manager.ReadSummary }
