@@ -132,13 +132,14 @@ func (s Settings) ClaimsWait(m Memory) bool { return m.above(max(s.HighWater, cl
 // A TasksLimitError means that tasks were not opened, because the namespace would have more tasks than its setting
 // max_tasks allows.
 type TasksLimitError struct {
-	Tasks    int64 // the number of stored tasks
+	Tasks    int64 // the number of tasks that there would be
 	MaxTasks int64
 }
 
 func (e *TasksLimitError) Error() string {
-	return fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d; remove finished tasks, "+
-		"open tasks with keep_finished and keep_archived, or raise max_tasks with tdf settings", e.Tasks, e.MaxTasks)
+	return fmt.Sprintf("with %d tasks, the namespace would exceed its setting max_tasks, which is %d; open fewer tasks, "+
+		"remove finished tasks, open tasks with keep_finished and keep_archived, or raise max_tasks with tdf settings",
+		e.Tasks, e.MaxTasks)
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").

@@ -1,6 +1,7 @@
 package manager_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -84,6 +85,21 @@ func TestOpenGroupAboveMaxTasks(t *testing.T) {
 	m := testspace.Manager(t, cfg)
 	_, err := m.OpenGroup(t.Context(), inGroup(300, "g")...)
 	expect.MustTrue(t, errors.As(err, new(*tdf.TasksLimitError)), err)
+	expect.Contains(t, err.Error(), "with 250 tasks, the namespace would exceed its setting max_tasks, which is 100")
+	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
+}
+
+// The first step of a large group waits while Redis uses too much memory, as all others do.
+func TestOpenGroupWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	_, m, log, highWater := limited(t)
+	highWater("0.001")
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { _, err := m.OpenGroup(ctx, inGroup(300, "g")...); ended <- err }()
+	eventually(t, "the group waits for memory", func() bool { return log.Count("new tasks wait, because redis") > 0 })
+	cancel()
+	expect.Fails(t, <-ended, "memory")
 	expect.Equal(t, expect.Result(m.Counts(t.Context())).Value(t).Total(), 0)
 }
 

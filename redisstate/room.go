@@ -101,8 +101,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 		return err
 	}
 	err := s.Write(ctx, "change the setting "+name, func(p redis.Pipeliner) {
-		p.HSet(ctx, s.Keys.Settings(), name,
-			settings.Value(name))
+		p.HSet(ctx, s.Keys.Settings(), name, settings.Value(name))
 	})
 	s.room.mu.Lock()
 	defer s.room.mu.Unlock()
@@ -169,8 +168,7 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		if s.room.changed(opensWait, waits) {
 			s.logRoom(waits, m, func() {
 				s.Log.Warn("new tasks wait, because redis uses too much of its maxmemory", "used", m.Used, "maxmemory",
-					m.Max,
-					"high_water", settings.HighWater, "remedy",
+					m.Max, "high_water", settings.HighWater, "remedy",
 					"remove finished tasks, open tasks with keep_finished and keep_archived, or raise maxmemory")
 			})
 		}
@@ -210,8 +208,7 @@ func (s *Store) claimsMustWait(ctx context.Context) bool {
 	if s.room.changed(claimsWait, waits) {
 		s.logRoom(waits, m, func() {
 			s.Log.Warn("claims wait, because redis uses nearly all of its maxmemory", "used", m.Used, "maxmemory",
-				m.Max,
-				"remedy", "remove finished tasks, or raise maxmemory")
+				m.Max, "remedy", "remove finished tasks, or raise maxmemory")
 		})
 	}
 	return waits

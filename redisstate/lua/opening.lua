@@ -73,7 +73,8 @@ local function too_many(most, first_key, opening, n)
     stored = 0
     for i = first_key, #KEYS do stored = stored + (select(2, not_sorted(KEYS[i])) or 0) end
   end
-  if stored + opening + n > tonumber(most) then return string.format('^%.0f %s', stored + opening, most) end
+  local tasks = stored + opening + n
+  if tasks > tonumber(most) then return string.format('^%.0f %s', tasks, most) end
 end
 
 -- Returns the mark of a group, or '' if it has none. If the key of the marks has another type, returns '' and a reason.
