@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -43,4 +45,28 @@ func TestSignalsEndACommandThatComputes(t *testing.T) {
 			expect.Contains(t, errors.String(), "interrupted", "stderr")
 		})
 	}
+}
+
+// The second signal at once ends a step that outlives the first one, such as cancelling the tasks of tdf run --shared.
+func TestTheSecondSignalEndsAStepThatOutlivesTheFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		force, forceEnd := context.WithCancel(t.Context())
+		a := New(Process{Stdout: &strings.Builder{}, Stderr: &strings.Builder{}, Force: force})
+		root := &cobra.Command{SilenceErrors: true, SilenceUsage: true, RunE: func(c *cobra.Command, _ []string) error {
+			a.parsed = true
+			step, release := a.Outlive(c.Context())
+			defer release()
+			cancel()
+			synctest.Wait()
+			expect.NoError(t, step.Err(), "after the first signal")
+			forceEnd()
+			<-step.Done()
+			return context.Cause(c.Context())
+		}}
+		root.SetArgs(nil)
+		begun := time.Now()
+		expect.Equal(t, a.Execute(ctx, root), StatusInterrupted, "status")
+		expect.Equal(t, time.Since(begun), 0, "time since the signals")
+	})
 }
