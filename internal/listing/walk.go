@@ -98,10 +98,10 @@ func selectFailed(ctx context.Context, s Store, q *tdf.Query) error {
 	if err != nil {
 		return err
 	}
-	given := q.IDs
+	given := slices.Sorted(slices.Values(q.IDs)) // there may be 100,000 of both
 	q.IDs = nil
 	for _, f := range failed {
-		if len(given) == 0 || slices.Contains(given, f.Task) {
+		if _, is := slices.BinarySearch(given, f.Task); is || len(given) == 0 {
 			q.IDs = append(q.IDs, f.Task)
 		}
 	}
