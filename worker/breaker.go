@@ -20,7 +20,8 @@ import (
 // program. Then the breaker becomes half-open: the worker tries one round (docs/operations.md, "Programs that a worker
 // pauses").
 //
-// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. So such rounds open no breaker.
+// If rounds run and fail, the tasks may be the cause: a whole region of a sweep may fail. So such rounds open no
+// breaker.
 type breakers struct {
 	*sync.Mutex
 	maxFailures int           // rounds in a row that could not start after which a breaker opens; 0 means no limit
