@@ -27,11 +27,10 @@ func LimitOf(reason string) string { return after(reason, limitReason) }
 func GroupOf(reason string) string { return after(reason, pauseReason) }
 
 func after(text, prefix string) string {
-	rest, _ := strings.CutPrefix(text, prefix)
-	if rest == text {
-		return ""
+	if rest, has := strings.CutPrefix(text, prefix); has {
+		return rest
 	}
-	return rest
+	return ""
 }
 
 // HeldFor returns the reason for which an open task is held, or "".
@@ -59,7 +58,7 @@ func (t *Task) OpenPlace() string {
 	switch {
 	case t.PlacedIn == WaitingPlace:
 		return t.PlacedIn
-	case reason != "" && (LimitOf(reason) == t.LimitKey || GroupOf(reason) == t.Group && t.Group != ""):
+	case t.LimitKey != "" && LimitOf(reason) == t.LimitKey, t.Group != "" && GroupOf(reason) == t.Group:
 		return PlaceIn(reason, t.Priority)
 	}
 	return t.Place()

@@ -103,6 +103,11 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	} {
 		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
 	}
+	for _, place := range []string{"limit=", "limit=other", "paused=g", "paused="} {
+		x := waiting()
+		x.PlacedIn, x.LimitKey = place, ""
+		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "held for a reason that is not its own:", place)
+	}
 	if x := waiting(); true {
 		x.LimitKey = ""
 		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "a waiting task without a key has the place")

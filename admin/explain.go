@@ -156,7 +156,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 	if err != nil || c.task.State != tdf.Open {
 		return err
 	}
-	if c.kept, err = s.Kept(ctx, now, c.withResources()); err != nil || !c.place.Listed || c.task.IsHeld() {
+	if c.kept, err = s.Kept(ctx, c.withResources()); err != nil || !c.place.Listed || c.task.IsHeld() {
 		return err
 	}
 	return c.countBesides(ctx, s)

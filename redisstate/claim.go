@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,7 +206,8 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 	if prefetch <= 0 {
 		most, prefetch = max(most, 1), 0
 	}
-	plain := offer.Group == "" && class.Serves(offer, class.Requirement{Queue: offer.Shares()[0].Queue})
+	plain := offer.Group == "" && slices.Contains(queues, class.DefaultQueue) &&
+		class.Serves(offer, class.Requirement{Queue: class.DefaultQueue})
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),

@@ -3,7 +3,6 @@ package redisstate
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -18,14 +17,10 @@ type Keeping struct {
 	Worker string
 	Task   int64    // the first task with the requirement for which the worker is kept
 	Since  tdf.Time // when the worker was first kept for it
-	Until  tdf.Time // unless a claim of the worker meets the task again
 }
 
-// keptAtMost is the longest time for which a worker is kept (kept.lua).
-const keptAtMost = tdf.Seconds(3600)
-
-// Kept returns for which tasks the given workers are kept at the time now.
-func (s *Store) Kept(ctx context.Context, now tdf.Time, workers []string) (all []Keeping, err error) {
+// Kept returns for which tasks the given workers are kept.
+func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err error) {
 	const what = "read for which tasks workers are kept"
 	names, err := conn.AskEach(ctx, s.Conn, what, workers, func(p redis.Pipeliner, worker string) *redis.StringCmd {
 		return p.Get(ctx, s.Keys.KeptBy(worker))
@@ -39,10 +34,9 @@ func (s *Store) Kept(ctx context.Context, now tdf.Time, workers []string) (all [
 			continue
 		}
 		var holder *redis.StringCmd
-		var left *redis.DurationCmd
 		var first, plain *redis.StringSliceCmd
 		err := s.Pipeline(ctx, what, func(p redis.Pipeliner) {
-			holder, left = p.Get(ctx, s.Keys.Kept(name)), p.PTTL(ctx, s.Keys.Kept(name))
+			holder = p.Get(ctx, s.Keys.Kept(name))
 			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRange(ctx, s.Keys.List(tdf.Open), 0, 0)
 		})
 		if err != nil {
@@ -54,9 +48,8 @@ func (s *Store) Kept(ctx context.Context, now tdf.Time, workers []string) (all [
 			ids = append(conn.IDsOf(plain.Val()), ids...)
 		}
 		if by == worker && len(ids) > 0 {
-			k := Keeping{Worker: worker, Task: ids[0], Until: now.Add(tdf.For(max(0, left.Val()).Round(time.Second)))}
+			k := Keeping{Worker: worker, Task: ids[0]}
 			k.Since, _ = tdf.ParseTime(since)
-			k.Until = min(k.Until, k.Since.Add(keptAtMost))
 			all = append(all, k)
 		}
 	}

@@ -110,7 +110,7 @@ func TestKeptWorkerServesTheRest(t *testing.T) {
 		c := claim("cpus=3", 0, class.DefaultQueue)
 		expect.Equal(t, requests(c), []string{"cpus=1"}, "of 3 cores, one is kept back")
 		expect.True(t, c.Kept)
-		kept := expect.Result(s.Kept(t.Context(), c.Now, []string{"a"})).Value(t)
+		kept := expect.Result(s.Kept(t.Context(), []string{"a"})).Value(t)
 		expect.MustLen(t, kept, 1)
 		expect.Equal(t, kept[0].Worker, "a")
 		expect.Equal(t, kept[0].Task, licensed)

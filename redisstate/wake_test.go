@@ -113,3 +113,12 @@ func TestWaitOnAClosedWaker(t *testing.T) {
 	must(t, w.Close())
 	expect.True(t, !w.Wait(t.Context(), time.Millisecond), "woken by a closed connection")
 }
+
+// A claim puts no token for plain tasks into Redis if its worker does not serve their queue.
+func TestOtherQueuesWakeNoPlainWorker(t *testing.T) {
+	s := newStore(t)
+	mustOpen(t, s, define("plain"), placed("a", 0), placed("a", 0))
+	must(t, s.Redis.Del(t.Context(), s.Keys.WakeOpen()).Err())
+	expect.Len(t, claimFor(t, s, 1, offerOf("a")).Claims, 1)
+	expect.Equal(t, s.Redis.Exists(t.Context(), s.Keys.WakeOpen()).Val(), 0)
+}

@@ -37,9 +37,10 @@ local function use_places(open)
   requirements, first_of, unlinked = prefix .. 'requirements', prefix .. 'first', prefix .. 'unlinked'
   heads, holds, wakes = prefix .. 'heads:', prefix .. 'held:', prefix .. 'wake:'
 
+  local split = {} -- what split_place has returned, because most tasks of a call have few places
+
   -- Returns the requirement, or the reason, of a place, its priority, and its group as the name of a set has it, or
   -- nil.
-  local split = {} -- what it has returned, because most tasks of a call have few places
   function split_place(place)
     local known = split[place]
     if known then return known[1], known[2], known[3] end
