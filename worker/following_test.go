@@ -82,7 +82,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 		"no UTF-8":          {"{\"input\": \"\xff\"}", nil, "open.jsonl: it is not UTF-8 (byte 12)"},
 		"a closed group":    {`{"campaign": "closed"}`, func(w *world) { w.closed("closed") }, `group "closed": it is closed`},
 		"its decided group": {`{}`, func(w *world) { w.mark("g", "decided") }, `group "g": `},
-		"max_tasks":         {`{}`, func(w *world) { must(w, w.store.ChangeSetting(w.Context(), tdf.SettingMaxTasks, "1")) }, "its setting max_tasks is 1"},
+		"max_tasks":         {`{}`, func(w *world) { must(w, w.store.ChangeSetting(w.Context(), tdf.SettingMaxTasks, "1")) }, "its setting max_tasks, which is 1"},
 		"no generations":    {`{}`, nil, "generations"},
 	} {
 		t.Run(name, func(t *testing.T) {
