@@ -2,7 +2,6 @@ package admin
 
 import (
 	"context"
-	"maps"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
@@ -89,16 +88,13 @@ type census struct {
 	states          map[string]int // number of workers by state, without workers that have ended
 	slots, busy     int
 
-	// slotsOf has the number of slots of each live worker, 0 if it claims no tasks.
-	slotsOf map[string]int
-
 	// free is the number of free slots. Heartbeats and running tasks give two numbers, and free is the lower number,
 	// because both may be out of date.
 	free int
 }
 
 func (f *fleet) count() census {
-	c := census{states: map[string]int{}, slotsOf: map[string]int{}}
+	c := census{states: map[string]int{}}
 	busy, free := f.running-f.lost, 0
 	for i := range f.workers {
 		w := &f.workers[i]
@@ -109,11 +105,9 @@ func (f *fleet) count() census {
 		case f.claims(w):
 			c.alive, c.claiming = c.alive+1, c.claiming+1
 			c.slots += w.Slots
-			c.slotsOf[w.Name] = w.Slots
 			free += max(0, w.Slots-len(w.Runs))
 		case w.Alive(f.at):
 			c.alive++
-			c.slotsOf[w.Name] = 0
 			busy -= len(w.Runs)
 		}
 	}
@@ -122,18 +116,8 @@ func (f *fleet) count() census {
 	return c
 }
 
-// add adds the live workers of another namespace. Workers of the same name are one worker.
+// add adds the live workers of another namespace.
 func (c *census) add(other *census) {
-	c.slotsOf = maps.Clone(c.slotsOf)
-	for name, slots := range other.slotsOf {
-		c.slotsOf[name] = max(c.slotsOf[name], slots)
-	}
-	c.alive, c.claiming, c.slots = len(c.slotsOf), 0, 0
-	for _, slots := range c.slotsOf {
-		c.slots += slots
-		if slots > 0 {
-			c.claiming++
-		}
-	}
-	c.busy = min(c.busy+other.busy, c.slots)
+	c.alive, c.claiming = c.alive+other.alive, c.claiming+other.claiming
+	c.slots, c.busy = c.slots+other.slots, c.busy+other.busy
 }

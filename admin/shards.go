@@ -187,7 +187,7 @@ func (s *Shards) List(ctx context.Context, all Selection) iter.Seq2[*manager.Tas
 	}
 }
 
-// Watch does the same as [Admin.Watch]. A worker that serves several namespaces counts once.
+// Watch does the same as [Admin.Watch]. It adds up the workers of all namespaces.
 func (s *Shards) Watch(group string) *Watch {
 	w := &Watch{group: group}
 	for _, of := range s.all {

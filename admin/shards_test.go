@@ -117,7 +117,7 @@ func TestShardsDo(t *testing.T) {
 	}
 }
 
-// A watch adds up the tasks of all namespaces, and counts a worker of all of them once.
+// A watch adds up the tasks, workers and slots of all namespaces.
 func TestShardsWatch(t *testing.T) {
 	t.Parallel()
 	s, all := newShards(t, 2)
@@ -131,8 +131,8 @@ func TestShardsWatch(t *testing.T) {
 	}
 	status := expect.Result(s.Watch("g").Look(t.Context())).Value(t)
 	expect.Equal(t, status.Counts.Total(), 5)
-	expect.Equal(t, status.Workers, 3)
-	expect.Equal(t, status.Slots, 6)
+	expect.Equal(t, status.Workers, 4)
+	expect.Equal(t, status.Slots, 10)
 	expect.True(t, status.Closed)
 	for _, name := range s.Namespaces() {
 		expect.True(t, slices.ContainsFunc(status.Obstacles, func(f admin.Fact) bool {

@@ -174,7 +174,7 @@ func (w *Watch) Look(ctx context.Context) (Status, error) {
 	return w.status(together(all)), nil
 }
 
-// together adds up what a Watch sees of several namespaces. A worker that serves several of them counts once.
+// together adds up what a Watch sees of several namespaces.
 func together(all []look) *look {
 	sum := all[0]
 	for i := range all[1:] {

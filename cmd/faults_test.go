@@ -22,20 +22,22 @@ func TestKilledWorkerOfTwoNamespaces(t *testing.T) {
 	other.ns = redistest.Namespace(t)
 	other.store = connect(t, s.addr, other.ns)
 	s.namespaces = []string{s.ns, other.ns}
-	s.program("p", "#!/bin/sh\necho of $TDF_NAMESPACE\necho $$ >>../pids\nuntil [ -e ../go ]; do sleep 0.01; done\n")
+	for _, ns := range s.namespaces {
+		s.program(ns+"/p", "#!/bin/sh\necho of $TDF_NAMESPACE\necho $$ >>../../pids\nuntil [ -e ../../go ]; do sleep 0.01; done\n")
+	}
 	ids := s.open("")
 	expect.Equal(t, other.open(""), ids)
-	worker := s.worker("w", "concurrency=2")
+	worker := s.worker("w", "concurrency=%s:1,%s:1", s.ns, other.ns)
 	eventually(t, "both tasks run", func() bool { return len(s.pids()) == 2 })
 	worker.kill()
-	worker, server := s.worker("w", "concurrency=2"), s.server()
+	worker, server := s.worker("w", ""), s.server()
 	eventually(t, "both tasks run again", func() bool { return len(s.pids()) == 4 })
 	must(t, os.WriteFile(s.path("go"), nil, 0o644))
 	for _, of := range []*site{s, &other} {
 		task := of.succeeded(ids)[0]
 		expect.Equal(t, task.Losses, 1)
 		expect.Equal(t, task.LastOutput(), "of "+of.ns+"\n")
-		kept := expect.Result(os.ReadFile(s.path("p", "results", "w-"+of.ns+"-1-0.out"))).Value(t)
+		kept := expect.Result(os.ReadFile(s.path(of.ns, "p", "results", "w-1-0.out"))).Value(t)
 		expect.Equal(t, string(kept), "of "+of.ns+"\n")
 		worker.logs("msg=executed worker=w namespace=" + of.ns)
 		server.logs("msg=serving server=s namespace=" + of.ns)

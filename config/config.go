@@ -34,7 +34,7 @@ type Worker struct {
 	Redis      Redis
 	API        API // instead of Redis, if it has a URL
 	Namespace  string
-	Namespaces []string // several that work as one (docs/shards.md); none means only Namespace
+	Namespaces []Part // several that work as one (docs/shards.md); none means only Namespace
 
 	Directory          string // the working directory, as written in the file; default: "."
 	TaskOutputFilename string // file for a round's stdout; may contain $program, $worker, $taskId and $round

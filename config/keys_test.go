@@ -43,7 +43,7 @@ var samples = []sample{
 	{"REDIS_TLS_SERVER_NAME", "r.example", "r.example", func(s *settings) any { return s.server.Redis.TLSServerName }},
 	{"REDIS_REPLICAS", "2", 2, func(s *settings) any { return s.manager.Redis.Replicas.Wanted }},
 	{"TDF_NAMESPACE", "Projekt-Ü:1", "Projekt-Ü:1", func(s *settings) any { return s.server.Namespace }},
-	{"TDF_NAMESPACES", "N, M", []string{"N", "M"}, func(s *settings) any { return s.worker.Namespaces }},
+	{"TDF_NAMESPACES", "N, M", []string{"N", "M"}, func(s *settings) any { return s.server.Namespaces }},
 	{"SERVER_ROUND_DURATION", "0", time.Duration(0), func(s *settings) any { return s.server.RoundDuration }},
 	{"SERVER_OUTAGE_GRACE", "45.5", 45500 * time.Millisecond, func(s *settings) any { return s.server.OutageGrace }},
 	{"HTTP_LISTEN", "[::1]:0", "[::1]:0", func(s *settings) any { return s.http.Listen }},

@@ -28,15 +28,14 @@ var workerKeys = []key{
 	{
 		"worker", "directory", ".", path(func(s *settings) *string { return &s.worker.Directory }),
 		"The working directory. Each program has a directory below it. A relative path is relative to the directory " +
-			"in which the worker was started.",
+			"in which the worker was started. Each of several `namespaces` has a working directory of its own below this one.",
 	},
 	{
 		"worker", "task_output_filename", outputFile, filename(func(s *settings) *string {
 			return &s.worker.TaskOutputFilename
 		}),
 		"The file for a round's stdout. A relative path is relative to the working directory. The worker replaces " +
-			"`$program`, `$worker`, `$taskId` and `$round` by their values, and with several `namespaces`, `$taskId` by " +
-			"NAMESPACE-ID. If the file exists, the new file's name " +
+			"`$program`, `$worker`, `$taskId` and `$round` by their values. If the file exists, the new file's name " +
 			"gets a number: `x~2.out`. If the file or the environment sets this key, the worker keeps the file " +
 			"of every round. Otherwise it keeps the file only if Redis does not hold the whole output.",
 	},
@@ -62,17 +61,18 @@ var workerKeys = []key{
 			"the tasks of all groups, and those without a group.",
 	},
 	{
-		"worker", "concurrency", "1", slots(func(s *settings) *int { return &s.worker.Concurrency }),
+		"worker", "concurrency", "1", slots(func(s *settings) *divided[int] { return &s.slots }),
 		"The number of slots: how many programs run at once. `auto` means one slot for each core that the worker " +
 			"may use (affinity, quota of its cgroup). With `resources`, it " +
-			"bounds only the tasks that ask for nothing.",
+			"bounds only the tasks that ask for nothing. With several `namespaces`, one number is for each, and " +
+			"`a:4,b:4` gives each its own.",
 	},
 	{
-		"worker", "resources", "none", resources(func(s *settings) **class.ResourceOffer { return &s.worker.Resources }),
+		"worker", "resources", "none", resources(func(s *settings) *divided[*class.ResourceOffer] { return &s.offers }),
 		"What the worker offers to tasks that ask for [resources](resources.md): `none`, `auto` (the cores, memory " +
 			"and GPUs of the machine), or amounts such as `cpus=8 memory=16G gpus=2 licence=1`. After `auto`, amounts " +
-			"replace or add to what the machine has. A task that asks for nothing then takes one of the cpus. Not over " +
-			"the HTTP API.",
+			"replace or add to what the machine has. A task that asks for nothing then takes one of the cpus. With " +
+			"several `namespaces`, each needs a part of its own: `a:cpus=4,memory=8G b:cpus=4`. Not over the HTTP API.",
 	},
 	{
 		"worker", "sleep_after_success", "0", duration(fromZero, func(s *settings) *time.Duration {
@@ -184,7 +184,8 @@ var programKeys = []key{
 		"worker", "collect", "", target(func(s *settings) *string { return &s.worker.Collect }),
 		"The target to which the worker copies the content of `files/` after a round: `rsync:HOST:PATH`, " +
 			"`rsync:rsync://HOST/MODULE/PATH`, or `rsync:PATH`. The copy is in the directory `$taskId/$round` of " +
-			"the target. If this key is empty, `files/` stays beside the output file.",
+			"the target, and with several `namespaces` in `NAMESPACE/$taskId/$round`. If this key is empty, `files/` " +
+			"stays beside the output file.",
 	},
 	{
 		"worker", "keep_files", "604800", duration(aboveOrInf, func(s *settings) *time.Duration {

@@ -240,13 +240,13 @@ func tags(most int, at func(*settings) *[]string) kind {
 }
 
 // resources returns the kind of an offer of resources.
-func resources(at func(*settings) **class.ResourceOffer) kind {
+func resources(at func(*settings) *divided[*class.ResourceOffer]) kind {
 	parse := func(s string) (*class.ResourceOffer, bool) {
 		o, err := class.ParseResourceOffer(s)
 		return o, err == nil
 	}
-	return bind("none, auto, amounts such as cpus=8 memory=16G licence=1 with whole cpus and gpus, or auto and amounts",
-		parse, at)
+	return inParts("none, auto, amounts such as cpus=8 memory=16G licence=1 with whole cpus and gpus, auto and amounts, "+
+		"or amounts for each namespace, such as a:cpus=4 b:cpus=4", parse, at)
 }
 
 func anyOf(at func(*settings) *[]string, allowed ...string) kind {
@@ -256,15 +256,16 @@ func anyOf(at func(*settings) *[]string, allowed ...string) kind {
 const maxSlots = 1000
 
 // slots returns the kind of a number of slots. The value auto means one slot per core, and is stored as 0.
-func slots(at func(*settings) *int) kind {
-	number := whole(1, maxSlots, at)
-	return kind{fmt.Sprintf("a whole number from 1 to %d, or auto", maxSlots), func(s *settings, text string) bool {
-		if text == "auto" {
-			*at(s) = 0
-			return true
+func slots(at func(*settings) *divided[int]) kind {
+	parse := func(s string) (int, bool) {
+		if s == "auto" {
+			return 0, true
 		}
-		return number.set(s, text)
-	}}
+		n, err := strconv.Atoi(s)
+		return n, err == nil && 1 <= n && n <= maxSlots
+	}
+	return inParts(fmt.Sprintf("a whole number from 1 to %d, auto, or a number for each namespace, such as a:4,b:4",
+		maxSlots), parse, at)
 }
 
 func oneOf[T ~string](at func(*settings) *T, allowed ...string) kind {

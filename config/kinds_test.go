@@ -44,7 +44,7 @@ func TestInvalidValues(t *testing.T) {
 		{"worker", "directory", path, []string{"", "a/" + strings.Repeat("n", 256), strings.Repeat("n/", 2500)}},
 		{"worker", "task_output_filename", file, []string{"", "$", "$task/x", "$programs/$taskid", "${worker}"}},
 		{"worker", "task_error_filename", file, []string{strings.Repeat("n", 5000)}},
-		{"worker", "concurrency", "a whole number from 1 to 1000, or auto", []string{"0", "-1", "1001", "Auto", "two"}},
+		{"worker", "concurrency", "a whole number from 1 to 1000, auto, or a number for each namespace, such as a:4,b:4", []string{"0", "-1", "1001", "Auto", "two"}},
 		{"worker", "env", "names of variables that do not begin with TDF_, separated by blanks or commas", []string{"A=1", "TDF_CFG_X", "1A", "A;B"}},
 		{"worker", "require", "any of subreaper, cgroup, user, memory, processes, separated by blanks or commas", []string{"gpu", "cgroup;user"}},
 		{"worker", "collect", "rsync:HOST:PATH, rsync:rsync://HOST/MODULE/PATH or rsync:PATH", []string{"h:/x", "rsync:", "rsync:-e"}},

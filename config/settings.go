@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
 )
 
@@ -20,6 +21,8 @@ type settings struct {
 	http       HTTP
 	notify     Notify
 	worker     Worker
+	slots      divided[int]                  // the worker's key concurrency
+	offers     divided[*class.ResourceOffer] // the worker's key resources
 	manager    Manager
 
 	source string            // the configuration file, for errors about missing keys
@@ -150,7 +153,8 @@ func (s *settings) merge(environ []string, overrides ...Override) error {
 		s.isSet("worker", "task_error_filename")
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
-	s.server.Namespaces, s.worker.Namespaces = s.namespaces, s.namespaces
+	s.server.Namespaces = s.namespaces
+	s.worker.Concurrency, s.worker.Resources = s.slots.whole, s.offers.whole
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
 	return nil
 }
@@ -198,11 +202,10 @@ func (s *settings) forWorker() (Worker, error) {
 	if err := s.needRealRedis(); err != nil {
 		return Worker{}, err
 	}
-	if len(s.namespaces) > 1 && s.worker.MetricsListen != "" {
-		return Worker{}, s.fault("worker", "metrics_listen",
-			"is set beside [tdf] namespaces, and would serve only one of them; expected no metrics_listen")
+	if err := s.checkAPI(); err != nil {
+		return Worker{}, err
 	}
-	return s.worker, s.checkAPI()
+	return s.forNamespaces()
 }
 
 func (s *settings) forManager() (Manager, error) {

@@ -79,6 +79,9 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 		File: path, Manager: s.manager, Server: s.server, Worker: s.worker, HTTP: s.http, Notify: s.notify,
 		Namespaces: s.namespaces, WorkerAPI: s.checkAPI(), from: s.from,
 	}
+	if w, err := s.forNamespaces(); err == nil { // otherwise, tdf-worker refuses the file
+		t.Worker = w
+	}
 	if !t.IsSet("task_defaults", "fail_on") {
 		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit
 	}

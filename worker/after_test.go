@@ -76,7 +76,7 @@ func TestManyDependencies(t *testing.T) {
 	}
 	id := w.open("all", func(d *tdf.Properties) { d.After = &tdf.Dependencies{Tasks: ids} })
 	w.finishedOthers(id)
-	e := &execution{s: laneOf(w.worker()), task: w.task(id)}
+	e := &execution{s: supervisorOf(w.worker()), task: w.task(id)}
 	path := filepath.Join(t.TempDir(), "after")
 	f := expect.Result(os.Create(path)).Value(t)
 	must(t, e.writeDependencies(t.Context(), f))

@@ -216,7 +216,7 @@ func (e *execution) sealAndDeliver(ctx context.Context, x *roundIO) (rounddir.Se
 	if err != nil {
 		return sealed, err
 	}
-	sub := filepath.Join(e.s.nameOf(e.s.namespace, e.task.ID), strconv.Itoa(e.task.Round))
+	sub := filepath.Join(e.s.part, strconv.FormatInt(e.task.ID, 10), strconv.Itoa(e.task.Round))
 	return sealed, fetch.Deliver(ctx, e.s.rounds(), sealed.Path, sub, e.s.cfg.Collect)
 }
 

@@ -29,7 +29,7 @@ func (e *execution) environment(dir string) []string {
 	started := e.clock.Load().redis
 	env := append([]string{unbuffered}, allowedVariables(os.Environ(), e.s.cfg.Env)...)
 	env = append(env,
-		"TDF_NAMESPACE="+e.s.ns,
+		"TDF_NAMESPACE="+e.s.cfg.Namespace,
 		"TDF_TASK_ID="+strconv.FormatInt(e.task.ID, 10),
 		"TDF_ROUND="+strconv.Itoa(e.task.Round),
 		"TDF_PROGRAM="+e.task.Program,

@@ -22,7 +22,7 @@ var errTimedOut = errors.New("the task's timeout is over")
 
 // An execution is one claim of a task, from Redis's answer to the claim until Redis has accepted the report.
 type execution struct {
-	s       *lane
+	s       *supervisor
 	task    *tdf.Task
 	claim   string
 	writer  string // the killed worker whose output this worker keeps; "" for what this worker runs
@@ -82,7 +82,7 @@ type reading struct {
 
 // newExecution returns the execution of a claim. The executions of one answer share the clock and the time from which
 // the leases count.
-func (s *lane) newExecution(c redisstate.Claim, clock *reading, leased *time.Time) *execution {
+func (s *supervisor) newExecution(c redisstate.Claim, clock *reading, leased *time.Time) *execution {
 	e := &execution{
 		s: s, task: c.Task, claim: c.ID, invalid: c.Invalid,
 		log: slog.New(s.log.Handler().WithAttrs([]slog.Attr{

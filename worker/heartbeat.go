@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -17,15 +16,13 @@ import (
 // heartbeatPause returns the time between two heartbeats, or two renewals.
 func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
-// haveNews lets the loops of heartbeats send early heartbeats.
+// haveNews lets the loop of heartbeats send an early heartbeat.
 func (w *Worker) haveNews() {
-	for _, n := range w.namespaces {
-		n.breakers.changed.give()
-	}
+	w.breakers.changed.give()
 }
 
-func (w *Worker) info(n *namespace, state string) presence.WorkerInfo {
-	pauses := append(w.shortages.remarks(time.Now(), w.slots()), n.breakers.pauses()...)
+func (w *Worker) info(state string) presence.WorkerInfo {
+	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.breakers.pauses()...)
 	if w.slotDirs != nil {
 		pauses = append(pauses, w.slotDirs.remarks()...)
 	}
@@ -44,69 +41,53 @@ func (w *Worker) info(n *namespace, state string) presence.WorkerInfo {
 // claim, because servers must know the longest lease of all workers. It returns a [broker.NameTaken] if another worker
 // has the name, or takes the name during the call.
 func (w *Worker) register(ctx context.Context) error {
-	held, err := w.start(ctx)
+	drained, err := w.broker.TakeName(ctx, w.info(presence.WorkerStarting),
+		broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: w.log})
 	if err != nil {
-		w.sendLastHeartbeats(ctx, held)
 		return err
 	}
-	w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
-	for _, n := range w.namespaces {
-		if _, err := n.broker.WorkerHeartbeat(ctx, w.info(n, n.state())); err != nil {
-			w.sendLastHeartbeats(ctx, w.namespaces)
-			return err
-		}
+	w.drain.obey(drained, w.log)
+	starting, stop := w.holdName(ctx)
+	err = w.cleanUp(starting)
+	if taken := stop(); taken != nil {
+		return taken
 	}
-	return nil
+	if err == nil {
+		w.log.Info("working", "directory", w.cfg.Directory, "slots", w.slots())
+		_, err = w.broker.WorkerHeartbeat(ctx, w.info(w.state()))
+	}
+	if err != nil {
+		w.sendLastHeartbeat(ctx)
+	}
+	return err
 }
 
-// start takes the name in all namespaces, and cleans up. It returns the namespaces in which the worker has the name.
-func (w *Worker) start(ctx context.Context) (held []*namespace, err error) {
-	starting := ctx
-	var stops []func() error
-	for _, n := range w.namespaces {
-		var drained string
-		drained, err = n.broker.TakeName(starting, w.info(n, presence.WorkerStarting),
-			broker.Takeover{Gone: isGone, Sleep: w.sleep, Log: n.log})
-		if err != nil {
-			break
-		}
-		n.drain.obey(drained, n.log)
-		var stop func() error
-		starting, stop = w.holdName(starting, n)
-		stops = append(stops, stop)
+// state returns the worker's state for its heartbeats, except while the worker stops.
+func (w *Worker) state() string {
+	if w.drain.on() {
+		return presence.WorkerDraining
 	}
-	if len(stops) == len(w.namespaces) {
-		err = w.cleanUp(starting)
-	}
-	var lost error
-	for i, stop := range stops {
-		taken := stop()
-		if taken == nil {
-			held = append(held, w.namespaces[i])
-		}
-		lost = cmp.Or(lost, taken)
-	}
-	return held, cmp.Or(lost, err)
+	return presence.WorkerWorking
 }
 
 // holdName sends three heartbeats per lease while the worker starts, until stop is called. If another worker takes the
 // name, the context starting ends, and stop returns a [broker.NameTaken].
-func (w *Worker) holdName(ctx context.Context, n *namespace) (starting context.Context, stop func() error) {
+func (w *Worker) holdName(ctx context.Context) (starting context.Context, stop func() error) {
 	starting, end := context.WithCancelCause(ctx)
 	var loop sync.WaitGroup
 	var taken broker.NameTaken
 	loop.Go(func() {
 		for wait(starting, w.after(w.heartbeatPause())) {
-			drained, err := n.broker.WorkerHeartbeat(starting, w.info(n, presence.WorkerStarting))
+			drained, err := w.broker.WorkerHeartbeat(starting, w.info(presence.WorkerStarting))
 			switch {
 			case errors.As(err, &taken):
-				n.log.Error("another worker has taken the name: the start is cancelled", "error", err)
+				w.log.Error("another worker has taken the name: the start is cancelled", "error", err)
 				end(taken)
 				return
 			case err != nil && starting.Err() == nil:
-				n.log.Warn("a heartbeat could not be sent", "error", err)
+				w.log.Warn("a heartbeat could not be sent", "error", err)
 			case err == nil:
-				n.drain.obey(drained, n.log)
+				w.drain.obey(drained, w.log)
 			}
 		}
 	})
@@ -124,16 +105,11 @@ func (w *Worker) holdName(ctx context.Context, n *namespace) (starting context.C
 // also gives up the claims of that worker. The rounds of these claims are then lost.
 func (w *Worker) cleanUp(ctx context.Context) error {
 	w.sweep(ctx)
-	for _, n := range w.namespaces {
-		lost, err := n.broker.GiveUp(ctx)
-		if lost > 0 {
-			n.log.Warn("tasks of an earlier worker of this name are lost", "tasks", lost)
-		}
-		if err != nil {
-			return err
-		}
+	lost, err := w.broker.GiveUp(ctx)
+	if lost > 0 {
+		w.log.Warn("tasks of an earlier worker of this name are lost", "tasks", lost)
 	}
-	return nil
+	return err
 }
 
 // nameTaken reports whether err says that another worker has taken the name.
@@ -144,48 +120,35 @@ func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 // supervisor has ended all programs.
 func (s *supervisor) sendHeartbeats() (stop func() error) {
 	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
-	var loops sync.WaitGroup
-	for _, l := range s.lanes {
-		loops.Go(func() { l.sendHeartbeatsUntil(over) })
-	}
-	return func() (err error) {
+	var loop sync.WaitGroup
+	loop.Go(func() { s.sendHeartbeatsUntil(over) })
+	return func() error {
 		end()
-		loops.Wait()
+		loop.Wait()
 		s.log.Info("stopped")
-		var held []*namespace
-		for _, l := range s.lanes {
-			if taken := l.nameLost.Load(); taken != nil {
-				err = cmp.Or[error](err, *taken)
-			} else {
-				held = append(held, l.namespace)
-			}
+		if taken := s.nameLost.Load(); taken != nil {
+			return *taken
 		}
-		s.sendLastHeartbeats(s.stopping, held)
-		return err
+		s.sendLastHeartbeat(s.stopping)
+		return nil
 	}
 }
 
-// sendLastHeartbeats frees the name in some namespaces. It returns soon, even if Redis hangs.
-func (w *Worker) sendLastHeartbeats(stopping context.Context, held []*namespace) {
+// sendLastHeartbeat frees the name. It returns soon, even if Redis hangs.
+func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 	ctx, end := w.outlive(stopping, w.answer, w.answer)
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()
-	var calls sync.WaitGroup
-	for _, n := range held {
-		calls.Go(func() {
-			if _, err := n.broker.WorkerHeartbeat(ctx, w.info(n, presence.WorkerGone)); err != nil {
-				n.log.Warn("the last heartbeat could not be sent", "error", err)
-			}
-		})
+	if _, err := w.broker.WorkerHeartbeat(ctx, w.info(presence.WorkerGone)); err != nil {
+		w.log.Warn("the last heartbeat could not be sent", "error", err)
 	}
-	calls.Wait()
 }
 
 // newsPause is the shortest time between two early heartbeats.
 const newsPause = time.Second
 
-func (s *lane) sendHeartbeatsUntil(over context.Context) {
+func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 	stopping, next := s.stopping.Done(), s.heartbeatPause()
 	for {
 		select {
@@ -194,9 +157,7 @@ func (s *lane) sendHeartbeatsUntil(over context.Context) {
 			s.sleep(over, min(newsPause, next))
 		case <-stopping:
 			stopping = nil
-			if s == s.lanes[0] {
-				s.supervisor.log.Info("stopping: nothing more is claimed")
-			}
+			s.log.Info("stopping: nothing more is claimed")
 		case <-over.Done():
 			return
 		}
@@ -218,12 +179,12 @@ func (s *lane) sendHeartbeatsUntil(over context.Context) {
 	}
 }
 
-func (s *lane) infoWithTasks() presence.WorkerInfo {
+func (s *supervisor) infoWithTasks() presence.WorkerInfo {
 	state := s.state()
 	if s.stopping.Err() != nil {
 		state = presence.WorkerDraining
 	}
-	info := s.info(s.namespace, state)
+	info := s.info(state)
 	s.mu.Lock()
 	for e := range s.held {
 		if e.slot > 0 && !e.passedOn { // prefetched tasks that wait, and results that do, have no slot

@@ -81,19 +81,14 @@ func (w *world) worker(with ...Option) *Worker { return w.workerOn(w.store, with
 
 func (w *world) workerOn(store broker.DirectStore, with ...Option) *Worker {
 	w.Helper()
-	return w.workerOnAll([]broker.DirectStore{store}, with...)
-}
-
-func (w *world) workerOnAll(stores []broker.DirectStore, with ...Option) *Worker {
-	w.Helper()
-	worker := expect.Result(New("w1", w.cfg, append(with, withStore(stores...), WithLog(w.logger()))...)).Value(w)
+	worker := expect.Result(New("w1", w.cfg, append(with, withStore(store), WithLog(w.logger()))...)).Value(w)
 	worker.after = w.timers.after
 	worker.answer, worker.leaveBound = 20*time.Hour, time.Hour+time.Minute
 	return worker
 }
 
-func withStore(s ...broker.DirectStore) Option {
-	return func(o *options) { o.stores = s }
+func withStore(s broker.DirectStore) Option {
+	return func(o *options) { o.store = s }
 }
 
 // script makes a program in the working directory.
@@ -179,22 +174,20 @@ func dirOf(r *Round) string {
 	return dir
 }
 
-// supervisor starts the supervisor of a worker, and returns its first lane. The test itself calls claim and renew.
-func (w *world) supervisor(worker *Worker) (s *lane, end func()) {
+// supervisor starts the supervisor of a worker. The test itself calls claim and renew.
+func (w *world) supervisor(worker *Worker) (s *supervisor, end func()) {
 	w.Helper()
 	closeHost := expect.Result(worker.prepareHost()).Value(w)
-	opened, stop := worker.open(w.Context())
-	opened.once.Store(true)
-	return opened.lanes[0], func() {
+	s, stop := worker.open(w.Context())
+	s.once.Store(true)
+	return s, func() {
 		stop()
 		closeHost()
 	}
 }
 
-// laneOf returns a lane of a worker that does not run.
-func laneOf(w *Worker) *lane {
-	return &lane{supervisor: &supervisor{Worker: w}, namespace: w.namespaces[0]}
-}
+// supervisorOf returns the supervisor of a worker that does not run.
+func supervisorOf(w *Worker) *supervisor { return &supervisor{Worker: w} }
 
 // background runs the worker once, in the background. wait waits for the end.
 func (w *world) background(ctx context.Context, worker *Worker) (wait func()) {

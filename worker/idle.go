@@ -22,7 +22,7 @@ const (
 
 // idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
 // becomes due or the next breaker becomes half-open, and at the latest after the configured sleep.
-func (s *lane) idle(c redisstate.ClaimResult) time.Duration {
+func (s *supervisor) idle(c redisstate.ClaimResult) time.Duration {
 	longest := s.breakers.nextProbe(max(s.cfg.SleepAfterNoProcessClaimed, shortestIdle))
 	due := max(c.Next.Sub(c.Now), 0) + tdf.For(time.Millisecond+rand.N(dueJitter))
 	return min(due.Std(), longest)

@@ -112,7 +112,8 @@ func TestIdle(t *testing.T) {
 		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
 		w := &Worker{cfg: config.Worker{SleepAfterNoProcessClaimed: c.sleep.Std()}}
-		s := &lane{supervisor: &supervisor{Worker: w}, namespace: w.newNamespace("", nil)}
+		w.breakers = newBreakers(0, 0, nil)
+		s := supervisorOf(w)
 		for range 100 {
 			got := tdf.For(s.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)

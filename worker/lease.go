@@ -21,7 +21,7 @@ const (
 // keepLeases renews the leases of all executions until ctx ends. That includes executions that have ended, until Redis
 // has accepted their results. The renewals contain no reports, since a large report on a slow link may take longer than
 // a lease.
-func (s *lane) keepLeases(ctx context.Context) {
+func (s *supervisor) keepLeases(ctx context.Context) {
 	last := time.Now()
 	for {
 		select {
@@ -43,7 +43,7 @@ func (s *lane) keepLeases(ctx context.Context) {
 
 // nextRenewal returns how long to wait before the next renewal: until a third of the lease has passed since the last
 // renewal. The wait is shorter if a task may expire before that.
-func (s *lane) nextRenewal(last, at time.Time) time.Duration {
+func (s *supervisor) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(s.heartbeatPause()).Sub(at)
 	for _, e := range s.executions() {
 		next = min(next, e.nextRenewal(last, at))
@@ -65,7 +65,7 @@ func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 }
 
 // renewLeases renews the leases of executions, without reports. It ends executions whose tasks are lost.
-func (s *lane) renewLeases(ctx context.Context, executions []*execution) error {
+func (s *supervisor) renewLeases(ctx context.Context, executions []*execution) error {
 	all := make([]renewal, len(executions))
 	for i, e := range executions {
 		all[i] = renewal{e: e, sent: e.renewal(), accepted: func() {}}
@@ -83,7 +83,7 @@ type renewal struct {
 
 // renewAll sends renewals in one call. If Redis refuses the call, renewAll sends them one by one, so that a refused
 // renewal costs no other execution its lease.
-func (s *lane) renewAll(ctx context.Context, all []renewal) error {
+func (s *supervisor) renewAll(ctx context.Context, all []renewal) error {
 	sent := make([]redisstate.LeaseRenewal, len(all))
 	for i := range all {
 		sent[i] = all[i].sent
@@ -113,7 +113,7 @@ func (s *lane) renewAll(ctx context.Context, all []renewal) error {
 }
 
 // renewWithoutReport renews a lease, and drops the report that Redis has refused. Redis would refuse this report again.
-func (s *lane) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
+func (s *supervisor) renewWithoutReport(ctx context.Context, r *renewal, refusal error) error {
 	renewed, err := s.broker.Renew(ctx, r.e.renewal())
 	if err != nil {
 		r.more = false

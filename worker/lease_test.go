@@ -97,7 +97,7 @@ func TestNextRenewal(t *testing.T) {
 	} {
 		w := &Worker{}
 		w.cfg.Lease = time.Minute / 2
-		e := &execution{s: &lane{supervisor: &supervisor{Worker: w}}, task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
+		e := &execution{s: supervisorOf(w), task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
 		at := local.Add(c.after.Std())
 		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)
@@ -130,7 +130,7 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
 	opened, end := w.worker().open(t.Context())
-	s := opened.lanes[0]
+	s := opened
 	defer end()
 	s.reporting <- struct{}{}
 	defer func() { <-s.reporting }()

@@ -36,7 +36,7 @@ func (s *supervisor) endWhenLeasesEnd(ctx context.Context) {
 // endWithoutLease ends the programs whose leases have run out, and returns how long to wait before the next check.
 func (s *supervisor) endWithoutLease(at time.Time) time.Duration {
 	next := s.cfg.Lease
-	for _, e := range s.allExecutions() {
+	for _, e := range s.executions() {
 		if left := e.renewed.Load().Add(s.cfg.Lease).Sub(at); left > 0 {
 			next = min(next, left)
 		} else {
@@ -60,7 +60,7 @@ func (e *execution) leaseRenewed(sent time.Time) {
 // renewLate returns when the leases of new claims began. If Redis's answer came late, for example because of an outage,
 // the leases may have run out already. With on_lease_lost=end, the programs would then end at once. So renewLate first
 // renews the leases.
-func (s *lane) renewLate(ctx context.Context, c redisstate.ClaimResult) time.Time {
+func (s *supervisor) renewLate(ctx context.Context, c redisstate.ClaimResult) time.Time {
 	if s.cfg.OnLeaseLost != onLeaseLostEnd || len(c.Claims) == 0 || time.Since(c.Sent) < s.heartbeatPause() {
 		return c.Sent
 	}

@@ -115,7 +115,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	w.open("")
 	worker := w.running(untilItsEnd)
-	worker.namespaces[0].broker = broker.NewDirect(sentLongAgo{worker.stores[0]}, worker.name, worker.offer, 3600)
+	worker.broker = broker.NewDirect(sentLongAgo{worker.store}, worker.name, worker.offer, 3600)
 	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, 0, false)
 	must(t, err)
@@ -134,7 +134,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	w.cfg.OnLeaseLost = onLeaseLostEnd
 	id := w.open("")
 	worker := w.running(untilItsEnd)
-	worker.namespaces[0].broker = broker.NewDirect(neverRenewed{sentLongAgo{worker.stores[0]}}, worker.name, worker.offer, 3600)
+	worker.broker = broker.NewDirect(neverRenewed{sentLongAgo{worker.store}}, worker.name, worker.offer, 3600)
 	s, end := w.supervisor(worker)
 	_, _, err := s.claim(1, 0, false)
 	must(t, err)

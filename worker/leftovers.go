@@ -77,18 +77,16 @@ const goneBound = time.Minute
 // output that they have not delivered. A worker is gone if Redis has no live worker of its name, and if the kernel says
 // that no process holds its lock. The second condition protects workers that do not reach Redis, and the first protects
 // workers on file systems that do not share locks between machines.
-func (w *Worker) removeLeftovers(ctx context.Context) (err error) {
+func (w *Worker) removeLeftovers(ctx context.Context) error {
 	names := w.namesWithRounds()
 	if len(names) == 0 {
 		return nil
 	}
 	asking, end := context.WithTimeout(ctx, goneBound)
 	defer end()
-	gone := names
-	for _, n := range w.namespaces {
-		if gone, err = n.broker.Gone(asking, gone); err != nil {
-			return err
-		}
+	gone, err := w.broker.Gone(asking, names)
+	if err != nil {
+		return err
 	}
 	for _, name := range names {
 		for _, id := range subdirectories(w.roundsOf(name)) {

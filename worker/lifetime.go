@@ -82,11 +82,12 @@ func (s *supervisor) endedWithWorker(exit string) bool {
 	}
 }
 
-// An occupancy counts the executions of a worker, from the claim to the accepted report.
+// An occupancy counts the executions of a process's workers, from the claim to the accepted report, and the workers that
+// start.
 type occupancy struct {
 	mu      sync.Mutex
 	held    int
-	changed signal // the worker has become idle, or busy
+	changed signal // the process has become idle, or busy
 }
 
 func (o *occupancy) claimed() { o.add(1) }
@@ -109,26 +110,26 @@ func (o *occupancy) idle() bool {
 	return o.held == 0
 }
 
-// endWhenIdle ends the claims when the worker has been idle for the configured time. If a claim is under way at this
-// moment, the worker releases its tasks. endWhenIdle returns when ctx ends.
-func (s *supervisor) endWhenIdle(ctx context.Context) {
-	if s.cfg.IdleTimeout == 0 {
+// endWhenIdle calls end when no worker of the process has had a task for the configured time. If a claim is under way at
+// this moment, its tasks are released. endWhenIdle returns when ctx ends.
+func (w *Worker) endWhenIdle(ctx context.Context, end func()) {
+	if w.cfg.IdleTimeout == 0 {
 		return
 	}
 	for ctx.Err() == nil {
 		var over <-chan time.Time
-		if s.occupancy.idle() {
-			over = s.after(s.cfg.IdleTimeout)
+		if w.occupancy.idle() {
+			over = w.after(w.cfg.IdleTimeout)
 		}
 		select {
 		case <-ctx.Done():
-		case <-s.occupancy.changed:
+		case <-w.occupancy.changed:
 		case <-over:
-			if !s.occupancy.idle() {
+			if !w.occupancy.idle() {
 				continue
 			}
-			s.log.Info("no task for the idle timeout: the worker ends", "timeout", s.cfg.IdleTimeout)
-			s.endClaims(nil)
+			w.log.Info("no task for the idle timeout: the worker ends", "timeout", w.cfg.IdleTimeout)
+			end()
 			return
 		}
 	}

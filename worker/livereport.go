@@ -12,7 +12,7 @@ const moreReportsPause = 100 * time.Millisecond
 const followPause = time.Second
 
 // reportRunning reports the rounds that run, until ctx ends.
-func (s *lane) reportRunning(ctx context.Context) {
+func (s *supervisor) reportRunning(ctx context.Context) {
 	last, soon := time.Now(), false
 	for {
 		pause := s.nextReport(last, time.Now())
@@ -36,7 +36,7 @@ func (s *lane) reportRunning(ctx context.Context) {
 
 // nextReport returns how long to wait before the next report: as long as between two renewals, or shorter if a user
 // watches a task.
-func (s *lane) nextReport(last, at time.Time) time.Duration {
+func (s *supervisor) nextReport(last, at time.Time) time.Duration {
 	pause := s.heartbeatPause()
 	for _, e := range s.executions() {
 		if e.followed.Load() {
@@ -48,7 +48,7 @@ func (s *lane) nextReport(last, at time.Time) time.Duration {
 
 // reportRounds sends the reports of executions, which also renews their leases. It ends executions whose tasks are
 // lost, and returns executions that have more to report. After an error, the programs keep running.
-func (s *lane) reportRounds(ctx context.Context, executions []*execution, final bool) (more []*execution,
+func (s *supervisor) reportRounds(ctx context.Context, executions []*execution, final bool) (more []*execution,
 	err error,
 ) {
 	select {

@@ -55,8 +55,8 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	w := &Worker{name: "$round", cfg: config.Worker{Directory: "/dir"}, namespaces: []*namespace{{}}}
-	e := &execution{s: laneOf(w), task: &tdf.Task{ID: 12, Round: 3, Properties: tdf.Properties{Program: "p$worker"}}}
+	w := &Worker{name: "$round", cfg: config.Worker{Directory: "/dir"}}
+	e := &execution{s: supervisorOf(w), task: &tdf.Task{ID: 12, Round: 3, Properties: tdf.Properties{Program: "p$worker"}}}
 	for pattern, want := range map[string]string{
 		"$program/results/$worker-$taskId-$round.out": "/dir/p$worker/results/$round-12-3.out",
 		"$taskId$taskId":  "/dir/1212",

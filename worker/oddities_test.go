@@ -147,7 +147,7 @@ func TestInvalidTasks(t *testing.T) {
 			worker := w.worker()
 			closeHost := expect.Result(worker.prepareHost()).Value(t)
 			defer closeHost()
-			e := &execution{s: laneOf(worker), task: task, invalid: c.wrong, log: w.logger()}
+			e := &execution{s: supervisorOf(worker), task: task, invalid: c.wrong, log: w.logger()}
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause

@@ -22,7 +22,7 @@ type options struct {
 	runner        Runner
 	handlers      handlers
 	wrap          []func(next Handler) Handler
-	stores        []broker.DirectStore // a test sets one for each namespace; without them, Run connects to Redis
+	store         broker.DirectStore // a test sets it; otherwise, Run connects to Redis
 
 	errs []error
 }

@@ -187,7 +187,7 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 	w := newWorld(t)
 	d := tdf.Defaults("p", handMade, "")
-	e := &execution{s: laneOf(w.worker()), task: &tdf.Task{ID: 1, Properties: d}}
+	e := &execution{s: supervisorOf(w.worker()), task: &tdf.Task{ID: 1, Properties: d}}
 	must(t, e.chooseNumber())
 	must(t, os.WriteFile(w.path("p/results/w1-1-0.out"), nil, 0o644))
 	for stream, want := range []string{"p/results/w1-1-0~2.out", "p/results/w1-1-0~2.err"} {

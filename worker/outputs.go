@@ -57,11 +57,7 @@ func (e *execution) openRecord(private bool) (*record.Record, error) {
 }
 
 func (e *execution) roundRef() record.RoundRef {
-	r := record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
-	if e.s.several() {
-		r.Namespace = e.s.ns
-	}
-	return r
+	return record.RoundRef{Program: e.task.Program, Task: e.task.ID, Round: e.task.Round}
 }
 
 // patterns returns the configured names of the files for stdout and stderr.
@@ -71,8 +67,7 @@ func (e *execution) patterns() [2]string {
 
 // enter enters a file of the round into the worker's journal, so that retention removes the file when it is old.
 func (e *execution) enter(pattern string, dir *os.File, name string) {
-	task := e.s.nameOf(e.s.namespace, e.task.ID)
-	round := fmt.Sprintf("%s/%s/%s/%d~%d", e.task.Program, e.worker(), task, e.task.Round, e.number.Load())
+	round := fmt.Sprintf("%s/%s/%d/%d~%d", e.task.Program, e.worker(), e.task.ID, e.task.Round, e.number.Load())
 	err := e.s.journal.Add(round, pattern, e.fill, dir, name)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		e.log.Warn("a file could not be entered into the journal, so it is never removed", "file",
@@ -100,10 +95,11 @@ func (e *execution) recordFiles() record.Files {
 func (s *supervisor) outputSlot(slot int) *record.Slot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.outputs) < slot {
+	i := slot - s.first - 1
+	for len(s.outputs) <= i {
 		s.outputs = append(s.outputs, record.NewSlot(s.rounds(), len(s.outputs)+1, s.lockRounds))
 	}
-	return s.outputs[slot-1]
+	return s.outputs[i]
 }
 
 // openOutputDir opens the directory of an output file.
@@ -244,14 +240,13 @@ func (w *Worker) salvageOutputs(name, path string) {
 	err := record.Salvage(path, func(left *record.Leftover) {
 		log := log.With("task", left.Task, "round", left.Round)
 		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
-		n := w.called(left.Namespace)
-		if d.Validate() != nil || n == nil || left.Task <= 0 || left.Round < 0 {
+		if d.Validate() != nil || left.Task <= 0 || left.Round < 0 {
 			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
 				"a program has changed the file that says whose output it is")
 			return
 		}
 		e := &execution{
-			s: &lane{supervisor: &supervisor{Worker: w}, namespace: n}, writer: name, log: log,
+			s: &supervisor{Worker: w}, writer: name, log: log,
 			task: &tdf.Task{ID: left.Task, Properties: d},
 		}
 		e.task.Round = left.Round
@@ -292,7 +287,7 @@ func (e *execution) fill(pattern string) string {
 	return strings.NewReplacer(
 		"$program", e.task.Program,
 		"$worker", e.worker(),
-		"$taskId", e.s.nameOf(e.s.namespace, e.task.ID),
+		"$taskId", strconv.FormatInt(e.task.ID, 10),
 		"$round", strconv.Itoa(e.task.Round),
 	).Replace(pattern)
 }

@@ -26,7 +26,7 @@ const (
 // errGivenBack ends the execution of a prefetched task that the worker gives back.
 var errGivenBack = errors.New("its worker has claimed it too early")
 
-// A stock is what a lane has prefetched. The lock of all fields is the supervisor's mu.
+// A stock is what a worker has prefetched. The lock of all fields is the supervisor's mu.
 type stock struct {
 	short, most time.Duration // shortRun and prefetchedFor, except in tests
 
@@ -90,14 +90,13 @@ type prefetcher interface {
 	MarkStarted(ctx context.Context, claims map[int]string)
 }
 
-// toPrefetch returns how many tasks a claim may prefetch. The lanes of several namespaces share their slots, so these
-// prefetch nothing. Nor does a worker that offers resources, because a task holds its share only while it runs. The
-// caller has the lock mu.
-func (s *lane) toPrefetch() int {
+// toPrefetch returns how many tasks a claim may prefetch. A worker that offers resources prefetches nothing, because a
+// task holds its share only while it runs. The caller has the lock mu.
+func (s *supervisor) toPrefetch() int {
 	if s.pool != nil {
 		return 0
 	}
-	if _, can := s.broker.(prefetcher); !can || s.several() || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
+	if _, can := s.broker.(prefetcher); !can || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
 		return 0
 	}
 	if s.stopping.Err() != nil || s.drain.on() || s.passing.Load() || s.stock.hasLongRun() {
@@ -110,12 +109,12 @@ func (s *lane) toPrefetch() int {
 }
 
 // hasEnough reports whether the stock needs no further tasks yet. The caller has the lock mu.
-func (s *lane) hasEnough() bool {
+func (s *supervisor) hasEnough() bool {
 	return len(s.stock.tasks)+s.stock.coming > s.stock.goal(s.slots())/refillAt
 }
 
 // mayGather reports whether the results that have ended wait for further ones, because the slots still have work.
-func (s *lane) mayGather() bool {
+func (s *supervisor) mayGather() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stock.ripe || s.stopping.Err() != nil || s.delivering.Err() != nil {
@@ -131,14 +130,14 @@ func (s *lane) mayGather() bool {
 func (e *execution) isWaiting() bool { return !e.passedOn }
 
 // putInStock keeps a prefetched task. The caller has the lock mu.
-func (s *lane) putInStock(e *execution) {
+func (s *supervisor) putInStock(e *execution) {
 	s.stock.tasks = append(s.stock.tasks, e)
 	s.stock.filled.give()
 }
 
 // startFromStock starts prefetched tasks in free slots. After a failure that pauses a program, it gives them back
 // instead, because they may be of this program.
-func (s *lane) startFromStock() {
+func (s *supervisor) startFromStock() {
 	if !s.hasStock() {
 		return
 	}
@@ -168,7 +167,7 @@ func (k *stock) take() *execution {
 
 // next gives the slot of an execution that has ended to a prefetched task. It returns nil if there is none, or if the
 // slot must first wait for the report of the round, since a failure may pause the slot or the program.
-func (s *lane) next(e *execution) *execution {
+func (s *supervisor) next(e *execution) *execution {
 	succeeded := e.cause == nil && e.reason == "" && !e.result.HasFailed(e.task.FailOn)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -180,7 +179,7 @@ func (s *lane) next(e *execution) *execution {
 }
 
 // passOn gives the slot of an execution that has succeeded to the next prefetched task. The caller has the lock mu.
-func (s *lane) passOn(e *execution) *execution {
+func (s *supervisor) passOn(e *execution) *execution {
 	next := s.stock.take()
 	if e.record != nil { // the result has its output
 		e.record.Release()
@@ -192,7 +191,7 @@ func (s *lane) passOn(e *execution) *execution {
 }
 
 // begin gives a slot to an execution. The caller has the lock mu.
-func (s *lane) begin(e *execution, slot int) {
+func (s *supervisor) begin(e *execution, slot int) {
 	e.slot = slot
 	s.stock.began[slot] = time.Now()
 	if e.task.Current().Prefetched {
@@ -209,7 +208,7 @@ func (e *execution) isOverdue() bool {
 
 // keepStock gives the prefetched tasks back when the worker stops or drains, and when a round takes longer than all
 // tasks of its slot should take. It also ends the waiting of results.
-func (s *lane) keepStock(ctx context.Context) {
+func (s *supervisor) keepStock(ctx context.Context) {
 	for wait(ctx, s.stock.filled) {
 		for s.hasStock() {
 			select {
@@ -230,14 +229,14 @@ func (s *lane) keepStock(ctx context.Context) {
 	}
 }
 
-func (s *lane) hasStock() bool {
+func (s *supervisor) hasStock() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.stock.tasks) > 0
 }
 
 // giveBack gives all prefetched tasks back that have not started.
-func (s *lane) giveBack() {
+func (s *supervisor) giveBack() {
 	s.mu.Lock()
 	all := s.stock.tasks
 	s.stock.tasks = nil
@@ -255,7 +254,7 @@ func (s *lane) giveBack() {
 
 // markStarted tells Redis which prefetched tasks have started. It sends one call at a time: while a call is under way,
 // the slots may start several tasks, and only the last one of each counts.
-func (s *lane) markStarted(ctx context.Context) {
+func (s *supervisor) markStarted(ctx context.Context) {
 	calls, can := s.broker.(prefetcher)
 	for can && wait(ctx, s.stock.marked) && wait(ctx, s.after(markedAfter)) {
 		s.mu.Lock()

@@ -37,8 +37,8 @@ func (w *world) openMany(n int) (ids []int64) {
 	return expect.Result(w.store.Open(w.Context(), "test", definitions...)).Value(w)
 }
 
-// prefetching opens a lane whose runs count as short, however slow the machine is.
-func (w *world) prefetching(worker *Worker) (s *lane, end func()) {
+// prefetching opens a supervisor whose runs count as short, however slow the machine is.
+func (w *world) prefetching(worker *Worker) (s *supervisor, end func()) {
 	w.Helper()
 	s, end = w.supervisor(worker)
 	s.mu.Lock()
@@ -48,8 +48,8 @@ func (w *world) prefetching(worker *Worker) (s *lane, end func()) {
 	return s, end
 }
 
-// claiming opens such a lane that claims tasks, and whose timers the test holds. stop ends it.
-func (w *world) claiming(worker *Worker) (s *lane, stop func()) {
+// claiming opens such a supervisor that claims tasks, and whose timers the test holds. stop ends it.
+func (w *world) claiming(worker *Worker) (s *supervisor, stop func()) {
 	w.Helper()
 	w.timers.hold()
 	s, end := w.prefetching(worker)
@@ -65,8 +65,8 @@ func (w *world) claiming(worker *Worker) (s *lane, stop func()) {
 	}
 }
 
-// inStock returns the ids of the tasks that the lane has prefetched.
-func (s *lane) inStock() (ids []int64) {
+// inStock returns the ids of the tasks that the worker has prefetched.
+func (s *supervisor) inStock() (ids []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, e := range s.stock.tasks {
@@ -107,17 +107,17 @@ func TestShortRunsShareCalls(t *testing.T) {
 // A worker gives back what it has prefetched when it drains, stops or pauses a program, and when a run takes longer
 // than expected. Nothing is counted.
 func TestPrefetchedTasksAreGivenBack(t *testing.T) {
-	for name, cause := range map[string]func(s *lane){
-		"a long run": func(s *lane) {
+	for name, cause := range map[string]func(s *supervisor){
+		"a long run": func(s *supervisor) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			for slot := range s.stock.began {
 				s.stock.began[slot] = time.Now().Add(-2 * s.stock.most)
 			}
 		},
-		"draining":         func(s *lane) { s.drain.obey("ann", s.log) },
-		"stopping":         func(s *lane) { s.endClaims(errStopping) },
-		"a paused program": func(s *lane) { s.breakers.unfit("other", "no interpreter") },
+		"draining":         func(s *supervisor) { s.drain.obey("ann", s.log) },
+		"stopping":         func(s *supervisor) { s.endClaims(errStopping) },
+		"a paused program": func(s *supervisor) { s.breakers.unfit("other", "no interpreter") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -49,7 +49,7 @@ func (w *world) work(f fault) *runningWorker {
 	r.worker.sole = true // as in tdf-worker
 	// The clock of the breakers does not advance, so that the worker does not run a released task again before the test
 	// has checked the task.
-	r.worker.namespaces[0].breakers.clock = func() time.Time { return time.Unix(1000, 0) }
+	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		w.timers.hold()
 	}

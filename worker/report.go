@@ -36,7 +36,7 @@ type answer struct {
 
 // report sends the reports of executions that have ended, until ctx ends. The executions that end during a call are
 // reported together in a later call. When the context bound ends, report interrupts its calls and drops the backlog.
-func (s *lane) report(ctx, bound context.Context) {
+func (s *supervisor) report(ctx, bound context.Context) {
 	defer context.AfterFunc(bound, s.reported.give)()
 	var b backlog
 	done := make(chan answer, maxReports)
@@ -95,7 +95,7 @@ func inParts(all []*execution, n int) [][]*execution {
 const logPause = time.Minute
 
 // putOff adds the reports that Redis has refused to the backlog.
-func (s *lane) putOff(b *backlog, r answer) {
+func (s *supervisor) putOff(b *backlog, r answer) {
 	for _, e := range r.refused {
 		e.refused = true
 	}
@@ -118,7 +118,7 @@ func (s *lane) putOff(b *backlog, r answer) {
 
 // gather lets other executions that are about to end do so, so that one call reports them all. It returns how many
 // executions have ended.
-func (s *lane) gather() int {
+func (s *supervisor) gather() int {
 	for before := -1; ; {
 		s.mu.Lock()
 		ended := len(s.ended)
@@ -133,7 +133,7 @@ func (s *lane) gather() int {
 
 // concluded returns the executions that have ended since the last call, with their reports. It leaves out executions
 // whose tasks no longer belong to this worker.
-func (s *lane) concluded() []*execution {
+func (s *supervisor) concluded() []*execution {
 	s.mu.Lock()
 	ended := s.ended
 	s.ended, s.stock.waited, s.stock.ripe = nil, false, false
@@ -150,7 +150,7 @@ func (s *lane) concluded() []*execution {
 }
 
 // reportAll reports executions. It returns those whose reports Redis has refused, and the error.
-func (s *lane) reportAll(ctx context.Context, all []*execution) (refused []*execution, err error) {
+func (s *supervisor) reportAll(ctx context.Context, all []*execution) (refused []*execution, err error) {
 	var results, others []*execution
 	for _, e := range all {
 		if e.report.Way == broker.Done && !e.report.OpensTasks() {
@@ -200,7 +200,7 @@ func (e *execution) answered(ctx context.Context) {
 }
 
 // drop drops the report of an execution whose task no longer belongs to this worker.
-func (s *lane) drop(e *execution, reason error) {
+func (s *supervisor) drop(e *execution, reason error) {
 	e.logDropped(reason)
 	s.freeDropped(e)
 }

@@ -97,7 +97,7 @@ func (e *execution) newRound(args []string, data []byte) *Round {
 		e.data, input = data, string(data)
 	}
 	return &Round{
-		ID: t.ID, Namespace: e.s.ns, Number: t.Round, Program: t.Program, Source: t.Source,
+		ID: t.ID, Namespace: e.s.cfg.Namespace, Number: t.Round, Program: t.Program, Source: t.Source,
 		Input: input, Args: args, Group: t.Group,
 		Meta:   t.Meta,
 		Worker: e.s.name, Slot: e.slot, Log: e.log, execution: e,

@@ -7,9 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 
 	"github.com/tdf-framework/tdf/worker/rounddir"
@@ -35,18 +33,14 @@ func (w *Worker) roundsOf(name string) string {
 	return filepath.Join(w.cfg.Directory, roundsDir, name+w.hashOfNamespace())
 }
 
-// hashOfNamespace is a part of the name of the rounds' directory, since a worker of other namespaces may have the same
+// hashOfNamespace is a part of the name of the rounds' directory, since a worker of another namespace may have the same
 // name and the same working directory. Over HTTP, so may a worker with another token.
 func (w *Worker) hashOfNamespace() string {
 	h := fnv.New32a()
 	if w.cfg.API.URL != "" {
 		fmt.Fprintf(h, "%s %s %s", w.cfg.API.URL, w.cfg.API.TokenFile, w.cfg.Namespace)
 	} else {
-		all := slices.Sorted(slices.Values(w.cfg.Namespaces))
-		if len(all) < 2 {
-			all = []string{w.cfg.Namespace}
-		}
-		fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, strings.Join(all, " "))
+		fmt.Fprintf(h, "%s %d %s", w.cfg.Redis.Addr(), w.cfg.Redis.DB, w.cfg.Namespace)
 	}
 	return fmt.Sprintf("-%08x", h.Sum32())
 }

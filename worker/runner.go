@@ -53,9 +53,12 @@ type direct struct{ Runner }
 
 func (d direct) Prepare(context.Context, *Round) (Runner, error) { return d.Runner, nil }
 
-// inProcessPreparer returns the Preparer of a worker whose rounds run in this process.
+// inProcessPreparer returns the Preparer of a worker whose rounds run in this process, or nil.
 func (o *options) inProcessPreparer() Preparer {
-	if len(o.handlers) > 0 {
+	switch {
+	case !o.inProcess():
+		return nil
+	case len(o.handlers) > 0:
 		return o.handlers
 	}
 	if p, ok := o.runner.(Preparer); ok {

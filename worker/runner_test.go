@@ -202,7 +202,7 @@ func TestUnfitHost(t *testing.T) {
 	id := w.open("")
 	for i := range 3 {
 		worker := w.worker() // like a worker on another host, this new worker has no open breaker
-		worker.namespaces[0].breakers.clock = func() time.Time { return time.Unix(1000, 0) }
+		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
 		expect.MustEqual(t, task.State, tdf.Open)

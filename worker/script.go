@@ -30,50 +30,69 @@ type script struct {
 	host    *process.Host
 }
 
-// prepareHost prepares this host for the worker's rounds. closeHost undoes that.
+// prepareHost prepares this host for the rounds of all namespaces. closeHost undoes that.
 func (w *Worker) prepareHost() (closeHost func(), err error) {
-	switch {
-	case !w.inProcess():
-	case len(w.cfg.Require) > 0:
+	if w.inProcess() && len(w.cfg.Require) > 0 {
 		return nil, wrongKey("require", "rounds run in this process, without any isolation; expected an empty value",
 			nil)
-	default:
-		w.preparer = w.inProcessPreparer()
+	}
+	for _, one := range w.all {
+		if err := one.makeDirectory(); err != nil {
+			return nil, err
+		}
+		one.preparer = w.inProcessPreparer()
+	}
+	if w.inProcess() {
 		return func() {}, nil
 	}
-	if err := w.makeOwnDirectory(); err != nil {
-		return nil, err
-	}
 	closeOnExec()
+	last := w.all[len(w.all)-1]
 	host, err := process.New(process.Config{
-		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: w.slots(), Require: w.cfg.Require,
-		Sole: w.sole,
-		Log:  w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
+		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: last.first + last.slots(),
+		Require: w.cfg.Require, Sole: w.sole,
+		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if err != nil {
 		return nil, isolationError(w.cfg, err)
 	}
+	for _, one := range w.all {
+		if err := one.useHost(host); err != nil {
+			return nil, errors.Join(err, host.Close())
+		}
+	}
+	w.logIsolation(host)
+	w.checkTemporary()
+	return func() {
+		for _, one := range w.all {
+			one.slotDirs.close()
+			one.preparer, one.slotDirs = nil, nil
+		}
+		w.processes = nil
+		host.Close()
+	}, nil
+}
+
+// useHost makes the worker run programs on the process's host.
+func (w *Worker) useHost(host *process.Host) error {
 	if host.OtherUser() {
 		if err := w.guardDirectory(); err != nil {
-			return nil, errors.Join(err, host.Close())
+			return err
 		}
 	}
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
 	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
-	w.logIsolation(host)
-	w.checkTemporary()
-	return func() {
-		w.slotDirs.close()
-		w.preparer, w.processes, w.slotDirs = nil, nil, nil
-		host.Close()
-	}, nil
+	return nil
 }
 
-// makeOwnDirectory makes the worker's own directory beside the programs. A full disk is no error, since the disk may
-// have room again later.
-func (w *Worker) makeOwnDirectory() error {
-	err := os.MkdirAll(filepath.Join(w.cfg.Directory, ownDir), 0o777)
+// makeDirectory makes the working directory of a namespace, and the worker's own directory beside the programs. A full
+// disk is no error, since the disk may have room again later.
+func (w *Worker) makeDirectory() error {
+	dir := w.cfg.Directory
+	if !w.inProcess() {
+		dir = filepath.Join(dir, ownDir)
+	}
+	err := os.MkdirAll(dir, 0o777)
 	if err == nil || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return nil
 	}
@@ -96,9 +115,11 @@ func (w *Worker) checkDirectories() error {
 		return err
 	}
 	rounds.Close()
-	for _, dir := range []string{
-		w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name), w.rounds(),
-	} {
+	dirs := []string{w.cfg.Directory, filepath.Join(w.cfg.Directory, ownDir), w.roundsOf(w.name), w.rounds()}
+	if w.part != "" {
+		dirs = append(dirs, filepath.Dir(w.cfg.Directory))
+	}
+	for _, dir := range dirs {
 		if err := safepath.Check(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -4,177 +4,125 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/presence"
-	"github.com/tdf-framework/tdf/worker/record"
 )
 
-// newWorlds returns two namespaces that one worker serves. The configuration of the first is the worker's.
+// newWorlds returns two namespaces that one process serves, with one slot in each. The configuration and the timers of
+// the first are those of its workers.
 func newWorlds(t *testing.T) (a, b *world) {
 	a, b = newWorld(t), newWorld(t)
-	a.cfg.Namespaces = []string{a.cfg.Namespace, b.cfg.Namespace}
+	for _, w := range []*world{a, b} {
+		a.cfg.Namespaces = append(a.cfg.Namespaces, config.Part{Namespace: w.cfg.Namespace, Concurrency: 1})
+	}
 	return a, b
 }
 
-// both returns a worker of two namespaces. Its timers are those of the first.
+// both returns the workers of two namespaces.
 func (w *world) both(b *world, with ...Option) *Worker {
 	w.Helper()
-	return w.workerOnAll([]broker.DirectStore{w.store, b.store}, with...)
+	worker := w.worker(with...)
+	other := worker.all[1]
+	other.store = b.store
+	other.broker = other.newBroker(b.store)
+	return worker
 }
 
-// lanesWaiting returns how many lanes wait for a slot.
-func (s *supervisor) lanesWaiting() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.waiting)
-}
-
-// A lane that has used its turns waits behind the others, also if it was the first to wait.
-func TestTurnsEndBehindTheOthers(t *testing.T) {
-	s := &supervisor{}
-	a, b := &lane{supervisor: s}, &lane{supervisor: s}
-	s.waiting = []*lane{a, b}
-	for range mostTurns {
-		expect.MustEqual(t, a.fairShare(1, 1), 1)
-	}
-	expect.Equal(t, a.fairShare(1, 1), 0)
-	expect.Equal(t, a.fairShare(1, 0), 0)
-	expect.Equal(t, b.fairShare(1, 0), 1)
-}
-
-// With one slot, two namespaces with many tasks take turns, and no task is mixed up with the one of the same id in the
-// other namespace.
-func TestNamespacesTakeTurns(t *testing.T) {
+// Each namespace has slots and files of its own. No task is mixed up with the one of the same id in the other namespace,
+// and no two slots have the same number.
+func TestNamespacesHaveSlotsOfTheirOwn(t *testing.T) {
 	a, b := newWorlds(t)
 	a.keepOutputs()
-	a.cfg.SleepAfterFailure = 0
-	left := map[string]int{a.cfg.Namespace: 60, b.cfg.Namespace: 30}
-	for _, w := range []*world{a, b} {
-		for i := range left[w.cfg.Namespace] {
-			w.open(fmt.Sprint(w.cfg.Namespace, "#", i+1), forHandler("p"))
-		}
-	}
-	var mu sync.Mutex
-	last, run, longest := "", 0, 0
+	slots, end := make(chan int, 2), make(chan struct{})
 	worker := a.both(b, Handle("p", func(_ context.Context, r *Round) error {
-		fmt.Fprintf(r.Stdout, "%s is %s#%d", r.Input, r.Namespace, r.ID)
-		mu.Lock()
-		defer mu.Unlock()
-		left[r.Namespace]--
-		if last != r.Namespace {
-			last, run = r.Namespace, 0
-		}
-		if left[a.cfg.Namespace] > 0 && left[b.cfg.Namespace] > 0 {
-			run++
-			longest = max(longest, run)
-			eventually(t, "both lanes wait", func() bool { return r.execution.s.lanesWaiting() == 2 })
-		}
+		fmt.Fprintf(r.Stdout, "%s of %s", r.Input, r.Namespace)
+		slots <- r.Slot
+		<-end
 		return nil
 	}))
-	stop := a.start(worker)
-	for w, tasks := range map[*world]int64{a: 60, b: 30} {
-		for id := range tasks {
-			name := fmt.Sprint(w.cfg.Namespace, "#", id+1)
-			expect.Equal(t, w.executed(id+1).LastOutput(), name+" is "+name)
-		}
-	}
-	stop()
-	expect.Compare(t, longest, ">", 1, "rounds of one namespace in a row")
-	expect.Compare(t, longest, "<=", mostTurns+1, "rounds of one namespace in a row")
 	for _, w := range []*world{a, b} {
-		name := fmt.Sprint(w.cfg.Namespace, "#1")
-		fileHas(t, a.path("p/results/w1-"+fileName(w.cfg.Namespace)+"-1-0.out"), name+" is "+name)
-		expect.Equal(t, w.task(1).Releases, 0)
+		expect.Equal(t, w.open(w.cfg.Namespace, forHandler("p")), 1)
 	}
-}
-
-// While the Redis of one namespace hangs, the worker serves the other one: it claims, renews, and reports.
-func TestANamespaceIsAway(t *testing.T) {
-	a, b := newWorlds(t)
-	proxy := redistest.NewProxy(t, redistest.Shared(t))
-	b.cfg.Namespace = a.cfg.Namespaces[1]
-	direct := b.store
-	b.store = b.connect(proxy.Addr)
-	a.cfg.Concurrency = 3
-	running, end := make(chan *lane, 10), make(chan struct{})
-	worker := a.both(b, Handle("p", func(_ context.Context, r *Round) error {
-		running <- r.execution.s
-		if r.Input != "short" {
-			<-end
-		}
-		return nil
-	}))
-	away, long := b.open("away", forHandler("p")), a.open("long", forHandler("p"))
 	stop := a.start(worker)
-	<-running
-	s := <-running
-	proxy.Hang()
-	before := a.task(long).LeaseUntil
-	a.timers.beat(t, "a renewal", func() bool { return a.task(long).LeaseUntil > before })
-	seen := a.registered()["seen"]
-	a.timers.beat(t, "a heartbeat", func() bool { return a.registered()["seen"] > seen })
-	eventually(t, "a claim that waits", func() bool { return s.freeSlots() == 0 && proxy.Held() > 0 })
-	for range 3 {
-		a.executed(a.open("short", forHandler("p")))
-		<-running
-	}
+	expect.Equal(t, <-slots+<-slots, 1+2, "the numbers of two slots")
 	close(end)
-	a.executed(long)
-	proxy.Resume()
-	b.store = direct
-	b.executed(away)
+	for _, w := range []*world{a, b} {
+		text := w.cfg.Namespace + " of " + w.cfg.Namespace
+		expect.Equal(t, w.executed(1).LastOutput(), text)
+		fileHas(t, a.path(fileName(w.cfg.Namespace), "p/results/w1-1-0.out"), text)
+	}
 	stop()
+	for _, w := range []*world{a, b} {
+		expect.Equal(t, w.workerState(), presence.WorkerGone)
+	}
 }
 
-// A worker drains in each namespace by itself, and needs the name in all of them.
-func TestNamesAndDrainsOfNamespaces(t *testing.T) {
+// While the Redis of one namespace hangs, the process serves the other one. It can drain in each namespace by itself.
+func TestNamespacesDoNotWaitForEachOther(t *testing.T) {
 	a, b := newWorlds(t)
 	worker := a.both(b, Handle("p", func(context.Context, *Round) error { return nil }))
+	proxy := redistest.NewProxy(t, redistest.Shared(t))
+	direct := b.store
+	b.store = b.connect(proxy.Addr)
+	worker.all[1].broker = worker.all[1].newBroker(b.store)
 	stop := a.start(worker)
+	b.store = direct
 	eventually(t, "the start", func() bool { return b.workerState() == presence.WorkerWorking })
+	proxy.Hang()
+	for range 3 {
+		a.executed(a.open("", forHandler("p")))
+	}
+	proxy.Resume()
+	b.executed(b.open("", forHandler("p")))
 	b.drain("a user")
 	a.timers.beat(t, "the drain", func() bool { return b.workerState() == presence.WorkerDraining })
-	var other int64
-	eventually(t, "a task stays open", func() bool { // a claim may have been under way
-		other = b.open("", forHandler("p"))
-		a.executed(a.open("", forHandler("p")))
-		return b.task(other).State == tdf.Open
-	})
+	other := b.open("", forHandler("p"))
+	a.executed(a.open("", forHandler("p")))
 	expect.Equal(t, a.workerState(), presence.WorkerWorking)
-
-	second := expect.Result(New("w1", b.cfg, withStore(b.connect(redistest.Shared(t))))).Value(t)
-	expect.Fails(t, second.Run(t.Context()), "w1")
 	stop()
-	expect.Equal(t, a.workerState(), presence.WorkerGone)
-	expect.Equal(t, b.workerState(), presence.WorkerGone)
+	expect.Equal(t, b.task(other).State, tdf.Open)
+}
 
+// A process needs its name in all namespaces: if another worker has it in one of them, the others stop.
+func TestANameThatIsTakenInOneNamespace(t *testing.T) {
+	a, b := newWorlds(t)
 	alone := expect.Result(New("w1", b.cfg, withStore(b.connect(redistest.Shared(t))), WithLog(b.logger()))).Value(t)
-	stop = b.start(alone)
-	eventually(t, "the other worker", func() bool { return b.workerState() == presence.WorkerDraining })
-	expect.Fails(t, a.both(b).Run(t.Context()), "w1")
-	expect.Equal(t, a.workerState(), presence.WorkerGone, "the name in the first namespace")
+	stop := b.start(alone)
+	eventually(t, "the other worker", func() bool { return b.workerState() == presence.WorkerWorking })
+	expect.Fails(t, a.both(b).Run(t.Context()), "namespace "+b.cfg.Namespace+": ")
+	expect.NotEqual(t, a.workerState(), presence.WorkerWorking, "in the first namespace")
 	stop()
 }
 
-// The output of a killed worker goes to the file of its namespace.
-func TestLeftoversOfNamespaces(t *testing.T) {
+// The idle timeout counts from the last round of all namespaces.
+func TestIdleTimeoutOfNamespaces(t *testing.T) {
 	a, b := newWorlds(t)
-	worker := a.both(b)
-	for i, ns := range []string{a.cfg.Namespace, b.cfg.Namespace, "another"} {
-		leaveOutput(t, record.NewSlot(worker.rounds(), i+1, nil),
-			record.RoundRef{Program: "p", Task: 17, Round: 3, Namespace: ns})
+	a.cfg.IdleTimeout = 70 * time.Hour
+	running, end := make(chan struct{}), make(chan struct{})
+	wait := a.until(t.Context(), a.both(b, Handle("p", func(context.Context, *Round) error {
+		running <- struct{}{}
+		<-end
+		return nil
+	})))
+	a.timers.waitedFor(t, a.cfg.IdleTimeout)
+	id := b.open("", forHandler("p"))
+	<-running
+	a.timers.fire(t, a.cfg.IdleTimeout) // of the time before the claim
+	a.nextHeartbeats(2)
+	expect.Equal(t, a.workerState(), presence.WorkerWorking)
+	close(end)
+	b.executed(id)
+	a.timers.fire(t, a.cfg.IdleTimeout)
+	wait()
+	for _, w := range []*world{a, b} {
+		expect.Equal(t, w.workerState(), presence.WorkerGone)
 	}
-	worker.sweep(t.Context())
-	for _, ns := range a.cfg.Namespaces {
-		fileHas(t, a.path("p/results/w1-"+fileName(ns)+"-17-3.out"), "of the killed worker")
-	}
-	a.logged("could not be kept")
 }
 
 func TestFileNamesOfNamespaces(t *testing.T) {

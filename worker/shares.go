@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"time"
 
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -21,15 +20,15 @@ func MostRounds(offered class.Amounts) int {
 	return min(roundsPerCore*cores, mostRounds)
 }
 
-// offerResources makes the pool of what the worker offers, as its key resources says.
-func (w *Worker) offerResources() error {
+// offerResources makes the pool of what the worker offers of the machine, as its key resources says.
+func (w *Worker) offerResources(machine *resources.Machine) error {
 	if w.cfg.Resources == nil {
 		return nil
 	}
 	if w.cfg.API.URL != "" {
 		return wrongKey("resources", "a worker over the HTTP API cannot offer resources; expected none", nil)
 	}
-	w.pool = resources.New(w.cfg.Resources, resources.Here(), w.plainSlots())
+	w.pool = resources.New(w.cfg.Resources, machine, w.plainSlots())
 	w.whole = w.pool.Free()
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
 	w.mostAtOnce = MostRounds(w.pool.Offered())
@@ -48,10 +47,8 @@ func (w *Worker) offeredResources() class.Amounts {
 }
 
 // lend returns what a claim may use: everything that is free, or nil if the worker offers no resources. It returns
-// false if another claim is under way. When that one ends, the lane gets the signal `freed`.
-//
-// If the Redis of one namespace does not answer the claim, the claims of the others may use the rest after a while.
-func (s *lane) lend() (lent *resources.Loan, ok bool) {
+// false if another claim is under way. When that one ends, the claiming loop gets the signal `freed`.
+func (s *supervisor) lend() (lent *resources.Loan, ok bool) {
 	if s.pool == nil {
 		return nil, true
 	}
@@ -61,21 +58,13 @@ func (s *lane) lend() (lent *resources.Loan, ok bool) {
 		return nil, false
 	}
 	s.refused.Store(false)
-	if s.several() {
-		time.AfterFunc(patience, func() { s.endLoan(lent) })
-	}
 	return lent, true
 }
 
 // endLoan ends what a claim may use. It may be called again.
 func (s *supervisor) endLoan(lent *resources.Loan) {
-	if lent == nil || !s.pool.End(lent) {
-		return
-	}
-	for _, l := range s.lanes {
-		if l.refused.Swap(false) {
-			l.freed.give()
-		}
+	if lent != nil && s.pool.End(lent) && s.refused.Swap(false) {
+		s.freed.give()
 	}
 }
 
@@ -97,18 +86,9 @@ func (e *execution) freeShare() {
 	}
 }
 
-// noteFreed makes idle lanes claim, except one, because a task may fit now that did not fit before.
-func (s *supervisor) noteFreed(except *lane) {
-	for _, l := range s.lanes {
-		if s.pool != nil && l != except {
-			l.freed.give()
-		}
-	}
-}
-
-// await waits until there may be a task for the lane, at most until an idle worker claims again. It returns early when
+// await waits until there may be a task for the worker, at most until an idle worker claims again. It returns early when
 // resources have become free. While the worker is kept for a task, tokens are for other workers.
-func (s *lane) await(c redisstate.ClaimResult) bool {
+func (s *supervisor) await(c redisstate.ClaimResult) bool {
 	if s.pool == nil {
 		return s.broker.Await(s.stopping, s.idle(c))
 	}

@@ -135,25 +135,6 @@ func TestKeptWorkerWaitsForItsTask(t *testing.T) {
 	expect.Equal(t, order, []string{"long", "small", "big", "late"})
 }
 
-// The claims of two namespaces share what is free. No claim waits for the other one longer than its call.
-func TestNamespacesShareResources(t *testing.T) {
-	a, b := newWorlds(t)
-	a.offers("cpus=2")
-	worker := a.both(b, Handle("p", func(context.Context, *Round) error { return nil }))
-	stop := a.start(worker)
-	for i := range 20 {
-		for _, w := range []*world{a, b} {
-			w.open("", forHandler("p"), asking([]string{"cpus=2", "cpus=0.5"}[i%2]))
-		}
-	}
-	for id := range int64(20) {
-		a.executed(id + 1)
-		b.executed(id + 1)
-	}
-	stop()
-	expect.Equal(t, worker.pool.Used().String(), "")
-}
-
 // A worker with a time limit claims no task that takes longer than it has. RunOnce has no limit.
 func TestTimeLimitAndMinTime(t *testing.T) {
 	w := newWorld(t)

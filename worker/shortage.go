@@ -108,11 +108,9 @@ func (s *supervisor) endOnFullDisk(cause error, pause time.Duration) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.lanes {
-		for e := range l.held {
-			if e.slot > 0 { // the others are prefetched tasks
-				return
-			}
+	for e := range s.held {
+		if e.slot > 0 { // the others are prefetched tasks
+			return
 		}
 	}
 	s.diskFull = fmt.Errorf("no round can run: %w", cause)
@@ -157,7 +155,7 @@ func slotsWithin(limit uint64, wanted int) int {
 	return int(min((limit-otherFiles)/filesPerSlot, uint64(wanted)))
 }
 
-// limitSlots lowers the number of slots if the limit of open files allows fewer.
+// limitSlots lowers the number of slots if its part of the limit of open files allows fewer.
 func (w *Worker) limitSlots(limit uint64) {
 	wanted := w.slots()
 	if n := slotsWithin(limit, wanted); n < wanted {

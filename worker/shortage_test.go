@@ -84,11 +84,11 @@ func TestAShortageIsNotChargedToTheTask(t *testing.T) {
 		expect.Equal(t, got.UnfitHosts, 0)
 		expect.Equal(t, got.Fails, 0)
 	}
-	expect.Contains(t, worker.info(worker.namespaces[0], presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
+	expect.Contains(t, worker.info(presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
 	must(t, os.RemoveAll(w.path("filler")))
 	w.runOnce(worker)
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Len(t, worker.info(worker.namespaces[0], presence.WorkerWorking).Pauses, 0)
+	expect.Len(t, worker.info(presence.WorkerWorking).Pauses, 0)
 }
 
 // A round during which the disk was full goes to another host, even if the program did not notice. It is never charged to the task.

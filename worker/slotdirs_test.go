@@ -135,7 +135,7 @@ func TestSharedDirectory(t *testing.T) {
 			worker := w.worker()
 			stop := w.runWorker(worker)
 			got := w.finished(w.open("", from(source)))
-			remarks := worker.info(worker.namespaces[0], presence.WorkerWorking).Pauses
+			remarks := worker.info(presence.WorkerWorking).Pauses
 			stop()
 			want := expect.Result(filepath.EvalSymlinks(w.path())).Value(t) + "/p"
 			if !c.shared {

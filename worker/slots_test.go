@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"context"
 	"slices"
 	"testing"
 
@@ -13,7 +12,7 @@ import (
 // A slotsModel makes claims and reports in any order, as concurrent goroutines do. Each element of the field steps
 // contains the remaining steps of one claim or report that is under way.
 type slotsModel struct {
-	*lane
+	*supervisor
 	t       *rapid.T
 	running []*execution
 	steps   [][]func()
@@ -23,7 +22,7 @@ type slotsModel struct {
 func (m *slotsModel) started(most int) {
 	for range rapid.IntRange(0, most).Draw(m.t, "claimed") {
 		m.busy++
-		e := &execution{s: m.lane, slot: m.takeSlot()}
+		e := &execution{s: m.supervisor, slot: m.takeSlot()}
 		m.running = append(m.running, e)
 		if e.slot > m.slots() {
 			m.t.Fatalf("slot %d is busy, and there are %d", e.slot, m.slots())
@@ -42,7 +41,7 @@ func (m *slotsModel) report() {
 	m.running = slices.Clone(m.running[n:])
 	for _, d := range results {
 		if d.passedOn = rapid.IntRange(0, 2).Draw(m.t, "passed on") == 0; d.passedOn { // to a prefetched task
-			m.running = append(m.running, &execution{s: m.lane, slot: d.slot})
+			m.running = append(m.running, &execution{s: m.supervisor, slot: d.slot})
 		}
 	}
 	most, _ := m.reserve(results)
@@ -65,7 +64,7 @@ func (m *slotsModel) report() {
 // Claims and reports that are under way at the same time never reserve a slot twice.
 func TestSlotsAreReservedOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		m := &slotsModel{t: t, lane: newLane(&supervisor{alive: context.Background(), Worker: &Worker{cfg: config.Worker{Concurrency: rapid.IntRange(1, 6).Draw(t, "slots")}}}, &namespace{})}
+		m := &slotsModel{t: t, supervisor: newSupervisor(&Worker{cfg: config.Worker{Concurrency: rapid.IntRange(1, 6).Draw(t, "slots")}})}
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			switch k := rapid.IntRange(0, len(m.steps)+1).Draw(t, "step"); k {
 			case 0:

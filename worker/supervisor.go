@@ -2,23 +2,23 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/record"
 	"github.com/tdf-framework/tdf/worker/resources"
 	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
-// A supervisor is a running worker: its slots, and for each namespace a lane with its executions and their loops. One
-// loop renews the leases (lease.go). Another loop reports the rounds that run (livereport.go). A third loop reports
-// executions that have ended (report.go).
+// A supervisor is a running worker: its slots, its executions and their loops. One loop renews the leases (lease.go).
+// Another loop reports the rounds that run (livereport.go). A third loop reports executions that have ended (report.go).
 type supervisor struct {
 	*Worker
-	lanes    []*lane
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
 	awaiting context.Context // done when the worker gives up waiting for the answer to a claim
 	alive    context.Context // done when programs must end
@@ -30,24 +30,30 @@ type supervisor struct {
 	endClaims   context.CancelCauseFunc // ends stopping
 	endPrograms context.CancelCauseFunc // ends alive
 
-	mu   sync.Mutex
-	busy int // slots that have an execution or pause after an execution, and are not handed over
+	nameLost atomic.Pointer[broker.NameTaken] // nil unless another worker has taken the name
+
+	mu    sync.Mutex
+	held  map[*execution]bool // executions that are not yet reported
+	ended []*execution        // those that have ended and are not in a report yet
+	stock *stock              // prefetched tasks
+	busy  int                 // slots that have an execution or pause after an execution, and are not handed over
 	// slots for the tasks of claims that are under way, with those that executions hand over
 	reserved int
-	taken    []bool          // taken[n-1] says whether slot n is busy
+	taken    []bool          // whether each slot is busy
 	left     []string        // rounds whose handlers were left behind
 	diskFull error           // ends the worker
 	dirs     []*rounddir.Dir // directories that no round uses at present
 
-	outputs []*record.Slot // outputs[n-1] has the output files of slot n
+	outputs []*record.Slot // the output files of the slots
 
-	waiting []*lane // lanes that wait for a free slot; the first is the next that may take one
+	freed                      signal      // there may be a free slot, or there are more resources free
+	refused                    atomic.Bool // a claim waits for the end of the one that uses the free resources
+	claimed, renewed, reported signal
+	reporting                  chan struct{} // a lock, so that only one call at a time reports running rounds
+	work, loops, pauses        sync.WaitGroup
 
-	occupancy           occupancy
-	claimed             signal
-	work, loops, pauses sync.WaitGroup
-
-	once atomic.Bool // no report claims tasks, because the worker runs one task only
+	once    atomic.Bool // no report claims tasks, because the worker runs one task only
+	passing atomic.Bool // the last claims have met tasks that the worker must not get
 }
 
 // A signal wakes one waiting goroutine, or the next one that waits.
@@ -62,7 +68,7 @@ func (s signal) give() {
 
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
-	s = &supervisor{Worker: w, claimed: make(signal, 1), occupancy: occupancy{changed: make(signal, 1)}}
+	s = newSupervisor(w)
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
 	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
 	s.awaiting = awaiting
@@ -73,12 +79,7 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 	s.delivering = delivering
 	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = loops
-	for _, n := range w.namespaces {
-		s.lanes = append(s.lanes, newLane(s, n))
-	}
-	for _, l := range s.lanes {
-		l.startLoops()
-	}
+	s.startLoops()
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
 		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
 	}
@@ -96,14 +97,34 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 	}
 }
 
+func newSupervisor(w *Worker) *supervisor {
+	return &supervisor{
+		Worker: w, held: map[*execution]bool{}, stock: newStock(), reporting: make(chan struct{}, 1),
+		freed: make(signal, 1), claimed: make(signal, 1), renewed: make(signal, 1), reported: make(signal, 1),
+	}
+}
+
+// startLoops starts the loops that end with the context looping.
+func (s *supervisor) startLoops() {
+	s.loops.Go(func() { s.keepLeases(s.looping) })
+	s.loops.Go(func() { s.reportRunning(s.looping) })
+	s.loops.Go(func() { s.report(s.looping, s.delivering) })
+	s.loops.Go(func() { s.keepStock(s.looping) })
+	s.loops.Go(func() { s.markStarted(s.looping) })
+}
+
+// executions returns all executions, in no particular order.
+func (s *supervisor) executions() []*execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.held))
+}
+
 // start starts the executions of claimed tasks. leased is the time from which the leases count. received is the time at
 // which the answer to the claim came.
-func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time, lent *resources.Loan) {
+func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time, lent *resources.Loan) {
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
-		if s.several() {
-			claim.Task.Namespace = s.ns
-		}
 		e := s.newExecution(claim, clock, &leased)
 		s.occupancy.claimed()
 		e.log.Debug("claimed")
@@ -130,12 +151,12 @@ func (s *lane) start(c redisstate.ClaimResult, leased, received time.Time, lent 
 }
 
 // runInSlot runs an execution, and then prefetched tasks in the same slot.
-func (s *lane) runInSlot(e *execution) {
+func (s *supervisor) runInSlot(e *execution) {
 	for e != nil {
 		switch {
 		case s.stopping.Err() != nil:
 			e.cause = errStopping
-		case e.noShare, e.slot > s.slots():
+		case e.noShare, e.slot > s.first+s.slots():
 			e.cause = errNoSlot
 		case e.ctx.Err() != nil:
 			e.cause = context.Cause(e.ctx)
@@ -152,7 +173,7 @@ func (s *lane) runInSlot(e *execution) {
 	}
 }
 
-func (s *lane) queueReport(e *execution) {
+func (s *supervisor) queueReport(e *execution) {
 	s.mu.Lock()
 	s.ended = append(s.ended, e)
 	s.mu.Unlock()
@@ -160,14 +181,14 @@ func (s *lane) queueReport(e *execution) {
 }
 
 // freeDropped ends an execution whose report Redis has not accepted, as freeAfterPause does.
-func (s *lane) freeDropped(e *execution) {
+func (s *supervisor) freeDropped(e *execution) {
 	e.dropped = true
 	s.freeAfterPause(e, false)
 }
 
 // freeAfterPause ends an execution. It frees the slot after the configured pause, and after the round's directory has
 // been removed. So there are never more directories than slots, however long their removal takes.
-func (s *lane) freeAfterPause(e *execution, success bool) {
+func (s *supervisor) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.breakers.roundEnded(e.task.Program)
 	s.occupancy.ended()
@@ -204,16 +225,16 @@ func (s *supervisor) freeSlot(e *execution) {
 	s.mu.Lock()
 	if !e.handedOver {
 		s.busy--
-		s.noteFreed(nil)
 	}
 	e.handedOver = false
-	s.taken[e.slot-1] = false
+	s.taken[e.slot-s.first-1] = false
 	s.mu.Unlock()
-	e.s.startFromStock()
-	s.wake()
+	s.startFromStock()
+	s.freed.give()
 }
 
-// takeSlot takes the free slot with the lowest number, and returns the number.
+// takeSlot takes the free slot with the lowest number, and returns the number. The slots of the process's Workers have
+// different numbers.
 func (s *supervisor) takeSlot() int {
 	i := slices.Index(s.taken, false)
 	if i < 0 {
@@ -221,25 +242,14 @@ func (s *supervisor) takeSlot() int {
 		s.taken = append(s.taken, false)
 	}
 	s.taken[i] = true
-	return i + 1
+	return s.first + i + 1
 }
 
 // claimUntilStopped keeps the slots filled until the worker must claim no more.
 func (s *supervisor) claimUntilStopped() {
-	var claiming sync.WaitGroup
-	for _, l := range s.lanes {
-		claiming.Go(l.claimUntilStopped)
-	}
-	claiming.Wait()
-}
-
-// claimUntilStopped keeps the slots filled with tasks of the lane's namespace.
-func (s *lane) claimUntilStopped() {
-	defer s.leaveQueue()
 	more := 0
 	for s.stopping.Err() == nil {
 		if s.drain.on() {
-			s.leaveQueue()
 			wait(s.stopping, s.drain.changed)
 			continue
 		}
@@ -288,19 +298,19 @@ const (
 )
 
 // claimForFreeSlots claims tasks for the free slots and starts them. It returns the number of tasks that it asked for.
-func (s *lane) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
+func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, err error) {
 	free, prefetch := s.reserve(nil)
 	if free == 0 {
 		return 0, c, nil
 	}
-	defer s.holdReservation(free, prefetch, nil)()
+	defer s.endReservation(free, prefetch, nil)
 	return s.claim(free, prefetch, s.passing.Load())
 }
 
 // claim claims tasks and starts them. After unwanted tasks, it prefetches none. It asks for at most the given number of
 // tasks, and returns the number that it asked for. A worker that stops still waits for the answer, because the tasks in
 // an unread answer would become lost.
-func (s *lane) claim(most, prefetch int, passing bool) (asked int, c redisstate.ClaimResult, err error) {
+func (s *supervisor) claim(most, prefetch int, passing bool) (asked int, c redisstate.ClaimResult, err error) {
 	avoid, probing := s.breakers.avoided()
 	if probing {
 		most = 1

@@ -14,7 +14,7 @@ var errNoSlot = errors.New("its worker has no free slot")
 
 // reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
 // become free. So a worker with short rounds does not wait for Redis twice.
-func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
+func (s *supervisor) reportAndClaim(ctx context.Context, results []*execution) error {
 	most, prefetch := 0, 0
 	turns, ok := s.broker.(turner)
 	var lent *resources.Loan
@@ -28,9 +28,8 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 	if most+prefetch == 0 {
 		return s.broker.Report(ctx, reportsOf(results)...)
 	}
-	defer s.holdReservation(most, prefetch, results)()
-	defer s.noteFreed(s) // what is left may suit the other lanes
-	s.work.Add(1)        // the supervisor stays open until the claimed tasks have started
+	defer s.endReservation(most, prefetch, results)
+	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
 	defer s.work.Done()
 	r := s.request(most, prefetch, lent)
 	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
@@ -40,7 +39,7 @@ func (s *lane) reportAndClaim(ctx context.Context, results []*execution) error {
 
 // request returns a request for at most the given numbers of tasks, which fit in what the claim may use, and in the
 // time that the worker has.
-func (s *lane) request(most, prefetch int, lent *resources.Loan) redisstate.ClaimParams {
+func (s *supervisor) request(most, prefetch int, lent *resources.Loan) redisstate.ClaimParams {
 	r := redisstate.ClaimParams{Most: most, Prefetch: prefetch, TimeLeft: s.timeLeft()}
 	if lent != nil {
 		r.Free, r.Whole = lent.Free(), s.whole
@@ -50,8 +49,8 @@ func (s *lane) request(most, prefetch int, lent *resources.Loan) redisstate.Clai
 
 // reserve reserves slots for the tasks of a claim: those that are free, and those of the results that are reported in
 // the same call, unless prefetched tasks get them. It returns their number, and how many further tasks the claim may
-// prefetch. If other lanes wait for slots, it reserves fewer (see fairShare).
-func (s *lane) reserve(results []*execution) (most, prefetch int) {
+// prefetch.
+func (s *supervisor) reserve(results []*execution) (most, prefetch int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var handed []*execution
@@ -65,7 +64,7 @@ func (s *lane) reserve(results []*execution) (most, prefetch int) {
 		}
 	}
 	if len(handed) > 0 || len(results) == 0 {
-		most = s.fairShare(max(0, s.slots()-s.busy-s.reserved+len(handed)), len(handed))
+		most = max(0, s.slots()-s.busy-s.reserved+len(handed))
 	}
 	s.reserved += most
 	// each of the other slots is already reserved by another claim
@@ -81,7 +80,7 @@ func (s *lane) reserve(results []*execution) (most, prefetch int) {
 }
 
 // endReservation ends a reservation of n slots. The slots of refused results are busy again.
-func (s *lane) endReservation(n, prefetch int, results []*execution) {
+func (s *supervisor) endReservation(n, prefetch int, results []*execution) {
 	s.mu.Lock()
 	s.reserved -= n
 	s.stock.coming -= prefetch
@@ -93,11 +92,11 @@ func (s *lane) endReservation(n, prefetch int, results []*execution) {
 	}
 	s.mu.Unlock()
 	s.startFromStock()
-	s.wake()
+	s.freed.give()
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
-func (s *lane) mayClaimWith(results []*execution) bool {
+func (s *supervisor) mayClaimWith(results []*execution) bool {
 	if len(results) == 0 || s.once.Load() || s.stopping.Err() != nil || s.drain.on() || s.passing.Load() ||
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
@@ -116,7 +115,7 @@ func (s *lane) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *lane) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Loan) {
+func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Loan) {
 	for _, claim := range c.Claims {
 		s.breakers.claimed(claim.Task.Program)
 	}

@@ -34,7 +34,7 @@ func (s *turning) Turn(
 // A turn is the first of two rounds on a worker with one slot. The report of the first round may claim the second task.
 type turn struct {
 	*world
-	s      *lane
+	s      *supervisor
 	store  *turning
 	now    atomic.Int64 // the clock of the breakers, in seconds
 	failed bool         // the first round fails
@@ -91,7 +91,7 @@ func TestAReportThatClaims(t *testing.T) {
 				}
 				return Ended{}, nil
 			})))
-			worker.namespaces[0].breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
+			worker.breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
 			r.timers.hold()
 			s, stop := r.supervisor(worker)
 			r.s = s

@@ -48,7 +48,7 @@ func (s *supervisor) warnOfSharedNames() {
 
 func (s *supervisor) retention() retention.Policy {
 	inUse := map[string]bool{}
-	for _, e := range s.allExecutions() {
+	for _, e := range s.executions() {
 		inUse[filepath.Join(s.cfg.Directory, e.programName())] = true
 		if s.slotDirs != nil {
 			inUse[s.slotDirs.copyOf(e.slot, e.programName())] = true

@@ -24,28 +24,40 @@ import (
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
-// A Worker runs the tasks of a namespace, or of several, as many at once as it has slots.
+// A Worker runs the tasks of a namespace, as many at once as it has slots. If the configuration has several namespaces,
+// [New] makes a Worker for each, and [Worker.Run] runs them all (docs/shards.md).
 type Worker struct {
 	options
+	*shared
 
-	name       string
-	hostname   string
-	cfg        config.Worker // its Directory is absolute
-	offer      class.Offer
-	namespaces []*namespace
-	shortages  *shortages
-	journal    *retention.Journal // of the files that this worker keeps
-	own        roundsLock
+	name      string
+	hostname  string
+	cfg       config.Worker // of its namespace; its Directory is absolute
+	part      string        // a part of paths that several namespaces share; "" if the configuration has one
+	first     int           // how many slots the Workers before it have
+	offer     class.Offer
+	broker    protocol // nil while the worker is not connected
+	breakers  breakers
+	drain     drain
+	shortages *shortages
+	journal   *retention.Journal // of the files that this worker keeps
+	own       roundsLock
 
-	whole       class.Capacities // what the worker has when it runs nothing
-	pool        *resources.Pool  // what the worker has free; nil if it offers no resources
-	programsEnd time.Time        // when programs must have ended; set if the worker has a time limit
+	whole class.Capacities // what the worker has when it runs nothing
+	pool  *resources.Pool  // what the worker has free; nil if it offers no resources
 
 	mostAtOnce int // how many rounds may run at once, if the worker offers resources
 
-	preparer  Preparer      // nil unless the worker runs
-	processes *process.Host // nil unless the worker runs programs in processes of their own
-	slotDirs  *slotDirs     // the same
+	preparer Preparer  // nil unless the worker runs
+	slotDirs *slotDirs // nil unless the worker runs programs in processes of their own
+}
+
+// shared is what the Workers of one process have together.
+type shared struct {
+	all         []*Worker     // one for each namespace of the configuration
+	processes   *process.Host // nil unless they run programs in processes of their own
+	programsEnd time.Time     // when programs must have ended; set if there is a time limit
+	occupancy   occupancy
 
 	noGrace  context.Context // done after StopNow
 	endGrace context.CancelFunc
@@ -115,25 +127,11 @@ func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the name of this host: %w", err)
 	}
-	w := &Worker{
-		options: o, name: name, hostname: hostname, cfg: cfg,
-		journal: retention.NewJournal(cfg.Directory),
-		after:   time.After, answer: answerBound, leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
-	}
-	if !w.inProcess() {
-		w.limitSlots(openFiles())
-	}
-	if err := w.offerResources(); err != nil {
+	all, err := newEach(name, hostname, cfg, o)
+	if err != nil {
 		return nil, err
 	}
-	w.offer = w.newOffer()
-	w.namespaces = w.newNamespaces()
-	for i, s := range o.stores {
-		w.namespaces[i].broker = w.newBroker(s)
-	}
-	w.shortages = newShortages(name, w.haveNews)
-	w.noGrace, w.endGrace = context.WithCancel(context.Background())
-	return w, nil
+	return all[0], nil
 }
 
 // boundTexts lowers the bounds of texts to those of the API.
@@ -196,23 +194,29 @@ func (w *Worker) plainSlots() int {
 func (w *Worker) Run(ctx context.Context) error {
 	ctx, end := w.withTimeLimit(ctx)
 	defer end()
+	closeHost, err := w.prepareHost()
+	if err != nil {
+		return err
+	}
+	defer closeHost()
+	return w.runAll(ctx, end)
+}
+
+// run connects the worker of one namespace, and runs it until it has drained. It calls started when it has the name.
+func (w *Worker) run(ctx context.Context, started func()) error {
+	defer started()
 	disconnect, err := w.connect(ctx)
 	if err != nil {
 		return unlessStopped(ctx, err)
 	}
 	defer disconnect()
-	closeHost, err := w.prepareHost()
-	if err != nil {
-		return unlessStopped(ctx, err)
-	}
-	defer closeHost()
 	if err := w.register(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
 	s, closeSupervisor := w.open(ctx)
 	stopHeartbeats := s.sendHeartbeats()
 	s.loops.Go(func() { s.upkeep(s.looping) })
-	s.loops.Go(func() { s.endWhenIdle(s.looping) })
+	started()
 	s.claimUntilStopped()
 	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError(), s.diskFullError())
@@ -220,35 +224,28 @@ func (w *Worker) Run(ctx context.Context) error {
 
 // connect connects to Redis, unless the worker uses the API, or a test has given it a store.
 func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
-	if w.stores != nil {
-		return w.closeBrokers, nil
+	if w.store != nil {
+		return w.broker.Close, nil // the broker serves the next run, too
+	}
+	closeBroker := func() {
+		w.broker.Close()
+		w.broker = nil
 	}
 	if w.cfg.API.URL != "" {
 		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
-		if err != nil {
-			return nil, err
-		}
-		w.namespaces[0].broker = r
-		return w.closeBrokers, nil
+		w.broker = r
+		return closeBroker, err
 	}
-	var stores []*redisstate.Store
-	disconnect = func() {
-		w.closeBrokers()
-		for _, s := range stores {
-			_ = s.Close() // best effort: all reports are sent
-		}
+	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
+	if err != nil {
+		return nil, err
 	}
-	for _, n := range w.namespaces {
-		s, err := redisstate.Connect(ctx, w.cfg.Redis, n.ns, n.log)
-		if err != nil {
-			disconnect()
-			return nil, err
-		}
-		s.KeepCounts()
-		stores = append(stores, s)
-		n.broker = w.newBroker(s)
-	}
-	return disconnect, nil
+	s.KeepCounts()
+	w.broker = w.newBroker(s)
+	return func() {
+		closeBroker()
+		_ = s.Close() // best effort: all reports are sent
+	}, nil
 }
 
 func (w *Worker) newBroker(s broker.DirectStore) protocol {
@@ -257,19 +254,6 @@ func (w *Worker) newBroker(s broker.DirectStore) protocol {
 		d.Free = w.pool.Free
 	}
 	return d
-}
-
-// closeBrokers closes the connections that wait for tasks. The brokers of a test serve the next run, too.
-func (w *Worker) closeBrokers() {
-	for _, n := range w.namespaces {
-		if n.broker == nil {
-			continue
-		}
-		n.broker.Close()
-		if w.stores == nil {
-			n.broker = nil
-		}
-	}
 }
 
 func unlessStopped(ctx context.Context, err error) error {
@@ -285,25 +269,28 @@ func (w *Worker) RunOnce(ctx context.Context) (ran bool, err error) {
 	if w.cfg.API.URL != "" {
 		return false, errors.New("run one task: a worker over the API must have a name: use Run")
 	}
-	disconnect, err := w.connect(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer disconnect()
 	closeHost, err := w.prepareHost()
 	if err != nil {
 		return false, err
 	}
 	defer closeHost()
-	s, closeSupervisor := w.open(ctx)
-	s.once.Store(true)
-	for _, l := range s.lanes {
-		_, c, failed := l.claim(1, 0, false)
-		ran, err = len(c.Claims) > 0, failed
-		if ran || err != nil {
+	for _, one := range w.all {
+		if ran, err = one.runOnce(ctx); ran || err != nil {
 			break
 		}
 	}
+	return ran, err
+}
+
+func (w *Worker) runOnce(ctx context.Context) (ran bool, err error) {
+	disconnect, err := w.connect(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer disconnect()
+	s, closeSupervisor := w.open(ctx)
+	s.once.Store(true)
+	_, c, err := s.claim(1, 0, false)
 	closeSupervisor()
-	return ran, cmp.Or(err, s.leftError())
+	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
 }

@@ -19,7 +19,6 @@ type kind struct {
 	lacks  map[need]string // what the kind does not have, and why
 
 	api     bool        // its workers are those of package worker, over the API
-	two     bool        // its workers also serve another namespace, which is idle
 	longest tdf.Seconds // the longest lease that its workers may ask for; 0 if they all have the same
 }
 
@@ -118,11 +117,6 @@ const asHTTP = "its calls are those of HTTP"
 
 var kinds = []*kind{
 	{name: "handler", worker: newHandler, lacks: map[need]string{
-		calls:  "it has no client",
-		copies: "a handler ends once", numbers: "its claims have call slots", shared: "no name has a slash",
-		beats: "it sends one heartbeat after the other", tokens: "it reaches Redis itself",
-	}},
-	{name: "handler of two namespaces", worker: newHandler, two: true, lacks: map[need]string{
 		calls:  "it has no client",
 		copies: "a handler ends once", numbers: "its claims have call slots", shared: "no name has a slash",
 		beats: "it sends one heartbeat after the other", tokens: "it reaches Redis itself",

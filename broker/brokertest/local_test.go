@@ -18,7 +18,6 @@ import (
 	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/timers"
@@ -64,9 +63,6 @@ func newLocal(s *scene, o offer, with ...worked.Option) *local {
 	cfg := expect.Result(config.DefaultWorker(s.cfg.Namespace)).Value(s)
 	cfg.Redis, cfg.Directory, cfg.Lease, cfg.Group = s.workerRedis(), s.TempDir(), localLease, o.campaign
 	cfg.Queues, cfg.SleepAfterFailure, cfg.Grace = []class.QueueShare{{Queue: o.queue}}, 0, 0
-	if s.kind.two {
-		cfg.Namespaces = []string{redistest.Namespace(s), s.cfg.Namespace}
-	}
 	if s.kind.api {
 		l.gate = newGate(s)
 		cfg.Redis, cfg.API, cfg.Lease = config.Redis{}, l.gate.config(s), s.kind.longest.Std()

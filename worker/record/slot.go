@@ -35,8 +35,6 @@ type RoundRef struct {
 	Task    int64  `json:"task"`
 	Round   int    `json:"round"`
 	Number  int    `json:"number"` // the number in the names of the round's files; 0 if no file has a name
-
-	Namespace string `json:"namespace,omitempty"` // empty if the worker serves only one
 }
 
 // A Slot has a file that [Salvage] reads. A label is the content of this file.

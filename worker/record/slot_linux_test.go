@@ -218,7 +218,7 @@ func TestSalvage(t *testing.T) {
 		}
 	}, nil))
 	expect.MustLen(t, found, 1)
-	expect.Equal(t, found[0], "{p 7 2 0 } [1]")
+	expect.Equal(t, found[0], "{p 7 2 0} [1]")
 	expect.Equal(t, string(expect.Result(os.ReadFile(filepath.Join(to, "kept"))).Value(t)), "two")
 	must(t, Salvage(filepath.Join(dir, "missing"), nil, nil))
 }
@@ -234,7 +234,7 @@ func TestSalvageOfHostileLabels(t *testing.T) {
 	must(t, os.Symlink(secret, filepath.Join(dir, "slot-9.round")))
 	must(t, os.WriteFile(filepath.Join(dir, "slot-8.round"), []byte("{"), 0o600))
 	for i, name := range []string{"../" + filepath.Base(filepath.Dir(secret)) + "/secret", secret, "link", "hard", "."} {
-		line := expect.Result(json.Marshal(label{RoundRef{"p", 1, 0, 0, ""}, [2]string{name, name}})).Value(t)
+		line := expect.Result(json.Marshal(label{RoundRef{"p", 1, 0, 0}, [2]string{name, name}})).Value(t)
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("slot-%d.round", i)), append(line, '\n'), 0o600))
 	}
 	leftOut := 0

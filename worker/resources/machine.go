@@ -17,6 +17,8 @@ type Machine struct {
 	GPUs   []string
 
 	variable string // the variable of the environment by which a program sees only some of the GPUs
+
+	given map[string]int // how many cores and GPUs the Pools of this machine have
 }
 
 // A Core is a logical processor.
@@ -51,15 +53,15 @@ func (m *Machine) findGPUs(root fs.FS, env func(string) (string, bool)) {
 	}
 }
 
-// resources returns what the machine has.
+// resources returns what the machine has, without the cores and GPUs of other Pools.
 func (m *Machine) resources() map[string]resource {
 	found := map[string]resource{}
 	cores := resource{name: class.CPUs, unit: class.Scale}
-	for _, c := range m.Cores {
+	for _, c := range m.Cores[min(m.given[class.CPUs], len(m.Cores)):] {
 		cores.indices = append(cores.indices, index{label: strconv.Itoa(c.Number), node: c.Node, free: cores.unit})
 	}
 	gpus := resource{name: class.GPUs, unit: class.Scale}
-	for _, label := range m.GPUs {
+	for _, label := range m.GPUs[min(m.given[class.GPUs], len(m.GPUs)):] {
 		gpus.indices = append(gpus.indices, index{label: label, free: gpus.unit})
 	}
 	found[class.CPUs] = cores

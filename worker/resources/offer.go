@@ -12,11 +12,11 @@ import (
 // tasks that ask for nothing run at once.
 //
 // Cores are those of the machine as far as there are so many, so that a round runs on its cores alone. If the offer has
-// more, its cores have no numbers.
+// more, its cores have no numbers. Pools that are made with the same Machine get different cores and GPUs.
 func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 	found := m.resources()
 	for _, a := range o.Amounts {
-		found[a.Name] = override(a, found[a.Name])
+		found[a.Name] = override(a, found[a.Name], m.given[a.Name])
 	}
 	if !o.Auto {
 		maps.DeleteFunc(found, func(name string, _ resource) bool { return o.Amounts.Of(name) == 0 })
@@ -26,7 +26,13 @@ func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 		p.variable = m.variable
 	}
 	found[class.Slots] = whole(class.Amount{Name: class.Slots, Units: int64(slots) * class.Scale})
+	if m.given == nil {
+		m.given = map[string]int{}
+	}
 	for _, name := range sortedKeys(found) {
+		if class.HasIndices(name) {
+			m.given[name] += len(found[name].indices)
+		}
 		p.all = append(p.all, found[name])
 	}
 	isSlots := func(a class.Amount) bool { return a.Name == class.Slots }
@@ -37,8 +43,8 @@ func New(o *class.ResourceOffer, m *Machine, slots int) *Pool {
 // Offered returns what the worker offers to tasks that ask for something.
 func (p *Pool) Offered() class.Amounts { return p.whole }
 
-// override returns a resource as the user has written it.
-func override(a class.Amount, found resource) resource {
+// override returns a resource as the user has written it. Other Pools have the first given ones.
+func override(a class.Amount, found resource, given int) resource {
 	if !class.HasIndices(a.Name) {
 		return whole(a)
 	}
@@ -49,7 +55,7 @@ func override(a class.Amount, found resource) resource {
 	}
 	r := resource{name: a.Name, unit: class.Scale}
 	for i := range n {
-		label := strconv.Itoa(i)
+		label := strconv.Itoa(given + i)
 		if a.Name == class.CPUs {
 			label = noCore + label
 		}

@@ -37,6 +37,17 @@ func take(t testing.TB, p *Pool, text string) Share {
 	return s
 }
 
+// Workers of one process get different cores and GPUs, also if they name more than the machine has.
+func TestPoolsOfOneMachine(t *testing.T) {
+	m := twoNodes()
+	a, b := pool(t, "cpus=4 gpus=1", m), pool(t, "cpus=4 gpus=2", m)
+	first, second := take(t, a, "cpus=4 gpus=1"), take(t, b, "cpus=4 gpus=2")
+	expect.Equal(t, first.Cores(), []int{0, 1, 2, 3})
+	expect.Equal(t, second.Cores(), []int{4, 5, 6, 7})
+	expect.Equal(t, first.labels(class.GPUs), []string{"0"})
+	expect.Equal(t, second.labels(class.GPUs), []string{"1", "2"})
+}
+
 func TestWholeCoresOfOneNode(t *testing.T) {
 	p := pool(t, "auto", twoNodes())
 	first := take(t, p, "cpus=3")

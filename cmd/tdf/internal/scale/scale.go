@@ -105,10 +105,13 @@ func (o *options) scale(ctx context.Context, a *cli.App) error {
 	if err != nil {
 		return err
 	}
-	if namespace := tool.Manager.Namespace; namespace != workers.Namespace {
+	each, namespace := workers.Each(), tool.Manager.Namespace
+	i := slices.IndexFunc(each, func(w config.Worker) bool { return w.Namespace == namespace })
+	if i < 0 {
 		return cli.Usagef("the workers of %s serve namespace %s, and tdf uses %s: name the same with --config or --namespace",
 			o.file, workers.Namespace, namespace)
 	}
+	workers = each[i]
 	prefix, err := prefixOf(workers.API)
 	if err != nil {
 		return err

@@ -1,0 +1,102 @@
+package worker
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/worker/resources"
+	"github.com/tdf-framework/tdf/worker/retention"
+)
+
+// newEach returns a Worker for each namespace of a configuration. Each has slots, resources and, if there are several, a
+// working directory of its own.
+func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, error) {
+	s := &shared{
+		occupancy: occupancy{changed: make(signal, 1)}, after: time.After, answer: answerBound,
+		leaveBound: leaveBound, claimGap: claimGap, endLeftovers: process.Sweep,
+	}
+	s.noGrace, s.endGrace = context.WithCancel(context.Background())
+	each, first := cfg.Each(), 0
+	machine := resources.Here()
+	for _, one := range each {
+		w := &Worker{options: o, shared: s, name: name, hostname: hostname, cfg: one, first: first, drain: newDrain()}
+		if len(each) > 1 {
+			w.part = fileName(one.Namespace)
+			w.cfg.Directory = filepath.Join(cfg.Directory, w.part)
+			w.log = w.log.With("namespace", one.Namespace)
+		}
+		if !w.inProcess() {
+			w.limitSlots(openFiles() / uint64(len(each)))
+		}
+		if err := w.offerResources(machine); err != nil {
+			return nil, err
+		}
+		w.offer = w.newOffer()
+		w.breakers = newBreakers(w.cfg.MaxFailuresInRow, w.cfg.SleepAfterFailure, w.log)
+		w.journal = retention.NewJournal(w.cfg.Directory)
+		w.shortages = newShortages(w.name, w.haveNews)
+		if w.store != nil {
+			w.broker = w.newBroker(w.store)
+		}
+		first += w.slots()
+		s.all = append(s.all, w)
+	}
+	return s.all, nil
+}
+
+// runAll runs the Workers of all namespaces. They stop together: when ctx ends, when one of them ends with an error, and
+// when all have been idle for the configured time. It returns the first error. end ends ctx.
+func (w *Worker) runAll(ctx context.Context, end func()) (err error) {
+	var running, idle sync.WaitGroup
+	var once sync.Once
+	for _, one := range w.all {
+		w.occupancy.add(1) // a worker that starts is not idle
+		started := sync.OnceFunc(func() { w.occupancy.add(-1) })
+		running.Go(func() {
+			failed := one.run(ctx, started)
+			if failed != nil {
+				once.Do(func() { err = one.named(failed) })
+				end()
+			}
+		})
+	}
+	idle.Go(func() { w.endWhenIdle(ctx, end) })
+	running.Wait()
+	end()
+	idle.Wait()
+	return err
+}
+
+// named returns err with the namespace, if there are several.
+func (w *Worker) named(err error) error {
+	if w.part == "" {
+		return err
+	}
+	return fmt.Errorf("namespace %s: %w", w.cfg.Namespace, err)
+}
+
+// longestPart bounds the part of a file's name that comes from a namespace, in bytes.
+const longestPart = 60
+
+// fileName returns a namespace as a part of a file's name. Two namespaces never have the same part.
+func fileName(ns string) string {
+	safe := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
+			return r
+		}
+		return '_'
+	}, ns)
+	if safe == ns && len(ns) <= longestPart {
+		return ns
+	}
+	sum := sha256.Sum256([]byte(ns))
+	return fmt.Sprintf("%s.%x", safe[:min(len(safe), longestPart)], sum[:8])
+}
