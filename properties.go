@@ -143,7 +143,8 @@ type Definition struct {
 	Tags     []string
 
 	// Resources are what a round of the task needs, such as "cpus=4 memory=2G" or "gpus=1 or cpus=16"
-	// (docs/resources.md). Default: the task asks for nothing.
+	// (docs/resources.md). Memory and MinTime are rounded up when workers are compared with them. Default: the task
+	// asks for nothing.
 	Resources string
 
 	// MinTime is how long a round of the task takes at least. A worker that stops earlier, because it has a time limit,

@@ -271,16 +271,16 @@ var PropertyTable = []Property{
 	}.property(),
 	rowOf[string, string]{
 		name: fieldResources, inLists: true, is: resources(),
-		help: "`REQUEST` what a round needs: 'cpus=4 memory=2G', or with alternatives: 'gpus=1 or cpus=16' " +
-			"(default: nothing)",
+		help: "`REQUEST` what a round needs: 'cpus=4 memory=2G', or with alternatives: 'gpus=1 or cpus=16'; a " +
+			"worker must have the memory rounded up by up to 12.5 % (default: nothing)",
 		at:     func(d *Properties) *string { return &d.Resources },
 		value:  func(d *Definition) *string { return &d.Resources },
 		change: func(c *Changes) **string { return &c.Resources },
 	}.property(),
 	rowOf[Seconds, time.Duration]{
 		name: fieldMinTime, is: span(bounds{most: maxMinTime}),
-		help: "`SPAN` how long a round takes at least: 600 (seconds), 10m; a worker that stops earlier does not " +
-			"claim the task",
+		help: "`SPAN` how long a round takes at least: 600 (seconds), 10m; a worker that stops earlier, with this " +
+			"rounded up by up to 12.5 %, does not claim the task",
 		at:     func(d *Properties) *Seconds { return &d.MinTime },
 		value:  func(d *Definition) *time.Duration { return &d.MinTime },
 		change: func(c *Changes) **time.Duration { return &c.MinTime },

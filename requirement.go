@@ -7,7 +7,7 @@ import (
 )
 
 // Requirement returns what a worker must offer to claim the task. Only a worker with a handler can run a program
-// without a source.
+// without a source. The requirement has the memory and the min_time rounded up.
 func (d *Properties) Requirement() class.Requirement {
 	r := class.Requirement{
 		Queue: d.Queue, Tags: slices.Compact(slices.Sorted(slices.Values(d.Tags))), MinTime: d.MinTime,
@@ -24,7 +24,7 @@ func (d *Properties) Requirement() class.Requirement {
 	if d.Source == "" {
 		r.Handler = d.Program
 	}
-	return r
+	return r.Rounded()
 }
 
 // Request returns what a round of the task takes from a worker that offers resources.

@@ -165,6 +165,13 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers[0].Used = class.Amounts{{Name: "cpus", Units: 80_000}}
 			c.workers[1].Used = class.Amounts{{Name: "cpus", Units: 55_000}, {Name: "memory", Units: 2 << 30}}
 		}, "worker: none of 2 workers can run the task; has too little free while its tasks run: w1, w2; w2 comes closest, and lacks cpus=1.5"},
+		"rounded memory": {func(c *situation) {
+			c.task.Resources = "memory=15500M"
+			for i := range c.workers {
+				c.workers[i].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}, {Name: "memory", Units: 15700 << 20}}
+			}
+		}, "worker: no live worker offers cpus=1 memory=16G; the closest offer, cpus=8 memory=15700M, lacks memory=684M (requests for memory " +
+			"are rounded up)"},
 		"workers that are kept": {func(c *situation) {
 			c.task.Resources = "cpus=2"
 			for i := range c.workers {

@@ -51,7 +51,16 @@ func lackingResources(all []class.Offer, p class.Requirement) string {
 	case lacks == nil:
 		return ""
 	}
-	return fmt.Sprintf("no live worker offers %v; the closest offer, %v, lacks %v", p.Resources, offers[at], lacks)
+	return fmt.Sprintf("no live worker offers %v; the closest offer, %v, lacks %s", p.Resources, offers[at],
+		lacksText(lacks))
+}
+
+// lacksText returns what is lacked for the request of a requirement. It says if that is rounded.
+func lacksText(lacks class.Amounts) string {
+	if lacks.Of(class.Memory) == 0 {
+		return lacks.String()
+	}
+	return lacks.String() + " (requests for memory are rounded up)"
 }
 
 // freeOf returns what a worker had free at its last heartbeat, without the order in which tasks have taken it.
@@ -82,7 +91,7 @@ func (c *situation) closestOf(names []string) string {
 		}
 	}
 	at, lacks := closest(free, c.request())
-	return fmt.Sprintf("; %s comes closest, and lacks %v", of[at], lacks)
+	return fmt.Sprintf("; %s comes closest, and lacks %s", of[at], lacksText(lacks))
 }
 
 // keptText says for which blocked tasks some of the named workers keep resources back.

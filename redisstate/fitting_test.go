@@ -79,7 +79,7 @@ func TestPlainClaimsGetWhatFits(t *testing.T) {
 	})
 }
 
-// A worker that soon stops claims no task that takes longer.
+// A worker that soon stops claims no task that takes longer. The min_time of 90 s is rounded up to 96 s.
 func TestTimeLeft(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := define("x")
@@ -88,10 +88,10 @@ func TestTimeLeft(t *testing.T) {
 		claim := func(left tdf.Seconds) []int64 {
 			return claimedIDs(expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, TimeLeft: left})).Value(t))
 		}
-		for _, left := range []tdf.Seconds{0.5, 30, 89.9} {
+		for _, left := range []tdf.Seconds{0.5, 90, 95.9} {
 			expect.Len(t, claim(left), 0, left)
 		}
-		expect.Equal(t, claim(90), []int64{id})
+		expect.Equal(t, claim(96), []int64{id})
 		expect.Equal(t, mustOpen(t, s, d), claim(0), "no time limit")
 	})
 }

@@ -40,9 +40,7 @@ func ParseRequest(text string) (r Request, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if !slices.ContainsFunc(r, func(other Amounts) bool { return slices.Equal(other, all) }) {
-			r = append(r, all)
-		}
+		r = r.with(all)
 		if last {
 			break
 		}

@@ -20,8 +20,8 @@ type Pool struct {
 	loan     *Loan         // of the claim that is under way, or nil
 }
 
-// A Loan is what was free when a claim began. What has become free since is not in it, so that the claim's tasks take
-// exactly what Redis has computed for them.
+// A Loan is what was free when a claim began. What has become free since is not in it, and its tasks take the rounded
+// amounts of their requirements from it. So they get exactly what Redis has computed for them.
 type Loan struct{ left []resource }
 
 type resource struct {
@@ -55,19 +55,22 @@ type Share struct {
 func (p *Pool) Take(r class.Request, of *Loan) (Share, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	from := p.all
+	from, asked := p.all, r
 	if of != nil && p.loan == of {
-		from = of.left
+		from, asked = of.left, r.Rounded()
 	}
-	_, alternative := capacities(from).Without(r)
+	_, alternative := capacities(from).Without(asked)
 	if alternative < 0 {
 		return Share{}, false
 	}
 	s := Share{Amounts: r[alternative], parts: map[string][]part{}, variable: p.variable}
-	for _, a := range s.Amounts {
+	for _, a := range asked[alternative] {
 		if a.Units > 0 {
 			s.parts[a.Name] = named(from, a.Name).take(a.Units)
 		}
+	}
+	for i := range s.parts[class.Memory] {
+		s.parts[class.Memory][i].units = s.Amounts.Of(class.Memory)
 	}
 	if p.loan == of && of != nil {
 		s.add(p.all, -1)

@@ -76,6 +76,27 @@ func TestFractionsShareAnIndex(t *testing.T) {
 	expect.True(t, !ok, "a quarter of GPU 0 is left")
 }
 
+// From the loan of a claim, a round takes the rounded amounts with which Redis has computed, so that it gets the same alternative. In
+// fact, it gets what it asks for.
+func TestRoundedRequests(t *testing.T) {
+	p := pool(t, "cpus=16 gpus=1 memory=10444M", twoNodes())
+	lent := p.Lend()
+	first, ok := p.Take(request(t, "memory=5222M"), lent)
+	expect.True(t, ok)
+	expect.Equal(t, first.Amounts.String(), "cpus=1 memory=5222M")
+	expect.Equal(t, lent.Free().Amounts().Of(class.Memory), 4812<<20)
+	second, ok := p.Take(request(t, "gpus=1 memory=4710M or cpus=8"), lent)
+	expect.True(t, ok)
+	expect.Equal(t, second.Amounts.String(), "cpus=8")
+	expect.Equal(t, p.Used().String(), "cpus=9 memory=5222M")
+	p.End(lent)
+	third := take(t, p, "memory=5222M")
+	for _, s := range []Share{first, second, third} {
+		p.Put(s)
+	}
+	expect.Equal(t, p.Used(), nil)
+}
+
 func TestEnvironment(t *testing.T) {
 	p := pool(t, "auto licence=2", twoNodes())
 	some := take(t, p, "cpus=2.5 memory=1G gpus=2 licence=1")

@@ -24,10 +24,10 @@ func (r *run) offerResources(w *config.Worker) error {
 	}
 	w.Resources = offer
 	has := resources.New(offer, resources.Here(), 1).Offered()
-	lacks := class.CapacitiesOf(has).Lacking(request)
+	lacks := class.CapacitiesOf(has).Lacking(request.Rounded())
 	if lacks != nil {
-		return cli.Usagef("resources %v: this machine has %v, and lacks %v; ask for less, or let workers run the command "+
-			"with --shared or --send", request, has, lacks)
+		return cli.Usagef("resources %v: this machine has %v, and lacks %v for the request, with memory rounded up; ask for "+
+			"less, or let workers run the command with --shared or --send", request, has, lacks)
 	}
 	return nil
 }
