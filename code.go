@@ -22,6 +22,8 @@ const (
 	CodeUnavailable Code = "unavailable" // the same request may succeed later
 	CodeUnknown     Code = "unknown"     // the change may have been made, or a failure of Redis may undo it
 	CodeForbidden   Code = "forbidden"   // the right to do this is missing
+	// the tasks would have too many different requirements (docs/lifecycle.md, "Requirements")
+	CodeTooManyRequirements Code = "too_many_requirements"
 	// Redis, or a worker of the same name, refuses this component; a new start does not help
 	CodeRefused   Code = "refused"
 	CodeCancelled Code = "cancelled" // the caller has cancelled the call

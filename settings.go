@@ -151,7 +151,7 @@ func (*TasksLimitError) Code() Code { return CodeFull }
 var namespaceParts = []string{
 	"activity", "calls", "claims", "counted", "dashboard_at", "definitions", "dependents", "follow", "group",
 	"group_dependents", "heads", "held", "history", "kept", "kept_by", "limited", "login", "open", "passed", "program",
-	"queue", "returned", "serves", "sessions", "started", "starts", "task", "updates", "wake", "worker",
+	"queue", "requirements_of", "returned", "serves", "sessions", "started", "starts", "task", "updates", "wake", "worker",
 	"worker_id",
 }
 

@@ -127,6 +127,8 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 				h.result.Done++
 			case errors.As(o.Err, new(*tdf.UniqueError)): // another try would not help
 				h.result.Skipped = append(h.result.Skipped, o.Err)
+			case tdf.CodeOf(o.Err) == tdf.CodeTooManyRequirements:
+				h.result.Skipped = append(h.result.Skipped, fmt.Errorf("task %d: %w", units[i].Moves[0].ID, o.Err))
 			case try < tries:
 				ids = append(ids, units[i].Moves[0].ID)
 			default:

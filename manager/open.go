@@ -71,7 +71,8 @@ func (m *Manager) OpenOnce(ctx context.Context, key string, definitions ...Defin
 // isRefusal reports whether an error says that nothing was done.
 func isRefusal(err error) bool {
 	switch tdf.CodeOf(err) {
-	case tdf.CodeInvalid, tdf.CodeNotFound, tdf.CodeConflict, tdf.CodeTaken, tdf.CodeForbidden, tdf.CodeFull:
+	case tdf.CodeInvalid, tdf.CodeNotFound, tdf.CodeConflict, tdf.CodeTaken, tdf.CodeForbidden, tdf.CodeFull,
+		tdf.CodeTooManyRequirements:
 		return true
 	}
 	return false

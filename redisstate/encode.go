@@ -108,11 +108,23 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 			forms.of = forms.of[1:]
 		}
 		for j := range u.Open {
-			e.Add(index.Pair(u.Open[j].Group, u.Open[j].Queue), u.Open[j].FirstPlace())
+			e.Add(index.Pair(u.Open[j].Group, u.Open[j].Queue), firstPlace(&u.Open[j]))
 			addOpening(e, &u.Open[j], opened[0], shared)
 			opened = opened[1:]
 		}
 	}
+}
+
+// firstPlace returns the place of a new task for the function no_place of places.lua, or "".
+func firstPlace(d *tdf.Properties) string {
+	place := d.FirstPlace()
+	switch place {
+	case "":
+		return ""
+	case tdf.WaitingPlace:
+		place += " " + d.Place()
+	}
+	return d.Owner + "\n" + place
 }
 
 func addStageChange(e *conn.Args, c *StageChange, k keys.Names) {

@@ -162,7 +162,7 @@ func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
 	var indexes, places names
 	for i := range definitions {
 		placements[i].indexes = indexes.add(index.Pair(definitions[i].Group, definitions[i].Queue))
-		placements[i].place = places.add(definitions[i].FirstPlace())
+		placements[i].place = places.add(firstPlace(&definitions[i]))
 	}
 	shared := sharedFields(fields)
 	for i := range definitions {

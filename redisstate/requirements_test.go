@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -94,12 +96,71 @@ func TestRequirements(t *testing.T) {
 		}
 		before := dump(t, s)
 		_, err := s.Open(t.Context(), "m", placed("new", 0))
-		expect.Fails(t, err, "coarser")
-		expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+		expect.Fails(t, err, "the due tasks have 10000 requirements, so there cannot be another one, queue=new; make the queues, tags, "+
+			"resources, min_time or handlers of the tasks coarser")
+		expect.Equal(t, tdf.CodeOf(err), tdf.CodeTooManyRequirements)
 		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{placed("new", 0)}})).Value(t)
+		expect.Fails(t, outcomes[0].Err, "coarser")
+		queue := "new"
+		move, err := task(t, s, 1).Change(tdf.Changes{Queue: &queue})
+		must(t, err)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{move}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, placed("a", 1), define("plain"))
+	})
+}
+
+// The tasks of one submitter have at most a quarter of the requirements, also if the tasks are not due yet or wait. Each requirement of a
+// submitter counts until its last task is due, and then while it has due tasks.
+func TestShareOfRequirements(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		of := func(owner string, tags ...string) tdf.Properties {
+			d := placed("", 0, tags...)
+			d.Owner = owner
+			return d
+		}
+		key := s.Keys.RequirementsOf("ann")
+		for page := 0; page < 2497; page += 227 {
+			args := []any{"ZADD", key}
+			for i := range 227 {
+				args = append(args, "9e9", fmt.Sprint("tags=", page+i))
+			}
+			must(t, s.Redis.Do(t.Context(), args...).Err())
+		}
+		later, waiting := of("ann", "later"), of("ann", "waiting")
+		later.StartAfter = 5e9
+		ids := mustOpen(t, s, later, of("ann", "due"), of("ann", "due"))
+		waiting.After = &tdf.Dependencies{Tasks: ids[:1]}
+		mustOpen(t, s, waiting)
+		expect.Equal(t, s.Redis.ZScore(t.Context(), key, "tags=later").Val(), 5e9)
+
+		tags := []string{"new"}
+		change, err := task(t, s, ids[1]).Change(tdf.Changes{Tags: &tags})
+		must(t, err)
+		another, before := of("ann", "new"), dump(t, s)
+		waiting.Tags = tags
+		refused := func(d tdf.Properties) {
+			t.Helper()
+			_, err := s.Open(t.Context(), "m", of("ann", "due"), d)
+			expect.Fails(t, err, "the tasks of ann have 2500 requirements, a quarter of those of the namespace, so there cannot be another one, tags=new")
+			expect.Equal(t, tdf.CodeOf(err), tdf.CodeTooManyRequirements)
+		}
+		refused(another)
+		refused(waiting)
+		for _, u := range []Unit{{Open: []tdf.Properties{another}}, {Moves: []tdf.Move{change}}} {
+			expect.Fails(t, expect.Result(s.Apply(t.Context(), "m", u)).Value(t)[0].Err, "the tasks of ann")
+		}
+		expect.Equal(t, changed(t, before, dump(t, s)), "")
+		mustOpen(t, s, of("ann", "due"), of("bob", "new"), of("", "other"), of("ann"))
+
+		past := redis.ZAddArgs{XX: true, Members: []redis.Z{{Member: "tags=due"}, {Member: "tags=7"}}}
+		must(t, s.Redis.ZAddArgs(t.Context(), key, past).Err())
+		mustOpen(t, s, another)
+		refused(of("ann", "newer"))
+		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), 2500)
+		mustMove(t, s, ids[1], (*tdf.Task).Cancel)
+		mustMove(t, s, ids[1], func(t *tdf.Task) (tdf.Move, error) { return t.Reopen() })
 	})
 }
 

@@ -230,11 +230,16 @@ func (s *Store) countedLists(maxTasks string) []string {
 	return s.listKeys()
 }
 
-// tooManyRequirements returns the error if a new task needs one requirement too many.
-func tooManyRequirements(name string) error {
-	return tdf.NewError(tdf.CodeFull, fmt.Sprintf("the due tasks have too many different requirements for a new "+
-		"one: %s; at most 10000 are possible: make the queues, tags, resources, min_time or handlers of the tasks "+
-		"coarser, such as memory in steps of gigabytes", name))
+// tooManyRequirements returns the error if a task needs one requirement too many. The owner is a submitter whose tasks
+// have too many, or "" if the namespace has too many.
+func tooManyRequirements(owner, name string) error {
+	have := "the due tasks have 10000 requirements"
+	if owner != "" {
+		have = "the tasks of " + owner + " have 2500 requirements, a quarter of those of the namespace"
+	}
+	return tdf.NewError(tdf.CodeTooManyRequirements, fmt.Sprintf("%s, so there cannot be another one, %s; make the "+
+		"queues, tags, resources, min_time or handlers of the tasks coarser, such as memory in steps of gigabytes",
+		have, name))
 }
 
 // parseTooMany parses '^tasks limit', the answer of a script that opens no tasks because of max_tasks.

@@ -311,8 +311,9 @@ func parseRefusal(u *Unit, reason string) error {
 	if strings.HasPrefix(reason, "^") {
 		return parseTooMany(reason)
 	}
-	if name, ok := strings.CutPrefix(reason, "$"); ok {
-		return tooManyRequirements(name)
+	if requirement, ok := strings.CutPrefix(reason, "$"); ok {
+		owner, name, _ := strings.Cut(requirement, " ")
+		return tooManyRequirements(owner, name)
 	}
 	if reason == "=" {
 		return u.If.unmet()

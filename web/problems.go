@@ -115,6 +115,10 @@ var kinds = []kind{
 			"may undo it. The same call with the same Idempotency-Key tells whether they have confirmed it since.",
 	},
 	{
+		Code: string(tdf.CodeTooManyRequirements), Status: 507, Title: "Too many requirements",
+		Text: "The tasks would have too many different requirements. Make the properties coarser that the detail names.",
+	},
+	{
 		Code: string(tdf.CodeFull), Status: 507, Title: "Full",
 		Text: "There is no space for more. Remove something, or raise the limit.",
 	},

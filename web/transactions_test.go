@@ -148,3 +148,31 @@ func TestQueues(t *testing.T) {
 	got := s.as(access.Viewer, 200, "GET", base+"/queues", "")
 	expect.True(t, regexp.MustCompile(queuesWant).MatchString(got.text), got.text)
 }
+
+// A submitter whose tasks have a quarter of all requirements gets an error that says what to make coarser. Others are not affected.
+func TestShareOfRequirements(t *testing.T) {
+	s := newSite(t, Options{})
+	of := friend.Of(s.manager).Store
+	task := `{"program":"p","source":"rsync:/p/run.sh","tags":["a"]}`
+	s.as(access.Submitter, 201, "POST", base+"/tasks", task)
+	var others []redis.Z
+	for i := range 2499 {
+		others = append(others, redis.Z{Member: fmt.Sprint("tags=", i), Score: 9e9})
+	}
+	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.RequirementsOf("submitter"), others...).Err())
+	before := fmt.Sprint(s.world())
+	other := strings.Replace(task, `"a"`, `"b"`, 1)
+	for _, c := range [][2]string{
+		{"tasks", other},
+		{"tasks/1/change", `{"changes":{"tags":["b"]}}`},
+		{"transactions", `{"open":[` + other + `]}`},
+		{"transactions", `{"actions":[{"action":"change","id":1,"changes":{"tags":["b"]}}]}`},
+	} {
+		refused := s.as(access.Submitter, 507, "POST", base+"/"+c[0], c[1])
+		expect.Contains(t, refused.text, `"code":"too_many_requirements"`)
+		expect.Contains(t, refused.text, "make the queues, tags, resources, min_time or handlers of the tasks coarser")
+	}
+	expect.Equal(t, fmt.Sprint(s.world()), before)
+	s.as(access.Submitter, 201, "POST", base+"/tasks", task)
+	s.as(access.Operator, 201, "POST", base+"/tasks", other)
+}

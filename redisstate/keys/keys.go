@@ -48,6 +48,7 @@ func (k Names) Heads(queue string) string      { return k.Key("heads:" + queue) 
 func (k Names) Serves(offer string) string     { return k.Key("serves:" + offer) }
 func (k Names) Later() string                  { return k.Key("later") }
 func (k Names) Requirements() string           { return k.Key("requirements") }
+func (k Names) RequirementsOf(o string) string { return k.Key("requirements_of:" + o) }
 func (k Names) First() string                  { return k.Key("first") }
 func (k Names) Held() string                   { return k.Key("held") }
 func (k Names) Kept(requirement string) string { return k.Key("kept:" + requirement) }

@@ -125,7 +125,17 @@ local function check_state(form, i, f, mine)
   return string.format('-%s %s %s', ARGV[moves[i] + 1], round, (string.gsub(state, '%c', '?')))
 end
 
--- Notes the places that the task leaves and enters, and its property `links`.
+-- Returns whether the moves of a form write what a worker must offer. Only users change that; repairs may, too.
+local function changes_requirement(form, i)
+  for _, name in ipairs({ 'queue', 'tags', 'resources', 'min_time', 'program', 'source' }) do
+    local value, cleared = written(form, i, name)
+    if value or cleared then return not form.repair end
+  end
+  return false
+end
+
+-- Notes the places that the task leaves and enters, and its property `links`. Returns the reason why it cannot enter
+-- its new place, or nil.
 local wrong_move -- the error reply of a place, or of the set `ended`
 local function note_special(form, i, f)
   local leaves, enters, links = form.place and f[form.place], nil, form.links == 'ends' and f[form.linked]
@@ -139,6 +149,9 @@ local function note_special(form, i, f)
   special[i], s.leaves, s.enters, s.links = s, leaves, enters, links
   wrong_move = wrong_move or leaves and wrong_place(leaves) or enters and wrong_place(enters)
     or links and wrong_ended()
+  if not enters or enters == leaves or wrong_move then return nil end
+  if form.asks == nil then form.asks = changes_requirement(form, i) end
+  return form.asks and select(2, no_place((call('HGET', form.read[1], 'owner') or '') .. '\n' .. enters))
 end
 
 -- Returns the later one of two times. A text without a plausible time does not count.
@@ -164,8 +177,7 @@ local function check(form, i)
   end
   times[i], logs[i] = not_before(now, f[4]), f[3]
   if from == 'running' and f[7] then times[i] = not_before(times[i], f[7]) end
-  if form.place or form.linked and f[form.linked] then note_special(form, i, f) end
-  return nil, f
+  return (form.place or form.linked and f[form.linked]) and note_special(form, i, f) or nil, f
 end
 
 -- From here on, the functions write.

@@ -11,7 +11,7 @@
 --  8. a condition (see the function `unmet`)
 --  9. '1' if openplain.lua may open the tasks when 3 and 8 are empty, or ''
 -- - the number of different names of indexes of the new tasks, and these names (see group_and_queue)
--- - the number of places of the new tasks, and these places (see places.lua)
+-- - the number of places of the new tasks, and these places (see the function `no_place`)
 -- - the number of properties that all new tasks have in common, and these properties with their values
 -- - the number of properties that each new task has with a value of its own, and the names of these properties
 -- - '1' if new tasks have other properties, too, or ''
@@ -24,7 +24,7 @@
 -- names among these names, or 0; the index of its place among
 -- the places, or 0; score and due time, which are moments (see the function `moment`).
 --
--- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$name', '!reason' or an error, as transact.lua
+-- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$owner name', '!reason' or an error, as transact.lua
 -- does.
 
 local due, counter, open_list, workers, marks = unpack(KEYS, 2, 6)
@@ -50,7 +50,11 @@ local wrong = not_sorted(due) or not_sorted(open_list)
 if wrong then return wrong end
 local refused = unmet(condition, groups, marks)
 for i = 1, #indexed do refused = refused or not_openable(groups, marks, (group_and_queue(indexed[i]))) end
-for i = 1, #of_place do refused = refused or no_place(of_place[i]) end
+for i = 1, #of_place do
+  local reason
+  of_place[i], reason = no_place(of_place[i])
+  refused = refused or reason
+end
 refused = refused or too_many(most, 7, 0, n)
 if refused then
   remember(refused)

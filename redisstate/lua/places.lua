@@ -15,15 +15,19 @@
 -- and claims do not meet it. The set `held` has all reasons with held tasks, each with the time at which the server
 -- looks at it again.
 --
+-- For each submitter, a set `requirements_of` has the requirements of the tasks that it has opened. A requirement counts
+-- until the time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
+--
 -- A script calls use_places first, if any of its tasks may have a place. It then calls enter_place and leave_place for
 -- each task, and finish_places at the end.
 
 -- The keys of the sets and the hash above; `unlinked` has the tasks that the server has not linked to all dependencies.
 local placed, later, requirements, first_of, held, unlinked
-local places, heads, holds, wakes -- prefixes of keys
+local places, heads, holds, wakes, accounts_of -- prefixes of keys
 
 local DEFAULT = 'default' -- the requirement of tasks that any worker may run
 local MOST_REQUIREMENTS, KEPT_REQUIREMENTS = 10000, 11000 -- with due tasks, and all that Redis remembers
+local MOST_OF_ONE = MOST_REQUIREMENTS / 4 -- with tasks of one submitter
 local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
 local split_place, join_place, is_held, set_of, queue_of, member_of, parse_member
@@ -36,6 +40,7 @@ local function use_places(open)
   places, placed, later, held = open .. ':', open .. ':placed', prefix .. 'later', prefix .. 'held'
   requirements, first_of, unlinked = prefix .. 'requirements', prefix .. 'first', prefix .. 'unlinked'
   heads, holds, wakes = prefix .. 'heads:', prefix .. 'held:', prefix .. 'wake:'
+  accounts_of = prefix .. 'requirements_of:'
 
   local split = {} -- what split_place has returned, because most tasks of a call have few places
 
@@ -173,12 +178,50 @@ local function use_places(open)
     if old and not head then try('HDEL', first_of, name) end
   end
 
+  local accounts, charges = {}, {} -- by submitter, and by place
+
+  -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
+  -- many other requirements.
+  local function charge(owner, place, name)
+    if is_by_time(name) or not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
+    local a = accounts[owner] or { key = accounts_of .. owner, new = {} }
+    accounts[owner], a.left = a, a.left or MOST_OF_ONE - (tonumber(try('ZCARD', a.key)) or 0)
+    if not a.new[name] and type(try('ZSCORE', a.key, name)) ~= 'string' then
+      if a.left < 1 and not a.idle then
+        a.idle = {}
+        for _, of in ipairs(try('ZRANGEBYSCORE', a.key, '-inf', now_text)) do
+          if try('HEXISTS', first_of, of) == 0 then table.insert(a.idle, of) end
+        end
+        a.left = a.left + #a.idle
+      end
+      if a.left < 1 then return false end
+      a.new[name], a.left = true, a.left - 1
+    end
+    into(charges, place)[owner .. ' ' .. name] = { of = a, name = name }
+    return true
+  end
+
+  -- Writes the requirements of submitters whose tasks enter a place. A task that waits for others counts for a day.
+  local function keep_accounts(place, entries)
+    local last = place == 'waiting' and now + 86400 or now
+    for i = 1, charges[place] and #entries or 0, 2 do last = math.max(last, number(entries[i]) or 0) end
+    for _, c in pairs(charges[place] or {}) do
+      if c.of.idle then bulk('ZREM', c.of.key, c.of.idle, try) end
+      c.of.idle = nil -- some of them may enter again
+      try('ZADD', c.of.key, 'GT', text(last), c.name)
+      try('EXPIRE', c.of.key, 604800)
+    end
+  end
+
   -- Changes the sets of all places that tasks enter or leave, and wakes workers for the tasks that enter.
   function finish_places()
     for place, ids in pairs(leaving) do leave(place, ids) end
     for key, members in pairs(removed) do bulk('ZREM', key, members, try) end
     local added = {}
-    for place, of in pairs(entering) do enter(place, of, added) end
+    for place, of in pairs(entering) do
+      enter(place, of, added)
+      keep_accounts(place, of)
+    end
     for key, of in pairs(added) do bulk('ZADD', key, of, key ~= placed and try or nil) end
     for name in pairs(arrived) do
       number_requirement(name)
@@ -209,7 +252,7 @@ local function use_places(open)
   end
 
   -- Returns an error reply if a set that the place needs has a wrong type.
-  local checked = {} -- names of sets without an error
+  local checked, admitted = {}, {} -- names of sets without an error, and of requirements that tasks may have
   function wrong_place(place)
     local name = split_place(place)
     if checked[name] then return nil end
@@ -218,15 +261,19 @@ local function use_places(open)
     return wrong
   end
 
-  -- Returns the reason why no task can be opened in a place, or nil.
-  function no_place(place)
-    local name = split_place(place)
-    if checked[name] then return nil end
-    local wrong, busy = wrong_place(place), try('HLEN', first_of)
-    if wrong then return '!redis: ' .. wrong.err end
-    local too_many = type(busy) == 'number' and busy >= MOST_REQUIREMENTS and not is_by_time(name)
-    if not too_many or call('HEXISTS', first_of, name) == 1 then return nil end
-    checked[name] = false
-    return '$' .. name
+  -- Returns the place that a task enters, and the reason why it cannot, or nil. The argument is the task's owner, a line
+  -- feed, and the place. Behind 'waiting ' is the place that the task enters later.
+  function no_place(entering)
+    local owner, place = string.match(entering, '^([^\n]*)\n(.*)$')
+    local later = string.match(place, '^waiting (.*)$')
+    local name = split_place(later or place)
+    if later then place = 'waiting' end
+    local wrong = wrong_place(place)
+    if wrong then return place, '!redis: ' .. wrong.err end
+    if not charge(owner, place, name) then return place, string.format('$%s %s', owner, name) end
+    if later or admitted[name] or is_by_time(name) then return place end
+    local busy = try('HLEN', first_of)
+    admitted[name] = type(busy) ~= 'number' or busy < MOST_REQUIREMENTS or call('HEXISTS', first_of, name) == 1
+    return place, not admitted[name] and '$ ' .. name or nil
   end
 end

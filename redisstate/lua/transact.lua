@@ -41,7 +41,7 @@
 --     is removed
 -- - the moves: each is the number of its form, and the move (see moving.lua). A task that is reopened takes its unique
 --   key, and a task that is removed gives it back
--- - the new tasks: each is the names of its indexes, its place or '' (see places.lua), its score and due time, which
+-- - the new tasks: each is the names of its indexes, its place or '' (see `no_place`), its score and due time, which
 --   are moments (see the function `moment`), its unique key or '', the number of its properties, and these properties
 --   with their values
 -- - the highest id that the client has got, or 0
@@ -60,7 +60,8 @@
 --   - '@record': the stage has another record than the required one; this is its true record
 --   - '?': the stored definitions do not exist, or lack chunks
 --   - '^tasks limit': there are this many tasks, and the unit would exceed the limit
---   - '$name': the namespace has too many requirements with due tasks for a new one, which has this name
+--   - '$owner name': there are too many requirements for a new one, which has this name: the tasks of this owner have
+--     too many, or if the owner is '', the namespace has too many with due tasks
 --   - '&reason': nobody knows yet whether unfinished tasks need a task that would be removed; the reason says why
 --   - '!reason': Redis cannot carry out the unit, for the given reason
 --
@@ -127,7 +128,10 @@ do -- read the units
       if group ~= own or reason ~= '#closed ' .. group then refuse(u, reason) end
     end
     checked[group] = u
-    refuse(u, t.place ~= '' and no_place(t.place))
+    if t.place == '' then return end
+    local reason
+    t.place, reason = no_place(t.place)
+    refuse(u, reason)
   end
 
   for i = 1, tonumber(take()) do
