@@ -14,27 +14,32 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// store lists the methods of *redisstate.Store that this package uses.
-type store interface {
+// common lists the methods of *redisstate.Store that workers in this process and in others need.
+type common interface {
 	Now(ctx context.Context) (tdf.Time, error)
 	RoundsOpen(ctx context.Context) error
-	CheckShare(ctx context.Context, owner string) error
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
-	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
-	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)
-	Beat(ctx context.Context, name, boot string, b presence.HeartbeatChanges) (drained string, err error)
 	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
-	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
-	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
 	WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker
 	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-	ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64, err error)
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
+}
+
+// store lists the methods of *redisstate.Store that a Broker needs.
+type store interface {
+	common
+	CheckShare(ctx context.Context, owner string) error
+	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
+	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
+	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)
+	Beat(ctx context.Context, name, boot string, b presence.HeartbeatChanges) (drained string, err error)
+	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
+	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
+	ProgramPart(ctx context.Context, sha256 string, from, most int64) (part []byte, size int64, err error)
 }
 
 // Options configure a [Broker].

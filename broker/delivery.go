@@ -175,7 +175,7 @@ func movesOf(all []*Delivery) []tdf.Move {
 }
 
 // applying returns a Send that also opens the tasks of reports.
-func applying(s store, who string) Send {
+func applying(s common, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		units := make([]redisstate.Unit, len(all))
 		for i, d := range all {
@@ -186,7 +186,7 @@ func applying(s store, who string) Send {
 }
 
 // reporting returns a Send for reports with results only.
-func reporting(s store, who string) Send {
+func reporting(s common, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		return s.Execute(ctx, who, movesOf(all)...)
 	}

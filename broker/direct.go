@@ -20,7 +20,7 @@ import (
 // A DirectStore has the calls to Redis that a [Direct] needs: those of a *redisstate.Store. They wait while Redis is
 // away.
 type DirectStore interface {
-	store
+	common
 	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move) (
 		outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error)
 	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
@@ -34,7 +34,7 @@ type DirectStore interface {
 
 // A Direct serves one worker in this process, which has a connection to Redis of its own.
 type Direct struct {
-	DirectStore
+	store DirectStore
 	name  string
 	offer class.Offer
 	lease tdf.Seconds
@@ -45,43 +45,80 @@ type Direct struct {
 	// wakes one worker. Nil means that the worker offers no resources.
 	Free func() class.Capacities
 
-	marked atomic.Bool // Redis has what the slots have started
+	marked  atomic.Bool // Redis has what the slots have started
+	marking sync.WaitGroup
 
-	mu    sync.Mutex
-	turns class.Turns
+	mu     sync.Mutex
+	turns  class.Turns
+	starts map[int]string // by slot, the started claims that Redis does not know; nil while none are sent
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
 func NewDirect(s DirectStore, name string, offer class.Offer, lease tdf.Seconds) *Direct {
-	return &Direct{DirectStore: s, name: name, offer: offer, lease: lease}
-}
-
-// MarkStarted stores which prefetched tasks the slots of the worker have started.
-func (d *Direct) MarkStarted(ctx context.Context, claims map[int]string) {
-	d.marked.Store(true)
-	d.DirectStore.MarkStarted(ctx, d.name, claims)
+	return &Direct{store: s, name: name, offer: offer, lease: lease}
 }
 
 // WorkerHeartbeat sends a heartbeat of the worker. With the last one, the worker has reported what its slots have
 // started.
 func (d *Direct) WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error) {
 	if w.State == presence.WorkerGone && d.marked.Load() {
-		d.ForgetStarted(ctx, d.name)
+		d.marking.Wait()
+		d.store.ForgetStarted(ctx, d.name)
 	}
-	return d.DirectStore.WorkerHeartbeat(ctx, w)
+	return d.store.WorkerHeartbeat(ctx, w)
+}
+
+// started records that a slot has started a prefetched task.
+func (d *Direct) started(slot int, claim string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.starts == nil {
+		d.starts = map[int]string{}
+		d.marked.Store(true)
+		d.marking.Go(d.markStarted)
+	}
+	d.starts[slot] = claim
+}
+
+// Bounds of a call that marks started tasks.
+const (
+	markedAfter = 10 * time.Millisecond // how long the mark of a started task waits for others
+	markBound   = time.Second
+)
+
+// markStarted stores which prefetched tasks the slots have started, until they start none for a while. It sends one call
+// at a time: meanwhile, the slots may start several tasks, and only the last one of each counts.
+func (d *Direct) markStarted() {
+	for {
+		time.Sleep(markedAfter)
+		d.mu.Lock()
+		claims := d.starts
+		d.starts = nil
+		if len(claims) > 0 {
+			d.starts = map[int]string{}
+		}
+		d.mu.Unlock()
+		if len(claims) == 0 {
+			return
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), markBound)
+		d.store.MarkStarted(ctx, d.name, claims)
+		cancel()
+	}
 }
 
 // Close frees what the Direct needs to wait for tasks.
 func (d *Direct) Close() {
+	d.marking.Wait()
 	if d.waker != nil {
 		_ = d.waker.Close() // it has nothing left to lose
 	}
 }
 
-// Claim claims tasks, as [Direct.Turn] does.
+// Claim claims tasks.
 func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	d.complete(&r)
-	_, c, _, err := d.DirectStore.Turn(ctx, ctx, r)
+	_, c, _, err := d.store.Turn(ctx, ctx, r)
 	d.record(&c)
 	return c, err
 }
@@ -96,33 +133,47 @@ func (d *Direct) complete(r *redisstate.ClaimParams) {
 	r.Worker, r.Lease, r.Offer = d.name, d.lease, &o
 }
 
-// record counts the tasks that a claim took from each queue.
+// record counts the tasks that a claim took from each queue, and completes its answer.
 func (d *Direct) record(c *redisstate.ClaimResult) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.turns.Record(d.offer.Queues, c.Queues, c.Taken)
+	c.Started = d.started
 }
 
 // Await waits until there may be a task for the worker, at most for a time. It reports whether there may be one. Only
 // one goroutine at a time may wait.
 func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
 	if d.waker == nil {
-		d.waker = d.WakeWorker(&d.offer, d.Free)
+		d.waker = d.store.WakeWorker(&d.offer, d.Free)
 	}
 	return d.waker.Wait(ctx, longest)
 }
 
 // Renew extends the leases of claims, and stores the worker's reports about the rounds.
 func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error) {
-	return d.DirectStore.Renew(ctx, d.lease, renewals...)
+	return d.store.Renew(ctx, d.lease, renewals...)
 }
 
-// Report reports how rounds have ended. The error says that some reports must be sent again.
-func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
+// A Joint lets a report claim tasks in the same call, if there is such a call. So a worker with short rounds does not
+// wait for Redis twice.
+type Joint struct {
+	// Ask returns what to claim. ok=false means nothing. It is called at most once, right before the call.
+	Ask func() (r redisstate.ClaimParams, ok bool)
+	// Waiting ends when the worker gives up waiting for the answer to the claim.
+	Waiting context.Context
+	// Claimed gets the answer to the claim before reports are repeated, because that may take longer than a lease. It
+	// does not get the claim's error: the worker's next claim gets the same error.
+	Claimed func(c redisstate.ClaimResult, received time.Time)
+}
+
+// Report reports how rounds have ended. If join is not nil, none of them opens tasks, and the same call claims tasks.
+// The error says that some reports must be sent again.
+func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) error {
 	var results, others []*Delivery
 	for _, x := range all {
 		if x.Way == Unfit {
-			x.OthersLeft = othersLeft(ctx, d.DirectStore, x.Task, d.name)
+			x.OthersLeft = othersLeft(ctx, d.store, x.Task, d.name)
 		}
 		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
 			results = append(results, x)
@@ -130,32 +181,34 @@ func (d *Direct) Report(ctx context.Context, all ...*Delivery) error {
 			others = append(others, x)
 		}
 	}
-	err := reporting(d.DirectStore, d.name).Deliver(ctx, results)
+	err := d.execute(ctx, join, results)
 	ready, unread := d.ready(ctx, others)
-	return errors.Join(err, unread, applying(d.DirectStore, d.name).Deliver(ctx, ready))
+	return errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
 }
 
-// Turn reports how rounds have ended, none of which opens tasks. In the same call it claims tasks, so that a worker
-// with short rounds does not wait for Redis twice. It calls claimed with the answer to the claim before it repeats
-// reports, because that may take longer than a lease.
-//
-// The error of the claim is ignored. The worker's next claim gets the same error.
-func (d *Direct) Turn(ctx, claiming context.Context, r redisstate.ClaimParams,
-	claimed func(c redisstate.ClaimResult, received time.Time), results ...*Delivery,
-) error {
+// execute reports rounds that open no tasks. The first call also claims tasks, if join asks for some.
+func (d *Direct) execute(ctx context.Context, join *Joint, results []*Delivery) error {
+	send := reporting(d.store, d.name)
+	if join == nil {
+		return send.Deliver(ctx, results)
+	}
+	r, asks := join.Ask()
+	if !asks {
+		return send.Deliver(ctx, results)
+	}
 	sent, start := false, func() {}
 	err := Send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		if sent {
 			start()
 			start = func() {}
-			return d.Execute(ctx, d.name, movesOf(all)...)
+			return send(ctx, all)
 		}
 		sent = true
 		d.complete(&r)
-		outcomes, c, err, _ := d.DirectStore.Turn(ctx, claiming, r, movesOf(all)...)
+		outcomes, c, err, _ := d.store.Turn(ctx, join.Waiting, r, movesOf(all)...)
 		received := time.Now()
 		d.record(&c)
-		start = func() { claimed(c, received) }
+		start = func() { join.Claimed(c, received) }
 		return outcomes, err
 	}).Deliver(ctx, results)
 	start()
@@ -194,7 +247,7 @@ func (d *Direct) ready(ctx context.Context, all []*Delivery) (ready []*Delivery,
 
 // readyToOpen does the work of ready for rounds that open tasks.
 func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []*Delivery, err error) {
-	closed := d.RoundsOpen(ctx)
+	closed := d.store.RoundsOpen(ctx)
 	stored, err := d.readTasks(ctx, opening, redisstate.Facts)
 	if err == nil && closed != redisstate.ErrRoundsOpenNothing {
 		err = closed
@@ -229,7 +282,7 @@ func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redissta
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	stored, err := d.Read(ctx, ids, redisstate.Want{Fields: fields})
+	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: fields})
 	tasks := make([]*tdf.Task, len(stored))
 	for i := range stored {
 		tasks[i] = stored[i].Task
@@ -240,7 +293,7 @@ func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redissta
 // Earlier returns what the earlier rounds of a claimed task have left: the checkpoint, and the error of the last round.
 func (d *Direct) Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error) {
 	last := t.Round - 1
-	stored, err := d.ReadOne(ctx, t.ID, redisstate.Want{Texts: redisstate.SameTexts(
+	stored, err := d.store.ReadOne(ctx, t.ID, redisstate.Want{Texts: redisstate.SameTexts(
 		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint},
 		redisstate.TextsOf{Round: last, Texts: tdf.TextError},
 	)})
@@ -252,13 +305,13 @@ func (d *Direct) Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastErro
 
 // WriteDependencies writes what a claimed task has waited for (see [WriteDependencies]).
 func (d *Direct) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error) {
-	return WriteDependencies(ctx, d, t.ID, to)
+	return WriteDependencies(ctx, d.store, t.ID, to)
 }
 
 // Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
 // none, the error is [fs.ErrNotExist].
 func (d *Direct) Archive(ctx context.Context, _ *tdf.Task, sha256 string) (io.ReadCloser, error) {
-	archive, err := d.Program(ctx, sha256)
+	archive, err := d.store.Program(ctx, sha256)
 	switch {
 	case err != nil:
 		return nil, err

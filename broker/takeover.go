@@ -31,7 +31,7 @@ func (d *Direct) TakeName(ctx context.Context, w presence.WorkerInfo, o Takeover
 	var before presence.PriorOwner
 	var boot string
 	for outages := int64(-1); ; {
-		drained, d.since, err = d.DirectStore.TakeName(ctx, w, before)
+		drained, d.since, err = d.store.TakeName(ctx, w, before)
 		var taken *presence.NameTakenError
 		switch {
 		case !errors.As(err, &taken):
@@ -42,7 +42,7 @@ func (d *Direct) TakeName(ctx context.Context, w presence.WorkerInfo, o Takeover
 		case !taken.Silent() || boot != "" && taken.Boot != boot:
 			return "", err
 		}
-		if now := d.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
+		if now := d.store.Outages(); boot == "" || now != outages || taken.Seen != before.Seen {
 			boot, outages = taken.Boot, now
 			before.Seen, before.Since = taken.Seen, taken.Now
 			o.Log.Warn("the name belongs to a worker that sends no heartbeats: waiting in case only Redis was away",
@@ -57,16 +57,16 @@ func (d *Direct) TakeName(ctx context.Context, w presence.WorkerInfo, o Takeover
 
 // GiveUp gives up the claims of the earlier worker of this name, and returns their number.
 func (d *Direct) GiveUp(ctx context.Context) (int, error) {
-	return d.DirectStore.GiveUp(ctx, d.name, d.since)
+	return d.store.GiveUp(ctx, d.name, d.since)
 }
 
 // Gone returns those of the names that belong to no live worker.
 func (d *Direct) Gone(ctx context.Context, names []string) (gone []string, err error) {
-	now, err := d.Now(ctx)
+	now, err := d.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := d.Workers(ctx)
+	workers, err := d.store.Workers(ctx)
 	if err != nil {
 		return nil, err
 	}

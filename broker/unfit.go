@@ -16,7 +16,7 @@ const triedIn = 100
 // othersLeft reports whether a live worker could run a task that one worker cannot run, and has had no round of the
 // task yet. It may be busy: the task then waits for it. If Redis does not answer, othersLeft returns true, so that an
 // outage makes no task fail.
-func othersLeft(ctx context.Context, s store, t *tdf.Task, worker string) bool {
+func othersLeft(ctx context.Context, s common, t *tdf.Task, worker string) bool {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return true

@@ -111,6 +111,10 @@ type ClaimResult struct {
 	Queues []string
 	Taken  []int
 
+	// Started says that a slot has started a prefetched task, the one of the claim. Nil means that the claim has
+	// prefetched none.
+	Started func(slot int, claim string)
+
 	// Stale means that the claim could not get all tasks, because the pauses have changed, or because there are new
 	// requirements. The next claim knows them.
 	Stale bool

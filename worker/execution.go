@@ -32,6 +32,8 @@ type execution struct {
 	share   resources.Share // of the worker's resources; nothing if it offers none
 	noShare bool            // the worker has not enough free for the task, because the answer to the claim was late
 
+	started func(slot int, claim string) // called when a prefetched task starts
+
 	slot int // at least 1; unique among the executions that run or pause; 0 before a prefetched task starts
 	log  *slog.Logger
 

@@ -16,7 +16,6 @@ const (
 	shortRun      = 20 * time.Millisecond // the mean of the last runs, from which nothing is prefetched
 	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
 	reportedAfter = 25 * time.Millisecond // a result waits for others once or twice as long
-	markedAfter   = 10 * time.Millisecond // how long the mark of a started task waits for others
 	lastRuns      = 16                    // the runs that count
 	refillAt      = 4                     // claims when the stock has fallen to this part of its goal
 	mostPerSlot   = 100                   // prefetched tasks
@@ -33,19 +32,17 @@ type stock struct {
 	tasks  []*execution // not started yet
 	coming int          // how many more the claims under way may return
 
-	runs    [lastRuns]time.Duration // of the last rounds that ended
-	n       int                     // how many rounds have ended
-	began   map[int]time.Time       // when the running round of each slot began
-	started map[int]string          // for each slot, the claim that Redis does not know as started yet
+	runs  [lastRuns]time.Duration // of the last rounds that ended
+	n     int                     // how many rounds have ended
+	began map[int]time.Time       // when the running round of each slot began
 
-	filled, marked signal
-	waited, ripe   bool // results have waited for once, and twice, reportedAfter
+	filled       signal
+	waited, ripe bool // results have waited for once, and twice, reportedAfter
 }
 
 func newStock() *stock {
 	return &stock{
-		short: shortRun, most: prefetchedFor, began: map[int]time.Time{}, started: map[int]string{},
-		filled: make(signal, 1), marked: make(signal, 1),
+		short: shortRun, most: prefetchedFor, began: map[int]time.Time{}, filled: make(signal, 1),
 	}
 }
 
@@ -84,19 +81,13 @@ func (k *stock) hasLongRun() bool {
 	return false
 }
 
-// A prefetcher is a protocol that supports prefetching.
-type prefetcher interface {
-	turner
-	MarkStarted(ctx context.Context, claims map[int]string)
-}
-
 // toPrefetch returns how many tasks a claim may prefetch. A worker that offers resources prefetches nothing, because a
 // task holds its share only while it runs. The caller has the lock mu.
 func (s *supervisor) toPrefetch() int {
 	if s.pool != nil {
 		return 0
 	}
-	if _, can := s.broker.(prefetcher); !can || s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
+	if s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
 		return 0
 	}
 	if s.stopping.Err() != nil || s.drain.on() || s.passing.Load() || s.stock.hasLongRun() {
@@ -195,8 +186,7 @@ func (s *supervisor) begin(e *execution, slot int) {
 	e.slot = slot
 	s.stock.began[slot] = time.Now()
 	if e.task.Current().Prefetched {
-		s.stock.started[slot] = e.claim
-		s.stock.marked.give()
+		e.started(slot, e.claim)
 	}
 }
 
@@ -250,19 +240,4 @@ func (s *supervisor) giveBack() {
 		e.end(nil)
 	}
 	s.reported.give()
-}
-
-// markStarted tells Redis which prefetched tasks have started. It sends one call at a time: while a call is under way,
-// the slots may start several tasks, and only the last one of each counts.
-func (s *supervisor) markStarted(ctx context.Context) {
-	calls, can := s.broker.(prefetcher)
-	for can && wait(ctx, s.stock.marked) && wait(ctx, s.after(markedAfter)) {
-		s.mu.Lock()
-		claims := s.stock.started
-		s.stock.started = map[int]string{}
-		s.mu.Unlock()
-		if len(claims) > 0 {
-			calls.MarkStarted(ctx, claims)
-		}
-	}
 }

@@ -29,15 +29,9 @@ type protocol interface {
 	Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error)
 
 	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
-	Report(ctx context.Context, all ...*broker.Delivery) error
+	Report(ctx context.Context, join *broker.Joint, all ...*broker.Delivery) error
 
 	Close()
-}
-
-// A turner is a protocol that reports and claims in one call.
-type turner interface {
-	Turn(ctx, claiming context.Context, r redisstate.ClaimParams,
-		claimed func(c redisstate.ClaimResult, received time.Time), results ...*broker.Delivery) error
 }
 
 // newOffer returns which tasks the worker claims, and in which order (docs/lifecycle.md, "Queues"). A worker with

@@ -160,7 +160,7 @@ func (s *supervisor) reportAll(ctx context.Context, all []*execution) (refused [
 		}
 	}
 	err = s.reportAndClaim(ctx, results)
-	err = errors.Join(err, s.broker.Report(ctx, reportsOf(others)...))
+	err = errors.Join(err, s.broker.Report(ctx, nil, reportsOf(others)...))
 	for _, e := range all {
 		if e.mustReport {
 			refused = append(refused, e)

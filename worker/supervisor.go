@@ -110,7 +110,6 @@ func (s *supervisor) startLoops() {
 	s.loops.Go(func() { s.reportRunning(s.looping) })
 	s.loops.Go(func() { s.report(s.looping, s.delivering) })
 	s.loops.Go(func() { s.keepStock(s.looping) })
-	s.loops.Go(func() { s.markStarted(s.looping) })
 }
 
 // executions returns all executions, in no particular order.
@@ -126,6 +125,7 @@ func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time,
 	clock := &reading{c.Now, received}
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, clock, &leased)
+		e.started = c.Started
 		s.occupancy.claimed()
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)

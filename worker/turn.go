@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/resources"
 )
@@ -12,28 +13,35 @@ import (
 // errNoSlot ends an execution for which no slot became free: Redis has refused the report of the slot's last round.
 var errNoSlot = errors.New("its worker has no free slot")
 
-// reportAndClaim sends the results of rounds that succeeded, and in the same call claims tasks for the slots that
-// become free. So a worker with short rounds does not wait for Redis twice.
+// reportAndClaim sends the results of rounds that succeeded, and in the same call, if possible, claims tasks for the
+// slots that become free. So a worker with short rounds does not wait for Redis twice.
 func (s *supervisor) reportAndClaim(ctx context.Context, results []*execution) error {
-	most, prefetch := 0, 0
-	turns, ok := s.broker.(turner)
+	if !s.mayClaimWith(results) {
+		return s.broker.Report(ctx, nil, reportsOf(results)...)
+	}
+	end := func() {}
+	defer func() { end() }()
 	var lent *resources.Loan
-	if ok && s.mayClaimWith(results) {
-		lent, ok = s.lend()
-		defer s.endLoan(lent)
-		if ok {
-			most, prefetch = s.reserve(results)
-		}
-	}
-	if most+prefetch == 0 {
-		return s.broker.Report(ctx, reportsOf(results)...)
-	}
-	defer s.endReservation(most, prefetch, results)
-	s.work.Add(1) // the supervisor stays open until the claimed tasks have started
-	defer s.work.Done()
-	r := s.request(most, prefetch, lent)
-	return turns.Turn(ctx, s.awaiting, r, func(c redisstate.ClaimResult, received time.Time) {
-		s.startClaimed(ctx, c, received, lent)
+	return s.broker.Report(ctx, &broker.Joint{
+		Ask: func() (r redisstate.ClaimParams, ok bool) {
+			if lent, ok = s.lend(); !ok {
+				return r, false
+			}
+			most, prefetch := s.reserve(results)
+			if most+prefetch == 0 {
+				s.endLoan(lent)
+				return r, false
+			}
+			s.work.Add(1) // the supervisor stays open until the claimed tasks have started
+			end = func() {
+				s.endLoan(lent)
+				s.endReservation(most, prefetch, results)
+				s.work.Done()
+			}
+			return s.request(most, prefetch, lent), true
+		},
+		Waiting: s.awaiting,
+		Claimed: func(c redisstate.ClaimResult, received time.Time) { s.startClaimed(ctx, c, received, lent) },
 	}, reportsOf(results)...)
 }
 

@@ -23,8 +23,9 @@ const (
 	avoidPause  = time.Second            // before the worker asks again whether it may claim
 )
 
-// Claim claims tasks. If the worker avoids a program, it claims none, because the API cannot leave out programs. After
-// [Remote.Await], it waits for tasks. If the answer is lost, the repeated call gets the same tasks.
+// Claim claims tasks, without prefetched ones. If the worker avoids a program, it claims none, because the API cannot
+// leave out programs. After [Remote.Await], it waits for tasks. If the answer is lost, the repeated call gets the same
+// tasks.
 func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	waiting := r.waiting
 	r.waiting = nil

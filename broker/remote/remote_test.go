@@ -320,7 +320,7 @@ func TestHostileAnswers(t *testing.T) {
 
 	report := func(answers string) error {
 		f.says(200, answers)
-		return r.Report(t.Context(), deliveries(tdf.Result{Exit: "0"})...)
+		return r.Report(t.Context(), nil, deliveries(tdf.Result{Exit: "0"})...)
 	}
 	for _, answers := range []string{`{}`, `{"reports":[]}`, `{"reports":[{"id":1,"accepted":true},{"id":1,"accepted":true}]}`, `{"reports":[{"id":2,"accepted":true}]}`, `{"reports":[{"id":1,"round":1,"accepted":true}]}`} {
 		expect.Fails(t, report(answers), "the API answered")
@@ -406,7 +406,7 @@ func TestRefusedReports(t *testing.T) {
 		text, _ := json.Marshal(out)
 		_, _ = w.Write(text)
 	})
-	expect.NoError(t, r.Report(t.Context(), all...))
+	expect.NoError(t, r.Report(t.Context(), nil, all...))
 	expect.Equal(t, answered, len(all))
 	expect.True(t, all[0].Err == nil, all[0].Err)
 	expect.True(t, all[1].ResultLost, "the result is not lost")
@@ -419,13 +419,13 @@ func TestRefusedReports(t *testing.T) {
 		expect.True(t, !strings.Contains(call, `"id":4`), "the round that timed out is reported")
 	}
 	f.says(500, "") // perhaps one of the tasks is damaged
-	expect.Fails(t, r.Report(t.Context(), deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})...), "500")
+	expect.Fails(t, r.Report(t.Context(), nil, deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})...), "500")
 	expect.Len(t, f.made(), 3)
 	opening := deliveries(tdf.Result{Exit: "0"})
 	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), tdf.Never
 	for _, status := range []int{404, 500} { // of a proxy, for example
 		f.says(status, "")
-		expect.Fails(t, r.Report(t.Context(), opening...), fmt.Sprint(status))
+		expect.Fails(t, r.Report(t.Context(), nil, opening...), fmt.Sprint(status))
 		expect.True(t, opening[0].OpensTasks(), "the round has failed because of the status", status)
 	}
 }
