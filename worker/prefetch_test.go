@@ -12,10 +12,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A gathering store records the largest number of results in one call.
+// A gathering store records the largest number of results in one call, and how many started tasks are marked.
 type gathering struct {
 	*redisstate.Store
-	largest atomic.Int64
+	largest, marked atomic.Int64
+}
+
+func (s *gathering) MarkStarted(ctx context.Context, worker string, claims map[int]string) {
+	s.marked.Add(int64(len(claims)))
+	s.Store.MarkStarted(ctx, worker, claims)
 }
 
 func (s *gathering) Turn(
@@ -102,6 +107,8 @@ func TestShortRunsShareCalls(t *testing.T) {
 		expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
 	}
 	expect.Compare(t, store.largest.Load(), ">=", int64(20))
+	worker.broker.Close() // the marks are sent
+	expect.Compare(t, store.marked.Load(), ">", int64(0))
 }
 
 // A worker gives back what it has prefetched when it drains, stops or pauses a program, and when a run takes longer
