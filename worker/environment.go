@@ -52,7 +52,7 @@ func (e *execution) environment(dir string) []string {
 func (w *Worker) checkTemporary() {
 	dir := os.Getenv("TMPDIR")
 	if info, err := os.Stat(cmp.Or(dir, "/")); err != nil || !info.IsDir() {
-		w.log.Warn("the environment variable TMPDIR names no directory", "TMPDIR", dir)
+		w.options.log.Warn("the environment variable TMPDIR names no directory", "TMPDIR", dir)
 	}
 }
 

@@ -41,7 +41,7 @@ func (w *Worker) withTimeLimit(ctx context.Context) (limited context.Context, en
 	w.programsEnd = time.Now().Add(TimeForPrograms(w.cfg))
 	go func() {
 		if wait(limited, near) {
-			w.log.Info("the time limit is near: nothing more is claimed", "limit", w.cfg.TimeLimit)
+			w.options.log.Info("the time limit is near: nothing more is claimed", "limit", w.cfg.TimeLimit)
 			end()
 		}
 	}()
@@ -128,7 +128,7 @@ func (w *Worker) endWhenIdle(ctx context.Context, end func()) {
 			if !w.occupancy.idle() {
 				continue
 			}
-			w.log.Info("no task for the idle timeout: the worker ends", "timeout", w.cfg.IdleTimeout)
+			w.options.log.Info("no task for the idle timeout: the worker ends", "timeout", w.cfg.IdleTimeout)
 			end()
 			return
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -26,11 +27,13 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 	each, first := cfg.Each(), 0
 	machine := resources.Here()
 	for _, one := range each {
-		w := &Worker{options: o, shared: s, name: name, hostname: hostname, cfg: one, first: first, drain: newDrain()}
+		w := &Worker{
+			options: o, shared: s, name: name, hostname: hostname, cfg: one, log: o.log, first: first, drain: newDrain(),
+		}
 		if len(each) > 1 {
 			w.part = fileName(one.Namespace)
 			w.cfg.Directory = filepath.Join(cfg.Directory, w.part)
-			w.log = w.log.With("namespace", one.Namespace)
+			w.log = o.log.With("namespace", one.Namespace)
 		}
 		if !w.inProcess() {
 			w.limitSlots(openFiles() / uint64(len(each)))
@@ -82,21 +85,11 @@ func (w *Worker) named(err error) error {
 	return fmt.Errorf("namespace %s: %w", w.cfg.Namespace, err)
 }
 
-// longestPart bounds the part of a file's name that comes from a namespace, in bytes.
-const longestPart = 60
-
-// fileName returns a namespace as a part of a file's name. Two namespaces never have the same part.
+// fileName returns a namespace as the name of a directory.
 func fileName(ns string) string {
-	safe := strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_':
-			return r
-		}
-		return '_'
-	}, ns)
-	if safe == ns && len(ns) <= longestPart {
-		return ns
+	name := strings.ReplaceAll(url.QueryEscape(ns), ".", "%2E")
+	if len(name) > 200 { // file systems allow 255 bytes
+		name = fmt.Sprintf("%x", sha256.Sum256([]byte(ns)))
 	}
-	sum := sha256.Sum256([]byte(ns))
-	return fmt.Sprintf("%s.%x", safe[:min(len(safe), longestPart)], sum[:8])
+	return name
 }

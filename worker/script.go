@@ -50,7 +50,7 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	host, err := process.New(process.Config{
 		Name: w.name, Limits: limitsOf(w.cfg.Programs), User: w.cfg.User, Slots: last.first + last.slots(),
 		Require: w.cfg.Require, Sole: w.sole,
-		Log: w.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
+		Log: w.options.log, LingerGrace: func() <-chan time.Time { return w.after(w.cfg.KillGrace) },
 	})
 	if err != nil {
 		return nil, isolationError(w.cfg, err)
@@ -137,7 +137,7 @@ func (w *Worker) logIsolation(host *process.Host) {
 			lacking = append(lacking, name+": "+missing[name])
 		}
 	}
-	w.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "), "missing", strings.Join(lacking, "; "))
+	w.options.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "), "missing", strings.Join(lacking, "; "))
 }
 
 // isolationError returns an error that names the configuration key that asks for the missing isolation.

@@ -24,7 +24,7 @@ const leaveBound = time.Second
 // StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs,
 // releases their tasks, and waits at most two more seconds for Redis.
 func (w *Worker) StopNow() {
-	w.log.Info("stopping at once: programs are killed")
+	w.options.log.Info("stopping at once: programs are killed")
 	w.endGrace()
 }
 

@@ -33,6 +33,7 @@ type Worker struct {
 	name      string
 	hostname  string
 	cfg       config.Worker // of its namespace; its Directory is absolute
+	log       *slog.Logger  // names the namespace if there are several; options.log does not
 	part      string        // a part of paths that several namespaces share; "" if the configuration has one
 	first     int           // how many slots the Workers before it have
 	offer     class.Offer
@@ -186,6 +187,8 @@ func (w *Worker) plainSlots() int {
 //   - this host cannot run programs as the configuration asks: a *[config.Error],
 //   - a [Handler] or [Runner] still runs, although its context ended kill_grace ago, or one second ago if kill_grace is
 //     shorter. Its task is released, and another worker may run it. The caller should end the process.
+//
+// If there are several namespaces, an error in one of them drains the others, and Run returns the first error.
 //
 // Unless rounds run in this process, Run changes this process for good:
 //   - It makes the process non-dumpable, so that programs cannot read its memory (docs/programs.md, "The worker's own
