@@ -189,7 +189,7 @@ func together(all []look) *look {
 		sum.census.add(&l.census)
 		sum.runs = append(slices.Clip(sum.runs), l.runs...)
 		sum.unsettled = sum.unsettled || l.unsettled
-		sum.pauses = joinPauses(sum.pauses, l.pauses)
+		sum.pauses = append(slices.Clip(sum.pauses), l.pauses...)
 		for _, f := range l.obstacles {
 			if !slices.ContainsFunc(sum.obstacles, func(o Fact) bool { return o.Text == f.Text }) {
 				sum.obstacles = append(slices.Clip(sum.obstacles), f)
@@ -197,22 +197,6 @@ func together(all []look) *look {
 		}
 	}
 	return &sum
-}
-
-// joinPauses adds pauses of another namespace, in which the same workers may pause the same programs.
-func joinPauses(all, more []Pause) []Pause {
-	all = slices.Clip(all)
-	for _, p := range more {
-		i := slices.IndexFunc(all, func(known Pause) bool { return known.Program == p.Program })
-		switch {
-		case i < 0:
-			all = append(all, p)
-		case p.Workers > all[i].Workers:
-			all = slices.Clone(all)
-			all[i] = p
-		}
-	}
-	return all
 }
 
 func (w *sight) look(ctx context.Context) (l look, err error) {

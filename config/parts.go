@@ -90,11 +90,11 @@ func (s *settings) forNamespaces() (Worker, error) {
 	case !s.offers.fits(all):
 		return w, s.fault("worker", "resources", "names other namespaces than [tdf]"+expected)
 	}
+	if len(all) == 1 {
+		return w, nil
+	}
 	for _, name := range all {
 		w.Namespaces = append(w.Namespaces, Part{name, s.slots.of(name), s.offers.of(name)})
-	}
-	if len(all) == 1 {
-		return w.Each()[0], nil
 	}
 	return w, s.checkParts(w.Namespaces, expected)
 }

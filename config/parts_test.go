@@ -33,6 +33,9 @@ func TestPartsOfNamespaces(t *testing.T) {
 		expect.Fails(t, err, "a number for each namespace, such as a:4,b:4", value)
 	}
 
+	tool := expect.Result(LoadTool(toolFile(t, several+"concurrency=N:4,a:b:2"), nil, Override{Section: "tdf", Name: "namespaces"})).Value(t)
+	expect.Equal(t, tool.Worker.Concurrency, 4, "of one of the namespaces")
+
 	s := expect.Result(load(source, []byte(several+"concurrency=N:4,a:b:2\nresources=N:cpus=4,memory=8G a:b:cpus=2 licence=1"), nil)).Value(t)
 	w := expect.Result(s.forWorker()).Value(t)
 	each := w.Each()

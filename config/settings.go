@@ -154,7 +154,7 @@ func (s *settings) merge(environ []string, overrides ...Override) error {
 	s.server.Redis, s.server.Namespace, s.server.Log = s.redis, s.namespace, s.log
 	s.worker.Redis, s.worker.Namespace, s.worker.Log = s.redis, s.namespace, s.log
 	s.server.Namespaces = s.namespaces
-	s.worker.Concurrency, s.worker.Resources = s.slots.whole, s.offers.whole
+	s.worker.Concurrency, s.worker.Resources = s.slots.of(s.namespace), s.offers.of(s.namespace)
 	s.manager.Redis, s.manager.Namespace, s.manager.Log = s.redis, s.namespace, s.log
 	return nil
 }

@@ -30,7 +30,7 @@ type execution struct {
 	data    []byte // the input, if it has any bytes; otherwise nil
 
 	share   resources.Share // of the worker's resources; nothing if it offers none
-	noShare bool            // the worker has not enough free for the task, because the answer to the claim was late
+	noShare bool            // the worker has not enough free for the task
 
 	started func(slot int, claim string) // called when a prefetched task starts
 

@@ -3,7 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -85,30 +85,18 @@ func (s *supervisor) endedWithWorker(exit string) bool {
 // An occupancy counts the executions of a process's workers, from the claim to the accepted report, and the workers that
 // start.
 type occupancy struct {
-	mu      sync.Mutex
-	held    int
+	held    atomic.Int64
 	changed signal // the process has become idle, or busy
 }
 
-func (o *occupancy) claimed() { o.add(1) }
-func (o *occupancy) ended()   { o.add(-1) }
-
-func (o *occupancy) add(n int) {
-	o.mu.Lock()
-	was := o.held
-	o.held += n
-	is := o.held
-	o.mu.Unlock()
-	if was == 0 || is == 0 {
+func (o *occupancy) add(n int64) {
+	is := o.held.Add(n)
+	if is == 0 || is == n {
 		o.changed.give()
 	}
 }
 
-func (o *occupancy) idle() bool {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.held == 0
-}
+func (o *occupancy) idle() bool { return o.held.Load() == 0 }
 
 // endWhenIdle calls end when no worker of the process has had a task for the configured time. If a claim is under way at
 // this moment, its tasks are released. endWhenIdle returns when ctx ends.

@@ -27,9 +27,8 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 	each, first := cfg.Each(), 0
 	machine := resources.Here()
 	for _, one := range each {
-		w := &Worker{
-			options: o, shared: s, name: name, hostname: hostname, cfg: one, log: o.log, first: first, drain: newDrain(),
-		}
+		w := &Worker{options: o, shared: s, name: name, hostname: hostname, cfg: one, log: o.log, first: first}
+		w.drain.changed = make(signal, 1)
 		if len(each) > 1 {
 			w.part = fileName(one.Namespace)
 			w.cfg.Directory = filepath.Join(cfg.Directory, w.part)

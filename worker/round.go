@@ -35,7 +35,7 @@ type Round struct {
 	Meta      string   // the manager's own data about the task
 
 	Worker   string    // the worker's name
-	Slot     int       // at least 1; unique among the rounds that the worker runs at the same time
+	Slot     int       // at least 1; unique among the rounds that run at the same time, in all namespaces
 	Deadline time.Time // when the task times out or expires; the zero time means never
 
 	Checkpoint []byte // the last checkpoint of the task's earlier rounds; nil if they set none

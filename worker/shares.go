@@ -68,8 +68,7 @@ func (s *supervisor) endLoan(lent *resources.Loan) {
 	}
 }
 
-// takeShare takes what the task needs from what its claim has offered. If the answer to the claim was late, another
-// claim may have used that. Then the execution gets no share, unless the task fits in what is free now.
+// takeShare takes what the task needs from what its claim has offered. Redis has chosen the task so that it fits.
 func (e *execution) takeShare(lent *resources.Loan) {
 	if lent == nil {
 		return

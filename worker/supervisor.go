@@ -126,7 +126,7 @@ func (s *supervisor) start(c redisstate.ClaimResult, leased, received time.Time,
 	for _, claim := range c.Claims {
 		e := s.newExecution(claim, clock, &leased)
 		e.started = c.Started
-		s.occupancy.claimed()
+		s.occupancy.add(1)
 		e.log.Debug("claimed")
 		ctx, end := context.WithCancelCause(s.alive)
 		e.ctx, e.end = ctx, end
@@ -191,7 +191,7 @@ func (s *supervisor) freeDropped(e *execution) {
 func (s *supervisor) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
 	s.breakers.roundEnded(e.task.Program)
-	s.occupancy.ended()
+	s.occupancy.add(-1)
 	s.mu.Lock()
 	delete(s.held, e)
 	s.mu.Unlock()
