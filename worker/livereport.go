@@ -91,11 +91,9 @@ func (e *execution) reportLast(x *roundIO) {
 	if r.Tail == nil && r.Progress == nil && r.Checkpoint == nil && len(r.Updates) == 0 {
 		return // most rounds report nothing
 	}
-	ctx, end := e.s.outlive(e.s.stopping, e.s.reportBound(), e.s.answer)
-	defer end(nil)
 	for more := []*execution{e}; len(more) > 0; {
 		var err error
-		if more, err = e.s.reportRounds(ctx, more, true); err != nil {
+		if more, err = e.s.reportRounds(e.s.delivering, more, true); err != nil {
 			e.log.Warn("the last progress, checkpoint and updates of a round could not be reported", "error", err)
 			return
 		}

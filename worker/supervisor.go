@@ -69,26 +69,24 @@ func (s signal) give() {
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 	s = newSupervisor(w)
+	var endAwaiting, endLeaving, endDelivering context.CancelCauseFunc
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
-	awaiting, endAwaiting := w.outlive(s.stopping, w.answer, w.answer)
-	s.awaiting = awaiting
+	s.awaiting, endAwaiting = w.outlive(s.stopping, w.answer, w.answer)
 	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
-	leaving, endFreeing := w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
-	s.leaving = leaving
-	delivering, endDelivering := w.outlive(s.stopping, w.reportBound(), w.answer)
-	s.delivering = delivering
-	loops, stop := context.WithCancel(context.WithoutCancel(stopping))
-	s.looping = loops
+	s.leaving, endLeaving = w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
+	s.delivering, endDelivering = w.outlive(s.stopping, w.reportBound(), w.answer)
+	looping, stop := context.WithCancel(context.WithoutCancel(stopping))
+	s.looping = looping
 	s.startLoops()
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
-		s.loops.Go(func() { s.endWhenLeasesEnd(loops) })
+		s.loops.Go(func() { s.endWhenLeasesEnd(looping) })
 	}
 	return s, func() {
 		s.work.Wait()
 		stop()
 		s.loops.Wait()
 		endAwaiting(nil)
-		endFreeing(nil)
+		endLeaving(nil)
 		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()

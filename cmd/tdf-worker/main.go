@@ -25,7 +25,7 @@ import (
 const (
 	name        = "tdf-worker"
 	description = "Claims tasks, fetches and runs their programs, and stores their output. The name must be unique\n" +
-		"in the namespace. It must not contain a slash or begin with a dot."
+		"in each of its namespaces. It must not contain a slash or begin with a dot."
 )
 
 func main() {
