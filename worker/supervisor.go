@@ -39,6 +39,7 @@ type supervisor struct {
 	busy  int                 // slots that have an execution or pause after an execution, and are not handed over
 	// slots for the tasks of claims that are under way, with those that executions hand over
 	reserved int
+	full     bool            // the claiming loop waits for a free slot
 	taken    []bool          // whether each slot is busy
 	left     []string        // rounds whose handlers were left behind
 	diskFull error           // ends the worker
@@ -228,7 +229,16 @@ func (s *supervisor) freeSlot(e *execution) {
 	s.taken[e.slot-s.first-1] = false
 	s.mu.Unlock()
 	s.startFromStock()
-	s.freed.give()
+	s.wake(s.pool != nil) // a task may fit now that did not fit before
+}
+
+// wake wakes the claiming loop if it waits for a slot, and otherwise only if idle is true.
+func (s *supervisor) wake(idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if idle || s.full {
+		s.freed.give()
+	}
 }
 
 // takeSlot takes the free slot with the lowest number, and returns the number. The slots of the process's Workers have

@@ -74,6 +74,9 @@ func (s *supervisor) reserve(results []*execution) (most, prefetch int) {
 	if len(handed) > 0 || len(results) == 0 {
 		most = max(0, s.slots()-s.busy-s.reserved+len(handed))
 	}
+	if len(results) == 0 {
+		s.full = most == 0
+	}
 	s.reserved += most
 	// each of the other slots is already reserved by another claim
 	for _, e := range handed[:min(most, len(handed))] {
@@ -100,7 +103,7 @@ func (s *supervisor) endReservation(n, prefetch int, results []*execution) {
 	}
 	s.mu.Unlock()
 	s.startFromStock()
-	s.freed.give()
+	s.wake(false)
 }
 
 // mayClaimWith reports whether the report of these results may claim tasks. If not, claimUntilStopped claims tasks.
