@@ -1,30 +1,58 @@
 package tdf
 
 import (
+	"crypto/sha1" // names a source; nothing needs to be secret
+	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf/internal/class"
 )
 
 // A held task is an open task that no worker may claim yet, because it waits for other tasks, because of a limit, or
-// because its group is paused. It is in a place that no claim reads. When the reason ends, the server moves the task to
+// because its group is paused, or because its program fails to start. It is in a place that no claim reads. When the reason ends, the server moves the task to
 // its own place ([Properties.Place]).
 
 // WaitingPlace is the place of the tasks that wait for other tasks (docs/lifecycle.md, "Dependencies").
 const WaitingPlace = "waiting"
 
-// The reasons for which claims hold tasks, before the limit key or the group.
+// The reasons for which claims hold tasks, before the limit key, the group or the name of a source.
 const (
-	limitReason = "limit="
-	pauseReason = "paused="
+	limitReason  = "limit="
+	pauseReason  = "paused="
+	sourceReason = "source="
 )
+
+// trialPart is the beginning of the place of a task that tries a held source.
+const trialPart = "trial" + class.Separator
 
 // LimitReason returns the reason for which claims hold the tasks of a limit key.
 func LimitReason(key string) string { return limitReason + key }
 
-// LimitOf returns the limit key of a reason, and GroupOf its paused group, or "".
-func LimitOf(reason string) string { return after(reason, limitReason) }
-func GroupOf(reason string) string { return after(reason, pauseReason) }
+// SourceReason returns the reason for which claims hold the tasks of a source (docs/lifecycle.md, "Held programs").
+func SourceReason(source string) string { return sourceReason + source }
+
+// LimitOf returns the limit key of a reason, GroupOf its paused group, and SourceOf the name of its source, or "".
+func LimitOf(reason string) string  { return after(reason, limitReason) }
+func GroupOf(reason string) string  { return after(reason, pauseReason) }
+func SourceOf(reason string) string { return after(reason, sourceReason) }
+
+// SourceName returns the name of what workers start for the task: its program and its source.
+func (d *Properties) SourceName() string {
+	sum := sha1.Sum([]byte(d.Program + "\n" + d.Source))
+	return hex.EncodeToString(sum[:])
+}
+
+// TrialPlace returns the place in which the task tries its held source.
+func (d *Properties) TrialPlace() string {
+	if place := d.Place(); place != "" {
+		return trialPart + place
+	}
+	return trialPart + class.Plain
+}
+
+// IsTrial reports whether the next round of the open task tries its held source.
+func (t *Task) IsTrial() bool { return t.State == Open && strings.HasPrefix(t.PlacedIn, trialPart) }
 
 func after(text, prefix string) string {
 	if rest, has := strings.CutPrefix(text, prefix); has {
@@ -36,7 +64,8 @@ func after(text, prefix string) string {
 // HeldFor returns the reason for which an open task is held, or "".
 func (t *Task) HeldFor() string {
 	name := nameIn(t.PlacedIn)
-	if t.State == Open && (strings.HasPrefix(name, limitReason) || strings.HasPrefix(name, pauseReason)) {
+	is := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
+	if t.State == Open && slices.ContainsFunc([]string{limitReason, pauseReason, sourceReason}, is) {
 		return name
 	}
 	return ""
@@ -58,8 +87,11 @@ func (t *Task) OpenPlace() string {
 	switch {
 	case t.PlacedIn == WaitingPlace:
 		return t.PlacedIn
-	case t.LimitKey != "" && LimitOf(reason) == t.LimitKey, t.Group != "" && GroupOf(reason) == t.Group:
+	case t.LimitKey != "" && LimitOf(reason) == t.LimitKey, t.Group != "" && GroupOf(reason) == t.Group,
+		SourceOf(reason) != "" && SourceOf(reason) == t.SourceName():
 		return PlaceIn(reason, t.Priority)
+	case t.IsTrial() && t.PlacedIn == t.TrialPlace():
+		return t.PlacedIn
 	}
 	return t.Place()
 }
@@ -78,7 +110,7 @@ func (t *Task) PlacedSet() string { return nameIn(t.PlacedIn) }
 
 // nameIn returns the requirement or the reason in the name of a place.
 func nameIn(place string) string {
-	name := place
+	name := strings.TrimPrefix(place, trialPart)
 	if strings.HasPrefix(name, class.GroupSet("")) {
 		_, name, _ = strings.Cut(name, class.Separator)
 	}

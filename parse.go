@@ -98,7 +98,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 	p.properties(&t.Properties)
 	t.Fails, t.Timeouts, t.Losses = p.counter(Fails), p.counter(Timeouts), p.counter(Losses)
 	t.Releases, t.Reopens, t.Revision = p.counter(Releases), p.counter(Reopens), p.counter(Revisions)
-	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), splitLines(h[fieldNotOn]),
+	t.UnfitHosts, t.NotOn, t.Checkpoint = p.count(fieldUnfit, 0, MaxCount), parseNotOn(h[fieldNotOn]),
 		h[FieldCheckpoint]
 	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)

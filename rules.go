@@ -303,17 +303,21 @@ func (t *Task) unclaim(why string) (Move, error) {
 // maxUnfitHosts is how many counted releases a task can have because the hosts of its workers cannot run its program.
 const maxUnfitHosts = 3
 
-// ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. The
-// release counts unless another worker is left that has not tried the task. ReleaseUnfit returns false if the task has
-// had three counted releases, or if it can have no further round. The round then counts as failed (docs/lifecycle.md,
-// "Released rounds").
-func (t *Task) ReleaseUnfit(reason string, othersLeft bool) (Move, bool) {
-	if t.UnfitHosts >= maxUnfitHosts && !othersLeft {
+// ReleaseUnfit returns a Move that releases a running task because the worker's host cannot run its program. If another
+// worker is left that has not tried the task, the task is put off for this one until the given time. Otherwise the time
+// is 0, and the release counts: the task waits for 1, 2 and 4 s. ReleaseUnfit returns false if the task has had three
+// counted releases, or if it can have no further round. The round then counts as failed (docs/lifecycle.md, "Released
+// rounds").
+func (t *Task) ReleaseUnfit(reason string, putOff Time) (Move, bool) {
+	if t.UnfitHosts >= maxUnfitHosts && putOff == 0 {
 		return Move{}, false
 	}
 	m, err := t.Release(reason)
-	if !othersLeft {
+	if putOff == 0 {
 		m.set(fieldUnfit, fmt.Sprint(t.UnfitHosts+1))
+		m.delay(t, leastDelay*Seconds(int(1)<<t.UnfitHosts)) // the host may be repaired, or another worker may start
+	} else {
+		m.refuse(t, NotOn{t.Current().Worker, putOff})
 	}
 	return m, err == nil
 }
@@ -340,16 +344,12 @@ func (t *Task) Cancel() (Move, error) {
 // round does not count as a failure. If the task must run elsewhere, that worker cannot claim the task again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
 	m, err := t.Release("requeued")
-	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, worker) {
-		kept := t.NotOn[max(0, len(t.NotOn)+1-maxNotOn):]
-		m.set(fieldNotOn, strings.Join(append(slices.Clone(kept), worker), "\n"))
+	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, NotOn{worker, Never}) {
+		m.refuse(t, NotOn{worker, Never})
 		m.Note += ", no longer for " + worker
 	}
 	return m, err
 }
-
-// maxNotOn is the maximum number of names in the property not_on. If there are more, the oldest ones are dropped.
-const maxNotOn = 16
 
 // Remove returns a Move that deletes a finished task and its outputs. A user makes this Move, or the server when the
 // task's retention period is over.

@@ -82,21 +82,23 @@ func TestSettleFailsInvalidTasks(t *testing.T) {
 // tried it (docs/lifecycle.md, "Released rounds").
 func TestReleaseUnfit(t *testing.T) {
 	task := taskIn(Running)
+	task.Current().Worker, task.NotOn = "gamma", parseNotOn("gamma\t1699999999\nv")
 	for i := range maxUnfitHosts {
-		m, ok := task.ReleaseUnfit("no interpreter", true)
+		m, ok := task.ReleaseUnfit("no interpreter", 1700000600)
 		expect.MustTrue(t, ok, "release while others are left", i, ok, m)
 		expect.Equal(t, field(m, "unfit"), "")
-		m, ok = task.ReleaseUnfit("no interpreter", false)
+		expect.Equal(t, field(m, "not_on"), "v\ngamma\t1700000600", "put off")
+		m, ok = task.ReleaseUnfit("no interpreter", 0)
 		expect.MustTrue(t, ok, "release", i, ok, m)
 		expect.MustEqual(t, m.To, Open, "release", i)
 		expect.MustEqual(t, m.Verb, VerbRelease, "release", i)
 		expect.MustEqual(t, field(m, "unfit"), fmt.Sprint(i+1), "release", i)
 		task.UnfitHosts++
 	}
-	if m, ok := task.ReleaseUnfit("no interpreter", false); ok {
+	if m, ok := task.ReleaseUnfit("no interpreter", 0); ok {
 		t.Errorf("released once more: %+v", m)
 	}
-	_, ok := task.ReleaseUnfit("no interpreter", true)
+	_, ok := task.ReleaseUnfit("no interpreter", 1700000600)
 	expect.True(t, ok, "a worker came that has not tried it")
 }
 
@@ -117,7 +119,7 @@ func TestReleaseInTheLastRound(t *testing.T) {
 		if m, err := task.Requeue(true); err != c.want {
 			t.Errorf("round %d, requeued: %+v, %v", c.round, m, err)
 		}
-		if m, ok := task.ReleaseUnfit("no interpreter", false); ok != (c.want == nil) {
+		if m, ok := task.ReleaseUnfit("no interpreter", 0); ok != (c.want == nil) {
 			t.Errorf("round %d, unfit: %+v", c.round, m)
 		}
 	}

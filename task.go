@@ -23,8 +23,8 @@ type Task struct {
 	// (docs/lifecycle.md, "Released rounds").
 	UnfitHosts int
 
-	// NotOn holds the names of workers that must not run the task again (docs/lifecycle.md, "By hand").
-	NotOn []string
+	// NotOn says which workers must not run the task (docs/lifecycle.md, "By hand" and "Released rounds").
+	NotOn []NotOn
 
 	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string

@@ -22,6 +22,11 @@ func (c *situation) open() []Check {
 	for _, fact := range c.pausesOf(c.task.Properties) {
 		checks = append(checks, blocked("pause", fact))
 	}
+	for _, p := range c.pauses() {
+		if p.source == c.task.SourceName() {
+			checks = append(checks, blocked("program", c.slotPause(&p)))
+		}
+	}
 	checks = append(checks, c.limitCheck()...)
 	if c.task.Waits() {
 		checks = append(checks, c.dependencies())
@@ -219,6 +224,9 @@ func (c *situation) queue() Check {
 func (c *situation) slow(behind *Check) {
 	f := c.matching()
 	for _, p := range f.pauses() {
+		if p.All() {
+			continue
+		}
 		fact := f.slotPause(&p)
 		behind.Text += "; " + fact.Text
 		behind.Fix = fact.Fix
@@ -282,9 +290,6 @@ func (c *situation) freeSlotCheck() Check {
 			if o.why == full {
 				check.Text += c.closestOf(names) + c.keptText(names)
 			}
-			if o.why == avoiding {
-				check.Text += ": " + c.whyPaused(names[0])
-			}
 			if o.fix.Text == "" {
 				continue
 			}
@@ -297,13 +302,6 @@ func (c *situation) freeSlotCheck() Check {
 	return check
 }
 
-// whyPaused returns the reason why a worker pauses the task's program.
-func (c *situation) whyPaused(worker string) string {
-	i := slices.IndexFunc(c.workers, func(w presence.WorkerStatus) bool { return w.Name == worker })
-	p, _, _ := c.workers[i].Pausing(c.task.Program)
-	return p.Why
-}
-
 // obstacles lists the reasons why a live worker cannot run a task, and their fixes.
 var obstacles = []struct {
 	why string
@@ -313,8 +311,6 @@ var obstacles = []struct {
 	{notOn, fix("start another worker")},
 	{draining, fix("resume "+workerNames, StepResumeWorker)},
 	{stopping, fix("start another worker")},
-	{avoiding, fix("find out why the program fails on these workers; each worker tries a round within a minute",
-		StepShowFailures)},
 	{busy, toStartWorkers},
 	{full, toStartWorkers},
 }
@@ -327,24 +323,20 @@ const (
 	notOn    = "must not run the task (not_on)"
 	draining = "ordered to drain"
 	stopping = "starts or stops"
-	avoiding = "pauses the program"
 	busy     = "has no free slot"
 	full     = "has too little free while its tasks run"
 )
 
 func (c *situation) obstacle(w *presence.WorkerStatus) string {
-	_, _, pauses := w.Pausing(c.task.Program)
 	switch {
 	case !class.Serves(&w.Offer, c.task.Requirement()):
 		return unfit
-	case slices.Contains(c.task.NotOn, w.Name):
+	case c.task.Refuses(w.Name, c.at):
 		return notOn
 	case w.Drained != "":
 		return draining
 	case w.State != presence.WorkerWorking:
 		return stopping
-	case pauses:
-		return avoiding
 	case len(w.Runs) >= w.Slots:
 		return busy
 	case w.Offer.Resources != nil && class.CapacitiesOf(freeOf(w)).Lacking(c.request()) != nil:

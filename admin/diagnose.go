@@ -279,7 +279,7 @@ func (v *vitals) shortages(d *diagnoses) {
 	}
 }
 
-// pausedPrograms reports each program that workers pause. If all workers pause a program, none of its tasks runs.
+// pausedPrograms reports each program that is held, so that none of its tasks runs, or that slows workers.
 func (v *vitals) pausedPrograms(d *diagnoses) {
 	for _, p := range v.fleet.pauses() {
 		fact := v.slotPause(&p)

@@ -107,17 +107,12 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"silent":      {func(c *situation) { c.workers[0].Seen, c.workers[1].State = testNow-31, "gone" }, "worker: no worker is alive: nothing runs"},
 		"one is full": {func(c *situation) { c.workers[0].Runs = []int64{1, 2} }, ""},
 		"each has its reason": {func(c *situation) {
-			c.workers = append(c.workers, working("w3"), working("w4"), working("w5"))
+			c.workers = append(c.workers[:1], working("w3"), working("w4"), working("w5"))
 			c.workers[0].Runs = []int64{1, 2, 3}
-			c.workers[1].Pauses = []presence.Pause{{Program: "x", Why: "y"}, {Program: "p", Why: "no disk"}}
-			c.workers[2].Drained = "operator"
-			c.workers[3].State = "starting"
-			c.task.NotOn = []string{"w5"}
-		}, "worker: none of 5 workers can run the task; must not run the task (not_on): w5; ordered to drain: w3; starts or stops: w4; pauses the program: w2: no disk; has no free slot: w1"},
-		"avoids another": {func(c *situation) {
-			c.workers = c.workers[:1]
-			c.workers[0].Pauses = []presence.Pause{{Program: "pp"}}
-		}, ""},
+			c.workers[1].Drained = "operator"
+			c.workers[2].State = "starting"
+			c.task.NotOn = []tdf.NotOn{{Worker: "w5", Until: testNow + 1}, {Worker: "w1", Until: testNow}}
+		}, "worker: none of 4 workers can run the task; must not run the task (not_on): w5; ordered to drain: w3; starts or stops: w4; has no free slot: w1"},
 		"queue": {func(c *situation) { c.task.Queue = "crawl" }, "worker: no live worker serves the queue crawl"},
 		"served queue": {func(c *situation) {
 			c.task.Queue = "crawl"

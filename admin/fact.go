@@ -81,7 +81,7 @@ var (
 	toRaiseMemory  = toRemove.or(fix("raise maxmemory"))
 	toExplain      = fix("explain one of the open tasks", StepExplain)
 	toStartWorkers = toWait.or(fix("start more workers"))
-	toFindOut      = fix(`find out why the program fails, or cancel its tasks (docs/operations.md, "Programs that a worker pauses")`, StepShowFailures, StepStopFailing)
+	toFindOut      = fix(`find out why the program fails, or cancel its tasks (docs/lifecycle.md, "Held programs")`, StepShowFailures, StepStopFailing)
 )
 
 // mostNamed is the maximum number of names in a text.

@@ -19,8 +19,9 @@ type fleet struct {
 	at      tdf.Time
 	server  tdf.Time // when a server was seen last; 0 if never
 	workers []presence.WorkerStatus
-	running int // the number of running tasks
-	lost    int // the number of running tasks whose leases ran out
+	sources []tdf.FailingSource // those that are held
+	running int                 // the number of running tasks
+	lost    int                 // the number of running tasks whose leases ran out
 
 	original bool // workers of the original TDF may run tasks; read only if no worker is alive
 }
@@ -31,6 +32,7 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 	err := readings(
 		func() (err error) { f.server, err = s.LastServerHeartbeat(ctx); return err },
 		func() (err error) { f.workers, err = s.Workers(ctx); return err },
+		func() (err error) { f.sources, err = s.HeldSources(ctx); return err },
 		func() (err error) {
 			if running > 0 {
 				f.lost, err = countLost(ctx, s, at)

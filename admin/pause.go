@@ -9,22 +9,25 @@ import (
 	"github.com/tdf-framework/tdf"
 )
 
-// A Pause says that some workers run a program not at all or slowly, because its rounds fail on these workers
-// (docs/operations.md, "Programs that a worker pauses").
+// A Pause says that no worker runs a program, because workers cannot start it (docs/lifecycle.md, "Held programs"), or
+// that workers run it slowly, because its rounds fail (docs/operations.md, "Programs that fail").
 type Pause struct {
-	Program string    `json:"program"`
-	Workers int       `json:"workers"`                  // the number of workers that pause the program
-	Of      int       `json:"of"`                       // the number of all workers that claim tasks
-	Until   time.Time `json:"until,omitzero" as:"unix"` // when the first of these workers tries one round
-	Why     string    `json:"why"`                      // the reason that one of the workers reports
+	Program string `json:"program"`
+	Workers int    `json:"workers"` // the number of workers on which the program fails; all if it is held
+	Of      int    `json:"of"`      // the number of all workers that claim tasks
+	// Until is when a task tries a held program.
+	Until time.Time `json:"until,omitzero" as:"unix"`
+	Why   string    `json:"why"` // the reason that one of the workers reports
 
-	// AfterFailure is 0 if these workers claim no tasks of the program. Otherwise they claim tasks of the program, but
-	// a slot pauses for this time after each failed round, so Until is the zero time.
+	// AfterFailure is 0 if the program is held. Otherwise workers claim tasks of the program, but a slot pauses for this
+	// time after each failed round, so Until is the zero time.
 	AfterFailure time.Duration `json:"after_failure,omitempty"`
+
+	source string // see [tdf.Properties.SourceName]
 }
 
-// All reports whether all workers claim no tasks of the program.
-func (p *Pause) All() bool { return p.AfterFailure == 0 && p.Workers == p.Of }
+// All reports whether no worker claims tasks of the program.
+func (p *Pause) All() bool { return p.AfterFailure == 0 }
 
 // Text describes the pause in one line. The caller passes the present time of Redis's clock.
 func (p *Pause) Text(now time.Time) string {
@@ -33,24 +36,18 @@ func (p *Pause) Text(now time.Time) string {
 			"failed round (sleep_after_failure): %s",
 			p.Program, p.Workers, p.Of, p.AfterFailure, p.Why)
 	}
-	until := "a trial round"
+	next := "a task tries it now"
 	if p.Until.After(now) {
-		until = p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
+		next = "a task tries it at " + p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
 	}
-	return fmt.Sprintf("program %s is paused on %d of %d workers until %s: %s", p.Program, p.Workers, p.Of, until,
-		p.Why)
+	return fmt.Sprintf("program %s is held, because it cannot be started; %s: %s", p.Program, next, p.Why)
 }
 
-// pauses returns the programs that workers pause, and then the programs whose failures make slots pause. They are
-// ordered by the number of these workers, the highest first.
+// pauses returns the held programs, and then those whose failures make slots pause. These are ordered by the number of
+// workers, the highest first.
 func (f *fleet) pauses() []Pause {
-	type kind struct {
-		program string
-		slots   bool
-	}
 	claiming := 0
-	all := map[kind]*Pause{}
-	until := map[kind]tdf.Time{}
+	slow := map[string]*Pause{}
 	for i := range f.workers {
 		w := &f.workers[i]
 		if !f.claims(w) {
@@ -58,28 +55,27 @@ func (f *fleet) pauses() []Pause {
 		}
 		claiming++
 		for _, one := range w.Pauses {
-			if one.Program == "" || one.Slots && one.For == 0 {
+			if one.Program == "" || !one.Slots || one.For == 0 {
 				continue // a shortage of the worker, or a remark
 			}
-			at, k := w.Seen.Add(one.For), kind{one.Program, one.Slots}
-			p := all[k]
+			p := slow[one.Program]
 			if p == nil {
 				p = &Pause{Program: one.Program, Why: one.Why}
-				all[k], until[k] = p, at
+				slow[one.Program] = p
 			}
 			p.Workers++
-			until[k] = min(until[k], at)
-			if one.Slots {
-				p.AfterFailure = max(p.AfterFailure, one.For.Std())
-			}
+			p.AfterFailure = max(p.AfterFailure, one.For.Std())
 		}
 	}
-	pauses := make([]Pause, 0, len(all))
-	for k, p := range all {
+	pauses := make([]Pause, 0, len(f.sources)+len(slow))
+	for _, s := range f.sources {
+		why := fmt.Sprintf("%s (on %s)", s.Why, joinNames(s.Workers))
+		pauses = append(pauses, Pause{
+			Program: s.Program, Workers: claiming, Of: claiming, Until: s.NextTrial().Std(), Why: why, source: s.Name,
+		})
+	}
+	for _, p := range slow {
 		p.Of = claiming
-		if !k.slots {
-			p.Until = until[k].Std()
-		}
 		pauses = append(pauses, *p)
 	}
 	slices.SortFunc(pauses, func(a, b Pause) int {

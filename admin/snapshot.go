@@ -141,7 +141,7 @@ func unclosed(groups []string) (Fact, bool) {
 	}, len(groups) > 0
 }
 
-// slotPause returns a Fact about a program that workers pause.
+// slotPause returns a Fact about a program that is held, or that slows workers.
 func (f *fleet) slotPause(p *Pause) Fact {
 	return Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
 }

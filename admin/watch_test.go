@@ -315,22 +315,22 @@ func TestWatchNamesAPause(t *testing.T) {
 		t.Helper()
 		return expect.Result(admin.New(m).Watch(group).Look(t.Context())).Value(t)
 	}
-	pauses("w1", presence.Pause{Program: "bad", For: 50, Why: "exit 4"})
-	pauses("w2", presence.Pause{Program: "other", For: 50})
-	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0].Workers != 1 || got.Pauses[0].Of != 2 || got.Estimate.Unknown != "" {
-		t.Errorf("one of two: %+v, %+v", got.Pauses, got.Estimate)
+	pauses("w1")
+	pauses("w2")
+	bad := tdf.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
+	for _, worker := range []string{"w1", "w2"} {
+		expect.NoError(t, s.FailedToStart(t.Context(), worker, &bad, false, "exit 4"))
 	}
-	pauses("w2", presence.Pause{Program: "bad", For: 1000})
 	got := look("paused")
 	expect.MustLen(t, got.Pauses, 1)
 	expect.MustTrue(t, got.Pauses[0].All(), "both", got.Pauses, got.Estimate)
-	expect.MustEqual(t, got.Estimate.Unknown, "all workers pause bad")
-	left := got.Pauses[0].Until.Sub(got.At)
-	expect.Compare(t, left, "<=", 50*time.Second)
-	expect.Equal(t, got.Pauses[0].Why, "exit 4", "until in", left)
+	expect.MustEqual(t, got.Estimate.Unknown, "bad cannot be started")
+	expect.Compare(t, got.Pauses[0].Until.Sub(got.At), "<=", time.Second)
+	expect.Equal(t, got.Pauses[0].Why, "exit 4 (on w2, w1)")
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}
+	expect.NoError(t, s.Started(t.Context(), bad.SourceName()))
 	for _, name := range []string{"w1", "w2"} {
 		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5", Slots: true})
 	}

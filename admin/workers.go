@@ -38,8 +38,7 @@ type Worker struct {
 	// Drained says who ordered the worker to drain, and when. If there is no order, Drained is "".
 	Drained string `json:"drained,omitempty"`
 
-	// Pauses lists the programs for which the worker claims no tasks for a while, because their rounds failed on this
-	// worker, and the programs whose failed rounds make slots of the worker pause.
+	// Pauses lists what the worker lacks, and the programs whose failed rounds make its slots pause.
 	Pauses []WorkerPause `json:"pauses,omitempty"`
 
 	Alive bool `json:"-"` // whether the worker is neither gone nor silent
@@ -52,16 +51,16 @@ type Worker struct {
 // Uses returns how much of its resources the worker uses, such as "cpus 3 of 8, memory 2G of 16G".
 func (w Worker) Uses() string { return w.uses }
 
-// A WorkerPause is a program that a worker pauses, or whose failures make its slots pause.
+// A WorkerPause is a program whose failures make slots of a worker pause, or something that the worker lacks.
 type WorkerPause struct {
 	Program string    `json:"program"`
-	Until   time.Time `json:"until,omitzero"` // when the worker tries one round
+	Until   time.Time `json:"until,omitzero"` // when the worker tries again
 	Why     string    `json:"why"`
 
 	AfterFailure time.Duration `json:"after_failure,omitempty"` // as in [Pause]
 }
 
-// Text describes the pause in one line, such as "pauses p: this host cannot run the program".
+// Text describes the pause in one line.
 func (p *WorkerPause) Text() string {
 	switch {
 	case p.Program == "": // the worker itself lacks something
@@ -69,10 +68,7 @@ func (p *WorkerPause) Text() string {
 	case p.AfterFailure == 0 && p.Until.IsZero(): // a remark, no pause
 		return p.Program + ": " + p.Why
 	}
-	if p.AfterFailure > 0 {
-		return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
-	}
-	return "pauses " + p.Program + ": " + p.Why
+	return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
 }
 
 // MarshalJSON writes times as in docs/tdf.md, "JSON", and the lease in seconds.

@@ -173,7 +173,7 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 	var results, others []*Delivery
 	for _, x := range all {
 		if x.Way == Unfit {
-			x.OthersLeft = othersLeft(ctx, d.store, x.Task, d.name)
+			x.PutOff = putOff(ctx, d.store, x.Task.ID, d.name)
 		}
 		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
 			results = append(results, x)
@@ -183,7 +183,9 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 	}
 	err := d.execute(ctx, join, results)
 	ready, unread := d.ready(ctx, others)
-	return errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
+	err = errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
+	noteFailures(ctx, d.store, d.name, all)
+	return err
 }
 
 // execute reports rounds that open no tasks. The first call also claims tasks, if join asks for some.

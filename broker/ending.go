@@ -64,8 +64,9 @@ type Ending struct {
 	Result tdf.Result
 	Reason string      // why the task is given back
 	Delay  tdf.Seconds // for Later
-	// OthersLeft says, for Unfit, that a live worker could run the task and has not tried it.
-	OthersLeft bool
+	PutOff tdf.Time    // for Unfit: see [tdf.Task.ReleaseUnfit]
+	// Unstarted says, for Done, that no host could have started the program.
+	Unstarted bool
 }
 
 // Move returns the Move that reports the ending. If a task cannot be given back, the round fails instead: the ending is
@@ -88,8 +89,8 @@ func (e *Ending) Move(t *tdf.Task) (m tdf.Move) {
 		m, err = t.ReleaseLater(e.Delay, Short(e.Reason))
 	case Unfit:
 		var ok bool
-		if m, ok = t.ReleaseUnfit(Short(e.Reason), e.OthersLeft); !ok {
-			e.Way, e.Result = Done, refused(e.Result, e.Reason)
+		if m, ok = t.ReleaseUnfit(Short(e.Reason), e.PutOff); !ok {
+			e.Way, e.Result, e.Unstarted = Done, refused(e.Result, e.Reason), true
 		}
 	}
 	if errors.Is(err, tdf.ErrLastRound) {

@@ -70,6 +70,8 @@ type Report struct {
 	Later     *float64 `json:"later,omitempty" doc:"for fail: the task is released, and runs again after this number of seconds"`
 	Unfit     bool     `json:"unfit,omitempty" doc:"for fail: the task is released, because this worker cannot run it, but another one may"`
 
+	Unstarted bool `json:"unstarted,omitempty" doc:"for fail: no worker could have started the program; after several such failures, tasks of the program are held"`
+
 	Seconds    float64 `json:"seconds,omitempty" doc:"how long the round ran; missing: since the claim"`
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
@@ -104,8 +106,8 @@ func (r *Report) check() error {
 		return invalid("exit: want 0 to 255")
 	case r.Stdout != "" && r.StdoutBase64 != nil || r.Stderr != "" && r.StderrBase64 != nil:
 		return invalid("want a text either as it is or in base64")
-	case kinds > 0 && !fails:
-		return invalid("permanent, later and unfit are only for fail")
+	case (kinds > 0 || r.Unstarted) && !fails:
+		return invalid("permanent, later, unfit and unstarted are only for fail")
 	case kinds > 1:
 		return invalid("want at most one of permanent, later and unfit")
 	case r.Later != nil && !finite(*r.Later):
@@ -197,6 +199,9 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 	if err != nil {
 		return nil, err
 	}
+	for _, x := range slices.Concat(results, others) {
+		noteFailures(ctx, b.store, s.worker, []*Delivery{&x.Delivery})
+	}
 	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
 
@@ -233,7 +238,7 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 			return nil, err
 		}
 		if all[i].Report.Unfit && all[i].holds() {
-			all[i].OthersLeft = othersLeft(ctx, b.store, all[i].Task, all[i].Task.Current().Worker)
+			all[i].PutOff = putOff(ctx, b.store, all[i].ID, all[i].Task.Current().Worker)
 		}
 		all[i].decide(now)
 	}
@@ -263,7 +268,9 @@ func (x *reportDelivery) decide(now tdf.Time) {
 	if !x.holds() {
 		return
 	}
-	x.Ending = Ending{Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason(), OthersLeft: x.OthersLeft}
+	x.Ending = Ending{
+		Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason(), PutOff: x.PutOff, Unstarted: x.Report.Unstarted,
+	}
 	switch {
 	case x.Report.Unfit:
 		x.Way = Unfit
@@ -300,7 +307,9 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
 		JSON: string(x.Result),
 	}
-	r.Exit = x.exit()
+	if r.Exit = x.exit(); x.Report.Unstarted {
+		r.Exit = ""
+	}
 	if x.Action != "complete" {
 		r.Reason = x.reason()
 	}

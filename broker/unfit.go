@@ -13,29 +13,76 @@ import (
 // triedIn is how many rounds of a task show which workers have tried it.
 const triedIn = 100
 
-// othersLeft reports whether a live worker could run a task that one worker cannot run, and has had no round of the
-// task yet. It may be busy: the task then waits for it. If Redis does not answer, othersLeft returns true, so that an
-// outage makes no task fail.
-func othersLeft(ctx context.Context, s common, t *tdf.Task, worker string) bool {
-	now, err := s.Now(ctx)
-	if err != nil {
-		return true
+// longestPutOff bounds for how long a worker does not get a task again that it could not start: for a second at first,
+// and for twice as long each time.
+const longestPutOff = tdf.Seconds(600)
+
+// A sight is what a broker sees of a task that a worker could not start.
+type sight struct {
+	now    tdf.Time
+	others []string // the other live workers that could run the task; they may be busy: the task then waits for them
+	tried  []string // the workers that have tried it
+	rounds int      // how many rounds of it the worker has had
+}
+
+func see(ctx context.Context, s common, id int64, worker string) (x sight, err error) {
+	if x.now, err = s.Now(ctx); err != nil {
+		return x, err
 	}
 	workers, err := s.Workers(ctx)
 	if err != nil {
-		return true
+		return x, err
 	}
-	x, err := s.ReadOne(ctx, t.ID, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(triedIn)})
-	if err != nil || x.Task == nil {
-		return true
+	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(triedIn)})
+	if err != nil {
+		return x, err
 	}
-	tried := append([]string{worker}, x.Task.NotOn...)
-	for _, r := range x.Task.Rounds {
-		tried = append(tried, r.Worker)
+	if stored.Task == nil {
+		return x, &tdf.StateError{ID: id, Verb: tdf.VerbRelease}
 	}
-	need := x.Task.Requirement()
-	return slices.ContainsFunc(workers, func(w presence.WorkerStatus) bool {
-		return w.Alive(now) && w.State != presence.WorkerDraining && w.Drained == "" &&
-			class.Serves(&w.Offer, need) && !slices.Contains(tried, w.Name)
-	})
+	x.tried = stored.Task.NamesNotOn()
+	for _, r := range stored.Task.Rounds {
+		if x.tried = append(x.tried, r.Worker); r.Worker == worker {
+			x.rounds++
+		}
+	}
+	need := stored.Task.Requirement()
+	for i := range workers {
+		w := &workers[i]
+		if w.Name != worker && w.Alive(x.now) && w.State != presence.WorkerDraining && w.Drained == "" &&
+			class.Serves(&w.Offer, need) {
+			x.others = append(x.others, w.Name)
+		}
+	}
+	return x, nil
+}
+
+// putOff returns until when a task is put off for a worker that could not start it, if a live worker is left that has
+// had no round of it yet, and 0 otherwise. If Redis does not answer, a worker may be left, so that an outage makes no
+// task fail.
+func putOff(ctx context.Context, s common, id int64, worker string) tdf.Time {
+	x, err := see(ctx, s, id, worker)
+	switch {
+	case err != nil:
+		return 1 // in the past: it keeps no worker from the task
+	case slices.ContainsFunc(x.others, func(name string) bool { return !slices.Contains(x.tried, name) }):
+		return x.now.Add(min(tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 10)), longestPutOff))
+	}
+	return 0
+}
+
+// noteFailures notes which of the reported rounds could not be started. It is best effort: without the notes, a source
+// is held later. A task without a source has a handler, which has started, so its program is never held.
+func noteFailures(ctx context.Context, s common, worker string, all []*Delivery) {
+	for _, d := range all {
+		if d.Err != nil || d.Task == nil || d.Task.Source == "" || !d.Unstarted && d.Way != Unfit {
+			continue
+		}
+		why := d.Reason
+		if d.Way == Done {
+			why = d.Result.Reason
+		}
+		x, err := see(ctx, s, d.Task.ID, worker)
+		_ = s.FailedToStart(ctx, worker, &d.Task.Properties, err == nil && len(x.others) == 0, Short(why))
+	}
 }

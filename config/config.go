@@ -94,9 +94,6 @@ type Worker struct {
 	// maximum size in bytes of all output files and programs together; 0 means no limit; default: 0
 	MaxFilesBytes int64
 
-	// number of failed rounds in a row after which the circuit breaker may open; 0 means that it never opens; always 20
-	MaxFailuresInRow int
-
 	Log Log
 }
 
@@ -128,7 +125,7 @@ type Manager struct {
 // setBounds sets what no key has. The time for a fetch is that of a setup.sh that compiles; a download that hangs ends
 // earlier. A checkpoint, a result and updates go through Redis with each report, so larger data belong into files.
 func (w *Worker) setBounds() {
-	w.FetchTimeout, w.MaxFailuresInRow = 30*time.Minute, 20
+	w.FetchTimeout = 30 * time.Minute
 	w.MaxCheckpoint, w.MaxResult, w.MaxUpdates, w.MaxCopyBytes = 1<<20, 1<<20, 1<<20, 1<<30
 }
 

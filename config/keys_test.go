@@ -209,7 +209,7 @@ func TestDefaults(t *testing.T) {
 			SleepAfterNoProcessClaimed: 2 * time.Second,
 			Lease:                      30 * time.Second, OnLeaseLost: "continue", Grace: 10 * time.Second, KillGrace: 5 * time.Second, FetchTimeout: 30 * time.Minute,
 			Concurrency: 1, MaxCheckpoint: 1 << 20, MaxResult: 1 << 20, MaxUpdates: 1 << 20, MaxFetch: 16 << 20,
-			KeepFiles: 7 * 24 * time.Hour, MaxFailuresInRow: 20,
+			KeepFiles: 7 * 24 * time.Hour,
 			MaxOutput: 1 << 20, MaxCopyBytes: 1 << 30,
 			MaxProgramBytes: 1 << 30,
 		},

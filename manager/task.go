@@ -200,7 +200,7 @@ func taskOf(t *tdf.Task, whole bool) *Task {
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
 		Fails: t.Fails, Timeouts: t.Timeouts, Losses: t.Losses, Releases: t.Releases, Reopens: t.Reopens,
 		Revision:      t.Revision,
-		InputReplaced: t.InputReplaced, NotOn: t.NotOn, Checkpoint: t.Checkpoint, Log: lines(t.Log),
+		InputReplaced: t.InputReplaced, NotOn: t.NamesNotOn(), Checkpoint: t.Checkpoint, Log: lines(t.Log),
 		stored: t, whole: whole,
 	}
 	t.Properties.Define(&v.Definition)

@@ -26,8 +26,6 @@ type ClaimParams struct {
 	// "Prefetched tasks"). The claim may return fewer, and marks them with [tdf.Round].Prefetched.
 	Prefetch int
 
-	Avoid []string // programs of which the worker wants no tasks; at most [MaxAvoided] programs
-
 	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the
 	// claim ids. Nil and "" mean that only this client repeats the claim.
 	Call *ClaimCall
@@ -128,9 +126,6 @@ var claimProperties = []string{
 	"revision", "0:prefetched", "fetch", "claim_before", "limit_key", "input_encoding", "resources",
 }
 
-// MaxAvoided is the largest number of programs that a claim can avoid.
-const MaxAvoided = 1000
-
 // Claim hands open tasks of a worker's queues to the worker: those with the highest priority first, and among them
 // those that have been due for the longest time. It expires the overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimParams) (ClaimResult, error) {
@@ -201,7 +196,6 @@ const mostStale = 3
 // returns the queues that the claim serves.
 func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence uint64) []any, []string) {
 	random := cmp.Or(r.IDs, rand.Text())
-	avoid := r.Avoid[:min(len(r.Avoid), MaxAvoided)]
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
 	offer, known := r.offer(), s.pauses.get()
 	queues, paused := known.paused.Withhold(offer.Shares())
@@ -223,8 +217,7 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e.Add(r.timeLeft())
 		e.Flag(anyway)
 		e.Strings(claimProperties)
-		e.Strings(avoid)
-		e.Add(avoidedName(avoid))
+		e.Strings(known.sources)
 		e.Strings(paused)
 		e.Add(class.GroupPart(offer.Group))
 		r.addFree(e)

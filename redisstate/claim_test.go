@@ -258,18 +258,22 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	expect.Compare(t, r.Entered[tdf.Succeeded], ">=", r.Entered[tdf.Executed])
 }
 
-// A claim skips tasks of programs that the worker avoids, even if many of these tasks are at the head of the queue.
-// Other workers can claim these tasks.
-func TestClaimAvoidsPrograms(t *testing.T) {
+// A claim skips tasks that are put off for the worker, even if many of these tasks are at the head of the queue. Other
+// workers can claim these tasks, and so can the worker when their time has come.
+func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 	s := newStore(t)
 	var definitions []tdf.Properties
 	for range 1000 {
-		d := define("x")
-		d.Program = "broken"
-		definitions = append(definitions, d)
+		definitions = append(definitions, define("x"))
 	}
-	mustOpen(t, s, append(definitions, define("well"), define("also"))...)
-	request := ClaimParams{Worker: "w", Most: 5, Lease: 60, Avoid: []string{"another", "broken"}}
+	ids := mustOpen(t, s, append(definitions, define("well"), define("also"))...)
+	putOff := func(until tdf.Time) {
+		for _, id := range ids[:1000] {
+			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw\t"+until.String()).Err())
+		}
+	}
+	putOff(clockOf(t, s).Add(600))
+	request := ClaimParams{Worker: "w", Most: 5, Lease: 60}
 	claimAll := func() (got []Claim) { // on a slow machine, a claim may stop early
 		for more := true; more && len(got) < 5; {
 			c := expect.Result(s.Claim(t.Context(), request)).Value(t)
@@ -281,8 +285,13 @@ func TestClaimAvoidsPrograms(t *testing.T) {
 		return got
 	}
 	expect.Equal(t, inputs(claimAll()), "well also", "claimed")
-	request.Avoid = nil
+	request.Worker = "v w"
 	got := inputs(claimAll())
+	expect.True(t, strings.HasPrefix(got, "x x x x x"), got)
+	putOff(1)
+	must(t, s.Redis.Del(t.Context(), s.Keys.Key("passed:w:default")).Err()) // it holds for 10 s
+	request.Worker = "w"
+	got = inputs(claimAll())
 	expect.True(t, strings.HasPrefix(got, "x x x x x"), got)
 	mustBeSound(t, s)
 }

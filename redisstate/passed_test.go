@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,17 +17,17 @@ import (
 	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
-// backlog writes n open tasks of a program directly to Redis, because Open would take longer.
-func backlog(t testing.TB, s *Store, program string, n int) {
+// backlog writes n open tasks with a value of not_on directly to Redis, because Open would take longer.
+func backlog(t testing.TB, s *Store, notOn string, n int) {
 	t.Helper()
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	const script = `for id = tonumber(ARGV[1]), tonumber(ARGV[2]) do
-		redis.call('HSET', KEYS[1] .. id, 'state', 'open', 'round', '0', 'program', ARGV[3], 'source', 'rsync:/p/run.sh')
+		redis.call('HSET', KEYS[1] .. id, 'state', 'open', 'round', '0', 'program', 'p', 'not_on', ARGV[3], 'source', 'rsync:/p/run.sh')
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
 	end`
 	for from := 1; from <= n; from += 1000 {
 		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(tdf.Open)},
-			from, min(from+999, n), program, now.String()).Err()
+			from, min(from+999, n), notOn, now.String()).Err()
 		if err != nil {
 			expect.MustEqual[any](t, err, redis.Nil)
 		}
@@ -46,54 +45,27 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 	return n
 }
 
-// If many workers avoid different sets of programs, each worker still finds a task behind many tasks that the worker
-// avoids.
-func TestWorkersThatAvoidDifferentProgramsFindTasks(t *testing.T) {
-	t.Parallel()
-	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-	const sets, before = 300, 3000
-	backlog(t, s, "broken", before)
-	mustOpen(t, s, define("well"))
-	missing := make([]int, sets)
-	for i := range missing {
-		missing[i] = i
-	}
-	for pass := 0; len(missing) > 0; pass++ {
-		if pass > before/16 { // a claim reads at least 16 tasks, however slow the machine is
-			t.Fatalf("the workers %v did not find the task behind %d tasks that they avoid", missing, before)
-		}
-		missing = slices.DeleteFunc(missing, func(i int) bool {
-			c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken", fmt.Sprint("p", i)}})).Value(t)
-			if len(c.Claims) > 0 {
-				mustOpen(t, s, define("well"))
-			}
-			return len(c.Claims) > 0
-		})
+// putOff puts tasks off for a worker.
+func putOff(t *testing.T, s *Store, worker string, ids ...int64) {
+	t.Helper()
+	line := tdf.NotOn{Worker: worker, Until: clockOf(t, s).Add(600)}.String()
+	for _, id := range ids {
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", line).Err())
 	}
 }
 
-// If a task must not run on one worker, the position of this worker does not hide the task from other workers.
-func TestOwnPositionsDoNotHideTasksFromOthers(t *testing.T) {
-	s := newStore(t)
-	broken := define("x")
-	broken.Program = "broken"
-	ids := mustOpen(t, s, broken, define("not on w"), broken, define("last"))
-	s.Redis.HSet(t.Context(), s.Keys.Task(ids[1]), "not_on", "w")
-	for _, step := range []struct{ worker, want string }{{"w", "last"}, {"v", "not on w"}} {
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: step.worker, Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
-		expect.Equal(t, inputs(c.Claims), step.want, step.worker)
-	}
-}
-
-// Ten workers avoid a program that has many open tasks (300,000 with TDF_SOAK=1). The workers find a task behind these
-// tasks. The test logs how long that takes, and which claims block Redis for more than 1 ms.
-func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
+// Many tasks (300,000 with TDF_SOAK=1) are put off for ten workers. The workers find a task behind these tasks. The test logs how long that takes, and which claims block Redis for more than 1 ms.
+func TestSoakBacklogThatIsPutOff(t *testing.T) {
 	tasks := 5_000
 	if os.Getenv("TDF_SOAK") != "" {
 		tasks = 300_000
 	}
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
-	backlog(t, s, "broken", tasks)
+	var lines []string
+	for w := range 10 {
+		lines = append(lines, tdf.NotOn{Worker: fmt.Sprint("w", w), Until: clockOf(t, s).Add(3600)}.String())
+	}
+	backlog(t, s, strings.Join(lines, "\n"), tasks)
 	mustOpen(t, s, define("well"))
 	s.Redis.ConfigSet(t.Context(), "slowlog-log-slower-than", "1000")
 	s.Redis.Do(t.Context(), "SLOWLOG", "RESET")
@@ -103,7 +75,7 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	for w := range 10 {
 		all.Go(func() {
 			for t.Context().Err() == nil {
-				c, err := s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60, Avoid: []string{"broken"}})
+				c, err := s.Claim(t.Context(), ClaimParams{Worker: fmt.Sprint("w", w), Most: 4, Lease: 60})
 				if err != nil {
 					t.Error(err)
 					return
@@ -119,7 +91,7 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 	}
 	all.Wait()
 	<-found
-	t.Logf("all ten workers have passed %d tasks that they avoid after %v", tasks, time.Since(start))
+	t.Logf("all ten workers have passed %d tasks after %v", tasks, time.Since(start))
 	for _, slow := range s.Redis.SlowLogGet(t.Context(), 5).Val() {
 		t.Logf("slow: %v %v", slow.Duration, slow.Args[:2])
 	}
@@ -128,21 +100,19 @@ func TestSoakBacklogOfAnAvoidedProgram(t *testing.T) {
 // What another program writes in the place of how far a worker has come hides no task, and neither does it after its time.
 func TestForeignPassedMembersHideNoTask(t *testing.T) {
 	s := newStore(t)
-	broken := define("x")
-	broken.Program = "broken"
-	mustOpen(t, s, broken)
-	key := s.Keys.Key("passed:w:default:" + avoidedName([]string{"broken"}))
+	putOff(t, s, "w", mustOpen(t, s, define("x"))...)
+	key := s.Keys.Key("passed:w:default")
 
 	late := member(-5, 9999999998, 1)
 	for i, text := range []string{"", "x", "1 ", "nan " + late, "1700000000.000000 " + late, "9999999999.000000 " + late, fmt.Sprint(clockOf(t, s), " x")} {
 		must(t, s.Redis.Set(t.Context(), key, text, 0).Err())
 		mustOpen(t, s, define(fmt.Sprint("well", i)))
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.Equal(t, inputs(c.Claims), fmt.Sprint("well", i), text)
 	}
 	must(t, s.Redis.Del(t.Context(), key).Err())
 	must(t, s.Redis.HSet(t.Context(), key, "not", "a string").Err())
 	id := mustOpen(t, s, define("last"))
-	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, Avoid: []string{"broken"}})).Value(t)
+	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 	expect.Equal(t, claimedIDs(c), id)
 }

@@ -222,21 +222,20 @@ func TestWakeOfRequirement(t *testing.T) {
 	expect.True(t, w.Wait(t.Context(), 60e9), "no token came for the requirement")
 }
 
-// A worker that avoids the programs of many priorities still finds a task behind them.
+// A worker finds a task behind tasks of many priorities that are put off for it.
 func TestPositionsPassPriorities(t *testing.T) {
 	s := newStore(t)
 	const passed = 3000
 	var all []tdf.Properties
 	for i := range passed {
-		d := placed("a", 5000-i)
-		d.Program = "broken"
-		all = append(all, d)
+		all = append(all, placed("a", 5000-i))
 	}
 	all = append(all, placed("a", 1))
 	ids := mustOpen(t, s, all...)
+	putOff(t, s, "w", ids[:passed]...)
 	offer := offerOf("a")
 	for range 500 { // a slow Redis looks at few tasks per claim
-		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, Avoid: []string{"broken"}, Offer: &offer})).Value(t)
+		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer})).Value(t)
 		if len(c.Claims) > 0 {
 			expect.Equal(t, claimedIDs(c), ids[passed:])
 			return
@@ -340,18 +339,22 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 			for i := range c.avoided {
 				d := placed("q", 0, fmt.Sprint("t", i))
 				offer.Tags = append(offer.Tags, d.Tags...)
-				d.Program = "broken"
+				d.Meta = "put off"
 				all = append(all, d, d)
 			}
 			for i := range c.foreign {
 				all = append(all, placed("q", 0, fmt.Sprint("x", i)))
 			}
-			if c.avoided > 0 { // behind a task of an avoided program in its own requirement
+			if c.avoided > 0 { // behind a task that is put off in its own requirement
 				all = append(all, placed("q", 0, "t0"))
 			}
 			all = append(all, placed("q", 0))
 			for page := range slices.Chunk(all[:len(all)-1], 1000) {
-				mustOpen(t, s, page...)
+				for i, id := range mustOpen(t, s, page...) {
+					if page[i].Meta != "" {
+						putOff(t, s, "w", id)
+					}
+				}
 			}
 			last := mustOpen(t, s, all[len(all)-1])[0]
 			want := 1 + min(c.avoided, 1)
@@ -360,9 +363,6 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 				expect.MustTrue(t, n <= 200, "claimed", got, "in", n, "claims, want", want, "tasks until", last)
 				before := commandCalls(t, s, "zrangebylex")
 				r := ClaimParams{Worker: "w", Most: 2, Lease: 60, Offer: &offer}
-				if c.avoided > 0 {
-					r.Avoid = []string{"broken"}
-				}
 				claimed := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				if len(claimed.Claims) == 0 && !claimed.More {
 					expect.MustTrue(t, len(got) >= want, "claim", n, "got nothing, and says that there is no more")

@@ -72,14 +72,6 @@ func (s *Store) servesKey(o *class.Offer) string {
 	return s.Keys.Serves(digest(offer))
 }
 
-// avoidedName returns a name for a set of programs, "" for none. Each client returns the same name for the same set.
-func avoidedName(programs []string) string {
-	if len(programs) == 0 {
-		return ""
-	}
-	return digest(fmt.Sprintf("%q", slices.Sorted(slices.Values(programs))))
-}
-
 func digest(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:8])

@@ -16,6 +16,8 @@ type limitStore interface {
 	MoveLater(ctx context.Context) (more bool, err error)
 	ReturnTasks(ctx context.Context, all []limits.Return) (int, error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
+	HeldSources(ctx context.Context, names ...string) ([]tdf.FailingSource, error)
+	Started(ctx context.Context, source string) error
 	CheckLimited(ctx context.Context) error
 }
 
@@ -60,58 +62,88 @@ func (s *Server) returnHeld(ctx context.Context) (Done, error) {
 	return done, nil
 }
 
+// A check of held tasks: what the server has read about the reasons that are due, and what it decides.
+type check struct {
+	due     []limits.Due
+	now     tdf.Time
+	uses    map[string]tdf.LimitUse // by reason
+	sources map[string]*sourceUse   // the held sources, by reason
+	paused  tdf.Paused
+
+	returns []limits.Return
+	wanted  []int // of a limit, how many tasks may start
+	most    []int // how many held tasks to read
+}
+
 // returnDue checks reasons that are due. It returns the number of returned tasks. It also reports whether only paused
 // tasks kept it from returning more, and whether more work may already be due.
 func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, least int) (n int, held,
 	more bool, err error,
 ) {
-	uses, err := s.usesOf(ctx, due)
-	if err != nil {
+	c := check{due: due, now: now, returns: make([]limits.Return, len(due)), wanted: make([]int, len(due)), most: make([]int, len(due))}
+	if c.uses, err = s.usesOf(ctx, due); err != nil {
 		return 0, false, false, err
 	}
-	paused, err := s.paused(ctx)
-	if err != nil {
+	if c.sources, err = s.sourcesOf(ctx, due, now); err != nil {
 		return 0, false, false, err
 	}
-	returns, wanted, most := make([]limits.Return, len(due)), make([]int, len(due)), make([]int, len(due))
+	if c.paused, err = s.paused(ctx); err != nil {
+		return 0, false, false, err
+	}
 	for i := range due {
-		returns[i].Due = due[i]
-		if group := tdf.GroupOf(due[i].Reason); group != "" {
-			returns[i].Next = now.Add(tdf.LimitRecheck) // the end of the pause makes it due at once
-			if !slices.Contains(paused, tdf.Pausable{Group: group}) {
-				most[i] = limits.MostReturned
-			}
-			continue
-		}
-		u := uses[due[i].Reason]
-		wanted[i], returns[i].Next = u.Return()
-		most[i] = toRead(u, wanted[i], least, paused)
-		if slices.Contains(paused, tdf.Everything) {
-			returns[i].Next = now.Add(pausedRecheck)
-		}
+		c.plan(i, least)
 	}
-	n = fitting(most)
+	n = fitting(c.most)
 	more = n < len(due) || len(due) >= limits.MostDue
-	due, most, returns = due[:n], most[:n], returns[:n]
-	if err := s.readHeld(ctx, due, most, returns); err != nil {
+	c.due, c.most, c.returns = due[:n], c.most[:n], c.returns[:n]
+	if err := s.readHeld(ctx, c.due, c.most, c.returns); err != nil {
 		return 0, false, false, err
 	}
-	for i := range returns {
-		r := &returns[i]
-		if tdf.GroupOf(r.Reason) != "" {
-			r.Freed, r.Tasks = r.Tasks, nil
-			if r.More = most[i] > 0 && len(r.Freed)+len(r.Stale) >= most[i]; r.More {
-				r.Next, more = now, true
-			}
-			continue
+	for i := range c.returns {
+		again, onlyHeld := c.choose(i)
+		more, held = more || again, held || onlyHeld
+	}
+	n, err = s.store.ReturnTasks(ctx, c.returns)
+	return n, held, more, err
+}
+
+// plan decides how many held tasks of a reason the server reads, and when it looks again.
+func (c *check) plan(i, least int) {
+	r := &c.returns[i]
+	r.Due = c.due[i]
+	group, u := tdf.GroupOf(r.Reason), c.uses[r.Reason]
+	switch {
+	case group != "":
+		r.Next = c.now.Add(tdf.LimitRecheck) // the end of the pause makes it due at once
+		if !slices.Contains(c.paused, tdf.Pausable{Group: group}) {
+			c.most[i] = limits.MostReturned
 		}
-		r.LimitChoice = uses[r.Reason].Choose(r.Tasks, wanted[i], paused)
-		if r.More {
-			r.Next, more, held = now, true, held || len(r.Freed) > 0
+	case tdf.SourceOf(r.Reason) != "":
+		c.most[i], r.Trial, r.Next = c.sources[r.Reason].plan(c.now)
+	default:
+		c.wanted[i], r.Next = u.Return()
+		c.most[i] = toRead(u, c.wanted[i], least, c.paused)
+		if slices.Contains(c.paused, tdf.Everything) {
+			r.Next = c.now.Add(pausedRecheck)
 		}
 	}
-	n, err = s.store.ReturnTasks(ctx, returns)
-	return n, held, more, err
+}
+
+// choose decides which of the tasks that the server has read return. It reports whether more of them may return at
+// once, and whether only pauses kept tasks of a limit from returning.
+func (c *check) choose(i int) (again, onlyHeld bool) {
+	r := &c.returns[i]
+	if tdf.LimitOf(r.Reason) == "" {
+		r.Freed, r.Tasks = r.Tasks, nil
+		r.More = !r.Trial && c.most[i] > 0 && len(r.Freed)+len(r.Stale) >= c.most[i]
+	} else {
+		r.LimitChoice = c.uses[r.Reason].Choose(r.Tasks, c.wanted[i], c.paused)
+		onlyHeld = r.More && len(r.Freed) > 0
+	}
+	if r.More {
+		r.Next = c.now
+	}
+	return r.More, onlyHeld
 }
 
 // usesOf returns how the limits are used that hold tasks, by reason.

@@ -18,6 +18,7 @@ func (e *execution) conclude() bool {
 		Answered: e.answered,
 	}
 	if e.cause == nil {
+		e.report.Unstarted = e.sound && e.result.Exit == ""
 		return e.report.Decide()
 	}
 	var known bool
@@ -53,7 +54,7 @@ func delayOf(err error) tdf.Seconds {
 	return 0
 }
 
-// reportAccepted logs an accepted report, and counts it for the circuit breakers.
+// reportAccepted logs an accepted report, and counts failures.
 func (e *execution) reportAccepted(ctx context.Context) {
 	e.stored = e.read && !e.report.ResultLost
 	switch e.report.Way {
@@ -76,7 +77,7 @@ func (e *execution) givenBack(way broker.Way) {
 	case isShortage(e.cause):
 		e.log.Warn("released: the worker lacks what the round needs", "reason", reason)
 	case way == broker.Unfit:
-		e.s.breakers.unfit(e.task.Program, e.report.Reason)
+		e.s.failures.couldNotStart(e.task.Program, e.report.Reason)
 		e.log.Warn("released: this host cannot run it", "reason", reason)
 	case way == broker.Later:
 		e.log.Info("released for later", "delay", delayOf(e.cause).Std(), "reason", reason)
@@ -93,9 +94,9 @@ func (e *execution) executed(ctx context.Context) {
 		e.logRefused(ctx)
 		return
 	case e.report.Succeeds():
-		e.s.breakers.succeeded(e.task.Program)
+		e.s.failures.succeeded(e.task.Program)
 	default:
-		e.s.breakers.failed(e.task.Program, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
+		e.s.failures.failed(e.task.Program, r.Subject()+" ended with "+r.Exit+lastError(r.Error))
 	}
 	e.log.Info("executed", slices.Concat([]any{"exit", r.Exit}, e.directoryAttr(), []any{"seconds", r.Seconds})...)
 }
@@ -118,7 +119,7 @@ func lastError(stderr string) string {
 	return ": " + stderr[strings.LastIndexByte(stderr, '\n')+1:]
 }
 
-// logRefused logs a round that could not be run, or whose result is refused, and counts it for the circuit breaker.
+// logRefused logs a round that could not be run, or whose result is refused, and counts it.
 func (e *execution) logRefused(ctx context.Context) {
 	exit, reason := e.report.Result.Exit, e.reason
 	if reason == "" || e.report.ResultLost {
@@ -127,14 +128,12 @@ func (e *execution) logRefused(ctx context.Context) {
 	switch {
 	// A task cannot be released in its last round; the program is not at fault.
 	case isReleased(e.cause), isLater(e.cause), isShortage(e.cause):
-	case isUnfit(e.cause):
-		e.s.breakers.unfit(e.task.Program, reason)
 	case exit != "":
-		e.s.breakers.failed(e.task.Program, reason)
+		e.s.failures.failed(e.task.Program, reason)
 		e.log.Info("executed, but its result is refused", "exit", exit, "error", broker.Short(reason))
 		return
-	case e.sound:
-		e.s.breakers.couldNotStart(e.task.Program, reason)
+	case e.sound, isUnfit(e.cause):
+		e.s.failures.couldNotStart(e.task.Program, reason)
 	}
 	e.log.Info("could not be run", "error", broker.Short(reason))
 }

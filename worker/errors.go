@@ -34,8 +34,7 @@ func Later(d time.Duration, err error) error {
 }
 
 // Unfit marks an error as the fault of this host: another worker may be able to run the task. The worker releases the
-// task, and avoids its program for a while. After three such releases the round fails
-// (docs/lifecycle.md, "Released rounds"). Unfit(nil) is nil.
+// task. After three such releases the round fails (docs/lifecycle.md, "Released rounds"). Unfit(nil) is nil.
 func Unfit(err error) error {
 	if err == nil {
 		return nil

@@ -145,7 +145,7 @@ func TestAnEndlessError(t *testing.T) {
 		got := w.task(id)
 		expect.Equal(t, got.State, tdf.Open)
 		expect.Equal(t, got.Releases, 1)
-		w = newWorld(t) // the first worker avoids the program for a while
+		w = newWorld(t) // the first task waits for a while
 		id = w.open("")
 		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, endless{both} }))
 		if got := w.task(id); got.State != tdf.Executed || got.LastError() != "endless" {

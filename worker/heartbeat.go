@@ -18,11 +18,11 @@ func (w *Worker) heartbeatPause() time.Duration { return w.cfg.Lease / 3 }
 
 // haveNews lets the loop of heartbeats send an early heartbeat.
 func (w *Worker) haveNews() {
-	w.breakers.changed.give()
+	w.failures.changed.give()
 }
 
 func (w *Worker) info(state string) presence.WorkerInfo {
-	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.breakers.pauses()...)
+	pauses := append(w.shortages.remarks(time.Now(), w.slots()), w.failures.pauses()...)
 	if w.slotDirs != nil {
 		pauses = append(pauses, w.slotDirs.remarks()...)
 	}
@@ -153,7 +153,7 @@ func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 	for {
 		select {
 		case <-s.after(next):
-		case <-s.breakers.changed:
+		case <-s.failures.changed:
 			s.sleep(over, min(newsPause, next))
 		case <-stopping:
 			stopping = nil

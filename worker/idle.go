@@ -13,7 +13,7 @@ const (
 	// so that an idle worker does not keep Redis busy, even if its configured sleep is 0
 	shortestIdle = 10 * time.Millisecond
 	errorPause   = 500 * time.Millisecond // the shortest pause after an error
-	// the longest pause while this worker avoids all due tasks; it leaves the wake tokens to other workers
+	// the longest pause while this worker must get none of the due tasks; it leaves the wake tokens to other workers
 	unwantedPause = 2 * time.Second
 	// between claims of a woken worker, so that a claim gets several tasks while they are opened one by one
 	claimGap  = 2 * time.Millisecond
@@ -21,9 +21,9 @@ const (
 )
 
 // idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
-// becomes due or the next breaker becomes half-open, and at the latest after the configured sleep.
+// becomes due, and at the latest after the configured sleep.
 func (s *supervisor) idle(c redisstate.ClaimResult) time.Duration {
-	longest := s.breakers.nextProbe(max(s.cfg.SleepAfterNoProcessClaimed, shortestIdle))
+	longest := max(s.cfg.SleepAfterNoProcessClaimed, shortestIdle)
 	due := max(c.Next.Sub(c.Now), 0) + tdf.For(time.Millisecond+rand.N(dueJitter))
 	return min(due.Std(), longest)
 }

@@ -112,7 +112,7 @@ func TestIdle(t *testing.T) {
 		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
 		w := &Worker{cfg: config.Worker{SleepAfterNoProcessClaimed: c.sleep.Std()}}
-		w.breakers = newBreakers(0, 0, nil)
+		w.failures = newFailures(0)
 		s := supervisorOf(w)
 		for range 100 {
 			got := tdf.For(s.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))

@@ -41,7 +41,7 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 			return nil, err
 		}
 		w.offer = w.newOffer()
-		w.breakers = newBreakers(w.cfg.MaxFailuresInRow, w.cfg.SleepAfterFailure, w.log)
+		w.failures = newFailures(w.cfg.SleepAfterFailure)
 		w.journal = retention.NewJournal(w.cfg.Directory)
 		w.shortages = newShortages(w.name, w.haveNews)
 		if w.store != nil {

@@ -90,7 +90,7 @@ func (s *supervisor) toPrefetch() int {
 	if s.once.Load() || s.cfg.SleepAfterSuccess > 0 {
 		return 0
 	}
-	if s.stopping.Err() != nil || s.drain.on() || s.passing.Load() || s.stock.hasLongRun() {
+	if s.stopping.Err() != nil || s.drain.on() || s.passing.Load() || s.failures.mayNotStart() || s.stock.hasLongRun() {
 		return 0
 	}
 	if s.hasEnough() {
@@ -126,13 +126,13 @@ func (s *supervisor) putInStock(e *execution) {
 	s.stock.filled.give()
 }
 
-// startFromStock starts prefetched tasks in free slots. After a failure that pauses a program, it gives them back
-// instead, because they may be of this program.
+// startFromStock starts prefetched tasks in free slots. After a round that could not be started, it gives them back
+// instead, because they may be of the same program.
 func (s *supervisor) startFromStock() {
 	if !s.hasStock() {
 		return
 	}
-	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
+	if s.failures.mayNotStart() {
 		s.giveBack()
 		return
 	}

@@ -111,7 +111,7 @@ func TestShortRunsShareCalls(t *testing.T) {
 	expect.Compare(t, store.marked.Load(), ">", int64(0))
 }
 
-// A worker gives back what it has prefetched when it drains, stops or pauses a program, and when a run takes longer
+// A worker gives back what it has prefetched when it drains or stops, when it cannot start a round, and when a run takes longer
 // than expected. Nothing is counted.
 func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 	for name, cause := range map[string]func(s *supervisor){
@@ -122,9 +122,9 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 				s.stock.began[slot] = time.Now().Add(-2 * s.stock.most)
 			}
 		},
-		"draining":         func(s *supervisor) { s.drain.obey("ann", s.log) },
-		"stopping":         func(s *supervisor) { s.endClaims(errStopping) },
-		"a paused program": func(s *supervisor) { s.breakers.unfit("other", "no interpreter") },
+		"draining":                          func(s *supervisor) { s.drain.obey("ann", s.log) },
+		"stopping":                          func(s *supervisor) { s.endClaims(errStopping) },
+		"a round that could not be started": func(s *supervisor) { s.failures.couldNotStart("other", "no interpreter") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

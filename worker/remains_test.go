@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -47,9 +46,6 @@ func (w *world) work(f fault) *runningWorker {
 	outside := tracesOf(w)
 	r.worker = w.worker()
 	r.worker.sole = true // as in tdf-worker
-	// The clock of the breakers does not advance, so that the worker does not run a released task again before the test
-	// has checked the task.
-	r.worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 	if f.during != nil {
 		w.timers.hold()
 	}

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/broker"
@@ -200,9 +202,8 @@ func TestUnfitHost(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", "#!/no/such/interpreter\n")
 	id := w.open("")
+	worker := w.worker()
 	for i := range 3 {
-		worker := w.worker() // like a worker on another host, this new worker has no open breaker
-		worker.breakers.clock = func() time.Time { return time.Unix(1000, 0) }
 		w.runOnce(worker)
 		task := w.task(id)
 		expect.MustEqual(t, task.State, tdf.Open)
@@ -210,11 +211,18 @@ func TestUnfitHost(t *testing.T) {
 		expect.MustEqual(t, task.Releases, i+1)
 		expect.MustEqual(t, task.Fails, 0)
 		expect.Contains(t, task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
-		ran, err := worker.RunOnce(t.Context())
-		expect.True(t, !ran, "the same worker claimed the task again at once", ran, err)
-		expect.NoError(t, err)
+		now := expect.Result(w.store.Now(t.Context())).Value(t)
+		expect.Compare(t, task.Ready, ">", now, "it is tried again later")
+		must(t, w.client().ZAdd(t.Context(), w.store.Keys.List(tdf.Open), redis.Z{Score: float64(now), Member: id}).Err())
 	}
-	w.runOnce(w.worker())
+	ran, err := worker.RunOnce(t.Context())
+	expect.True(t, !ran, "the worker ran a task whose program is held", ran, err)
+	expect.NoError(t, err)
+	held := w.task(id)
+	expect.Equal(t, held.HeldFor(), tdf.SourceReason(held.SourceName()))
+	must(t, w.store.Started(t.Context(), held.SourceName()))
+	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
+	w.runOnce(worker)
 	got := w.finished(id)
 	expect.Equal(t, got.State, tdf.Failed)
 	expect.Contains(t, got.LastError(), "/no/such/interpreter")

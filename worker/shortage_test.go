@@ -84,6 +84,7 @@ func TestAShortageIsNotChargedToTheTask(t *testing.T) {
 		expect.Equal(t, got.UnfitHosts, 0)
 		expect.Equal(t, got.Fails, 0)
 	}
+	expect.Len(t, w.client().Keys(t.Context(), w.store.Keys.Failing()).Val(), 0, "a full disk counts for no program")
 	expect.Contains(t, worker.info(presence.WorkerWorking).Pauses[0].Why, "1 of 1 slots pause: ")
 	must(t, os.RemoveAll(w.path("filler")))
 	w.runOnce(worker)

@@ -189,7 +189,6 @@ func (s *supervisor) freeDropped(e *execution) {
 // been removed. So there are never more directories than slots, however long their removal takes.
 func (s *supervisor) freeAfterPause(e *execution, success bool) {
 	e.settleOutput()
-	s.breakers.roundEnded(e.task.Program)
 	s.occupancy.add(-1)
 	s.mu.Lock()
 	delete(s.held, e)
@@ -298,7 +297,7 @@ func (s *supervisor) claimUntilStopped() {
 	}
 }
 
-// A claim skips a bounded number of tasks of avoided programs. Then the worker continues with another claim. After
+// A claim skips a bounded number of tasks that the worker must not get. Then the worker continues with another claim. After
 // maxClaimsAtOnce claims without a task the worker pauses, so that Redis has time for other clients.
 const (
 	maxClaimsAtOnce = 10
@@ -319,11 +318,7 @@ func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, e
 // tasks, and returns the number that it asked for. A worker that stops still waits for the answer, because the tasks in
 // an unread answer would become lost.
 func (s *supervisor) claim(most, prefetch int, passing bool) (asked int, c redisstate.ClaimResult, err error) {
-	avoid, probing := s.breakers.avoided()
-	if probing {
-		most = 1
-	}
-	if len(avoid) > 0 || probing || passing {
+	if passing {
 		prefetch = 0
 	}
 	lent, ok := s.lend()
@@ -332,13 +327,9 @@ func (s *supervisor) claim(most, prefetch int, passing bool) (asked int, c redis
 	}
 	defer s.endLoan(lent)
 	r := s.request(most, prefetch, lent)
-	r.Avoid = avoid
 	if c, err = s.broker.Claim(s.awaiting, r); err != nil {
 		return most, c, err
 	}
 	s.startClaimed(s.awaiting, c, time.Now(), lent)
-	if probing && !c.More {
-		s.breakers.nothingToProbe()
-	}
 	return most, c, nil
 }

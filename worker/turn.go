@@ -112,11 +112,8 @@ func (s *supervisor) mayClaimWith(results []*execution) bool {
 		s.cfg.SleepAfterSuccess > 0 {
 		return false
 	}
-	if avoid, probing := s.breakers.avoided(); len(avoid) > 0 || probing {
-		return false
-	}
 	for _, e := range results {
-		// A failure may pause its program or its slot, Redis may refuse a report again, and a directory is removed
+		// A failure may pause its slot, Redis may refuse a report again, and a directory is removed
 		// after the report.
 		if !e.report.Succeeds() || e.refused || e.dir != nil {
 			return false
@@ -127,9 +124,6 @@ func (s *supervisor) mayClaimWith(results []*execution) bool {
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
 func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Loan) {
-	for _, claim := range c.Claims {
-		s.breakers.claimed(claim.Task.Program)
-	}
 	s.start(c, s.renewLate(ctx, c), received, lent)
 	s.endLoan(lent) // other claims may use the rest while this call repeats its reports
 }

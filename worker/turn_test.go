@@ -36,9 +36,8 @@ type turn struct {
 	*world
 	s      *supervisor
 	store  *turning
-	now    atomic.Int64 // the clock of the breakers, in seconds
-	failed bool         // the first round fails
-	many   bool         // the first round leaves many files
+	failed bool // the first round fails
+	many   bool // the first round leaves many files
 }
 
 // A report of a result claims the next task, unless something prevents it. Each case of this test but one prevents it.
@@ -51,13 +50,8 @@ func TestAReportThatClaims(t *testing.T) {
 		"nothing prevents it": {claims: true},
 		"draining":            {before: func(r *turn) { r.s.drain.obey("ann", r.s.log) }},
 		"stopping":            {before: func(r *turn) { r.s.endClaims(errStopping) }},
-		"a paused program":    {before: func(r *turn) { r.s.breakers.unfit("other", "no interpreter") }},
-		"a half-open breaker": {before: func(r *turn) {
-			r.s.breakers.unfit("other", "no interpreter")
-			r.now.Add(3600)
-		}},
-		"a failed result": {before: func(r *turn) { r.failed = true }},
-		"many files":      {before: func(r *turn) { r.many = true }},
+		"a failed result":     {before: func(r *turn) { r.failed = true }},
+		"many files":          {before: func(r *turn) { r.many = true }},
 		"a result that Redis has refused before": {
 			before: func(r *turn) {
 				r.store.reports.Store(1)
@@ -91,7 +85,6 @@ func TestAReportThatClaims(t *testing.T) {
 				}
 				return Ended{}, nil
 			})))
-			worker.breakers.clock = func() time.Time { return time.Unix(1000+r.now.Load(), 0) }
 			r.timers.hold()
 			s, stop := r.supervisor(worker)
 			r.s = s

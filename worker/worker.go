@@ -38,7 +38,7 @@ type Worker struct {
 	first     int           // how many slots the Workers before it have
 	offer     class.Offer
 	broker    protocol // nil while the worker is not connected
-	breakers  breakers
+	failures  failures
 	drain     drain
 	shortages *shortages
 	journal   *retention.Journal // of the files that this worker keeps

@@ -93,6 +93,7 @@ var reportRows = []row{
 			_, r := s.begin(fmt.Sprint("w", i))
 			s.reports(r, ending{fails: "no gpu", unfit: true}, accepted)
 			s.is(id, fmt.Sprintf("open %d releases %[1]d", i+1))
+			s.startsElsewhere(id)
 		}
 		s.set(s.store.Keys.Worker("good"), "state", presence.WorkerGone)
 		_, r := s.begin("w5")
@@ -106,6 +107,7 @@ var reportRows = []row{
 			s.reports(r, ending{fails: "no gpu", unfit: true}, accepted)
 			t := s.is(id, fmt.Sprintf("open %d releases %[1]d unfit %[1]d", i+1))
 			expect.Contains(s, t.Log, "no gpu")
+			s.startsElsewhere(id)
 		}
 		_, r := s.begin("w4")
 		s.reports(r, ending{fails: "no gpu", unfit: true}, acceptedAsFailed)

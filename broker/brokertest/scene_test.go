@@ -140,6 +140,18 @@ func (s *scene) settles(id int64, want string) *tdf.Task {
 	return s.task(id)
 }
 
+// startsElsewhere notes that the program of a task has started elsewhere, so that it is not held, and ends the delay of
+// the task.
+func (s *scene) startsElsewhere(id int64) {
+	s.Helper()
+	for _, key := range []string{s.store.Keys.List(tdf.Open), s.store.Keys.Later()} {
+		due := redis.Z{Score: float64(s.now() - 1), Member: id}
+		expect.NoError(s, s.store.Redis.ZAddXX(s.Context(), key, due).Err())
+	}
+	s.round()
+	expect.NoError(s, s.store.Started(s.Context(), s.task(id).SourceName()))
+}
+
 // round makes a round of the server.
 func (s *scene) round() {
 	s.Helper()

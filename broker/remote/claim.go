@@ -20,19 +20,13 @@ const (
 	mostClaims  = 100
 	longestWait = 60 * time.Second
 	leastWait   = 100 * time.Millisecond // between two claims that wait, if the first one came back at once
-	avoidPause  = time.Second            // before the worker asks again whether it may claim
 )
 
-// Claim claims tasks, without prefetched ones. If the worker avoids a program, it claims none, because the API cannot
-// leave out programs. After [Remote.Await], it waits for tasks. If the answer is lost, the repeated call gets the same
-// tasks.
+// Claim claims tasks, without prefetched ones. After [Remote.Await], it waits for tasks. If the answer is lost, the
+// repeated call gets the same tasks.
 func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimParams) (redisstate.ClaimResult, error) {
 	waiting := r.waiting
 	r.waiting = nil
-	if len(q.Avoid) > 0 {
-		r.sleep(ctx, avoidPause)
-		return redisstate.ClaimResult{Next: tdf.Never, More: true}, nil
-	}
 	r.number++
 	body := broker.ClaimRequest{Most: min(q.Most, mostClaims), Number: r.number, TimeLeft: float64(q.TimeLeft)}
 	if waiting == nil {

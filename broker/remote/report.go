@@ -214,6 +214,9 @@ func reportOf(d *broker.Delivery) broker.Report {
 		out.Unfit, out.Error = true, d.Reason
 	default:
 		addResult(&out, d)
+		if out.Unstarted = d.Unstarted; out.Unstarted {
+			out.Exit = nil
+		}
 	}
 	out.Error = strings.ToValidUTF8(out.Error, "\uFFFD")
 	return out

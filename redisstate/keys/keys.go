@@ -38,7 +38,7 @@ func (k Names) OpenSet(name string) string {
 	switch {
 	case name == "":
 		return k.List(tdf.Open)
-	case tdf.LimitOf(name) != "" || tdf.GroupOf(name) != "":
+	case tdf.LimitOf(name) != "" || tdf.GroupOf(name) != "" || tdf.SourceOf(name) != "":
 		return k.Key("held:" + name)
 	}
 	return k.Key("open:" + name)
@@ -51,6 +51,7 @@ func (k Names) Requirements() string           { return k.Key("requirements") }
 func (k Names) RequirementsOf(o string) string { return k.Key("requirements_of:" + o) }
 func (k Names) First() string                  { return k.Key("first") }
 func (k Names) Held() string                   { return k.Key("held") }
+func (k Names) Failing() string                { return k.Key("failing") }
 func (k Names) Kept(requirement string) string { return k.Key("kept:" + requirement) }
 func (k Names) KeptBy(worker string) string    { return k.Key("kept_by:" + worker) }
 

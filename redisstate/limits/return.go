@@ -90,6 +90,7 @@ type Return struct {
 	tdf.LimitChoice
 	Next  tdf.Time
 	Stale []string // members of the set of the reason that are no held tasks
+	Trial bool     // the task of Freed tries the held source
 }
 
 // ReturnTasks returns held tasks to their queues. The result is the number of returned tasks. A task that has
@@ -101,9 +102,13 @@ func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err err
 	for _, r := range all {
 		e.Add(r.Reason, r.Score, r.Next.String())
 		e.Count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
-		addReturned(e, r.Tasks, tdf.Seconds(0).String())
-		addReturned(e, r.Passed, tdf.ReturnPatience.String())
-		addReturned(e, r.Freed, "")
+		place := (*tdf.Task).Place
+		if r.Trial {
+			place = (*tdf.Task).TrialPlace
+		}
+		addReturned(e, r.Tasks, place, tdf.Seconds(0).String())
+		addReturned(e, r.Passed, place, tdf.ReturnPatience.String())
+		addReturned(e, r.Freed, place, "")
 		e.Strings(r.Stale)
 	}
 	const doing = "return held tasks"
@@ -119,11 +124,11 @@ func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err err
 	return conn.Number(answer[0]), err
 }
 
-// addReturned adds tasks that return to their queues. They count as returned before the given number of seconds. If age
+// addReturned adds tasks that return to these places. They count as returned before the given number of seconds. If age
 // is "", they do not count.
-func addReturned(e *conn.Args, tasks []*tdf.Task, age string) {
+func addReturned(e *conn.Args, tasks []*tdf.Task, place func(*tdf.Task) string, age string) {
 	for _, t := range tasks {
-		e.All = append(e.All, t.ID, t.Revision, t.Place(), age)
+		e.All = append(e.All, t.ID, t.Revision, place(t), age)
 	}
 }
 

@@ -18,7 +18,7 @@
 -- 15. the largest number of further tasks that the worker prefetches, and the seconds for which it still runs or ''
 -- 17. '1' to claim although there are requirements that Go has not seen, or ''
 -- - the number of properties that the worker needs, and their names
--- - in the same form: the programs to avoid; a name for this set; in the same form: the paused groups
+-- - in the same form: the held sources (see sources.lua), and the paused groups
 -- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
 -- - the arguments of fitting.lua: what the worker has free
 -- - the number of queues that the worker serves, and their names
@@ -43,14 +43,15 @@
 -- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
 -- the script returns. The script delays an invalid task and adds it to `due`, so that the server decides about the
 -- task. If an id has no hash, the script removes the id from its list. It makes tasks wait that may not start because
--- of a limit or a pause. A repeated call returns the same tasks as the first call.
+-- of a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
 
 local absence, known, plain, anyway = ARGV[12], ARGV[13], ARGV[14] == '1', ARGV[17]
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 local prefix = string.sub(open, 1, -1 - #'open')
 cursor = 18 + ARGV[18]
 
-local avoid, unwanted_name, paused_group, group = take_set(), take(), take_set(), take()
+local held_source, paused_group, group = take_set(), take_set(), take()
+local sources_held = next(held_source) ~= nil
 fitting.use()
 local queues = take_list(1)
 local n_properties = #properties
@@ -109,18 +110,22 @@ local n_placed = ARGV[15] ~= '0' and try('ZCARD', placed) -- an error reply if t
 prefetch(size + (type(n_placed) == 'number' and n_placed or 0))
 starting.use(due, KEYS[9])
 ordering.use(open, wanted, KEYS[11], tonumber(ARGV[16]), group, plain)
-ordering.passed, ordering.unwanted = prefix .. 'passed:' .. worker, unwanted_name
+ordering.passed = prefix .. 'passed:' .. worker .. ':'
 begin()
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 -- The ids of tasks that leave their sets, and the tasks of which more changes. Each of these has its id, member, set,
 -- and place or nil; if it is held, the place to which it goes; and if it is put off, the time until then.
 local changes, left_open, left_placed = {}, {}, {}
+local trials = {} -- the ids of claimed tasks that try a held source, and their places
 local unwanted, looked_at = 0, 0
 
--- Each line of the property not_on is the name of a worker.
+-- Each line of the property not_on is the name of a worker, and behind a tab the time until which it counts, or none.
 local function not_here(names)
-  return names and string.find('\n' .. names .. '\n', '\n' .. worker .. '\n', 1, true)
+  for line in string.gmatch(names or '', '[^\n]+') do
+    local name, till = string.match(line, '^([^\t]*)\t?(.*)$')
+    if name == worker and (till == '' or (tonumber(till) or 0) > now) then return true end
+  end
 end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
@@ -155,8 +160,11 @@ local function consider(source)
   local id, request, is_placed = source.id, source.request, not source.rank
   local f = try('HMGET', tasks .. id, unpack(properties, 1, is_placed and n_properties + 1 or PREFETCHED))
   if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
-  local place, name, priority = is_placed and f[n_properties + 1] or nil, nil, 0
-  if place then name, priority = split_place(place) end
+  local place, name, priority, trial = is_placed and f[n_properties + 1] or nil, nil, 0, nil
+  if place then
+    local _
+    name, priority, _, trial = split_place(place)
+  end
   -- the id has no task, or the task is elsewhere
   local there = name and name == (source.name or name) and priority == source.priority and not is_held(name)
   if not f[1] or is_placed and not there then return take_from(source) end
@@ -179,10 +187,12 @@ local function consider(source)
     return
   elseif start_after > now then
     return take_from(source, place, nil, start_after)
-  elseif avoid[f[8]] or f[NOT_ON] and not_here(f[NOT_ON]) then
+  elseif f[NOT_ON] and not_here(f[NOT_ON]) then
     return true
   elseif paused_group[f[6]] then
     return take_from(source, place, join_place('paused=' .. f[6], priority))
+  elseif sources_held and not trial and held_source[sources.name_of(f[8], f[SOURCE])] then
+    return take_from(source, place, join_place('source=' .. sources.name_of(f[8], f[SOURCE]), priority))
   end
   local key = place and f[LIMIT_KEY] or ''
   if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
@@ -196,14 +206,16 @@ local function consider(source)
   f[n_properties + 1] = nil
   choose(id, f, end_before, timeout)
   fitting.take(request)
+  if trial then put(trials, place, id) end
   if key ~= '' then starting.start(key, id) end
   take_from(source, place)
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
 local function may_run(id)
-  local f = try('HMGET', tasks .. id, 'program', 'not_on', 'group')
-  return f[1] and not (avoid[f[1]] or paused_group[f[3]] or not_here(f[2]))
+  local f = try('HMGET', tasks .. id, 'program', 'not_on', 'group', 'source')
+  local held_here = sources_held and held_source[sources.name_of(f[1], f[4])]
+  return f[1] and not (paused_group[f[3]] or not_here(f[2]) or held_here)
 end
 
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
@@ -262,6 +274,11 @@ for _, c in ipairs(changes) do
   end
 end
 bulk('ZADD', due, odd)
+for i = 1, #trials, 2 do
+  local home = string.match(trials[i], '^trial;(.*)$')
+  if home == DEFAULT then call('HDEL', tasks .. trials[i + 1], 'place') end
+  if home ~= DEFAULT then call('HSET', tasks .. trials[i + 1], 'place', home) end
+end
 write_hashes()
 finish_places()
 starting.finish()

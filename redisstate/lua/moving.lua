@@ -47,6 +47,7 @@ local looks, forgotten = into(add, due), into(remove, due)
 -- - links: this property, if the move ends the task (see endings.lua)
 -- - stray: whether a result of another claim has put the task into the list `executed`
 local moves, times, logs, special = {}, {}, {}, {}
+local begun = {} -- the ids of tasks with results
 
 -- Reads a form. Its fields `read` and `write` hold the arguments of HMGET and HSET. Each move adds its key to both, and
 -- its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the reply of HMGET. To
@@ -247,6 +248,7 @@ local function move(form, i, id, names)
   local s, left = special[i], form.left
   if s and s.links then note_ending(id, form.round, form.to) end
   if s then leave(form, s, id) elseif left then left[#left + 1] = id end
+  if form.to == 'executed' then begun[#begun + 1] = id end
   if s and s.enters then enter_place(s.enters, form.score_text, id) else put(form.entered, form.score_text, id) end
   look_again(id, form.look_text)
   names = present_names(form, i, id, before)
@@ -262,6 +264,7 @@ local function finish_moves()
   for key, of in pairs(add) do bulk('ZADD', key, of) end
   finish_indexes()
   finish_places()
+  sources.note_starts(beside(groups, ''), begun)
   if limiting.finish then limiting.finish() end
   -- A queue or group without tasks has no name, and the group no mark. So these need no more memory than the tasks.
   local queues = beside(groups, 'queue:') -- as long as `groups`

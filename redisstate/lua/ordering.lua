@@ -10,7 +10,7 @@
 -- last requirement that Go has seen.
 --
 -- A claim reads a limited number of tasks. If it meets many that this worker must not get, it keeps the last of them
--- for some seconds in the key `passed:WORKER:QUEUE:DIGEST`, and the next claim continues behind it.
+-- for some seconds in the key `passed:WORKER:QUEUE`, and the next claim continues behind it.
 
 local ordering = {
   next_due = INF, -- when the next task of the list `open` becomes due, as far as the script has seen
@@ -179,7 +179,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   function ordering.begin(name)
     queue, sources = { name = name, page = {}, values = {}, i = 1, size = FIRST_PAGE, ended = group ~= '' }, {}
     queue.began = now
-    queue.key = string.format('%s:%s:', ordering.passed, name) .. ordering.unwanted
+    queue.key = ordering.passed .. name
     local stored = try('GET', queue.key)
     local began, passed = string.match(type(stored) == 'string' and stored or '', '^(%S+) (.*)$')
     began = tonumber(began)

@@ -13,7 +13,7 @@
 --
 -- A held task may not start for some reason, such as `limit=KEY` or `paused=GROUP`. It is in the set of this reason,
 -- and claims do not meet it. The set `held` has all reasons with held tasks, each with the time at which the server
--- looks at it again.
+-- looks at it again. A place that begins with `trial;` is that of a task that tries a held source.
 --
 -- For each submitter, a set `requirements_of` has the requirements of the tasks that it has opened. A requirement counts
 -- until the time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
@@ -45,25 +45,28 @@ local function use_places(open)
   local split = {} -- what split_place has returned, because most tasks of a call have few places
 
   -- Returns the requirement, or the reason, of a place, its priority, and its group as the name of a set has it, or
-  -- nil.
+  -- nil, and whether the task is a trial.
   function split_place(place)
     local known = split[place]
-    if known then return known[1], known[2], known[3] end
-    local group, rest = string.match(place, '^group=([^;]*);(.*)$')
-    rest = rest or place
+    if known then return known[1], known[2], known[3], known[4] end
+    local tried = string.match(place, '^trial;(.*)$')
+    local group, rest = string.match(tried or place, '^group=([^;]*);(.*)$')
+    rest = rest or tried or place
     local priority, name = string.match(rest, '^priority=(%-?%d+);?(.*)$')
     local n = priority and tonumber(priority)
     if not n or n < -2147483648 or n > 2147483647 then name, n = rest, 0 end
     if name == '' then name = DEFAULT end
-    split[place] = { name, n, group }
-    return name, n, group
+    split[place] = { name, n, group, tried ~= nil }
+    return name, n, group, tried ~= nil
   end
 
   function join_place(name, priority)
     return priority == 0 and name or string.format('priority=%.0f;', priority) .. name
   end
 
-  function is_held(name) return string.find(name, '^limit=') or string.find(name, '^paused=') end
+  function is_held(name)
+    return string.find(name, '^limit=') or string.find(name, '^paused=') or string.find(name, '^source=')
+  end
 
   -- Returns the key of the set of a requirement or of a reason.
   function set_of(name) return (is_held(name) and holds or places) .. name end

@@ -25,6 +25,7 @@
 
 local due, tasks, streams, follows, lease, margin = KEYS[1], unpack(ARGV, 1, 5)
 cursor = 5
+local begun = {} -- the ids of tasks whose programs have begun
 
 -- Returns the number of the last update of a round, or nil if the stream cannot take updates: another program has added
 -- an entry, or the key is not a stream. An update's id in the stream consists of its round and its number.
@@ -73,6 +74,7 @@ local function renew(c)
   if c.begun == '1' and not f[5] then put(h, of .. 'started', text(math.max(now, number(f[7], 0) or 0))) end
   if c.silent ~= '' then put(h, of .. 'last_output', text(now - number(c.silent, 0))) end
   redis.call('HSET', unpack(h))
+  if c.begun == '1' and not f[5] then begun[#begun + 1] = c.id end
   if deadline < INF then most = math.max(most, deadline) end
   redis.call('ZADD', due, text(math.min(deadline + margin, most, until_time)), c.id)
   add_updates(streams .. c.id, c.round, c.first, c.updates)
@@ -89,4 +91,5 @@ while cursor < #ARGV and (#answer % 16 > 0 or not spent(2)) do
     silent = take(), report = take_list(2), first = tonumber(take()), updates = take_list(1),
   })
 end
+sources.note_starts(string.sub(due, 1, -1 - #'due'), begun, true)
 return answer

@@ -20,21 +20,21 @@ var (
 	})
 	Claim = declare(Script{
 		Name: "claim", Full: waits, Moves: true, Unconfirmed: true,
-		After: "prelude values places claiming limiting starting fitting kept ordering",
+		After: "prelude sources values places claiming limiting starting fitting kept ordering",
 	})
-	Renew = declare(Script{Name: "renew", After: "prelude values", Full: Runs, Moves: true, Unconfirmed: true})
+	Renew = declare(Script{Name: "renew", After: "prelude sources values", Full: Runs, Moves: true, Unconfirmed: true})
 	Move  = declare(Script{
 		Name: "move", Full: Runs, Moves: true,
-		After: "prelude limiting plain values places endings moving",
+		After: "prelude sources limiting plain values places endings moving",
 	})
 	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
 	Transact = declare(Script{
 		Name: "transact", Full: Runs, Moves: true,
-		After: "prelude values places limiting opening endings needs moving deciding",
+		After: "prelude sources values places limiting opening endings needs moving deciding",
 	})
 	TransactOpening = declare(Script{
 		Name: "transact", Full: Fails, Moves: true,
-		After: "prelude values places limiting opening endings needs moving deciding",
+		After: "prelude sources values places limiting opening endings needs moving deciding",
 	})
 	Link      = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
 	Marks     = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
@@ -43,6 +43,7 @@ var (
 	LimitUse  = declare(Script{Name: "limituse", After: "prelude values places limiting", Full: Runs, Unconfirmed: true})
 	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
 	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
+	Fault     = declare(Script{Name: "fault", After: "prelude sources values", Full: Runs, Unconfirmed: true})
 	Pause     = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
 	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Register  = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})

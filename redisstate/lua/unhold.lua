@@ -18,7 +18,8 @@
 -- WRONGTYPE.
 
 local open, tasks = KEYS[1], ARGV[1]
-local returned = string.sub(open, 1, -1 - #'open') .. 'returned:'
+local prefix = string.sub(open, 1, -1 - #'open')
+local returned, failing = prefix .. 'returned:', prefix .. 'failing'
 local MOST_COUNT = 1000000000
 cursor = 1
 use_places(open)
@@ -37,10 +38,10 @@ local function is_held_for(reason, f) return f[1] == 'open' and f[2] and (split_
 
 local function read_task(r)
   local t = { reason = r.reason, id = take(), revision = take(), to = take(), age = tonumber(take()) }
-  local f = try('HMGET', tasks .. t.id, 'state', 'place', 'revision') -- an error reply if the key is not a hash
+  local f = try('HMGET', tasks .. t.id, 'state', 'place', 'revision', 'round') -- an error if the key is not a hash
   r.again = true
   if not is_held_for(r.reason, f) or revision_of(f[3]) ~= t.revision then return end
-  t.from, t.at = f[2], call('ZSCORE', placed, t.id)
+  t.from, t.at, t.round = f[2], call('ZSCORE', placed, t.id), round_of(f[4])
   local bad = wrong_place(t.from) or t.to ~= '' and wrong_place(t.to)
   if bad then
     wrong_at, r.again = bad.err, r.was_again
@@ -72,6 +73,8 @@ for _, t in ipairs(found) do
     call('HSET', tasks .. t.id, 'place', t.to)
     enter_place(t.to, at, t.id)
   end
+  local tries = string.find(t.to, '^trial;') and string.match(t.reason, '^source=(.*)$')
+  if tries then try('HSET', failing, tries .. ':trial', t.id .. ' ' .. t.round) end
   local key = t.age and string.match(t.reason, '^limit=(.*)$')
   if key then try('ZADD', returned .. key, text(now - t.age), t.id) end
 end

@@ -33,7 +33,7 @@ type WorkerInfo struct {
 	State               string // starting, working, draining or gone
 	Slots               int
 	Runs                []int64 // the ids of the tasks that the worker runs
-	Pauses              []Pause // the programs that the worker pauses; at most [MaxPauses]
+	Pauses              []Pause // at most [MaxPauses]
 	Offer               class.Offer
 	Used                class.Amounts // how much of the offered resources the rounds have; nil without an offer
 	OverHTTP            bool          // a client of the HTTP API; a full Redis refuses its registration
@@ -44,15 +44,14 @@ type WorkerInfo struct {
 	Boot string
 }
 
-// A Pause means that failures of a program keep a worker from running it at full speed (docs/operations.md, "Programs
-// that a worker pauses").
+// A Pause means that a worker lacks something, or that failures of a program make its slots pause (docs/operations.md,
+// "Programs that fail").
 type Pause struct {
 	Program string
-	For     tdf.Seconds // time from the worker's last heartbeat until the worker tries one round of the program
+	For     tdf.Seconds // how long a slot pauses
 	Why     string      // one line
 
-	// Slots means that the worker claims tasks of the program, but a slot pauses after each failed round. For is the
-	// length of this pause.
+	// Slots means that slots pause. Otherwise, the line is a remark.
 	Slots bool
 }
 

@@ -35,16 +35,6 @@ func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != WorkerGone && now.Sub(w.Seen) <= w.Lease
 }
 
-// Pausing returns the worker's pause of a program, and the time at which the worker tries a round again. If the worker
-// claims tasks of the program, pauses is false.
-func (w *WorkerStatus) Pausing(program string) (p Pause, until tdf.Time, pauses bool) {
-	i := slices.IndexFunc(w.Pauses, func(p Pause) bool { return p.Program == program && !p.Slots })
-	if i < 0 {
-		return p, 0, false
-	}
-	return w.Pauses[i], w.Seen.Add(w.Pauses[i].For), true
-}
-
 // mostWorkers is the largest number of workers that one pipeline reads.
 const mostWorkers = 1000
 

@@ -58,7 +58,7 @@ func (h *here) startWorker(ctx context.Context, c *campaign, tool config.Tool) e
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
 	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", int(c.jobs), killGrace, 0
-	w.SleepAfterFailure, w.MaxFailuresInRow = 0, 0
+	w.SleepAfterFailure = 0
 	w.TimeLimit, w.IdleTimeout = 0, 0
 	w.Queues, w.Tags, w.Group = nil, h.tags, ""
 	if h.tags != nil { // it serves no other tasks

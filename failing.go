@@ -1,0 +1,58 @@
+package tdf
+
+import (
+	"strconv"
+	"strings"
+)
+
+// A FailingSource is a source that workers could not start since it last started (docs/lifecycle.md, "Held programs").
+type FailingSource struct {
+	Name            string // see [Properties.SourceName]
+	Program, Source string
+	Why             string   // why the last start failed
+	Workers         []string // up to three that could not start it
+	Failures        int
+	Since, Last     Time // when the failures or the hold began, and the last failure
+	Held            bool
+	Trial           int64 // the task that last tried it, and its round; 0 for none
+	TrialRound      int
+}
+
+// ParseFailing reads an entry of the hash `failing`. It returns false if another program has written the entry.
+func ParseFailing(name, entry string) (f FailingSource, ok bool) {
+	lines := strings.Split(entry, "\n")
+	numbers := strings.Fields(lines[0])
+	if len(lines) < 5 || len(numbers) != 3 {
+		return f, false
+	}
+	f = FailingSource{Name: name, Program: lines[1], Source: lines[2], Why: lines[3], Workers: lines[4:]}
+	var err, err2, err3 error
+	f.Since, err = ParseTime(numbers[0])
+	f.Last, err2 = ParseTime(numbers[1])
+	f.Failures, err3 = strconv.Atoi(numbers[2])
+	return f, err == nil && err2 == nil && err3 == nil
+}
+
+// A held source is tried after a second, then after twice as long each time, up to a minute. A trial that runs for
+// trialPatience has started, although nobody has said so: workers over HTTP do not.
+const (
+	firstTrial, longestTrialPause = Seconds(1), Seconds(60)
+	trialPatience                 = Seconds(600)
+)
+
+// NextTrial returns the time from which the server lets a task try the held source.
+func (f *FailingSource) NextTrial() Time {
+	return f.Last.Add(min(max(f.Last.Sub(f.Since), firstTrial), longestTrialPause))
+}
+
+// IsTriedBy reports whether a task tries the source at the time now, and whether the task has started it.
+func (f *FailingSource) IsTriedBy(t *Task, now Time) (tries, started bool) {
+	r := t.Current()
+	switch {
+	case t.ID != f.Trial || t.Round != f.TrialRound || t.SourceName() != f.Name:
+		return false, false
+	case t.State == Running:
+		return true, r.Started > 0 || now.Sub(r.Entered[Running]) > trialPatience
+	}
+	return t.IsTrial(), false
+}

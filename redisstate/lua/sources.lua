@@ -1,0 +1,33 @@
+-- sources: common code for sources that fail to start (docs/lifecycle.md, "Held programs").
+--
+-- A source is what workers start: the program and the source of a task. It is named by the SHA-1 of both. The hash
+-- `failing` has an entry for each source that workers could not start since it last started: see fault.lua. A held
+-- source is among the pauses, as `source=SHA1`, so that claims know it and hold its tasks.
+
+local sources = {}
+
+-- Returns the name of the source of a task.
+function sources.name_of(program, source) return redis.sha1hex((program or '') .. '\n' .. (source or '')) end
+
+-- Notes that a source has started: it fails no longer, and the server returns its tasks.
+function sources.start(prefix, sha)
+  local paused, held = prefix .. 'paused', prefix .. 'held'
+  redis.pcall('HDEL', prefix .. 'failing', sha, sha .. ':trial')
+  if redis.pcall('HDEL', paused, 'source=' .. sha) ~= 1 then return end
+  redis.call('HSET', paused, 'version', now_text)
+  if redis.call('HLEN', paused) == 1 then redis.call('UNLINK', paused) end -- without pauses, claims need no version
+  redis.pcall('ZADD', held, 'XX', now_text, 'source=' .. sha)
+  wake(prefix .. 'wake:server', 1)
+end
+
+-- Notes the starts of tasks, if any source fails: of those that have a result with an exit status, or of all.
+function sources.note_starts(prefix, ids, all)
+  if not ids[1] or redis.pcall('HLEN', prefix .. 'failing') == 0 then return end
+  for _, id in ipairs(ids) do
+    local f = redis.pcall('HMGET', prefix .. 'task:' .. id, 'round', 'program', 'source')
+    if all or redis.pcall('HEXISTS', prefix .. 'task:' .. id, (f[1] or '0') .. ':exit') == 1 then
+      local sha = sources.name_of(f[2], f[3])
+      if redis.pcall('HEXISTS', prefix .. 'failing', sha) == 1 then sources.start(prefix, sha) end
+    end
+  end
+end
