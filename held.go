@@ -10,8 +10,8 @@ import (
 )
 
 // A held task is an open task that no worker may claim yet, because it waits for other tasks, because of a limit, or
-// because its group is paused, or because its program fails to start. It is in a place that no claim reads. When the reason ends, the server moves the task to
-// its own place ([Properties.Place]).
+// because its group is paused, or because its program fails to start. It is in a place that no claim reads. When the
+// reason ends, the server moves the task to its own place ([Properties.Place]).
 
 // WaitingPlace is the place of the tasks that wait for other tasks (docs/lifecycle.md, "Dependencies").
 const WaitingPlace = "waiting"

@@ -344,8 +344,9 @@ func (t *Task) Cancel() (Move, error) {
 // round does not count as a failure. If the task must run elsewhere, that worker cannot claim the task again.
 func (t *Task) Requeue(elsewhere bool) (Move, error) {
 	m, err := t.Release("requeued")
-	if worker := t.Current().Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, NotOn{worker, Never}) {
-		m.refuse(t, NotOn{worker, Never})
+	not := NotOn{t.Current().Worker, Never}
+	if worker := not.Worker; err == nil && elsewhere && worker != "" && !slices.Contains(t.NotOn, not) {
+		m.refuse(t, not)
 		m.Note += ", no longer for " + worker
 	}
 	return m, err

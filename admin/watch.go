@@ -62,7 +62,8 @@ type Status struct {
 	Slots   int       // slots of the workers that claim tasks
 	Busy    int       // slots in which a task runs, whatever its group
 
-	// Pauses lists the programs of open tasks that are held, and those whose failures make slots pause. Look reads the programs of only a sample of the open tasks.
+	// Pauses lists the programs of open tasks that are held, and those whose failures make slots pause. Look reads the
+	// programs of only a sample of the open tasks.
 	Pauses []Pause
 
 	// Obstacles says why unfinished tasks do not finish: no server is alive, or no worker claims tasks. For open tasks,

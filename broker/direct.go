@@ -86,8 +86,8 @@ const (
 	markBound   = time.Second
 )
 
-// markStarted stores which prefetched tasks the slots have started, until they start none for a while. It sends one call
-// at a time: meanwhile, the slots may start several tasks, and only the last one of each counts.
+// markStarted stores which prefetched tasks the slots have started, until they start none for a while. It sends one
+// call at a time: meanwhile, the slots may start several tasks, and only the last one of each counts.
 func (d *Direct) markStarted() {
 	for {
 		time.Sleep(markedAfter)

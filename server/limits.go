@@ -80,7 +80,10 @@ type check struct {
 func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, least int) (n int, held,
 	more bool, err error,
 ) {
-	c := check{due: due, now: now, returns: make([]limits.Return, len(due)), wanted: make([]int, len(due)), most: make([]int, len(due))}
+	c := check{
+		due: due, now: now, returns: make([]limits.Return, len(due)), wanted: make([]int, len(due)),
+		most: make([]int, len(due)),
+	}
 	if c.uses, err = s.usesOf(ctx, due); err != nil {
 		return 0, false, false, err
 	}

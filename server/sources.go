@@ -32,8 +32,8 @@ func (u *sourceUse) plan(now tdf.Time) (most int, trial bool, next tdf.Time) {
 	return 1, true, now.Add(trialRecheck)
 }
 
-// sourcesOf returns the sources that hold tasks, by reason. It ends the hold of a source whose trial has started, and of
-// one of which Redis has lost the failures.
+// sourcesOf returns the sources that hold tasks, by reason. It ends the hold of a source whose trial has started, and
+// of one of which Redis has lost the failures.
 func (s *Server) sourcesOf(ctx context.Context, due []limits.Due, now tdf.Time) (map[string]*sourceUse, error) {
 	var names []string
 	for i := range due {
@@ -52,7 +52,8 @@ func (s *Server) sourcesOf(ctx context.Context, due []limits.Due, now tdf.Time) 
 	for _, source := range all {
 		use, started := &sourceUse{FailingSource: source}, source.Last == 0
 		if source.Trial != 0 {
-			stored, err := s.store.Read(ctx, []int64{source.Trial}, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)})
+			want := redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)}
+			stored, err := s.store.Read(ctx, []int64{source.Trial}, want)
 			if err != nil {
 				return nil, err
 			}

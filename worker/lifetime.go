@@ -82,8 +82,8 @@ func (s *supervisor) endedWithWorker(exit string) bool {
 	}
 }
 
-// An occupancy counts the executions of a process's workers, from the claim to the accepted report, and the workers that
-// start.
+// An occupancy counts the executions of a process's workers, from the claim to the accepted report, and the workers
+// that start.
 type occupancy struct {
 	held    atomic.Int64
 	changed signal // the process has become idle, or busy
@@ -98,8 +98,8 @@ func (o *occupancy) add(n int64) {
 
 func (o *occupancy) idle() bool { return o.held.Load() == 0 }
 
-// endWhenIdle calls end when no worker of the process has had a task for the configured time. If a claim is under way at
-// this moment, its tasks are released. endWhenIdle returns when ctx ends.
+// endWhenIdle calls end when no worker of the process has had a task for the configured time. If a claim is under way
+// at this moment, its tasks are released. endWhenIdle returns when ctx ends.
 func (w *Worker) endWhenIdle(ctx context.Context, end func()) {
 	if w.cfg.IdleTimeout == 0 {
 		return

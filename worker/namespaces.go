@@ -16,8 +16,8 @@ import (
 	"github.com/tdf-framework/tdf/worker/retention"
 )
 
-// newEach returns a Worker for each namespace of a configuration. Each has slots, resources and, if there are several, a
-// working directory of its own.
+// newEach returns a Worker for each namespace of a configuration. Each has slots, resources and, if there are several,
+// a working directory of its own.
 func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, error) {
 	s := &shared{
 		occupancy: occupancy{changed: make(signal, 1)}, after: time.After, answer: answerBound,
@@ -53,8 +53,8 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 	return s.all, nil
 }
 
-// runAll runs the Workers of all namespaces. They stop together: when ctx ends, when one of them ends with an error, and
-// when all have been idle for the configured time. It returns the first error. end ends ctx.
+// runAll runs the Workers of all namespaces. They stop together: when ctx ends, when one of them ends with an error,
+// and when all have been idle for the configured time. It returns the first error. end ends ctx.
 func (w *Worker) runAll(ctx context.Context, end func()) (err error) {
 	var running, idle sync.WaitGroup
 	var once sync.Once

@@ -137,7 +137,8 @@ func (w *Worker) logIsolation(host *process.Host) {
 			lacking = append(lacking, name+": "+missing[name])
 		}
 	}
-	w.options.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "), "missing", strings.Join(lacking, "; "))
+	w.options.log.Info("isolation", "reached", strings.Join(host.Isolation(), ", "),
+		"missing", strings.Join(lacking, "; "))
 }
 
 // isolationError returns an error that names the configuration key that asks for the missing isolation.

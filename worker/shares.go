@@ -85,8 +85,8 @@ func (e *execution) freeShare() {
 	}
 }
 
-// await waits until there may be a task for the worker, at most until an idle worker claims again. It returns early when
-// resources have become free. While the worker is kept for a task, tokens are for other workers.
+// await waits until there may be a task for the worker, at most until an idle worker claims again. It returns early
+// when resources have become free. While the worker is kept for a task, tokens are for other workers.
 func (s *supervisor) await(c redisstate.ClaimResult) bool {
 	if s.pool == nil {
 		return s.broker.Await(s.stopping, s.idle(c))

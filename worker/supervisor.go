@@ -16,7 +16,8 @@ import (
 )
 
 // A supervisor is a running worker: its slots, its executions and their loops. One loop renews the leases (lease.go).
-// Another loop reports the rounds that run (livereport.go). A third loop reports executions that have ended (report.go).
+// Another loop reports the rounds that run (livereport.go). A third loop reports executions that have ended
+// (report.go).
 type supervisor struct {
 	*Worker
 	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
@@ -297,8 +298,8 @@ func (s *supervisor) claimUntilStopped() {
 	}
 }
 
-// A claim skips a bounded number of tasks that the worker must not get. Then the worker continues with another claim. After
-// maxClaimsAtOnce claims without a task the worker pauses, so that Redis has time for other clients.
+// A claim skips a bounded number of tasks that the worker must not get. Then the worker continues with another claim.
+// After maxClaimsAtOnce claims without a task the worker pauses, so that Redis has time for other clients.
 const (
 	maxClaimsAtOnce = 10
 	claimPause      = 50 * time.Millisecond

@@ -123,7 +123,9 @@ func (s *supervisor) mayClaimWith(results []*execution) bool {
 }
 
 // startClaimed starts the executions of claimed tasks. received is the time at which the answer to the claim came.
-func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time, lent *resources.Loan) {
+func (s *supervisor) startClaimed(ctx context.Context, c redisstate.ClaimResult, received time.Time,
+	lent *resources.Loan,
+) {
 	s.start(c, s.renewLate(ctx, c), received, lent)
 	s.endLoan(lent) // other claims may use the rest while this call repeats its reports
 }

@@ -24,8 +24,8 @@
 -- names among these names, or 0; the index of its place among
 -- the places, or 0; score and due time, which are moments (see the function `moment`).
 --
--- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$owner name', '!reason' or an error, as transact.lua
--- does.
+-- Returns '+' and the first id, '=', '#mark group', '^tasks limit', '$owner name', '!reason' or an error, as
+-- transact.lua does.
 
 local due, counter, open_list, workers, marks = unpack(KEYS, 2, 6)
 local most, tasks, groups, code, who, condition = unpack(ARGV, 3, 8)

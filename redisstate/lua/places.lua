@@ -15,8 +15,8 @@
 -- and claims do not meet it. The set `held` has all reasons with held tasks, each with the time at which the server
 -- looks at it again. A place that begins with `trial;` is that of a task that tries a held source.
 --
--- For each submitter, a set `requirements_of` has the requirements of the tasks that it has opened. A requirement counts
--- until the time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
+-- For each submitter, a set `requirements_of` has the requirements of the tasks that it has opened. A requirement
+-- counts until the time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
 --
 -- A script calls use_places first, if any of its tasks may have a place. It then calls enter_place and leave_place for
 -- each task, and finish_places at the end.
@@ -264,17 +264,17 @@ local function use_places(open)
     return wrong
   end
 
-  -- Returns the place that a task enters, and the reason why it cannot, or nil. The argument is the task's owner, a line
-  -- feed, and the place. Behind 'waiting ' is the place that the task enters later.
-  function no_place(entering)
-    local owner, place = string.match(entering, '^([^\n]*)\n(.*)$')
-    local later = string.match(place, '^waiting (.*)$')
-    local name = split_place(later or place)
-    if later then place = 'waiting' end
+  -- Returns the place that a task enters, and the reason why it cannot, or nil. The argument is the task's owner, a
+  -- line feed, and the place. Behind 'waiting ' is the place that the task enters later.
+  function no_place(given)
+    local owner, place = string.match(given, '^([^\n]*)\n(.*)$')
+    local behind = string.match(place, '^waiting (.*)$')
+    local name = split_place(behind or place)
+    if behind then place = 'waiting' end
     local wrong = wrong_place(place)
     if wrong then return place, '!redis: ' .. wrong.err end
     if not charge(owner, place, name) then return place, string.format('$%s %s', owner, name) end
-    if later or admitted[name] or is_by_time(name) then return place end
+    if behind or admitted[name] or is_by_time(name) then return place end
     local busy = try('HLEN', first_of)
     admitted[name] = type(busy) ~= 'number' or busy < MOST_REQUIREMENTS or call('HEXISTS', first_of, name) == 1
     return place, not admitted[name] and '$ ' .. name or nil
