@@ -72,7 +72,8 @@ func putOff(ctx context.Context, s common, id int64, worker string) tdf.Time {
 }
 
 // noteFailures notes which of the reported rounds could not be started. It is best effort: without the notes, a source
-// is held later. A task without a source has a handler, which has started, so its program is never held.
+// is held later. A task without a source has a handler, which has started, so its program is never held. Workers of the
+// original TDF find no held tasks, so beside them nothing is held.
 func noteFailures(ctx context.Context, s common, worker string, all []*Delivery) {
 	for _, d := range all {
 		if d.Err != nil || d.Task == nil || d.Task.Source == "" || !d.Unstarted && d.Way != Unfit {
@@ -81,6 +82,10 @@ func noteFailures(ctx context.Context, s common, worker string, all []*Delivery)
 		why := d.Reason
 		if d.Way == Done {
 			why = d.Result.Reason
+		}
+		settings, _, _, err := s.Room(ctx)
+		if err != nil || settings.OriginalWorkers {
+			return
 		}
 		x, err := see(ctx, s, d.Task.ID, worker)
 		_ = s.FailedToStart(ctx, worker, &d.Task.Properties, err == nil && len(x.others) == 0, Short(why))

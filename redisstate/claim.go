@@ -217,7 +217,7 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e.Add(r.timeLeft())
 		e.Flag(anyway)
 		e.Strings(claimProperties)
-		e.Strings(known.sources)
+		e.Flag(known.sources)
 		e.Strings(paused)
 		e.Add(class.GroupPart(offer.Group))
 		r.addFree(e)

@@ -17,7 +17,7 @@ type knownPauses struct {
 type pauses struct {
 	version string // "" means that nothing is paused
 	paused  tdf.Paused
-	sources []string // the held sources
+	sources bool // whether sources are held
 }
 
 func (p *knownPauses) get() pauses {
@@ -42,8 +42,8 @@ func (s *Store) readPauses(answer []any) bool {
 	for _, name := range conn.List(answer[1]) {
 		if p, ok := tdf.ParsePausable(conn.Text(name)); ok && p.Failures == 0 {
 			known.paused = append(known.paused, p)
-		} else if source := tdf.SourceOf(conn.Text(name)); source != "" {
-			known.sources = append(known.sources, source)
+		} else if tdf.SourceOf(conn.Text(name)) != "" {
+			known.sources = true
 		}
 	}
 	s.pauses.set(known)

@@ -183,3 +183,15 @@ func TestTasksOfADeadSource(t *testing.T) {
 	expect.Len(t, held, 0)
 	expect.Compare(t, s.in(tdf.Succeeded), ">=", int64(others+100))
 }
+
+// Workers of the original TDF would not find held tasks, so beside them no program is held.
+func TestNoProgramIsHeldBesideTheOriginal(t *testing.T) {
+	for _, original := range []string{"no", "yes"} {
+		s := newSimulation(t, "a", "b")
+		expect.NoError(t, s.store.ChangeSetting(t.Context(), tdf.SettingOriginalWorkers, original))
+		s.open(10, "p", 0)
+		s.run("a", 4, unfit)
+		s.run("b", 4, unfit)
+		expect.Equal(t, s.isHeld(), original == "no", original)
+	}
+}

@@ -18,7 +18,7 @@ func (s *Limiter) FailedToStart(ctx context.Context, worker string, d *tdf.Prope
 	e := &conn.Args{}
 	e.Add(d.SourceName(), worker)
 	e.Flag(alone)
-	e.Count(tdf.MaxPaused)
+	e.Count(tdf.MaxPaused / 2) // users may pause as much
 	e.Add(oneLine(d.Program), oneLine(d.Source), oneLine(why))
 	return s.fault(ctx, "note that a program could not be started", e)
 }

@@ -18,7 +18,8 @@
 -- 15. the largest number of further tasks that the worker prefetches, and the seconds for which it still runs or ''
 -- 17. '1' to claim although there are requirements that Go has not seen, or ''
 -- - the number of properties that the worker needs, and their names
--- - in the same form: the held sources (see sources.lua), and the paused groups
+-- - '1' if sources are held (see sources.lua), or ''
+-- - in the form of the properties: the paused groups
 -- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
 -- - the arguments of fitting.lua: what the worker has free
 -- - the number of queues that the worker serves, and their names
@@ -50,8 +51,7 @@ local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 local prefix = string.sub(open, 1, -1 - #'open')
 cursor = 18 + ARGV[18]
 
-local held_source, paused_group, group = take_set(), take_set(), take()
-local sources_held = next(held_source) ~= nil
+local sources_held, paused_group, group = take() == '1', take_set(), take()
 fitting.use()
 local queues = take_list(1)
 local n_properties = #properties
@@ -128,6 +128,12 @@ local function not_here(names)
   end
 end
 
+-- Returns the reason for which tasks of a source are held, or nil.
+local function held_reason(program, source)
+  local reason = sources_held and 'source=' .. sources.name_of(program, source)
+  return reason and call('HEXISTS', KEYS[8], reason) == 1 and reason or nil
+end
+
 -- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
 -- If a server sees a leap of the clock, it writes the leap to `leap` before its next heartbeat. So after a recent
 -- heartbeat, `leap` shows whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock
@@ -191,9 +197,9 @@ local function consider(source)
     return true
   elseif paused_group[f[6]] then
     return take_from(source, place, join_place('paused=' .. f[6], priority))
-  elseif sources_held and not trial and held_source[sources.name_of(f[8], f[SOURCE])] then
-    return take_from(source, place, join_place('source=' .. sources.name_of(f[8], f[SOURCE]), priority))
   end
+  local reason = not trial and held_reason(f[8], f[SOURCE])
+  if reason then return take_from(source, place, join_place(reason, priority)) end
   local key = place and f[LIMIT_KEY] or ''
   if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
     wanted, ordering.more = #ids, true
@@ -214,8 +220,7 @@ end
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
 local function may_run(id)
   local f = try('HMGET', tasks .. id, 'program', 'not_on', 'group', 'source')
-  local held_here = sources_held and held_source[sources.name_of(f[1], f[4])]
-  return f[1] and not (paused_group[f[3]] or not_here(f[2]) or held_here)
+  return f[1] and not (paused_group[f[3]] or not_here(f[2]) or held_reason(f[1], f[4]))
 end
 
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
