@@ -22,9 +22,11 @@ func (c *situation) open() []Check {
 	for _, fact := range c.pausesOf(c.task.Properties) {
 		checks = append(checks, blocked("pause", fact))
 	}
+	isHeld := c.task.WaitsForLimit()
 	for _, p := range c.pauses() {
 		if p.source == c.task.SourceName() {
 			checks = append(checks, blocked("program", c.slotPause(&p)))
+			isHeld = true
 		}
 	}
 	checks = append(checks, c.limitCheck()...)
@@ -33,7 +35,7 @@ func (c *situation) open() []Check {
 	}
 	start := c.start()
 	checks = append(checks, start, c.end())
-	if c.task.WaitsForLimit() {
+	if isHeld {
 		start.State = Blocked
 	}
 	checks = append(checks, c.turn(start.State)...)

@@ -194,6 +194,10 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.limitedTo(tdf.Limit{Starts: 10, Per: 1.5})
 			c.task.PlacedIn, c.limit.Waiting = "limit=db", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
+		"held program": {func(c *situation) {
+			c.sources = []tdf.FailingSource{{Name: c.task.SourceName(), Program: "p", Why: "why", Workers: []string{"w1"}, Since: testNow - 1, Last: testNow - 1}}
+			c.place.Ahead = 9
+		}, "program: program p is held, because it cannot be started; a task tries it now: why (workers: w1)"},
 		"the limit was removed": {func(c *situation) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},

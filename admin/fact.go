@@ -81,7 +81,9 @@ var (
 	toRaiseMemory  = toRemove.or(fix("raise maxmemory"))
 	toExplain      = fix("explain one of the open tasks", StepExplain)
 	toStartWorkers = toWait.or(fix("start more workers"))
-	toFindOut      = fix(`find out why the program fails, or cancel its tasks (docs/lifecycle.md, "Held programs")`, StepShowFailures, StepStopFailing)
+	toFindOut      = fix("find out why the program fails, or cancel its tasks", StepShowFailures, StepStopFailing)
+	toMakeStart    = fix(`repair the hosts or the source: then the tasks go on by themselves; or cancel them `+
+		`(docs/lifecycle.md, "Held programs")`, StepCancelOpen)
 )
 
 // mostNamed is the maximum number of names in a text.

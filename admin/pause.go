@@ -69,7 +69,7 @@ func (f *fleet) pauses() []Pause {
 	}
 	pauses := make([]Pause, 0, len(f.sources)+len(slow))
 	for _, s := range f.sources {
-		why := fmt.Sprintf("%s (on %s)", s.Why, joinNames(s.Workers))
+		why := fmt.Sprintf("%s (workers: %s)", s.Why, joinNames(s.Workers))
 		pauses = append(pauses, Pause{
 			Program: s.Program, Workers: claiming, Of: claiming, Until: s.NextTrial().Std(), Why: why, source: s.Name,
 		})

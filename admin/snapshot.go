@@ -143,7 +143,11 @@ func unclosed(groups []string) (Fact, bool) {
 
 // slotPause returns a Fact about a program that is held, or that slows workers.
 func (f *fleet) slotPause(p *Pause) Fact {
-	return Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
+	fact := Fact{Code: FactProgramPaused, About: p.Program, Text: p.Text(f.at.Std()), Fix: toFindOut}
+	if p.All() {
+		fact.Fix = toMakeStart
+	}
+	return fact
 }
 
 // memoryWait returns a Fact if new tasks or claims wait for memory.

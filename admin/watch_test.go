@@ -326,7 +326,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	expect.MustTrue(t, got.Pauses[0].All(), "both", got.Pauses, got.Estimate)
 	expect.MustEqual(t, got.Estimate.Unknown, "bad cannot be started")
 	expect.Compare(t, got.Pauses[0].Until.Sub(got.At), "<=", time.Second)
-	expect.Equal(t, got.Pauses[0].Why, "exit 4 (on w2, w1)")
+	expect.Equal(t, got.Pauses[0].Why, "exit 4 (workers: w2, w1)")
 	if got := look("well"); len(got.Pauses) != 0 || got.Estimate.Unknown != "" {
 		t.Errorf("with a pause of another program: %+v, %+v", got.Pauses, got.Estimate)
 	}

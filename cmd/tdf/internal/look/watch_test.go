@@ -53,8 +53,8 @@ func TestPauseIsReportedOnce(t *testing.T) {
 	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next heartbeat reports a later time
 	w.check(s)
 	expect.MustLen(t, said, 1, "said")
-	for _, want := range []string{"program bad", "exit 4", "tdf failures --campaign 'sweep 7'", "tdf watch 'sweep 7' --stop-after N"} {
+	for _, want := range []string{"program bad", "exit 4", "repair the hosts or the source", "tdf cancel --campaign 'sweep 7' --state open"} {
 		expect.Contains(t, said[0], want, "said … in it")
 	}
-	expect.Equal(t, terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad paused on 3/3 workers for 46s; 60 failed")
+	expect.Equal(t, terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad held, next trial in 46s; 60 failed")
 }

@@ -26,12 +26,19 @@ func (w *watchWarnings) check(s *admin.Status) {
 	}
 	for _, p := range s.Pauses {
 		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0),
-			p.Text(s.At)+"; "+w.pauseRemedy())
+			p.Text(s.At)+"; "+w.pauseRemedy(&p))
 	}
 }
 
 // pauseRemedy returns a suggestion to the user about a paused program.
-func (w *watchWarnings) pauseRemedy() string {
+func (w *watchWarnings) pauseRemedy(p *admin.Pause) string {
+	if p.All() {
+		remedy := "repair the hosts or the source: then the tasks go on by themselves"
+		if w.campaign == "" {
+			return remedy
+		}
+		return remedy + "; tdf cancel --campaign " + cli.ShellWord(w.campaign) + " --state open cancels the open tasks"
+	}
 	show := cli.FailuresCommand(w.campaign) + " shows the failures"
 	if w.campaign == "" || w.stopAfter {
 		return show
