@@ -4,7 +4,7 @@ go 1.26.8
 
 require (
 	github.com/hibiken/asynq v0.26.0
-	github.com/redis/go-redis/v9 v9.23.0
+	github.com/redis/go-redis/v9 v9.22.0
 	github.com/tdf-framework/tdf v0.0.0
 	golang.org/x/sys v0.49.0
 )

@@ -12,7 +12,8 @@ import (
 	"github.com/tdf-framework/tdf/internal/gobuild"
 )
 
-// The tests of the package pass against a tdf up of this tree. Debian's pytest-3 and mypy run with Debian's python3.
+// The tests of the package pass against a tdf up of this tree. Debian's pytest-3 and mypy run with Debian's python3. They need about
+// 25 s of CPU time: workers in Python start an interpreter for each slot, and some tests their own tdf up.
 func TestPackage(t *testing.T) {
 	noteSources(t)
 	bin := t.TempDir()

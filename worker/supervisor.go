@@ -106,10 +106,11 @@ func newSupervisor(w *Worker) *supervisor {
 
 // startLoops starts the loops that end with the context looping.
 func (s *supervisor) startLoops() {
-	s.loops.Go(func() { s.keepLeases(s.looping) })
-	s.loops.Go(func() { s.reportRunning(s.looping) })
-	s.loops.Go(func() { s.report(s.looping, s.delivering) })
-	s.loops.Go(func() { s.keepStock(s.looping) })
+	looping, delivering := s.looping, s.delivering
+	s.loops.Go(func() { s.keepLeases(looping) })
+	s.loops.Go(func() { s.reportRunning(looping) })
+	s.loops.Go(func() { s.report(looping, delivering) })
+	s.loops.Go(func() { s.keepStock(looping) })
 }
 
 // executions returns all executions, in no particular order.

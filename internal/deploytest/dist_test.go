@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -78,7 +79,20 @@ var released = strings.Fields(`tdf-0.7.1-1.aarch64.rpm tdf-0.7.1-1.x86_64.rpm td
 	tdf_0.7.1_amd64.deb tdf_0.7.1_arm64.deb tdf_0.7.1_darwin_amd64.tar.gz tdf_0.7.1_darwin_arm64.tar.gz
 	tdf_0.7.1_linux_amd64.tar.gz tdf_0.7.1_linux_arm64.tar.gz tdf_0.7.1_sbom.json`)
 
+// quickGo is a go that builds every command for this machine, and no packages.
+const quickGo = "#!/bin/sh\ncase $1 in build) unset GOOS GOARCH ;; run) exit ;; esac\nexec \"$REAL_GO\" \"$@\"\n"
+
+// Compilers for other platforms and nfpm need two minutes of CPU time. make dist, which uses their output later, sets TDF_DIST; without
+// it, the test uses quickGo.
 func TestDist(t *testing.T) {
+	whole, want := os.Getenv("TDF_DIST") != "", released
+	if !whole {
+		bin := t.TempDir()
+		write(t, filepath.Join(bin, "go"), 0o755, quickGo)
+		t.Setenv("REAL_GO", expect.Result(exec.LookPath("go")).Value(t))
+		t.Setenv("PATH", bin+":"+os.Getenv("PATH"))
+		want = slices.DeleteFunc(slices.Clone(want), regexp.MustCompile(`\.(deb|rpm)$`).MatchString)
+	}
 	dir := project(t)
 	command(t, dir, "scripts/dist")
 	dist := filepath.Join(dir, "dist")
@@ -88,10 +102,12 @@ func TestDist(t *testing.T) {
 	for line := range strings.Lines(sums) {
 		names = append(names, strings.Fields(line)[1])
 	}
-	expect.Equal(t, names, released)
+	expect.Equal(t, names, want)
 	for arch, machine := range map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64} {
 		name := unpack(t, dist, "linux_"+arch, "tdf", "tdf-server", "tdf-worker")
-		checkStatic(t, filepath.Join(name, "tdf-worker"), machine)
+		if whole || arch == runtime.GOARCH {
+			checkStatic(t, filepath.Join(name, "tdf-worker"), machine)
+		}
 		unpack(t, dist, "darwin_"+arch, "tdf")
 	}
 	commit := strings.TrimSpace(command(t, dir, "git", "rev-parse", "HEAD"))
@@ -101,7 +117,9 @@ func TestDist(t *testing.T) {
 	}
 	t.Run("wheel", func(t *testing.T) { checkWheel(t, filepath.Join(dist, "tdf-0.7.1-py3-none-any.whl")) })
 	t.Run("sbom", func(t *testing.T) { checkBill(t, filepath.Join(dist, "tdf_0.7.1_sbom.json")) })
-	t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_0.7.1_"+runtime.GOARCH+".deb")) })
+	if whole {
+		t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_0.7.1_"+runtime.GOARCH+".deb")) })
+	}
 
 	// The same commit gives the same files, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
