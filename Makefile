@@ -46,6 +46,8 @@ build: ## build static programs into bin/
 	scripts/build bin
 
 dist: ## build the files of a release into dist/: archives, packages, a wheel, an SBOM and checksums
+	scripts/setup go dpkg git python3
+	TDF_DIST=1 go test -run 'TestDist$$' -count=1 ./internal/deploytest
 	scripts/dist
 
 setup: ## install the missing tools for tests and linters

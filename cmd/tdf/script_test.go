@@ -76,6 +76,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(leaktest.M{M: m}, map[string]func(){"tty": runOnTerminal})
 }
 
+// The scripts need about 30 s of CPU time, because most of them start a server and workers, whose tasks are processes.
 func TestScripts(t *testing.T) { runScripts(t, "testdata/script") }
 
 // runScripts runs the scripts in a directory. In their $PATH, tdf is a link to the test binary.

@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import signal
 import socket
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 PYTHON = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, PYTHON)
 os.environ["PYTHONPATH"] = PYTHON  # for the processes that tests start
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs, and the processes they start, ignore it
 
 import tdf  # noqa: E402
 
