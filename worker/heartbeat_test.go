@@ -14,7 +14,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -50,48 +49,6 @@ func TestHeartbeats(t *testing.T) {
 		"process":  identity(),
 	}
 	expect.Equal(t, cmp.Diff(want, first), "")
-}
-
-// If another worker takes the name of a worker, the tasks of the first worker are lost at once. The first worker ends
-// its programs and stops.
-func TestAWorkerThatHasLostItsName(t *testing.T) {
-	for name, draining := range map[string]bool{"working": false, "draining": true} {
-		t.Run(name, func(t *testing.T) { losesItsName(t, draining) })
-	}
-}
-
-func losesItsName(t *testing.T, draining bool) {
-	w := newWorld(t)
-	w.cfg.Grace = config.Forever
-	w.script("p", waiting)
-	p := w.pipe()
-	id := w.open(p.path)
-	first := w.worker()
-	done := make(chan error, 1)
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	go func() { done <- first.Run(ctx) }()
-	p.begun()
-	if draining {
-		stop()
-		eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
-	}
-
-	other := w.connect(redistest.Shared(t))
-	info := presence.WorkerInfo{Name: "w1", Host: "elsewhere", Lease: 60, State: presence.WorkerWorking}
-	_, since, err := other.TakeName(t.Context(), info, presence.PriorOwner{Gone: w.store.Boot()})
-	must(t, err)
-	n := expect.Result(other.GiveUp(t.Context(), "w1", since)).Value(t)
-	w.timers.beat(t, "the loss of the name", func() bool { return strings.Contains(w.log.String(), "another worker has taken the name") })
-	p.ended()
-	var taken *presence.NameTakenError
-	if err := <-done; !errors.As(err, &taken) || taken.Host != "elsewhere" || n != 1 {
-		t.Errorf("got %v; %d lost at once", err, n)
-	}
-	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Running)
-	expect.Equal(t, got.Rounds.At(0).Output, "")
-	expect.Equal(t, w.registered()["host"], "elsewhere", "the name belongs to")
 }
 
 func TestIsGone(t *testing.T) {

@@ -11,31 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// Near its time limit, a worker claims nothing more. It ends the program after its grace, and releases the task.
-func TestTimeLimit(t *testing.T) {
-	w := newWorld(t)
-	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 2*time.Hour, 3*time.Hour, 100*time.Hour
-	w.script("p", waiting)
-	p := w.pipe()
-	id, next := w.open(p.path), w.open("")
-	worker := w.worker()
-	wait := w.until(t.Context(), worker)
-	p.begun()
-	w.timers.fire(t, w.cfg.TimeLimit-2*time.Hour-3*time.Hour-reportBound-answerBound)
-	w.timers.waitedFor(t, w.cfg.Grace)
-	eventually(t, "the draining", func() bool { return w.workerState() == presence.WorkerDraining })
-	expect.Equal(t, w.task(id).State, tdf.Running, "within the grace")
-	w.timers.fire(t, w.cfg.Grace)
-	p.ended()
-	wait()
-	task := w.task(id)
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Releases, 1)
-	expect.Equal(t, task.Fails+task.Losses+task.Timeouts, 0, "what counts against the task")
-	expect.Equal(t, w.task(next).State, tdf.Open, "the next task")
-	expect.Equal(t, w.workerState(), presence.WorkerGone, "the worker")
-}
-
 // The default grace is within the 30 s that Slurm (KillWait) and Kubernetes (terminationGracePeriodSeconds) wait
 // between SIGTERM and SIGKILL.
 func TestTheDefaultGraceFitsSchedulers(t *testing.T) {
