@@ -136,7 +136,7 @@ func (s *supervisor) sendHeartbeats() (stop func() error) {
 
 // sendLastHeartbeat frees the name. It returns soon, even if Redis hangs.
 func (w *Worker) sendLastHeartbeat(stopping context.Context) {
-	ctx, end := w.outlive(stopping, w.answer, w.answer)
+	ctx, end := w.outlive(stopping, context.WithoutCancel(stopping), w.answer, w.answer)
 	defer end(nil)
 	ctx, cancel := context.WithTimeout(ctx, w.answer)
 	defer cancel()

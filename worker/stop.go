@@ -22,7 +22,7 @@ const (
 const leaveBound = time.Second
 
 // StopNow cuts short the configured grace of a [Worker.Run] whose context has ended. The worker kills its programs,
-// releases their tasks, and waits at most two more seconds for Redis.
+// releases their tasks, and waits at most four more seconds for Redis (docs/operations.md, "Stopping a worker").
 func (w *Worker) StopNow() {
 	w.options.log.Info("stopping at once: programs are killed")
 	w.endGrace()
@@ -42,12 +42,12 @@ func (w *Worker) afterGraces(d time.Duration) time.Duration {
 }
 
 // outlive returns a context that ends with errStopping when the context stopping has ended and the time grace has
-// passed since then. StopNow shortens the rest of that time to withoutGrace. The caller must call the returned
-// function, which ends the context at once.
-func (w *Worker) outlive(stopping context.Context, grace, withoutGrace time.Duration) (context.Context,
+// passed since then. StopNow shortens the rest of that time to withoutGrace. The context also ends with the context
+// until, or when the returned function is called: at least one of these must happen.
+func (w *Worker) outlive(stopping, until context.Context, grace, withoutGrace time.Duration) (context.Context,
 	context.CancelCauseFunc,
 ) {
-	ctx, end := context.WithCancelCause(context.WithoutCancel(stopping))
+	ctx, end := context.WithCancelCause(until)
 	go func() {
 		if wait(ctx, stopping.Done()) && w.graceOver(ctx, grace, withoutGrace) {
 			end(errStopping)

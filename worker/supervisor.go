@@ -20,12 +20,13 @@ import (
 // (report.go).
 type supervisor struct {
 	*Worker
-	stopping context.Context // done when the worker must claim no more: it stops, or has lost its name
-	awaiting context.Context // done when the worker gives up waiting for the answer to a claim
-	alive    context.Context // done when programs must end
-	leaving  context.Context // done when the worker leaves handlers behind that ignore the end of alive
-	looping  context.Context // done when all executions are reported
-
+	// What ends these contexts, and when, is a table in docs/operations.md, "Stopping a worker". All but stopping and
+	// delivering also end with looping.
+	stopping   context.Context // done when the worker must claim no more
+	awaiting   context.Context // done when the worker gives up waiting for the answer to a claim
+	alive      context.Context // done when programs must end
+	leaving    context.Context // done when the worker leaves handlers behind that ignore the end of alive
+	looping    context.Context // done when all executions are reported
 	delivering context.Context // done when a worker that stops gives up reporting results and removing directories
 
 	endClaims   context.CancelCauseFunc // ends stopping
@@ -71,14 +72,14 @@ func (s signal) give() {
 // open starts a supervisor with its loops. end waits until all executions are reported, and ends the supervisor.
 func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 	s = newSupervisor(w)
-	var endAwaiting, endLeaving, endDelivering context.CancelCauseFunc
 	s.stopping, s.endClaims = context.WithCancelCause(stopping)
-	s.awaiting, endAwaiting = w.outlive(s.stopping, w.answer, w.answer)
-	s.alive, s.endPrograms = w.outlive(s.stopping, w.cfg.Grace, 0)
-	s.leaving, endLeaving = w.outlive(s.alive, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
-	s.delivering, endDelivering = w.outlive(s.stopping, w.reportBound(), w.answer)
 	looping, stop := context.WithCancel(context.WithoutCancel(stopping))
 	s.looping = looping
+	s.awaiting, _ = w.outlive(s.stopping, looping, w.answer, w.answer)
+	s.alive, s.endPrograms = w.outlive(s.stopping, looping, w.cfg.Grace, 0)
+	s.leaving, _ = w.outlive(s.alive, looping, max(w.cfg.KillGrace, w.leaveBound), w.leaveBound)
+	var endDelivering context.CancelCauseFunc
+	s.delivering, endDelivering = w.outlive(s.stopping, context.WithoutCancel(stopping), w.reportBound(), w.answer)
 	s.startLoops()
 	if w.cfg.OnLeaseLost == onLeaseLostEnd {
 		s.loops.Go(func() { s.endWhenLeasesEnd(looping) })
@@ -87,9 +88,6 @@ func (w *Worker) open(stopping context.Context) (s *supervisor, end func()) {
 		s.work.Wait()
 		stop()
 		s.loops.Wait()
-		endAwaiting(nil)
-		endLeaving(nil)
-		s.endPrograms(nil)
 		s.endClaims(nil)
 		s.pauses.Wait()
 		endDelivering(nil)
