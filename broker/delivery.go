@@ -31,6 +31,8 @@ type Delivery struct {
 	// ResultLost means that the report says only how the round has ended, because Redis cannot store its result.
 	ResultLost bool
 
+	seen, alone bool // see seeUnfit: alone means that no other live worker could run the task
+
 	move tdf.Move
 	open []tdf.Properties // the tasks of Following, with all their properties
 }

@@ -173,7 +173,7 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 	var results, others []*Delivery
 	for _, x := range all {
 		if x.Way == Unfit {
-			x.PutOff = putOff(ctx, d.store, x.Task.ID, d.name)
+			x.seeUnfit(ctx, d.store, x.Task.ID, d.name)
 		}
 		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
 			results = append(results, x)
@@ -184,7 +184,7 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 	err := d.execute(ctx, join, results)
 	ready, unread := d.ready(ctx, others)
 	err = errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
-	noteFailures(ctx, d.store, d.name, all)
+	noteFailures(ctx, d.store, d.name, all...)
 	return err
 }
 

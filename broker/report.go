@@ -200,7 +200,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 		return nil, err
 	}
 	for _, x := range slices.Concat(results, others) {
-		noteFailures(ctx, b.store, s.worker, []*Delivery{&x.Delivery})
+		noteFailures(ctx, b.store, s.worker, &x.Delivery)
 	}
 	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
@@ -238,7 +238,7 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 			return nil, err
 		}
 		if all[i].Report.Unfit && all[i].holds() {
-			all[i].PutOff = putOff(ctx, b.store, all[i].ID, all[i].Task.Current().Worker)
+			all[i].seeUnfit(ctx, b.store, all[i].ID, all[i].Task.Current().Worker)
 		}
 		all[i].decide(now)
 	}

@@ -57,37 +57,40 @@ func see(ctx context.Context, s common, id int64, worker string) (x sight, err e
 	return x, nil
 }
 
-// putOff returns until when a task is put off for a worker that could not start it, if a live worker is left that has
-// had no round of it yet, and 0 otherwise. If Redis does not answer, a worker may be left, so that an outage makes no
+// seeUnfit sees the task of a report that its worker cannot run. If a live worker is left that has had no round of the
+// task yet, the task is put off for this one. If Redis does not answer, a worker may be left, so that an outage makes no
 // task fail.
-func putOff(ctx context.Context, s common, id int64, worker string) tdf.Time {
+func (d *Delivery) seeUnfit(ctx context.Context, s common, id int64, worker string) {
 	x, err := see(ctx, s, id, worker)
+	d.seen, d.alone = true, err == nil && len(x.others) == 0
 	switch {
 	case err != nil:
-		return 1 // in the past: it keeps no worker from the task
+		d.PutOff = 1 // in the past: it keeps no worker from the task
 	case slices.ContainsFunc(x.others, func(name string) bool { return !slices.Contains(x.tried, name) }):
-		return x.now.Add(min(tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 10)), longestPutOff))
+		d.PutOff = x.now.Add(min(tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 10)), longestPutOff))
 	}
-	return 0
 }
 
 // noteFailures notes which of the reported rounds could not be started. It is best effort: without the notes, a source
 // is held later. A task without a source has a handler, which has started, so its program is never held. Workers of the
 // original TDF find no held tasks, so beside them nothing is held.
-func noteFailures(ctx context.Context, s common, worker string, all []*Delivery) {
+func noteFailures(ctx context.Context, s common, worker string, all ...*Delivery) {
 	for _, d := range all {
 		if d.Err != nil || d.Task == nil || d.Task.Source == "" || !d.Unstarted && d.Way != Unfit {
 			continue
-		}
-		why := d.Reason
-		if d.Way == Done {
-			why = d.Result.Reason
 		}
 		settings, _, _, err := s.Room(ctx)
 		if err != nil || settings.OriginalWorkers {
 			return
 		}
-		x, err := see(ctx, s, d.Task.ID, worker)
-		_ = s.FailedToStart(ctx, worker, &d.Task.Properties, err == nil && len(x.others) == 0, Short(why))
+		why := d.Reason
+		if d.Way == Done {
+			why = d.Result.Reason
+		}
+		if !d.seen {
+			x, err := see(ctx, s, d.Task.ID, worker)
+			d.alone = err == nil && len(x.others) == 0
+		}
+		_ = s.FailedToStart(ctx, worker, &d.Task.Properties, d.alone, Short(why))
 	}
 }
