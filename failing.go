@@ -33,26 +33,28 @@ func ParseFailing(name, entry string) (f FailingSource, ok bool) {
 	return f, err == nil && err2 == nil && err3 == nil
 }
 
-// A held source is tried after a second, then after twice as long each time, up to a minute. A trial that runs for
-// trialPatience has started, although nobody has said so: workers over HTTP do not.
+// A held source is tried after a second, then after twice as long each time, up to a minute. Ten minutes without a
+// failure end the hold: its tasks may have gone, and workers over HTTP do not say that a round has started.
 const (
 	firstTrial, longestTrialPause = Seconds(1), Seconds(60)
-	trialPatience                 = Seconds(600)
+	longestHold                   = Seconds(600)
 )
+
+// Ends reports whether the hold ends, although no start is known.
+func (f *FailingSource) Ends(now Time) bool { return now.Sub(f.Last) > longestHold }
 
 // NextTrial returns the time from which the server lets a task try the held source.
 func (f *FailingSource) NextTrial() Time {
 	return f.Last.Add(min(max(f.Last.Sub(f.Since), firstTrial), longestTrialPause))
 }
 
-// IsTriedBy reports whether a task tries the source at the time now, and whether the task has started it.
-func (f *FailingSource) IsTriedBy(t *Task, now Time) (tries, started bool) {
-	r := t.Current()
+// IsTriedBy reports whether a task tries the source, and whether the task has started it.
+func (f *FailingSource) IsTriedBy(t *Task) (tries, started bool) {
 	switch {
 	case t.ID != f.Trial || t.Round != f.TrialRound || t.SourceName() != f.Name:
 		return false, false
 	case t.State == Running:
-		return true, r.Started > 0 || now.Sub(r.Entered[Running]) > trialPatience
+		return true, t.Current().Started > 0
 	}
 	return t.IsTrial(), false
 }

@@ -13,9 +13,9 @@ import (
 // triedIn is how many rounds of a task show which workers have tried it.
 const triedIn = 100
 
-// longestPutOff bounds for how long a worker does not get a task again that it could not start: for a second at first,
-// and for twice as long each time.
-const longestPutOff = tdf.Seconds(600)
+// A worker does not get a task again that it could not start: for firstPutOff, and for twice as long each time. This is
+// longer than the time to the next trial of a held program, so that another worker makes it.
+const firstPutOff, longestPutOff = tdf.Seconds(8), tdf.Seconds(600)
 
 // A sight is what a broker sees of a task that a worker could not start.
 type sight struct {
@@ -67,7 +67,7 @@ func (d *Delivery) seeUnfit(ctx context.Context, s common, id int64, worker stri
 	case err != nil:
 		d.PutOff = 1 // in the past: it keeps no worker from the task
 	case slices.ContainsFunc(x.others, func(name string) bool { return !slices.Contains(x.tried, name) }):
-		d.PutOff = x.now.Add(min(tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 10)), longestPutOff))
+		d.PutOff = x.now.Add(min(firstPutOff*tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 7)), longestPutOff))
 	}
 }
 

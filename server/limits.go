@@ -7,6 +7,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/limits"
+	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 type limitStore interface {
@@ -16,6 +17,7 @@ type limitStore interface {
 	MoveLater(ctx context.Context) (more bool, err error)
 	ReturnTasks(ctx context.Context, all []limits.Return) (int, error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
+	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	HeldSources(ctx context.Context, names ...string) ([]tdf.FailingSource, error)
 	Started(ctx context.Context, source string) error
 	CheckLimited(ctx context.Context) error
@@ -68,6 +70,7 @@ type check struct {
 	now     tdf.Time
 	uses    map[string]tdf.LimitUse // by reason
 	sources map[string]*sourceUse   // the held sources, by reason
+	workers []presence.WorkerStatus // read only if sources are held
 	paused  tdf.Paused
 
 	returns []limits.Return
@@ -87,7 +90,7 @@ func (s *Server) returnDue(ctx context.Context, due []limits.Due, now tdf.Time, 
 	if c.uses, err = s.usesOf(ctx, due); err != nil {
 		return 0, false, false, err
 	}
-	if c.sources, err = s.sourcesOf(ctx, due, now); err != nil {
+	if err := s.readSources(ctx, &c); err != nil {
 		return 0, false, false, err
 	}
 	if c.paused, err = s.paused(ctx); err != nil {
@@ -122,7 +125,7 @@ func (c *check) plan(i, least int) {
 			c.most[i] = limits.MostReturned
 		}
 	case tdf.SourceOf(r.Reason) != "":
-		c.most[i], r.Trial, r.Next = c.sources[r.Reason].plan(c.now)
+		c.most[i], r.Next = c.sources[r.Reason].plan(c.now)
 	default:
 		c.wanted[i], r.Next = u.Return()
 		c.most[i] = toRead(u, c.wanted[i], least, c.paused)
@@ -136,9 +139,12 @@ func (c *check) plan(i, least int) {
 // once, and whether only pauses kept tasks of a limit from returning.
 func (c *check) choose(i int) (again, onlyHeld bool) {
 	r := &c.returns[i]
-	if tdf.LimitOf(r.Reason) == "" {
+	if use := c.sources[r.Reason]; use != nil {
+		r.Freed, r.Trial = use.choose(r.Tasks, c.workers, c.now)
+		r.Tasks, r.More = nil, r.Trial == nil && c.most[i] > 0 && len(r.Freed)+len(r.Stale) >= c.most[i]
+	} else if tdf.LimitOf(r.Reason) == "" {
 		r.Freed, r.Tasks = r.Tasks, nil
-		r.More = !r.Trial && c.most[i] > 0 && len(r.Freed)+len(r.Stale) >= c.most[i]
+		r.More = c.most[i] > 0 && len(r.Freed)+len(r.Stale) >= c.most[i]
 	} else {
 		r.LimitChoice = c.uses[r.Reason].Choose(r.Tasks, c.wanted[i], c.paused)
 		onlyHeld = r.More && len(r.Freed) > 0

@@ -184,6 +184,60 @@ func TestTasksOfADeadSource(t *testing.T) {
 	expect.Compare(t, s.in(tdf.Succeeded), ">=", int64(others+100))
 }
 
+// A hold ends after ten minutes without a failure, also if no task of the program is left. Nothing of it remains.
+func TestAHoldWithoutTrialsEnds(t *testing.T) {
+	for _, n := range []int{2, 20} {
+		s := newSimulation(t, "a", "b")
+		s.open(n, "p", 0)
+		s.second()
+		s.run("a", 1, unstarted)
+		s.run("b", 1, unstarted)
+		s.run("a", 1, unstarted) // meets the hold
+		expect.True(t, s.isHeld(), n)
+		s.second()
+		s.second()
+		s.now = s.now.Add(10 * time.Minute)
+		s.second()
+		expect.True(t, !s.isHeld(), n)
+		s.run("a", n, sound)
+		s.second()
+		expect.Equal(t, s.in(tdf.Succeeded)+s.in(tdf.Failed), int64(n))
+		for _, key := range []string{"held", "paused"} {
+			exists := expect.Result(s.store.Redis.Exists(t.Context(), s.store.Keys.Key(key)).Result()).Value(t)
+			expect.Equal(t, exists, int64(0), key, n)
+		}
+	}
+}
+
+// A task that no live worker may claim does not try a program that others may claim. The task that has tried it tries it
+// again on another worker.
+func TestTrialsOnOtherWorkers(t *testing.T) {
+	s := newSimulation(t, "a", "b", "c")
+	first := tdf.Defaults("p", "rsync:/p/run.sh", "gpu")
+	first.Priority, first.Queue = 5, "gpu"
+	expect.Result(s.store.Open(t.Context(), "test", first)).OK(t)
+	s.open(20, "p", 0)
+	s.second()
+	s.run("a", 1, unfit)
+	s.run("b", 1, unfit)
+	s.run("c", 1, unfit) // meets the hold
+	expect.True(t, s.isHeld())
+	tried := map[int64][]string{}
+	for range 10 {
+		s.second()
+		for _, name := range []string{"a", "b", "c"} {
+			s.run(name, 1, func(t *tdf.Task) broker.Ending {
+				tried[t.ID] = append(tried[t.ID], name)
+				return unfit(t)
+			})
+		}
+	}
+	for id, workers := range tried {
+		expect.MustTrue(t, len(workers) > 1 && workers[0] != workers[1], id, workers)
+		break
+	}
+}
+
 // Workers of the original TDF would not find held tasks, so beside them no program is held.
 func TestNoProgramIsHeldBesideTheOriginal(t *testing.T) {
 	for _, original := range []string{"no", "yes"} {

@@ -89,8 +89,8 @@ type Return struct {
 	Due
 	tdf.LimitChoice
 	Next  tdf.Time
-	Stale []string // members of the set of the reason that are no held tasks
-	Trial bool     // the task of Freed tries the held source
+	Stale []string  // members of the set of the reason that are no held tasks
+	Trial *tdf.Task // tries the held source; nil for none
 }
 
 // ReturnTasks returns held tasks to their queues. The result is the number of returned tasks. A task that has
@@ -101,14 +101,15 @@ func (s *Limiter) ReturnTasks(ctx context.Context, all []Return) (n int, err err
 	e.Add(s.Keys.TaskPrefix())
 	for _, r := range all {
 		e.Add(r.Reason, r.Score, r.Next.String())
-		e.Count(len(r.Tasks) + len(r.Passed) + len(r.Freed))
-		place := (*tdf.Task).Place
-		if r.Trial {
-			place = (*tdf.Task).TrialPlace
+		var trials []*tdf.Task
+		if r.Trial != nil {
+			trials = append(trials, r.Trial)
 		}
-		addReturned(e, r.Tasks, place, tdf.Seconds(0).String())
-		addReturned(e, r.Passed, place, tdf.ReturnPatience.String())
-		addReturned(e, r.Freed, place, "")
+		e.Count(len(r.Tasks) + len(r.Passed) + len(r.Freed) + len(trials))
+		addReturned(e, r.Tasks, (*tdf.Task).Place, tdf.Seconds(0).String())
+		addReturned(e, r.Passed, (*tdf.Task).Place, tdf.ReturnPatience.String())
+		addReturned(e, r.Freed, (*tdf.Task).Place, "")
+		addReturned(e, trials, (*tdf.Task).TrialPlace, "")
 		e.Strings(r.Stale)
 	}
 	const doing = "return held tasks"

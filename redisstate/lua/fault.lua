@@ -39,9 +39,12 @@ local holds = not is_held and (#workers > 1 or alone == '1' and n >= FAILURES_AL
 if holds and call('HLEN', paused) < tonumber(most_paused) then
   since = now_text
   call('HSET', paused, 'source=' .. sha, now_text .. ' server', 'version', now_text)
+  is_held = true
 end
 if entry == '' and call('HLEN', failing) >= MOST_FAILING then call('HDEL', failing, call('HKEYS', failing)[1]) end
 local head = string.format('%s %s %.0f', since, now_text, n)
 call('HSET', failing, sha, table.concat({ head, ARGV[5], ARGV[6], ARGV[7], unpack(workers) }, '\n'))
 call('EXPIRE', failing, KEPT_FOR)
-if call('ZADD', held, 'XX', 'CH', now_text, 'source=' .. sha) == 1 then wake(server, 1) end
+-- The server also ends the hold of a source without tasks.
+local added = is_held and call('ZADD', held, 'CH', now_text, 'source=' .. sha) or 0
+if added == 1 then wake(server, 1) end

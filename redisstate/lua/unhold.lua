@@ -11,7 +11,8 @@
 --
 -- If a task is not held any more, or has another revision, the script leaves it where it is. Then there may be room for
 -- other tasks, so the server looks at the reason again at once. It also does so if the score in `held` has changed: a
--- limit has room since the server read the score. A reason without held tasks leaves `held`.
+-- limit has room since the server read the score. A reason without held tasks leaves `held`, unless it is a source that
+-- is still held.
 --
 -- Returns the number of tasks that were returned, and an error text or ''. If a set has a wrong type, its tasks stay
 -- held, and the text names the set. If another key has a wrong type, the script writes nothing and returns the error
@@ -92,7 +93,7 @@ for _, r in ipairs(reasons) do
       r.again = try('ZREM', set, member) == 1 or r.again -- other tasks may wait behind them
     end
   end
-  if call('EXISTS', set) == 0 then
+  if call('EXISTS', set) == 0 and try('HEXISTS', prefix .. 'paused', r.reason) ~= 1 then
     call('ZREM', held, r.reason)
     local key = string.match(r.reason, '^limit=(.*)$')
     if key then call('UNLINK', returned .. key) end
