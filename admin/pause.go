@@ -69,6 +69,7 @@ func (f *fleet) pauses() []Pause {
 	}
 	pauses := make([]Pause, 0, len(f.sources)+len(slow))
 	for _, s := range f.sources {
+		delete(slow, s.Program) // the same failures
 		why := fmt.Sprintf("%s (workers: %s)", s.Why, joinNames(s.Workers))
 		pauses = append(pauses, Pause{
 			Program: s.Program, Workers: claiming, Of: claiming, Until: s.NextTrial().Std(), Why: why, source: s.Name,
