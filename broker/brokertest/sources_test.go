@@ -173,15 +173,6 @@ func TestTasksOfADeadSource(t *testing.T) {
 	}
 	expect.Equal(t, s.in(tdf.Succeeded), int64(others))
 	expect.Compare(t, s.in(tdf.Failed), "<=", int64(30))
-	// When the source works again, its next trial returns all tasks.
-	for range 20 {
-		s.second()
-		s.run("a", 8, sound)
-	}
-	expect.True(t, !s.isHeld())
-	held := expect.Result(s.store.Redis.Keys(t.Context(), s.store.Keys.Key("held:*")).Result()).Value(t)
-	expect.Len(t, held, 0)
-	expect.Compare(t, s.in(tdf.Succeeded), ">=", int64(others+100))
 }
 
 // A hold ends after ten minutes without a failure, also if no task of the program is left. Nothing of it remains.
