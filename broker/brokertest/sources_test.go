@@ -42,14 +42,20 @@ func newSimulation(t *testing.T, workers ...string) *simulation {
 	s.store = expect.Result(redisstate.Connect(t.Context(), address, "sim", log)).Value(t)
 	t.Cleanup(func() { s.store.Close() })
 	s.server = server.New("s", config.Server{}, s.store, log, server.WithClock(func() time.Time { return s.now }))
-	offer := class.Offer{Queues: []class.QueueShare{{Queue: class.DefaultQueue}}, Programs: true}
 	for _, name := range workers {
-		w := presence.WorkerInfo{Name: name, Boot: "b", Lease: 36000, State: presence.WorkerWorking, Slots: 8, Offer: offer}
-		_, _, err := s.store.TakeName(t.Context(), w, presence.PriorOwner{})
-		expect.NoError(t, err)
-		s.workers[name] = broker.NewDirect(s.store, name, offer, 36000)
+		s.join(name, class.DefaultQueue)
 	}
 	return s
+}
+
+// join lets a worker begin to serve a queue.
+func (s *simulation) join(name, queue string) {
+	s.Helper()
+	offer := class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Programs: true}
+	w := presence.WorkerInfo{Name: name, Boot: "b", Lease: 36000, State: presence.WorkerWorking, Slots: 8, Offer: offer}
+	_, _, err := s.store.TakeName(s.Context(), w, presence.PriorOwner{})
+	expect.NoError(s, err)
+	s.workers[name] = broker.NewDirect(s.store, name, offer, 36000)
 }
 
 func (s *simulation) open(n int, program string, priority int) []int64 {
@@ -200,33 +206,39 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 	}
 }
 
-// A task that no live worker may claim does not try a program that others may claim. The task that has tried it tries it
-// again on another worker.
+// A task that no live worker may claim does not try a program that others may claim. A task that a worker could not start
+// tries it on another worker.
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
-	first := tdf.Defaults("p", "rsync:/p/run.sh", "gpu")
-	first.Priority, first.Queue = 5, "gpu"
-	expect.Result(s.store.Open(t.Context(), "test", first)).OK(t)
+	s.join("gone", "gpu")
+	gpu := tdf.Defaults("p", "rsync:/p/run.sh", "gpu")
+	gpu.Priority, gpu.Queue = 5, "gpu"
+	unserved := expect.Result(s.store.Open(t.Context(), "test", gpu)).Value(t)[0]
 	s.open(20, "p", 0)
 	s.second()
 	s.run("a", 1, unfit)
 	s.run("b", 1, unfit)
-	s.run("c", 1, unfit) // meets the hold
-	expect.True(t, s.isHeld())
-	tried := map[int64][]string{}
+	for _, name := range []string{"gone", "c"} {
+		expect.Equal(t, s.run(name, 1, unfit), 0, name, "meets the hold")
+	}
+	stored := expect.Result(s.store.ReadOne(t.Context(), unserved, redisstate.Want{Fields: redisstate.Facts})).Value(t)
+	expect.NotEqual(t, stored.Task.HeldFor(), "")
+	key := s.store.Keys.Worker("gone")
+	expect.NoError(t, s.store.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
+	var tasks []int64
+	var workers []string
 	for range 10 {
 		s.second()
 		for _, name := range []string{"a", "b", "c"} {
 			s.run(name, 1, func(t *tdf.Task) broker.Ending {
-				tried[t.ID] = append(tried[t.ID], name)
+				tasks, workers = append(tasks, t.ID), append(workers, name)
 				return unfit(t)
 			})
 		}
 	}
-	for id, workers := range tried {
-		expect.MustTrue(t, len(workers) > 1 && workers[0] != workers[1], id, workers)
-		break
-	}
+	expect.MustTrue(t, len(tasks) >= 3, tasks, workers)
+	expect.Equal(t, tasks[1], tasks[0], "tries again")
+	expect.NotEqual(t, workers[1], workers[0], "on the same worker")
 }
 
 // Workers of the original TDF would not find held tasks, so beside them no program is held.
