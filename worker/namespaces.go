@@ -25,7 +25,7 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 	}
 	s.noGrace, s.endGrace = context.WithCancel(context.Background())
 	each, first := cfg.Each(), 0
-	machine := resources.Here()
+	machine, files := resources.Here(), openFiles()/uint64(len(each))
 	for _, one := range each {
 		w := &Worker{options: o, shared: s, name: name, hostname: hostname, cfg: one, log: o.log, first: first}
 		w.drain.changed = make(signal, 1)
@@ -35,9 +35,9 @@ func newEach(name, hostname string, cfg config.Worker, o options) ([]*Worker, er
 			w.log = o.log.With("namespace", one.Namespace)
 		}
 		if !w.inProcess() {
-			w.limitSlots(openFiles() / uint64(len(each)))
+			w.limitSlots(files)
 		}
-		if err := w.offerResources(machine); err != nil {
+		if err := w.offerResources(machine, files); err != nil {
 			return nil, err
 		}
 		w.offer = w.newOffer()

@@ -20,8 +20,9 @@ func MostRounds(offered class.Amounts) int {
 	return min(roundsPerCore*cores, mostRounds)
 }
 
-// offerResources makes the pool of what the worker offers of the machine, as its key resources says.
-func (w *Worker) offerResources(machine *resources.Machine) error {
+// offerResources makes the pool of what the worker offers of the machine, as its key resources says. files is how many
+// files the worker may have open.
+func (w *Worker) offerResources(machine *resources.Machine, files uint64) error {
 	if w.cfg.Resources == nil {
 		return nil
 	}
@@ -33,7 +34,7 @@ func (w *Worker) offerResources(machine *resources.Machine) error {
 	w.log.Info("the worker offers resources", "resources", w.pool.Offered().String())
 	w.mostAtOnce = MostRounds(w.pool.Offered())
 	if !w.inProcess() {
-		w.mostAtOnce = slotsWithin(openFiles(), w.mostAtOnce)
+		w.mostAtOnce = slotsWithin(files, w.mostAtOnce)
 	}
 	return nil
 }
