@@ -115,9 +115,9 @@ func (f *failures) failed(program, why string) {
 	f.Lock()
 	defer f.Unlock()
 	f.started(program)
-	p := f.of(program)
+	before, p := f.reported(), f.of(program)
 	p.rounds, p.last, p.why = p.rounds+1, f.clock(), broker.Short(why)
-	if p.rounds == slowedAfter {
+	if f.reported() > before {
 		f.changed.give()
 	}
 }
@@ -148,7 +148,7 @@ func (f *failures) pauses() (all []presence.Pause) {
 	for name, p := range f.programs {
 		if f.slows(p) {
 			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", p.rounds, p.why)
-			all = append(all, presence.Pause{Program: name, For: tdf.For(f.slotPause), Why: why, Slots: true})
+			all = append(all, presence.Pause{Program: name, For: tdf.For(f.slotPause), Why: why})
 		}
 	}
 	slices.SortFunc(all, func(x, y presence.Pause) int { return cmp.Compare(x.Program, y.Program) })

@@ -22,7 +22,7 @@ func TestSlotsThatPauseAfterFailures(t *testing.T) {
 	expect.Equal(t, a.pauses(), nil)
 	expect.Len(t, a.changed, 0)
 	a.failed("p", "exit 1: no such file")
-	want := []presence.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file", Slots: true}}
+	want := []presence.Pause{{Program: "p", For: 60, Why: "5 rounds failed in a row; the last failure: exit 1: no such file"}}
 	expect.Equal(t, a.pauses(), want)
 	expect.Len(t, a.changed, 1)
 	at = at.Add(2 * slowsFor)

@@ -49,7 +49,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	must(t, err)
 	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(10_000) })
 	s, end := w.supervisor(w.worker())
-	_, _, err = s.claim(1, 0, false)
+	_, _, err = s.claim(1, 0)
 	must(t, err)
 	p.begun()
 	m, err := w.task(id).Expire() // as the server does at end_before
@@ -161,7 +161,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			}))
 			small, large := w.open("", forHandler("small")), w.open("", forHandler("large"))
 			s, end := w.supervisor(worker)
-			_, _, err := s.claim(2, 0, false)
+			_, _, err := s.claim(2, 0)
 			must(t, err)
 			for range 3 {
 				for _, id := range []int64{small, large} {

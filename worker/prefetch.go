@@ -157,7 +157,7 @@ func (k *stock) take() *execution {
 }
 
 // next gives the slot of an execution that has ended to a prefetched task. It returns nil if there is none, or if the
-// slot must first wait for the report of the round, since a failure may pause the slot or the program.
+// slot must first wait for the report of the round, since a failure may pause the slot.
 func (s *supervisor) next(e *execution) *execution {
 	succeeded := e.cause == nil && e.reason == "" && !e.result.HasFailed(e.task.FailOn)
 	s.mu.Lock()

@@ -92,7 +92,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	id := w.open(p.path)
 	worker := w.worker()
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0, false)
+	_, _, err := s.claim(1, 0)
 	must(t, err)
 	p.begun()
 	p.ended()

@@ -55,21 +55,25 @@ func (w *Worker) prepareHost() (closeHost func(), err error) {
 	if err != nil {
 		return nil, isolationError(w.cfg, err)
 	}
+	w.processes = host
+	leave := func() error {
+		for _, one := range w.all {
+			if one.slotDirs != nil {
+				one.slotDirs.close()
+			}
+			one.preparer, one.slotDirs = nil, nil
+		}
+		w.processes = nil
+		return host.Close()
+	}
 	for _, one := range w.all {
 		if err := one.useHost(host); err != nil {
-			return nil, errors.Join(err, host.Close())
+			return nil, errors.Join(err, leave())
 		}
 	}
 	w.logIsolation(host)
 	w.checkTemporary()
-	return func() {
-		for _, one := range w.all {
-			one.slotDirs.close()
-			one.preparer, one.slotDirs = nil, nil
-		}
-		w.processes = nil
-		host.Close()
-	}, nil
+	return func() { _ = leave() }, nil // best effort: the next start removes what is left
 }
 
 // useHost makes the worker run programs on the process's host.
@@ -81,7 +85,7 @@ func (w *Worker) useHost(host *process.Host) error {
 	}
 	s := &script{w, w.newFetcher(), host}
 	s.fetcher.Setup = s.setup
-	w.preparer, w.processes, w.slotDirs = s, host, newSlotDirs(w)
+	w.preparer, w.slotDirs = s, newSlotDirs(w)
 	return nil
 }
 

@@ -311,16 +311,12 @@ func (s *supervisor) claimForFreeSlots() (asked int, c redisstate.ClaimResult, e
 		return 0, c, nil
 	}
 	defer s.endReservation(free, prefetch, nil)
-	return s.claim(free, prefetch, s.passing.Load())
+	return s.claim(free, prefetch)
 }
 
-// claim claims tasks and starts them. After unwanted tasks, it prefetches none. It asks for at most the given number of
-// tasks, and returns the number that it asked for. A worker that stops still waits for the answer, because the tasks in
-// an unread answer would become lost.
-func (s *supervisor) claim(most, prefetch int, passing bool) (asked int, c redisstate.ClaimResult, err error) {
-	if passing {
-		prefetch = 0
-	}
+// claim claims tasks and starts them. It asks for at most the given number of tasks, and returns the number that it
+// asked for. A worker that stops still waits for the answer, because the tasks in an unread answer would become lost.
+func (s *supervisor) claim(most, prefetch int) (asked int, c redisstate.ClaimResult, err error) {
 	lent, ok := s.lend()
 	if !ok {
 		return 0, c, nil

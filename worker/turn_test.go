@@ -88,7 +88,7 @@ func TestAReportThatClaims(t *testing.T) {
 			r.timers.hold()
 			s, stop := r.supervisor(worker)
 			r.s = s
-			_, _, err := s.claim(1, 0, false)
+			_, _, err := s.claim(1, 0)
 			must(t, err)
 			<-running
 			s.once.Store(false)

@@ -236,8 +236,11 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 	}
 	if w.cfg.API.URL != "" {
 		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
+		if err != nil {
+			return nil, err
+		}
 		w.broker = r
-		return closeBroker, err
+		return closeBroker, nil
 	}
 	s, err := redisstate.Connect(ctx, w.cfg.Redis, w.cfg.Namespace, w.log)
 	if err != nil {
@@ -293,7 +296,7 @@ func (w *Worker) runOnce(ctx context.Context) (ran bool, err error) {
 	defer disconnect()
 	s, closeSupervisor := w.open(ctx)
 	s.once.Store(true)
-	_, c, err := s.claim(1, 0, false)
+	_, c, err := s.claim(1, 0)
 	closeSupervisor()
 	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
 }
