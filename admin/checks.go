@@ -24,7 +24,7 @@ func (c *situation) open() []Check {
 	}
 	isHeld := c.task.WaitsForLimit()
 	for _, p := range c.pauses() {
-		if p.source == c.task.SourceName() {
+		if p.Source == c.task.SourceName() {
 			checks = append(checks, blocked("program", c.slotPause(&p)))
 			isHeld = true
 		}

@@ -13,17 +13,17 @@ import (
 // that workers run it slowly, because its rounds fail (docs/operations.md, "Programs that fail").
 type Pause struct {
 	Program string `json:"program"`
-	Workers int    `json:"workers"` // the number of workers on which the program fails; all if it is held
+	Workers int    `json:"workers"` // the number of workers on which the program fails, or all workers
 	Of      int    `json:"of"`      // the number of all workers that claim tasks
 	// Until is when a task tries a held program.
 	Until time.Time `json:"until,omitzero" as:"unix"`
-	Why   string    `json:"why"` // the reason that one of the workers reports
+	Why   string    `json:"why"` // the last error that is known; for a held program also which workers had it
 
 	// AfterFailure is 0 if the program is held. Otherwise workers claim tasks of the program, but a slot pauses for this
 	// time after each failed round, so Until is the zero time.
 	AfterFailure time.Duration `json:"after_failure,omitempty"`
 
-	source string // see [tdf.Properties.SourceName]
+	Source string `json:"-"` // names a held program; see [tdf.Properties.SourceName]
 }
 
 // All reports whether no worker claims tasks of the program.
@@ -43,8 +43,7 @@ func (p *Pause) Text(now time.Time) string {
 	return fmt.Sprintf("program %s is held, because it cannot be started; %s: %s", p.Program, next, p.Why)
 }
 
-// pauses returns the held programs, and then those whose failures make slots pause. These are ordered by the number of
-// workers, the highest first.
+// pauses returns the held programs, and then those whose failures make slots pause.
 func (f *fleet) pauses() []Pause {
 	claiming := 0
 	slow := map[string]*Pause{}
@@ -55,7 +54,7 @@ func (f *fleet) pauses() []Pause {
 		}
 		claiming++
 		for _, one := range w.Pauses {
-			if one.Program == "" || !one.Slots || one.For == 0 {
+			if one.Program == "" || one.For == 0 {
 				continue // a shortage of the worker, or a remark
 			}
 			p := slow[one.Program]
@@ -72,16 +71,21 @@ func (f *fleet) pauses() []Pause {
 		delete(slow, s.Program) // the same failures
 		why := fmt.Sprintf("%s (workers: %s)", s.Why, joinNames(s.Workers))
 		pauses = append(pauses, Pause{
-			Program: s.Program, Workers: claiming, Of: claiming, Until: s.NextTrial().Std(), Why: why, source: s.Name,
+			Program: s.Program, Workers: claiming, Of: claiming, Until: s.NextTrial().Std(), Why: why, Source: s.Name,
 		})
 	}
 	for _, p := range slow {
 		p.Of = claiming
 		pauses = append(pauses, *p)
 	}
-	slices.SortFunc(pauses, func(a, b Pause) int {
+	sortPauses(pauses)
+	return pauses
+}
+
+// sortPauses puts held programs first, and then those that fail on the most workers.
+func sortPauses(all []Pause) {
+	slices.SortFunc(all, func(a, b Pause) int {
 		return cmp.Or(cmp.Compare(min(a.AfterFailure, 1), min(b.AfterFailure, 1)), cmp.Compare(b.Workers, a.Workers),
 			cmp.Compare(a.Program, b.Program))
 	})
-	return pauses
 }

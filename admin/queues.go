@@ -18,8 +18,7 @@ import (
 // A Queue is a queue with tasks, or a queue that is paused.
 type Queue struct {
 	Queue string `json:"queue"` // default for the tasks without a queue
-	// Open counts the open tasks that workers may claim now. A task that is not due yet, or that waits for other tasks, a
-	// limit or the end of a pause, is not counted.
+	// Open counts the open tasks that workers may claim now. A task that is not due yet, or that is held, is not counted.
 	Open int64 `json:"open"`
 	// the longest time since the next task of a requirement became claimable; 0 if none is due
 	Waited time.Duration `json:"oldest_wait_seconds"`

@@ -196,6 +196,7 @@ func together(all []look) *look {
 			}
 		}
 	}
+	sortPauses(sum.pauses)
 	return &sum
 }
 

@@ -290,8 +290,8 @@ func TestArchivingIsNoRate(t *testing.T) {
 	expect.Compare(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, ">=", 200.0/60)
 }
 
-// While all workers pause the program of the open tasks, the watch names the pause and gives no estimate. If workers pause
-// another program, the estimate does not change.
+// While the program of the open tasks is held, the watch names the hold and gives no estimate. If another program is held,
+// the estimate does not change.
 func TestWatchNamesAPause(t *testing.T) {
 	cfg := redisConfig(t, redistest.Shared(t))
 	m, s := newManager(t, cfg), connect(t, cfg)
@@ -332,14 +332,14 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	expect.NoError(t, s.Started(t.Context(), bad.SourceName()))
 	for _, name := range []string{"w1", "w2"} {
-		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5", Slots: true})
+		pauses(name, presence.Pause{Program: "bad", For: 0.5, Why: "exit 5"})
 	}
 	want := admin.Pause{Program: "bad", Workers: 2, Of: 2, Why: "exit 5", AfterFailure: time.Second / 2}
 	if got := look("paused"); len(got.Pauses) != 1 || got.Pauses[0] != want || got.Pauses[0].All() || got.Estimate.Unknown != "" {
 		t.Errorf("pauses of slots: %+v, %+v", got.Pauses, got.Estimate)
 	}
 	for _, name := range []string{"w1", "w2"} {
-		pauses(name, presence.Pause{Slots: true, For: 1, Why: "no space"}, presence.Pause{Program: "bad", Slots: true, Why: "shares"})
+		pauses(name, presence.Pause{For: 1, Why: "no space"}, presence.Pause{Program: "bad", Why: "shares"})
 	}
 	expect.Len(t, look("paused").Pauses, 0)
 	workers := expect.Result(admin.New(m).Workers(t.Context())).Value(t)

@@ -53,9 +53,8 @@ func (w Worker) Uses() string { return w.uses }
 
 // A WorkerPause is a program whose failures make slots of a worker pause, or something that the worker lacks.
 type WorkerPause struct {
-	Program string    `json:"program"`
-	Until   time.Time `json:"until,omitzero"` // when the worker tries again
-	Why     string    `json:"why"`
+	Program string `json:"program"`
+	Why     string `json:"why"`
 
 	AfterFailure time.Duration `json:"after_failure,omitempty"` // as in [Pause]
 }
@@ -65,7 +64,7 @@ func (p *WorkerPause) Text() string {
 	switch {
 	case p.Program == "": // the worker itself lacks something
 		return p.Why
-	case p.AfterFailure == 0 && p.Until.IsZero(): // a remark, no pause
+	case p.AfterFailure == 0: // a remark, no pause
 		return p.Program + ": " + p.Why
 	}
 	return fmt.Sprintf("slots pause for %v after failed rounds of %s: %s", p.AfterFailure, p.Program, p.Why)
@@ -104,11 +103,7 @@ func (f *fleet) view(w *presence.WorkerStatus) Worker {
 		v.Queues = append(v.Queues, q.String())
 	}
 	for _, p := range w.Pauses {
-		if p.Slots {
-			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: p.For.Std()})
-		} else {
-			v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, Until: w.Seen.Add(p.For).Std()})
-		}
+		v.Pauses = append(v.Pauses, WorkerPause{Program: p.Program, Why: p.Why, AfterFailure: p.For.Std()})
 	}
 	return v
 }

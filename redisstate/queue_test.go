@@ -318,17 +318,17 @@ func TestVeryManyForeignHeads(t *testing.T) {
 	})
 }
 
-// A worker finds its task behind very many requirements that no worker serves, and behind requirements whose program it avoids. A
+// A worker finds its task behind very many requirements that no worker serves, and behind those whose tasks are put off for it. A
 // claim reads a limited number of them.
 func TestTaskBehindManyRequirements(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		foreign, avoided int
-		resume           bool
+		foreign, putOff int
+		resume          bool
 	}{
 		"not served":        {4000, 0, false},
-		"avoided":           {0, 600, true},
-		"avoided, few":      {0, 60, true},
+		"put off":           {0, 600, true},
+		"put off, few":      {0, 60, true},
 		"both":              {2000, 200, true},
 		"both, with few of": {2000, 1, true},
 	} {
@@ -336,7 +336,7 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 			s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // its own server, because the test counts commands
 			var all []tdf.Properties
 			offer := offerOf("q")
-			for i := range c.avoided {
+			for i := range c.putOff {
 				d := placed("q", 0, fmt.Sprint("t", i))
 				offer.Tags = append(offer.Tags, d.Tags...)
 				d.Meta = "put off"
@@ -345,7 +345,7 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 			for i := range c.foreign {
 				all = append(all, placed("q", 0, fmt.Sprint("x", i)))
 			}
-			if c.avoided > 0 { // behind a task that is put off in its own requirement
+			if c.putOff > 0 { // behind a task that is put off in its own requirement
 				all = append(all, placed("q", 0, "t0"))
 			}
 			all = append(all, placed("q", 0))
@@ -357,7 +357,7 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 				}
 			}
 			last := mustOpen(t, s, all[len(all)-1])[0]
-			want := 1 + min(c.avoided, 1)
+			want := 1 + min(c.putOff, 1)
 			var got []int64
 			for n := 1; len(got) < want; n++ {
 				expect.MustTrue(t, n <= 200, "claimed", got, "in", n, "claims, want", want, "tasks until", last)

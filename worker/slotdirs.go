@@ -226,7 +226,7 @@ func (d *slotDirs) remarks() (all []presence.Pause) {
 	defer d.mu.Unlock()
 	const why = "rounds share the program's directory, because it is larger than 1 GiB"
 	for program := range d.shared {
-		all = append(all, presence.Pause{Program: program, Slots: true, Why: why})
+		all = append(all, presence.Pause{Program: program, Why: why})
 	}
 	slices.SortFunc(all, func(a, b presence.Pause) int { return strings.Compare(a.Program, b.Program) })
 	return all

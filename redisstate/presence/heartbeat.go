@@ -48,15 +48,9 @@ type WorkerInfo struct {
 // "Programs that fail").
 type Pause struct {
 	Program string
-	For     tdf.Seconds // how long a slot pauses
+	For     tdf.Seconds // how long a slot pauses; 0 for a remark
 	Why     string      // one line
-
-	// Slots means that slots pause. Otherwise, the line is a remark.
-	Slots bool
 }
-
-// slotPause is the beginning of a line about a pause of slots.
-const slotPause = "slots "
 
 // MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
 const MaxPauses = 100
@@ -64,11 +58,7 @@ const MaxPauses = 100
 func pausesText(pauses []Pause) string {
 	var all []string
 	for _, p := range pauses[:min(len(pauses), MaxPauses)] {
-		prefix := slotPause
-		if !p.Slots {
-			prefix = ""
-		}
-		all = append(all, prefix+p.For.String()+"\t"+p.Program+"\t"+p.Why)
+		all = append(all, p.For.String()+"\t"+p.Program+"\t"+p.Why)
 	}
 	return strings.Join(all, "\n")
 }
@@ -77,9 +67,8 @@ func parsePauses(lines string) []Pause {
 	var pauses []Pause
 	for line := range strings.SplitSeq(lines, "\n") {
 		parts := strings.SplitN(line, "\t", 3)
-		number, slots := strings.CutPrefix(parts[0], slotPause)
-		if length, err := tdf.ParseSeconds(number); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
-			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2], Slots: slots})
+		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
+			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
 		}
 	}
 	return pauses

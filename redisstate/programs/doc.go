@@ -1,4 +1,4 @@
-// Package programs has the programs that a namespace stores, when they were last used, and where they succeeded.
+// Package programs has the programs that a namespace stores, and when they were last used.
 package programs
 
 import (

@@ -40,21 +40,23 @@ func TestTerminalLine(t *testing.T) {
 	expect.Equal(t, terminalLine(s, 43), "65/400 finished; time left unknown: nothin…")
 }
 
-// If workers pause a program, tdf watch prints one warning with a remedy. The progress line shows the pause.
+// If a program is held, tdf watch prints one warning with a remedy, however many workers there are. The progress line shows
+// the hold.
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
 		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: tdf.Counts{tdf.Open: 5, tdf.Failed: 60},
 		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
-		Estimate: admin.Estimate{Unknown: "all workers pause bad"},
+		Estimate: admin.Estimate{Unknown: "bad cannot be started"},
 	}
 	var said []string
 	w := watchWarnings{campaign: "sweep 7", say: func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) }}
 	w.check(s)
-	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next heartbeat reports a later time
+	s.Pauses[0].Until = s.Pauses[0].Until.Add(time.Second) // the next trial is later
+	s.Pauses[0].Workers, s.Pauses[0].Of = 4, 4
 	w.check(s)
 	expect.MustLen(t, said, 1, "said")
 	for _, want := range []string{"program bad", "exit 4", "repair the hosts or the source", "tdf cancel --campaign 'sweep 7' --state open"} {
 		expect.Contains(t, said[0], want, "said … in it")
 	}
-	expect.Equal(t, terminalLine(s, 103), "60/65 finished; time left unknown: all workers pause bad; bad held, next trial in 46s; 60 failed")
+	expect.Equal(t, terminalLine(s, 103), "60/65 finished; time left unknown: bad cannot be started; bad held, next trial in 46s; 60 failed")
 }

@@ -25,12 +25,15 @@ func (w *watchWarnings) check(s *admin.Status) {
 		w.onceFor(string(o.Code)+" "+o.About, o.Text+"; "+cli.WithCommands(o.Fix, "")) // the text may contain times
 	}
 	for _, p := range s.Pauses {
-		w.onceFor(fmt.Sprint("pause of ", p.Program, p.Workers, p.Of, p.AfterFailure > 0),
-			p.Text(s.At)+"; "+w.pauseRemedy(&p))
+		key := fmt.Sprint("failures of ", p.Program, p.Workers, p.Of)
+		if p.All() { // the numbers only say how many workers there are
+			key = fmt.Sprint("hold of ", p.Program, p.Source)
+		}
+		w.onceFor(key, p.Text(s.At)+"; "+w.pauseRemedy(&p))
 	}
 }
 
-// pauseRemedy returns a suggestion to the user about a paused program.
+// pauseRemedy returns a suggestion to the user about a program that is held or slow.
 func (w *watchWarnings) pauseRemedy(p *admin.Pause) string {
 	if p.All() {
 		remedy := "repair the hosts or the source: then the tasks go on by themselves"
