@@ -166,17 +166,17 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 			return ClaimResult{}, nil, &RequireError{changed}
 		}
 		c, overdue := s.readClaimed(r.Worker, queues, reply)
-		if err := s.learnRequirements(ctx, r.offer(), reply, &c); err != nil {
+		if err := s.learnRequirements(ctx, r.offer(), reply, &c); err != nil && len(c.Claims) == 0 {
 			return c, overdue, err
 		}
 		if r.Call == nil || !r.Call.Repeated {
 			s.countClaims(&c)
 		}
 		c.Sent = start
-		if c.Stale && len(c.Claims) == 0 && ctx.Err() == nil {
-			continue
+		if !c.Stale || len(c.Claims) > 0 || tries > mostStale || ctx.Err() != nil {
+			c.More = c.More || c.Stale
+			return c, overdue, nil
 		}
-		return c, overdue, nil
 	}
 }
 

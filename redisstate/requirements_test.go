@@ -184,3 +184,39 @@ func TestManyGroups(t *testing.T) {
 	o.Group = ""
 	expect.Equal(t, claimedIDs(claimFor(t, s, 2, o)), []int64{groups + 1, groups + 2})
 }
+
+// A requirement that this version cannot read stops no claim, also if it is the newest one, and also while its number
+// rises before each claim.
+func TestRequirementsThatNobodyReads(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		offer := offerOf("a", "default")
+		number := 1000.0
+		unreadable := func() {
+			number++
+			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Requirements(), redis.Z{Score: number, Member: fmt.Sprint("new=", number)}).Err())
+		}
+		for range 3 {
+			unreadable()
+			ids := mustOpen(t, s, define("plain"), placed("a", 0))
+			claims := claimFor(t, s, 5, offer)
+			expect.Equal(t, slices.Sorted(slices.Values(claimedIDs(claims))), ids)
+		}
+	})
+}
+
+// If Redis loses what an offer serves while a worker compares requirements, the worker hides no requirement.
+func TestLearningFromAnOldNumber(t *testing.T) {
+	s := newStore(t)
+	offer := offerOf("a", "b")
+	mustOpen(t, s, placed("a", 0))
+	expect.Len(t, claimFor(t, s, 5, offer).Claims, 1)
+	ids := mustOpen(t, s, placed("a", 0), placed("b", 0))
+	must(t, s.Redis.Del(t.Context(), s.servesKey(&offer)).Err())
+	var c ClaimResult
+	parts := make([]any, claimReplySeen+1)
+	parts[claimReplySeen] = "1"
+	expect.NoError(t, s.learnRequirements(t.Context(), &offer, parts, &c))
+	expect.True(t, c.Stale, "the claim is not repeated")
+	expect.Len(t, s.Redis.HGetAll(t.Context(), s.servesKey(&offer)).Val(), 0)
+	expect.Equal(t, slices.Sorted(slices.Values(claimedIDs(claimFor(t, s, 5, offer)))), ids)
+}

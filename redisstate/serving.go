@@ -11,10 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 var plainOffer = class.Offer{Programs: true}
@@ -77,8 +76,12 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// servedFor is how long Redis keeps which requirements an offer serves.
+// servedFor is how long Redis keeps which requirements an offer serves. Then a claim compares all again, so that the hash
+// has no requirements that Redis has forgotten.
 const servedFor = time.Hour
+
+// learnedAtOnce is how many requirements a call compares, so that the script is short.
+const learnedAtOnce = 1000
 
 // learnRequirements writes which of the requirements that a claim has not known the offer serves. The claim is then
 // Stale.
@@ -88,24 +91,25 @@ func (s *Store) learnRequirements(ctx context.Context, o *class.Offer, reply any
 		return nil
 	}
 	all, err := s.Requirements(ctx, seen)
-	if err != nil || len(all) == 0 {
-		return err
-	}
-	fields := []any{servedUpTo, all[len(all)-1].Number}
-	for i := range all {
-		if text, served := o.Served(all[i].Requirement); served {
-			fields = append(fields, all[i].Name, text)
+	c.Stale = c.Stale || len(all) > 0
+	for some := range slices.Chunk(all, learnedAtOnce) {
+		if err != nil {
+			break
 		}
-	}
-	c.Stale = true
-	key := s.servesKey(o)
-	return s.Pipeline(ctx, "write which requirements a worker serves", func(p redis.Pipeliner) {
-		for some := range slices.Chunk(fields, 1000) {
-			p.HSet(ctx, key, some...)
+		upto := some[len(some)-1].Number
+		args := []any{seen, upto, int(servedFor.Seconds())}
+		for i := range some {
+			if text, served := o.Served(some[i].Requirement); served && some[i].Known {
+				args = append(args, some[i].Name, text)
+			}
 		}
-		p.Expire(ctx, key, servedFor)
-	})
+		var written any
+		written, err = s.Run(ctx, "write which requirements a worker serves", lua.Learn, []string{s.servesKey(o)}, args,
+			conn.IsNumber)
+		if err == nil && conn.Number(written) == 0 {
+			return nil // the next claim says what is known now
+		}
+		seen = upto
+	}
+	return err
 }
-
-// servedUpTo is the field with the number of the last requirement that is known.
-const servedUpTo = "upto"

@@ -29,6 +29,10 @@ func ParseRequest(text string) (r Request, err error) {
 	if len(text) > maxRequestLength {
 		return nil, fmt.Errorf("has %d bytes; at most %d are allowed", len(text), maxRequestLength)
 	}
+	return parseRequest(text)
+}
+
+func parseRequest(text string) (r Request, err error) {
 	words := resourceWords(text)
 	for len(words) > 0 {
 		end := slices.Index(words, alternativeWord)
@@ -99,7 +103,8 @@ func (r Request) Part() string {
 	return strings.Join(alternatives, alternativeSeparator)
 }
 
-// parsePart reads a request in the name of a requirement. It returns nil for a text that Part does not return.
+// parsePart reads a request in the name of a requirement. It returns nil for a text that Part does not return. Rounded
+// amounts may have made it longer than what a user may write.
 func parsePart(text string) Request {
 	var words []string
 	for alternative := range strings.SplitSeq(text, alternativeSeparator) {
@@ -115,7 +120,7 @@ func parsePart(text string) Request {
 			words = append(words, Amount{name, units}.String())
 		}
 	}
-	r, err := ParseRequest(strings.Join(words, " "))
+	r, err := parseRequest(strings.Join(words, " "))
 	if err != nil || r.Part() != text {
 		return nil
 	}

@@ -91,6 +91,9 @@ func (w *world) everything() (*class.Offer, error) {
 	known, err := w.store.Requirements(w.ctx, 0)
 	offer := class.Offer{Programs: true, Anything: true}
 	for _, p := range known {
+		if !p.Known {
+			continue
+		}
 		offer.Tags = append(offer.Tags, p.Tags...)
 		if q := (class.QueueShare{Queue: p.Queue}); !slices.Contains(offer.Queues, q) {
 			offer.Queues = append(offer.Queues, q)

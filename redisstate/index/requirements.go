@@ -19,6 +19,7 @@ const mostRequirements = 20_000
 // A Numbered is a requirement with its number in Redis. A later requirement has a higher number.
 type Numbered struct {
 	class.Requirement
+	Known  bool // false for a name that this version cannot read; no worker of this version serves it
 	Name   string
 	Number int64
 }
@@ -33,9 +34,8 @@ func (s *Names) Requirements(ctx context.Context, after int64) (all []Numbered, 
 	})
 	for _, z := range found {
 		name, _ := z.Member.(string)
-		if r, ok := class.ParseRequirement(name); ok {
-			all = append(all, Numbered{r, name, int64(z.Score)})
-		}
+		r, known := class.ParseRequirement(name)
+		all = append(all, Numbered{r, known, name, int64(z.Score)})
 	}
 	if conn.IsWrongType(err) {
 		err = nil

@@ -44,6 +44,7 @@ var (
 	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
 	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
 	Fault     = declare(Script{Name: "fault", After: "prelude sources values", Full: Runs, Unconfirmed: true})
+	Learn     = declare(Script{Name: "learn", After: "prelude", Full: Runs, Unconfirmed: true})
 	Pause     = declare(Script{Name: "pause", After: "prelude values", Full: Runs})
 	Heartbeat = declare(Script{Name: "heartbeat", After: "prelude values", Full: Runs, Unconfirmed: true})
 	Register  = declare(Script{Name: "heartbeat", After: "prelude values", Full: Fails, Unconfirmed: true})
