@@ -171,9 +171,10 @@ type Joint struct {
 // The error says that some reports must be sent again.
 func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) error {
 	var results, others []*Delivery
+	w := newWitness(ctx, d.store, d.name)
 	for _, x := range all {
 		if x.Way == Unfit {
-			x.seeUnfit(ctx, d.store, x.Task.ID, d.name)
+			x.seeUnfit(ctx, w)
 		}
 		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
 			results = append(results, x)
@@ -184,7 +185,7 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 	err := d.execute(ctx, join, results)
 	ready, unread := d.ready(ctx, others)
 	err = errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
-	noteFailures(ctx, d.store, d.name, all...)
+	noteFailures(ctx, w, all...)
 	return err
 }
 

@@ -172,7 +172,8 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 	if err := s.checkRuns(mostReports, runs); err != nil {
 		return nil, err
 	}
-	all, err := b.deliveries(ctx, t, reports)
+	w := newWitness(ctx, b.store, s.worker)
+	all, err := b.deliveries(ctx, t, w, reports)
 	if err != nil {
 		return nil, err
 	}
@@ -200,13 +201,15 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 		return nil, err
 	}
 	for _, x := range slices.Concat(results, others) {
-		noteFailures(ctx, b.store, s.worker, &x.Delivery)
+		noteFailures(ctx, w, &x.Delivery)
 	}
 	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
 
 // deliveries reads of the tasks what the reports need, and decides what the reports mean for them.
-func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Report) ([]reportDelivery, error) {
+func (b *Broker) deliveries(ctx context.Context, t *access.Token, w *witness, reports []Report) ([]reportDelivery,
+	error,
+) {
 	ids := make([]int64, len(reports))
 	for i := range reports {
 		ids[i] = reports[i].ID
@@ -238,7 +241,7 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, reports []Repo
 			return nil, err
 		}
 		if all[i].Report.Unfit && all[i].holds() {
-			all[i].seeUnfit(ctx, b.store, all[i].ID, all[i].Task.Current().Worker)
+			all[i].seeUnfit(ctx, w)
 		}
 		all[i].decide(now)
 	}

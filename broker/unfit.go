@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"slices"
+	"sync"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
@@ -17,41 +18,67 @@ const triedIn = 100
 // longer than the time to the next trial of a held program, so that another worker makes it.
 const firstPutOff, longestPutOff = tdf.Seconds(8), tdf.Seconds(600)
 
-// A sight is what a broker sees of a task that a worker could not start.
+// A witness sees the tasks that a worker could not start. All reports of a call have one witness, because for each of
+// them, it would read the same again.
+type witness struct {
+	common
+	worker string
+	others func() (others, error) // reads at most once
+	holds  func() bool            // whether the namespace may hold programs; reads at most once
+}
+
+// others are the other live workers that are not drained. They may be busy: a task waits for them.
+type others struct {
+	now     tdf.Time
+	workers []presence.WorkerStatus
+}
+
+func newWitness(ctx context.Context, s common, worker string) *witness {
+	return &witness{s, worker, sync.OnceValues(func() (o others, err error) {
+		if o.now, err = s.Now(ctx); err != nil {
+			return o, err
+		}
+		o.workers, err = s.Workers(ctx)
+		o.workers = slices.DeleteFunc(o.workers, func(w presence.WorkerStatus) bool {
+			return w.Name == worker || !w.Alive(o.now) || w.State == presence.WorkerDraining || w.Drained != ""
+		})
+		return o, err
+	}), sync.OnceValue(func() bool {
+		settings, _, _, err := s.Room(ctx)
+		return err == nil && !settings.OriginalWorkers
+	})}
+}
+
+// A sight is what a witness sees of a task.
 type sight struct {
 	now    tdf.Time
-	others []string // the other live workers that could run the task; they may be busy: the task then waits for them
+	others []string // those other workers that could run the task
 	tried  []string // the workers that have tried it
 	rounds int      // how many rounds of it the worker has had
 }
 
-func see(ctx context.Context, s common, id int64, worker string) (x sight, err error) {
-	if x.now, err = s.Now(ctx); err != nil {
-		return x, err
-	}
-	workers, err := s.Workers(ctx)
+func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
+	others, err := w.others()
 	if err != nil {
 		return x, err
 	}
-	stored, err := s.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(triedIn)})
+	stored, err := w.ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(triedIn)})
 	if err != nil {
 		return x, err
 	}
 	if stored.Task == nil {
 		return x, &tdf.StateError{ID: id, Verb: tdf.VerbRelease}
 	}
-	x.tried = stored.Task.NamesNotOn()
+	x.now, x.tried = others.now, stored.Task.NamesNotOn()
 	for _, r := range stored.Task.Rounds {
-		if x.tried = append(x.tried, r.Worker); r.Worker == worker {
+		if x.tried = append(x.tried, r.Worker); r.Worker == w.worker {
 			x.rounds++
 		}
 	}
 	need := stored.Task.Requirement()
-	for i := range workers {
-		w := &workers[i]
-		if w.Name != worker && w.Alive(x.now) && w.State != presence.WorkerDraining && w.Drained == "" &&
-			class.Serves(&w.Offer, need) {
-			x.others = append(x.others, w.Name)
+	for i := range others.workers {
+		if other := &others.workers[i]; class.Serves(&other.Offer, need) {
+			x.others = append(x.others, other.Name)
 		}
 	}
 	return x, nil
@@ -60,8 +87,8 @@ func see(ctx context.Context, s common, id int64, worker string) (x sight, err e
 // seeUnfit sees the task of a report that its worker cannot run. If a live worker is left that has had no round of the
 // task yet, the task is put off for this one. If Redis does not answer, a worker may be left, so that an outage makes no
 // task fail.
-func (d *Delivery) seeUnfit(ctx context.Context, s common, id int64, worker string) {
-	x, err := see(ctx, s, id, worker)
+func (d *Delivery) seeUnfit(ctx context.Context, w *witness) {
+	x, err := w.see(ctx, d.Task.ID)
 	d.seen, d.alone = true, err == nil && len(x.others) == 0
 	switch {
 	case err != nil:
@@ -74,13 +101,12 @@ func (d *Delivery) seeUnfit(ctx context.Context, s common, id int64, worker stri
 // noteFailures notes which of the reported rounds could not be started. It is best effort: without the notes, a source
 // is held later. A task without a source has a handler, which has started, so its program is never held. Workers of the
 // original TDF find no held tasks, so beside them nothing is held.
-func noteFailures(ctx context.Context, s common, worker string, all ...*Delivery) {
+func noteFailures(ctx context.Context, w *witness, all ...*Delivery) {
 	for _, d := range all {
 		if d.Err != nil || d.Task == nil || d.Task.Source == "" || !d.Unstarted && d.Way != Unfit {
 			continue
 		}
-		settings, _, _, err := s.Room(ctx)
-		if err != nil || settings.OriginalWorkers {
+		if !w.holds() {
 			return
 		}
 		why := d.Reason
@@ -88,9 +114,9 @@ func noteFailures(ctx context.Context, s common, worker string, all ...*Delivery
 			why = d.Result.Reason
 		}
 		if !d.seen {
-			x, err := see(ctx, s, d.Task.ID, worker)
+			x, err := w.see(ctx, d.Task.ID)
 			d.alone = err == nil && len(x.others) == 0
 		}
-		_ = s.FailedToStart(ctx, worker, &d.Task.Properties, d.alone, Short(why))
+		_ = w.FailedToStart(ctx, w.worker, &d.Task.Properties, d.alone, Short(why))
 	}
 }
