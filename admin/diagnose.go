@@ -267,7 +267,7 @@ func (v *vitals) shortages(d *diagnoses) {
 	for i := range v.fleet.workers {
 		w := &v.fleet.workers[i]
 		for _, p := range w.Pauses {
-			if p.Program == "" && v.fleet.claims(w) {
+			if p.Program == "" && w.Claims(v.at) {
 				why, remedy := p.Why, ""
 				if at := strings.LastIndex(why, "; "); at >= 0 {
 					why, remedy = why[:at], why[at+2:]

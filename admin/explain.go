@@ -182,7 +182,7 @@ func (c *situation) countBesides(ctx context.Context, s *redisstate.Store) error
 		return name == c.task.OpenSet() || p.Queue != own.Queue ||
 			!slices.ContainsFunc(workers.workers, func(w presence.WorkerStatus) bool {
 				p.Group = w.Offer.Group
-				return workers.claims(&w) && class.Serves(&w.Offer, p)
+				return w.Claims(c.at) && class.Serves(&w.Offer, p)
 			})
 	})
 	if err == nil {

@@ -11,7 +11,7 @@ import (
 // A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods
 // to count workers and slots. The methods follow these rules:
 //   - A worker is alive if its lease holds and it has not reported that it has ended.
-//   - A live worker claims tasks if its state is working and nobody ordered it to drain.
+//   - A live worker claims tasks if its state is working and nobody ordered it to drain ([presence.WorkerStatus.Claims]).
 //   - Only slots of workers that claim tasks count.
 //   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran
 //     out, and tasks on live workers that claim no tasks.
@@ -79,11 +79,6 @@ func (f *fleet) stateOf(w *presence.WorkerStatus) string {
 	return w.State
 }
 
-// claims reports whether a worker is alive and claims tasks.
-func (f *fleet) claims(w *presence.WorkerStatus) bool {
-	return w.Alive(f.at) && w.State == WorkerWorking && w.Drained == ""
-}
-
 // A census holds the numbers of workers and slots in a fleet.
 type census struct {
 	alive, claiming int            // numbers of workers
@@ -104,7 +99,7 @@ func (f *fleet) count() census {
 			c.states[state]++
 		}
 		switch {
-		case f.claims(w):
+		case w.Claims(f.at):
 			c.alive, c.claiming = c.alive+1, c.claiming+1
 			c.slots += w.Slots
 			free += max(0, w.Slots-len(w.Runs))

@@ -49,7 +49,7 @@ func (f *fleet) pauses() []Pause {
 	slow := map[string]*Pause{}
 	for i := range f.workers {
 		w := &f.workers[i]
-		if !f.claims(w) {
+		if !w.Claims(f.at) {
 			continue
 		}
 		claiming++

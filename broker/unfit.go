@@ -27,7 +27,7 @@ type witness struct {
 	holds  func() bool            // whether the namespace may hold programs; reads at most once
 }
 
-// others are the other live workers that are not drained. They may be busy: a task waits for them.
+// others are the other workers that claim tasks. They may be busy: a task waits for them.
 type others struct {
 	now     tdf.Time
 	workers []presence.WorkerStatus
@@ -40,7 +40,7 @@ func newWitness(ctx context.Context, s common, worker string) *witness {
 		}
 		o.workers, err = s.Workers(ctx)
 		o.workers = slices.DeleteFunc(o.workers, func(w presence.WorkerStatus) bool {
-			return w.Name == worker || !w.Alive(o.now) || w.State == presence.WorkerDraining || w.Drained != ""
+			return w.Name == worker || !w.Claims(o.now)
 		})
 		return o, err
 	}), sync.OnceValue(func() bool {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"slices"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -15,8 +16,9 @@ import (
 // A countingStore has running tasks, and counts the readings that do not depend on a task.
 type countingStore struct {
 	*redisstate.Store
-	claim  func(id int64) string
-	counts map[string]int
+	claim   func(id int64) string
+	counts  map[string]int
+	workers []presence.WorkerStatus
 }
 
 func (s *countingStore) task(id int64) *tdf.Task {
@@ -32,7 +34,7 @@ func (s *countingStore) Now(context.Context) (tdf.Time, error) {
 
 func (s *countingStore) Workers(context.Context) ([]presence.WorkerStatus, error) {
 	s.counts["workers"]++
-	return nil, nil
+	return slices.Clone(s.workers), nil
 }
 
 func (s *countingStore) Room(context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
@@ -98,5 +100,20 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 		expect.Compare(t, s.counts["now"], "<=", 2, kind)
 		expect.Equal(t, s.counts["workers"], 1, kind)
 		expect.Equal(t, s.counts["room"], 1, kind)
+	}
+}
+
+// A task that a worker could not start waits only for workers that claim tasks.
+func TestTasksWaitForWorkersThatClaim(t *testing.T) {
+	s := &countingStore{claim: func(int64) string { return "c" }, counts: map[string]int{}}
+	for _, state := range []string{presence.WorkerWorking, presence.WorkerStarting, presence.WorkerDraining, presence.WorkerGone} {
+		for _, drained := range []string{"", "alice"} {
+			s.workers = []presence.WorkerStatus{{
+				Drained: drained, Seen: 1,
+				WorkerInfo: presence.WorkerInfo{Name: state, State: state, Lease: 60, Offer: class.Offer{Programs: true}},
+			}}
+			x := expect.Result(newWitness(t.Context(), s, "w").see(t.Context(), 1)).Value(t)
+			expect.Equal(t, len(x.others) == 1, state == presence.WorkerWorking && drained == "", state, drained)
+		}
 	}
 }

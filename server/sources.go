@@ -62,8 +62,7 @@ func (u *sourceUse) choose(held []*tdf.Task, workers []presence.WorkerStatus, no
 func isServed(t *tdf.Task, workers []presence.WorkerStatus, now tdf.Time) bool {
 	need := t.Requirement()
 	return slices.ContainsFunc(workers, func(w presence.WorkerStatus) bool {
-		return w.Alive(now) && w.State == presence.WorkerWorking && w.Drained == "" && class.Serves(&w.Offer, need) &&
-			!t.Refuses(w.Name, now)
+		return w.Claims(now) && class.Serves(&w.Offer, need) && !t.Refuses(w.Name, now)
 	})
 }
 

@@ -35,6 +35,11 @@ func (w *WorkerStatus) Alive(now tdf.Time) bool {
 	return w.State != WorkerGone && now.Sub(w.Seen) <= w.Lease
 }
 
+// Claims reports whether the worker is alive and claims tasks at the time now: it neither starts, stops nor drains.
+func (w *WorkerStatus) Claims(now tdf.Time) bool {
+	return w.Alive(now) && w.State == WorkerWorking && w.Drained == ""
+}
+
 // mostWorkers is the largest number of workers that one pipeline reads.
 const mostWorkers = 1000
 
