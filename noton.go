@@ -44,17 +44,28 @@ func (t *Task) NamesNotOn() (names []string) {
 	return names
 }
 
-// maxNotOn is the maximum number of lines in the property not_on. If there are more, the oldest ones are dropped.
+// maxNotOn is how many lines of users the property not_on keeps, and how many with a time: the last ones. So workers that
+// put the task off push out no line of a user.
 const maxNotOn = 16
 
-// refuse adds a line to the property not_on, instead of an earlier one for the same worker.
+// refuse adds a line to the property not_on, instead of an earlier one for the same worker. A line of a user remains.
 func (m *Move) refuse(t *Task, n NotOn) {
-	var lines []string
+	var ofUsers, timed []string
+	add := func(n NotOn) {
+		lines := &timed
+		if n.Until >= Never {
+			lines = &ofUsers
+		}
+		*lines = append(*lines, n.String())
+	}
 	for _, other := range t.NotOn {
-		if other.Worker != n.Worker {
-			lines = append(lines, other.String())
+		if other.Worker == n.Worker {
+			n.Until = max(n.Until, other.Until)
+		} else {
+			add(other)
 		}
 	}
-	lines = lines[max(0, len(lines)+1-maxNotOn):]
-	m.set(fieldNotOn, strings.Join(append(lines, n.String()), "\n"))
+	add(n)
+	last := func(lines []string) []string { return lines[max(0, len(lines)-maxNotOn):] }
+	m.set(fieldNotOn, strings.Join(append(last(ofUsers), last(timed)...), "\n"))
 }

@@ -2,6 +2,7 @@ package tdf
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,6 +101,23 @@ func TestReleaseUnfit(t *testing.T) {
 	}
 	_, ok := task.ReleaseUnfit("no interpreter", 1700000600)
 	expect.True(t, ok, "a worker came that has not tried it")
+}
+
+// Workers that put a task off push out only each other, and no worker that a user has named.
+func TestPutOffsKeepLinesOfUsers(t *testing.T) {
+	task := taskIn(Running)
+	task.NotOn = parseNotOn("user")
+	for i := range 2 * maxNotOn {
+		task.Current().Worker = fmt.Sprint("w", i)
+		m, ok := task.ReleaseUnfit("no interpreter", 1700000000)
+		expect.MustTrue(t, ok, i)
+		task.NotOn = parseNotOn(field(m, "not_on"))
+	}
+	expect.Equal(t, task.NamesNotOn()[0], "user")
+	expect.Len(t, task.NotOn, 1+maxNotOn)
+	task.Current().Worker = "user"
+	m, _ := task.ReleaseUnfit("no interpreter", 1700000000)
+	expect.True(t, slices.Contains(parseNotOn(field(m, "not_on")), NotOn{"user", Never}))
 }
 
 // A task cannot be released in its last round, because there is no further round.
