@@ -86,7 +86,7 @@ var reportRows = []row{
 	{"unfit while another worker is busy", []need{verdicts}, func(s *scene) {
 		id := s.open(once)
 		offer := class.Offer{Queues: []class.QueueShare{{Queue: queue}}, Handlers: []string{"p"}, Programs: true}
-		good := presence.WorkerInfo{Name: "good", Boot: "b", Lease: 3600, Offer: offer}
+		good := presence.WorkerInfo{Name: "good", Boot: "b", State: presence.WorkerWorking, Lease: 3600, Offer: offer}
 		_, _, err := s.store.TakeName(s.Context(), good, presence.PriorOwner{})
 		expect.NoError(s, err)
 		for i := range 4 {
