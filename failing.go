@@ -7,25 +7,24 @@ import (
 
 // A FailingSource is a source that workers could not start since it last started (docs/lifecycle.md, "Held programs").
 type FailingSource struct {
-	Name            string // see [Properties.SourceName]
-	Program, Source string
-	Why             string   // why the last start failed
-	Workers         []string // up to three that could not start it
-	Failures        int
-	Since, Last     Time // when the failures or the hold began, and the last failure
-	Held            bool
-	Trial           int64 // the task that last tried it, and its round; 0 for none
-	TrialRound      int
+	Name        string // see [Properties.SourceName]
+	Program     string
+	Why         string   // why the last start failed
+	Workers     []string // up to three that could not start it
+	Failures    int
+	Since, Last Time  // when the failures or the hold began, and the last failure
+	Trial       int64 // the task that last tried it, and its round; 0 for none
+	TrialRound  int
 }
 
 // ParseFailing reads an entry of the hash `failing`. It returns false if another program has written the entry.
 func ParseFailing(name, entry string) (f FailingSource, ok bool) {
 	lines := strings.Split(entry, "\n")
 	numbers := strings.Fields(lines[0])
-	if len(lines) < 5 || len(numbers) != 3 {
+	if len(lines) < 4 || len(numbers) != 3 {
 		return f, false
 	}
-	f = FailingSource{Name: name, Program: lines[1], Source: lines[2], Why: lines[3], Workers: lines[4:]}
+	f = FailingSource{Name: name, Program: lines[1], Why: lines[2], Workers: lines[3:]}
 	var err, err2, err3 error
 	f.Since, err = ParseTime(numbers[0])
 	f.Last, err2 = ParseTime(numbers[1])

@@ -319,7 +319,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	pauses("w2")
 	bad := tdf.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
 	for _, worker := range []string{"w1", "w2"} {
-		expect.NoError(t, s.FailedToStart(t.Context(), worker, &bad, false, "exit 4"))
+		expect.NoError(t, s.FailedToStart(t.Context(), worker, bad.SourceName(), false, bad.Program, "exit 4"))
 	}
 	got := look("paused")
 	expect.MustLen(t, got.Pauses, 1)

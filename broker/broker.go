@@ -26,7 +26,7 @@ type common interface {
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
 	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
 	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
-	FailedToStart(ctx context.Context, worker string, d *tdf.Properties, alone bool, why string) error
+	FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
 }

@@ -117,6 +117,6 @@ func noteFailures(ctx context.Context, w *witness, all ...*Delivery) {
 			x, err := w.see(ctx, d.Task.ID)
 			d.alone = err == nil && len(x.others) == 0
 		}
-		_ = w.FailedToStart(ctx, w.worker, &d.Task.Properties, d.alone, Short(why))
+		_ = w.FailedToStart(ctx, w.worker, d.Task.SourceName(), d.alone, Short(d.Task.Program), Short(why))
 	}
 }

@@ -3,6 +3,7 @@ package broker
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/tdf-framework/tdf"
@@ -12,6 +13,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
+
+// long is a text of which Redis should keep only the beginning.
+var long = strings.Repeat("x ", 1<<12)
 
 // A countingStore has running tasks, and counts the readings that do not depend on a task.
 type countingStore struct {
@@ -23,7 +27,7 @@ type countingStore struct {
 
 func (s *countingStore) task(id int64) *tdf.Task {
 	return &tdf.Task{
-		ID: id, State: tdf.Running, Properties: tdf.Defaults("p", "rsync:/p", ""), Rounds: tdf.Rounds{0: {Claim: s.claim(id)}},
+		ID: id, State: tdf.Running, Properties: tdf.Defaults(long, "rsync:/p", ""), Rounds: tdf.Rounds{0: {Claim: s.claim(id)}},
 	}
 }
 
@@ -63,12 +67,14 @@ func (s *countingStore) Execute(_ context.Context, _ string, moves ...tdf.Move) 
 	return make([]redisstate.Outcome, len(moves)), nil
 }
 
-func (s *countingStore) FailedToStart(context.Context, string, *tdf.Properties, bool, string) error {
+func (s *countingStore) FailedToStart(_ context.Context, _, _ string, _ bool, program, why string) error {
 	s.counts["failures"]++
+	s.counts["bytes"] = max(s.counts["bytes"], len(program)+len(why))
 	return nil
 }
 
-// However many tasks a worker could not start, one call with its reports reads the workers and the settings once.
+// However many tasks a worker could not start, one call with its reports reads the workers and the settings once. What
+// Redis keeps of each failure is short.
 func TestReportsOfFailuresReadOnce(t *testing.T) {
 	const n = 5
 	token := &access.Token{Name: "t"}
@@ -80,7 +86,7 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 			for i := range all {
 				all[i] = &Delivery{Task: s.task(int64(i + 1)), Ending: Ending{Way: Unfit}}
 				if i%2 == 0 {
-					all[i].Ending = Ending{Unstarted: true, Result: tdf.Result{Refused: true}}
+					all[i].Ending = Ending{Unstarted: true, Result: tdf.Result{Refused: true, Reason: long}}
 				}
 			}
 			return NewDirect(s, "w", class.Offer{}, 60).Report(t.Context(), nil, all...)
@@ -88,7 +94,7 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 		"http": func(s *countingStore) error {
 			all := make([]Report, 2*n)
 			for i := range all {
-				all[i] = Report{Run: Run{ID: int64(i + 1), Claim: claim(1)}, Action: "fail", Unfit: i%2 == 0, Unstarted: i%2 == 1}
+				all[i] = Report{Run: Run{ID: int64(i + 1), Claim: claim(1)}, Action: "fail", Error: long, Unfit: i%2 == 0, Unstarted: i%2 == 1}
 			}
 			_, err := (&Broker{store: s}).Report(t.Context(), token, session.id(), all)
 			return err
@@ -100,6 +106,7 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 		expect.Compare(t, s.counts["now"], "<=", 2, kind)
 		expect.Equal(t, s.counts["workers"], 1, kind)
 		expect.Equal(t, s.counts["room"], 1, kind)
+		expect.Compare(t, s.counts["bytes"], "<=", 3*MaxShort, kind)
 	}
 }
 

@@ -12,14 +12,15 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
-// FailedToStart notes that a worker could not start the source of a task. If the worker is alone, no other live worker
-// may run the source. After enough failures, the source is held (docs/lifecycle.md, "Held programs").
-func (s *Limiter) FailedToStart(ctx context.Context, worker string, d *tdf.Properties, alone bool, why string) error {
+// FailedToStart notes that a worker could not start a source. If the worker is alone, no other live worker may run the
+// source. The program and the reason must be short lines, because Redis keeps them for each source. After enough
+// failures, the source is held (docs/lifecycle.md, "Held programs").
+func (s *Limiter) FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error {
 	e := &conn.Args{}
-	e.Add(d.SourceName(), worker)
+	e.Add(source, worker)
 	e.Flag(alone)
 	e.Count(tdf.MaxPaused / 2) // users may pause as much
-	e.Add(oneLine(d.Program), oneLine(d.Source), oneLine(why))
+	e.Add(program, why)
 	return s.fault(ctx, "note that a program could not be started", e)
 }
 
@@ -35,8 +36,6 @@ func (s *Limiter) fault(ctx context.Context, doing string, e *conn.Args) error {
 	_, err := s.Run(ctx, doing, lua.Fault, keys, e.All, conn.Anything)
 	return err
 }
-
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // HeldSources returns the sources that are held now. Sources are named by [tdf.Properties.SourceName]. Without names,
 // it returns all that are held.
@@ -73,7 +72,7 @@ func (s *Limiter) HeldSources(ctx context.Context, names ...string) ([]tdf.Faili
 		entry, _ := entries.Val()[2*i].(string)
 		trial, _ := entries.Val()[2*i+1].(string)
 		f, ok := tdf.ParseFailing(name, entry)
-		if f.Name, f.Held = name, true; ok {
+		if f.Name = name; ok {
 			id, round, _ := strings.Cut(trial, " ")
 			f.Trial, _ = strconv.ParseInt(id, 10, 64)
 			f.TrialRound, _ = strconv.Atoi(round)

@@ -3,11 +3,10 @@
 --
 -- KEYS: failing, paused, held, wake list of the server
 -- ARGV: the name of the source (see sources.lua), the name of the worker, or '' if the source has started; '1' if no
--- other live worker may run the source; the largest number of pauses; the program, its source and the reason, each
--- without line feeds
+-- other live worker may run the source; the largest number of pauses; the program and the reason, each a short line
 --
 -- An entry of `failing` has lines: three numbers (the time since which the source fails, or is held; the time of the
--- last failure; the number of failures), the program, its source, the last reason, and up to three workers.
+-- last failure; the number of failures), the program, the last reason, and up to three workers.
 --
 -- If two workers could not start a source, or one that is alone could not start it three times, it is held. Failures
 -- that are ten minutes apart do not count together.
@@ -24,7 +23,7 @@ local since, last, n = string.match(entry, '^(%S+) (%S+) (%d+)\n')
 local is_held = call('HEXISTS', paused, 'source=' .. sha) == 1
 local workers = { worker }
 if since and (is_held or now - (tonumber(last) or 0) <= APART) then
-  local of_entry = string.match(entry, '^[^\n]*\n[^\n]*\n[^\n]*\n[^\n]*\n(.*)$') or ''
+  local of_entry = string.match(entry, '^[^\n]*\n[^\n]*\n[^\n]*\n(.*)$') or ''
   for name in string.gmatch(of_entry, '[^\n]+') do
     if name ~= worker and #workers < MOST_WORKERS then workers[#workers + 1] = name end
   end
@@ -43,7 +42,7 @@ if holds and call('HLEN', paused) < tonumber(most_paused) then
 end
 if entry == '' and call('HLEN', failing) >= MOST_FAILING then call('HDEL', failing, call('HKEYS', failing)[1]) end
 local head = string.format('%s %s %.0f', since, now_text, n)
-call('HSET', failing, sha, table.concat({ head, ARGV[5], ARGV[6], ARGV[7], unpack(workers) }, '\n'))
+call('HSET', failing, sha, table.concat({ head, ARGV[5], ARGV[6], unpack(workers) }, '\n'))
 call('EXPIRE', failing, KEPT_FOR)
 -- The server also ends the hold of a source without tasks.
 local added = is_held and call('ZADD', held, 'CH', now_text, 'source=' .. sha) or 0
