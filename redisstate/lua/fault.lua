@@ -18,6 +18,19 @@ local APART, MOST_FAILING, FAILURES_ALONE, KEPT_FOR, MOST_WORKERS = 600, 1000, 3
 
 if worker == '' then return sources.start(prefix, sha) end
 
+-- If `failing` is full, a new source takes the place of one that is not held, because the server reads the held ones.
+-- A few random fields suffice to find one, unless nearly all are held.
+local function has_room()
+  if call('HLEN', failing) < MOST_FAILING then return true end
+  for _, field in ipairs(call('HRANDFIELD', failing, 32)) do
+    local name = string.match(field, '^[^:]*')
+    if call('HEXISTS', paused, 'source=' .. name) == 0 then
+      call('HDEL', failing, field, name, name .. ':trial')
+      return true
+    end
+  end
+end
+
 local entry = call('HGET', failing, sha) or ''
 local since, last, n = string.match(entry, '^(%S+) (%S+) (%d+)\n')
 local is_held = call('HEXISTS', paused, 'source=' .. sha) == 1
@@ -40,10 +53,11 @@ if holds and call('HLEN', paused) < tonumber(most_paused) then
   call('HSET', paused, 'source=' .. sha, now_text .. ' server', 'version', now_text)
   is_held = true
 end
-if entry == '' and call('HLEN', failing) >= MOST_FAILING then call('HDEL', failing, call('HKEYS', failing)[1]) end
-local head = string.format('%s %s %.0f', since, now_text, n)
-call('HSET', failing, sha, table.concat({ head, ARGV[5], ARGV[6], unpack(workers) }, '\n'))
-call('EXPIRE', failing, KEPT_FOR)
+if entry ~= '' or has_room() then
+  local head = string.format('%s %s %.0f', since, now_text, n)
+  call('HSET', failing, sha, table.concat({ head, ARGV[5], ARGV[6], unpack(workers) }, '\n'))
+  call('EXPIRE', failing, KEPT_FOR)
+end
 -- The server also ends the hold of a source without tasks.
 local added = is_held and call('ZADD', held, 'CH', now_text, 'source=' .. sha) or 0
 if added == 1 then wake(server, 1) end
