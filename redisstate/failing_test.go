@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // fillFailing writes entries of failing sources, and holds them or not.
@@ -39,5 +40,29 @@ func TestFailingSourcesAreBounded(t *testing.T) {
 			}
 			expect.NoError(t, s.Redis.Del(t.Context(), s.Keys.Failing()).Err())
 		}
+	})
+}
+
+// Of two servers that have read the same held source, one lets a task try it.
+func TestOneTrialOfAHeldSource(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		ids := mustOpen(t, s, define("1"), define("2"), define("3"))
+		source := task(t, s, ids[0]).SourceName()
+		for _, worker := range []string{"v", "w"} {
+			expect.NoError(t, s.FailedToStart(t.Context(), worker, source, false, "p", "why"))
+		}
+		expect.Len(t, claimAll(t, s, 3), 0)
+		due, now, err := s.HeldDue(t.Context())
+		expect.NoError(t, err)
+		expect.MustLen(t, due, 1)
+		for i, id := range ids[:2] {
+			r := limits.Return{Due: due[0], Next: now.Add(60), Trial: task(t, s, id)}
+			expect.Equal(t, expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t), 1-i)
+			expect.Equal(t, task(t, s, id).IsTrial(), i == 0)
+		}
+		held := expect.Result(s.HeldSources(t.Context(), source)).Value(t)
+		expect.MustLen(t, held, 1)
+		expect.Equal(t, held[0].Trial, ids[0])
+		mustBeSound(t, s)
 	})
 }

@@ -11,8 +11,8 @@
 --
 -- If a task is not held any more, or has another revision, the script leaves it where it is. Then there may be room for
 -- other tasks, so the server looks at the reason again at once. It also does so if the score in `held` has changed: a
--- limit has room since the server read the score. A reason without held tasks leaves `held`, unless it is a source that
--- is still held.
+-- limit has room since the server read the score. No task then tries a source, because another server may have chosen
+-- one. A reason without held tasks leaves `held`, unless it is a source that is still held.
 --
 -- Returns the number of tasks that were returned, and an error text or ''. If a set has a wrong type, its tasks stay
 -- held, and the text names the set. If another key has a wrong type, the script writes nothing and returns the error
@@ -37,11 +37,14 @@ end
 
 local function is_held_for(reason, f) return f[1] == 'open' and f[2] and (split_place(f[2])) == reason end
 
+local function is_as_read(r) return score_of(call('ZSCORE', held, r.reason) or '-1') == score_of(r.read) end
+
 local function read_task(r)
   local t = { reason = r.reason, id = take(), revision = take(), to = take(), age = tonumber(take()) }
   local f = try('HMGET', tasks .. t.id, 'state', 'place', 'revision', 'round') -- an error if the key is not a hash
   r.again = true
   if not is_held_for(r.reason, f) or revision_of(f[3]) ~= t.revision then return end
+  if string.find(t.to, '^trial;') and not is_as_read(r) then return end
   t.from, t.at, t.round = f[2], call('ZSCORE', placed, t.id), round_of(f[4])
   local bad = wrong_place(t.from) or t.to ~= '' and wrong_place(t.to)
   if bad then
@@ -97,7 +100,7 @@ for _, r in ipairs(reasons) do
     call('ZREM', held, r.reason)
     local key = string.match(r.reason, '^limit=(.*)$')
     if key then call('UNLINK', returned .. key) end
-  elseif score_of(call('ZSCORE', held, r.reason) or '-1') == score_of(r.read) then
+  elseif is_as_read(r) then
     call('ZADD', held, r.again and now_text or r.next, r.reason)
     if r.again then wake(wakes .. 'server', 1) end
   end
