@@ -230,12 +230,18 @@ func (s *Store) countedLists(maxTasks string) []string {
 	return s.listKeys()
 }
 
+// The bounds of the script (places.lua): of all requirements with due tasks, and of those of one submitter.
+const (
+	mostRequirements = 10_000
+	mostOfOne        = mostRequirements / 4
+)
+
 // tooManyRequirements returns the error if a task needs one requirement too many. The owner is a submitter whose tasks
 // have too many, or "" if the namespace has too many.
 func tooManyRequirements(owner, name string) error {
-	have := "the due tasks have 10000 requirements"
+	have := fmt.Sprintf("the due tasks have %d requirements", mostRequirements)
 	if owner != "" {
-		have = "the tasks of " + owner + " have 2500 requirements, a quarter of those of the namespace"
+		have = fmt.Sprintf("the tasks of %s have %d requirements, a quarter of those of the namespace", owner, mostOfOne)
 	}
 	return tdf.NewError(tdf.CodeTooManyRequirements, fmt.Sprintf("%s, so there cannot be another one, %s; make the "+
 		"queues, tags, resources, min_time or handlers of the tasks coarser, such as memory in steps of gigabytes",
