@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // backlog writes n open tasks with a value of not_on directly to Redis, because Open would take longer.
@@ -103,7 +104,7 @@ func TestForeignPassedMembersHideNoTask(t *testing.T) {
 	putOff(t, s, "w", mustOpen(t, s, define("x"))...)
 	key := s.Keys.Key("passed:w:default")
 
-	late := member(-5, 9999999998, 1)
+	late := limits.Member(-5, 9999999998, 1)
 	for i, text := range []string{"", "x", "1 ", "nan " + late, "1700000000.000000 " + late, "9999999999.000000 " + late, fmt.Sprint(clockOf(t, s), " x")} {
 		must(t, s.Redis.Set(t.Context(), key, text, 0).Err())
 		mustOpen(t, s, define(fmt.Sprint("well", i)))

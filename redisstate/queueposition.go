@@ -3,12 +3,12 @@ package redisstate
 import (
 	"context"
 	"fmt"
-	"math"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A QueuePosition is the position of an open task among the due tasks of its queue.
@@ -17,16 +17,6 @@ type QueuePosition struct {
 	From   tdf.Time // the time from which the task may be claimed
 	Ahead  int64    // the number of due tasks before this task that have the same priority
 	Higher int64    // the number of due tasks with a higher priority
-}
-
-// member returns the member of a set of open tasks (see places.lua). Without an id, it is smaller than those of all
-// tasks with this priority and time.
-func member(priority int, at tdf.Time, id int64) string {
-	text := fmt.Sprintf("%010d %017.6f ", math.MaxInt32-int64(priority), min(max(float64(at), 0), 9999999999))
-	if id > 0 {
-		text += fmt.Sprint(id)
-	}
-	return text
 }
 
 // QueuePosition returns the position of an open task among the tasks of its own set.
@@ -52,7 +42,7 @@ const setsCounted = 1000
 // AheadIn adds the tasks of sets to a position: those that workers claim before the task. The set [class.Plain]
 // includes the list of the tasks without a place.
 func (s *Store) AheadIn(ctx context.Context, q *QueuePosition, t *tdf.Task, sets []string) error {
-	first, own := member(t.Priority, 0, 0), member(t.Priority, q.From, t.ID)
+	first, own := limits.Member(t.Priority, 0, 0), limits.Member(t.Priority, q.From, t.ID)
 	var higher, ahead []*redis.IntCmd
 	var plain *redis.IntCmd
 	err := s.Pipeline(ctx, fmt.Sprintf("count the tasks before task %d", t.ID), func(p redis.Pipeliner) {

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"strconv"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A QueueCount is the number of due open tasks of a queue: those that workers may claim. It includes no held tasks.
@@ -97,7 +97,7 @@ func (s *Counters) countSets(ctx context.Context, names []string) (counts []Queu
 			c.Queue, c.Open = r.Queue, c.Open+sizes[i].Val()
 			var first tdf.Time
 			if firsts[i] != nil && len(firsts[i].Val()) > 0 {
-				first = timeOf(firsts[i].Val()[0])
+				first = limits.TimeOf(firsts[i].Val()[0])
 			} else if name == "" && len(plain.Val()) > 0 && sizes[i].Val() > 0 {
 				first = tdf.Time(plain.Val()[0].Score)
 			}
@@ -114,14 +114,4 @@ func (s *Counters) countSets(ctx context.Context, names []string) (counts []Queu
 	}
 	slices.SortFunc(counts, func(a, b QueueCount) int { return cmp.Compare(a.Queue, b.Queue) })
 	return counts, nil
-}
-
-// timeOf returns the time in a member of a set of open tasks (see places.lua), 0 for a foreign one.
-func timeOf(member string) tdf.Time {
-	const from, to = 11, 28
-	if len(member) < to {
-		return 0
-	}
-	at, _ := strconv.ParseFloat(member[from:to], 64)
-	return tdf.Time(at)
 }

@@ -71,19 +71,6 @@ func (s *Limiter) HeldFor(ctx context.Context, due []Due, most []int) ([][]strin
 	return members, err
 }
 
-// IDsOf returns the ids in the members of sets of open tasks (see places.lua), 0 for a foreign one.
-func IDsOf(members []string) []int64 {
-	ids := make([]int64, len(members))
-	for i, member := range members {
-		if len(member) > idAt {
-			ids[i], _ = strconv.ParseInt(member[idAt:], 10, 64)
-		}
-	}
-	return ids
-}
-
-const idAt = 29 // behind the priority and the time
-
 // A Return says which tasks that are held for a reason return to their queues, and when the server checks it again.
 type Return struct {
 	Due
