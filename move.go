@@ -40,6 +40,9 @@ type Move struct {
 	Ran           Seconds // the run time of the round's program; 0 if the Move reports none
 	Opened, Ended Time
 
+	// Settles means that the Move stores the result of a round and settles it, too: see [Move.Settled].
+	Settles bool
+
 	Repair bool // whether the Move is a repair, which also removes the id from all lists except the new one
 }
 

@@ -62,6 +62,45 @@ func (t *Task) Execute(claim string, r Result) (Move, error) {
 	return m, nil
 }
 
+// Settled returns the Move of [Task.Execute] together with the one that settles the task, so that the result counts at
+// once (docs/lifecycle.md, "Results"). To let a round succeed, it needs of the task only when it ends and how long it is
+// kept; to let it fail, also what decides whether it runs again. The server settles a result that may be too late.
+func (m Move) Settled(t *Task, r Result) Move {
+	if m.Verb != VerbExecute {
+		return m
+	}
+	end := max(m.Stamp[0].At.Min, m.Stamp[0].At.Max)
+	if end > t.EndBefore || end == 0 && t.EndBefore < Never {
+		return m
+	}
+	executed := *t
+	executed.State = Executed
+	round := &Round{
+		Entered: map[State]Time{Executed: end}, HasError: r.errorText(t.FailOn) != "", Permanent: r.Permanent,
+		Committed: true,
+	}
+	if !r.Refused {
+		round.Exit = r.Exit
+	}
+	executed.Rounds = Rounds{t.Round: round}
+	s, ok := executed.SettleResult()
+	if !ok {
+		return m
+	}
+	s.ID, s.From, s.Claim, s.Limit, s.Ran, s.Ended, s.Settles = m.ID, m.From, m.Claim, m.Limit, m.Ran, m.Ended, true
+	s.Set = append(s.Set, m.Set[1:]...) // without the state
+	s.Stamp = append(m.Stamp, s.Stamp...)
+	s.Clear = append(s.Clear, m.Clear...)
+	s.Note = m.Note + ", " + s.Note
+	if s.Opened = 0; s.To.Settled() {
+		s.Opened = cmp.Or(m.Opened, t.Opened())
+	}
+	return s
+}
+
+// HasResult reports whether the Move stores the result of a round.
+func (m *Move) HasResult() bool { return m.Verb == VerbExecute || m.Settles }
+
 // WithResult adds a timed out round's output and resource usage to the Move of [Task.TimeOut].
 func (m Move) WithResult(r Result) Move {
 	m.addResult(FailOnStderr, r)

@@ -1,7 +1,6 @@
 package tdf
 
 import (
-	"slices"
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -75,7 +74,6 @@ func TestNoRetention(t *testing.T) {
 	if _, ok := task.Settle(unixtime.Latest, nil); ok || task.NextDue(1) != Never {
 		t.Errorf("without the time of its end: settled: %v; due at %v", ok, task.NextDue(1))
 	}
-	expect.True(t, slices.Contains(UsualSuccess().Missing, fieldKeepFinished), "the usual case includes tasks with a retention period")
 }
 
 // A finished task is due when its outputs must go. Archiving does not extend their time. Afterwards, the task is due at

@@ -64,7 +64,7 @@ func (b *bench) report(claims []redisstate.Claim) {
 	for i, c := range claims {
 		started := c.Task.Current().Entered[tdf.Running].Add(tdf.Seconds(1+i) / 1e6)
 		result := tdf.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
-		results[i] = expect.Result(c.Task.Execute(c.ID, result)).Value(b)
+		results[i] = expect.Result(c.Task.Execute(c.ID, result)).Value(b).Settled(c.Task, result)
 	}
 	b.moved(b.store.Execute(b.Context(), "worker", results...))
 }
@@ -72,17 +72,6 @@ func (b *bench) report(claims []redisstate.Claim) {
 func (b *bench) moved(outcomes []redisstate.Outcome, err error) {
 	for _, o := range append(outcomes, redisstate.Outcome{Err: err}) {
 		expect.NoError(b, o.Err)
-	}
-}
-
-func (b *bench) settle(n int) {
-	now := expect.Result(b.store.Now(b.Context())).Value(b)
-	for left := n; left > 0; {
-		settled, others, err := b.store.SettleUsual(b.Context(), "server", tdf.UsualSuccess(), now, left)
-		if err != nil || settled == 0 {
-			b.Fatalf("%d of %d tasks were settled; %d others are due; error %v", n-left, n, len(others), err)
-		}
-		left -= settled
 	}
 }
 
@@ -122,7 +111,6 @@ func BenchmarkCalls(b *testing.B) {
 			{"open", func(int) { x.open(n) }},
 			{"claim", func(int) { claims = append(claims, x.claim(n)...) }},
 			{"report", func(i int) { x.report(claims[i*n:][:n]) }},
-			{"settle", func(int) { x.settle(n) }},
 			{"archive", func(int) { x.archive(n) }},
 		}
 		for i, call := range calls {

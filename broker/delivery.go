@@ -20,8 +20,6 @@ type Delivery struct {
 	// Allowed returns an error if the round must not open these tasks. It may be nil.
 	Allowed func([]tdf.Properties) error
 
-	Settles bool // the caller settles the round itself, with [Settle]
-
 	// Answered is called when Err is known. It may be nil.
 	Answered func(context.Context)
 	// Err is the answer to the report; nil if the report is accepted. With a *[tdf.StateError], the task no longer
@@ -31,6 +29,7 @@ type Delivery struct {
 	// ResultLost means that the report says only how the round has ended, because Redis cannot store its result.
 	ResultLost bool
 
+	read        bool // Task has what decides whether it runs again
 	seen, alone bool // see seeUnfit: alone means that no other live worker could run the task
 
 	move tdf.Move
@@ -46,9 +45,14 @@ func (d *Delivery) OpensTasks() bool { return len(d.Following) > 0 && d.Opens(d.
 // Decide decides what the end of the round means for its task. It reports whether there is anything to report: for a
 // round that timed out, that may not be so.
 func (d *Delivery) Decide() bool {
-	d.move = d.Move(d.Task)
+	if d.move = d.Move(d.Task); d.move.HasResult() && (d.read || d.Succeeds()) {
+		d.move = d.move.Settled(d.Task, d.Result)
+	}
 	return d.move.Verb != ""
 }
+
+// needsRead reports whether the report needs more of the task than its claim has read.
+func (d *Delivery) needsRead() bool { return d.Way == TimedOut || d.Way == Done && !d.Succeeds() }
 
 // complete decides as Decide does, and completes the definitions of the tasks that the round opens. The task must have
 // the properties that this needs. If the tasks cannot be opened, the round fails.
@@ -66,9 +70,7 @@ func (d *Delivery) complete(closed error) {
 			d.failToOpen(err)
 		}
 	}
-	if d.Decide(); d.Settles {
-		Reserve(&d.move)
-	}
+	d.Decide()
 }
 
 // failToOpen makes the round fail, because its tasks cannot be opened.

@@ -176,7 +176,7 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 		if x.Way == Unfit {
 			x.seeUnfit(ctx, w)
 		}
-		if x.Decide(); x.move.Verb == tdf.VerbExecute && !x.OpensTasks() {
+		if x.Decide(); x.move.HasResult() && !x.OpensTasks() && !x.needsRead() {
 			results = append(results, x)
 		} else {
 			others = append(others, x)
@@ -218,29 +218,30 @@ func (d *Direct) execute(ctx context.Context, join *Joint, results []*Delivery) 
 	return err
 }
 
-// ready reads what decides about rounds that open tasks or timed out, and returns the reports that can be sent. A claim
-// does not read it, because few rounds need it. If the tasks cannot be read, rounds that open tasks must be reported
-// again, because a result must not be stored without its tasks.
+// ready reads what decides about rounds that open tasks, failed or timed out, and returns the reports that can be sent.
+// A claim does not read it, because few rounds need it. If the tasks cannot be read, rounds that open tasks must be
+// reported again, because a result must not be stored without its tasks.
 func (d *Direct) ready(ctx context.Context, all []*Delivery) (ready []*Delivery, err error) {
-	var opening, timedOut []*Delivery
+	var opening, failed []*Delivery
 	for _, x := range all {
 		switch {
 		case x.OpensTasks():
 			opening = append(opening, x)
-		case x.Way == TimedOut:
-			timedOut = append(timedOut, x)
+		case x.needsRead():
+			failed = append(failed, x)
 		default:
 			ready = append(ready, x)
 		}
 	}
-	stored, err := d.readTasks(ctx, timedOut, redisstate.Rules)
+	stored, err := d.readTasks(ctx, failed, redisstate.Rules)
 	for i, t := range stored {
-		if x := timedOut[i]; err == nil && holds(t, x.Task) { // otherwise Redis refuses the report, too
-			x.Task = t
+		if x := failed[i]; err == nil && holds(t, x.Task) { // otherwise Redis refuses the report, too
+			t.Program, t.Source = x.Task.Program, x.Task.Source // which the rules do not need
+			x.Task, x.read = t, true
 			x.Decide()
 		}
 	}
-	ready = append(ready, timedOut...)
+	ready = append(ready, failed...)
 	if len(opening) == 0 {
 		return ready, nil
 	}

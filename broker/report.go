@@ -76,8 +76,6 @@ type Report struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
 
-	Settles bool `json:"-"` // the caller settles the round itself, with [Settle]
-
 	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
 
@@ -186,7 +184,7 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 		switch {
 		case x.move.Verb == "":
 			over = append(over, x)
-		case x.move.Verb == tdf.VerbExecute && len(x.open) == 0:
+		case x.move.HasResult() && len(x.open) == 0:
 			results = append(results, x)
 		default:
 			others = append(others, x)
@@ -220,7 +218,7 @@ func (b *Broker) deliveries(ctx context.Context, t *access.Token, w *witness, re
 	}
 	want := redisstate.Want{Fields: redisstate.Result}
 	if slices.ContainsFunc(reports, func(r Report) bool { return r.Action != "complete" || len(r.Open) > 0 }) {
-		want = redisstate.Want{Fields: redisstate.Facts, Rounds: redisstate.LastRounds(1)}
+		want = redisstate.Want{Fields: redisstate.Facts | redisstate.Rules, Rounds: redisstate.LastRounds(1)}
 	}
 	stored, err := b.store.Read(ctx, ids, want)
 	if err != nil {
@@ -283,7 +281,7 @@ func (x *reportDelivery) decide(now tdf.Time) {
 		x.Way = Released
 	}
 	x.Following, x.Allowed = Numbered("open, task %d", x.Open), x.checkOpen
-	x.Delivery.Settles = x.Report.Settles
+	x.read = true
 	x.complete(x.closed)
 }
 
@@ -472,7 +470,7 @@ func (x *reportDelivery) refuse(err error) {
 
 func (x *reportDelivery) accept() {
 	x.answer.Accepted = true
-	if x.move.Verb == tdf.VerbExecute && x.Delivery.Result.Refused {
+	if x.move.HasResult() && x.Delivery.Result.Refused {
 		x.answer.Detail = Short(x.Delivery.Result.Reason)
 	}
 }

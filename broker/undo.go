@@ -8,9 +8,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
+// An Applier makes moves: a *redisstate.Store.
+type Applier interface {
+	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
+}
+
 // Undo gives back claims that no worker has got. Their tasks are free at once, and nothing is counted. A task in its
 // last round cannot be given back, so it is lost when its lease ends.
-func Undo(ctx context.Context, s Settler, worker, why string, claims ...redisstate.Claim) error {
+func Undo(ctx context.Context, s Applier, worker, why string, claims ...redisstate.Claim) error {
 	var units []redisstate.Unit
 	for _, x := range claims {
 		if m, err := x.Task.Release(why); err == nil {

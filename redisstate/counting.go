@@ -50,6 +50,9 @@ func (s *Store) countMove(m *tdf.Move) {
 		return
 	}
 	s.Count(m.Queue, name, 1)
+	if m.Settles {
+		s.Count(m.Queue, counts.TransitionName(tdf.VerbExecute, tdf.Executed), 1)
+	}
 	if m.Ran > 0 {
 		s.CountSpan(m.Queue, counts.CountRun, m.Ran)
 	}

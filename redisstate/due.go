@@ -17,12 +17,23 @@ type Due struct {
 	Score string // the task's score in `due`: the fence of the server's Move (see [tdf.Move.Due])
 }
 
-// appendDue appends an entry of `due`. A member that is not an id would stay in `due` for ever, and take the place of a
-// task in each page. So appendDue removes the member.
-func (s *Store) appendDue(ctx context.Context, due []Due, member string, score float64) ([]Due, error) {
-	ids, err := s.SoundIDs(ctx, s.Keys.Due(), member)
-	for _, id := range ids {
-		due = append(due, Due{ID: id, Score: dueScore(score)})
+// DueTasks returns the tasks that are due at the time now, at most the given number. A member that is not an id would
+// stay in `due` for ever, and take the place of a task in each page. So DueTasks removes the member.
+func (s *Store) DueTasks(ctx context.Context, now tdf.Time, most int) (due []Due, err error) {
+	found, err := conn.Ask(ctx, s.Conn, "read due tasks", func(r redis.Cmdable) *redis.ZSliceCmd {
+		return r.ZRangeByScoreWithScores(ctx, s.Keys.Due(), &redis.ZRangeBy{
+			Min: "-inf", Max: now.String(), Count: int64(most),
+		})
+	})
+	for _, z := range found {
+		member, _ := z.Member.(string)
+		ids, err := s.SoundIDs(ctx, s.Keys.Due(), member)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range ids {
+			due = append(due, Due{ID: id, Score: dueScore(z.Score)})
+		}
 	}
 	return due, err
 }

@@ -79,7 +79,7 @@ func TestGiveUpWhileTasksEnd(t *testing.T) {
 	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
 	expect.Compare(t, n, "<=", tasks)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	due := expect.Result(dueTasks(t.Context(), s, now, 2*tasks)).Value(t)
+	due := expect.Result(s.DueTasks(t.Context(), now, 2*tasks)).Value(t)
 	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()).Value(t)
 	missing := 0
 	for _, id := range conn.IDsOf(left) {

@@ -144,9 +144,3 @@ func TestFollowUpsOfARound(t *testing.T) {
 		expect.Equal(t, task(t, s, 2).Current().FollowUps, tdf.IDRange{}, text)
 	}
 }
-
-func settleMany(t *testing.T, s *Store) {
-	t.Helper()
-	_, _, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), tdf.Never, 100)
-	expect.NoError(t, err)
-}

@@ -159,8 +159,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 		worlds = append(worlds, fmt.Sprint(outcomes, err))
 	})
 	step("settle", func() {
-		moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), clockOf(t, s).Add(1), 10)
-		worlds = append(worlds, fmt.Sprint(moved, len(others), err))
+		worlds = append(worlds, fmt.Sprint(settleMany(t, s)))
 	})
 	step("archive", func() {
 		var units []Unit
@@ -199,23 +198,4 @@ func worldOf(t *testing.T, s *Store) string {
 		}
 		return number
 	})
-}
-
-// Long texts do not fill the memory of Redis while the server settles tasks: the script reads only some of them.
-func TestSettlingReadsFewLongTexts(t *testing.T) {
-	t.Parallel()
-	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
-	ctx := t.Context()
-	for range 12 {
-		mustOpen(t, s, define("x"))
-	}
-	for i, c := range mustClaim(t, s, 12) {
-		mustExecute(t, s, c, tdf.Result{Exit: "0"})
-		s.Redis.HSet(ctx, s.Keys.Task(c.Task.ID), "0:error", strings.Repeat("x", 20_000*(i%2)), "fail_on", []string{"any", "exit", "any"}[i%3])
-	}
-	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), clockOf(t, s).Add(1), 100)
-	expect.NoError(t, err, "moved", moved)
-	expect.Equal(t, moved, 8)
-	expect.Len(t, others, 4, "moved", moved)
-	expect.Equal(t, commandCalls(t, s, "hstrlen"), 3, "the texts after 64 KiB that had to be empty")
 }

@@ -22,21 +22,17 @@ const (
 	Facts
 	// Rules includes the properties that decisions about the task need. An example of a decision is [tdf.Task.Settle].
 	Rules
-	// Result includes the properties that the Move of a result needs ([tdf.Task.Execute]).
+	// Result includes the properties that the Move of a result needs ([tdf.Task.Execute] and [tdf.Move.Settled]).
 	Result
 	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
 	// Whole includes all properties of the task and of all its rounds, with the texts.
 	Whole
 
-	// Rules has these parts. Every decision needs rulesAlways. Every decision needs rulesMore, except the decision
-	// about a task that was executed in its first round. If this task has a back-off, the decision needs backoff, and
-	// if it may have failed and failures are tolerated, the decision needs tolerant. If a task may start again, the
-	// decision also needs its definition. Only decisions about running tasks need rulesRunning.
+	// Rules has these parts. Every decision needs the first two; rulesAlways are read first. If a task may start again,
+	// the decision also needs its definition. Only decisions about running tasks need rulesRunning.
 	rulesAlways
 	rulesMore
-	backoff
-	tolerant
 	definition
 	rulesRunning
 
@@ -59,20 +55,20 @@ var taskProperties = withOthers([]property{
 	{"owner", Head},
 	{"outcome", Head | rulesMore},
 	{"source", Source | definition},
-	{"start_after", Facts | rulesAlways},
+	{"start_after", Facts | Result | rulesAlways},
 	{"end_before", Facts | Result | rulesAlways},
 	{"timeout", Facts | rulesMore},
-	{"max_fails", Facts | rulesAlways},
+	{"max_fails", Facts | Result | rulesAlways},
 	{"max_timeouts", Facts | rulesMore},
 	{"max_losses", Facts | rulesMore},
-	{"max_attempts", Facts | rulesMore | tolerant},
-	{"claim_before", Facts | rulesMore | tolerant},
-	{"backoff", Facts | rulesAlways},
-	{"backoff_factor", Facts | rulesMore | backoff},
-	{"backoff_max", Facts | rulesMore | backoff},
-	{"keep_finished", Facts | rulesAlways},
+	{"max_attempts", Facts | Result | rulesMore},
+	{"claim_before", Facts | rulesMore},
+	{"backoff", Facts | Result | rulesAlways},
+	{"backoff_factor", Facts | Result | rulesMore},
+	{"backoff_max", Facts | Result | rulesMore},
+	{"keep_finished", Facts | Result | rulesAlways},
 	{"keep_archived", Facts | rulesMore},
-	{"keep_outputs", Facts | rulesAlways},
+	{"keep_outputs", Facts | Result | rulesAlways},
 	{"outputs_from", Facts | rulesMore},
 	{"outputs_removed", Facts},
 	{"unique", Facts | rulesMore},
@@ -88,9 +84,9 @@ var taskProperties = withOthers([]property{
 	{"place", Facts | definition},
 	{"fail_on", Facts | Result | rulesAlways},
 	{"generations", Facts},
-	{"fails", Facts | rulesAlways},
-	{"timeouts", Facts | rulesMore},
-	{"losses", Facts | rulesMore},
+	{"fails", Facts | Result | rulesAlways},
+	{"timeouts", Facts | Result | rulesMore},
+	{"losses", Facts | Result | rulesMore},
 	{"releases", Facts | rulesMore},
 	{"reopens", Facts | rulesMore},
 	{"revision", Facts | rulesAlways}, // in the first step: see Store.Read
@@ -199,8 +195,6 @@ var (
 	roundResult = namesOf(roundProperties, Result)
 	moreFields  = namesOf(taskProperties, rulesMore)
 	roundRules  = namesOf(roundProperties, rulesMore)
-	backoffMore = namesOf(taskProperties, backoff)
-	tolerated   = namesOf(taskProperties, tolerant)
 	definedBy   = namesOf(taskProperties, definition)
 	// settledStates are the names of the times at which a round may have finished.
 	settledStates = []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}

@@ -200,25 +200,12 @@ func (w *Want) facts(h tdf.Hash) []string {
 const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
-// properties of earlier rounds that were lost, and the definition of a task that may start again. If a task was
-// executed in its first round, the server settles it without these properties, except those that decide whether and
-// when it runs again. A repair always needs all of them. Only a repair also reads Lists.
+// properties of earlier rounds that were lost, and the definition of a task that may start again.
 func (w *Want) rules(h tdf.Hash) []string {
-	state := tdf.State(h["state"])
-	switch {
-	case len(h) == 0:
+	if len(h) == 0 {
 		return nil
-	case state == tdf.Executed && h["round"] == "0" && w.Fields&Lists == 0:
-		var names []string
-		if h["backoff"] != "" {
-			names = append(names, backoffMore...)
-		}
-		succeeded := h[tdf.RoundField(0, tdf.RoundExit)] == "0" && h[lengthOf+tdf.RoundField(0, tdf.RoundError)] == ""
-		if most := h["max_fails"]; most != "" && most != "0" && !succeeded {
-			names = append(names, tolerated...)
-		}
-		return names
 	}
+	state := tdf.State(h["state"])
 	round := h.Round()
 	names := slices.Concat(moreFields, roundFields(round, roundRules),
 		[]string{lengthOf + tdf.RoundField(round, tdf.RoundError)})

@@ -24,7 +24,7 @@ func TestGiveUp(t *testing.T) {
 	later := mustClaim(t, s, 1)[0] // by a later owner of the name w
 	expect.Equal(t, expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t), 2)
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	expect.Len(t, expect.Result(dueTasks(t.Context(), s, now, 10)).Value(t), 2, "due")
+	expect.Len(t, expect.Result(s.DueTasks(t.Context(), now, 10)).Value(t), 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
 	got := task(t, s, 2)

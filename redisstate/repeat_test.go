@@ -70,10 +70,10 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			m, ok := task(t, s, executedID).Settle(0, nil)
 			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})))
 		}},
-		{"settle the usual case", func(ctx context.Context, t *testing.T, s *Store) any {
-			now, err := s.Now(ctx)
-			moved, others, settleErr := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 10)
-			return fmt.Sprint(moved, others, err, settleErr)
+		{"execute and settle", func(ctx context.Context, t *testing.T, s *Store) any {
+			running, r := task(t, s, runningID), tdf.Result{Output: "o", Exit: "0"}
+			m, _ := running.Execute(running.Current().Claim, r)
+			return fmt.Sprint(s.Execute(ctx, "w", m.Settled(running, r)))
 		}},
 		{"release", func(ctx context.Context, t *testing.T, s *Store) any {
 			m, _ := task(t, s, runningID).Release("draining")

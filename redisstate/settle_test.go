@@ -14,174 +14,143 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
-// executed contains changes of a task that has been executed in its first round with exit status 0.
-var executed = map[string]struct {
-	with  map[string]string // properties to write; the value "-" deletes the property
-	usual bool
-}{
-	"usual":                      {nil, true},
-	"in a group":                 {map[string]string{"group": "g"}, true},
-	"output":                     {map[string]string{"0:output": "x"}, true},
-	"stamped in the future":      {map[string]string{"0:executed": "9000000000.000000"}, true},
-	"something on stderr":        {map[string]string{"0:error": "x"}, false},
-	"another exit status":        {map[string]string{"0:exit": "1"}, false},
-	"a signal":                   {map[string]string{"0:exit": "signal: killed"}, false},
-	"no exit status":             {map[string]string{"0:exit": "-"}, false},
-	"end_before":                 {map[string]string{"end_before": "9000000000"}, false},
-	"another spelling of inf":    {map[string]string{"end_before": "Inf"}, false},
-	"fail_on exit":               {map[string]string{"fail_on": "exit", "0:error": "x"}, true},
-	"fail_on any":                {map[string]string{"fail_on": "any"}, true},
-	"fail_on any, and stderr":    {map[string]string{"fail_on": "any", "0:error": "x"}, false},
-	"fail_on stderr, written":    {map[string]string{"fail_on": "stderr"}, false}, // only the rules in Go know that this is the default
-	"an unknown fail_on":         {map[string]string{"fail_on": "foo"}, false},
-	"keep_finished":              {map[string]string{"keep_finished": "60"}, false},
-	"keep_outputs":               {map[string]string{"keep_outputs": "60"}, false},
-	"keep_archived":              {map[string]string{"keep_archived": "60"}, true},
-	"a later round":              {map[string]string{"round": "1"}, false},
-	"another state":              {map[string]string{"state": "running"}, false},
-	"no claim":                   {map[string]string{"0:claim": "-"}, false},
-	"not stamped":                {map[string]string{"0:executed": "-"}, false},
-	"stamped with a word":        {map[string]string{"0:executed": "then"}, false},
-	"stamped with a negative":    {map[string]string{"0:executed": "-5"}, false},
-	"stamped in hex":             {map[string]string{"0:executed": "0x5"}, false},
-	"stamped with spaces":        {map[string]string{"0:executed": " 5 "}, false},
-	"stamped with an exponent":   {map[string]string{"0:executed": "1e400"}, false},
-	"stamped with nan":           {map[string]string{"0:executed": "nan"}, false},
-	"max_fails, and no failures": {map[string]string{"max_fails": "3"}, true},
-}
-
-// SettleUsual settles only the tasks that fit the usual case, and it settles them as the rules do.
-func TestSettleUsualIsSettle(t *testing.T) {
+// A report that settles its round does the same as a report without it and the server after it, in one step.
+func TestSettledReport(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		names := slices.Sorted(maps.Keys(executed))
-		for _, name := range names { // two tasks for each name: SettleUsual settles the first task, and the rules settle the second task
-			for range 2 {
-				id := mustOpen(t, s, define(name))[0]
-				c := mustClaim(t, s, 1)[0]
-				m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
-				expect.NoError(t, expect.Result(s.Execute(ctx, "w", m)).Value(t)[0].Err)
-				for field, value := range executed[name].with {
-					if value == "-" {
-						must(t, s.Redis.HDel(ctx, s.Keys.Task(id), field).Err())
-					} else {
-						must(t, s.Redis.HSet(ctx, s.Keys.Task(id), field, value).Err())
-					}
+		now := expect.Result(s.Now(ctx)).Value(t)
+		kept := tdf.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
+		for name, c := range map[string]struct {
+			d      func(d *tdf.Properties)
+			result tdf.Result
+			want   tdf.State // after the report
+		}{
+			"success":              {nil, kept, tdf.Succeeded},
+			"no time":              {nil, tdf.Result{Exit: "0"}, tdf.Succeeded},
+			"stderr":               {nil, tdf.Result{Exit: "0", Error: "x"}, tdf.Failed},
+			"exit":                 {func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }, tdf.Result{Exit: "3"}, tdf.Failed},
+			"refused":              {nil, tdf.Result{Exit: "0", Refused: true, Reason: "why"}, tdf.Failed},
+			"fails, tolerated":     {func(d *tdf.Properties) { d.MaxFails = 1 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
+			"fails for good":       {func(d *tdf.Properties) { d.MaxFails = 1 }, tdf.Result{Exit: "1", Error: "x", Permanent: true}, tdf.Failed},
+			"the last attempt":     {func(d *tdf.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Failed},
+			"back-off":             {func(d *tdf.Properties) { d.MaxFails, d.Backoff = 1, 100 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
+			"retention":            {func(d *tdf.Properties) { d.KeepFinished, d.KeepOutputs = 600, 60 }, kept, tdf.Succeeded},
+			"in time":              {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, kept, tdf.Succeeded},
+			"perhaps late":         {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, tdf.Result{Exit: "0"}, tdf.Executed},
+			"late":                 {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, tdf.Result{Exit: "0", Started: now, Seconds: 3601}, tdf.Executed},
+			"a group, and a queue": {func(d *tdf.Properties) { d.Group, d.Queue, d.Priority = "g", "q", 3 }, kept, tdf.Succeeded},
+			"a queue, and again":   {func(d *tdf.Properties) { d.Group, d.Queue, d.MaxFails = "g", "q", 3 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
+			"a limit":              {func(d *tdf.Properties) { d.LimitKey = "k" }, kept, tdf.Succeeded},
+		} {
+			d := define(name)
+			if c.d != nil {
+				c.d(&d)
+			}
+			ids := mustOpen(t, s, d, d)
+			offer := plainOffer
+			if d.Queue != "" {
+				offer = offerOf(d.Queue)
+			}
+			claims := claimFor(t, s, 2, offer).Claims
+			expect.MustLen(t, claims, 2, name)
+			for i, x := range claims {
+				m := expect.Result(x.Task.Execute(x.ID, c.result)).Value(t)
+				if i == 0 {
+					m = m.Settled(expect.Result(s.ReadOne(ctx, ids[0], Want{Fields: Result})).Value(t).Task, c.result)
+				}
+				for range 2 { // the second call repeats the first one
+					expect.NoError(t, expect.Result(s.Execute(ctx, "w", m)).Value(t)[0].Err, name)
+				}
+			}
+			expect.Equal(t, task(t, s, ids[0]).State, c.want, name)
+			if c.want != tdf.Executed {
+				m, _ := task(t, s, ids[1]).Settle(0, nil)
+				mustApply(t, s, m, nil)
+			}
+			compareTasks(t, s, name, ids)
+			for _, id := range ids {
+				if c.want == tdf.Open {
+					mustMove(t, s, id, (*tdf.Task).Cancel)
 				}
 			}
 		}
-		now := expect.Result(s.Now(ctx)).Value(t)
-		for i := range names {
-			must(t, s.Redis.ZRem(ctx, s.Keys.Due(), 2*i+2).Err())
-		}
-		usual := 0
-		for _, c := range executed {
-			if c.usual {
-				usual++
-			}
-		}
-		moved, others := settleInParts(t, s, now)
-		expect.MustEqual(t, moved, usual)
-		expect.MustEqual(t, len(others), len(names)-usual, "moved", moved)
-		for i, name := range names {
-			compareSettled(t, s, name, int64(2*i+1), executed[name].usual, now)
-		}
-		expect.Len(t, expect.Result(s.List(ctx, tdf.Succeeded, "g", 0, 10)).Value(t), 2, "the group")
+		settleMany(t, s)
+		mustBeSound(t, s)
 	})
 }
 
-// settleInParts settles all due tasks, a few with each call. A call with more tasks might end early on a slow machine.
-func settleInParts(t *testing.T, s *Store, now tdf.Time) (moved int, others []Due) {
+// compareTasks compares two tasks that were equal before their reports.
+func compareTasks(t *testing.T, s *Store, name string, ids []int64) {
 	t.Helper()
-	all := s.Redis.ZRangeWithScores(t.Context(), s.Keys.Due(), 0, -1).Val()
-	for part := range slices.Chunk(all, 8) {
-		must(t, s.Redis.Del(t.Context(), s.Keys.Due()).Err())
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Due(), part...).Err())
-		n, rest, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), now, 100)
-		must(t, err)
-		moved, others = moved+n, append(others, rest...)
-	}
-	must(t, s.Redis.Del(t.Context(), s.Keys.Due()).Err())
-	for _, z := range all {
-		if slices.ContainsFunc(others, func(d Due) bool { return fmt.Sprint(d.ID) == z.Member }) {
-			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Due(), z).Err())
+	var texts []string
+	for _, id := range ids {
+		h := s.Redis.HGetAll(t.Context(), s.Keys.Task(id)).Val()
+		for _, field := range []string{"id", "log", "0:claim", "lease_until", "0:output", "place"} {
+			delete(h, field)
 		}
+		lists := []string{}
+		for _, list := range append(tdf.Lists, "due") {
+			if s.Redis.ZScore(t.Context(), s.Keys.Key(string(list)), fmt.Sprint(id)).Err() == nil {
+				lists = append(lists, string(list))
+			}
+		}
+		text := []string{strings.Join(lists, " ")}
+		for _, field := range slices.Sorted(maps.Keys(h)) {
+			text = append(text, field+"="+h[field])
+		}
+		texts = append(texts, decimal.ReplaceAllString(strings.Join(text, "\n"), "T"))
 	}
-	return moved, others
+	expect.Equal(t, texts[0], texts[1], name)
 }
 
-// compareSettled compares two tasks that were equal before SettleUsual examined the first task. The first task has the
-// given id. The second task has the next id: compareSettled settles it by the rules, and then compares the tasks.
-func compareSettled(t *testing.T, s *Store, name string, id int64, usual bool, now tdf.Time) {
-	t.Helper()
-	ctx := t.Context()
-	twin := expect.Result(s.ReadOne(ctx, id+1, Want{Fields: Rules})).Value(t)
-	m, ok := twin.Task.Settle(now, twin.Invalid)
-	if usual {
-		expect.MustTrue(t, ok, name, "the rules do", m)
-		expect.MustEqual(t, m.Verb, tdf.VerbSucceed, name)
-		expect.NoError(t, expect.Result(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
-	}
-	got, want := s.Redis.HGetAll(ctx, s.Keys.Task(id)).Val(), s.Redis.HGetAll(ctx, s.Keys.Task(id+1)).Val()
-	for field := range maps.Keys(want) {
-		if field == "id" || field == "0:claim" || strings.HasPrefix(field, "0:") && field != "0:exit" || field == "lease_until" || field == "log" {
-			continue
-		}
-		expect.Equal(t, got[field], want[field], name, field)
-	}
-	expect.Equal(t, len(got), len(want), name)
-	expect.Equal(t, strings.Count(got["log"], "\n"), strings.Count(want["log"], "\n"), name)
-	list := tdf.Executed
-	if usual {
-		list = tdf.Succeeded
-	}
-	must(t, s.Redis.ZScore(ctx, s.Keys.List(list), fmt.Sprint(id)).Err(), name, "the task is not in", list)
-	expect.Equal(t, s.Redis.ZScore(ctx, s.Keys.Due(), fmt.Sprint(id)).Err() == redis.Nil, usual, name)
-	if usual {
-		expect.Compare(t, got["0:succeeded"], ">=", got["0:executed"], name)
-	}
+// A report that settles its round also ends the wait of its dependents, which were opened after the claim.
+func TestSettledReportWithDependents(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		id := mustOpen(t, s, define("x"))[0]
+		c := mustClaim(t, s, 1)[0]
+		mustOpen(t, s, afterTasks(id))
+		expect.Result(s.LinkWaiting(t.Context())).OK(t)
+		result := tdf.Result{Exit: "0"}
+		m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
+		mustApply(t, s, m, nil)
+		expect.Equal(t, task(t, s, id).State, tdf.Succeeded)
+		expect.Equal(t, s.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
+		mustBeSound(t, s)
+	})
 }
 
-// SettleUsual removes members of the list due that are not ids. It returns a missing task among the tasks that do not
-// fit.
-func TestSettleUsualWithOddMembers(t *testing.T) {
+// DueTasks removes members of the list due that are not ids.
+func TestDueTasksWithOddMembers(t *testing.T) {
 	s := newStore(t)
 	ctx := t.Context()
-	for _, odd := range []string{"", "a b", "1\n2", "-3", "99999999999999999999999", "007", "abc", "7"} {
+	for _, odd := range []string{"", "a b", "1\n2", "99999999999999999999999", "007", "abc", "7"} {
 		must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
 	}
-	usual := map[string]any{"state": "executed", "round": "0", "end_before": "inf", "0:exit": "0", "0:claim": "c", "0:executed": "5"}
-	for _, odd := range []string{"abc", "007"} {
-		must(t, s.Redis.HSet(ctx, s.Keys.TaskPrefix()+odd, usual).Err())
-	}
-	now := expect.Result(s.Now(ctx)).Value(t)
-	moved, others, err := s.SettleUsual(ctx, "server", tdf.UsualSuccess(), now, 100)
-	expect.NoError(t, err, "moved", moved)
-	expect.Equal(t, moved, 0)
-	expect.MustLen(t, others, 1, "moved", moved)
-	expect.Equal(t, others[0].ID, 7, "moved", moved)
+	due := expect.Result(s.DueTasks(ctx, tdf.Never, 100)).Value(t)
+	expect.MustLen(t, due, 1)
+	expect.Equal(t, due[0].ID, 7)
 	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
 }
 
-// dueTasks returns the first due tasks, and settles none of them.
-func dueTasks(ctx context.Context, s *Store, now tdf.Time, most int64) ([]Due, error) {
-	found, err := s.Redis.ZRangeByScoreWithScores(ctx, s.Keys.Due(), &redis.ZRangeBy{Min: "-inf", Max: now.String(), Count: most}).Result()
-	var due []Due
-	for _, z := range found {
-		if due, err = s.appendDue(ctx, due, z.Member.(string), z.Score); err != nil {
-			return nil, err
+// settleMany makes the moves that a server makes for due tasks. It returns how many tasks it settled.
+func settleMany(t *testing.T, s *Store) (settled int) {
+	t.Helper()
+	for _, m := range expect.Result(settlements(t.Context(), s, 1000)).Value(t) {
+		if m.Verb != tdf.VerbReschedule {
+			settled++
 		}
+		mustApply(t, s, m, nil)
 	}
-	return due, err
+	return settled
 }
 
 // settlements returns the Moves that a server makes for due tasks: it settles them, or looks at them later.
-func settlements(ctx context.Context, s *Store, most int64) (moves []tdf.Move, err error) {
+func settlements(ctx context.Context, s *Store, most int) (moves []tdf.Move, err error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	due, err := dueTasks(ctx, s, now, most)
+	due, err := s.DueTasks(ctx, now, most)
 	if err != nil {
 		return nil, err
 	}

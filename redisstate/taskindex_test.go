@@ -56,8 +56,7 @@ func TestTasksOfQueues(t *testing.T) {
 		mustApply(t, s, m, err)
 	}
 	mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
-	_, _, err := s.SettleUsual(t.Context(), "server", tdf.UsualSuccess(), tdf.Never, 100)
-	expect.NoError(t, err)
+	settleMany(t, s)
 	mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
 	for _, id := range []int64{ids[2], ids[3]} {
 		mustMove(t, s, id, (*tdf.Task).Archive)

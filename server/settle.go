@@ -10,8 +10,7 @@ import (
 )
 
 type settleStore interface {
-	SettleUsual(ctx context.Context, who string, u tdf.Usual, now tdf.Time, most int) (moved int,
-		others []redisstate.Due, err error)
+	DueTasks(ctx context.Context, now tdf.Time, most int) ([]redisstate.Due, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	SetUnstarted(ctx context.Context, now tdf.Time, tasks []redisstate.Stored) error
 }
@@ -69,9 +68,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err != nil {
 			return done, err
 		}
-		usual := tdf.UsualSuccess()
-		n, due, err := s.store.SettleUsual(ctx, s.name, usual, now, batchSize)
-		done.count(kindOf(usual.Move), n)
+		due, err := s.store.DueTasks(ctx, now, batchSize)
 		if err != nil {
 			return done, err
 		}
@@ -83,7 +80,7 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 			return done, err
 		}
 		ended, err := s.handleEndings(ctx, moves)
-		if err != nil || n+len(due) < batchSize && !linked && !ended {
+		if err != nil || len(due) < batchSize && !linked && !ended {
 			return done, err
 		}
 	}

@@ -134,7 +134,7 @@ func TestWorkOnATask(t *testing.T) {
 	}
 	got = s.task(1)
 	r := got.LastRun()
-	expect.Equal(t, got.State, tdf.Executed)
+	expect.Equal(t, got.State, tdf.Succeeded)
 	expect.Equal(t, r.Output, "out")
 	expect.Equal(t, r.Result, `{"n":[1]}`)
 	expect.Equal(t, r.Exit, "0")

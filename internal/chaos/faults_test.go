@@ -126,7 +126,7 @@ func stopOne(of func(*world) []*process) func(*world) (string, func()) {
 func (w *world) callsOf(p *process) []*lua.Script {
 	switch {
 	case slices.Contains(w.servers, p):
-		return []*lua.Script{lua.Settle, lua.Write} // a server's heartbeat is best effort
+		return []*lua.Script{lua.Move, lua.Write} // a server's heartbeat is best effort
 	case slices.Contains(w.workers, p):
 		return []*lua.Script{lua.Claim, lua.Move, lua.Heartbeat}
 	}

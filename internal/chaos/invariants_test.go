@@ -237,7 +237,9 @@ func transitionOf(line string) transition {
 func legal(h *history, violated report) {
 	for _, t := range h.tasks {
 		state, round, counts := tdf.None, 0, map[tdf.Counter]int{}
-		for line := range strings.SplitSeq(t.Task.Log, "\n") {
+		// A report may settle its round. Then one line has both transitions (docs/lifecycle.md, "Results").
+		log := strings.ReplaceAll(t.Task.Log, ": executed, ", ": executed\n: ")
+		for line := range strings.SplitSeq(log, "\n") {
 			step := transitionOf(line)
 			n := slices.IndexFunc(tdf.Transitions, func(tr tdf.Transition) bool {
 				return tr.Verb == step.verb && tr.To == step.to && slices.Contains(tr.From, state)

@@ -219,8 +219,7 @@ func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forge
 		}
 	}
 	result := tdf.Result{Output: x.ID, Exit: "0"}
-	good := c.chance(60)
-	if !good {
+	if c.chance(40) {
 		result.Error = "e"
 	}
 	m, err := x.Task.Execute(x.ID+forged, result)
@@ -228,15 +227,16 @@ func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forge
 		c.h.problem("report", err)
 		return moves, ops
 	}
-	o := opOf(m)
-	o.good = good
-	return append(moves, m), append(ops, o)
+	if result.Error == "" && c.chance(50) {
+		m = m.Settled(x.Task, result)
+	}
+	return append(moves, m), append(ops, opOf(m))
 }
 
 func opOf(m tdf.Move) op {
 	return op{
 		kind: string(m.Verb), id: m.ID, from: m.From, to: m.To, round: m.Round, next: m.Next,
-		claim: m.Claim, fenced: m.Due != "",
+		claim: m.Claim, fenced: m.Due != "", result: m.HasResult(),
 	}
 }
 

@@ -28,7 +28,7 @@ type op struct {
 	claim       string // the claim that the task must have, or that it gets; "" for any
 	fenced      bool   // the move also requires a score in the set of due tasks
 	long        bool   // claim and renew: the lease does not end in this history
-	good        bool   // execute: the task succeeds
+	result      bool   // the move stores the result of a round
 
 	refused bool      // the call has changed nothing
 	state   tdf.State // what a read or a refused call has seen: a state, which may be None, and in found, a round
@@ -69,7 +69,7 @@ func (o op) String() string {
 	add(o.key != "", " key %s", o.key)
 	add(o.overdue, " overdue")
 	add(o.long, " long lease")
-	add(o.good, " good")
+	add(o.result, " result")
 	add(o.existing, " existing")
 	add(o.refused, " refused:")
 	add(o.holder != 0, " task %d holds the key", o.holder)
@@ -91,16 +91,11 @@ type taskState struct {
 	round int
 	claim string // of the round; NoClaim before it is claimed
 	long  bool   // the lease does not end in this history
-	good  bool   // the server lets the executed task succeed
 	done  string // the claims whose results were accepted, in the order of their rounds
 }
 
-// seen returns the state of the task if a call has seen it in the given state. The server settles tasks of the usual
-// case without saying which, so such a task may have succeeded at any time. Claims let overdue tasks expire.
+// seen returns the state of the task if a call has seen it in the given state. Claims let overdue tasks expire.
 func (s taskState) seen(state tdf.State, overdue bool) taskState {
-	if s.state == tdf.Executed && s.good && s.round == 0 && state == tdf.Succeeded {
-		s.state = tdf.Succeeded
-	}
 	if s.state == tdf.Open && overdue && state == tdf.Expired {
 		s.state = tdf.Expired
 	}
@@ -138,7 +133,7 @@ func stepTask(s taskState, o op) (bool, taskState) {
 		ok := s.fits(o)
 		s.long = s.long || o.long
 		return ok, s
-	case o.kind == string(tdf.VerbExecute) && strings.Contains(s.done, o.claim+";"):
+	case o.result && strings.Contains(s.done, o.claim+";"):
 		return true, s // a repeated report
 	}
 	return s.seen(o.from, o.overdue).move(o)
@@ -147,8 +142,7 @@ func stepTask(s taskState, o op) (bool, taskState) {
 func (s taskState) move(o op) (bool, taskState) {
 	ok := s.fits(o) && (o.kind != string(tdf.VerbLose) || !s.long)
 	s.state, s.round = o.to, o.next
-	if o.kind == string(tdf.VerbExecute) {
-		s.good = o.good
+	if o.result {
 		s.done += o.claim + ";"
 	}
 	if o.next != o.round {
@@ -173,7 +167,7 @@ func stepRefused(s taskState, o op) (bool, taskState) {
 	case o.kind == kindRead || o.fenced:
 		return true, s
 	}
-	repeated := o.kind == string(tdf.VerbExecute) && strings.Contains(s.done, o.claim+";")
+	repeated := o.result && strings.Contains(s.done, o.claim+";")
 	known := s.claim != anyClaim || o.claim == ""
 	return !repeated && !(s.fits(o) && known), s
 }
@@ -181,7 +175,7 @@ func stepRefused(s taskState, o op) (bool, taskState) {
 // A keyState is what the model of a unique key knows of it.
 type keyState struct {
 	holder  int64
-	settles bool // the holder may succeed or expire at any time, and then it no longer holds the key
+	settles bool // the holder may have finished, or may expire at any time: then it no longer holds the key
 }
 
 // stepKey is the model of one unique key: at most one task holds it.
@@ -201,10 +195,10 @@ func stepKey(s keyState, o op) (bool, keyState) {
 	case o.kind == string(tdf.VerbReopen):
 		return free || s.holder == o.id, keyState{o.id, o.overdue && !archived}
 	case s.holder != o.id:
+	case o.result: // an accepted report may repeat another one, which said something else
+		s.settles = s.settles || !archived && o.to.Settled()
 	case o.to == tdf.Archived, !archived && o.to.Settled():
 		s = keyState{}
-	case !archived && o.kind == string(tdf.VerbExecute) && o.good:
-		s.settles = true
 	}
 	return true, s
 }

@@ -47,7 +47,7 @@ local looks, forgotten = into(add, due), into(remove, due)
 -- - links: this property, if the move ends the task (see endings.lua)
 -- - stray: whether a result of another claim has put the task into the list `executed`
 local moves, times, logs, special = {}, {}, {}, {}
-local begun = {} -- the ids of tasks with results
+local begun = {} -- the ids of tasks with results, by round
 
 -- Reads a form. Its fields `read` and `write` hold the arguments of HMGET and HSET. Each move adds its key to both, and
 -- its log and own values to `write`. The fields `place`, `revised` and `linked` are indexes in the reply of HMGET. To
@@ -66,6 +66,7 @@ local function read_form()
     revised = revised ~= '' and revised + 0, linked = linked ~= '' and linked + 0,
     read = { unpack(ARGV, read, write - 1) }, write = { unpack(ARGV, write, stamps - 1) },
     stamps = { unpack(ARGV, stamps, cursor) }, clear = take_list(1),
+    has_result = ARGV[write + stamped] == round .. ':executed',
   }
 end
 
@@ -170,7 +171,7 @@ local function check(form, i)
   read[1] = tasks .. ARGV[at + 1]
   local f = form.seen and form.seen[i] or try('HMGET', unpack(read)) -- an error reply if the key is not a hash
   local mine = form.claim and (f[5] or '-') == ARGV[at + form.claim]
-  if mine and f[6] and form.to == 'executed' then return 'done' end
+  if mine and f[6] and form.has_result then return 'done' end
   if f[1] ~= from or f[2] ~= form.round or form.claim and not mine or form.fence or form.revised
     or archived and archived[i] then
     local otherwise = check_state(form, i, f, mine)
@@ -248,7 +249,7 @@ local function move(form, i, id, names)
   local s, left = special[i], form.left
   if s and s.links then note_ending(id, form.round, form.to) end
   if s then leave(form, s, id) elseif left then left[#left + 1] = id end
-  if form.to == 'executed' then begun[#begun + 1] = id end
+  if form.has_result then table.insert(into(begun, form.round), id) end
   if s and s.enters then enter_place(s.enters, form.score_text, id) else put(form.entered, form.score_text, id) end
   look_again(id, form.look_text)
   names = present_names(form, i, id, before)
@@ -264,7 +265,7 @@ local function finish_moves()
   for key, of in pairs(add) do bulk('ZADD', key, of) end
   finish_indexes()
   finish_places()
-  sources.note_starts(beside(groups, ''), begun)
+  for round, ids in pairs(begun) do sources.note_starts(beside(groups, ''), ids, round) end
   if limiting.finish then limiting.finish() end
   -- A queue or group without tasks has no name, and the group no mark. So these need no more memory than the tasks.
   local queues = beside(groups, 'queue:') -- as long as `groups`

@@ -91,5 +91,5 @@ while cursor < #ARGV and (#answer % 16 > 0 or not spent(2)) do
     silent = take(), report = take_list(2), first = tonumber(take()), updates = take_list(1),
   })
 end
-sources.note_starts(string.sub(due, 1, -1 - #'due'), begun, true)
+sources.note_starts(string.sub(due, 1, -1 - #'due'), begun)
 return answer

@@ -27,7 +27,6 @@ var (
 		Name: "move", Full: Runs, Moves: true,
 		After: "prelude sources limiting plain values places endings moving",
 	})
-	Settle   = declare(Script{Name: "settle", After: "prelude", Full: Runs, Moves: true})
 	Transact = declare(Script{
 		Name: "transact", Full: Runs, Moves: true,
 		After: "prelude sources values places limiting opening endings needs moving deciding",

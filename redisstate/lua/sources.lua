@@ -20,13 +20,13 @@ function sources.start(prefix, sha)
   wake(prefix .. 'wake:server', 1)
 end
 
--- Notes the starts of tasks, if any source fails: of those that have a result with an exit status, or of all.
-function sources.note_starts(prefix, ids, all)
+-- Notes the starts of tasks, if any source fails: of those whose round has an exit status; without a round, of all.
+function sources.note_starts(prefix, ids, round)
   if not ids[1] or redis.pcall('HLEN', prefix .. 'failing') == 0 then return end
   for _, id in ipairs(ids) do
-    local f = redis.pcall('HMGET', prefix .. 'task:' .. id, 'round', 'program', 'source')
-    if all or redis.pcall('HEXISTS', prefix .. 'task:' .. id, (f[1] or '0') .. ':exit') == 1 then
-      local sha = sources.name_of(f[2], f[3])
+    local f = redis.pcall('HMGET', prefix .. 'task:' .. id, 'program', 'source', (round or '') .. ':exit')
+    if not round or f[3] then
+      local sha = sources.name_of(f[1], f[2])
       if redis.pcall('HEXISTS', prefix .. 'failing', sha) == 1 then sources.start(prefix, sha) end
     end
   end

@@ -280,9 +280,6 @@ func (a *app) complete(ctx context.Context, c *wire.Call, in *completing) (any, 
 	} else if r.Entered[tdf.Executed] == 0 {
 		return nil, errLost
 	}
-	if err := broker.Settle(ctx, a.store, workerOf(c), t.ID); err != nil {
-		return nil, err
-	}
 	return written{W: nodes(replicas)}, nil
 }
 
@@ -315,9 +312,7 @@ func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *tdf.
 	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
 	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
 	end := broker.Ending{Claim: r.Claim, Result: result}
-	move := end.Move(t)
-	broker.Reserve(&move)
-	outcomes, err := s.Execute(ctx, workerOf(c), move)
+	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t).Settled(t, result))
 	if err == nil && outcomes[0].Err != nil {
 		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
 			err = errLost

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/web/wire"
@@ -170,9 +169,6 @@ func (a *app) removeAll(ctx context.Context, c *wire.Call, tasks []*manager.Task
 		refs[i] = manager.Ref{ID: id, Round: manager.AnyRound}
 	}
 	if _, err := c.Manager.Cancel(ctx, refs...); err != nil {
-		return 0, err
-	}
-	if err := broker.Settle(ctx, a.store, workerOf(c), ids...); err != nil {
 		return 0, err
 	}
 	done, err := c.Manager.Remove(ctx, refs...)

@@ -36,7 +36,8 @@ type Options struct {
 
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
-	broker.Settler
+	broker.Applier
+	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	Now(ctx context.Context) (tdf.Time, error)
 	Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)

@@ -182,7 +182,7 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
 	report := of(&in)
-	report.Run, report.Settles = broker.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}, true
+	report.Run = broker.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}
 	answers, err := a.broker.Report(ctx, w.token, w.session, []broker.Report{report})
 	switch {
 	case tdf.CodeOf(err) == tdf.CodeForbidden: // a worker of TDF has the same name
@@ -191,9 +191,6 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 		return nil, err
 	case !answers[0].Accepted:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
-	}
-	if err := broker.Settle(ctx, a.store, w.name, id); err != nil {
-		return nil, err
 	}
 	if err := a.verify(ctx, &report); err != nil {
 		return nil, err
