@@ -2,6 +2,7 @@ package redisstate
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -34,21 +35,26 @@ func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err 
 			continue
 		}
 		var holder *redis.StringCmd
-		var first, plain *redis.StringSliceCmd
+		var first *redis.StringSliceCmd
+		var plain *redis.ZSliceCmd
+		var clock *redis.TimeCmd
 		err := s.Pipeline(ctx, what, func(p redis.Pipeliner) {
-			holder = p.Get(ctx, s.Keys.Kept(name))
-			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRange(ctx, s.Keys.List(tdf.Open), 0, 0)
+			holder, clock = p.Get(ctx, s.Keys.Kept(name)), p.Time(ctx)
+			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, 0)
 		})
 		if err != nil {
 			return nil, err
 		}
 		since, by, _ := strings.Cut(holder.Val(), " ")
-		ids := limits.IDsOf(first.Val())
-		if name == class.Plain { // the tasks without a place have the same requirement
-			ids = append(conn.IDsOf(plain.Val()), ids...)
+		members := first.Val()
+		for _, z := range plain.Val() { // the due tasks without a place have the plain requirement, and no priority
+			id, _ := z.Member.(string)
+			if at := tdf.Time(z.Score); name == class.Plain && at <= tdf.At(clock.Val()) {
+				members = append(members, limits.Member(0, at, 0)+id)
+			}
 		}
-		if by == worker && len(ids) > 0 {
-			k := Keeping{Worker: worker, Task: ids[0]}
+		if by == worker && len(members) > 0 {
+			k := Keeping{Worker: worker, Task: limits.IDsOf([]string{slices.Min(members)})[0]}
 			k.Since, _ = tdf.ParseTime(since)
 			all = append(all, k)
 		}

@@ -156,6 +156,20 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 		expect.Equal(t, requests(half(5000)), []string{"cpus=0.5"})
 		minuteLater(t, s)
 		expect.Len(t, half(5000).Claims, 0)
+		keptFor := func() int64 {
+			t.Helper()
+			kept := expect.Result(s.Kept(t.Context(), []string{"a"})).Value(t)
+			expect.MustLen(t, kept, 1)
+			return kept[0].Task
+		}
+		expect.Equal(t, keptFor(), plain)
+		low, high := define("low"), define("high")
+		low.Priority, high.Priority = -1, 1
+		mustOpen(t, s, low)
+		expect.Equal(t, keptFor(), plain)
+		before := mustOpen(t, s, high)[0]
+		expect.Equal(t, keptFor(), before, "a plain task with a higher priority comes first")
+		mustMove(t, s, before, (*tdf.Task).Cancel)
 		expect.Equal(t, claimedIDs(half(10_000)), []int64{plain})
 	})
 }
