@@ -60,7 +60,7 @@ func TestRepeatedClaimWithResources(t *testing.T) {
 		}
 		claim := func(free string) ClaimResult {
 			call := expect.Result(s.ClaimCall(t.Context(), "session", 1)).Value(t)
-			r := ClaimParams{Worker: "w", Most: 5, Lease: 60, Call: call, IDs: "c", Free: capacities(t, free, 8)}
+			r := ClaimParams{Worker: "w", Most: 5, Lease: 60, Call: call, IDs: "c", Free: capacities(t, free, 8), Whole: capacities(t, "cpus=6", 8)}
 			return expect.Result(s.Claim(t.Context(), r)).Value(t)
 		}
 		first, again := claim("cpus=6"), claim("cpus=1")

@@ -43,8 +43,8 @@ type ClaimParams struct {
 	// resources: it gets only tasks that ask for nothing.
 	Free class.Capacities
 
-	// Whole is what the worker has when it runs nothing. If a task that fits in it has been the first one for a minute,
-	// the worker is kept for it (docs/resources.md, "No task starves"). Nil means that no task keeps the worker.
+	// Whole is what a worker with Free has when it runs nothing. If a task that fits in it has been the first one for a
+	// minute, the worker is kept for it (docs/resources.md, "No task starves").
 	Whole class.Capacities
 
 	// TimeLeft is how long the worker still runs, if it has a time limit. It gets no task with a longer min_time. 0

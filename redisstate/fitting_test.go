@@ -32,7 +32,7 @@ func capacities(t testing.TB, offer string, plain int64) class.Capacities {
 // claimWith claims tasks for a worker that has some resources free.
 func claimWith(t testing.TB, s *Store, most int, free class.Capacities) ClaimResult {
 	t.Helper()
-	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 60, Free: free})).Value(t)
+	return expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: most, Lease: 60, Free: free, Whole: free})).Value(t)
 }
 
 func requests(c ClaimResult) (all []string) {

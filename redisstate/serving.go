@@ -25,9 +25,6 @@ func (r *ClaimParams) offer() *class.Offer {
 	}
 	with := *o
 	with.Resources = r.Whole.Amounts()
-	if r.Whole == nil {
-		with.Resources = r.Free.Amounts()
-	}
 	return &with
 }
 
@@ -41,6 +38,7 @@ func (r *ClaimParams) timeLeft() string {
 
 // addFree adds the arguments of fitting.lua.
 func (r *ClaimParams) addFree(e *conn.Args) {
+	whole := r.Whole.Amounts()
 	e.Add(class.PlainRequest.Part())
 	e.Count(len(r.Free))
 	for i := range r.Free {
@@ -49,18 +47,8 @@ func (r *ClaimParams) addFree(e *conn.Args) {
 		for i, n := range c.Parts {
 			parts[i] = strconv.FormatInt(n, 10)
 		}
-		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","), r.wholeOf(c))
+		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","), whole.Of(c.Name))
 	}
-}
-
-// wholeOf returns the units of a resource that the worker has when it runs nothing.
-func (r *ClaimParams) wholeOf(free *class.Capacity) int64 {
-	for i := range r.Whole {
-		if r.Whole[i].Name == free.Name {
-			return r.Whole[i].Units()
-		}
-	}
-	return free.Units()
 }
 
 // servesKey returns the key of the hash with the requirements that workers with this offer serve. Workers with other
