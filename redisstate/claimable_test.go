@@ -32,6 +32,7 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 			d.Queue, d.Priority = []string{"", "a", "b"}[rand.IntN(3)], rand.IntN(3)
 			d.Tags = [][]string{nil, {"gpu"}, {"gpu", "ssd"}}[rand.IntN(3)]
 			d.Group = fmt.Sprint("g", rand.IntN(3))
+			d.ByGroup = d.Queue == "" || rand.IntN(16) == 0 // a claim passes few tasks of other queues
 			if rand.IntN(4) == 0 {
 				d.Source = "" // a handler runs it
 			}
@@ -53,9 +54,10 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 		}
 		total := 0
 		for _, o := range []class.Offer{
+			{Programs: true, Queues: queues, Group: "g0"},
+			{Programs: true, Queues: queues[2:], Group: "g1", Handlers: []string{"p"}, Tags: []string{"gpu", "ssd"}},
 			{Programs: true},
 			{Programs: true, Queues: queues[:1], Tags: []string{"gpu"}},
-			{Programs: true, Queues: queues, Group: "g1"},
 			{Handlers: []string{"p"}, Queues: queues},
 			{Programs: true, Queues: queues, Tags: []string{"gpu", "ssd"}},
 		} {

@@ -19,13 +19,17 @@ type Claimable struct {
 }
 
 // Claimable counts the due tasks that a worker with this offer may claim now, at most the given number. The cost grows
-// with the number of requirements. While groups are paused, it also grows with the number of tasks.
+// with the number of requirements. While groups are paused, it also grows with the number of tasks, and for a worker for
+// one group with the number of its tasks.
 func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time,
 	most int,
 ) (found []Claimable, err error) {
 	queues, held := paused.Withhold(o.Shares())
-	if len(queues) == 0 {
+	switch {
+	case len(queues) == 0 || o.Group != "" && slices.Contains(held, o.Group):
 		return nil, nil
+	case o.Group != "":
+		return s.claimableOf(ctx, o, queues, most)
 	}
 	sets, err := s.setsFor(ctx, o, queues)
 	if err != nil {
@@ -48,16 +52,42 @@ func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Pau
 	return found, nil
 }
 
+// claimableOf counts the due tasks of the offer's group, of some queues. Their set has those of all requirements.
+func (s *Counters) claimableOf(ctx context.Context, o *class.Offer, queues []string, most int) (found []Claimable,
+	err error,
+) {
+	for offset := int64(0); most > 0; offset += readAtOnce {
+		members, err := conn.Ask(ctx, s.Conn, "read due tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
+			return r.ZRange(ctx, s.Keys.OpenSet(class.GroupSet(o.Group)), offset, offset+readAtOnce-1)
+		})
+		if err != nil || len(members) == 0 {
+			return found, err
+		}
+		names, err := s.requirementsOf(ctx, limits.IDsOf(members))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			p, known := class.ParseRequirement(name)
+			if p.Group = o.Group; most > 0 && known && slices.Contains(queues, p.Queue) && class.Serves(o, p) {
+				found = append(found, Claimable{p.Resources, 1})
+				most--
+			}
+		}
+	}
+	return found, nil
+}
+
 // setsFor returns the names of the sets of due tasks that suit the offer, of some of its queues. The name "" is that of
 // the list of the tasks without a place.
 func (s *Counters) setsFor(ctx context.Context, o *class.Offer, queues []string) (sets []string, err error) {
 	names, err := s.Waiting(ctx)
 	for _, name := range names {
 		p, _ := class.ParseRequirement(name)
-		if p.Group = o.Group; !slices.Contains(queues, p.Queue) || !class.Serves(o, p) {
+		if !slices.Contains(queues, p.Queue) || !class.Serves(o, p) {
 			continue
 		}
-		if sets = append(sets, name); name == class.Plain && o.Group == "" {
+		if sets = append(sets, name); name == class.Plain {
 			sets = append(sets, "")
 		}
 	}

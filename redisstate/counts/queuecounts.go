@@ -54,17 +54,26 @@ func (s *Counters) OpenWith(ctx context.Context, r class.Requirement) (int64, er
 		return 0, err
 	}
 	n := due.Val()
-	places, err := conn.AskEach(ctx, s.Conn, "count open tasks", conn.IDsOf(later.Val()),
+	names, err := s.requirementsOf(ctx, conn.IDsOf(later.Val()))
+	for _, name := range names {
+		if name == r.String() {
+			n++
+		}
+	}
+	return n, err
+}
+
+// requirementsOf returns the requirements, or the reasons, in the places of tasks.
+func (s *Counters) requirementsOf(ctx context.Context, ids []int64) (names []string, err error) {
+	places, err := conn.AskEach(ctx, s.Conn, "read the places of tasks", ids,
 		func(p redis.Pipeliner, id int64) *redis.StringCmd {
 			return p.HGet(ctx, s.Keys.Task(id), tdf.FieldPlace)
 		})
 	for _, place := range places {
 		t := tdf.Task{State: tdf.Open, PlacedIn: place.Val()}
-		if t.PlacedSet() == r.String() {
-			n++
-		}
+		names = append(names, t.PlacedSet())
 	}
-	return n, err
+	return names, err
 }
 
 // countSets counts the due tasks of requirements, and of the list of the tasks without a place, "".
