@@ -197,7 +197,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		"held program": {func(c *situation) {
 			c.sources = []tdf.FailingSource{{Name: c.task.SourceName(), Program: "p", Why: "why", Workers: []string{"w1"}, Since: testNow - 1, Last: testNow - 1}}
 			c.place.Ahead = 9
-		}, "program: program p is held, because it cannot be started; a task tries it now: why (workers: w1)"},
+		}, "program: program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)"},
 		"the limit was removed": {func(c *situation) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},

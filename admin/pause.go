@@ -2,6 +2,7 @@ package admin
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -40,7 +41,22 @@ func (p *Pause) Text(now time.Time) string {
 	if p.Until.After(now) {
 		next = "a task tries it at " + p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
 	}
-	return fmt.Sprintf("program %s is held, because it cannot be started; %s: %s", p.Program, next, p.Why)
+	return fmt.Sprintf("program %s is held, because it cannot be started; %s; the last failure was: %s", p.Program, next, p.Why)
+}
+
+// HeldPrograms describes the held programs, each in one line.
+func (a *Admin) HeldPrograms(ctx context.Context) (texts []string, err error) {
+	s, f := a.redis(), fleet{}
+	if f.at, err = s.Now(ctx); err != nil {
+		return nil, err
+	}
+	if f.sources, err = s.HeldSources(ctx); err != nil {
+		return nil, err
+	}
+	for _, p := range f.pauses() {
+		texts = append(texts, p.Text(f.at.Std()))
+	}
+	return texts, nil
 }
 
 // pauses returns the held programs, and then those whose failures make slots pause.

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/manager"
@@ -54,9 +55,9 @@ func Pause(a *cli.App) *cobra.Command {
 		Use: "pause", Short: "Stop workers from claiming the tasks of a queue or campaign",
 		Long: "Stops workers from claiming the tasks of queues, campaigns, or the whole namespace. When the command " +
 			"returns, no worker claims such a task any\n" +
-			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists what is paused, " +
-			"and the campaigns that will be\n" +
-			"paused after failures (tdf open --halt).",
+			"more. Running tasks go on. tdf resume ends the pause. Without flags, the command lists the programs that " +
+			"are held because they cannot be\n" +
+			"started, what is paused, and the campaigns that will be paused after failures (tdf open --halt).",
 		Example: "  tdf pause --campaign night\n  tdf pause --queue crawl",
 		Args:    cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
@@ -147,6 +148,10 @@ func listPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
 	if err != nil {
 		return err
 	}
+	held, err := admin.New(m).HeldPrograms(ctx)
+	if err != nil {
+		return err
+	}
 	if len(paused) == 0 {
 		a.Say("nothing is paused")
 	}
@@ -155,6 +160,9 @@ func listPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
 		if p.Failures > 0 {
 			line = fmt.Sprintf("%s: will be paused; ordered by %s at %s", p.Text(), p.By, cli.Clock(p.Since))
 		}
+		held = append(held, line)
+	}
+	for _, line := range held {
 		if _, err := fmt.Fprintln(a.Stdout, format.OneLine(line, 0)); err != nil {
 			return err
 		}
