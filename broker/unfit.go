@@ -52,9 +52,9 @@ func newWitness(ctx context.Context, s common, worker string) *witness {
 // A sight is what a witness sees of a task.
 type sight struct {
 	now    tdf.Time
-	others []string // those other workers that could run the task
-	tried  []string // the workers that have tried it
-	rounds int      // how many rounds of it the worker has had
+	alone  bool // no other worker could run the task
+	left   bool // one of the others has not tried it
+	rounds int  // how many rounds of it the worker has had
 }
 
 func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
@@ -69,16 +69,16 @@ func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
 	if stored.Task == nil {
 		return x, &tdf.StateError{ID: id, Verb: tdf.VerbRelease}
 	}
-	x.now, x.tried = others.now, stored.Task.NamesNotOn()
+	tried, need := stored.Task.NamesNotOn(), stored.Task.Requirement()
 	for _, r := range stored.Task.Rounds {
-		if x.tried = append(x.tried, r.Worker); r.Worker == w.worker {
+		if tried = append(tried, r.Worker); r.Worker == w.worker {
 			x.rounds++
 		}
 	}
-	need := stored.Task.Requirement()
-	for i := range others.workers {
+	x.now, x.alone = others.now, true
+	for i := 0; i < len(others.workers) && !x.left; i++ {
 		if other := &others.workers[i]; class.Serves(&other.Offer, need) {
-			x.others = append(x.others, other.Name)
+			x.alone, x.left = false, !slices.Contains(tried, other.Name)
 		}
 	}
 	return x, nil
@@ -89,11 +89,11 @@ func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
 // task fail.
 func (d *Delivery) seeUnfit(ctx context.Context, w *witness) {
 	x, err := w.see(ctx, d.Task.ID)
-	d.seen, d.alone = true, err == nil && len(x.others) == 0
+	d.seen, d.alone = true, err == nil && x.alone
 	switch {
 	case err != nil:
 		d.PutOff = 1 // in the past: it keeps no worker from the task
-	case slices.ContainsFunc(x.others, func(name string) bool { return !slices.Contains(x.tried, name) }):
+	case x.left:
 		d.PutOff = x.now.Add(min(firstPutOff*tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 7)), longestPutOff))
 	}
 }
@@ -115,7 +115,7 @@ func noteFailures(ctx context.Context, w *witness, all ...*Delivery) {
 		}
 		if !d.seen {
 			x, err := w.see(ctx, d.Task.ID)
-			d.alone = err == nil && len(x.others) == 0
+			d.alone = err == nil && x.alone
 		}
 		_ = w.FailedToStart(ctx, w.worker, d.Task.SourceName(), d.alone, Short(d.Task.Program), Short(why))
 	}

@@ -120,7 +120,7 @@ func TestTasksWaitForWorkersThatClaim(t *testing.T) {
 				WorkerInfo: presence.WorkerInfo{Name: state, State: state, Lease: 60, Offer: class.Offer{Programs: true}},
 			}}
 			x := expect.Result(newWitness(t.Context(), s, "w").see(t.Context(), 1)).Value(t)
-			expect.Equal(t, len(x.others) == 1, state == presence.WorkerWorking && drained == "", state, drained)
+			expect.Equal(t, x.left, state == presence.WorkerWorking && drained == "", state, drained)
 		}
 	}
 }
