@@ -44,8 +44,8 @@ func (t *Task) NamesNotOn() (names []string) {
 	return names
 }
 
-// maxNotOn is how many lines of users the property not_on keeps, and how many with a time: the last ones. So workers that
-// put the task off push out no line of a user.
+// maxNotOn is how many lines of users the property not_on keeps, and how many with a time: the last ones. So workers
+// that put the task off push out no line of a user.
 const maxNotOn = 16
 
 // refuse adds a line to the property not_on, instead of an earlier one for the same worker. A line of a user remains.

@@ -11,7 +11,7 @@ import (
 // A fleet is the server and the workers of a namespace at one time. Stats, Watch, Explain and Diagnose use its methods
 // to count workers and slots. The methods follow these rules:
 //   - A worker is alive if its lease holds and it has not reported that it has ended.
-//   - A live worker claims tasks if its state is working and nobody ordered it to drain ([presence.WorkerStatus.Claims]).
+//   - A live worker claims tasks if its state is working and nobody ordered it to drain.
 //   - Only slots of workers that claim tasks count.
 //   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran
 //     out, and tasks on live workers that claim no tasks.

@@ -41,7 +41,8 @@ func (p *Pause) Text(now time.Time) string {
 	if p.Until.After(now) {
 		next = "a task tries it at " + p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
 	}
-	return fmt.Sprintf("program %s is held, because it cannot be started; %s; the last failure was: %s", p.Program, next, p.Why)
+	return fmt.Sprintf("program %s is held, because it cannot be started; %s; the last failure was: %s", p.Program, next,
+		p.Why)
 }
 
 // HeldPrograms describes the held programs, each in one line.

@@ -85,8 +85,8 @@ func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
 }
 
 // seeUnfit sees the task of a report that its worker cannot run. If a live worker is left that has had no round of the
-// task yet, the task is put off for this one. If Redis does not answer, a worker may be left, so that an outage makes no
-// task fail.
+// task yet, the task is put off for this one. If Redis does not answer, a worker may be left, so that an outage makes
+// no task fail.
 func (d *Delivery) seeUnfit(ctx context.Context, w *witness) {
 	x, err := w.see(ctx, d.Task.ID)
 	d.seen, d.alone = true, err == nil && x.alone

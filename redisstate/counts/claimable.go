@@ -19,8 +19,8 @@ type Claimable struct {
 }
 
 // Claimable counts the due tasks that a worker with this offer may claim now, at most the given number. The cost grows
-// with the number of requirements. While groups are paused, it also grows with the number of tasks, and for a worker for
-// one group with the number of its tasks.
+// with the number of requirements. While groups are paused, it also grows with the number of tasks, and for a worker
+// for one group with the number of its tasks.
 func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time,
 	most int,
 ) (found []Claimable, err error) {

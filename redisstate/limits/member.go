@@ -12,7 +12,8 @@ import (
 // workers claim them (member_of in places.lua).
 const timeAt, timeEnd, idAt = 11, 28, 29
 
-// Member returns the member of a task. Without an id, it is smaller than those of all tasks with this priority and time.
+// Member returns the member of a task. Without an id, it is smaller than those of all tasks with this priority and
+// time.
 func Member(priority int, at tdf.Time, id int64) string {
 	text := fmt.Sprintf("%010d %017.6f ", math.MaxInt32-int64(priority), min(max(float64(at), 0), 9999999999))
 	if id > 0 {
