@@ -38,7 +38,6 @@ func (r *ClaimParams) timeLeft() string {
 
 // addFree adds the arguments of fitting.lua.
 func (r *ClaimParams) addFree(e *conn.Args) {
-	whole := r.Whole.Amounts()
 	e.Add(class.PlainRequest.Part())
 	e.Count(len(r.Free))
 	for i := range r.Free {
@@ -47,7 +46,7 @@ func (r *ClaimParams) addFree(e *conn.Args) {
 		for i, n := range c.Parts {
 			parts[i] = strconv.FormatInt(n, 10)
 		}
-		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","), whole.Of(c.Name))
+		e.All = append(e.All, c.Name, c.Unit, c.Whole, strings.Join(parts, ","))
 	}
 }
 
