@@ -163,6 +163,11 @@ func TestPlainTaskKeepsAWorker(t *testing.T) {
 			return kept[0].Task
 		}
 		expect.Equal(t, keptFor(), plain)
+		urgent := asking(t, "cpus=0.5")
+		urgent.Priority = 1
+		mustOpen(t, s, urgent)
+		expect.Equal(t, requests(half(5000)), []string{"cpus=0.5"})
+		expect.Equal(t, keptFor(), plain, "after a claim that does not come to the task")
 		low, high := define("low"), define("high")
 		low.Priority, high.Priority = -1, 1
 		mustOpen(t, s, low)

@@ -1,12 +1,9 @@
 -- kept: common code of claims. It keeps a worker for a task that does not fit in what the worker has free, so that
 -- smaller tasks do not keep the task waiting for ever (docs/resources.md, "No task starves").
 --
--- A task is blocked if it fits in what the worker has, but not in what the worker has free. If the first task of a
--- requirement is blocked, and has been due for DUE_FOR seconds, the next worker whose claim meets it is kept for it:
--- behind the task, and in other queues, its claims hand out only what the task does not take. At most one worker is
--- kept for a requirement, and for one requirement at a time. The key `kept:REQUIREMENT` has the worker, and the time
--- since which it is kept, and `kept_by:WORKER` the requirement. Both expire unless a claim meets the task again. After
--- KEPT_AT_MOST seconds, no worker is kept for the requirement for RESTS_FOR seconds.
+-- The key `kept:REQUIREMENT` has the time since which a worker is kept, and the worker; `kept_by:WORKER` has the
+-- requirement. Both expire unless a claim meets the blocked task again. After KEPT_AT_MOST seconds, no worker is kept
+-- for the requirement for RESTS_FOR seconds.
 
 local kept = { on = false } -- whether the worker is kept for a task that the claim has met
 
@@ -14,19 +11,18 @@ local kept = { on = false } -- whether the worker is kept for a task that the cl
 -- run a task, and one that returns what the tasks of a requirement ask for.
 function kept.use(prefix, worker, may_run, request_of)
   local DUE_FOR, KEPT_FOR, KEPT_AT_MOST, RESTS_FOR, CLAIMS_AFTER, LOOKED_AT = 60, 60, 3600, 600, 2, 4
-  local mine, looked_at, decided, seen, since = prefix .. 'kept_by:' .. worker, 0, false, false, now_text
+  local mine, looked_at, decided = prefix .. 'kept_by:' .. worker, 0, false
+  local over = false -- whether the worker need not be kept any more for its requirement
 
   local function text_at(key)
     local value = try('GET', key)
     return type(value) == 'string' and value or nil
   end
 
-  local function holder_of(name) return string.match(text_at(prefix .. 'kept:' .. name) or '', '^(%S+) (.*)$') end
-
-  local name = text_at(mine)
+  local name, since = text_at(mine), now_text
   if name then
-    local from, worker_of = holder_of(name)
-    if worker_of == worker then since = from else name = nil end
+    local from, holder = string.match(text_at(prefix .. 'kept:' .. name) or '', '^(%S+) (.*)$')
+    if holder == worker then since = from else name = nil end
   end
 
   -- Keeps back what the task takes, in the queues other than its own, and in its own queue once the claim has met it.
@@ -35,17 +31,14 @@ function kept.use(prefix, worker, may_run, request_of)
   end
 
   -- Notes that the tasks of a requirement fit.
-  function kept.open(of) seen = seen or of == name end
+  function kept.open(of) over = over or of == name end
 
   -- Notes a blocked task, which is the next one of its requirement. Only the first that the worker may run counts, so
   -- that few workers are kept at the same time.
   function kept.meet(of, member, request)
     if kept.on or decided or name and of ~= name then return end
     local id, _, at = parse_member(member)
-    if now - (at or now) < DUE_FOR then
-      seen = seen or of == name -- the task has started elsewhere, and another one follows
-      return
-    end
+    if now - (at or now) < DUE_FOR then return kept.open(of) end -- of its own: the task has started elsewhere
     if not name then
       looked_at = looked_at + 1
       if id == of then id = parse_member(try('ZRANGE', places .. of, 0, 0)[1] or '') end -- it is an entry of `heads`
@@ -57,21 +50,26 @@ function kept.use(prefix, worker, may_run, request_of)
     fitting.hold(request)
   end
 
+  local function has_due_tasks()
+    return try('HEXISTS', first_of, name) ~= 0 or name == DEFAULT and call('EXISTS', open) == 1
+  end
+
   -- Returns whether the worker is no longer kept for a task, so that it may claim others.
   function kept.finish()
-    if kept.on and now - (tonumber(since) or 0) > KEPT_AT_MOST then -- a round here may never end
-      try('SET', prefix .. 'kept:' .. name, now_text .. ' ', 'EX', RESTS_FOR)
-      try('DEL', mine)
-      kept.on = false
-      return true
-    elseif kept.on then
+    if kept.on and now - (tonumber(since) or 0) <= KEPT_AT_MOST then
       try('SET', prefix .. 'kept:' .. name, since .. ' ' .. worker, 'EX', KEPT_FOR)
       try('SET', mine, name, 'EX', KEPT_FOR)
-    elseif name and (seen or try('HEXISTS', first_of, name) == 0) then
-      try('DEL', prefix .. 'kept:' .. name, mine)
-      return true
+      return false
+    elseif kept.on then -- a round here may never end
+      try('SET', prefix .. 'kept:' .. name, now_text .. ' ', 'EX', RESTS_FOR)
+    elseif not name or not over and has_due_tasks() then
+      return false
+    else
+      try('DEL', prefix .. 'kept:' .. name)
     end
-    return false
+    try('DEL', mine)
+    kept.on = false
+    return true
   end
 
   -- Returns when the worker must claim again, or INF. A kept worker waits for no token.
