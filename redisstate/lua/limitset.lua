@@ -1,27 +1,24 @@
--- limitset: sets or removes the limit of a key. It moves no task.
+-- limitset: sets or removes the limit of a key. If the key has waiting tasks, the server checks it at once.
 --
 -- KEYS: limits, held, starts of the key, wake list of the server
 -- ARGV: the limit key, the text of the limit or '' to remove the limit, the maximum number of limits, and the seconds
 -- for which the starts of the key stay (0 if the limit has no rate)
 --
 -- Returns 1 if the limit has changed, otherwise 0. If there would be too many limits, the script changes nothing and
--- returns -1. If the key has waiting tasks, the server checks the key at once.
+-- returns -1.
 
 local limits, held, starts, server = unpack(KEYS)
 local key, limit, most, kept = unpack(ARGV)
 
 local wrong = not_sorted(held)
 if wrong then return wrong end
-local before = redis.call('HGET', limits, key)
+local before = call('HGET', limits, key)
 if before == (limit ~= '' and limit) then return 0 end -- false means no limit
-if not before and redis.call('HLEN', limits) >= tonumber(most) then return -1 end
+if not before and call('HLEN', limits) >= tonumber(most) then return -1 end
 
 -- From here on, the script writes.
-if limit == '' then redis.call('HDEL', limits, key) else redis.call('HSET', limits, key, limit) end
-if kept == '0' then
-  redis.call('UNLINK', starts)
-else
-  redis.call('EXPIRE', starts, kept) -- the last starts count for the new rate, too
-end
-if redis.call('ZADD', held, 'XX', 'CH', now_text, 'limit=' .. key) == 1 then wake(server, 1) end
+if limit == '' then call('HDEL', limits, key) else call('HSET', limits, key, limit) end
+-- The last starts count for the new rate, too.
+if kept == '0' then call('UNLINK', starts) else call('EXPIRE', starts, kept) end
+if call('ZADD', held, 'XX', 'CH', now_text, 'limit=' .. key) == 1 then wake(server, 1) end
 return 1

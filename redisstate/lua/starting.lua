@@ -1,14 +1,12 @@
--- starting: common code of claims. It decides which tasks the limits of their keys let start now (see limiting.lua). A
--- claim makes the others wait, so that claims meet each waiting task once. It also makes a task wait if another waiting
--- task of the key comes before it.
+-- starting: common code of claims. It decides which tasks the limits of their keys let start now (see limiting.lua).
 --
--- A script calls starting.use first, then starting.may_start for each task with a limit key, and starting.start if the
--- task starts. At the end, it calls starting.finish.
+-- A script calls starting.use first, then starting.may_start for each task with a limit key, and starting.start or
+-- starting.wait. At the end, it calls starting.finish.
 
 -- The uses of limits, by limit key. A use has the fields room (the number of tasks that may start, without the rate),
 -- count and per (the rate, if the limit has one), starts (the key of the list of the last starts), first (the first
 -- waiting task, if tasks wait), ids (the chosen tasks), waiting (those that begin to wait), and behind (whether one of
--- them waits because of the order of the tasks, although there is room).
+-- them waits only because the first waiting task comes before it).
 local starting = { uses = {} }
 
 -- The arguments are the key of due, and the key of the hash of all limits. The function creates the others, so that
@@ -20,14 +18,10 @@ function starting.use(key_of_due, limits)
     local use = { room = INF, starts = limiting.starts .. key, ids = {}, waiting = {} }
     local limit = call('HGET', limits, key)
     if not limit or limit == '' then return use end
-    local at_most
-    at_most, use.count, use.per = limiting.parse(limit)
-    if at_most < INF then
-      local n = try('ZCARD', limiting.running .. key)
-      use.room = type(n) == 'number' and at_most - n or 0
-    end
+    use.room, use.count, use.per = limiting.parse(limit)
+    local running, last = try('ZCARD', limiting.running .. key), use.per and try('LINDEX', use.starts, -1)
+    use.room = type(running) == 'number' and use.room - running or 0
     -- After the clock was set back, the last start lies in the future. The server then corrects the starts.
-    local last = use.per and try('LINDEX', use.starts, -1)
     if last and (type(last) ~= 'string' or (tonumber(last) or INF) > now) then use.room = 0 end
     use.first = try('ZRANGE', set_of('limit=' .. key), 0, 0)[1]
     return use
@@ -39,10 +33,8 @@ function starting.use(key_of_due, limits)
     starting.uses[key] = use
     local n = #use.ids
     if n >= use.room then return false end
-    if use.first and member > use.first then
-      use.behind = true
-      return false
-    end
+    use.behind = use.behind or use.first and member > use.first
+    if use.first and member > use.first then return false end
     if not use.per then return true end
     local earlier = n < use.count and try('LINDEX', use.starts, n - use.count)
     local at = type(earlier) == 'string' and tonumber(earlier)
@@ -59,8 +51,7 @@ function starting.use(key_of_due, limits)
       limiting.count(key, id, true)
       times[i] = now_text
     end
-    if use.first then try('ZREM', limiting.returned .. key, unpack(use.ids)) end
-    if not use.per then return end
+    if not use.per or not times[1] then return end
     try('RPUSH', use.starts, unpack(times))
     try('LTRIM', use.starts, -use.count, -1)
     try('EXPIRE', use.starts, math.ceil(use.per) + 60)
@@ -71,8 +62,10 @@ function starting.use(key_of_due, limits)
   -- Counts the tasks that start. The script must have called finish_places.
   function starting.finish()
     for key, use in pairs(starting.uses) do
-      if #use.ids > 0 then note_starts(key, use) end
-      if use.first and use.waiting[1] then bulk('ZREM', limiting.returned .. key, use.waiting, try) end
+      note_starts(key, use)
+      for _, ids in pairs(use.first and { use.ids, use.waiting } or {}) do
+        bulk('ZREM', limiting.returned .. key, ids, try)
+      end
     end
     limiting.finish()
     for key, use in pairs(starting.uses) do
