@@ -213,6 +213,7 @@ func TestFullRedisStopsNoClaimHalfWay(t *testing.T) {
 			d := define("x")
 			d.Priority = 1
 			mustOpen(t, s, d, d, d)
+			mustClaim(t, s, 1) // learns the requirement
 			prepare(s, s.Keys.OpenSet("default"))
 			before = worldOf(t, s)
 			must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", full).Err())

@@ -206,6 +206,20 @@ func TestRequirementsThatNobodyReads(t *testing.T) {
 	})
 }
 
+// A worker with a time limit claims no task of a requirement whose min_time another program has made endless, and goes on.
+func TestEndlessMinTime(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		offer := offerOf("a")
+		offer.Tags = []string{"gpu"}
+		mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
+		expect.Len(t, claimFor(t, s, 5, offer).Claims, 2) // learns the requirements
+		must(t, s.Redis.HSet(t.Context(), s.servesKey(&offer), "queue=a", "inf;").Err())
+		ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
+		r := ClaimParams{Worker: "w", Most: 5, Lease: 60, Offer: &offer, TimeLeft: 100}
+		expect.Equal(t, claimedIDs(expect.Result(s.Claim(t.Context(), r)).Value(t)), ids[1:])
+	})
+}
+
 // If Redis loses what an offer serves while a worker compares requirements, the worker hides no requirement.
 func TestLearningFromAnOldNumber(t *testing.T) {
 	s := newStore(t)

@@ -1,5 +1,5 @@
--- claim: hands open tasks to a worker. It serves the worker's queues in order. In a queue, the tasks with the highest
--- priority come first, and among them the tasks that have been due for the longest time (see ordering.lua).
+-- claim: hands open tasks to a worker. It serves the worker's queues in order, and in each queue the tasks in the order
+-- of ordering.lua.
 --
 -- from-state: open; to-state: running, with a claim id and a lease
 --
@@ -41,12 +41,11 @@
 --
 -- If element 8 or 9 is not empty, or element 10 without argument 17, the script has claimed nothing.
 --
--- A task is overdue when its end_before or its claim_before is past. The client decides about the overdue tasks that
--- the script returns. The script delays an invalid task and adds it to `due`, so that the server decides about the
--- task. If an id has no hash, the script removes the id from its list. It makes tasks wait that may not start because
--- of a limit, a pause or a held source. A repeated call returns the same tasks as the first call.
+-- A task is overdue when its end_before or its claim_before is past; the client decides about it. The server decides
+-- about invalid tasks, which the script delays. It makes tasks wait that may not start because of a limit, a pause or a
+-- held source. A repeated call returns the same tasks as the first call.
 
-local absence, known, plain, anyway = ARGV[12], ARGV[13], ARGV[14] == '1', ARGV[17]
+local known, plain, anyway = ARGV[13], ARGV[14] == '1', ARGV[17]
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
 local prefix = string.sub(open, 1, -1 - #'open')
 cursor = 18 + ARGV[18]
@@ -55,8 +54,8 @@ local sources_held, paused_group, group = take() == '1', take_set(), take()
 fitting.use()
 local queues = take_list(1)
 local n_properties = #properties
-local CLAIM_BEFORE, LIMIT_KEY = n_properties - 3, n_properties - 2 -- indexes of properties
-properties[n_properties + 1] = 'place'
+local CLAIM_BEFORE, LIMIT_KEY, PLACE = n_properties - 3, n_properties - 2, n_properties + 1 -- indexes of properties
+properties[PLACE] = 'place'
 
 local before = answered()
 if before and before.err then return before end -- a later call was answered
@@ -92,33 +91,41 @@ local upto = last and call('HGET', KEYS[11], 'upto') or '0'
 local newer = last and (tonumber(upto) or 0) < tonumber(last)
 if newer and anyway ~= '1' then return answer({ [5] = '1', [10] = upto }) end
 
-if cursor < #ARGV then
-  local changed = {}
-  while cursor < #ARGV do
-    local id, state, round, revision, settled = take(), take(), take(), take(), take() == '1'
-    local f = try('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
-    local same = f[1] == state and round_of(f[2]) == round and (number(f[3], 0) or 0) == tonumber(revision)
-    same = same and not (settled and type(try('ZSCORE', prefix .. 'archived', id)) == 'string')
-    if not same then changed[#changed + 1] = id end
-  end
-  if changed[1] then return answer({ [9] = changed }) end
+local changed = {} -- required tasks
+while cursor < #ARGV do
+  local id, state, round, revision, settled = take(), take(), take(), take(), take() == '1'
+  local f = try('HMGET', tasks .. id, 'state', 'round', 'revision') -- an error if the key is not a hash
+  local same = f[1] == state and round_of(f[2]) == round and (number(f[3], 0) or 0) == tonumber(revision)
+  same = same and not (settled and type(try('ZSCORE', prefix .. 'archived', id)) == 'string')
+  if not same then changed[#changed + 1] = id end
 end
+if changed[1] then return answer({ [9] = changed }) end
 
 -- The first part of the script reads and decides.
 
 local n_placed = ARGV[15] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
-prefetch(size + (type(n_placed) == 'number' and n_placed or 0))
+prefetch(size + (tonumber(n_placed) or 0))
 starting.use(due, KEYS[9])
 ordering.use(open, wanted, KEYS[11], tonumber(ARGV[16]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
 begin()
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
--- The ids of tasks that leave their sets, and the tasks of which more changes. Each of these has its id, member, set,
--- and place or nil; if it is held, the place to which it goes; and if it is put off, the time until then.
-local changes, left_open, left_placed = {}, {}, {}
+local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
 local trials = {} -- the ids of claimed tasks that try a held source, and their places
-local unwanted, looked_at = 0, 0
+local unwanted, looked_at, left_open, left_placed = 0, 0, 0, 0 -- the last two: tasks that leave these sets
+
+-- A server writes a leap of the clock to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows
+-- whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock against.
+local heartbeat = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
+local absent = math.abs(now - (score_of(heartbeat or '0') or 0)) >= tonumber(ARGV[12])
+
+-- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
+local function trusted()
+  local till = try('HGET', KEYS[5], 'until')
+  local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
+  return not heartbeat or over and not absent
+end
 
 -- Each line of the property not_on is the name of a worker, and behind a tab the time until which it counts, or none.
 local function not_here(names)
@@ -128,99 +135,110 @@ local function not_here(names)
   end
 end
 
--- Returns the reason for which tasks of a source are held, or nil.
-local function held_reason(program, source)
-  local reason = sources_held and 'source=' .. sources.name_of(program, source)
+-- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. A
+-- trial has no source.
+local function obstacle(not_on, of_group, program, source, trial)
+  if not_here(not_on) then return '' end
+  if paused_group[of_group] then return 'paused=' .. of_group end
+  local reason = sources_held and not trial and 'source=' .. sources.name_of(program, source)
   return reason and call('HEXISTS', KEYS[8], reason) == 1 and reason or nil
-end
-
--- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
--- If a server sees a leap of the clock, it writes the leap to `leap` before its next heartbeat. So after a recent
--- heartbeat, `leap` shows whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock
--- against, and trusts it.
-local trust
-local function trusted()
-  if trust == nil then
-    -- A reply is an error if its key has a wrong type.
-    local seen = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
-    local till = try('HGET', KEYS[5], 'until')
-    local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
-    trust = not seen or over and math.abs(now - score_of(seen)) < tonumber(absence)
-  end
-  return trust
-end
-
--- Takes the task from its sets. If it gets another place, it is held there; if it gets a time, it is put off.
-local function take_from(source, place, to, at)
-  local id = source.id
-  if source.rank then left_open[#left_open + 1] = id elseif place then left_placed[#left_placed + 1] = id end
-  if place then take_member(place, source.member) end
-  if to or at or not (place or source.rank) then
-    local member = ordering.member(source)
-    changes[#changes + 1] = { id = id, member = member, place = place, to = to, at = at, set = source.key }
-  end
-end
-
--- Decides whether the worker gets the next task of a source. Returns true if the task stays, for other workers.
-local function consider(source)
-  local id, request, is_placed = source.id, source.request, not source.rank
-  local f = try('HMGET', tasks .. id, unpack(properties, 1, is_placed and n_properties + 1 or PREFETCHED))
-  if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
-  local place, name, priority, trial = is_placed and f[n_properties + 1] or nil, nil, 0, nil
-  if place then
-    local _
-    name, priority, _, trial = split_place(place)
-  end
-  -- the id has no task, or the task is elsewhere
-  local there = name and name == (source.name or name) and priority == source.priority and not is_held(name)
-  if not f[1] or is_placed and not there then return take_from(source) end
-  if source.mixed then
-    local is
-    is, request = ordering.serves(place)
-    if not is or not fitting.fits(request) then return true end
-  end
-  local start_after = f[3] == '0' and 0 or number(f[3], 0)
-  local end_before, timeout = f[4] == 'inf' and INF or number(f[4], INF), f[5] == 'inf' and INF or number(f[5], INF)
-  local claim_before = place and f[CLAIM_BEFORE] and number(f[CLAIM_BEFORE], 0) or INF
-  if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
-  local sound = start_after and end_before and timeout and (f[2] == '0' or round_of(f[2]) == (f[2] or '0'))
-  if f[1] ~= 'open' or not sound then -- the server decides about it during the delay
-    put(odd, now_text, id)
-    return take_from(source, place, nil, now + 5)
-  elseif math.min(end_before, claim_before) <= now then
-    if not trusted() then return true end
-    in_the_way[#in_the_way + 1] = id
-    return
-  elseif start_after > now then
-    return take_from(source, place, nil, start_after)
-  elseif f[NOT_ON] and not_here(f[NOT_ON]) then
-    return true
-  elseif paused_group[f[6]] then
-    return take_from(source, place, join_place('paused=' .. f[6], priority))
-  end
-  local reason = not trial and held_reason(f[8], f[SOURCE])
-  if reason then return take_from(source, place, join_place(reason, priority)) end
-  local key = place and f[LIMIT_KEY] or ''
-  if #ids >= needed and (key ~= '' or not may_prefetch(f, timeout)) then
-    wanted, ordering.more = #ids, true
-    return
-  end
-  if key ~= '' and not starting.may_start(key, ordering.member(source)) then
-    starting.wait(key, id)
-    return take_from(source, place, join_place('limit=' .. key, priority))
-  end
-  f[n_properties + 1] = nil
-  choose(id, f, end_before, timeout)
-  fitting.take(request)
-  if trial then put(trials, place, id) end
-  if key ~= '' then starting.start(key, id) end
-  take_from(source, place)
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
 local function may_run(id)
-  local f = try('HMGET', tasks .. id, 'program', 'not_on', 'group', 'source')
-  return f[1] and not (paused_group[f[3]] or not_here(f[2]) or held_reason(f[1], f[4]))
+  local f = try('HMGET', tasks .. id, 'not_on', 'group', 'program', 'source')
+  return f[3] and not obstacle(unpack(f, 1, 4))
+end
+
+-- Takes the task of a source from its sets.
+local function leave(source)
+  if source.place then
+    left_placed = left_placed + 1
+    take_member(source.place, source.member)
+    drop(placed, source.id)
+  else
+    left_open = left_open + 1
+    drop(open, source.id)
+  end
+end
+
+local function hold(source, reason)
+  leave(source)
+  changes[#changes + 1] = { id = source.id, place = join_place(reason, source.priority), at = source.at }
+end
+
+local function put_off(source, at)
+  if source.place then leave(source) end
+  changes[#changes + 1] = { id = source.id, place = source.place, at = at }
+end
+
+-- Reads the next task of a source: its properties f, its place, and whether it tries a held source. Returns whether
+-- there is such a task, and its place is here.
+local function read_task(source)
+  local f = try('HMGET', tasks .. source.id, unpack(properties, 1, source.rank and PREFETCHED or PLACE))
+  local place, there = f[PLACE] or nil, source.rank ~= nil
+  source.f, source.place = f, place
+  if place then
+    local name, priority, _, trial = split_place(place)
+    there, source.trial = name == (source.name or name) and priority == source.priority and not is_held(name), trial
+  end
+  if f[1] and there then return true end
+  drop(source.key, source.rank and source.id or source.member)
+  if source.name then touch(source.name) end
+end
+
+-- Reads the times of a task. Returns whether it is valid.
+local function is_valid(source)
+  local f = source.f
+  if f[2] == '' then f[2] = '0' end -- like the rules in Go, read an empty round as 0
+  local start_after, end_before, timeout = number(f[3], 0), number(f[4], INF), number(f[5], INF)
+  if not start_after and (tonumber(f[3]) or 0) < 0 then start_after = 0 end -- the original TDF accepts any past time
+  source.start_after, source.end_before, source.timeout = start_after, end_before, timeout
+  return f[1] == 'open' and start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
+end
+
+-- Starts a task, unless the limit of its key has no room.
+local function start(source)
+  local id, f, key = source.id, source.f, source.place and source.f[LIMIT_KEY] or ''
+  if #ids >= needed and (key ~= '' or not may_prefetch(f, source.timeout)) then
+    wanted, ordering.more = #ids, true
+    return
+  end
+  if key ~= '' and not starting.may_start(key, source.member) then
+    starting.wait(key, id)
+    return hold(source, 'limit=' .. key)
+  end
+  f[PLACE] = nil
+  choose(id, f, source.end_before, source.timeout)
+  fitting.take(source.request)
+  if source.trial then put(trials, source.place, id) end
+  if key ~= '' then starting.start(key, id) end
+  leave(source)
+end
+
+-- Decides whether the worker gets the next task of a source. Returns true if the task stays, for other workers.
+local function consider(source)
+  if not read_task(source) then return false end
+  local f = source.f
+  if source.mixed then
+    local is
+    is, source.request = ordering.serves(source.place)
+    if not is or not fitting.fits(source.request) then return true end
+  end
+  if not is_valid(source) then -- the server decides about it during the delay
+    put(odd, now_text, source.id)
+    return put_off(source, now + 5)
+  elseif math.min(source.end_before, source.place and number(f[CLAIM_BEFORE], INF) or INF) <= now then
+    if not trusted() then return true end
+    in_the_way[#in_the_way + 1] = source.id
+    return false
+  elseif source.start_after > now then
+    return put_off(source, source.start_after)
+  end
+  local reason = obstacle(f[NOT_ON], f[6], f[8], f[SOURCE], source.trial)
+  if reason == '' then return true end
+  if reason then return hold(source, reason) end
+  return start(source)
 end
 
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
@@ -234,11 +252,9 @@ local function look_through()
       return
     end
     looked_at = looked_at + 1
-    if consider(source) then
-      unwanted = unwanted + 1
-      ordering.pass()
-    end
-    ordering.use_up()
+    local stays = consider(source)
+    if stays then unwanted = unwanted + 1 end
+    ordering.use_up(stays)
   end
 end
 
@@ -256,25 +272,15 @@ for i, queue in ipairs(queues) do
   for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
-if left_placed[1] then wrong = not_sorted(placed) end
-for _, c in ipairs(changes) do wrong = wrong or c.to and wrong_place(c.to) end
-if wrong then return wrong end
-
 -- From here on, the script writes.
-wrong = write_lists()
+wrong = (left_placed + #changes > 0 and not_sorted(placed)) or write_lists()
 if wrong then return wrong end
 
-bulk('ZREM', open, left_open)
-bulk('ZREM', placed, left_placed)
 for _, c in ipairs(changes) do
-  if not c.place and c.set ~= open then call('ZREM', c.set, c.member) end
-  if c.to then
-    local _, _, at = parse_member(c.member)
-    call('HSET', tasks .. c.id, 'place', c.to)
-    enter_place(c.to, text(at), c.id)
-  elseif c.at and c.place then
+  if c.place then
+    call('HSET', tasks .. c.id, 'place', c.place)
     enter_place(c.place, text(c.at), c.id)
-  elseif c.at then
+  else
     call('ZADD', open, text(c.at), c.id)
   end
 end
@@ -293,15 +299,12 @@ if fitting.plain then
   ordering.next_due = math.min(ordering.next_due, kept.next_claim())
 end
 
-if #ids + unwanted > 0 or kept.on then -- other workers may want what this one leaves
-  if plain and size > #left_open then wake(KEYS[7], 1) end
-  ordering.wake()
-end
+local leaves_some = #ids + unwanted > 0 or kept.on -- other workers may want what this one leaves
+if leaves_some and plain and size > left_open then wake(KEYS[7], 1) end
+ordering.finish(leaves_some)
 
 remember(table.concat(ids, ' '))
--- A live server moves the tasks of `later`, and wakes workers for them.
-local seen = score_of(try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2] or '0') or 0
-if math.abs(now - seen) >= tonumber(absence) then
+if absent then -- a live server moves the tasks of `later`, and wakes workers for them
   local coming = try('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
   ordering.next_due = math.min(ordering.next_due, coming and number(coming) or INF)
 end

@@ -19,7 +19,7 @@ local function in_place(id, place, links)
   if f[1] and f[1] ~= 'open' or f[2] ~= place then return true end
   local name, priority, group = split_place(place)
   if links == '1' and not has(unlinked, id) or type(at) ~= 'string' then return false end
-  local member = member_of(priority, number(at) or 0, id)
+  local member = member_of(priority, at, id)
   if has(later, id) or has(places .. name, id) then return true end
   if not has(set_of(name), member) or group and not has(places .. GROUP_SET .. group, member) then return false end
   if is_held(name) then return has(held, name) end

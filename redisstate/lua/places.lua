@@ -23,15 +23,13 @@
 
 -- The keys of the sets and the hash above; `unlinked` has the tasks that the server has not linked to all dependencies.
 local placed, later, requirements, first_of, held, unlinked
-local places, heads, holds, wakes, accounts_of -- prefixes of keys
+local places, heads, wakes -- prefixes of keys
 
 local DEFAULT = 'default' -- the requirement of tasks that any worker may run
-local MOST_REQUIREMENTS, KEPT_REQUIREMENTS = 10000, 11000 -- with due tasks, and all that Redis remembers
-local MOST_OF_ONE = MOST_REQUIREMENTS / 4 -- with tasks of one submitter
 local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
 local split_place, join_place, is_held, set_of, queue_of, member_of, parse_member
-local touch, take_member, enter_place, leave_place, wrong_place, no_place, promote
+local touch, drop, take_member, enter_place, leave_place, wrong_place, no_place, promote
 local function finish_places() end
 
 -- The argument is the key of the list `open`. A call without open tasks does not create the functions.
@@ -39,8 +37,9 @@ local function use_places(open)
   local prefix = string.sub(open, 1, -1 - #'open')
   places, placed, later, held = open .. ':', open .. ':placed', prefix .. 'later', prefix .. 'held'
   requirements, first_of, unlinked = prefix .. 'requirements', prefix .. 'first', prefix .. 'unlinked'
-  heads, holds, wakes = prefix .. 'heads:', prefix .. 'held:', prefix .. 'wake:'
-  accounts_of = prefix .. 'requirements_of:'
+  heads, wakes = prefix .. 'heads:', prefix .. 'wake:'
+  local MOST_REQUIREMENTS, KEPT_REQUIREMENTS = 10000, 11000 -- with due tasks, and all that Redis remembers
+  local MOST_OF_ONE = MOST_REQUIREMENTS / 4 -- with tasks of one submitter
 
   local split = {} -- what split_place has returned, because most tasks of a call have few places
 
@@ -69,16 +68,22 @@ local function use_places(open)
   end
 
   -- Returns the key of the set of a requirement or of a reason.
-  function set_of(name) return (is_held(name) and holds or places) .. name end
+  function set_of(name) return (is_held(name) and prefix .. 'held:' or places) .. name end
 
   -- The sets of waiting tasks, and of the groups of TaskStore, have ids with times. No claim reads them.
   local function is_by_time(name) return name == 'waiting' or string.find(name, '^taskstore=') end
 
   function queue_of(name) return string.match(name, '^queue=([^;]+)') or DEFAULT end
 
-  -- Returns the member of a set for a task. Redis orders members by priority, by time, and by id.
+  -- Returns the member of a set for a task. Redis orders members by priority, by time, and by id. Most times are texts
+  -- such as '1795229855.374808', as members have them.
+  local before = {} -- the beginnings of members, by priority
   function member_of(priority, at, id)
-    return string.format('%010.0f %017.6f ', 2147483647 - priority, math.min(math.max(at, 0), 9999999999)) .. id
+    before[priority] = before[priority] or string.format('%010.0f ', 2147483647 - priority)
+    if #at ~= 17 or string.byte(at, 11) ~= 46 or string.byte(at) == 45 then -- '.' and '-'
+      at = string.format('%017.6f', math.min(number(at) or 0, 9999999999))
+    end
+    return before[priority] .. at .. ' ' .. id
   end
 
   -- Returns the id, or the requirement in `heads`, the priority and the time of a member. Foreign members have no time.
@@ -92,12 +97,14 @@ local function use_places(open)
 
   function touch(name) touched[name] = true end
 
+  local removed = {} -- members, by the keys of the sets
+  function drop(key, member) table.insert(into(removed, key), member) end
+
   -- Removes a member from the sets that have its task. The argument `place` is the property of the task.
-  local removed = {}
   function take_member(place, member)
     local name, _, group = split_place(place)
-    table.insert(into(removed, set_of(name)), member)
-    if group then table.insert(into(removed, places .. GROUP_SET .. group), member) end
+    drop(set_of(name), member)
+    if group then drop(places .. GROUP_SET .. group, member) end
     touch(name)
   end
 
@@ -114,7 +121,7 @@ local function use_places(open)
     else
       local times = scores_of(placed, ids)
       for i, id in ipairs(ids) do
-        if times[i] then take_member(place, member_of(priority, number(times[i]) or 0, id)) end
+        if times[i] then take_member(place, member_of(priority, times[i], id)) end
       end
       if not is_held(name) then bulk('ZREM', later, ids, try) end
     end
@@ -146,16 +153,13 @@ local function use_places(open)
     for i = 1, #of, 2 do put(into(added, placed), of[i], of[i + 1]) end
     if is_by_time(name) then return enter_by_time(name, of, added) end
     local members, due = into(added, set_of(name)), is_held(name) and INF or now + SOON
-    local due_text = text(math.min(due, 9999999999))
     local of_group, first = group and into(added, places .. GROUP_SET .. group), #members
-    local before = string.format('%010.0f ', 2147483647 - priority)
     for i = 1, #of, 2 do
       local at, id = of[i], of[i + 1]
-      local usual = #at == 17 -- texts of this length can be compared, and have the form of a member
-      if usual and at > due_text or not usual and (number(at) or 0) > due then
+      if (number(at) or 0) > due then
         put(into(added, later), at, id)
       else
-        local member = usual and before .. at .. ' ' .. id or member_of(priority, number(at) or 0, id)
+        local member = member_of(priority, at, id)
         put(members, 0, member)
         if of_group then put(of_group, 0, member) end
       end
@@ -187,7 +191,7 @@ local function use_places(open)
   -- many other requirements.
   local function charge(owner, place, name)
     if is_by_time(name) or not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
-    local a = accounts[owner] or { key = accounts_of .. owner, new = {} }
+    local a = accounts[owner] or { key = prefix .. 'requirements_of:' .. owner, new = {} }
     accounts[owner], a.left = a, a.left or MOST_OF_ONE - (tonumber(try('ZCARD', a.key)) or 0)
     if not a.new[name] and type(try('ZSCORE', a.key, name)) ~= 'string' then
       if a.left < 1 and not a.idle then

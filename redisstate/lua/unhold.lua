@@ -92,7 +92,7 @@ for _, r in ipairs(reasons) do
     local id = parse_member(member)
     local f, at = try('HMGET', tasks .. id, 'state', 'place'), try('ZSCORE', placed, id)
     local _, priority = split_place(f[2] or '')
-    if not (is_held_for(r.reason, f) and at and member == member_of(priority, number(at) or 0, id)) then
+    if not (is_held_for(r.reason, f) and at and member == member_of(priority, at, id)) then
       r.again = try('ZREM', set, member) == 1 or r.again -- other tasks may wait behind them
     end
   end
