@@ -137,8 +137,8 @@ var serverKeys = []key{
 			return &s.server.RoundDuration
 		}),
 		"The server works in rounds: in each round it settles due tasks and continues the audit. This key is the " +
-			"longest time between the starts of two rounds. When a result arrives, the server starts a round at " +
-			"once. Values below 0.01 count as 0.01.",
+			"longest time between the starts of two rounds. When a task needs the server, it starts a round at once. " +
+			"Values below 0.01 count as 0.01.",
 	},
 	{
 		"server", "outage_grace", "30", duration(fromZero, func(s *settings) *time.Duration {
