@@ -7,11 +7,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // A report that settles its round does the same as a report without it and the server after it, in one step.
@@ -117,6 +121,23 @@ func TestSettledReportWithDependents(t *testing.T) {
 		expect.Equal(t, s.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
 		mustBeSound(t, s)
 	})
+}
+
+// A report that settles its round waits until a replica has both.
+func TestSettledReportWithReplicas(t *testing.T) {
+	t.Parallel()
+	primary, replica := redistest.Start(t, redistest.Replicates), redistest.Start(t, redistest.Replicates)
+	replica.Follow(primary)
+	at := conntest.Config(t, primary.Addr)
+	at.Replicas = config.Replicas{Wanted: 1, Timeout: time.Minute}
+	s := expect.Result(Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
+	t.Cleanup(func() { s.Close() })
+	id := mustOpen(t, s, define("x"))[0]
+	c, result := mustClaim(t, s, 1)[0], tdf.Result{Exit: "0"}
+	m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
+	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
+	there := redistest.Client(t, redis.Options{Addr: replica.Addr, DB: at.DB})
+	expect.Equal(t, there.HGet(t.Context(), s.Keys.Task(id), "state").Val(), "succeeded")
 }
 
 // DueTasks removes members of the list due that are not ids.
