@@ -101,14 +101,13 @@ while cursor < #ARGV do
 end
 if changed[1] then return answer({ [9] = changed }) end
 
--- The first part of the script reads and decides.
+-- Up to write_lists, the script only reads and decides.
 
 local n_placed = ARGV[15] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
 prefetch(size + (tonumber(n_placed) or 0))
 starting.use(due, KEYS[9])
 ordering.use(open, wanted, KEYS[11], tonumber(ARGV[16]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
-begin()
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
@@ -272,7 +271,6 @@ for i, queue in ipairs(queues) do
   for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
--- From here on, the script writes.
 wrong = (left_placed + #changes > 0 and not_sorted(placed)) or write_lists()
 if wrong then return wrong end
 
@@ -286,9 +284,8 @@ for _, c in ipairs(changes) do
 end
 bulk('ZADD', due, odd)
 for i = 1, #trials, 2 do
-  local home = string.match(trials[i], '^trial;(.*)$')
-  if home == DEFAULT then call('HDEL', tasks .. trials[i + 1], 'place') end
-  if home ~= DEFAULT then call('HSET', tasks .. trials[i + 1], 'place', home) end
+  local home, key = string.match(trials[i], '^trial;(.*)$'), tasks .. trials[i + 1]
+  if home == DEFAULT then call('HDEL', key, 'place') else call('HSET', key, 'place', home) end
 end
 write_hashes()
 finish_places()

@@ -30,9 +30,8 @@ end
 
 -- These lists have an element for each claimed task, and the last two have two: its id, the task of the reply, the text
 -- of its deadline, and its new entries in `running` and `due`.
-local ids, chosen, deadlines, entered, looks
-local bytes -- the bytes that the next tasks may have
-local function begin() ids, chosen, deadlines, entered, looks, bytes = {}, {}, {}, {}, {}, ARGV[10] + 0 end
+local ids, chosen, deadlines, entered, looks = {}, {}, {}, {}, {}
+local bytes = ARGV[10] + 0 -- the bytes that the next tasks may have
 
 -- Chooses a task with the given values of its properties. A field `queue` of its element in `chosen` names its queue.
 local function choose(id, f, end_before, timeout)

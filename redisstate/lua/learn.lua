@@ -2,11 +2,9 @@
 --
 -- KEYS: the hash of what the offer serves
 -- ARGV: the number of the last requirement in the hash, as Go knows it; the number of the last one that Go has compared
--- now; the lifetime of a new hash in seconds; the requirements between these numbers that the offer serves, each with
--- its value
+-- now; the lifetime of a new hash in seconds; the requirements between them that the offer serves, with their values
 --
--- If another client has written meanwhile, or Redis has lost the hash, the script writes nothing. So a hash has all
--- requirements up to its number. Returns 1 if the script has written, otherwise 0.
+-- Returns 1. If another client has written meanwhile, or Redis has lost the hash, it changes nothing and returns 0.
 
 local key, before, upto, lifetime = KEYS[1], unpack(ARGV, 1, 3)
 if (call('HGET', key, 'upto') or '0') ~= before then return 0 end

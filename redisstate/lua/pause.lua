@@ -1,11 +1,8 @@
--- pause: pauses or resumes queues, groups or the namespace. It moves no task. Each claim names the version of the
--- pauses that its client knows. This script changes the version. So a claim that does not know the pause yet gets no
--- tasks. Claims hold the tasks of a paused group (see places.lua), and when its pause ends, the server returns them.
+-- pause: pauses or resumes queues, groups or the namespace. It moves no task, but changes the version of the pauses, so
+-- a claim that does not know the pause yet gets no tasks. When the pause of a group ends, the server returns its tasks.
 --
 -- KEYS: paused, held, wake list of open, wake list of the server
 -- ARGV: '1' to pause or '' to resume, name of the user, the maximum number of pauses, and what to pause or resume
---
--- When a pause ends, the script wakes workers of some requirements. The others notice it when they next claim.
 --
 -- Returns the number of entries that have changed. If there would be too many pauses, the script changes nothing and
 -- returns -1.
@@ -33,7 +30,7 @@ for _, name in ipairs(changing) do
   if is_held then wake(server, 1) end
 end
 call('HSET', paused, 'version', now_text)
-if not pausing then
+if not pausing then -- the script wakes workers of some requirements; the others notice it when they next claim
   if call('HLEN', paused) == 1 then call('UNLINK', paused) end -- without pauses, claims need no version
   wake(open, MOST_TOKENS)
   for _, name in ipairs(call('ZREVRANGE', prefix .. 'requirements', 0, 999)) do

@@ -2,26 +2,16 @@
 -- in the list `open`, which the original TDF changes, too.
 --
 -- The property `place` of such a task names the set that has it, and its priority: see split_place. Most sets are those
--- of requirements: what a worker must offer. The set of a requirement has its due tasks, in the order in which workers
--- claim them (see member_of), so its first member is the next task. A task with by_group is also in the set of its
--- group. A task that is not due yet is only in the set `later`, with its time. The set `placed` has all tasks with a
--- place, each with the time from which workers may claim it.
+-- of requirements. A held task is in the set of its reason, such as `limit=KEY`, and claims do not meet it. A task that
+-- is not due yet is only in the set `later`. The set `placed` has all tasks with a place, each with its time.
 --
 -- For each queue, a set `heads` has the first member of each requirement, with its name instead of the id. The hash
--- `first` has the members of all these sets by requirement, so that a script knows what to replace. The set
--- `requirements` numbers the requirements in the order in which they came. No number is used again.
---
--- A held task may not start for some reason, such as `limit=KEY` or `paused=GROUP`. It is in the set of this reason,
--- and claims do not meet it. The set `held` has all reasons with held tasks, each with the time at which the server
--- looks at it again. A place that begins with `trial;` is that of a task that tries a held source.
---
--- For each submitter, a set `requirements_of` has the requirements of the tasks that it has opened. A requirement
--- counts until the time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
+-- `first` has the members of all these sets by requirement, so that a script knows what to replace.
 --
 -- A script calls use_places first, if any of its tasks may have a place. It then calls enter_place and leave_place for
 -- each task, and finish_places at the end.
 
--- The keys of the sets and the hash above; `unlinked` has the tasks that the server has not linked to all dependencies.
+-- The keys of the sets and the hash above, and of others that docs/redis.md describes.
 local placed, later, requirements, first_of, held, unlinked
 local places, heads, wakes -- prefixes of keys
 
@@ -185,6 +175,8 @@ local function use_places(open)
     if old and not head then try('HDEL', first_of, name) end
   end
 
+  -- The set `requirements_of` of a submitter has the requirements of tasks that it has opened. Each counts until the
+  -- time in its score, which is that of the last of these tasks, and then as long as it has due tasks.
   local accounts, charges = {}, {} -- by submitter, and by place
 
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
