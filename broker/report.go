@@ -198,9 +198,11 @@ func (b *Broker) Report(ctx context.Context, t *access.Token, id string, reports
 	if err != nil {
 		return nil, err
 	}
+	var reported []*Delivery
 	for _, x := range slices.Concat(results, others) {
-		noteFailures(ctx, w, &x.Delivery)
+		reported = append(reported, &x.Delivery)
 	}
+	noteFailures(ctx, w, reported...)
 	return answers, b.readAgain(ctx, slices.Concat(over, late, later))
 }
 

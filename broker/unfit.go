@@ -14,6 +14,9 @@ import (
 // triedIn is how many rounds of a task show which workers have tried it.
 const triedIn = 100
 
+// heldAfter is how many failures of a sole worker hold a program.
+const heldAfter = 3
+
 // A worker does not get a task again that it could not start: for firstPutOff, and for twice as long each time. This is
 // longer than the time to the next trial of a held program, so that another worker makes it.
 const firstPutOff, longestPutOff = tdf.Seconds(8), tdf.Seconds(600)
@@ -102,12 +105,17 @@ func (d *Delivery) seeUnfit(ctx context.Context, w *witness) {
 // is held later. A task without a source has a handler, which has started, so its program is never held. Workers of the
 // original TDF find no held tasks, so beside them nothing is held.
 func noteFailures(ctx context.Context, w *witness, all ...*Delivery) {
+	noted := map[string]int{} // by source: further failures of one worker say nothing new
 	for _, d := range all {
 		if d.Err != nil || d.Task == nil || d.Task.Source == "" || !d.Unstarted && d.Way != Unfit {
 			continue
 		}
 		if !w.holds() {
 			return
+		}
+		source := d.Task.SourceName()
+		if noted[source]++; noted[source] > heldAfter {
+			continue
 		}
 		why := d.Reason
 		if d.Way == Done {
@@ -117,6 +125,6 @@ func noteFailures(ctx context.Context, w *witness, all ...*Delivery) {
 			x, err := w.see(ctx, d.Task.ID)
 			d.alone = err == nil && x.alone
 		}
-		_ = w.FailedToStart(ctx, w.worker, d.Task.SourceName(), d.alone, Short(d.Task.Program), Short(why))
+		_ = w.FailedToStart(ctx, w.worker, source, d.alone, Short(d.Task.Program), Short(why))
 	}
 }
