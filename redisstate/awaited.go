@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // An AwaitedGroup is a group that open tasks wait for.
@@ -159,15 +160,10 @@ func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err 
 	members, err := conn.Ask(ctx, s.Conn, "read waiting tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.OpenSet(tdf.WaitingPlace), 0, most-1)
 	})
-	for _, member := range members {
-		if id, err := strconv.ParseInt(member, 10, 64); err == nil {
-			ids = append(ids, id)
-		}
-	}
 	if conn.IsWrongType(err) {
 		return nil, nil
 	}
-	return ids, err
+	return limits.IDsOf(members), err
 }
 
 // WaitingOf returns those of the given tasks that wait for others. If they have more dependencies than the given

@@ -3,11 +3,13 @@ package redisstate
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/redisstate/conn"
+	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 const readPlace = "read the open tasks of a place"
@@ -16,16 +18,17 @@ const readPlace = "read the open tasks of a place"
 // moment, in the order of their times. If now is not 0, it returns only tasks whose time has come.
 func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRangeByScore(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-inf", Max: until(now), Count: most})
+		return r.ZRangeByLex(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-", Max: until(now), Count: most})
 	})
-	return conn.IDsOf(members), err
+	foreign := func(id int64) bool { return id == 0 }
+	return slices.DeleteFunc(limits.IDsOf(members), foreign), err
 }
 
 // AnyPlaced returns the id of a random task among those of a place whose time has come, or 0 if there is none. The cost
 // does not depend on their number.
 func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCount(ctx, s.Keys.OpenSet(place), "-inf", until(now))
+		return r.ZLexCount(ctx, s.Keys.OpenSet(place), "-", until(now))
 	})
 	if err != nil || n == 0 {
 		return 0, err
@@ -34,7 +37,7 @@ func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int6
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRange(ctx, s.Keys.OpenSet(place), rank, rank)
 	})
-	if ids := conn.IDsOf(members); err == nil && len(ids) > 0 {
+	if ids := limits.IDsOf(members); err == nil && len(ids) > 0 {
 		return ids[0], nil
 	}
 	return 0, err
@@ -52,9 +55,10 @@ func (s *Store) HavePlaced(ctx context.Context, places []string) ([]bool, error)
 	return have, err
 }
 
+// until returns the end of the members of tasks whose time has come. The colon comes after the digits of ids.
 func until(now tdf.Time) string {
 	if now == 0 {
-		return "+inf"
+		return "+"
 	}
-	return now.String()
+	return "(" + limits.Member(0, now, 0) + ":"
 }

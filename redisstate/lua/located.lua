@@ -20,9 +20,9 @@ local function in_place(id, place, links)
   local name, priority, group = split_place(place)
   if links == '1' and not has(unlinked, id) or type(at) ~= 'string' then return false end
   local member = member_of(priority, at, id)
-  if has(later, id) or has(places .. name, id) then return true end
+  if has(later, id) then return true end
   if not has(set_of(name), member) or group and not has(places .. GROUP_SET .. group, member) then return false end
-  if is_held(name) then return has(held, name) end
+  if not is_claimed(name) then return not is_held(name) or has(held, name) end
   local head = try('HGET', first_of, name)
   return type(head) == 'string' and has(heads .. queue_of(name), head) and string.sub(head, 1, 29) <= member
 end

@@ -18,7 +18,7 @@ local places, heads, wakes -- prefixes of keys
 local DEFAULT = 'default' -- the requirement of tasks that any worker may run
 local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
-local split_place, join_place, is_held, set_of, queue_of, member_of, parse_member
+local split_place, join_place, is_held, is_claimed, set_of, queue_of, member_of, parse_member
 local touch, drop, take_member, enter_place, leave_place, wrong_place, no_place, promote
 local function finish_places() end
 
@@ -60,8 +60,8 @@ local function use_places(open)
   -- Returns the key of the set of a requirement or of a reason.
   function set_of(name) return (is_held(name) and prefix .. 'held:' or places) .. name end
 
-  -- The sets of waiting tasks, and of the groups of TaskStore, have ids with times. No claim reads them.
-  local function is_by_time(name) return name == 'waiting' or string.find(name, '^taskstore=') end
+  -- No claim reads the sets of held tasks, of waiting tasks, and of the groups of TaskStore.
+  function is_claimed(name) return not (is_held(name) or name == 'waiting' or string.find(name, '^taskstore=')) end
 
   function queue_of(name) return string.match(name, '^queue=([^;]+)') or DEFAULT end
 
@@ -106,15 +106,11 @@ local function use_places(open)
 
   local function leave(place, ids)
     local name, priority = split_place(place)
-    if is_by_time(name) then
-      bulk('ZREM', places .. name, ids)
-    else
-      local times = scores_of(placed, ids)
-      for i, id in ipairs(ids) do
-        if times[i] then take_member(place, member_of(priority, times[i], id)) end
-      end
-      if not is_held(name) then bulk('ZREM', later, ids, try) end
+    local times = scores_of(placed, ids)
+    for i, id in ipairs(ids) do
+      if times[i] then take_member(place, member_of(priority, times[i], id)) end
     end
+    if is_claimed(name) then bulk('ZREM', later, ids, try) end
     if name == 'waiting' then bulk('ZREM', unlinked, ids) end
     bulk('ZREM', placed, ids)
   end
@@ -130,19 +126,11 @@ local function use_places(open)
     end
   end
 
-  local function enter_by_time(name, of, added)
-    for i = 1, #of, 2 do put(into(added, places .. name), of[i], of[i + 1]) end
-    if name ~= 'waiting' then return end
-    for i = 2, #of, 2 do put(into(added, unlinked), now_text, of[i]) end
-    wake(wakes .. 'server', 1)
-  end
-
   -- Collects the new entries of a place, by the keys of the sets.
   local function enter(place, of, added)
     local name, priority, group = split_place(place)
     for i = 1, #of, 2 do put(into(added, placed), of[i], of[i + 1]) end
-    if is_by_time(name) then return enter_by_time(name, of, added) end
-    local members, due = into(added, set_of(name)), is_held(name) and INF or now + SOON
+    local members, due = into(added, set_of(name)), is_claimed(name) and now + SOON or INF
     local of_group, first = group and into(added, places .. GROUP_SET .. group), #members
     for i = 1, #of, 2 do
       local at, id = of[i], of[i + 1]
@@ -154,9 +142,12 @@ local function use_places(open)
         if of_group then put(of_group, 0, member) end
       end
     end
-    if due == INF then
+    if is_held(name) then
       if try('ZADD', held, 'NX', now_text, name) == 1 then wake(wakes .. 'server', 1) end
-    else
+    elseif name == 'waiting' then
+      for i = 2, #of, 2 do put(into(added, unlinked), now_text, of[i]) end
+      wake(wakes .. 'server', 1)
+    elseif due < INF then
       arrived[name] = (arrived[name] or 0) + (#members - first) / 2
     end
   end
@@ -164,7 +155,7 @@ local function use_places(open)
   -- Updates `heads` and `first` for a requirement. These only repeat what the sets say, so if one of them has a wrong
   -- type, the script goes on.
   local function refresh(name)
-    if is_held(name) then return end
+    if not is_claimed(name) then return end
     local member = try('ZRANGE', places .. name, 0, 0)[1]
     local head = member and string.sub(member, 1, 29) .. name
     local old = try('HGET', first_of, name)
@@ -182,7 +173,7 @@ local function use_places(open)
   -- Notes that tasks of a submitter enter a place, at last that of a requirement. Returns false if its tasks have too
   -- many other requirements.
   local function charge(owner, place, name)
-    if is_by_time(name) or not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
+    if not is_claimed(name) or not string.find(owner, '^[%w._-]+$') then return true end -- no token has another name
     local a = accounts[owner] or { key = prefix .. 'requirements_of:' .. owner, new = {} }
     accounts[owner], a.left = a, a.left or MOST_OF_ONE - (tonumber(try('ZCARD', a.key)) or 0)
     if not a.new[name] and type(try('ZSCORE', a.key, name)) ~= 'string' then
@@ -270,7 +261,7 @@ local function use_places(open)
     local wrong = wrong_place(place)
     if wrong then return place, '!redis: ' .. wrong.err end
     if not charge(owner, place, name) then return place, string.format('$%s %s', owner, name) end
-    if behind or admitted[name] or is_by_time(name) then return place end
+    if behind or admitted[name] or not is_claimed(name) then return place end
     local busy = try('HLEN', first_of)
     admitted[name] = type(busy) ~= 'number' or busy < MOST_REQUIREMENTS or call('HEXISTS', first_of, name) == 1
     return place, not admitted[name] and '$ ' .. name or nil

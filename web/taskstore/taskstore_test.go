@@ -270,7 +270,7 @@ func (m *meddling) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func (m *meddling) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		err := next(ctx, cmd)
-		if cmd.Name() == "zrangebyscore" {
+		if cmd.Name() == "zrangebylex" {
 			m.change()
 		}
 		return err
