@@ -58,11 +58,11 @@ var broken = []struct {
 		{"renew", "local mine = round_of(f[2]) == c.round and f[3] == c.claim and not f[4]", "local mine = true"},
 	}},
 	{"a task is claimed twice", "task", []change{
-		{"claim", "bulk('ZREM', open, left_open)", ""},
-		{"claim", "if f[1] ~= 'open' or not sound then", "if not sound then"},
+		{"claim", "drop(open, source.id)", ""},
+		{"claim", "return f[1] == 'open' and start_after", "return start_after"},
 	}},
 	{"an overdue task is claimed", "task", []change{
-		{"claim", "elseif math.min(end_before, claim_before) <= now then", "elseif false then"},
+		{"claim", "elseif math.min(source.end_before, source.place and number(f[CLAIM_BEFORE], INF) or INF) <= now then", "elseif false then"},
 	}},
 	{"an id in use is given again", "id", []change{
 		{"openplain", "sound = call('EXISTS', unpack(keys)) == 0", "sound = true"},
@@ -71,7 +71,7 @@ var broken = []struct {
 	{"a limit is not checked", "limit", []change{{"starting", "if n >= use.room then return false end", ""}}},
 	{"a claim does not count for its limit", "limit", []change{{"starting", "limiting.count(key, id, true)", ""}}},
 	{"a limit is not returned", "limit", []change{
-		{"limiting", "bulk('ZREM', limiting.running .. key, ids, redis.pcall)", ""},
+		{"limiting", "bulk('ZREM', limiting.running .. key, ids, try)", ""},
 	}},
 	{"a unique key is not checked", "unique key", []change{
 		{"opening", "return f[1] == key and states[moved_to[id] or f[2]] and id or false", "return false"},
