@@ -128,7 +128,7 @@ end
 
 -- Each line of the property not_on is the name of a worker, and behind a tab the time until which it counts, or none.
 local function not_here(names)
-  for line in string.gmatch(names or '', '[^\n]+') do
+  for line in string.gmatch(names, '[^\n]+') do
     local name, till = string.match(line, '^([^\t]*)\t?(.*)$')
     if name == worker and (till == '' or (tonumber(till) or 0) > now) then return true end
   end
@@ -137,7 +137,7 @@ end
 -- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. A
 -- trial has no source.
 local function obstacle(not_on, of_group, program, source, trial)
-  if not_here(not_on) then return '' end
+  if not_on and not_here(not_on) then return '' end
   if paused_group[of_group] then return 'paused=' .. of_group end
   local reason = sources_held and not trial and 'source=' .. sources.name_of(program, source)
   return reason and call('HEXISTS', KEYS[8], reason) == 1 and reason or nil

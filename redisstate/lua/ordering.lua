@@ -32,49 +32,60 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   end
 
   local function read_page(source)
-    local n, page = source.size, {}
-    if source.rank then -- the tasks of the list `open` have the priority 0
-      local all = try('ZRANGE', open, source.rank, source.rank + n - 1, 'WITHSCORES')
-      for i = 1, #all, 2 do page[#page + 1] = member_of(0, all[i + 1], all[i]) end
+    local n, page = source.size, nil
+    if source.rank then
+      page = try('ZRANGE', open, source.rank, source.rank + n - 1, 'WITHSCORES')
       source.rank = source.rank + n
     else
       page = try('ZRANGEBYLEX', source.key, source.last and '(' .. source.last or '-', '+', 'LIMIT', 0, n)
       source.last = page[#page]
     end
     source.page, source.i, source.size = page, 1, math.min(4 * n, PAGE)
-    source.ended = #page < n -- also if the set has a wrong type
+    source.ended = #page < (source.rank and 2 * n or n) -- also if the set has a wrong type
   end
 
-  -- Moves a source to its next task. Without a due task, its `member` is then nil. After the clock was set back, tasks
+  -- Returns the member of the next task of a source. Most claims of tasks of the list `open` do not need it.
+  local function member_in(source)
+    source.member = source.member or member_of(0, text(source.at), source.id)
+    return source.member
+  end
+
+  -- Moves a source to its next task. Without a due task, its `id` is then nil. After the clock was set back, tasks
   -- that are not due may come before some that are.
   local function advance(source)
     local early = 0
     while true do
       if not source.page[source.i] and not source.ended then read_page(source) end
-      local member = source.page[source.i]
-      source.member, source.i = member, source.i + 1
-      if not member then return end
-      source.id, source.priority, source.at = parse_member(member)
-      if not source.at then
-        drop(source.key, member)
+      local entry, i = source.page[source.i], source.i
+      if source.rank then
+        source.id, source.member, source.at, source.i = entry, nil, entry and score_of(source.page[i + 1]) or INF, i + 2
+      elseif entry then
+        source.member, source.i = entry, i + 1
+        source.id, source.priority, source.at = parse_member(entry)
+      end
+      if not entry then
+        source.id = nil
+        return
+      elseif not source.at then
+        drop(source.key, entry)
       elseif source.at > now then
         ordering.next_due, early = math.min(ordering.next_due, source.at), early + 1
         if source.rank or early > PAGE then
-          source.member = nil
+          source.id = nil
           return
         end
-      elseif not queue.passed or member > queue.passed then
+      elseif not queue.passed or member_in(source) > queue.passed then
         return
       end
     end
   end
 
   local function insert(source)
-    if not source.member then return end
+    if not source.id then return end
     local low, high = 1, #sources + 1
     while low < high do
       local middle = math.floor((low + high) / 2)
-      if sources[middle].member < source.member then low = middle + 1 else high = middle end
+      if member_in(sources[middle]) < member_in(source) then low = middle + 1 else high = middle end
     end
     table.insert(sources, low, source)
   end
@@ -95,7 +106,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     note(name)
     if not fitting.fits(source.request) then return kept.meet(name, head, source.request) end
     open_source(source)
-    if not queue.passed and string.sub(source.member or '', 1, 29) ~= string.sub(head, 1, 29) then
+    if not queue.passed and string.sub(source.id and source.member or '', 1, 29) ~= string.sub(head, 1, 29) then
       drop(heads .. queue.name, head)
       touch(name)
     end
@@ -154,7 +165,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
       if queue.passed and priority <= 0 then
         rank = call('ZCOUNT', open, '-inf', priority < 0 and '+inf' or string.format('(%.6f', at))
       end
-      open_source({ key = open, rank = rank, request = fitting.plain })
+      open_source({ key = open, rank = rank, priority = 0, request = fitting.plain })
     end
   end
 
@@ -171,14 +182,14 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
     while true do
       while not queue.next[queue.i] and not queue.ended do read_heads() end
       local first, head = sources[1], queue.next[queue.i]
-      if head and not (first and first.member < head.member) then
+      if head and not (first and member_in(first) < head.member) then
         queue.i = queue.i + 1
         open_requirement(head)
       elseif not first or first.mixed or fitting.fits(first.request) then
         return first
       else -- the other tasks of the source do not fit either
         table.remove(sources, 1)
-        kept.meet(first.name or DEFAULT, first.member, first.request)
+        kept.meet(first.name or DEFAULT, member_in(first), first.request)
       end
     end
   end
@@ -186,7 +197,7 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   -- Leaves the first task. If `passes` is true, the worker must not get it.
   function ordering.use_up(passes)
     local source = table.remove(sources, 1)
-    if passes then queue.last_passed, queue.n_passed = source.member, queue.n_passed + 1 end
+    if passes then queue.last_passed, queue.n_passed = member_in(source), queue.n_passed + 1 end
     advance(source)
     insert(source)
   end

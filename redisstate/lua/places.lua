@@ -88,7 +88,10 @@ local function use_places(open)
   function touch(name) touched[name] = true end
 
   local removed = {} -- members, by the keys of the sets
-  function drop(key, member) table.insert(into(removed, key), member) end
+  function drop(key, member)
+    local of = into(removed, key)
+    of[#of + 1] = member
+  end
 
   -- Removes a member from the sets that have its task. The argument `place` is the property of the task.
   function take_member(place, member)
