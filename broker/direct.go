@@ -28,6 +28,7 @@ type DirectStore interface {
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
+	Confirms(ctx context.Context) bool
 	MarkStarted(ctx context.Context, worker string, claims map[int]string)
 	ForgetStarted(ctx context.Context, worker string)
 }
@@ -115,14 +116,6 @@ func (d *Direct) Close() {
 	}
 }
 
-// Claim claims tasks.
-func (d *Direct) Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error) {
-	d.complete(&r)
-	_, c, _, err := d.store.Turn(ctx, ctx, r)
-	d.record(&c)
-	return c, err
-}
-
 // complete sets what all claims of this worker have: its name, its lease, and its queues in the order in which this
 // claim serves them.
 func (d *Direct) complete(r *redisstate.ClaimParams) {
@@ -141,13 +134,18 @@ func (d *Direct) record(c *redisstate.ClaimResult) {
 	c.Started = d.started
 }
 
-// Await waits until there may be a task for the worker, at most for a time. It reports whether there may be one. Only
-// one goroutine at a time may wait.
-func (d *Direct) Await(ctx context.Context, longest time.Duration) bool {
+// Confirms reports whether replicas must confirm reports.
+func (d *Direct) Confirms(ctx context.Context) bool { return d.store.Confirms(ctx) }
+
+// Await waits until there may be a task for the worker, at most for a time, or until ctx ends. It reports whether there
+// may be one, and claims none. Only one goroutine at a time may wait.
+func (d *Direct) Await(ctx, _ context.Context, _ redisstate.ClaimParams, longest time.Duration) (woken bool,
+	none redisstate.ClaimResult, err error,
+) {
 	if d.waker == nil {
 		d.waker = d.store.WakeWorker(&d.offer, d.Free)
 	}
-	return d.waker.Wait(ctx, longest)
+	return d.waker.Wait(ctx, longest), none, nil
 }
 
 // Renew extends the leases of claims, and stores the worker's reports about the rounds.
@@ -155,21 +153,15 @@ func (d *Direct) Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal)
 	return d.store.Renew(ctx, d.lease, renewals...)
 }
 
-// A Joint lets a report claim tasks in the same call, if there is such a call. So a worker with short rounds does not
-// wait for Redis twice.
-type Joint struct {
-	// Ask returns what to claim. ok=false means nothing. It is called at most once, right before the call.
-	Ask func() (r redisstate.ClaimParams, ok bool)
-	// Waiting ends when the worker gives up waiting for the answer to the claim.
-	Waiting context.Context
-	// Claimed gets the answer to the claim before reports are repeated, because that may take longer than a lease. It
-	// does not get the claim's error: the worker's next claim gets the same error.
-	Claimed func(c redisstate.ClaimResult, received time.Time)
-}
-
-// Report reports how rounds have ended. If join is not nil, none of them opens tasks, and the same call claims tasks.
-// The error says that some reports must be sent again.
-func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) error {
+// Exchange reports how rounds have ended, and claims tasks, if claim is not nil. Each report has an error of its own.
+// The returned error is the claim's. Without a claim, it says that some reports must be sent again.
+//
+// Results and the claim travel in one call. If Redis refuses this call, the results must be sent again without a claim,
+// because the claimed tasks must not wait for further calls. When the context claiming ends, Exchange gives up waiting
+// for the answer to the claim.
+func (d *Direct) Exchange(ctx, claiming context.Context, claim *redisstate.ClaimParams, all ...*Delivery) (
+	c redisstate.ClaimResult, err error,
+) {
 	var results, others []*Delivery
 	w := newWitness(ctx, d.store, d.name)
 	for _, x := range all {
@@ -182,40 +174,31 @@ func (d *Direct) Report(ctx context.Context, join *Joint, all ...*Delivery) erro
 			others = append(others, x)
 		}
 	}
-	err := d.execute(ctx, join, results)
 	ready, unread := d.ready(ctx, others)
-	err = errors.Join(err, unread, applying(d.store, d.name).Deliver(ctx, ready))
-	noteFailures(ctx, w, all...)
-	return err
+	err = errors.Join(unread, applying(d.store, d.name).Deliver(ctx, ready))
+	noteFailures(ctx, w, others...)
+	if claim == nil {
+		return c, errors.Join(err, reporting(d.store, d.name).Deliver(ctx, results))
+	}
+	return d.turn(ctx, claiming, *claim, results)
 }
 
-// execute reports rounds that open no tasks. The first call also claims tasks, if join asks for some.
-func (d *Direct) execute(ctx context.Context, join *Joint, results []*Delivery) error {
-	send := reporting(d.store, d.name)
-	if join == nil {
-		return send.Deliver(ctx, results)
-	}
-	r, asks := join.Ask()
-	if !asks {
-		return send.Deliver(ctx, results)
-	}
-	sent, start := false, func() {}
-	err := Send(func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
-		if sent {
-			start()
-			start = func() {}
-			return send(ctx, all)
+// turn reports results and claims tasks in one call.
+func (d *Direct) turn(ctx, claiming context.Context, r redisstate.ClaimParams, results []*Delivery) (
+	redisstate.ClaimResult, error,
+) {
+	d.complete(&r)
+	ctx = conn.UntilConfirmed(ctx)
+	outcomes, c, err, claimErr := d.store.Turn(ctx, claiming, r, movesOf(results)...)
+	d.record(&c)
+	for i, x := range results {
+		if i < len(outcomes) {
+			x.answer(ctx, outcomes[i].Err)
+		} else {
+			x.answer(ctx, err)
 		}
-		sent = true
-		d.complete(&r)
-		outcomes, c, err, _ := d.store.Turn(ctx, join.Waiting, r, movesOf(all)...)
-		received := time.Now()
-		d.record(&c)
-		start = func() { join.Claimed(c, received) }
-		return outcomes, err
-	}).Deliver(ctx, results)
-	start()
-	return err
+	}
+	return c, claimErr
 }
 
 // ready reads what decides about rounds that open tasks, failed or timed out, and returns the reports that can be sent.

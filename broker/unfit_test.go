@@ -90,7 +90,8 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 					all[i].Ending = Ending{Unstarted: true, Result: tdf.Result{Refused: true, Reason: long}}
 				}
 			}
-			return NewDirect(s, "w", class.Offer{}, 60).Report(t.Context(), nil, all...)
+			_, err := NewDirect(s, "w", class.Offer{}, 60).Exchange(t.Context(), t.Context(), nil, all...)
+			return err
 		},
 		"http": func(s *countingStore) error {
 			all := make([]Report, 2*n)

@@ -183,7 +183,7 @@ func (e *execution) sendFiles(x *roundIO) error {
 	if e.s.cfg.Collect == "" {
 		return e.keepFiles(x)
 	}
-	ctx, end := e.s.outlive(e.s.stopping, e.s.looping, e.s.programBound(), 0)
+	ctx, end := e.s.outlive(e.s.claiming, e.s.reporting, e.s.programBound(), 0)
 	defer end(nil)
 	defer context.AfterFunc(e.ctx, func() {
 		if cause := context.Cause(e.ctx); isLost(cause) {

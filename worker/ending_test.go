@@ -57,7 +57,7 @@ func TestTheResultOfAnEndedProgramCounts(t *testing.T) {
 			p.ended()
 			wait()
 			got := w.task(id)
-			expect.Equal(t, got.State, tdf.Executed)
+			expect.Equal(t, got.State, tdf.Succeeded)
 			expect.Equal(t, got.Current().Exit, "0")
 			expect.Equal(t, got.Current().Output, "out\n")
 		})
@@ -130,20 +130,19 @@ done
 // A stopping worker does not wait for ever until the files of a round are removed.
 func TestRemovalEndsWithTheWorker(t *testing.T) {
 	w := newWorld(t)
-	s, end := w.supervisor(w.worker())
-	defer end()
+	s := newSupervisor(w.worker())
+	defer s.removeDirs()
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	s.delivering = over
+	s.claiming, s.reporting = t.Context(), over
 	e := &execution{s: s, task: &tdf.Task{}}
 	var err error
 	e.dir, err = s.takeDir(1, rounddir.Before{}, nil)
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(e.dir.Path(), "scratch", "file"), nil, 0o600))
 	e.slot = s.takeSlot()
-	s.busy++
 	s.work.Add(1)
-	s.freeAfterPause(e, true)
+	s.leaveSlot(e, true)
 	s.pauses.Wait()
 	left, err := os.ReadDir(e.dir.Path())
 	expect.True(t, len(left) != 0, "the directory is empty", err)

@@ -96,7 +96,7 @@ func TestResultIsKeptDuringErrors(t *testing.T) {
 	}
 	wait()
 	got := w.task(id)
-	expect.Equal(t, got.State, tdf.Executed)
+	expect.Equal(t, got.State, tdf.Succeeded)
 	expect.Equal(t, got.LastOutput(), "good\n")
 }
 
@@ -148,7 +148,7 @@ func TestAnEndlessError(t *testing.T) {
 		w = newWorld(t) // the first task waits for a while
 		id = w.open("")
 		w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, endless{both} }))
-		if got := w.task(id); got.State != tdf.Executed || got.LastError() != "endless" {
+		if got := w.task(id); got.State != tdf.Failed || got.LastError() != "endless" {
 			t.Errorf("the task is %s: %s", got.State, got.LastError())
 		}
 	}

@@ -34,21 +34,20 @@ type execution struct {
 
 	started func(slot int, claim string) // called when a prefetched task starts
 
-	slot int // at least 1; unique among the executions that run or pause; 0 before a prefetched task starts
-	log  *slog.Logger
+	slot int // at least 1; unique among the executions that run or pause; 0 while a prefetched task waits, and after
+	// another one got the slot
+	log *slog.Logger
 
 	clock atomic.Pointer[reading]
 	// when the worker sent the claim or the last accepted renewal; the lease counts from then
-	renewed    atomic.Pointer[time.Time]
-	ctx        context.Context         // ends when the program must end
-	end        context.CancelCauseFunc // ends ctx
-	began      time.Time               // when the program began
-	secrets    *secrets.Secrets        // the program's secrets; nil if there are none
-	held       bool                    // HoldTimeout has stopped the task's timeout
-	handedOver bool                    // a claim that is under way has reserved its slot
-	passedOn   bool                    // a prefetched task has its slot
-	shares     bool                    // the round shares its program's directory, because the program is too large
-	dropped    bool                    // Redis has not accepted a report of the round
+	renewed atomic.Pointer[time.Time]
+	ctx     context.Context         // ends when the program must end
+	end     context.CancelCauseFunc // ends ctx
+	began   time.Time               // when the program began
+	secrets *secrets.Secrets        // the program's secrets; nil if there are none
+	held    bool                    // HoldTimeout has stopped the task's timeout
+	shares  bool                    // the round shares its program's directory, because the program is too large
+	dropped bool                    // Redis has not accepted a report of the round
 
 	limitPreparation func(time.Duration) // called by HoldTimeout; nil if the preparation has another limit
 
@@ -72,7 +71,6 @@ type execution struct {
 	reason     string                 // why the round counts as failed; "" if only the program itself reports a failure
 
 	report     broker.Delivery // once the round has ended
-	refused    bool            // Redis has refused the report at least once
 	mustReport bool            // Redis has not accepted the report yet
 }
 

@@ -36,7 +36,7 @@ echo "ran $1"
 	must(t, w.store.CloseGroup(t.Context(), "g"))
 	worker := w.worker()
 	w.runOnce(worker)
-	expect.MustEqual(t, w.task(root).State, tdf.Executed)
+	expect.MustEqual(t, w.task(root).State, tdf.Succeeded)
 	expect.MustEqual(t, w.lastID(), root+3)
 	a, b, c := w.task(root+1), w.task(root+2), w.task(root+3)
 	for _, child := range []*tdf.Task{a, b} {

@@ -116,10 +116,10 @@ func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 		worker *Worker
 		want   map[int64]tdf.State
 	}{
-		{handling, map[int64]tdf.State{own: tdf.Executed, script: tdf.Open, other: tdf.Open}},
-		{handling, map[int64]tdf.State{own: tdf.Executed, script: tdf.Open, other: tdf.Open}},
-		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
-		{running, map[int64]tdf.State{own: tdf.Executed, script: tdf.Executed, other: tdf.Open}},
+		{handling, map[int64]tdf.State{own: tdf.Succeeded, script: tdf.Open, other: tdf.Open}},
+		{handling, map[int64]tdf.State{own: tdf.Succeeded, script: tdf.Open, other: tdf.Open}},
+		{running, map[int64]tdf.State{own: tdf.Succeeded, script: tdf.Succeeded, other: tdf.Open}},
+		{running, map[int64]tdf.State{own: tdf.Succeeded, script: tdf.Succeeded, other: tdf.Open}},
 	} {
 		expect.Result(step.worker.RunOnce(t.Context())).OK(t)
 		for id, want := range step.want {
@@ -286,7 +286,7 @@ func TestStateErrorOfAHandler(t *testing.T) {
 	}{
 		"later": {func(err error) error { return Later(time.Hour, err) }, tdf.Open},
 		"unfit": {Unfit, tdf.Open},
-		"plain": {func(err error) error { return err }, tdf.Executed},
+		"plain": {func(err error) error { return err }, tdf.Failed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

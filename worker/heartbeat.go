@@ -119,7 +119,7 @@ func nameTaken(err error) bool { return errors.As(err, new(broker.NameTaken)) }
 // function sends the last heartbeat. If that function returns an error, another worker has taken the name, and the
 // supervisor has ended all programs.
 func (s *supervisor) sendHeartbeats() (stop func() error) {
-	over, end := context.WithCancel(context.WithoutCancel(s.stopping))
+	over, end := context.WithCancel(context.WithoutCancel(s.claiming))
 	var loop sync.WaitGroup
 	loop.Go(func() { s.sendHeartbeatsUntil(over) })
 	return func() error {
@@ -129,7 +129,7 @@ func (s *supervisor) sendHeartbeats() (stop func() error) {
 		if taken := s.nameLost.Load(); taken != nil {
 			return *taken
 		}
-		s.sendLastHeartbeat(s.stopping)
+		s.sendLastHeartbeat(s.claiming)
 		return nil
 	}
 }
@@ -149,7 +149,7 @@ func (w *Worker) sendLastHeartbeat(stopping context.Context) {
 const newsPause = time.Second
 
 func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
-	stopping, next := s.stopping.Done(), s.heartbeatPause()
+	stopping, next := s.claiming.Done(), s.heartbeatPause()
 	for {
 		select {
 		case <-s.after(next):
@@ -181,13 +181,13 @@ func (s *supervisor) sendHeartbeatsUntil(over context.Context) {
 
 func (s *supervisor) infoWithTasks() presence.WorkerInfo {
 	state := s.state()
-	if s.stopping.Err() != nil {
+	if s.claiming.Err() != nil {
 		state = presence.WorkerDraining
 	}
 	info := s.info(state)
 	s.mu.Lock()
 	for e := range s.held {
-		if e.slot > 0 && !e.passedOn { // prefetched tasks that wait, and results that do, have no slot
+		if e.slot > 0 { // prefetched tasks that wait, and results that do, have no slot
 			info.Runs = append(info.Runs, e.task.ID)
 		}
 	}

@@ -174,12 +174,11 @@ func dirOf(r *Round) string {
 	return dir
 }
 
-// supervisor starts the supervisor of a worker. The test itself calls claim and renew.
+// supervisor starts the supervisor of a worker. The test itself calls claimNow and renew.
 func (w *world) supervisor(worker *Worker) (s *supervisor, end func()) {
 	w.Helper()
 	closeHost := expect.Result(worker.prepareHost()).Value(w)
-	s, stop := worker.open(w.Context())
-	s.once.Store(true)
+	s, stop := worker.open(w.Context(), true)
 	return s, func() {
 		stop()
 		closeHost()
@@ -354,11 +353,4 @@ func (c *clock) fireBetween(t testing.TB, least, d time.Duration) {
 func (w *world) logged(text string) {
 	w.Helper()
 	expect.Contains(w, w.log.String(), text, "not in the log")
-}
-
-// freeSlots returns the number of slots that are free and not reserved.
-func (s *supervisor) freeSlots() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.slots() - s.busy - s.reserved
 }

@@ -20,9 +20,9 @@ const (
 	dueJitter = 20 * time.Millisecond // so that not all workers claim at once when one task becomes due
 )
 
-// idle returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
+// idleTime returns how long to wait for a wake token after a claim that found no task. The wait ends when the next task
 // becomes due, and at the latest after the configured sleep.
-func (s *supervisor) idle(c redisstate.ClaimResult) time.Duration {
+func (s *supervisor) idleTime(c *redisstate.ClaimResult) time.Duration {
 	longest := max(s.cfg.SleepAfterNoProcessClaimed, shortestIdle)
 	due := max(c.Next.Sub(c.Now), 0) + tdf.For(time.Millisecond+rand.N(dueJitter))
 	return min(due.Std(), longest)

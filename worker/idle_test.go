@@ -91,7 +91,7 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 
 func (w *world) executed(id int64) *tdf.Task {
 	w.Helper()
-	eventually(w, "the execution", func() bool { return w.task(id).State == tdf.Executed })
+	eventually(w, "the execution", func() bool { return w.task(id).State == tdf.Executed || w.task(id).State.Settled() })
 	return w.task(id)
 }
 
@@ -115,7 +115,7 @@ func TestIdle(t *testing.T) {
 		w.failures = newFailures(0)
 		s := supervisorOf(w)
 		for range 100 {
-			got := tdf.For(s.idle(redisstate.ClaimResult{Now: 1000, Next: c.next}))
+			got := tdf.For(s.idleTime(&redisstate.ClaimResult{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)
 			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}

@@ -154,7 +154,7 @@ func (e *execution) holdEnd(d time.Duration) {
 	r := renewal{e: e, sent: e.renewal(), accepted: func() {}}
 	r.sent.Ended, r.sent.Limit = true, limit
 	e.s.loops.Go(func() {
-		_ = e.s.renewAll(e.s.looping, []renewal{r}) // keepLeases gets the same error, and logs it
+		_ = e.s.renewAll(e.s.reporting, []renewal{r}) // keepLeases gets the same error, and logs it
 	})
 }
 

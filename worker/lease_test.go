@@ -49,7 +49,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	must(t, err)
 	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(10_000) })
 	s, end := w.supervisor(w.worker())
-	_, _, err = s.claim(1, 0)
+	_, err = s.claimNow(1)
 	must(t, err)
 	p.begun()
 	m, err := w.task(id).Expire() // as the server does at end_before
@@ -129,11 +129,11 @@ func TestTheTimeoutCountsFromTheProgram(t *testing.T) {
 // The last report does not wait for the loop that renews leases, which may wait for Redis.
 func TestReportDoesNotWaitForRenewals(t *testing.T) {
 	w := newWorld(t)
-	opened, end := w.worker().open(t.Context())
+	opened, end := w.worker().open(t.Context(), true)
 	s := opened
 	defer end()
-	s.reporting <- struct{}{}
-	defer func() { <-s.reporting }()
+	s.reportingLive <- struct{}{}
+	defer func() { <-s.reportingLive }()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	expect.Result(s.reportRounds(ctx, nil, true)).FailsWith(t, context.Canceled)
@@ -161,7 +161,7 @@ func TestLargeReportsDelayNoRenewal(t *testing.T) {
 			}))
 			small, large := w.open("", forHandler("small")), w.open("", forHandler("large"))
 			s, end := w.supervisor(worker)
-			_, _, err := s.claim(2, 0)
+			_, err := s.claimNow(2)
 			must(t, err)
 			for range 3 {
 				for _, id := range []int64{small, large} {

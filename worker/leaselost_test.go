@@ -29,7 +29,7 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	id := w.open(p.path)
 	s, end := w.supervisor(w.workerOn(w.connect(proxy.Addr)))
-	_, _, err := s.claim(1, 0)
+	_, err := s.claimNow(1)
 	must(t, err)
 	p.begun()
 	proxy.Refuse()
@@ -54,7 +54,7 @@ func TestOnlyOverdueProgramsEnd(t *testing.T) {
 	w.open("")
 	worker := w.running(untilItsEnd)
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0)
+	_, err := s.claimNow(1)
 	must(t, err)
 	e, now := s.executions()[0], time.Now()
 	for _, c := range []struct{ renewed, next time.Duration }{{0, time.Hour}, {-59 * time.Minute, time.Minute}} {
@@ -79,7 +79,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 	worker := w.workerOn(w.connect(proxy.Addr))
 	worker.runner = untilItsEnd
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0) // also reads the memory of Redis, so that the next claim does not
+	_, err := s.claimNow(1) // also reads the memory of Redis, so that the next claim does not
 	must(t, err)
 	w.open("")
 	late := func(call func() error) (arriving time.Time) {
@@ -98,7 +98,7 @@ func TestALeaseCountsFromItsCall(t *testing.T) {
 		renewed := *s.executions()[0].renewed.Load()
 		expect.True(t, renewed.Before(arriving), what, renewed.Sub(arriving))
 	}
-	counts("a claim", late(func() error { _, _, err := s.claim(1, 0); return err }))
+	counts("a claim", late(func() error { _, err := s.claimNow(1); return err }))
 	e := s.executions()[0]
 	counts("a renewal", late(func() error { _, err := s.reportRounds(t.Context(), s.executions(), false); return err }))
 	counts("one renewal", late(func() error { _, err := e.renewOne(t.Context(), e.renewal()); return err }))
@@ -117,7 +117,7 @@ func TestALateClaimIsRenewedFirst(t *testing.T) {
 	worker := w.running(untilItsEnd)
 	worker.broker = broker.NewDirect(sentLongAgo{worker.store}, worker.name, worker.offer, 3600)
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0)
+	_, err := s.claimNow(1)
 	must(t, err)
 	e := s.executions()[0]
 	s.endWithoutLease(time.Now())
@@ -136,7 +136,7 @@ func TestALateClaimThatIsNotRenewed(t *testing.T) {
 	worker := w.running(untilItsEnd)
 	worker.broker = broker.NewDirect(neverRenewed{sentLongAgo{worker.store}}, worker.name, worker.offer, 3600)
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0)
+	_, err := s.claimNow(1)
 	must(t, err)
 	end()
 	has(t, w.task(id).Log, "released: the lease ran out before it could be renewed")

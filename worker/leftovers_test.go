@@ -67,7 +67,7 @@ func TestWorkerLocksItsDirectory(t *testing.T) {
 	s, end := w.supervisor(w.worker())
 	for range 2 {
 		w.open("")
-		_, _, err := s.claim(1, 0)
+		_, err := s.claimNow(1)
 		must(t, err)
 		p.begun()
 		p.release()

@@ -75,7 +75,7 @@ func (s *supervisor) endedWithWorker(exit string) bool {
 		return false
 	}
 	select {
-	case <-s.stopping.Done():
+	case <-s.claiming.Done():
 		return true
 	case <-s.after(signalPause):
 		return false

@@ -52,11 +52,11 @@ func (s *supervisor) reportRounds(ctx context.Context, executions []*execution, 
 	err error,
 ) {
 	select {
-	case s.reporting <- struct{}{}:
+	case s.reportingLive <- struct{}{}:
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
-	defer func() { <-s.reporting }()
+	defer func() { <-s.reportingLive }()
 	all := make([]renewal, len(executions))
 	for i, e := range executions {
 		all[i] = e.renewalWithReport(final)
@@ -93,7 +93,7 @@ func (e *execution) reportLast(x *roundIO) {
 	}
 	for more := []*execution{e}; len(more) > 0; {
 		var err error
-		if more, err = e.s.reportRounds(e.s.delivering, more, true); err != nil {
+		if more, err = e.s.reportRounds(e.s.reporting, more, true); err != nil {
 			e.log.Warn("the last progress, checkpoint and updates of a round could not be reported", "error", err)
 			return
 		}

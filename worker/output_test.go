@@ -94,7 +94,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 				w.open(input)
 			}
 			s, end := w.supervisor(w.worker())
-			_, _, err := s.claim(1, 0)
+			_, err := s.claimNow(1)
 			must(t, err)
 			p.begun()
 			file := w.path("p/results/w1-1-0.out")
@@ -106,7 +106,7 @@ func TestWriterOfAnEarlierRound(t *testing.T) {
 			defer late.Close()
 			p.release()
 			eventually(t, "the end of the first round", func() bool { return s.freeSlots() == 1 })
-			_, _, err = s.claim(1, 0)
+			_, err = s.claimNow(1)
 			must(t, err)
 			p.begun()
 			expect.Result(late.WriteString("late\n")).OK(t)

@@ -49,7 +49,6 @@ func (w *world) prefetching(worker *Worker) (s *supervisor, end func()) {
 	s.mu.Lock()
 	s.stock.short, s.stock.most = 24*time.Hour, 1000*time.Hour
 	s.mu.Unlock()
-	s.once.Store(false)
 	return s, end
 }
 
@@ -58,26 +57,18 @@ func (w *world) claiming(worker *Worker) (s *supervisor, stop func()) {
 	w.Helper()
 	w.timers.hold()
 	s, end := w.prefetching(worker)
-	stopped := make(chan struct{})
-	go func() {
-		s.claimUntilStopped()
-		close(stopped)
-	}()
+	s.claimsByItself()
 	return s, func() {
 		s.endClaims(errStopping)
-		<-stopped
+		<-s.noClaims
 		end()
 	}
 }
 
-// inStock returns the ids of the tasks that the worker has prefetched.
-func (s *supervisor) inStock() (ids []int64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, e := range s.stock.tasks {
-		ids = append(ids, e.task.ID)
-	}
-	return ids
+// claimsByItself lets the worker claim tasks.
+func (s *supervisor) claimsByItself() {
+	s.once.Store(false)
+	s.freed.give()
 }
 
 // The results of short runs travel together. Each task runs once.
@@ -97,7 +88,7 @@ func TestShortRunsShareCalls(t *testing.T) {
 	})))
 	_, stop := w.claiming(worker)
 	eventually(t, "all tasks are executed", func() bool {
-		return expect.Result(w.store.Counts(t.Context())).Value(t)[tdf.Executed] == n
+		return expect.Result(w.store.Counts(t.Context())).Value(t)[tdf.Succeeded] == n
 	})
 	stop()
 	for i, id := range ids {
@@ -141,29 +132,22 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 			})))
 			s, stop := w.claiming(worker)
 			<-running
-			var given []int64
-			eventually(t, "prefetched tasks", func() bool {
-				given = s.inStock()
-				return len(given) > 0
-			})
+			eventually(t, "prefetched tasks", func() bool { return len(s.tasks) > 0 })
 			cause(s)
 			var counts tdf.Counts
 			expect.Eventually(t, "only the long task runs", func() bool {
 				w.timers.expire(reportedAfter)
 				counts = expect.Result(w.store.Counts(t.Context())).Value(t)
-				return counts[tdf.Running] == 1 && len(s.inStock()) == 0
+				return counts[tdf.Running] == 1 && len(s.tasks) == 0
 			}, func() any { return counts })
-			expect.Equal(t, counts[tdf.Open]+counts[tdf.Executed], int64(n-1))
-			for _, id := range given {
-				expect.MustEqual(t, w.task(id).State, tdf.Open, id)
-			}
+			expect.Equal(t, counts[tdf.Open]+counts[tdf.Succeeded], int64(n-1))
 			for _, id := range ids {
 				got := w.task(id)
 				expect.MustEqual(t, got.Releases+got.Losses+got.Round, 0)
 			}
 			close(release)
 			stop()
-			expect.Equal(t, w.task(ids[long]).State, tdf.Executed, "the long task")
+			expect.Equal(t, w.task(ids[long]).State, tdf.Succeeded, "the long task")
 			expect.Len(t, expect.Result(w.store.Check(t.Context())).Value(t), 0)
 		})
 	}
@@ -179,13 +163,44 @@ func TestOverduePrefetchedTask(t *testing.T) {
 	})
 	s, end := w.prefetching(worker)
 	w.openMany(10)
-	c := expect.Result(s.broker.Claim(t.Context(), redisstate.ClaimParams{Prefetch: 1})).Value(t)
-	expect.MustLen(t, c.Claims, 1)
-	c.Claims[0].Task.EndBefore = c.Now
-	s.startClaimed(t.Context(), c, time.Now(), nil)
-	s.startFromStock()
+	ctx := t.Context()
+	a := call{received: time.Now()}
+	a.tasks = expect.Result(s.broker.Exchange(ctx, ctx, &redisstate.ClaimParams{Prefetch: 1})).Value(t)
+	expect.MustLen(t, a.tasks.Claims, 1)
+	a.tasks.Claims[0].Task.EndBefore = a.tasks.Now
+	s.start(a)
+	s.freed.give()
 	eventually(t, "it is open again", func() bool { return w.task(id).State == tdf.Open })
 	s.endClaims(errStopping)
 	end()
 	expect.Equal(t, w.task(id).Releases, 0)
+}
+
+// The size of a stock depends on the last rounds, on what is there, and on whether anything forbids it.
+func TestSizeOfTheStock(t *testing.T) {
+	short := supply{
+		slots: 2, runs: lastRuns, mean: shortRun / 20, short: shortRun, most: prefetchedFor,
+	}
+	for name, c := range map[string]struct {
+		change func(y *supply)
+		want   int
+		enough bool
+	}{
+		"short rounds":             {func(*supply) {}, 100, false},
+		"few rounds":               {func(y *supply) { y.runs-- }, 0, false},
+		"rounds of 20 ms":          {func(y *supply) { y.mean = shortRun }, 0, false},
+		"rounds just below":        {func(y *supply) { y.mean = shortRun - 1 }, 4, false},
+		"very short rounds":        {func(y *supply) { y.mean = 0 }, 200, false},
+		"many slots":               {func(y *supply) { y.slots = 64 }, mostInStock, false},
+		"a quarter is left":        {func(y *supply) { y.stocked = 25 }, 75, false},
+		"more than that is left":   {func(y *supply) { y.stocked = 26 }, 0, true},
+		"a round that takes long":  {func(y *supply) { y.long = true }, 0, false},
+		"a worker that may not":    {func(y *supply) { y.halted = true }, 0, false},
+		"tasks, but no more short": {func(y *supply) { y.stocked, y.mean = 1, 2*shortRun }, 0, true},
+	} {
+		y := short
+		c.change(&y)
+		expect.Equal(t, y.size(), c.want, name)
+		expect.Equal(t, y.hasEnough(), c.enough, name)
+	}
 }

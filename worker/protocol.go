@@ -22,14 +22,17 @@ type protocol interface {
 	GiveUp(ctx context.Context) (int, error)
 	Gone(ctx context.Context, names []string) (gone []string, err error)
 
-	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)
-	Await(ctx context.Context, longest time.Duration) bool
+	Exchange(ctx, claiming context.Context, claim *redisstate.ClaimParams, reports ...*broker.Delivery) (
+		redisstate.ClaimResult, error)
+	Await(ctx, claiming context.Context, claim redisstate.ClaimParams, longest time.Duration) (woken bool,
+		c redisstate.ClaimResult, err error)
+	Confirms(ctx context.Context) bool
+
 	Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error)
 	WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error)
 	Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error)
 
 	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
-	Report(ctx context.Context, join *broker.Joint, all ...*broker.Delivery) error
 
 	Close()
 }

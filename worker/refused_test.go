@@ -95,7 +95,7 @@ func TestAResultOutlivesARefusingRedis(t *testing.T) {
 			g.do(c.admit...)
 			wait()
 			got := g.task(id)
-			expect.Equal(t, got.State, tdf.Executed)
+			expect.Equal(t, got.State, tdf.Succeeded)
 			expect.Equal(t, got.LastOutput(), "result")
 		})
 	}

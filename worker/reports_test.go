@@ -92,7 +92,7 @@ func TestARoundThatIsFollowed(t *testing.T) {
 	id := w.open(p.path)
 	worker := w.worker()
 	s, end := w.supervisor(worker)
-	_, _, err := s.claim(1, 0)
+	_, err := s.claimNow(1)
 	must(t, err)
 	p.begun()
 	p.ended()
@@ -227,12 +227,11 @@ func TestLastError(t *testing.T) {
 	expect.True(t, os.IsNotExist(err), "the directory of rounds", err)
 }
 
-// Several calls with reports and claims are under way at the same time. They never claim more tasks than there are free
-// slots, whether rounds succeed or fail.
-func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
+// A worker never claims more tasks than it has free slots, whether rounds succeed or fail.
+func TestClaimsOnlyForFreeSlots(t *testing.T) {
 	for name, failing := range map[string]int64{"all succeed": 1 << 40, "some fail": 5} {
 		t.Run(name, func(t *testing.T) {
-			const slots, tasks = 3 * leastPart, 1000
+			const slots, tasks = 24, 1000
 			w := newWorld(t)
 			w.cfg.Concurrency, w.cfg.SleepAfterFailure = slots, 0
 			for range tasks {
@@ -252,26 +251,13 @@ func TestConcurrentReportsClaimOnlyForFreeSlots(t *testing.T) {
 			client := w.client()
 			stop := w.start(worker)
 			eventually(t, "the end of all tasks", func() bool {
-				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Executed)).Val() == tasks
+				return client.ZCard(t.Context(), w.store.Keys.List(tdf.Succeeded)).Val()+
+					client.ZCard(t.Context(), w.store.Keys.List(tdf.Failed)).Val() == tasks
 			})
 			stop()
 			expect.Compare(t, most.Load(), "<=", slots, tasks, "tasks")
 			expect.Equal(t, done.Load(), tasks, slots)
 		})
-	}
-}
-
-func TestReportsInParts(t *testing.T) {
-	for _, c := range []struct{ all, parts, want int }{
-		{0, 2, 0}, {1, 2, 1}, {2*leastPart - 1, 2, 1}, {2 * leastPart, 2, 2}, {100, 2, 2}, {100, 1, 1}, {101, 2, 2},
-	} {
-		total := 0
-		parts := inParts(make([]*execution, c.all), c.parts)
-		for _, part := range parts {
-			total += len(part)
-		}
-		expect.Len(t, parts, c.want, c.all, "reports in", c.parts, total, "reports")
-		expect.Equal(t, total, c.all, c.parts)
 	}
 }
 

@@ -1,8 +1,6 @@
 package worker
 
 import (
-	"context"
-
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker/resources"
@@ -47,25 +45,20 @@ func (w *Worker) offeredResources() class.Amounts {
 	return w.pool.Offered()
 }
 
-// lend returns what a claim may use: everything that is free, or nil if the worker offers no resources. It returns
-// false if another claim is under way. When that one ends, the claiming loop gets the signal `freed`.
-func (s *supervisor) lend() (lent *resources.Loan, ok bool) {
+// lend lets a claim use everything that is free. It returns nil if the worker offers no resources.
+func (s *supervisor) lend(claim *redisstate.ClaimParams) *resources.Loan {
 	if s.pool == nil {
-		return nil, true
+		return nil
 	}
-	s.refused.Store(true)
-	lent = s.pool.Lend()
-	if lent == nil {
-		return nil, false
-	}
-	s.refused.Store(false)
-	return lent, true
+	lent := s.pool.Lend()
+	claim.Free, claim.Whole = lent.Free(), s.whole
+	return lent
 }
 
-// endLoan ends what a claim may use. It may be called again.
+// endLoan ends what a claim may use.
 func (s *supervisor) endLoan(lent *resources.Loan) {
-	if lent != nil && s.pool.End(lent) && s.refused.Swap(false) {
-		s.freed.give()
+	if lent != nil {
+		s.pool.End(lent)
 	}
 }
 
@@ -84,31 +77,4 @@ func (e *execution) freeShare() {
 	if e.s.pool != nil {
 		e.s.pool.Put(e.share)
 	}
-}
-
-// await waits until there may be a task for the worker, at most until an idle worker claims again. It returns early
-// when resources have become free. While the worker is kept for a task, tokens are for other workers.
-func (s *supervisor) await(c redisstate.ClaimResult) bool {
-	if s.pool == nil {
-		return s.broker.Await(s.stopping, s.idle(c))
-	}
-	ctx, end := context.WithCancel(s.stopping)
-	defer end()
-	if c.Kept {
-		select {
-		case <-s.freed:
-			return true
-		case <-s.after(s.idle(c)):
-		case <-ctx.Done():
-		}
-		return false
-	}
-	freed := make(chan bool, 1)
-	go func() {
-		freed <- wait(ctx, s.freed)
-		end()
-	}()
-	woken := s.broker.Await(ctx, s.idle(c))
-	end()
-	return <-freed || woken
 }

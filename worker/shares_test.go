@@ -135,19 +135,6 @@ func TestKeptWorkerWaitsForItsTask(t *testing.T) {
 	expect.Equal(t, order, []string{"long", "small", "big", "late"})
 }
 
-// A claim that finds nothing does not make an idle worker claim again.
-func TestAnIdleWorkerWaits(t *testing.T) {
-	w := newWorld(t)
-	w.offers("cpus=1")
-	s, end := w.supervisor(w.worker())
-	asked, c, err := s.claimForFreeSlots()
-	must(t, err)
-	expect.Compare(t, asked, ">", 0)
-	expect.Len(t, c.Claims, 0)
-	expect.Equal(t, len(s.freed), 0, "signals")
-	end()
-}
-
 // A worker with a time limit claims no task that takes longer than it has. RunOnce has no limit.
 func TestTimeLimitAndMinTime(t *testing.T) {
 	w := newWorld(t)
@@ -162,7 +149,7 @@ func TestTimeLimitAndMinTime(t *testing.T) {
 	expect.Equal(t, w.task(long).State, tdf.Open)
 	stop()
 	w.runOnce(w.worker(done))
-	expect.Equal(t, w.task(long).State, tdf.Executed)
+	expect.Equal(t, w.task(long).State, tdf.Succeeded)
 }
 
 func TestNoResourcesOverHTTP(t *testing.T) {

@@ -40,7 +40,7 @@ type stopped struct {
 }
 
 var (
-	executed = stopped{State: tdf.Executed, Output: "done\n", Worker: presence.WorkerGone}
+	executed = stopped{State: tdf.Succeeded, Output: "done\n", Worker: presence.WorkerGone}
 	released = stopped{State: tdf.Open, Releases: 1, Worker: presence.WorkerGone}
 	dropped  = stopped{State: tdf.Running, Worker: presence.WorkerWorking}
 	nameLost = stopped{State: tdf.Running, Worker: presence.WorkerWorking, Status: command.StatusRefused}
@@ -88,7 +88,7 @@ var stops = map[string]map[string]struct {
 		s.drain("a user")
 		s.timers.beat(s, "the worker to drain", func() bool { return s.workerState() == presence.WorkerDraining })
 		s.finish()
-		eventually(s, "the report", func() bool { return s.task(1).State == tdf.Executed })
+		eventually(s, "the report", func() bool { return s.task(1).State == tdf.Succeeded })
 		s.nextHeartbeats(3) // the worker does not end
 		s.stop()
 	}, executed, "draining by order"}},

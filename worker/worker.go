@@ -216,11 +216,11 @@ func (w *Worker) run(ctx context.Context, started func()) error {
 	if err := w.register(ctx); err != nil {
 		return unlessStopped(ctx, err)
 	}
-	s, closeSupervisor := w.open(ctx)
+	s, closeSupervisor := w.open(ctx, false)
 	stopHeartbeats := s.sendHeartbeats()
-	s.loops.Go(func() { s.upkeep(s.looping) })
+	s.loops.Go(func() { s.upkeep(s.reporting) })
 	started()
-	s.claimUntilStopped()
+	<-s.noClaims
 	closeSupervisor()
 	return cmp.Or(stopHeartbeats(), s.leftError(), s.diskFullError())
 }
@@ -294,9 +294,8 @@ func (w *Worker) runOnce(ctx context.Context) (ran bool, err error) {
 		return false, err
 	}
 	defer disconnect()
-	s, closeSupervisor := w.open(ctx)
-	s.once.Store(true)
-	_, c, err := s.claim(1, 0)
+	s, closeSupervisor := w.open(ctx, true)
+	claimed, err := s.claimNow(1)
 	closeSupervisor()
-	return len(c.Claims) > 0, cmp.Or(err, s.leftError())
+	return claimed > 0, cmp.Or(err, s.leftError())
 }

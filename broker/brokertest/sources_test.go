@@ -84,14 +84,14 @@ func (s *simulation) run(worker string, n int, how func(t *tdf.Task) broker.Endi
 	w := s.workers[worker]
 	for calls := 0; ran < n; calls++ {
 		expect.MustTrue(s, calls < 1000, "claims without an end")
-		c := expect.Result(w.Claim(s.Context(), redisstate.ClaimParams{Most: n - ran})).Value(s)
+		c := expect.Result(w.Exchange(s.Context(), s.Context(), &redisstate.ClaimParams{Most: n - ran})).Value(s)
 		reports := make([]*broker.Delivery, len(c.Claims))
 		for i, claim := range c.Claims {
 			e := how(claim.Task)
 			e.Claim = claim.ID
 			reports[i] = &broker.Delivery{Task: claim.Task, Ending: e}
 		}
-		expect.NoError(s, w.Report(s.Context(), nil, reports...))
+		expect.Result(w.Exchange(s.Context(), s.Context(), nil, reports...)).OK(s)
 		if ran += len(c.Claims); len(c.Claims) == 0 && !c.More {
 			break
 		}

@@ -22,27 +22,54 @@ const (
 	leastWait   = 100 * time.Millisecond // between two claims that wait, if the first one came back at once
 )
 
-// Claim claims tasks, without prefetched ones. After [Remote.Await], it waits for tasks. If the answer is lost, the
-// repeated call gets the same tasks.
-func (r *Remote) Claim(ctx context.Context, q redisstate.ClaimParams) (redisstate.ClaimResult, error) {
-	waiting := r.waiting
-	r.waiting = nil
-	r.number++
-	body := broker.ClaimRequest{Most: min(q.Most, mostClaims), Number: r.number, TimeLeft: float64(q.TimeLeft)}
-	if waiting == nil {
-		return r.claim(ctx, body)
+// Exchange reports how rounds have ended, and then claims tasks, if claim is not nil, without prefetched ones. While
+// [Remote.Await] claims, Exchange claims none.
+func (r *Remote) Exchange(ctx, claiming context.Context, claim *redisstate.ClaimParams, all ...*broker.Delivery) (
+	redisstate.ClaimResult, error,
+) {
+	err := r.report(ctx, all)
+	if claim == nil || !r.claims.TryLock() {
+		return redisstate.ClaimResult{}, err
 	}
+	defer r.claims.Unlock()
+	return r.claim(claiming, r.next(*claim))
+}
+
+// next returns the next claim. If its answer is lost, the repeated call gets the same tasks.
+func (r *Remote) next(claim redisstate.ClaimParams) broker.ClaimRequest {
+	r.number++
+	return broker.ClaimRequest{Most: min(claim.Most, mostClaims), Number: r.number, TimeLeft: float64(claim.TimeLeft)}
+}
+
+// Await makes a claim that waits for tasks, until ctx ends. When the context claiming ends, it gives up waiting for the
+// answer.
+func (r *Remote) Await(ctx, claiming context.Context, claim redisstate.ClaimParams, _ time.Duration) (woken bool,
+	c redisstate.ClaimResult, err error,
+) {
+	r.claims.Lock()
+	defer r.claims.Unlock()
+	if left := leastWait - time.Since(r.polled); left > 0 {
+		r.sleep(ctx, left)
+	}
+	if ctx.Err() != nil {
+		return false, c, nil
+	}
+	body := r.next(claim)
 	body.Wait, r.polled = min(r.lease.Std()*2/3, longestWait).Seconds(), time.Now()
-	both, cancel := context.WithCancelCause(ctx)
+	both, cancel := context.WithCancelCause(claiming)
 	defer cancel(nil)
-	defer context.AfterFunc(waiting, func() { cancel(context.Cause(waiting)) })()
-	c, err := r.claim(both, body)
-	if err == nil || waiting.Err() == nil || ctx.Err() != nil {
-		return c, err
+	defer context.AfterFunc(ctx, func() { cancel(context.Cause(ctx)) })()
+	c, err = r.claim(both, body)
+	if err == nil || ctx.Err() == nil || claiming.Err() != nil {
+		return false, c, err
 	}
 	body.Wait = 0 // the worker stops, and the lost answer may have had tasks
-	return r.claim(ctx, body)
+	c, err = r.claim(claiming, body)
+	return false, c, err
 }
+
+// Confirms returns false: the server waits for its replicas.
+func (*Remote) Confirms(context.Context) bool { return false }
 
 func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstate.ClaimResult, error) {
 	var got broker.Claimed
@@ -61,15 +88,6 @@ func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstat
 		return redisstate.ClaimResult{}, fmt.Errorf("the API returned %d tasks instead of %d", len(c.Claims), body.Most)
 	}
 	return c, nil
-}
-
-// Await makes the next claim wait for tasks, until ctx ends.
-func (r *Remote) Await(ctx context.Context, _ time.Duration) bool {
-	if left := leastWait - time.Since(r.polled); left > 0 {
-		r.sleep(ctx, left)
-	}
-	r.waiting = ctx
-	return ctx.Err() == nil
 }
 
 // claimOf returns a claim with what the worker needs of its task. Its deadline is the end of the timeout, whether the

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -23,10 +24,9 @@ type Remote struct {
 	session string // the first part of its paths; "" before the registration
 	lost    int    // tasks of an earlier start
 
-	// for claims, which only one goroutine makes
-	number  int64
-	waiting context.Context // the next claim waits until it ends; nil if that claim must not wait
-	polled  time.Time       // when the last claim that waited began
+	claims sync.Mutex // held during a claim; it protects the following fields
+	number int64
+	polled time.Time // when the last claim that waited began
 }
 
 // New returns a Remote for a worker whose name and claims hold for the lease. It sleeps between two attempts of a call.

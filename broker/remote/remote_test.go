@@ -238,7 +238,7 @@ func TestOutages(t *testing.T) {
 			expect.NoError(t, os.WriteFile(cfg.TokenFile, []byte(next), 0o600))
 			away(w)
 		})
-		expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1})).OK(t)
+		expect.Result(r.Exchange(t.Context(), t.Context(), &redisstate.ClaimParams{Most: 1})).OK(t)
 		all := f.made()
 		expect.MustLen(t, all, 3, i)
 		expect.Equal(t, all[0], all[2], "the repeated call is another one")
@@ -254,7 +254,7 @@ func TestOutages(t *testing.T) {
 		cancel(io.ErrNoProgress)
 		w.WriteHeader(503)
 	})
-	_, err := r.Claim(ctx, redisstate.ClaimParams{Most: 1})
+	_, err := r.Exchange(ctx, ctx, &redisstate.ClaimParams{Most: 1})
 	expect.FailsWith(t, err, io.ErrNoProgress)
 }
 
@@ -305,7 +305,7 @@ func TestHostileAnswers(t *testing.T) {
 	r := f.working()
 	claim := func(tasks string) (redisstate.ClaimResult, error) {
 		f.says(200, `{"now":"2026-01-02T03:04:05Z","lease":30,"tasks":[`+tasks+`]}`)
-		return r.Claim(t.Context(), redisstate.ClaimParams{Most: 1})
+		return r.Exchange(t.Context(), t.Context(), &redisstate.ClaimParams{Most: 1})
 	}
 	for _, task := range []string{
 		`{"id":0,"program":"p"}`, `{"id":1,"round":-1,"program":"p"}`, `{"id":1,"round":2000000000,"program":"p"}`, `{"id":1,"program":"../p"}`, `{"id":1}`,
@@ -320,7 +320,7 @@ func TestHostileAnswers(t *testing.T) {
 
 	report := func(answers string) error {
 		f.says(200, answers)
-		return r.Report(t.Context(), nil, deliveries(tdf.Result{Exit: "0"})...)
+		return r.report(t.Context(), deliveries(tdf.Result{Exit: "0"}))
 	}
 	for _, answers := range []string{`{}`, `{"reports":[]}`, `{"reports":[{"id":1,"accepted":true},{"id":1,"accepted":true}]}`, `{"reports":[{"id":2,"accepted":true}]}`, `{"reports":[{"id":1,"round":1,"accepted":true}]}`} {
 		expect.Fails(t, report(answers), "the API answered")
@@ -406,7 +406,7 @@ func TestRefusedReports(t *testing.T) {
 		text, _ := json.Marshal(out)
 		_, _ = w.Write(text)
 	})
-	expect.NoError(t, r.Report(t.Context(), nil, all...))
+	expect.NoError(t, r.report(t.Context(), all))
 	expect.Equal(t, answered, len(all))
 	expect.True(t, all[0].Err == nil, all[0].Err)
 	expect.True(t, all[1].ResultLost, "the result is not lost")
@@ -419,13 +419,13 @@ func TestRefusedReports(t *testing.T) {
 		expect.True(t, !strings.Contains(call, `"id":4`), "the round that timed out is reported")
 	}
 	f.says(500, "") // perhaps one of the tasks is damaged
-	expect.Fails(t, r.Report(t.Context(), nil, deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})...), "500")
+	expect.Fails(t, r.report(t.Context(), deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})), "500")
 	expect.Len(t, f.made(), 3)
 	opening := deliveries(tdf.Result{Exit: "0"})
 	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), tdf.Never
 	for _, status := range []int{404, 500} { // of a proxy, for example
 		f.says(status, "")
-		expect.Fails(t, r.Report(t.Context(), nil, opening...), fmt.Sprint(status))
+		expect.Fails(t, r.report(t.Context(), opening), fmt.Sprint(status))
 		expect.True(t, opening[0].OpensTasks(), "the round has failed because of the status", status)
 	}
 }
@@ -458,15 +458,14 @@ func TestRenewals(t *testing.T) {
 	expect.Len(t, f.made(), 3)
 }
 
-// After Await, a claim waits until the worker stops, and then asks
+// Await makes a claim that waits until the worker stops, and then asks
 // whether the answer that it did not get had tasks.
 func TestClaimsThatWait(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
 	r := f.working()
 	f.says(200, `{"tasks":[]}`)
-	expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1000})).OK(t)
+	expect.Result(r.Exchange(t.Context(), t.Context(), &redisstate.ClaimParams{Most: 1000})).OK(t)
 	stopping, stop := context.WithCancel(t.Context())
-	expect.True(t, r.Await(stopping, time.Hour), "no claim")
 	f.answers(func(w http.ResponseWriter, _, body string) {
 		if strings.Contains(body, "wait") {
 			stop()
@@ -474,7 +473,8 @@ func TestClaimsThatWait(t *testing.T) {
 		}
 		fmt.Fprint(w, `{"tasks":[{"id":7,"round":1,"claim":"c","program":"p","input_base64":"/w==","after":true,"seconds":5,"checkpoint":"cp","last_error":"boom"}]}`)
 	})
-	c := expect.Result(r.Claim(t.Context(), redisstate.ClaimParams{Most: 1000})).Value(t)
+	_, c, err := r.Await(stopping, t.Context(), redisstate.ClaimParams{Most: 1000}, time.Hour)
+	expect.NoError(t, err)
 	expect.MustLen(t, c.Claims, 1)
 	expect.Equal(t, strings.Join(f.made(), "\n"), `POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"wait":20,"number":2}`+"\n\n"+
 		`POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"number":2}`+"\n")

@@ -145,9 +145,9 @@ func oneLine(line string) string {
 	return broker.Cut(line, longestUpdate)
 }
 
-// Report reports how rounds have ended. A round that timed out has no report: the server itself sees that, and a report
-// of a failure would be counted as one. The API has no call that reports and claims, so the worker's next Claim claims.
-func (r *Remote) Report(ctx context.Context, _ *broker.Joint, all ...*broker.Delivery) error {
+// report reports how rounds have ended. A round that timed out has no report: the server itself sees that, and a report
+// of a failure would be counted as one.
+func (r *Remote) report(ctx context.Context, all []*broker.Delivery) error {
 	var rest []*broker.Delivery
 	for _, d := range all {
 		if d.Way != broker.TimedOut {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-// A turning store counts the calls that report and claim.
+// A turning store counts the calls that report the first task and claim.
 type turning struct {
 	*failing
 	turns atomic.Int64
@@ -25,7 +26,7 @@ type turning struct {
 func (s *turning) Turn(
 	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
-	if len(results) > 0 && r.Most > 0 {
+	if r.Most > 0 && slices.ContainsFunc(results, func(m tdf.Move) bool { return m.ID == 1 }) {
 		s.turns.Add(1)
 	}
 	return s.failing.Turn(ctx, claiming, r, results...)
@@ -35,48 +36,36 @@ func (s *turning) Turn(
 type turn struct {
 	*world
 	s      *supervisor
-	store  *turning
 	failed bool // the first round fails
 	many   bool // the first round leaves many files
 }
 
-// A report of a result claims the next task, unless something prevents it. Each case of this test but one prevents it.
+// A report of a result claims the next task in the same call, unless something prevents it.
 func TestAReportThatClaims(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(r *turn) // before the round ends
-		after  func(r *turn) // while the report waits for its next try
-		claims bool
+		claims bool          // in the same call
+		runs   bool          // the second task
 	}{
-		"nothing prevents it": {claims: true},
+		"nothing prevents it": {claims: true, runs: true},
 		"draining":            {before: func(r *turn) { r.s.drain.obey("ann", r.s.log) }},
 		"stopping":            {before: func(r *turn) { r.s.endClaims(errStopping) }},
-		"a failed result":     {before: func(r *turn) { r.failed = true }},
-		"many files":          {before: func(r *turn) { r.many = true }},
-		"a result that Redis has refused before": {
-			before: func(r *turn) {
-				r.store.reports.Store(1)
-				r.s.once.Store(true) // so that the first report claims nothing
-			},
-			after: func(r *turn) {
-				r.timers.waitedFor(r, errorPause)
-				r.s.once.Store(false)
-				r.timers.fire(r, errorPause)
-			},
-		},
+		"a failed result":     {before: func(r *turn) { r.failed = true }, runs: true},
+		"many files":          {before: func(r *turn) { r.many = true }, runs: true},
 		"sleep_after_success": {before: func(r *turn) { r.s.cfg.SleepAfterSuccess = time.Hour }},
-		"passing":             {before: func(r *turn) { r.s.passing.Store(true) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := &turn{world: newWorld(t)}
-			r.cfg.Grace, r.cfg.SleepAfterFailure = time.Hour, 0
+			r.cfg.Grace, r.cfg.SleepAfterFailure, r.cfg.Concurrency = time.Hour, 0, 1
 			first, second := r.open("first"), r.open("second")
-			r.store = &turning{failing: &failing{Store: r.world.store}}
+			store := &turning{failing: &failing{Store: r.world.store}}
 			running, end := make(chan struct{}), make(chan struct{})
-			worker := r.workerOn(r.store, WithRunner(goRunner(func(_ context.Context, round *Round) (Ended, error) {
-				if round.ID == first {
-					close(running)
-					<-end
+			worker := r.workerOn(store, WithRunner(goRunner(func(_ context.Context, round *Round) (Ended, error) {
+				if round.ID != first {
+					return Ended{}, nil
 				}
+				close(running)
+				<-end
 				for i := 0; r.many && i < 200; i++ {
 					must(r, os.WriteFile(filepath.Join(dirOf(round), strconv.Itoa(i)), nil, 0o600))
 				}
@@ -88,26 +77,76 @@ func TestAReportThatClaims(t *testing.T) {
 			r.timers.hold()
 			s, stop := r.supervisor(worker)
 			r.s = s
-			_, _, err := s.claim(1, 0)
-			must(t, err)
+			expect.Result(s.claimNow(1)).Is(t, 1)
 			<-running
-			s.once.Store(false)
+			s.claimsByItself()
 			if c.before != nil {
 				c.before(r)
 			}
 			close(end)
-			if c.after != nil {
-				c.after(r)
-			}
 			r.executed(first)
-			expect.Equal(t, r.store.turns.Load() > 0, c.claims, "the report claims")
-			if c.claims {
+			if c.runs {
 				r.executed(second)
 			}
+			s.endClaims(errStopping)
+			<-s.noClaims
 			stop()
+			expect.Equal(t, store.turns.Load() > 0, c.claims, "the report claims")
 			got := r.task(second)
-			expect.NotEqual(t, got.State == tdf.Open, c.claims)
+			expect.NotEqual(t, got.State == tdf.Open, c.runs)
 			expect.Equal(t, got.Releases, 0)
+		})
+	}
+}
+
+// A slow store keeps the reports of some results, or of all if replicas must confirm them, until the test ends that.
+type slow struct {
+	*redisstate.Store
+	confirms     bool
+	held, resume chan struct{}
+}
+
+func (s *slow) Confirms(context.Context) bool { return s.confirms }
+
+func (s *slow) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+	if s.confirms || slices.ContainsFunc(results, func(m tdf.Move) bool { return m.ID == 1 }) {
+		s.held <- struct{}{}
+		<-s.resume
+	}
+	return s.Store.Execute(ctx, worker, results...)
+}
+
+// While a report takes long, the other slots get tasks. If its result is large, their results do not wait for it.
+func TestAReportThatTakesLong(t *testing.T) {
+	for name, confirms := range map[string]bool{"a large result": false, "replicas must confirm it": true} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.cfg.Concurrency = 2
+			store := &slow{w.store, confirms, make(chan struct{}, 10), make(chan struct{})}
+			started := make(chan int64, 10)
+			worker := w.workerOn(store, Handle("p", func(_ context.Context, r *Round) error {
+				started <- r.ID
+				if r.ID == 1 && !confirms {
+					fmt.Fprint(r.Stdout, strings.Repeat("x", largeResult+1))
+				}
+				return nil
+			}))
+			stop := w.start(worker)
+			large := w.open("", forHandler("p"))
+			<-store.held
+			expect.Equal(t, <-started, large)
+			for range 3 {
+				id := w.open("", forHandler("p"))
+				expect.Equal(t, <-started, id)
+				if confirms {
+					break
+				}
+				w.executed(id)
+			}
+			expect.Equal(t, w.task(large).State, tdf.Running)
+			close(store.resume)
+			w.executed(large)
+			stop()
 		})
 	}
 }
@@ -117,7 +156,7 @@ func TestRunOnceRunsOneTask(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.open(""), w.open("")
 	w.runOnce(w.running(func(context.Context, *Round) (Ended, error) { return Ended{}, nil }))
-	expect.Equal(t, w.task(first).State, tdf.Executed, "the first task")
+	expect.Equal(t, w.task(first).State, tdf.Succeeded, "the first task")
 	got := w.task(second)
 	expect.Equal(t, got.State, tdf.Open)
 	expect.Equal(t, got.Releases, 0)
@@ -132,7 +171,6 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	store, timers := &turning{failing: &failing{Store: w.store}}, w.timers.hold()
 	store.refused.Store(refused)
 	worker := w.workerOn(store, WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
-		eventually(t, "no claim under way", r.execution.s.claimsNothing) // then the report of this round may claim a task
 		fmt.Fprintln(r.Stdout, r.Args[0])
 		return Ended{}, nil
 	})))
@@ -160,11 +198,4 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	expect.Equal(t, w.task(next).Releases, 1, "the other task was released … times")
 	stop()
 	wait()
-}
-
-// claimsNothing reports whether no claim reserves a slot.
-func (s *supervisor) claimsNothing() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.reserved == 0
 }
