@@ -34,7 +34,7 @@ const (
 var (
 	tdfTasks = system{
 		name: "TDF", settings: redisserver.Shipped, job: job{Batch: 1000}, start: startTDF,
-		waiting: inState(tdf.Open), processed: inState(tdf.Executed),
+		waiting: inState(tdf.Open), processed: inState(tdf.Succeeded),
 	}
 	tdfDefaults = system{
 		name: "TDF, Redis's defaults", job: tdfTasks.job, start: startTDF, waiting: tdfTasks.waiting,

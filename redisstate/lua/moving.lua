@@ -179,6 +179,7 @@ local function check(form, i)
   end
   times[i], logs[i] = not_before(now, f[4]), f[3]
   if from == 'running' and f[7] then times[i] = not_before(times[i], f[7]) end
+  if form.span then times[i] = not_before(times[i], ARGV[at + form.span]) end -- the end of the round comes first
   return (form.place or form.linked and f[form.linked]) and note_special(form, i, f) or nil, f
 end
 

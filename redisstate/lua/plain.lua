@@ -32,7 +32,8 @@ if ARGV[6] ~= '' then
     -- Texts of times have the same length, so they can be compared.
     if f[1] ~= from or f[2] ~= round or f[6] or f[8] or claim and f[5] ~= ARGV[at + claim] or not log or log == ''
       or #log > 2000 or not entered_at or entered_at > now_text or #entered_at ~= #now_text
-      or started and (started > now_text or #started ~= #now_text) then
+      or started and (started > now_text or #started ~= #now_text)
+      or span ~= '' and ARGV[at - 1 + span] > now_text then
       plain = false
       break
     end
