@@ -13,9 +13,9 @@ const (
 	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
 	reportedAfter = 25 * time.Millisecond // a result waits for others once or twice as long
 	lastRuns      = 16                    // the runs that count
-	refillAt      = 4                     // claims when the stock has fallen to this part of its goal
+	refillAt      = 2                     // claims when the stock has fallen to this part of its goal, so that slots work meanwhile
 	mostPerSlot   = 100                   // prefetched tasks
-	mostInStock   = 500                   // prefetched tasks of all slots
+	mostInStock   = 1000                  // prefetched tasks of all slots
 )
 
 // errGivenBack ends the execution of a prefetched task that the worker gives back.

@@ -30,7 +30,7 @@ var nameRows = []row{
 		v := s.starts("w")
 		s.round()
 		expect.Equal(s, s.task(id).Losses, 1) // v may have it already
-		expect.True(s, !w.beat(), "the first start does not learn that it has lost its name")
+		expect.Eventually(s, "the first start learns that it has lost its name", func() bool { return !w.beat() })
 		s.reports(s.claim(v), ending{}, accepted)
 		s.settles(id, "succeeded 1 losses 1")
 	}},
