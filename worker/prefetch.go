@@ -13,7 +13,7 @@ const (
 	prefetchedFor = 50 * time.Millisecond // the expected work that a slot has prefetched
 	reportedAfter = 25 * time.Millisecond // a result waits for others once or twice as long
 	lastRuns      = 16                    // the runs that count
-	refillAt      = 2                     // claims when the stock has fallen to this part of its goal, so that slots work meanwhile
+	refillAt      = 2                     // claims when this part of its goal is left, so that slots work meanwhile
 	mostPerSlot   = 100                   // prefetched tasks
 	mostInStock   = 1000                  // prefetched tasks of all slots
 )
