@@ -63,8 +63,8 @@ func (t *Task) Execute(claim string, r Result) (Move, error) {
 }
 
 // Settled returns the Move of [Task.Execute] together with the one that settles the task, so that the result counts at
-// once (docs/lifecycle.md, "Results"). To let a round succeed, it needs of the task only when it ends and how long it is
-// kept; to let it fail, also what decides whether it runs again. The server settles a result that may be too late.
+// once (docs/lifecycle.md, "Results"). To let a round succeed, it needs of the task only when it ends and how long it
+// is kept; to let it fail, also what decides whether it runs again. The server settles a result that may be too late.
 func (m Move) Settled(t *Task, r Result) Move {
 	if m.Verb != VerbExecute {
 		return m

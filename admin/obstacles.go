@@ -12,7 +12,8 @@ import (
 
 // Bounds of the search for obstacles.
 const (
-	// the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is held or slow
+	// the number of open tasks with the lowest ids, and also of those with the highest ids, while no program is held or
+	// slow
 	sampledFew      = 50
 	sampledKeys     = 50  // limit keys
 	sampledWaiting  = 100 // tasks that wait for others

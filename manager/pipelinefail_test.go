@@ -186,7 +186,8 @@ func TestStartContinues(t *testing.T) {
 				t.Fatal(err)
 			}
 			opened := lastID(t, cfg)
-			expect.MustTrue(t, 250 <= opened && opened < 1300, opened, "tasks are open")
+			expect.Compare(t, opened, ">=", 250)
+			expect.Compare(t, opened, "<", 1300)
 			n := c.n(opened)
 			err := start(t, cfg, log, c.first, n)
 			if c.want == "" {

@@ -63,8 +63,8 @@ func digest(text string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// servedFor is how long Redis keeps which requirements an offer serves. Then a claim compares all again, so that the hash
-// has no requirements that Redis has forgotten.
+// servedFor is how long Redis keeps which requirements an offer serves. Then a claim compares all again, so that the
+// hash has no requirements that Redis has forgotten.
 const servedFor = time.Hour
 
 // learnedAtOnce is how many requirements a call compares, so that the script is short.

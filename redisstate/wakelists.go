@@ -83,7 +83,8 @@ func (l *wakeLists) all() []waitList {
 	all := *l.offer
 	all.Group = "" // a requirement has the tasks of all groups
 	for i := range known {
-		if x := &known[i]; x.Known && len(lists) < mostWakeLists && x.Name != class.Plain && class.Serves(&all, x.Requirement) {
+		x := &known[i]
+		if x.Known && len(lists) < mostWakeLists && x.Name != class.Plain && class.Serves(&all, x.Requirement) {
 			lists = append(lists, waitList{l.store.Keys.WakeFor(x.Name), x.Resources})
 		}
 	}

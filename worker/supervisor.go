@@ -63,8 +63,8 @@ func (s signal) give() {
 	}
 }
 
-// open starts a supervisor with its loops. If once is true, it claims no tasks by itself. end waits until all executions
-// are reported, and ends the supervisor.
+// open starts a supervisor with its loops. If once is true, it claims no tasks by itself. end waits until all
+// executions are reported, and ends the supervisor.
 func (w *Worker) open(claiming context.Context, once bool) (s *supervisor, end func()) {
 	s = newSupervisor(w)
 	s.once.Store(once)
