@@ -30,6 +30,7 @@ type exchange struct {
 	// The worker claims again when a round has succeeded, and otherwise not while it is idle or rests.
 	idle     bool // the last claim has found too few tasks
 	awaiting bool // the broker waits for tasks
+	again    bool // during the call under way, there was a reason to claim again
 	endAwait func()
 	resting  <-chan time.Time
 	kept     bool // the worker rests until more is free, because it is kept for a task
@@ -246,7 +247,8 @@ const (
 
 // learn decides from the answer to a claim when the worker claims again.
 func (x *exchange) learn(a call) {
-	c, n := &a.tasks, len(a.tasks.Claims)
+	c, n, again := &a.tasks, len(a.tasks.Claims), x.again
+	x.again = false
 	if x.claiming.Err() != nil || a.claim.Most == 0 && a.err == nil {
 		return
 	}
@@ -274,7 +276,7 @@ func (x *exchange) learn(a call) {
 		x.kept = true
 		x.endAwait()
 		x.rest(x.idleTime(c))
-	default:
+	case !again:
 		x.await(a)
 	}
 }
@@ -306,7 +308,7 @@ func (x *exchange) await(a call) {
 
 // woke handles the end of a wait. The broker may have claimed tasks meanwhile.
 func (x *exchange) woke(a call) {
-	x.awaiting, x.idle = false, false
+	x.awaiting, x.idle, x.again = false, false, x.calling
 	if a.err != nil || len(a.tasks.Claims) > 0 {
 		a.lent = nil
 		x.start(a)
@@ -324,7 +326,7 @@ func (x *exchange) haveFreed() {
 	if x.pool == nil {
 		return
 	}
-	x.idle = false
+	x.idle, x.again = false, x.calling
 	x.endAwait()
 	if x.kept {
 		x.kept, x.resting = false, nil

@@ -199,3 +199,18 @@ func TestATaskClaimedWithARefusedResult(t *testing.T) {
 	stop()
 	wait()
 }
+
+// A wake token that comes while a claim is under way is not lost: Redis may have answered the claim before the task of
+// the token was opened.
+func TestAWakeTokenDuringAClaim(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := supervisorOf(w.worker())
+	s.claiming = t.Context()
+	x := newExchange(s)
+	x.calling, x.awaiting, x.idle = true, true, true
+	x.woke(call{woken: true})
+	x.calling = false
+	x.learn(call{claim: &redisstate.ClaimParams{Most: 1}})
+	expect.True(t, !x.idle, "the worker waits for another token")
+}
