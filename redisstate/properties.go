@@ -62,7 +62,7 @@ var taskProperties = withOthers([]property{
 	{"max_timeouts", Facts | rulesMore},
 	{"max_losses", Facts | rulesMore},
 	{"max_attempts", Facts | Result | rulesMore},
-	{"claim_before", Facts | rulesMore},
+	{"claim_before", Facts | Result | rulesMore},
 	{"backoff", Facts | Result | rulesAlways},
 	{"backoff_factor", Facts | Result | rulesMore},
 	{"backoff_max", Facts | Result | rulesMore},

@@ -38,6 +38,7 @@ func TestSettledReport(t *testing.T) {
 			"fails for good":       {func(d *tdf.Properties) { d.MaxFails = 1 }, tdf.Result{Exit: "1", Error: "x", Permanent: true}, tdf.Failed},
 			"the last attempt":     {func(d *tdf.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Failed},
 			"back-off":             {func(d *tdf.Properties) { d.MaxFails, d.Backoff = 1, 100 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
+			"claim_before":         {func(d *tdf.Properties) { d.MaxFails, d.ClaimBefore = 1, now.Add(600) }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
 			"retention":            {func(d *tdf.Properties) { d.KeepFinished, d.KeepOutputs = 600, 60 }, kept, tdf.Succeeded},
 			"in time":              {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, kept, tdf.Succeeded},
 			"perhaps late":         {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, tdf.Result{Exit: "0"}, tdf.Executed},
