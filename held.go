@@ -3,7 +3,6 @@ package tdf
 import (
 	"crypto/sha1" // names a source; nothing needs to be secret
 	"encoding/hex"
-	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf/internal/class"
@@ -23,8 +22,8 @@ const (
 	sourceReason = "source="
 )
 
-// trialPart is the beginning of the place of a task that tries a held source.
-const trialPart = "trial" + class.Separator
+// homeMark separates the reason in the place of a held task from the place to which the task returns.
+const homeMark = "\n"
 
 // LimitReason returns the reason for which claims hold the tasks of a limit key.
 func LimitReason(key string) string { return limitReason + key }
@@ -43,17 +42,6 @@ func (d *Properties) SourceName() string {
 	return hex.EncodeToString(sum[:])
 }
 
-// TrialPlace returns the place in which the task tries its held source.
-func (d *Properties) TrialPlace() string {
-	if place := d.Place(); place != "" {
-		return trialPart + place
-	}
-	return trialPart + class.Plain
-}
-
-// IsTrial reports whether the next round of the open task tries its held source.
-func (t *Task) IsTrial() bool { return t.State == Open && strings.HasPrefix(t.PlacedIn, trialPart) }
-
 func after(text, prefix string) string {
 	if rest, has := strings.CutPrefix(text, prefix); has {
 		return rest
@@ -63,10 +51,9 @@ func after(text, prefix string) string {
 
 // HeldFor returns the reason for which an open task is held, or "".
 func (t *Task) HeldFor() string {
-	name := nameIn(t.PlacedIn)
-	is := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-	if t.State == Open && slices.ContainsFunc([]string{limitReason, pauseReason, sourceReason}, is) {
-		return name
+	reason, _, held := strings.Cut(t.PlacedIn, homeMark)
+	if t.State == Open && held {
+		return reason
 	}
 	return ""
 }
@@ -89,9 +76,7 @@ func (t *Task) OpenPlace() string {
 		return t.PlacedIn
 	case t.LimitKey != "" && LimitOf(reason) == t.LimitKey, t.Group != "" && GroupOf(reason) == t.Group,
 		SourceOf(reason) != "" && SourceOf(reason) == t.SourceName():
-		return PlaceIn(reason, t.Priority)
-	case t.IsTrial() && t.PlacedIn == t.TrialPlace():
-		return t.PlacedIn
+		return reason + homeMark + t.Place()
 	}
 	return t.Place()
 }
@@ -108,9 +93,12 @@ func (t *Task) OpenSet() string {
 // PlacedSet is like OpenSet, but for the place that the task has, whatever its properties say.
 func (t *Task) PlacedSet() string { return nameIn(t.PlacedIn) }
 
-// nameIn returns the requirement or the reason in the name of a place.
+// nameIn returns the requirement, or the reason, in the name of a place.
 func nameIn(place string) string {
-	name := strings.TrimPrefix(place, trialPart)
+	name, _, held := strings.Cut(place, homeMark)
+	if held {
+		return name
+	}
 	if strings.HasPrefix(name, class.GroupSet("")) {
 		_, name, _ = strings.Cut(name, class.Separator)
 	}

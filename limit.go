@@ -107,6 +107,29 @@ func (l Limit) String() string {
 	return strings.Join(parts, " ")
 }
 
+// ParseLimit reads the text of a limit in Redis. Like claims (limiting.lua), it reads what is no limit as one that lets
+// no task start. It returns false for an empty text.
+func ParseLimit(text string) (l Limit, ok bool) {
+	number, rate := text, ""
+	if i := strings.Index(text, "rate="); i >= 0 {
+		number, rate = strings.TrimSpace(text[:i]), text[i+len("rate="):]
+	}
+	if number != "" {
+		n, err := strconv.Atoi(strings.TrimPrefix(number, "at_most="))
+		if err != nil {
+			return Limit{}, true
+		}
+		l.AtMost = n
+	}
+	if rate != "" && (number == "" || l.AtMost > 0) {
+		var err error
+		if l.Starts, l.Per, err = ParseRate(rate); err != nil {
+			return Limit{}, true
+		}
+	}
+	return l, text != ""
+}
+
 // ParseRate reads a rate such as "10/1s", "600/m" or "5/1.5s". The units are s, m, h and d.
 func ParseRate(s string) (starts int, per Seconds, err error) {
 	wrong := fmt.Errorf("invalid rate %q: want STARTS/TIME, such as 10/1s or 600/m", s)
@@ -154,4 +177,30 @@ func CheckLimitKey(key string) error {
 		return invalidProperty(fieldLimitKey, "is empty; want 1 to %d bytes", MaxName)
 	}
 	return checkName(fieldLimitKey, key)
+}
+
+// A LimitUse says how the limit of a key is used.
+type LimitUse struct {
+	Key     string
+	Limit   Limit
+	Limited bool // whether the key has a limit
+
+	Running int // tasks of the key with a claim
+	Waiting int // tasks that wait because of the limit
+	Free    int // rounds that may start now under the rate
+}
+
+// Room returns the number of tasks that may start now.
+func (u LimitUse) Room() int {
+	room := math.MaxInt32
+	if !u.Limited {
+		return room
+	}
+	if u.Limit.HasNumber() {
+		room = max(0, u.Limit.AtMost-u.Running)
+	}
+	if u.Limit.Starts > 0 {
+		room = min(room, u.Free)
+	}
+	return room
 }

@@ -60,11 +60,11 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	waiting := func() *Task {
 		d := Defaults("p", "rsync:/p/run.sh", "x")
 		d.LimitKey, d.Queue, d.Priority = "db", "a", 5
-		return &Task{Properties: d, State: Open, PlacedIn: PlaceIn(LimitReason("db"), 5)}
+		return &Task{Properties: d, State: Open, PlacedIn: LimitReason("db") + "\npriority=5;queue=a"}
 	}
 	x := waiting()
 	expect.True(t, x.WaitsForLimit(), x.OpenPlace())
-	expect.Equal(t, x.OpenPlace(), "priority=5;limit=db")
+	expect.Equal(t, x.OpenPlace(), x.PlacedIn)
 	expect.True(t, x.IsHeld(), x.OpenPlace())
 	for name, c := range map[string]struct {
 		c     Changes
@@ -98,12 +98,12 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	plain.LimitKey = "db"
 	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
 	for place, held := range map[string]bool{
-		"": false, "waiting": true, "limit=": true, "paused=g": true, "priority=-5;paused=a;b": true, "group=g;queue=a": false, "group=g;priority=5;limit=a": true, "limit=a;b": true, "priority=5;limit=a": true, "priority=5": false, "priority=5;queue=a": false,
-		"queue=a": false, "handler=limit=x": false, "priority=5;handler=limit=a": false,
+		"": false, "waiting": true, "limit=a\n": true, "paused=a;b\npriority=-5": true, "group=g;queue=a": false, "priority=5": false, "limit=a": false,
+		"handler=limit=x": false,
 	} {
 		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
 	}
-	for _, place := range []string{"limit=", "limit=other", "paused=g", "paused="} {
+	for _, place := range []string{"limit=\n", "limit=other\n", "paused=g\n", "paused=\n"} {
 		x := waiting()
 		x.PlacedIn, x.LimitKey = place, ""
 		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "held for a reason that is not its own:", place)

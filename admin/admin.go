@@ -37,7 +37,7 @@ type store interface {
 	Waiting(ctx context.Context) ([]string, error)
 	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
-	HeldSources(ctx context.Context, names ...string) ([]tdf.FailingSource, error)
+	HeldSources(ctx context.Context) ([]tdf.FailingSource, error)
 	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
 	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 }

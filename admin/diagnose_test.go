@@ -61,9 +61,6 @@ func TestDiagnose(t *testing.T) {
 		`the limit of key "db" is 0: 7 tasks wait`: {SeverityNotice, func(v *vitals) {
 			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Waiting: 7}, {Key: "unused", Limited: true}}
 		}},
-		`no worker claims tasks of key "db", although its limit has room: 1 task waits`: {SeverityProblem, func(v *vitals) {
-			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Waiting: 1, Unclaimed: 2}}
-		}},
 		"Redis has version 6.2.1":                                        {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
 		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = conn.Info{}; v.memory = Memory{} }},
 		"Redis has no append-only file":                                  {SeverityProblem, func(v *vitals) { v.info["aof_enabled"] = "0" }},

@@ -188,21 +188,21 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, `limit: the limit of key "db" has no room: 4 of 4 tasks run`},
 		"waits for a limit": {func(c *situation) {
 			c.limitedTo(tdf.Limit{AtMost: 4})
-			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db", 9, 4, 7
+			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db\n", 9, 4, 7
 		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
 		"waits for a rate": {func(c *situation) {
 			c.limitedTo(tdf.Limit{Starts: 10, Per: 1.5})
-			c.task.PlacedIn, c.limit.Waiting = "limit=db", 1
+			c.task.PlacedIn, c.limit.Waiting = "limit=db\n", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
 		"held program": {func(c *situation) {
 			c.sources = []tdf.FailingSource{{Name: c.task.SourceName(), Program: "p", Why: "why", Workers: []string{"w1"}, Since: testNow - 1, Last: testNow - 1}}
 			c.place.Ahead = 9
 		}, "program: program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)"},
 		"the limit was removed": {func(c *situation) {
-			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
+			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db\n"
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
 		"the limit was removed in a pause": {func(c *situation) {
-			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db"
+			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db\n"
 			c.pausedBy(tdf.Everything)
 		}, "pause: all tasks: paused by me, 9.0 s ago | " +
 			`limit: the limit of key "db" was removed, and after the pause of the namespace, the server will return the waiting tasks`},

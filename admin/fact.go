@@ -121,7 +121,6 @@ const (
 	FactLimitFull        FactCode = "limit_full"
 	FactLimitZero        FactCode = "limit_zero"
 	FactLimitRemoved     FactCode = "limit_removed"
-	FactLimitUnclaimed   FactCode = "limit_unclaimed"
 	FactDependencies     FactCode = "dependencies"
 	FactDependencyUnmet  FactCode = "dependency_unmet"
 	FactLinking          FactCode = "linking"

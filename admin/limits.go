@@ -72,28 +72,15 @@ func (v *vitals) waitForLimits() bool {
 	return slices.ContainsFunc(v.limits, func(u tdf.LimitUse) bool { return u.Waiting > 0 })
 }
 
-// limitsInUse reports keys whose tasks wait although none of them runs. While something is paused, it reports only
-// limits of 0.
+// limitsInUse reports limits of 0 for which tasks wait.
 func (v *vitals) limitsInUse(d *diagnoses) {
-	named := 0
-	for _, u := range v.limits {
-		fact, zero := zeroLimit(u)
-		stuck := u.Running == 0 && u.Room() > 0 && u.Unclaimed > 0 && len(v.paused) == 0
-		if u.Waiting == 0 || !zero && !stuck {
-			continue
-		}
-		switch named++; {
-		case named > mostNamed:
-		case zero:
-			d.notice("limit", fact)
-		default:
-			text := fmt.Sprintf("no worker claims tasks of key %q, although its limit has room: %s", u.Key,
-				tasksText(u.Waiting))
-			d.problem("limit", Fact{FactLimitUnclaimed, u.Key, text, toExplain})
-		}
+	waiting := slices.DeleteFunc(slices.Clone(v.limits), func(u tdf.LimitUse) bool { return u.Waiting == 0 })
+	zero := zeroLimits(waiting)
+	for _, fact := range zero[:min(len(zero), mostNamed)] {
+		d.notice("limit", fact)
 	}
-	if more := named - mostNamed; more > 0 {
-		text := fmt.Sprintf("the tasks of %d more keys wait, and none of them runs", more)
-		d.notice("limit", Fact{Code: FactLimitUnclaimed, Text: text, Fix: fix("list the limits", StepListLimits)})
+	if more := len(zero) - mostNamed; more > 0 {
+		text := fmt.Sprintf("the tasks of %d more keys wait, and none of them may run", more)
+		d.notice("limit", Fact{Code: FactLimitZero, Text: text, Fix: fix("list the limits", StepListLimits)})
 	}
 }

@@ -99,9 +99,9 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 	d.Queue = "q"
 	id := mustOpen(t, s, d)[0]
 	var snapshots []string
-	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitReason("db")} {
+	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitReason("db") + "\nqueue=q"} {
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
-		s.Redis.Del(t.Context(), s.Keys.OpenSet(place))
+		s.Redis.Del(t.Context(), s.Keys.OpenSet(task(t, s, id).PlacedSet()))
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1, place)
 		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)

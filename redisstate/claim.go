@@ -113,8 +113,7 @@ type ClaimResult struct {
 	// prefetched none.
 	Started func(slot int, claim string)
 
-	// Stale means that the claim could not get all tasks, because the pauses have changed, or because there are new
-	// requirements. The next claim knows them.
+	// Stale means that the claim could not get all tasks, because there are new requirements. The next claim knows them.
 	Stale bool
 }
 
@@ -185,7 +184,7 @@ func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
-		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Limits(), s.Keys.Workers(), s.servesKey(offer),
+		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
 	}
 }
 
@@ -198,8 +197,11 @@ const mostStale = 3
 func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence uint64) []any, []string) {
 	random := cmp.Or(r.IDs, rand.Text())
 	bytes := s.link.bytesWithin(r.Lease.Std() / claimShare)
-	offer, known := r.offer(), s.pauses.get()
-	queues, paused := known.paused.Withhold(offer.Shares())
+	offer := r.offer()
+	var queues []string
+	for _, share := range offer.Shares() {
+		queues = append(queues, share.Queue)
+	}
 	most := min(r.Most, maxTasksPerCall)
 	prefetch := min(r.Prefetch, maxTasksPerCall-most)
 	if prefetch <= 0 {
@@ -211,15 +213,13 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		e := &conn.Args{All: []any{
 			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),
 			r.Worker, most, r.Lease.String(), random,
-			bytes, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(), known.version,
+			bytes, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(),
 		}}
 		e.Flag(plain)
 		e.Count(prefetch)
 		e.Add(r.timeLeft())
 		e.Flag(anyway)
 		e.Strings(claimProperties)
-		e.Flag(known.sources)
-		e.Strings(paused)
 		e.Add(class.GroupPart(offer.Group))
 		r.addFree(e)
 		e.Strings(queues)
@@ -236,7 +236,7 @@ func claimForm(queues int) conn.ReplyForm {
 	claim := conn.Tuple(conn.IsText, conn.IsText, conn.ListOf(0, len(claimProperties), conn.OrNil(conn.IsText)))
 	return conn.Tuple(
 		conn.IsText, conn.IsText, conn.ManyTexts, conn.ListOf(0, maxTasksPerCall, claim), conn.IsText, conn.IsText,
-		conn.ListOf(0, queues, conn.IsNumber), conn.ListOf(0, 2, conn.Anything), conn.ManyTexts, conn.IsText,
+		conn.ListOf(0, queues, conn.IsNumber), conn.ManyTexts, conn.IsText,
 	)
 }
 
@@ -249,7 +249,6 @@ const (
 	claimReplyMore
 	claimReplyUnwanted
 	claimReplyTaken
-	claimReplyPauses
 	claimReplyChanged
 	claimReplySeen
 )
@@ -264,7 +263,7 @@ func changedOf(reply any) (ids []int64) {
 }
 
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimResult, overdue []int64) {
-	c = ClaimResult{Next: tdf.Never, Queues: queues}
+	c = ClaimResult{Next: tdf.Never}
 	parts := conn.List(reply)
 	c.Now, _ = tdf.ParseTime(conn.Text(parts[claimReplyNow]))
 	if next := conn.Text(parts[claimReplyNext]); next != "" {
@@ -273,10 +272,11 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimR
 	more := conn.Text(parts[claimReplyMore])
 	c.Kept, c.More = more == "kept", more == "1"
 	c.Unwanted, _ = strconv.Atoi(conn.Text(parts[claimReplyUnwanted]))
-	for _, n := range conn.List(parts[claimReplyTaken]) {
-		c.Taken = append(c.Taken, conn.Number(n))
+	for i, n := range conn.List(parts[claimReplyTaken]) {
+		if taken := conn.Number(n); taken >= 0 { // the queue is not paused
+			c.Queues, c.Taken = append(c.Queues, queues[i]), append(c.Taken, taken)
+		}
 	}
-	c.Stale = s.readPauses(conn.List(parts[claimReplyPauses]))
 	for _, id := range conn.List(parts[claimReplyOverdue]) {
 		n, _ := strconv.ParseInt(conn.Text(id), 10, 64)
 		overdue = append(overdue, n)

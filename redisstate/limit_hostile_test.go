@@ -3,7 +3,6 @@ package redisstate
 import (
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
-	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A handClock is a Redis whose clock the test moves.
@@ -121,7 +119,6 @@ func TestRateAndNumber(t *testing.T) {
 		expect.Len(t, claimAll(t, s, 10), want, "claim", i)
 		u := useOf(t, s, "db")
 		expect.Equal(t, u.Running, min(i+1, 2))
-		expect.Compare(t, u.NextStart, ">", u.Now)
 		expect.Equal(t, u.Free, i/2)
 		clock.pass(10)
 		returnWaiting(t, s)
@@ -135,9 +132,8 @@ func TestRateAndNumber(t *testing.T) {
 	expect.Len(t, claimAll(t, s, 10), 1, "the new limit has no effect")
 }
 
-// Many tasks of a queue without workers were returned. The tasks of another queue, whose workers are fast, then return only as
-// the limit has room, and each of them once. The tasks of the first queue are before them, and among them.
-func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
+// Many waiting tasks of a queue without workers, before and among those of another queue, delay these by a short time.
+func TestUnservedQueueHoldsNobody(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
 	mustLimit(t, s, "db", running(0))
@@ -158,10 +154,9 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 		c = claimFor(t, s, 10, offerOf("left", "default"))
 	}
 	mustLimit(t, s, "db", running(4))
-	returned, done, begun := 0, 0, clock.now
+	done, begun := 0, clock.now
 	for done < served {
-		returned += returnWaiting(t, s)
-		expect.MustTrue(t, returned <= left+served, returned, "tasks returned, and", done, "were claimed")
+		returnWaiting(t, s)
 		claims := mustClaim(t, s, 10)
 		for _, c := range claims {
 			mustExecute(t, s, c, tdf.Result{Exit: "0"})
@@ -178,51 +173,17 @@ func TestUnservedQueueMovesNobodyToAndFro(t *testing.T) {
 	}
 	u := useOf(t, s, "db")
 	expect.Equal(t, u.Running, 4)
-	expect.Equal(t, u.Returned+u.Unclaimed, 0)
-	expect.Len(t, u.Unserved, 0)
 	mustBeSound(t, s)
 }
 
-// If a waiting task has changed or left since the server read it, the server reads the waiting tasks again at once.
-func TestChangedTasksLeaveNoRoomUnused(t *testing.T) {
-	t.Parallel()
-	for name, change := range map[string]func(t *testing.T, s *Store, id int64){
-		"changed": func(t *testing.T, s *Store, id int64) {
-			mustChange(t, s, id, tdf.Changes{Queue: new("a")})
-		},
-		"cancelled": func(t *testing.T, s *Store, id int64) {
-			mustMove(t, s, id, (*tdf.Task).Cancel)
-		},
-		"by another program": func(t *testing.T, s *Store, id int64) {
-			s.Redis.HSet(t.Context(), s.Keys.Task(id), "revision", 7)
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			onEach(t, func(t *testing.T, s *Store) {
-				mustLimit(t, s, "db", running(0))
-				id := mustOpen(t, s, limitedBy("db"), limitedBy("db"))[0]
-				claimAll(t, s, 10)
-				mustLimit(t, s, "db", running(1))
-				due, now, err := s.HeldDue(t.Context())
-				must(t, err)
-				r := limits.Return{Due: due[0], Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}}
-				change(t, s, id)
-				expect.MustEqual(t, expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t), 0)
-				expect.Equal(t, returnWaiting(t, s), 1, "tasks")
-				mustBeSound(t, s)
-			})
-		})
-	}
-}
-
-// Waiting tasks with invalid revisions return, and so do the tasks behind tasks that have no place there.
+// The tasks behind tasks that have no place there return.
 func TestHostileWaitingTasks(t *testing.T) {
 	s := newStore(t)
 	mustLimit(t, s, "db", running(0))
-	revisions := []string{"x", "007", "1000000001", "-1", ""}
-	others := []string{"limit=other", "priority=5;limit=db", "default"}
+	const sound = 5
+	others := []string{"limit=other\ndefault", "limit=db", "limit=db\npriority=5", "default"}
 	var all []tdf.Properties
-	for range len(revisions) + len(others) {
+	for range sound + len(others) {
 		all = append(all, limitedBy("db"))
 	}
 	ids := mustOpen(t, s, all...)
@@ -230,18 +191,13 @@ func TestHostileWaitingTasks(t *testing.T) {
 	for i, place := range others {
 		s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), "place", place)
 	}
-	for i, revision := range revisions {
-		s.Redis.HSet(t.Context(), s.Keys.Task(ids[len(others)+i]), "revision", revision)
-	}
 	n := 0
 	for range ids { // at most one at a time, so each task at the head is met
 		mustLimit(t, s, "db", running(1+n))
 		n += returnWaiting(t, s)
 	}
-	expect.Equal(t, n, len(revisions), "tasks")
-	due, _, err := s.HeldDue(t.Context())
-	expect.NoError(t, err)
-	expect.Len(t, due, 0)
+	expect.Equal(t, n, sound, "tasks")
+	expect.Len(t, heldDue(t, s), 0)
 }
 
 // A new rate with a longer time span counts the starts before it.
@@ -259,67 +215,6 @@ func TestLongerRate(t *testing.T) {
 		returnWaiting(t, s)
 		expect.Len(t, claimAll(t, s, 10), 0, "claimed")
 	})
-}
-
-// If another program has moved or removed running tasks, their limits forget them, although no task of the keys waits. Running
-// tasks stay. After the clock was set back, this is the same.
-func TestIdleTasksLeaveTheirLimits(t *testing.T) {
-	t.Parallel()
-	const keys = 120
-	for name, passes := range map[string]float64{"the clock goes on": 10, "the clock was set back": -7200} {
-		t.Run(name, func(t *testing.T) {
-			clock, s := withHandClock(t)
-			var all []tdf.Properties
-			for i := range keys {
-				all = append(all, limitedBy(fmt.Sprint("k", i)), limitedBy(fmt.Sprint("k", i)))
-			}
-			mustOpen(t, s, all...)
-			clock.pass(1)
-			for _, c := range mustClaim(t, s, 2*keys) {
-				if c.Task.LimitKey != "k7" || c.Task.ID%2 == 0 {
-					s.Redis.Del(t.Context(), s.Keys.Task(c.Task.ID))
-				}
-			}
-			clock.pass(passes)
-			for range 20 {
-				must(t, s.CheckLimited(t.Context()))
-				clock.pass(10)
-			}
-			var left []string
-			for key := range dump(t, s) {
-				if strings.HasPrefix(key, "limited:") {
-					left = append(left, key)
-				}
-			}
-			used := s.Redis.ZRange(t.Context(), s.Keys.LimitsUsed(), 0, -1).Val()
-			expect.Equal(t, left, []string{"limited:k7"})
-			expect.Equal(t, used, []string{"k7"})
-			expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.Limited("k7")).Val(), 1, "the limit counts … tasks")
-		})
-	}
-}
-
-// A returned task that left its queue in another way does not count as unclaimed.
-func TestUnclaimedTaskThatLeft(t *testing.T) {
-	t.Parallel()
-	clock, s := withHandClock(t)
-	mustLimit(t, s, "db", running(0))
-	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
-	clock.pass(1)
-	claimAll(t, s, 10)
-	mustLimit(t, s, "db", running(4))
-	returnWaiting(t, s)
-	clock.pass(11)
-	u := useOf(t, s, "db")
-	expect.MustEqual(t, u.Unclaimed, 4)
-	expect.MustEqual(t, u.Unserved, []string{"default"})
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	mustChange(t, s, ids[1], tdf.Changes{LimitKey: new("other")})
-	mustChange(t, s, ids[2], tdf.Changes{Queue: new("a")})
-	s.Redis.Del(t.Context(), s.Keys.Task(ids[3]))
-	if u := useOf(t, s, "db"); u.Unclaimed != 1 || !slices.Equal(u.Unserved, []string{"queue=a"}) {
-		t.Errorf("use: %+v", u)
-	}
 }
 
 // Waiting tasks come back by priority, then by age. A new task with a higher priority goes before them.
@@ -356,7 +251,6 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 		expect.True(t, !strings.HasPrefix(key, "limited:"), "the key", key, "is left")
 		expect.True(t, !strings.HasPrefix(key, "returned:"), "the key", key, "is left")
 		expect.NotEqual(t, key, "held")
-		expect.NotEqual(t, key, "limits_used")
 		expect.True(t, !strings.HasPrefix(key, "held:"), "the key", key, "is left")
 	}
 }
@@ -370,22 +264,13 @@ func TestTaskBehindOthersIsChecked(t *testing.T) {
 	clock.pass(1)
 	claimAll(t, s, 10)
 	mustLimit(t, s, "db", running(2))
-	due, _, err := s.HeldDue(t.Context())
-	must(t, err)
-	uses, err := s.LimitUses(t.Context(), "db") // a server sees one waiting task
-	must(t, err)
-	n, next := uses[0].Return()
-	first := task(t, s, 1)
 	clock.pass(1)
 	mustOpen(t, s, limitedBy("db"))
 	clock.pass(1)
 	if got := claimAll(t, s, 10); len(got) > 0 { // meanwhile, a claim makes the second task wait behind the first one
 		t.Fatalf("claimed %d", got)
 	}
-	if _, err := s.ReturnTasks(t.Context(), []limits.Return{{Due: due[0], Next: next, LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{first}}}}); n != 1 || err != nil {
-		t.Fatal(n, err)
-	}
-	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at once")
+	expect.Equal(t, returnWaiting(t, s), 2, "tasks returned at once")
 	expect.Len(t, claimAll(t, s, 10), 2, "claimed")
 }
 
@@ -447,7 +332,7 @@ func TestAuditRepairsLimits(t *testing.T) {
 // If a key of a limit has a wrong type, no task beyond the limit starts, and other tasks go on or the call says so.
 func TestLimitKeysOfWrongTypes(t *testing.T) {
 	t.Parallel()
-	for _, key := range []string{"limits", "held", "limits_used", "limited:db", "returned:db", "starts:db", "held:limit=db"} {
+	for _, key := range []string{"limits", "held", "limited:db", "returned:limit=db", "starts:db", "held:limit=db"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustLimit(t, s, "db", tdf.Limit{AtMost: 1, Starts: 5, Per: 1})
@@ -470,12 +355,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 					expect.Len(t, c.Claims, 1)
 				}
 				mustExecute(t, s, first[0], tdf.Result{Exit: "0"})
-				if due, _, err := s.HeldDue(t.Context()); err == nil && len(due) > 0 {
-					uses, err := s.LimitUses(t.Context(), "db")
-					if err == nil {
-						s.ReturnTasks(t.Context(), []limits.Return{{Due: due[0], Next: uses[0].Now}})
-					}
-				}
+				s.ReturnHeld(t.Context())
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				findings := expect.Result(s.Check(t.Context())).Value(t)
 				expect.Result(s.Repair(t.Context(), "test", findings)).OK(t)
@@ -500,20 +380,11 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 	mustLimit(t, s, "a", running(1))
 	mustLimit(t, s, "b", running(1))
 	must(t, s.Redis.Set(t.Context(), s.Keys.OpenSet("queue=a"), "x", 0).Err())
-	due, now, err := s.HeldDue(t.Context())
-	must(t, err)
-	var returns []limits.Return
-	for _, d := range due {
-		id := ids[strings.Index("ab", tdf.LimitOf(d.Reason))]
-		returns = append(returns, limits.Return{Due: d, Next: now.Add(10), LimitChoice: tdf.LimitChoice{Tasks: []*tdf.Task{task(t, s, id)}}})
-	}
-	n, err := s.ReturnTasks(t.Context(), returns)
+	n, _, err := s.ReturnHeld(t.Context())
 	expect.Equal(t, n, 1)
 	expect.Fails(t, err, "queue=a", n)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")
-	if due, _, err := s.HeldDue(t.Context()); err != nil || len(due) > 0 {
-		t.Errorf("%v are still due, %v", due, err)
-	}
+	expect.Len(t, heldDue(t, s), 0)
 	must(t, s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a")).Err())
 	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=a"}).Err())
 	expect.Equal(t, returnWaiting(t, s), 1, "tasks returned at last")
@@ -590,7 +461,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
-	const keys = 2 * limits.MostDue
+	const atOnce, keys = 50, 100
 	var all []tdf.Properties
 	for i := range keys {
 		key := fmt.Sprint("k", i)
@@ -601,14 +472,12 @@ func TestManyKeys(t *testing.T) {
 	clock.pass(1)
 	claims := mustClaim(t, s, 1000)
 	expect.MustLen(t, claims, keys, "were claimed")
-	for range keys/limits.MostDue + 1 {
+	for range keys/atOnce + 1 {
 		returnWaiting(t, s)
 	}
-	if due, now, err := s.HeldDue(t.Context()); err != nil || len(due) > 0 {
-		t.Fatalf("%v are due at %v, %v", due, now, err)
-	}
+	expect.Len(t, heldDue(t, s), 0)
 	clock.pass(-3600)
-	for range keys / limits.MostDue {
+	for range keys / atOnce {
 		expect.MustTrue(t, returnWaiting(t, s) <= 0)
 	}
 	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.Held(), 0, 0).Val()[0]
@@ -617,7 +486,7 @@ func TestManyKeys(t *testing.T) {
 		mustExecute(t, s, c, tdf.Result{Exit: "0"})
 	}
 	n := 0
-	for range keys/limits.MostDue + 1 {
+	for range keys/atOnce + 1 {
 		n += returnWaiting(t, s)
 	}
 	expect.Equal(t, n, keys)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // limitedBy returns a definition with a limit key.
@@ -37,39 +36,19 @@ func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
 }
 
 // returnWaiting returns held tasks, as a server does. It returns their number.
-func returnWaiting(t testing.TB, s *Store) (n int) {
+func returnWaiting(t testing.TB, s *Store) int {
 	t.Helper()
-	due, now, err := s.HeldDue(t.Context())
+	n, _, err := s.ReturnHeld(t.Context())
 	must(t, err)
-	for _, d := range due {
-		r, most := limits.Return{Due: d, Next: now.Add(60)}, limits.MostReturned
-		key := tdf.LimitOf(d.Reason)
-		if key != "" {
-			u := useOf(t, s, key)
-			most, r.Next = u.Return()
-			most = min(u.ToRead(most), limits.MostReturned)
-		} else if paused, err := s.Paused(t.Context()); err != nil || len(paused) > 0 {
-			most = 0
-		}
-		members := expect.Result(s.HeldFor(t.Context(), []limits.Due{d}, []int{most})).Value(t)[0]
-		var waiting []*tdf.Task
-		for i, x := range expect.Result(s.Read(t.Context(), limits.IDsOf(members), Want{Fields: Facts})).Value(t) {
-			if x.Task != nil && x.Task.HeldFor() == d.Reason {
-				waiting = append(waiting, x.Task)
-			} else {
-				r.Stale = append(r.Stale, members[i])
-			}
-		}
-		if r.Freed = waiting; key != "" {
-			u := useOf(t, s, key)
-			most, _ = u.Return()
-			if r.LimitChoice = u.Choose(waiting, most, nil); r.More {
-				r.Next = u.Now
-			}
-		}
-		n += expect.Result(s.ReturnTasks(t.Context(), []limits.Return{r})).Value(t)
-	}
 	return n
+}
+
+// heldDue returns the reasons whose check is due.
+func heldDue(t testing.TB, s *Store) []string {
+	t.Helper()
+	until := expect.Result(s.Now(t.Context())).Value(t).String()
+	due := redis.ZRangeArgs{Key: s.Keys.Held(), ByScore: true, Start: "-inf", Stop: until}
+	return expect.Result(s.Redis.ZRangeArgs(t.Context(), due).Result()).Value(t)
 }
 
 func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
@@ -87,7 +66,7 @@ func TestLimitAtMost(t *testing.T) {
 		expect.MustEqual(t, claimedIDs(ClaimResult{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
 		x := task(t, s, ids[2])
 		expect.True(t, x.WaitsForLimit(), "the third task is", x.State, "in", x.PlacedIn)
-		expect.Equal(t, x.PlacedIn, "limit=db")
+		expect.Equal(t, x.PlacedIn, "limit=db\ndefault")
 		expect.Equal(t, x.State, tdf.Open)
 		u := useOf(t, s, "db")
 		expect.Equal(t, u.Running, 2)

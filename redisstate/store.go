@@ -31,8 +31,7 @@ type Store struct {
 	link linkSpeed
 	pace pace
 
-	pauses knownPauses
-	room   room
+	room room
 }
 
 // New returns a Store for a namespace. It checks the configuration, but does not connect. The first method call

@@ -102,9 +102,6 @@ func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
 			break
 		}
 	}
-	if err := s.store.CheckLimited(ctx); err != nil {
-		return done, err
-	}
 	if s.audit.workers, err = s.store.ForgetWorkers(ctx, s.audit.workers); err != nil {
 		return done, err
 	}

@@ -20,7 +20,7 @@ type Store interface {
 	aheadStore
 	programStore
 	linkStore
-	limitStore
+	heldStore
 	haltStore
 	historyStore
 	periodicStore

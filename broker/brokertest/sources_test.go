@@ -206,8 +206,8 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 	}
 }
 
-// A task that no live worker may claim does not try a program that others may claim. A task that a worker could not start
-// tries it on another worker.
+// A task that no live worker may claim keeps no other task from trying the program. Workers that could not start it leave
+// trials to others.
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
 	s.join("gone", "gpu")
@@ -225,20 +225,18 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 	expect.NotEqual(t, stored.Task.HeldFor(), "")
 	key := s.store.Keys.Worker("gone")
 	expect.NoError(t, s.store.Redis.HSet(t.Context(), key, "state", presence.WorkerGone).Err())
-	var tasks []int64
 	var workers []string
 	for range 10 {
 		s.second()
 		for _, name := range []string{"a", "b", "c"} {
 			s.run(name, 1, func(t *tdf.Task) broker.Ending {
-				tasks, workers = append(tasks, t.ID), append(workers, name)
+				workers = append(workers, name)
 				return unfit(t)
 			})
 		}
 	}
-	expect.MustTrue(t, len(tasks) >= 3, tasks, workers)
-	expect.Equal(t, tasks[1], tasks[0], "tries again")
-	expect.NotEqual(t, workers[1], workers[0], "on the same worker")
+	expect.MustTrue(t, len(workers) >= 2, workers)
+	expect.Equal(t, workers[0], "c")
 }
 
 // Workers of the original TDF would not find held tasks, so beside them no program is held.

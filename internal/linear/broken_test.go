@@ -68,7 +68,7 @@ var broken = []struct {
 		{"openplain", "sound = call('EXISTS', unpack(keys)) == 0", "sound = true"},
 		{"openplain", "last > n and last - n >= ARGV[#ARGV] + 0", "last >= n"},
 	}},
-	{"a limit is not checked", "limit", []change{{"starting", "if n >= use.room then return false end", ""}}},
+	{"a limit is not checked", "limit", []change{{"starting", "if #use.ids >= use.room then return false end", ""}}},
 	{"a claim does not count for its limit", "limit", []change{{"starting", "limiting.count(key, id, true)", ""}}},
 	{"a limit is not returned", "limit", []change{
 		{"limiting", "bulk('ZREM', limiting.running .. key, ids, try)", ""},
@@ -126,7 +126,6 @@ func build(t *testing.T, changes []change) {
 	}
 	for _, x := range []*lua.Script{
 		lua.Open, lua.Claim, lua.Renew, lua.Move, lua.Transact, lua.TransactOpening, lua.Unhold, lua.Later,
-		lua.LimitUse,
 	} {
 		text := x.Source()
 		for _, file := range append(strings.Fields(x.After), x.Name) {

@@ -95,7 +95,6 @@ func (k Names) Periodic() string                  { return k.Key("periodic") }
 func (k Names) Definitions(name string) string    { return k.Key("definitions:" + name) }
 func (k Names) Paused() string                    { return k.Key("paused") }
 func (k Names) Limits() string                    { return k.Key("limits") }
-func (k Names) LimitsUsed() string                { return k.Key("limits_used") }
 func (k Names) Limited(key string) string         { return k.Key("limited:" + key) }
 func (k Names) Starts(key string) string          { return k.Key("starts:" + key) }
 func (k Names) Schema() string                    { return k.Key("schema") }
@@ -174,8 +173,8 @@ func (k Names) Kinds() map[string]string {
 		k.Requirements(): "zset", k.First(): "hash", k.Later(): "zset", k.Held(): "zset",
 		k.Paused(): "hash", k.Unlinked(): "zset", k.Ended(): "zset",
 		k.AwaitedGroups(): "zset",
-		k.Limits():        "hash", k.LimitsUsed(): "zset",
-		k.WakeOpen(): "list", k.WakeServer(): "list",
+		k.Limits():        "hash",
+		k.WakeOpen():      "list", k.WakeServer(): "list",
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset",
 		k.Noticed(): "hash", k.Dashboard(""): "string",
 	}

@@ -2,8 +2,7 @@ package limits
 
 import (
 	"context"
-	"strconv"
-	"strings"
+	"slices"
 
 	"github.com/redis/go-redis/v9"
 
@@ -37,47 +36,21 @@ func (s *Limiter) fault(ctx context.Context, doing string, e *conn.Args) error {
 	return err
 }
 
-// HeldSources returns the sources that are held now. Sources are named by [tdf.Properties.SourceName]. Without names,
-// it returns all that are held.
-func (s *Limiter) HeldSources(ctx context.Context, names ...string) ([]tdf.FailingSource, error) {
-	if len(names) == 0 {
-		all, err := conn.Ask(ctx, s.Conn, "read what is held", func(r redis.Cmdable) *redis.StringSliceCmd {
-			return r.HKeys(ctx, s.Keys.Paused())
-		})
-		for _, name := range all {
-			if source := tdf.SourceOf(name); source != "" {
-				names = append(names, source)
-			}
-		}
-		if err != nil || len(names) == 0 {
-			return nil, err
-		}
-	}
-	fields, reasons := make([]string, 0, 2*len(names)), make([]string, len(names))
-	for i, name := range names {
-		fields, reasons[i] = append(fields, name, name+":trial"), tdf.SourceReason(name)
-	}
-	var entries, held *redis.SliceCmd
-	err := s.Pipeline(ctx, "read why sources are held", func(p redis.Pipeliner) {
-		entries, held = p.HMGet(ctx, s.Keys.Failing(), fields...), p.HMGet(ctx, s.Keys.Paused(), reasons...)
+// HeldSources returns the sources that are held now. Sources are named by [tdf.Properties.SourceName].
+func (s *Limiter) HeldSources(ctx context.Context) (all []tdf.FailingSource, err error) {
+	names, err := conn.Ask(ctx, s.Conn, "read what is held", func(r redis.Cmdable) *redis.StringSliceCmd {
+		return r.HKeys(ctx, s.Keys.Paused())
 	})
-	if err != nil {
+	names = slices.DeleteFunc(names, func(name string) bool { return tdf.SourceOf(name) == "" })
+	if err != nil || len(names) == 0 {
 		return nil, err
 	}
-	var all []tdf.FailingSource
-	for i, name := range names {
-		if held.Val()[i] == nil {
-			continue
-		}
-		entry, _ := entries.Val()[2*i].(string)
-		trial, _ := entries.Val()[2*i+1].(string)
-		f, ok := tdf.ParseFailing(name, entry)
-		if f.Name = name; ok {
-			id, round, _ := strings.Cut(trial, " ")
-			f.Trial, _ = strconv.ParseInt(id, 10, 64)
-			f.TrialRound, _ = strconv.Atoi(round)
-		}
-		all = append(all, f)
+	entries, err := conn.AskEach(ctx, s.Conn, "read why sources are held", names,
+		func(p redis.Pipeliner, name string) *redis.StringCmd {
+			return p.HGet(ctx, s.Keys.Failing(), tdf.SourceOf(name))
+		})
+	for i, entry := range entries {
+		all = append(all, tdf.ParseFailing(tdf.SourceOf(names[i]), entry.Val()))
 	}
-	return all, nil
+	return all, err
 }

@@ -57,87 +57,53 @@ func (s *Limiter) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 	return slices.DeleteFunc(all, func(u tdf.LimitUse) bool { return !u.Limited }), nil
 }
 
-// These constants bound the work of one call, so that other clients of Redis wait only a few milliseconds.
-const (
-	MostDue        = 50 // reasons that HeldDue returns, and keys in a call
-	runningChecked = 32 // running tasks of a key whose state a call checks
-)
+// usesAtOnce is how many keys a round trip reads.
+const usesAtOnce = 500
 
-// LimitUses returns how the limits of keys are used. If a limit has no room for waiting tasks, LimitUses also removes
-// tasks that no longer run from the key's set of running tasks.
-func (s *Limiter) LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error) {
-	return s.limitUses(ctx, false, keys)
-}
-
-// CheckLimited checks some tasks that are counted by limits, and removes those that no longer run. It checks the tasks
-// of 50 keys: those whose last check was the longest time ago, and those whose last check lies in the future because
-// the clock was set back.
-func (s *Limiter) CheckLimited(ctx context.Context) error {
-	const ofFuture = 10
-	var first, last *redis.StringSliceCmd
-	err := s.Pipeline(ctx, "read the used limits", func(p redis.Pipeliner) {
-		first = p.ZRange(ctx, s.Keys.LimitsUsed(), 0, MostDue-ofFuture-1)
-		last = p.ZRevRange(ctx, s.Keys.LimitsUsed(), 0, ofFuture-1)
-	})
-	if err != nil {
-		return err
-	}
-	keys := slices.Concat(first.Val(), last.Val())
-	slices.Sort(keys)
-	_, err = s.limitUses(ctx, true, slices.Compact(keys))
-	return err
-}
-
-func (s *Limiter) limitUses(ctx context.Context, check bool, keys []string) ([]tdf.LimitUse, error) {
-	var uses []tdf.LimitUse
-	for len(keys) > 0 {
-		answers, err := s.readLimitUses(ctx, check, keys[:min(len(keys), MostDue)])
+// LimitUses returns how the limits of keys are used.
+func (s *Limiter) LimitUses(ctx context.Context, keys ...string) (uses []tdf.LimitUse, err error) {
+	for some := range slices.Chunk(keys, usesAtOnce) {
+		page, err := s.readLimitUses(ctx, some)
 		if err != nil {
 			return nil, err
 		}
-		for i, answer := range answers {
-			uses = append(uses, readLimitUse(keys[i], conn.List(answer)))
-		}
-		keys = keys[len(answers):]
+		uses = append(uses, page...)
 	}
 	return uses, nil
 }
 
-// readLimitUses makes one call, and returns the answers for the first keys: at least one.
-func (s *Limiter) readLimitUses(ctx context.Context, check bool, keys []string) (answers []any, err error) {
-	e := &conn.Args{}
-	e.All = append(e.All, s.Keys.TaskPrefix(), tdf.ReturnPatience.String(), runningChecked)
-	e.Flag(check)
-	e.Add(keys...)
-	reply, err := s.Run(ctx, "read how limits are used", lua.LimitUse, []string{
-		s.Keys.Limits(), s.Keys.Due(),
-		s.Keys.List(tdf.Open),
-	}, e.All, conn.ListOf(1, len(keys), limitUseForm))
-	return conn.List(reply), err
-}
-
-var limitUseForm = conn.Tuple(conn.IsText, conn.IsText, conn.IsNumber, conn.IsNumber, conn.IsNumber, conn.IsText,
-	conn.IsNumber, conn.IsNumber, conn.ManyTexts, conn.IsNumber, conn.IsNumber, conn.IsText)
-
-func readLimitUse(key string, parts []any) tdf.LimitUse {
-	u := tdf.LimitUse{Key: key}
-	u.Now, _ = tdf.ParseTime(conn.Text(parts[0]))
-	if u.Limited = conn.Text(parts[1]) != ""; u.Limited {
-		u.Limit = tdf.Limit{AtMost: conn.Number(parts[9]), Starts: conn.Number(parts[10])}
-		if u.Limit.AtMost == 0 { // nothing starts, whatever the rate is
-			u.Limit.Starts = 0
+func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]tdf.LimitUse, error) {
+	const doing = "read how limits are used"
+	uses := make([]tdf.LimitUse, len(keys))
+	var clock *redis.TimeCmd
+	limits, running, waiting := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys)),
+		make([]*redis.IntCmd, len(keys))
+	err := s.Pipeline(ctx, doing, func(p redis.Pipeliner) {
+		clock = p.Time(ctx)
+		for i, key := range keys {
+			limits[i], running[i] = p.HGet(ctx, s.Keys.Limits(), key), p.ZCard(ctx, s.Keys.Limited(key))
+			waiting[i] = p.ZCard(ctx, s.Keys.OpenSet(tdf.LimitReason(key)))
 		}
-		u.Limit.AtMost = max(0, u.Limit.AtMost) // below 0: the limit has only a rate
-		per, _ := tdf.ParseTime(conn.Text(parts[11]))
-		u.Limit.Per = tdf.Seconds(per)
+	})
+	if err != nil {
+		return nil, err
 	}
-	u.Running, u.Waiting, u.Free, u.Returned, u.Unclaimed = conn.Number(parts[2]), conn.Number(parts[3]),
-		conn.Number(parts[4]), conn.Number(parts[6]), conn.Number(parts[7])
-	u.NextStart, _ = tdf.ParseTime(conn.Text(parts[5]))
-	for _, requirement := range conn.List(parts[8]) {
-		u.Unserved = append(u.Unserved, conn.Text(requirement))
+	var rated []int
+	for i := range uses {
+		u := &uses[i]
+		u.Key, u.Running, u.Waiting = keys[i], int(running[i].Val()), int(waiting[i].Val())
+		if u.Limit, u.Limited = tdf.ParseLimit(limits[i].Val()); u.Limit.Starts > 0 {
+			rated = append(rated, i)
+		}
 	}
-	return u
+	starts, err := conn.AskEach(ctx, s.Conn, doing, rated, func(p redis.Pipeliner, i int) *redis.IntCmd {
+		since := "(" + tdf.At(clock.Val()).Add(-uses[i].Limit.Per).String()
+		return p.ZCount(ctx, s.Keys.Starts(keys[i]), since, "+inf")
+	})
+	for k, i := range rated {
+		uses[i].Free = max(0, uses[i].Limit.Starts-int(starts[k].Val()))
+	}
+	return uses, err
 }
 
 // CountedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,

@@ -5,8 +5,8 @@
 --
 -- Callers: redisstate/claimcall.go, and redisstate/turn.go, which sends it together with move.lua
 --
--- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, paused, limits, workers, and the
--- hash of what the worker serves
+-- KEYS: calls of this client, due, running, servers, leap, open, wake list of open, paused, workers, and the hash of
+-- what the worker serves
 --
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
@@ -14,12 +14,9 @@
 --  9. random part of the claim ids, approximate limit for the bytes of inputs, sources and metas
 -- 11. number of seconds after a deadline; until then, the worker itself reports the time-out
 -- 12. number of seconds after which a server without a heartbeat counts as absent
--- 13. the version of the pauses that the client knows, or ''; '1' if the worker claims from the list `open`, or ''
--- 15. the largest number of further tasks that the worker prefetches, and the seconds for which it still runs or ''
--- 17. '1' to claim although there are requirements that Go has not seen, or ''
+-- 13. '1' if the worker claims from the list `open`, or ''; the largest number of further tasks that it prefetches
+-- 15. the seconds for which it still runs or ''; '1' to claim although there are requirements that Go has not seen
 -- - the number of properties that the worker needs, and their names
--- - '1' if sources are held (see sources.lua), or ''
--- - in the form of the properties: the paused groups
 -- - the group of the tasks that the worker claims, as in the name of a set, or '' for all groups
 -- - the arguments of fitting.lua: what the worker has free
 -- - the number of queues that the worker serves, and their names
@@ -30,27 +27,28 @@
 -- and meta. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. The
 -- script reads the last five only if the task has a place (see places.lua), because each task with one of them has one.
 --
--- Returns a list of ten elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
+-- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
 --  4. the list of the claimed tasks; each is { id, claim id, values of the properties }, without the log
 --  5. 'kept' if the worker is kept for a task, '1' if the lists may have more due tasks, or ''
---  6. the number of due tasks that the worker does not want, the list of the numbers of claimed tasks of each queue
---  8. if the client knows another version: the version, and the list of what is paused; otherwise empty
---  9. the list of the ids of required tasks that have changed
--- 10. the number of the last requirement that Go has seen, if there are newer ones, or ''
+--  6. the number of due tasks that the worker does not want; for each queue the number of claimed tasks, -1 if paused
+--  8. the list of the ids of required tasks that have changed
+--  9. the number of the last requirement that Go has seen, if there are newer ones, or ''
 --
--- If element 8 or 9 is not empty, or element 10 without argument 17, the script has claimed nothing.
+-- If element 8 is not empty, or element 9 without argument 16, the script has claimed nothing.
 --
 -- A task is overdue when its end_before or its claim_before is past; the client decides about it. The server decides
 -- about invalid tasks, which the script delays. It makes tasks wait that may not start because of a limit, a pause or a
 -- held source. A repeated call returns the same tasks as the first call.
 
-local known, plain, anyway = ARGV[13], ARGV[14] == '1', ARGV[17]
+local plain, anyway = ARGV[13] == '1', ARGV[16]
 local MOST_LOOKED_AT, MOST_IN_THE_WAY = 1000, 300
+local FOR_OTHERS, TRIES_FOR = 3, 10 -- seconds
 local prefix = string.sub(open, 1, -1 - #'open')
-cursor = 18 + ARGV[18]
+local returned = prefix .. 'returned:'
+cursor = 17 + ARGV[17]
 
-local sources_held, paused_group, group = take() == '1', take_set(), take()
+local group = take()
 fitting.use()
 local queues = take_list(1)
 local n_properties = #properties
@@ -61,7 +59,7 @@ local before = answered()
 if before and before.err then return before end -- a later call was answered
 
 local function answer(fields)
-  local reply = { now_text, '', {}, {}, '', '0', {}, {}, {}, '' }
+  local reply = { now_text, '', {}, {}, '', '0', {}, {}, '' }
   for i, value in pairs(fields) do reply[i] = value end
   return reply
 end
@@ -82,14 +80,12 @@ end
 local wrong, size = not_sorted(open)
 wrong = wrong or not_sorted(due)
 if wrong then return wrong end
-local version = call('HGET', KEYS[8], 'version') or ''
-if version ~= known then return answer({ [5] = '1', [8] = { version, call('HKEYS', KEYS[8]) } }) end
 
 use_places(open)
 local last = try('ZREVRANGE', requirements, 0, 0, 'WITHSCORES')[2]
-local upto = last and call('HGET', KEYS[11], 'upto') or '0'
+local upto = last and call('HGET', KEYS[10], 'upto') or '0'
 local newer = last and (tonumber(upto) or 0) < tonumber(last)
-if newer and anyway ~= '1' then return answer({ [5] = '1', [10] = upto }) end
+if newer and anyway ~= '1' then return answer({ [5] = '1', [9] = upto }) end
 
 local changed = {} -- required tasks
 while cursor < #ARGV do
@@ -99,19 +95,19 @@ while cursor < #ARGV do
   same = same and not (settled and type(try('ZSCORE', prefix .. 'archived', id)) == 'string')
   if not same then changed[#changed + 1] = id end
 end
-if changed[1] then return answer({ [9] = changed }) end
+if changed[1] then return answer({ [8] = changed }) end
 
 -- Up to write_lists, the script only reads and decides.
 
-local n_placed = ARGV[15] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
+local n_placed = ARGV[14] ~= '0' and try('ZCARD', placed) -- an error reply if the key is not a sorted set
 prefetch(size + (tonumber(n_placed) or 0))
-starting.use(due, KEYS[9])
-ordering.use(open, wanted, KEYS[11], tonumber(ARGV[16]), group, plain)
+starting.use(due, returned)
+ordering.use(open, wanted, KEYS[10], tonumber(ARGV[15]), group, plain)
 ordering.passed = prefix .. 'passed:' .. worker .. ':'
 
 local in_the_way, odd = {}, {} -- overdue tasks, and entries of invalid tasks in `due`
 local changes = {} -- tasks that enter another place, or get another time: each has its id, place or nil, and time
-local trials = {} -- the ids of claimed tasks that try a held source, and their places
+local trials = {} -- the reasons and the ids of claimed tasks that try a held source
 local unwanted, looked_at, left_open, left_placed = 0, 0, 0, 0 -- the last two: tasks that leave these sets
 
 -- A server writes a leap of the clock to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows
@@ -134,19 +130,31 @@ local function not_here(names)
   end
 end
 
--- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. A
--- trial has no source.
-local function obstacle(not_on, of_group, program, source, trial)
+local pausing, pauses = call('EXISTS', KEYS[8]) == 1, {}
+local function is_paused(name)
+  if pausing and pauses[name] == nil then pauses[name] = call('HEXISTS', KEYS[8], name) == 1 end
+  return pausing and pauses[name]
+end
+
+-- Returns why a task must not start here: '' if it stays for other workers, the reason for which it is held, or nil. If
+-- the task tries a held source, the second result is this reason. First, it is left to workers that may start it.
+local function obstacle(id, not_on, group_of_task, program, source)
   if not_on and not_here(not_on) then return '' end
-  if paused_group[of_group] then return 'paused=' .. of_group end
-  local reason = sources_held and not trial and 'source=' .. sources.name_of(program, source)
-  return reason and call('HEXISTS', KEYS[8], reason) == 1 and reason or nil
+  if is_paused('group=' .. (group_of_task or '')) then return 'paused=' .. group_of_task end
+  local name = pausing and sources.name_of(program, source)
+  local reason = name and 'source=' .. name
+  if not (reason and is_paused(reason)) then return nil end
+  local at = try('ZSCORE', returned .. reason, id)
+  local since = now - (type(at) == 'string' and score_of(at) or 0)
+  if since > TRIES_FOR then return reason end
+  local failures = since < FOR_OTHERS and call('HGET', prefix .. 'failing', name) or ''
+  return string.find(failures .. '\n', '\n' .. worker .. '\n', 1, true) and '' or nil, reason
 end
 
 -- Returns whether the worker may run a task, as far as the script knows before it reads all of the task.
 local function may_run(id)
   local f = try('HMGET', tasks .. id, 'not_on', 'group', 'program', 'source')
-  return f[3] and not obstacle(unpack(f, 1, 4))
+  return f[3] and not obstacle(id, unpack(f, 1, 4))
 end
 
 -- Takes the task of a source from its sets.
@@ -163,7 +171,7 @@ end
 
 local function hold(source, reason)
   leave(source)
-  changes[#changes + 1] = { id = source.id, place = join_place(reason, source.priority), at = source.at }
+  changes[#changes + 1] = { id = source.id, place = reason .. '\n' .. (source.place or ''), at = source.at }
 end
 
 local function put_off(source, at)
@@ -171,15 +179,15 @@ local function put_off(source, at)
   changes[#changes + 1] = { id = source.id, place = source.place, at = at }
 end
 
--- Reads the next task of a source: its properties f, its place, and whether it tries a held source. Returns whether
--- there is such a task, and its place is here.
+-- Reads the next task of a source: its properties f, and its place. Returns whether there is such a task, and its place
+-- is here.
 local function read_task(source)
   local f = try('HMGET', tasks .. source.id, unpack(properties, 1, source.rank and PREFETCHED or PLACE))
   local place, there = f[PLACE] or nil, source.rank ~= nil
   source.f, source.place = f, place
   if place then
-    local name, priority, _, trial = split_place(place)
-    there, source.trial = name == (source.name or name) and priority == source.priority and not is_held(name), trial
+    local name, priority = split_place(place)
+    there = name == (source.name or name) and priority == source.priority and not is_held(name)
   end
   if f[1] and there then return true end
   drop(source.key, source.rank and source.id or source.member)
@@ -196,8 +204,8 @@ local function is_valid(source)
   return f[1] == 'open' and start_after and end_before and timeout and round_of(f[2]) == (f[2] or '0')
 end
 
--- Starts a task, unless the limit of its key has no room.
-local function start(source)
+-- Starts a task, unless the limit of its key has no room. It may try the source that is held for a reason.
+local function start(source, trial)
   local id, f, key = source.id, source.f, source.place and source.f[LIMIT_KEY] or ''
   if #ids >= needed and (key ~= '' or not may_prefetch(f, source.timeout)) then
     wanted, ordering.more = #ids, true
@@ -210,7 +218,7 @@ local function start(source)
   f[PLACE] = nil
   choose(id, f, source.end_before, source.timeout)
   fitting.take(source.request)
-  if source.trial then put(trials, source.place, id) end
+  if trial then put(trials, trial, id) end
   if key ~= '' then starting.start(key, id) end
   leave(source)
 end
@@ -234,10 +242,10 @@ local function consider(source)
   elseif source.start_after > now then
     return put_off(source, source.start_after)
   end
-  local reason = obstacle(f[NOT_ON], f[6], f[8], f[SOURCE], source.trial)
+  local reason, trial = obstacle(source.id, f[NOT_ON], f[6], f[8], f[SOURCE])
   if reason == '' then return true end
   if reason then return hold(source, reason) end
-  return start(source)
+  return start(source, trial)
 end
 
 local function full() return bytes <= 0 or #in_the_way >= MOST_IN_THE_WAY end
@@ -261,13 +269,14 @@ if fitting.plain then kept.use(prefix, worker, may_run, ordering.request_of) end
 local claimed = {}
 for i, queue in ipairs(queues) do
   local before_queue = #ids
-  if #ids < wanted and not full() and not ordering.more then
+  local is_open = not (is_paused('namespace') or is_paused('queue=' .. queue))
+  if is_open and #ids < wanted and not full() and not ordering.more then
     if fitting.plain then kept.enter(queue) end
     ordering.begin(queue)
     look_through()
     ordering.leave()
   end
-  claimed[i] = #ids - before_queue
+  claimed[i] = is_open and #ids - before_queue or -1
   for k = before_queue + 1, #ids do chosen[k].queue = queue end
 end
 
@@ -284,8 +293,8 @@ for _, c in ipairs(changes) do
 end
 bulk('ZADD', due, odd)
 for i = 1, #trials, 2 do
-  local home, key = string.match(trials[i], '^trial;(.*)$'), tasks .. trials[i + 1]
-  if home == DEFAULT then call('HDEL', key, 'place') else call('HSET', key, 'place', home) end
+  try('ZREM', returned .. trials[i], trials[i + 1])
+  sources.try(prefix, trials[i])
 end
 write_hashes()
 finish_places()
@@ -309,5 +318,5 @@ local next_due = #ids < wanted and ordering.next_due or INF
 return answer({
   [2] = next_due < INF and text(next_due) or '', [3] = in_the_way, [4] = chosen,
   [5] = kept.on and 'kept' or ordering.more and '1' or '', [6] = tostring(unwanted), [7] = claimed,
-  [10] = newer and upto or '',
+  [9] = newer and upto or '',
 })

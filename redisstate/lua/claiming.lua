@@ -4,7 +4,7 @@ local due, running, open = KEYS[2], KEYS[3], KEYS[6]
 local tasks, groups, code, worker = unpack(ARGV, 3, 6)
 local wanted, lease, random, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11]
 local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12 -- indexes of properties
-local properties = { unpack(ARGV, 19, 18 + ARGV[18]) }
+local properties = { unpack(ARGV, 18, 17 + ARGV[17]) }
 local PREFETCHED = #properties - 5
 local lease_until = now + lease
 local lease_text = string.format('%.6f', lease_until)
@@ -14,9 +14,9 @@ local lease_text = string.format('%.6f', lease_until)
 -- open tasks, so that the last tasks are spread over all workers.
 local needed = wanted
 local function prefetch(n_open)
-  local most = ARGV[15] + 0
+  local most = ARGV[14] + 0
   if most == 0 then return end
-  local live = redis.pcall('ZCOUNT', KEYS[10], now - 300, '+inf') -- an error reply if the key is not a sorted set
+  local live = redis.pcall('ZCOUNT', KEYS[9], now - 300, '+inf') -- an error reply if the key is not a sorted set
   local share = (n_open - needed) / (2 * math.max(type(live) == 'number' and live or 1, 1))
   wanted = needed + math.max(0, math.floor(math.min(most, share)))
 end

@@ -5,8 +5,9 @@
 -- ARGV: the name of the source (see sources.lua), the name of the worker, or '' if the source has started; '1' if no
 -- other live worker may run the source; the largest number of pauses; the program and the reason, each a short line
 --
--- An entry of `failing` has lines: three numbers (the time since which the source fails, or is held; the time of the
--- last failure; the number of failures), the program, the last reason, and up to three workers.
+-- An entry of `failing` has lines: numbers (the time since which the source fails, or is held; the time of the last
+-- failure; the number of failures; and if a task has tried the source since then, the time of its claim), the program,
+-- the last reason, and up to three workers.
 --
 -- If two workers could not start a source, or one that is alone could not start it three times, it is held. Failures
 -- that are ten minutes apart do not count together.
@@ -23,16 +24,15 @@ if worker == '' then return sources.start(prefix, sha) end
 local function has_room()
   if call('HLEN', failing) < MOST_FAILING then return true end
   for _, field in ipairs(call('HRANDFIELD', failing, 32)) do
-    local name = string.match(field, '^[^:]*')
-    if call('HEXISTS', paused, 'source=' .. name) == 0 then
-      call('HDEL', failing, field, name, name .. ':trial')
+    if call('HEXISTS', paused, 'source=' .. field) == 0 then
+      call('HDEL', failing, field)
       return true
     end
   end
 end
 
 local entry = call('HGET', failing, sha) or ''
-local since, last, n = string.match(entry, '^(%S+) (%S+) (%d+)\n')
+local since, last, n = string.match(entry, '^(%S+) (%S+) (%d+)')
 local is_held = call('HEXISTS', paused, 'source=' .. sha) == 1
 local workers = { worker }
 if since and (is_held or now - (tonumber(last) or 0) <= APART) then
@@ -50,7 +50,7 @@ n = n + 1
 local holds = not is_held and (#workers > 1 or alone == '1' and n >= FAILURES_ALONE)
 if holds and call('HLEN', paused) < tonumber(most_paused) then
   since = now_text
-  call('HSET', paused, 'source=' .. sha, now_text .. ' server', 'version', now_text)
+  call('HSET', paused, 'source=' .. sha, now_text .. ' server')
   is_held = true
 end
 if entry ~= '' or has_room() then

@@ -1,7 +1,8 @@
 -- limiting: common code for tasks with a limit key (docs/lifecycle.md, "Limits per key").
 --
--- A script that moves such a task into or out of the state running changes the set `limited:$key` in the same step. If
--- another program moves the task, limituse.lua removes it from the set later.
+-- The set `limited:KEY` has the tasks of a key that run, and `starts:KEY` the last starts, if the limit has a rate. A
+-- script that moves such a task into or out of the state running changes `limited:KEY` in the same step. If another
+-- program moves the task, unhold.lua removes it from the set later.
 --
 -- A script calls limiting.use first, then limiting.count for each task, and limiting.finish at the end. The function
 -- limiting.use creates the others, so that calls without limit keys do not. The code is in one table, because a script
@@ -12,19 +13,42 @@ local limiting = {}
 function limiting.use(key_of_due)
   local prefix = string.sub(key_of_due, 1, -1 - #'due')
   local begun, ended = {}, {} -- ids of tasks, by their limit key
-  limiting.running, limiting.used = prefix .. 'limited:', prefix .. 'limits_used'
-  limiting.returned, limiting.starts, limiting.held = prefix .. 'returned:', prefix .. 'starts:', prefix .. 'held'
+  limiting.running, limiting.starts, limiting.held = prefix .. 'limited:', prefix .. 'starts:', prefix .. 'held'
 
   -- Reads a limit, such as 'at_most=4 rate=10/1.000000'. Returns the largest number of running tasks, and the number
-  -- and the time of the rate, or nil. If the text is no limit, nothing may run. The server gets these numbers from
-  -- limituse.lua, and does not read the text. So claims and the server always agree.
-  function limiting.parse(limit)
+  -- and the time of the rate, or nil. If the text is no limit, nothing may run.
+  local function parse(limit)
     local most, rest = string.match(limit, '^at_most=(%d+)%s*(.*)$')
     if not most then rest = limit end
     local count, per = string.match(rest, '^rate=(%d+)/([%d.]+)$')
     count, per = tonumber(count or ''), tonumber(per or '')
     if rest ~= '' and not (per and count > 0) then return 0 end
     return tonumber(most or '') or INF, count, per
+  end
+
+  -- After the clock was set back, the last starts lie in the future. They then count from now on.
+  local function correct_starts(set)
+    local starts = {}
+    for _, start in ipairs(try('ZRANGEBYSCORE', set, '(' .. now_text, '+inf')) do put(starts, now_text, start) end
+    bulk('ZADD', set, starts, try)
+  end
+
+  -- Returns how many tasks of a key may start now. If the limit has a rate, also returns the number and the time of the
+  -- rate; and if the rate is what keeps more tasks from starting, the time from which one more may start.
+  function limiting.room(key)
+    local limit = try('HGET', prefix .. 'limits', key)
+    if not limit or limit == '' then return INF end
+    local most, count, per = parse(type(limit) == 'string' and limit or 'at_most=0')
+    local running, set = try('ZCARD', limiting.running .. key), limiting.starts .. key
+    local room = type(running) == 'number' and most - running or 0
+    if not per then return room end
+    correct_starts(set)
+    local since = '(' .. text(now - per)
+    local used, first = try('ZCOUNT', set, since, '+inf'), nil
+    local free = type(used) == 'number' and count - used or 0
+    if free >= room then return room, count, per end
+    first = try('ZRANGEBYSCORE', set, since, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)[2]
+    return free, count, per, first and score_of(first) + per
   end
 
   function limiting.count(key, id, runs) table.insert(into(runs and begun or ended, key), id) end
@@ -40,11 +64,9 @@ function limiting.use(key_of_due)
       local entries = {}
       for i, id in ipairs(ids) do entries[2 * i - 1], entries[2 * i] = now_text, id end
       bulk('ZADD', limiting.running .. key, entries, try)
-      try('ZADD', limiting.used, 'NX', now_text, key)
     end
     for key, ids in pairs(ended) do
       bulk('ZREM', limiting.running .. key, ids, try)
-      if try('EXISTS', limiting.running .. key) == 0 then try('ZREM', limiting.used, key) end
       limiting.check_now(key)
     end
   end

@@ -1,5 +1,5 @@
--- pause: pauses or resumes queues, groups or the namespace. It moves no task, but changes the version of the pauses, so
--- a claim that does not know the pause yet gets no tasks. When the pause of a group ends, the server returns its tasks.
+-- pause: pauses or resumes queues, groups or the namespace. It moves no task, but claims read what is paused. When the
+-- pause of a group ends, the server returns its tasks.
 --
 -- KEYS: paused, held, wake list of open, wake list of the server
 -- ARGV: '1' to pause or '' to resume, name of the user, the maximum number of pauses, and what to pause or resume
@@ -17,8 +17,7 @@ for i = 4, #ARGV do
   if there ~= pausing then changing[#changing + 1] = ARGV[i] end
 end
 if #changing == 0 then return 0 end
-local present = call('HLEN', paused) - call('HEXISTS', paused, 'version')
-if pausing and present + #changing > tonumber(most) then return -1 end
+if pausing and call('HLEN', paused) + #changing > tonumber(most) then return -1 end
 local wrong = not_sorted(held_key)
 if wrong then return wrong end
 
@@ -29,9 +28,7 @@ for _, name in ipairs(changing) do
   local is_held = group and not pausing and call('ZADD', held_key, 'XX', 'CH', now_text, 'paused=' .. group) == 1
   if is_held then wake(server, 1) end
 end
-call('HSET', paused, 'version', now_text)
 if not pausing then -- the script wakes workers of some requirements; the others notice it when they next claim
-  if call('HLEN', paused) == 1 then call('UNLINK', paused) end -- without pauses, claims need no version
   wake(open, MOST_TOKENS)
   for _, name in ipairs(call('ZREVRANGE', prefix .. 'requirements', 0, 999)) do
     local waits = name ~= 'default' and call('HEXISTS', prefix .. 'first', name) == 1

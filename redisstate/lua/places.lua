@@ -18,7 +18,7 @@ local places, heads, wakes -- prefixes of keys
 local DEFAULT = 'default' -- the requirement of tasks that any worker may run
 local GROUP_SET = 'group=' -- the beginning of the names of sets of groups, as in the property `place`
 
-local split_place, join_place, is_held, is_claimed, set_of, queue_of, member_of, parse_member
+local split_place, is_held, is_claimed, set_of, queue_of, member_of, parse_member
 local touch, drop, take_member, enter_place, leave_place, wrong_place, no_place, promote
 local function finish_places() end
 
@@ -33,24 +33,21 @@ local function use_places(open)
 
   local split = {} -- what split_place has returned, because most tasks of a call have few places
 
-  -- Returns the requirement, or the reason, of a place, its priority, and its group as the name of a set has it, or
-  -- nil, and whether the task is a trial.
+  -- Returns the requirement, or the reason, of a place, and its priority. The third result is the group as the name of
+  -- a set has it, or nil, and the fourth the place to which a held task returns.
   function split_place(place)
     local known = split[place]
     if known then return known[1], known[2], known[3], known[4] end
-    local tried = string.match(place, '^trial;(.*)$')
-    local group, rest = string.match(tried or place, '^group=([^;]*);(.*)$')
-    rest = rest or tried or place
+    local reason, home = string.match(place, '^([^\n]*)\n(.*)$')
+    local group, rest = string.match(home or place, '^group=([^;]*);(.*)$')
+    rest = rest or home or place
     local priority, name = string.match(rest, '^priority=(%-?%d+);?(.*)$')
     local n = priority and tonumber(priority)
     if not n or n < -2147483648 or n > 2147483647 then name, n = rest, 0 end
     if name == '' then name = DEFAULT end
-    split[place] = { name, n, group, tried ~= nil }
-    return name, n, group, tried ~= nil
-  end
-
-  function join_place(name, priority)
-    return priority == 0 and name or string.format('priority=%.0f;', priority) .. name
+    if reason then name, group = reason, nil end
+    split[place] = { name, n, group, home }
+    return name, n, group, home
   end
 
   function is_held(name)

@@ -12,12 +12,17 @@ function sources.name_of(program, source) return redis.sha1hex((program or '') .
 -- Notes that a source has started: it fails no longer, and the server returns its tasks.
 function sources.start(prefix, sha)
   local paused, held = prefix .. 'paused', prefix .. 'held'
-  redis.pcall('HDEL', prefix .. 'failing', sha, sha .. ':trial')
+  redis.pcall('HDEL', prefix .. 'failing', sha)
   if redis.pcall('HDEL', paused, 'source=' .. sha) ~= 1 then return end
-  redis.call('HSET', paused, 'version', now_text)
-  if redis.call('HLEN', paused) == 1 then redis.call('UNLINK', paused) end -- without pauses, claims need no version
   redis.pcall('ZADD', held, 'XX', now_text, 'source=' .. sha)
   wake(prefix .. 'wake:server', 1)
+end
+
+-- Notes that a task tries a source that is held for a reason. The next trial comes later.
+function sources.try(prefix, reason)
+  local failing, sha = prefix .. 'failing', string.match(reason, '^source=(.*)$')
+  local entry, n = string.gsub(redis.call('HGET', failing, sha) or '', '^(%S+ %S+ %d+)[^\n]*', '%1 ' .. now_text)
+  if n > 0 then redis.call('HSET', failing, sha, entry) end
 end
 
 -- Notes the starts of tasks, if any source fails: of those whose round has an exit status; without a round, of all.

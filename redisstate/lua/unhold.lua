@@ -1,108 +1,160 @@
--- unhold: returns held tasks to the sets from which workers claim them (see places.lua). The tasks stay open, and keep
--- their times.
+-- unhold: returns held tasks to the places from which claims have taken them, as far as their reasons allow it now
+-- (docs/lifecycle.md, "Limits per key", "Pausing" and "Held programs"). The tasks keep their times and their order. The
+-- server calls it when a check in the set `held` is due.
 --
--- KEYS: open
--- ARGV: the prefix of the keys of tasks; then for each reason: the reason, the score in `held` that the server has
--- read, the time of the next check, the number of tasks, and the tasks, the number of stale members, and these members
+-- KEYS: open, due, paused, failing
+-- ARGV: the prefix of the keys of tasks
 --
--- A stale member is in the set of the reason, but its task is not held there. The script removes it.
--- Each task is: id, revision, the place that it enters or '', and a number of seconds or ''. With a number, the task
--- counts as returned until a worker claims it, and as returned that many seconds ago.
---
--- If a task is not held any more, or has another revision, the script leaves it where it is. Then there may be room for
--- other tasks, so the server looks at the reason again at once. It also does so if the score in `held` has changed: a
--- limit has room since the server read the score. No task then tries a source, because another server may have chosen
--- one. A reason without held tasks leaves `held`, unless it is a source that is still held.
---
--- Returns the number of tasks that were returned, and an error text or ''. If a set has a wrong type, its tasks stay
--- held, and the text names the set. If another key has a wrong type, the script writes nothing and returns the error
--- WRONGTYPE.
+-- Returns the number of returned tasks; '1' if more checks are due, or ''; and an error text or ''. If a set has a
+-- wrong type, its tasks stay held, and the text names the set. If another key has a wrong type, the script writes
+-- nothing and returns the error WRONGTYPE.
 
-local open, tasks = KEYS[1], ARGV[1]
-local prefix = string.sub(open, 1, -1 - #'open')
-local returned, failing = prefix .. 'returned:', prefix .. 'failing'
-local MOST_COUNT = 1000000000
-cursor = 1
+local open, due, paused, failing = unpack(KEYS)
+local tasks, prefix = ARGV[1], string.sub(open, 1, -1 - #'open')
+local MOST_REASONS, MOST_TASKS, MOST_CHECKED = 50, 500, 32 -- bounds of the work of a call
+local RECHECK, LAST_CHECK, TRIAL_CHECK, PATIENCE = 10, 11, 5, 10 -- seconds
+local LONGEST_PAUSE, LONGEST_HOLD = 60, 600 -- seconds
 use_places(open)
+limiting.use(due)
 
-local wrong = not_sorted(open) or not_sorted(held) or not_sorted(placed)
+local wrong = not_sorted(open) or not_sorted(held) or not_sorted(placed) or not_hash(paused) or not_hash(failing)
 if wrong then return wrong end
-local found, reasons, wrong_at = {}, {}, ''
+local pauses, wrong_at, n_returned = call('EXISTS', paused) == 1, '', 0
+local further = pauses and MOST_TASKS or 20 -- how many tasks the script reads beside those that use room
+local plain, counted = {}, {} -- tasks that return to the list `open`, and tasks that use room
 
--- Go reads an invalid revision as 0.
-local function revision_of(s)
-  if s and #s <= 10 and string.match(s, '^[1-9]%d*$') and tonumber(s) <= MOST_COUNT then return s end
-  return '0'
+local function is_paused(name) return pauses and call('HEXISTS', paused, name) == 1 end
+
+-- Checks the tasks of a limit whose last check was the longest time ago, and removes those that no longer run.
+local function remove_idle(set, key)
+  for _, id in ipairs(try('ZRANGE', set, 0, MOST_CHECKED - 1)) do
+    local f = try('HMGET', tasks .. id, 'state', 'limit_key') -- an error reply if the key is not a hash
+    set_score(set, (f[1] == 'running' or f[1] == 'executed') and f[2] == key and now_text, id)
+  end
 end
 
-local function is_held_for(reason, f) return f[1] == 'open' and f[2] and (split_place(f[2])) == reason end
+local function room_of_limit(key)
+  local room, _, _, next = limiting.room(key)
+  if room <= 0 and not next then
+    remove_idle(limiting.running .. key, key)
+    room, _, _, next = limiting.room(key)
+  end
+  return room, math.min(next or INF, now + RECHECK)
+end
 
-local function is_as_read(r) return score_of(call('ZSCORE', held, r.reason) or '-1') == score_of(r.read) end
+-- A held source is tried a second after the hold began, then after twice as long each time, up to a minute: by a task
+-- of each requirement, because some may have no workers. After ten minutes without a failure, the source is held no
+-- longer, because its tasks may have gone. So it is after a leap of the clock.
+local function room_of_source(sha)
+  local since, last, tried = string.match(call('HGET', failing, sha) or '', '^(%S+) (%S+) %d+ ?(%S*)')
+  since, last = tonumber(since or ''), tonumber(last or '')
+  if not (since and last) or math.abs(now - last) > LONGEST_HOLD then
+    sources.start(prefix, sha)
+    return INF, now + RECHECK
+  end
+  last = math.max(last, tonumber(tried) or 0)
+  local trial = last + math.min(math.max(last - since, 1), LONGEST_PAUSE)
+  if trial > now then return 0, math.min(trial, now + RECHECK) end
+  return 1, now + TRIAL_CHECK, {}
+end
 
-local function read_task(r)
-  local t = { reason = r.reason, id = take(), revision = take(), to = take(), age = tonumber(take()) }
-  local f = try('HMGET', tasks .. t.id, 'state', 'place', 'revision', 'round') -- an error if the key is not a hash
-  r.again = true
-  if not is_held_for(r.reason, f) or revision_of(f[3]) ~= t.revision then return end
-  if string.find(t.to, '^trial;') and not is_as_read(r) then return end
-  t.from, t.at, t.round = f[2], call('ZSCORE', placed, t.id), round_of(f[4])
-  local bad = wrong_place(t.from) or t.to ~= '' and wrong_place(t.to)
+-- Returns how many tasks may start as far as a reason is concerned, and the time of the next check; and for trials an
+-- empty set, for the requirements of their tasks.
+local function room_of(reason)
+  local kind, name = string.match(reason, '^(%l+)=(.*)$')
+  if is_paused('namespace') then return 0, now + 1 end
+  if kind == 'limit' then return room_of_limit(name) end
+  if kind == 'paused' and is_paused('group=' .. name) then return 0, now + RECHECK end
+  if kind == 'source' and is_paused(reason) then return room_of_source(name) end
+  return INF, now + RECHECK
+end
+
+-- Returns how many tasks return. Those that have returned before use the room until a claim meets them. But after
+-- PATIENCE seconds, their requirements may have no workers. Then they count no longer, and twice as many tasks return,
+-- so that even a million of them do not delay others for long. A claim holds the tasks again that are too many.
+local function number_of(room, set)
+  if room <= 0 or room >= INF then return math.min(room, MOST_TASKS) end
+  try('ZREMRANGEBYSCORE', set, text(now + 1), '+inf') -- the clock was set back
+  local late, there = try('ZREMRANGEBYSCORE', set, '-inf', text(now - PATIENCE)), try('ZCARD', set)
+  if type(there) ~= 'number' then return 0 end
+  return math.min(math.max(0, room - there) + 2 * late, MOST_TASKS)
+end
+
+-- Returns the task of a member to its place, or removes the member if it is no held task.
+local function return_task(reason, member, set, seen)
+  local id = parse_member(member)
+  local f, at = try('HMGET', tasks .. id, 'state', 'place', 'group', 'queue'), try('ZSCORE', placed, id)
+  local name, priority, _, home = split_place(f[2] or '')
+  if f[1] ~= 'open' or name ~= reason or not (home and at) or member ~= member_of(priority, at, id) then
+    return call('ZREM', set, member)
+  end
+  local requirement = seen and split_place(home)
+  if seen and seen[requirement] then return 0 end
+  if seen then seen[requirement] = true end
+  local bad = home ~= '' and wrong_place(home)
   if bad then
-    wrong_at, r.again = bad.err, r.was_again
-    return
+    wrong_at = bad.err
+    return 0
   end
-  if not t.at then return end
-  found[#found + 1], r.again = t, r.was_again
-end
-
-while cursor < #ARGV do
-  local r = { reason = take(), read = take(), next = take() }
-  reasons[#reasons + 1] = r
-  for _ = 1, tonumber(take()) do
-    r.was_again = r.again
-    read_task(r)
-  end
-  r.stale = take_list(1)
-end
-
--- From here on, the script writes.
-local plain = {}
-for _, t in ipairs(found) do
-  leave_place(t.from, t.id)
-  local at = text(number(t.at) or 0)
-  if t.to == '' then
-    call('HDEL', tasks .. t.id, 'place')
-    put(plain, at, t.id)
+  leave_place(f[2], id)
+  at, n_returned = text(number(at) or 0), n_returned + 1
+  if home == '' then
+    call('HDEL', tasks .. id, 'place')
+    put(plain, at, id)
   else
-    call('HSET', tasks .. t.id, 'place', t.to)
-    enter_place(t.to, at, t.id)
+    call('HSET', tasks .. id, 'place', home)
+    enter_place(home, at, id)
   end
-  local tries = string.find(t.to, '^trial;') and string.match(t.reason, '^source=(.*)$')
-  if tries then try('HSET', failing, tries .. ':trial', t.id .. ' ' .. t.round) end
-  local key = t.age and string.match(t.reason, '^limit=(.*)$')
-  if key then try('ZADD', returned .. key, text(now - t.age), t.id) end
+  -- If something else is paused, too, the task uses no room.
+  local waits = is_paused('group=' .. (f[3] or '')) or is_paused('queue=' .. (f[4] or DEFAULT))
+  if not waits then put(counted, now_text, id) end
+  return 1
+end
+
+-- Returns tasks that are held for a reason. Returns the time of the next check.
+local function check(reason)
+  local room, next, seen = room_of(reason)
+  local set, returned, changed = set_of(reason), prefix .. 'returned:' .. reason, 0
+  local most = number_of(room, returned)
+  if seen then most = MOST_TASKS end
+  local page, ended = most > 0 and try('ZRANGE', set, 0, most + further - 1) or {}, false
+  counted = {}
+  for i, member in ipairs(page) do
+    ended = #counted == 2 * most or i % 16 == 0 and spent(1)
+    if ended then break end
+    changed = changed + return_task(reason, member, set, seen)
+  end
+  if room < INF and counted[1] then
+    bulk('ZADD', returned, counted, try)
+    try('EXPIRE', returned, LONGEST_HOLD)
+  end
+  local reached = seen or room < INF and #counted == 2 * most
+  return changed > 0 and not reached and (ended or #page == most + further) and now or next
+end
+
+local reasons = call('ZRANGEBYSCORE', held, '-inf', now_text, 'LIMIT', 0, MOST_REASONS)
+if not reasons[1] then -- after the clock was set back, checks may lie too far in the future
+  reasons = call('ZRANGEBYSCORE', held, text(now + LAST_CHECK), '+inf', 'LIMIT', 0, MOST_REASONS)
+end
+local checks, more = {}, #reasons == MOST_REASONS
+for i, reason in ipairs(reasons) do
+  if i > 1 and (n_returned >= MOST_TASKS or spent(1)) then
+    more = true
+    break
+  end
+  checks[i] = check(reason)
 end
 bulk('ZADD', open, plain)
 finish_places()
-if #plain > 0 then wake(wakes .. 'open', #plain / 2) end
-
-for _, r in ipairs(reasons) do
-  local set = set_of(r.reason)
-  for _, member in ipairs(r.stale) do
-    local id = parse_member(member)
-    local f, at = try('HMGET', tasks .. id, 'state', 'place'), try('ZSCORE', placed, id)
-    local _, priority = split_place(f[2] or '')
-    if not (is_held_for(r.reason, f) and at and member == member_of(priority, at, id)) then
-      r.again = try('ZREM', set, member) == 1 or r.again -- other tasks may wait behind them
-    end
-  end
-  if call('EXISTS', set) == 0 and try('HEXISTS', prefix .. 'paused', r.reason) ~= 1 then
-    call('ZREM', held, r.reason)
-    local key = string.match(r.reason, '^limit=(.*)$')
-    if key then call('UNLINK', returned .. key) end
-  elseif is_as_read(r) then
-    call('ZADD', held, r.again and now_text or r.next, r.reason)
-    if r.again then wake(wakes .. 'server', 1) end
+if plain[1] then wake(wakes .. 'open', #plain / 2) end
+for i, next in ipairs(checks) do
+  local reason = reasons[i]
+  if call('EXISTS', set_of(reason)) == 0 and not is_paused(reason) then
+    call('ZREM', held, reason)
+    call('UNLINK', prefix .. 'returned:' .. reason)
+  else
+    more = more or next == now
+    call('ZADD', held, text(next), reason)
   end
 end
-return { #found, wrong_at }
+return { n_returned, more and '1' or '', wrong_at }

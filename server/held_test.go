@@ -11,7 +11,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 func limitedTask() tdf.Properties {
@@ -63,7 +62,7 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	s := newSite(t)
 	s.limit(tdf.Limit{AtMost: 0})
 	var all []tdf.Properties
-	for range limits.MostReturned + 10 {
+	for range 500 + 10 {
 		d := limitedTask()
 		d.Queue = "night"
 		all = append(all, d)
@@ -167,17 +166,6 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 	s.checkConsistent()
 }
 
-func TestFitting(t *testing.T) {
-	t.Parallel()
-	const most = limits.MostReturned
-	for _, c := range []struct {
-		tasks []int
-		want  int
-	}{{nil, 0}, {[]int{0, 0}, 2}, {[]int{most}, 1}, {[]int{most, 1}, 1}, {[]int{1, most}, 1}, {[]int{1, most - 1, 0, 1}, 3}} {
-		expect.Equal(t, fitting(c.tasks), c.want, c.tasks)
-	}
-}
-
 // The limit counts a task that a worker of the original TDF runs, for example because a user put it into the list open, after the audit has seen the task. When the task has ended, a
 // check notices that the task no longer runs.
 func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
@@ -220,8 +208,8 @@ func TestStaleMembersOfLimitPlaces(t *testing.T) {
 	expect.Len(t, got, 1, "claimed")
 }
 
-// A running task that another program has removed leaves its limit, although no task waits.
-func TestAuditChecksLimitedTasks(t *testing.T) {
+// A running task that another program has removed leaves its limit when a task waits for it.
+func TestRemovedTasksLeaveTheirLimits(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(s *site) {
 		s.limit(tdf.Limit{AtMost: 1})
@@ -230,8 +218,9 @@ func TestAuditChecksLimitedTasks(t *testing.T) {
 		s.do("DEL", "$task:1")
 		s.do("ZREM", "$running", "1")
 		s.do("ZREM", "$due", "1")
-		s.round()
 		s.open(limitedTask())
+		expect.Len(t, s.claimAll("default"), 0)
+		s.round()
 		expect.Equal(t, s.claimAll("default"), []int64{2}, "claimed")
 		s.checkConsistent()
 	})
@@ -250,10 +239,10 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 	s.limit(tdf.Limit{AtMost: 2})
 	s.round()
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
-	s.do("ZINCRBY", "$returned:db", "-11", "1")
-	s.do("ZINCRBY", "$returned:db", "-11", "2")
+	s.do("ZINCRBY", "$returned:limit=db", "-11", "1")
+	s.do("ZINCRBY", "$returned:limit=db", "-11", "2")
 	s.do("ZADD", "$held", "XX", "1", "limit=db")
-	expect.Equal(t, s.round()["returned"], 3, "the round did")
+	expect.Equal(t, s.round()["returned"], 6, "the round did")
 	expect.Equal(t, s.claimAll("default"), ids[:2], "claimed")
 	s.checkConsistent()
 }
