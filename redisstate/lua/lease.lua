@@ -12,29 +12,37 @@
 
 local leases, failures, run = KEYS[1], KEYS[2], ARGV[1]
 cursor = 2
-for _ = 1, tonumber(take()) do
-  local id = take()
-  if try('HGET', leases, id) == run then call('HDEL', leases, id) end
+
+-- Returns the values of fields, false for each that is missing. A key of another type has none.
+local function values_of(key, fields)
+  local values = {}
+  for i = 1, #fields, 500 do
+    local page = try('HMGET', key, unpack(fields, i, math.min(i + 499, #fields)))
+    for j = i, math.min(i + 499, #fields) do values[j] = page[j - i + 1] or false end
+  end
+  return values
 end
 
-local ids, holds, answer = {}, {}, {}
-for i = cursor + 1, #ARGV do
-  local id = ARGV[i]
-  local holder, held = try('HGET', leases, id), false
-  if type(holder) == 'string' and holder ~= run then
+local ended, done = take_list(1), {}
+for i, holder in ipairs(values_of(leases, ended)) do
+  if holder == run then done[#done + 1] = ended[i] end
+end
+bulk('HDEL', leases, done, try)
+
+local ids, holds, leased, answer = {}, {}, {}, {}
+for i = cursor + 1, #ARGV do ids[#ids + 1] = ARGV[i] end
+local records = values_of(failures, ids)
+for i, holder in ipairs(values_of(leases, ids)) do
+  local held = holder and holder ~= run
+  if held then
     if holds[holder] == nil then holds[holder] = number(try('HGET', leases, holder), 0) > now end
     held = holds[holder]
   end
-  if held then
-    answer[#answer + 1] = '-'
-  else
-    if holder ~= run then
-      ids[#ids + 1] = id
-      ids[#ids + 1] = run
-    end
-    local failure = try('HGET', failures, id)
-    answer[#answer + 1] = '+' .. (type(failure) == 'string' and failure or '')
-  end
+  if not held and holder ~= run then put(leased, ids[i], run) end
+  answer[i] = held and '-' or '+' .. (records[i] or '')
 end
-if ids[1] then try('HSET', leases, run, text(now + ARGV[2]), unpack(ids)) end
+if leased[1] then
+  try('HSET', leases, run, text(now + ARGV[2]))
+  bulk('HSET', leases, leased, try)
+end
 return answer
