@@ -17,13 +17,11 @@ func Check(a *cli.App) *cobra.Command {
 	repair, pause := false, time.Duration(0)
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
-		Long: "Checks all tasks. Managers, servers and workers may run meanwhile. A task must be in the list of its " +
-			"state, its time in the set of\n" +
-			"due tasks must be right, and its counters must agree. The server's audit makes the same checks, for " +
-			"some tasks at a time.\n" +
-			"With --repair, the command repairs a task at once if the task is certainly inconsistent. If the task " +
-			"may be in the middle of a\n" +
-			"transition, the command repairs it only if its finding is unchanged after --wait.\n" +
+		Long: "Looks for tasks whose data in Redis contradict each other: a task in a wrong list, one that no server\n" +
+			"would look at in time, or one whose counters do not agree. Everything may run meanwhile. The server's audit looks for\n" +
+			"the same, a few tasks at a time.\n" +
+			"With --repair, the command corrects them. A task that may only be on its way from one list to another is\n" +
+			"corrected if it looks the same after --wait.\n" +
 			"Exit status 3 means that some tasks are still inconsistent.",
 		Example: "  tdf check\n  tdf check --repair",
 		Args:    cli.NoArguments,
@@ -33,9 +31,9 @@ func Check(a *cli.App) *cobra.Command {
 			})
 		},
 	}
-	c.Flags().BoolVar(&repair, "repair", false, "repair of the inconsistent tasks")
+	c.Flags().BoolVar(&repair, "repair", false, "correct the inconsistent tasks")
 	cli.SpanVar(c.Flags(), &pause, "wait", time.Minute,
-		"`SPAN` time after which --repair checks tasks again that may be in the middle of a transition")
+		"`SPAN` after which --repair looks again at tasks that may be on their way")
 	return c
 }
 
