@@ -220,6 +220,25 @@ func TestEndlessMinTime(t *testing.T) {
 	})
 }
 
+// A claim of a worker with too little time hides the tasks of a requirement from no other worker, also if it meets many
+// requirements that it does not serve.
+func TestTimeLimitHidesNoRequirement(t *testing.T) {
+	onEach(t, func(t *testing.T, s *Store) {
+		long := placed("a", 0)
+		long.MinTime = 1000
+		all := []tdf.Properties{long}
+		for i := range 20 {
+			all = append(all, placed("a", 0, fmt.Sprint("x", i)))
+		}
+		ids := mustOpen(t, s, all...)
+		offer := offerOf("a")
+		r := ClaimParams{Worker: "w", Most: 50, Lease: 60, Offer: &offer, TimeLeft: 100}
+		expect.Len(t, expect.Result(s.Claim(t.Context(), r)).Value(t).Claims, 0)
+		offer.Tags = []string{"x0"}
+		expect.Equal(t, claimedIDs(claimFor(t, s, 50, offer)), ids[:2])
+	})
+}
+
 // If Redis loses what an offer serves while a worker compares requirements, the worker hides no requirement.
 func TestLearningFromAnOldNumber(t *testing.T) {
 	s := newStore(t)

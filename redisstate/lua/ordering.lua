@@ -135,7 +135,8 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
       local served = call('HGETALL', serves)
       for i = 1, #served, 2 do
         local name = served[i]
-        local first = queue_of(name) == queue.name and try('ZRANGE', places .. name, 0, 0)[1]
+        local other = not queue.seen[name] and queue_of(name) == queue.name
+        local first = other and try('ZRANGE', places .. name, 0, 0)[1]
         if first then add_head(string.sub(first, 1, 29) .. name, served[i + 1]) end
       end
       table.sort(queue.next, function(a, b) return a.member < b.member end)
