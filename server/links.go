@@ -12,14 +12,13 @@ import (
 
 type linkStore interface {
 	LinkWaiting(ctx context.Context) (int, error)
-	HandleEndings(ctx context.Context) (int, error)
 	AwaitedGroups(ctx context.Context, from, most int64) (groups, complete []string, next int64, err error)
 	Unsuccessful(ctx context.Context, group string, after int64) (archived, others, next int64, err error)
 	CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error)
 }
 
-// The server looks for endings and for complete groups in each round, and between rounds every linkPause. If its own
-// moves may have made a group complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
+// The server looks for complete groups in each round, and between rounds every linkPause. If its own moves may have
+// made a group complete, it looks at once. Each time, it looks at one page of groupsPerLook groups, and
 // handles at most groupsPerTurn complete ones. For each complete group, it counts at most pagesPerCount pages of
 // archived tasks.
 const (
@@ -32,7 +31,7 @@ const (
 
 // links holds the server's progress in the work on dependencies.
 type links struct {
-	looked   time.Time        // when the server last looked for endings and groups
+	looked   time.Time        // when the server last looked for complete groups
 	rank     int64            // where the next page of groups begins
 	awaited  bool             // tasks wait for groups
 	behind   bool             // the last turn has left some of the work
@@ -73,32 +72,17 @@ func (s *Server) putOffRefused(ctx context.Context, moves []tdf.Move, outcomes [
 	return err
 }
 
-// handleEndings handles some of the endings in $ns:ended, if the moves may have added any. It reports whether there
-// were any: the dependents of the finished tasks may have become due.
-func (s *Server) handleEndings(ctx context.Context, moves []tdf.Move) (bool, error) {
-	if !s.links.behind && !slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.Ends() }) {
-		return false, nil
-	}
-	n, err := s.store.HandleEndings(ctx)
-	s.links.behind = n > 0
-	return n > 0, err
-}
-
-// handleLinks handles endings and complete groups. It reports whether tasks may have become due. The argument says
-// whether the server has moved tasks since the last call.
+// handleLinks handles complete groups. It reports whether tasks may have become due. The argument says whether the
+// server has moved tasks since the last call.
 func (s *Server) handleLinks(ctx context.Context, moved bool) (bool, error) {
 	l := &s.links
 	if s.clock().Sub(l.looked) < linkPause && !l.behind && !(moved && l.awaited) {
 		return false, nil
 	}
 	l.looked, l.behind = s.clock(), true
-	ended, err := s.handleEndings(ctx, nil)
-	if err != nil {
-		return ended, err
-	}
 	groups, complete, next, err := s.store.AwaitedGroups(ctx, l.rank, groupsPerLook)
 	if err != nil {
-		return ended, err
+		return false, err
 	}
 	l.awaited = len(groups) > 0 || l.rank > 0
 	for group := range l.counting {
@@ -106,16 +90,16 @@ func (s *Server) handleLinks(ctx context.Context, moved bool) (bool, error) {
 			delete(l.counting, group)
 		}
 	}
-	if len(complete) > groupsPerTurn {
-		complete, next, l.behind = complete[:groupsPerTurn], l.rank, true
+	if l.behind = len(complete) > groupsPerTurn; l.behind {
+		complete, next = complete[:groupsPerTurn], l.rank
 	}
 	l.rank = next
 	for _, group := range complete {
 		if err := s.completeGroup(ctx, group); err != nil {
-			return ended, err
+			return false, err
 		}
 	}
-	return ended || len(complete) > 0, nil
+	return len(complete) > 0, nil
 }
 
 // completeGroup counts the tasks of a complete group that did not succeed. When all tasks are counted, it tells the

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -657,6 +658,22 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 	soon++
 	change() // task 2 is due, because it need not wait any more
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2]")
+}
+
+// A report settles a task between two rounds of the server. The tasks that wait for it may then run, although the server
+// has just looked for complete groups.
+func TestEndingOfASettledResult(t *testing.T) {
+	s := newSite(t)
+	s.open(define(), after(1))
+	s.settle()
+	c, r := s.claim(60), tdf.Result{Exit: "0"}
+	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
+	s.server.clock = func() time.Time { return s.server.links.looked }
+	expect.NoError(s, s.apply(m.Settled(c.Task, r), nil))
+	_, failed, err := s.server.settle(s.Context())
+	expect.NoError(s, failed)
+	expect.NoError(s, err)
+	expect.Equal(s, s.claim(60).Task.ID, 2)
 }
 
 // A new waiting task wakes the server.

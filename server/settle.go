@@ -13,6 +13,7 @@ type settleStore interface {
 	DueTasks(ctx context.Context, now tdf.Time, most int) ([]redisstate.Due, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	SetUnstarted(ctx context.Context, now tdf.Time, tasks []redisstate.Stored) error
+	HandleEndings(ctx context.Context) (int, error)
 }
 
 // The server settles at most maxBatches batches of batchSize tasks before it audits.
@@ -55,8 +56,8 @@ func (d Done) attrs() []any {
 	return attrs
 }
 
-// settleDue links waiting tasks and settles due tasks in batches, until there are none, or until it has settled
-// maxBatches batches.
+// settleDue links waiting tasks, settles due tasks, and handles the endings of tasks, also of those that workers have
+// settled. It does so in batches, until there are none, or until it has settled maxBatches batches.
 func (s *Server) settleDue(ctx context.Context) (Done, error) {
 	done := Done{}
 	for range maxBatches {
@@ -79,11 +80,12 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 		if err := s.apply(ctx, moves, done); err != nil {
 			return done, err
 		}
-		ended, err := s.handleEndings(ctx, moves)
-		if err != nil || len(due) < batchSize && !linked && !ended {
+		ended, err := s.store.HandleEndings(ctx)
+		if err != nil || len(due) < batchSize && !linked && ended == 0 {
 			return done, err
 		}
 	}
+	s.links.behind = true
 	return done, nil
 }
 

@@ -163,8 +163,7 @@ func TestHeartbeatsDuringTheWork(t *testing.T) {
 		"settle": func(ctx context.Context) error { _, err := s.server.settleDue(ctx); return err },
 		"end": func(ctx context.Context) error {
 			s.failAll(ids)
-			s.server.links.behind = true
-			_, err := s.server.handleEndings(ctx, nil)
+			_, err := s.store.HandleEndings(ctx)
 			return err
 		},
 	}
