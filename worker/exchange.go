@@ -340,19 +340,23 @@ const longestPause = 5 * time.Second
 const logPause = time.Minute
 
 // A backlog has the reports that may take long: those with large results, those that wait for replicas, and those that
-// Redis has refused. The worker sends refused ones again after a pause, which grows from try to try.
+// Redis has refused. The worker sends refused ones again after a pause, which grows from try to try. The others do not
+// wait for it.
 type backlog struct {
-	reports []*execution
-	sending bool
-	pause   time.Duration
-	again   <-chan time.Time // nil if the worker need not wait
-	logged  time.Time        // when the error was last logged
+	reports, refused []*execution
+	sending          bool
+	pause            time.Duration
+	again            <-chan time.Time // nil if the refused reports need not wait
+	logged           time.Time        // when the error was last logged
 }
 
 // sendSlow sends the reports that may take long in a call of their own.
 func (x *exchange) sendSlow() {
 	b := &x.slow
-	if b.sending || len(b.reports) == 0 || b.again != nil && x.reporting.Err() == nil {
+	if b.again == nil || x.reporting.Err() != nil {
+		b.reports, b.refused = append(b.reports, b.refused...), nil
+	}
+	if b.sending || len(b.reports) == 0 {
 		return
 	}
 	a := call{reports: b.reports, slow: true}
@@ -372,16 +376,16 @@ func (x *exchange) putOff(a call) {
 		}
 		return
 	}
-	b.reports = append(b.reports, refused...)
+	b.refused = append(b.refused, refused...)
 	switch {
-	case len(refused) == 0 && a.slow:
+	case len(b.refused) == 0 && a.slow:
 		b.pause = 0
-	case len(refused) == 0, a.claim != nil, b.again != nil && !a.slow:
+	case len(refused) == 0, a.claim != nil, b.again != nil:
 	default:
 		b.pause = min(max(2*b.pause, errorPause), longestPause)
 		b.again = x.after(b.pause)
 		if time.Since(b.logged) > logPause {
-			x.log.Error("rounds could not be reported, trying again", "rounds", len(b.reports), "error",
+			x.log.Error("rounds could not be reported, trying again", "rounds", len(b.refused), "error",
 				cmp.Or(a.err, refused[0].report.Err))
 			b.logged = time.Now()
 		}

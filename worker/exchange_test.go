@@ -151,6 +151,30 @@ func TestAReportThatTakesLong(t *testing.T) {
 	}
 }
 
+// A confirming store lets replicas confirm all reports, and refuses one of them.
+type confirming struct{ *failing }
+
+func (confirming) Confirms(context.Context) bool { return true }
+
+// Other reports do not wait for one that Redis refuses, also if replicas must confirm them.
+func TestARefusedReportDelaysNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Concurrency = 2
+	store, timers := confirming{&failing{Store: w.store}}, w.timers.hold()
+	refused := w.open("", forHandler("p"))
+	store.refused.Store(refused)
+	stop := w.start(w.workerOn(store, Handle("p", func(context.Context, *Round) error { return nil })))
+	timers.waitedFor(t, errorPause)
+	for range 3 {
+		w.executed(w.open("", forHandler("p")))
+	}
+	expect.Equal(t, w.task(refused).State, tdf.Running)
+	store.refused.Store(0)
+	timers.fire(t, errorPause)
+	w.executed(refused)
+	stop()
+}
+
 // RunOnce runs one task, although the report of this task could claim another.
 func TestRunOnceRunsOneTask(t *testing.T) {
 	w := newWorld(t)
