@@ -175,9 +175,10 @@ func (x *exchange) send() {
 	x.carryOutApart(a)
 }
 
-// toClaim returns what the next call asks for, or nil.
+// toClaim returns what the next call asks for, or nil. Over the HTTP API, the call that waits for tasks claims them, so
+// another claim meanwhile would get more than there are free slots.
 func (x *exchange) toClaim() *redisstate.ClaimParams {
-	if x.once.Load() || x.claiming.Err() != nil || x.drain.on() {
+	if x.once.Load() || x.claiming.Err() != nil || x.drain.on() || x.awaiting && x.cfg.API.URL != "" {
 		return nil
 	}
 	joint := x.succeeded && !x.passing && x.cfg.SleepAfterSuccess == 0
@@ -287,8 +288,13 @@ func (x *exchange) rest(d time.Duration) {
 	}
 }
 
-// await waits until there may be a task for the worker, at most until an idle worker claims again.
+// await waits until there may be a task for the worker, at most until an idle worker claims again. Over the HTTP API,
+// the call claims for the slots that are free now.
 func (x *exchange) await(a call) {
+	claim := redisstate.ClaimParams{Most: x.freeSlots(), TimeLeft: x.timeLeft()}
+	if claim.Most <= 0 { // Redis has refused the results that came with the claim
+		return
+	}
 	x.idle = true
 	if x.awaiting {
 		return
@@ -299,7 +305,8 @@ func (x *exchange) await(a call) {
 	x.endAwait = end
 	x.loops.Go(func() {
 		defer end()
-		a.woken, a.tasks, a.err = x.broker.Await(ctx, x.awaitingAnswer, *a.claim, longest)
+		a.claim = &claim
+		a.woken, a.tasks, a.err = x.broker.Await(ctx, x.awaitingAnswer, claim, longest)
 		a.received = time.Now()
 		a.leased = x.renewLate(x.awaitingAnswer, a.tasks)
 		x.wakes <- a

@@ -175,6 +175,42 @@ func TestARefusedReportDelaysNoOther(t *testing.T) {
 	stop()
 }
 
+// Over the HTTP API, a worker with short rounds claims only for free slots, and not while a call waits for tasks.
+func TestClaimsOverHTTP(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.cfg.API.URL, w.cfg.Concurrency = "http://127.0.0.1:1", 2
+	s := supervisorOf(w.worker())
+	s.claiming = t.Context()
+	s.stock = stock{short: shortRun, most: prefetchedFor, n: lastRuns}
+	x := newExchange(s)
+	x.succeeded = true
+	expect.Equal(t, *x.toClaim(), redisstate.ClaimParams{Most: 2})
+	x.busy = 2
+	expect.True(t, x.toClaim() == nil, "claims without a free slot")
+	waits := polled{claims: make(chan redisstate.ClaimParams, 1)}
+	x.busy, x.broker = 1, waits
+	got := redisstate.ClaimResult{Claims: make([]redisstate.Claim, 1)}
+	x.learn(call{claim: &redisstate.ClaimParams{Most: 2}, tasks: got})
+	expect.Equal(t, (<-waits.claims).Most, 1, "a task has started meanwhile")
+	x.idle, x.busy = false, 0
+	expect.True(t, x.toClaim() == nil, "claims while a call waits")
+	<-x.wakes
+}
+
+// A polled broker says what a call that waits claims.
+type polled struct {
+	protocol
+	claims chan redisstate.ClaimParams
+}
+
+func (w polled) Await(_, _ context.Context, claim redisstate.ClaimParams, _ time.Duration) (woken bool,
+	c redisstate.ClaimResult, err error,
+) {
+	w.claims <- claim
+	return false, c, nil
+}
+
 // RunOnce runs one task, although the report of this task could claim another.
 func TestRunOnceRunsOneTask(t *testing.T) {
 	w := newWorld(t)

@@ -51,9 +51,9 @@ type supply struct {
 }
 
 // supply returns the present supply. A worker that offers resources prefetches nothing, because a task holds its share
-// only while it runs.
+// only while it runs. The HTTP API has no such claims.
 func (x *exchange) supply() supply {
-	never := x.pool != nil || x.once.Load() || x.cfg.SleepAfterSuccess > 0
+	never := x.pool != nil || x.once.Load() || x.cfg.SleepAfterSuccess > 0 || x.cfg.API.URL != ""
 	halted := never || x.passing || x.mayNotPassOn()
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -22,16 +22,15 @@ const (
 	leastWait   = 100 * time.Millisecond // between two claims that wait, if the first one came back at once
 )
 
-// Exchange reports how rounds have ended, and then claims tasks, if claim is not nil, without prefetched ones. While
-// [Remote.Await] claims, Exchange claims none.
+// Exchange reports how rounds have ended, and then claims tasks, if claim is not nil, without prefetched ones. The worker
+// must not claim while [Remote.Await] does.
 func (r *Remote) Exchange(ctx, claiming context.Context, claim *redisstate.ClaimParams, all ...*broker.Delivery) (
 	redisstate.ClaimResult, error,
 ) {
 	err := r.report(ctx, all)
-	if claim == nil || !r.claims.TryLock() {
+	if claim == nil {
 		return redisstate.ClaimResult{}, err
 	}
-	defer r.claims.Unlock()
 	return r.claim(claiming, r.next(*claim))
 }
 
@@ -46,8 +45,6 @@ func (r *Remote) next(claim redisstate.ClaimParams) broker.ClaimRequest {
 func (r *Remote) Await(ctx, claiming context.Context, claim redisstate.ClaimParams, _ time.Duration) (woken bool,
 	c redisstate.ClaimResult, err error,
 ) {
-	r.claims.Lock()
-	defer r.claims.Unlock()
 	if left := leastWait - time.Since(r.polled); left > 0 {
 		r.sleep(ctx, left)
 	}

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -24,7 +23,7 @@ type Remote struct {
 	session string // the first part of its paths; "" before the registration
 	lost    int    // tasks of an earlier start
 
-	claims sync.Mutex // held during a claim; it protects the following fields
+	// for claims, of which only one at a time is under way
 	number int64
 	polled time.Time // when the last claim that waited began
 }
