@@ -90,6 +90,7 @@ func (x *exchange) run() {
 			tick = nil
 			x.tick()
 		case <-x.drain.changed:
+			x.endAwait()
 		case <-claiming:
 			claiming = nil
 		case <-reporting:
@@ -259,7 +260,11 @@ func (x *exchange) learn(a call) {
 	if n > 0 {
 		x.more = 0
 	}
-	if a.err == nil && (n >= a.claim.Most || c.More && x.more < maxClaimsAtOnce) {
+	full := a.err == nil && n >= a.claim.Most
+	if full {
+		x.endAwait() // tokens are for workers with free slots
+	}
+	if full || a.err == nil && c.More && x.more < maxClaimsAtOnce {
 		return
 	}
 	x.more = 0

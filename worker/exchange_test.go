@@ -274,3 +274,18 @@ func TestAWakeTokenDuringAClaim(t *testing.T) {
 	x.learn(call{claim: &redisstate.ClaimParams{Most: 1}})
 	expect.True(t, !x.idle, "the worker waits for another token")
 }
+
+// A worker whose claim has filled its slots takes no wake token: tokens are for others.
+func TestABusyWorkerTakesNoToken(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := supervisorOf(w.worker())
+	s.claiming = t.Context()
+	x, ended := newExchange(s), 0
+	x.awaiting, x.endAwait = true, func() { ended++ }
+	got := redisstate.ClaimResult{Claims: make([]redisstate.Claim, 1)}
+	x.learn(call{claim: &redisstate.ClaimParams{Most: 2}, tasks: got})
+	expect.Equal(t, ended, 0)
+	x.learn(call{claim: &redisstate.ClaimParams{Most: 1}, tasks: got})
+	expect.Equal(t, ended, 1)
+}
