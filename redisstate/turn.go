@@ -13,7 +13,7 @@ import (
 )
 
 // Turn is one turn of a worker: it reports rounds that have ended as [Store.Execute] does, and claims tasks as
-// [Store.Claim] does. Without results, it only claims. If r.Most is 0, it only reports.
+// [Store.Claim] does. Without results, it only claims. If r.Most and r.Prefetch are 0, it only reports.
 //
 // If the results have one form, and no replicas must confirm them, both calls travel together. So a worker that runs
 // many short rounds waits for Redis once, not twice. A claim that Redis refuses, for example because Redis is full,
