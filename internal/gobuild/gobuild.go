@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // sources makes go list print the files of the packages of this module on which a command depends. The module's own
@@ -15,12 +16,16 @@ import (
 const sources = `{{$dir := .Dir}}{{with .Module}}{{if and .Main (ne $dir .Dir)}}` +
 	`{{range $.GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range $.EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
 
+// shared has the commands that tests have built, below the root of the module. go build does not link one again that has
+// not changed.
+const shared = "bin/test"
+
 // Build builds commands as go build -o OUTPUT COMMAND... does in a directory, without symbol tables and debug
 // information. The tests have already compiled the packages, which scripts/build would compile again with its flags.
 // Call Build while a test runs: then Go's test cache notes the directories that Build reads, and runs the test again
 // after a change of the commands' sources.
 func Build(dir, output string, commands ...string) error {
-	if _, err := run(dir, append([]string{"build", "-ldflags=-s -w", "-o", output}, commands...)); err != nil {
+	if err := link(dir, output, commands); err != nil {
 		return err
 	}
 	files, err := run(dir, append([]string{"list", "-deps", "-f", sources}, commands...))
@@ -38,6 +43,48 @@ func Build(dir, output string, commands ...string) error {
 		}
 	}
 	return nil
+}
+
+// link links the commands in the shared directory, one test at a time, and copies them. A command that is a file is not
+// shared.
+func link(dir, output string, commands []string) error {
+	build := func(to string) error {
+		_, err := run(dir, append([]string{"build", "-ldflags=-s -w", "-o", to}, commands...))
+		return err
+	}
+	root, err := run(dir, []string{"list", "-m", "-f", "{{.Dir}}"})
+	if err != nil {
+		return err
+	}
+	common := filepath.Join(strings.TrimSpace(root), shared)
+	if strings.HasSuffix(commands[0], ".go") || os.MkdirAll(common, 0o755) != nil {
+		return build(output)
+	}
+	lock, err := os.OpenFile(filepath.Join(common, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return build(output)
+	}
+	defer lock.Close() // which ends the lock
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	if err := build(common + "/"); err != nil {
+		return err
+	}
+	if strings.HasSuffix(output, "/") {
+		if err := os.MkdirAll(output, 0o755); err != nil {
+			return err
+		}
+	}
+	var files []string
+	for _, command := range commands {
+		files = append(files, filepath.Join(common, filepath.Base(command)))
+	}
+	out, err := exec.Command("cp", append(files, output)...).CombinedOutput() // Go's test cache does not note what cp reads
+	if err != nil {
+		err = fmt.Errorf("copy commands: %w\n%s", err, out)
+	}
+	return err
 }
 
 // run runs go with the GOGC of the Makefile.
