@@ -49,17 +49,17 @@ func allBars() []*bar {
 		newBar("open-single", "tasks/s",
 			sidesOf(opening, tdfTasks.with(one), asynqTasks.with(one), bullmqTasks.with(one)), want{">=", 0.9, "asynq"}),
 		newBar("open-shared", "tasks/s", sidesOf(opening, tdfTasks.with(shared), asynqTasks), want{">=", 1.5, "asynq"}),
-		newBar("life-cycle", "tasks/s", sidesOf(lives, tdfWhole, asynqTasks, bullmqTasks), want{">=", 1.6, "asynq"}),
+		newBar("life-cycle", "tasks/s", sidesOf(lives, tdfWhole, asynqTasks, bullmqTasks), want{">=", 1.15, "asynq"}),
 		newBar("typed", "tasks/s", sidesOf(lives, tdfWhole.with(job{Batch: 1000, Typed: true}),
 			asynqTasks.with(job{Callers: 16, Typed: true})), want{">=", 1, "asynq"}),
 		newBar("redis-cpu", "µs of Redis CPU", sidesOf(redisCPU, tdfWhole.with(one), bullmqTasks.with(one)),
-			want{"<=", 1, "BullMQ"}),
+			want{"<=", 0.95, "BullMQ"}),
 		newBar("pickup", "ms", sidesOf(pickup, tdfWhole, bullmqTasks), want{"<=", 0.5, "BullMQ"}),
 		newBar("memory", "bytes per open task", sidesOf(memory, tdfTasks, tdfDefaults, asynqTasks, bullmqTasks),
 			want{"<=", 1.1, "asynq"}),
-		newBar("chain", "ms per link", sidesOf(chains, tdfWhole), want{"<=", 10, ""}),
+		newBar("chain", "ms per link", sidesOf(chains, tdfWhole), want{"<=", 5, ""}),
 		newBar("run", "runs/s", runSides(), want{">=", 0.9, "Go os/exec"}, want{">=", 8, "GNU parallel"}),
-		newBar("command", "commands/s", commandSides(), want{">=", 4, "GNU parallel"}, want{">=", 0.6, "xargs"}),
+		newBar("command", "commands/s", commandSides(), want{">=", 4, "GNU parallel"}, want{">=", 0.5, "xargs"}),
 	}
 }
 
