@@ -121,6 +121,9 @@ func TestDist(t *testing.T) {
 		t.Run("deb", func(t *testing.T) { checkDeb(t, filepath.Join(dist, "tdf_0.7.1_"+runtime.GOARCH+".deb")) })
 	}
 
+	if !whole {
+		return
+	}
 	// The same commit gives the same files, even if the directory, the umask and the times of the files differ.
 	other := filepath.Join(t.TempDir(), "other", "place")
 	must(t, os.MkdirAll(filepath.Dir(other), 0o755))
