@@ -112,11 +112,14 @@ local unwanted, looked_at, left_open, left_placed = 0, 0, 0, 0 -- the last two: 
 
 -- A server writes a leap of the clock to `leap` before its next heartbeat. So after a recent heartbeat, `leap` shows
 -- whether the clock has leapt. Without any heartbeat, the script has nothing to check the clock against.
-local heartbeat = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
-local absent = math.abs(now - (score_of(heartbeat or '0') or 0)) >= tonumber(ARGV[12])
+local function last_heartbeat()
+  local heartbeat = try('ZREVRANGE', KEYS[4], 0, 0, 'WITHSCORES')[2]
+  return heartbeat, math.abs(now - (score_of(heartbeat or '0') or 0)) >= tonumber(ARGV[12])
+end
 
 -- Returns whether the script may trust the clock when it decides that a task is overdue; otherwise the server decides.
 local function trusted()
+  local heartbeat, absent = last_heartbeat()
   local till = try('HGET', KEYS[5], 'until')
   local over = type(till) ~= 'string' or now >= (number(till, 0) or 0)
   return not heartbeat or over and not absent
@@ -310,7 +313,7 @@ if leaves_some and plain and size > left_open then wake(KEYS[7], 1) end
 ordering.finish(leaves_some)
 
 remember(table.concat(ids, ' '))
-if absent then -- a live server moves the tasks of `later`, and wakes workers for them
+if #ids < wanted and select(2, last_heartbeat()) then -- otherwise a server moves tasks of `later`, and wakes workers
   local coming = try('ZRANGE', later, 0, 0, 'WITHSCORES')[2]
   ordering.next_due = math.min(ordering.next_due, coming and number(coming) or INF)
 end

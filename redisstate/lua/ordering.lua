@@ -180,6 +180,12 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
   -- Returns the source with the next due task, or nil. When the script has used this task, it must call
   -- ordering.use_up.
   function ordering.next()
+    if sources[1] and sources[1].used then
+      local source = table.remove(sources, 1)
+      source.used = false
+      advance(source)
+      insert(source)
+    end
     while true do
       while not queue.next[queue.i] and not queue.ended do read_heads() end
       local first, head = sources[1], queue.next[queue.i]
@@ -197,10 +203,9 @@ function ordering.use(open, wanted, serves, time_left, group, plain)
 
   -- Leaves the first task. If `passes` is true, the worker must not get it.
   function ordering.use_up(passes)
-    local source = table.remove(sources, 1)
+    local source = sources[1]
+    source.used = true -- a claim that has got enough need not read the next task
     if passes then queue.last_passed, queue.n_passed = member_in(source), queue.n_passed + 1 end
-    advance(source)
-    insert(source)
   end
 
   -- Ends the reading of a queue. The next claim reads a few passed tasks again, because others may have come before
