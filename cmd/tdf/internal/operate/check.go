@@ -18,8 +18,8 @@ func Check(a *cli.App) *cobra.Command {
 	c := &cobra.Command{
 		Use: "check", Short: "Find inconsistent tasks and repair them",
 		Long: "Looks for tasks whose data in Redis contradict each other: a task in a wrong list, one that no server\n" +
-			"would look at in time, or one whose counters do not agree. Everything may run meanwhile. The server's audit looks for\n" +
-			"the same, a few tasks at a time.\n" +
+			"would look at in time, or one whose counters do not agree. Everything may run meanwhile. The server's audit\n" +
+			"looks for the same, a few tasks at a time.\n" +
 			"With --repair, the command corrects them. A task that may only be on its way from one list to another is\n" +
 			"corrected if it looks the same after --wait.\n" +
 			"Exit status 3 means that some tasks are still inconsistent.",
