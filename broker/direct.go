@@ -248,7 +248,7 @@ func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []
 			x.answer(ctx, &tdf.StateError{ID: x.Task.ID, Verb: tdf.VerbExecute})
 			continue
 		}
-		x.Task = stored[i]
+		x.Task, x.read = stored[i], true
 		x.complete(closed)
 		ready = append(ready, x)
 	}

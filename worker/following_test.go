@@ -101,7 +101,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 			}
 			last := w.lastID()
 			w.runOnce(w.workerOn(w.connect(redistest.Shared(t)))) // the connection has not read the settings before
-			got := w.finished(id)
+			got := w.task(id)
 			expect.Equal(t, got.State, tdf.Failed, c.want)
 			expect.Contains(t, got.LastError(), c.want)
 			expect.Equal(t, got.LastOutput(), "out\n", c.want)
