@@ -83,7 +83,7 @@ func (m Move) Settled(t *Task, r Result) Move {
 		round.Exit = r.Exit
 	}
 	executed.Rounds = Rounds{t.Round: round}
-	s, ok := executed.SettleResult()
+	s, ok := executed.settleResult()
 	if !ok {
 		return m
 	}

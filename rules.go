@@ -23,7 +23,7 @@ func (t *Task) Settle(now Time, invalid error) (Move, bool) {
 	case t.State == Running:
 		return t.settleRunning(now)
 	case t.State == Executed:
-		return t.SettleResult()
+		return t.settleResult()
 	case t.State.Finished() && t.Dependents > 0:
 		return Move{}, false
 	case t.State.Finished() && now >= t.removeAt():
@@ -82,11 +82,11 @@ const ServerAbsence = Seconds(5)
 // leaseHolds reports whether the current round has a claim whose lease has not run out.
 func (t *Task) leaseHolds(now Time) bool { return t.Current().Claim != "" && now < t.LeaseUntil }
 
-// SettleResult returns the Move that settles an executed task: the task expires if it was executed after its
+// settleResult returns the Move that settles an executed task: the task expires if it was executed after its
 // end_before, and otherwise fails or succeeds. It returns false if the task is in another state, or if its result is
 // not whole. Unlike other decisions, this one depends on no clock and on no grace period, so the one who has stored the
 // result may make it at once.
-func (t *Task) SettleResult() (Move, bool) {
+func (t *Task) settleResult() (Move, bool) {
 	var m Move
 	var err error
 	r := t.Current()
