@@ -279,6 +279,10 @@ func (s *Store) MemoryOf(ctx context.Context, ids []int64) ([]int64, error) {
 // memory is like MemoryOf. If Redis does not report the sizes, known is false. For a task with very many properties,
 // the size is an estimate, because an exact measurement would delay other clients of Redis.
 func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known bool, err error) {
+	bytes = make([]int64, len(ids))
+	if s.sizeless.Load() {
+		return bytes, false, nil
+	}
 	replies, err := conn.AskEach(ctx, s.Conn, "measure the memory of tasks", ids,
 		func(p redis.Pipeliner, id int64) *redis.IntCmd {
 			return p.MemoryUsage(ctx, s.Keys.Task(id), smallHash) // measures this number of properties, or all
@@ -288,7 +292,7 @@ func (s *Store) memory(ctx context.Context, ids []int64) (bytes []int64, known b
 		!strings.Contains(err.Error(), "syntax error") {
 		return nil, false, err
 	}
-	bytes = make([]int64, len(ids))
+	s.sizeless.Store(!known)
 	for i, r := range replies {
 		bytes[i] = r.Val()
 	}

@@ -222,22 +222,39 @@ func isTextBefore(from int, name string) bool {
 // may be large.
 func isFiles(name string) bool { return strings.HasSuffix(name, ":"+tdf.RoundFiles) }
 
+// groupsOf returns the groups of the property with this name, and the number of its round, or OfTask. If no valid task
+// has the property, known is false.
+func groupsOf(name string) (in Fields, round int, known bool) {
+	number, ofRound, isOfRound := strings.Cut(name, ":")
+	if !isOfRound {
+		in, known := inOfTask[name]
+		return in, OfTask, known
+	}
+	in, known = inOfRound[ofRound]
+	round, err := strconv.Atoi(number)
+	return in, round, known && err == nil && round >= 0 && strconv.Itoa(round) == number
+}
+
+var inOfTask, inOfRound = groupsByName(taskProperties), groupsByName(roundProperties)
+
+func groupsByName(properties []property) map[string]Fields {
+	in := map[string]Fields{}
+	for _, p := range properties {
+		in[p.name] = p.in
+	}
+	return in
+}
+
 // validLength returns the maximum length of the property with this name, or unknownProperty.
 func validLength(name string) int {
-	number, ofRound, isOfRound := strings.Cut(name, ":")
-	properties, most := taskProperties, longestField
-	if isOfRound {
-		if n, err := strconv.Atoi(number); err != nil || n < 0 || strconv.Itoa(n) != number {
-			return unknownProperty
-		}
-		properties, most, name = roundProperties, longestFact, ofRound
-	}
-	i := slices.IndexFunc(properties, func(p property) bool { return p.name == name })
+	in, round, known := groupsOf(name)
 	switch {
-	case i < 0:
+	case !known:
 		return unknownProperty
-	case properties[i].in&unbounded != 0:
+	case in&unbounded != 0:
 		return math.MaxInt
+	case round == OfTask:
+		return longestField
 	}
-	return most
+	return longestFact
 }

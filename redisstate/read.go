@@ -24,6 +24,9 @@ type Want struct {
 	// Keep reports whether a task is selected, after its Fields were read. A nil Keep selects all tasks. If Keep does
 	// not select a task, its Stored.Task is nil.
 	Keep func(*tdf.Task) bool
+	// KeepHead reports whether Keep may select a task, of which only Head was read. With it, Read saves reading the
+	// facts of large tasks. A nil KeepHead saves nothing.
+	KeepHead func(*tdf.Task) bool
 
 	// Texts returns the texts to read of a selected task. If Texts is nil, Read reads texts only if Fields includes
 	// Whole.
@@ -31,6 +34,9 @@ type Want struct {
 	// MaxBytes limits the bytes of the texts of all tasks together, or with Whole, of the tasks; 0 means no limit. If
 	// they exceed the limit, Read returns only the first tasks, but at least one.
 	MaxBytes int
+
+	sized []bool     // whether readSized has read each task; nil if it has read none
+	small []tdf.Hash // all properties of each small task; nil for others
 }
 
 // Rounds selects which rounds of a task are read. The zero Rounds selects none.
@@ -81,7 +87,8 @@ func (x *Stored) Placement() tdf.Placement {
 //   - With Whole, it reads a small task at one moment, and a large task in pieces.
 //   - If a large task moves between two pieces, Read reads it again, but only a few times. If it moves each time, Redis
 //     refuses a Move that is based on the values.
-//   - Without Whole, it reads a task in up to three steps, and texts after that. The task may move in between.
+//   - With Facts alone, it reads a small task at one moment, too.
+//   - Otherwise, it reads a task in up to three steps, and texts after that. The task may move in between.
 //   - A finished task in the list archived is archived, also if its state says otherwise. But with Lists, Read returns
 //     the state that the task has.
 //
@@ -144,10 +151,22 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 	for i := range hashes {
 		hashes[i] = tdf.Hash{}
 	}
-	for _, names := range want.steps() {
-		if err := s.readFields(ctx, ids, hashes, tooLong, func(i int) []string {
+	if want.Fields&Facts != 0 && want.Fields&(Rules|Result|Lists) == 0 {
+		if err := s.readSized(ctx, ids, hashes, want); err != nil {
+			return nil, nil, err
+		}
+	}
+	for step, names := range want.steps() {
+		err := s.readFields(ctx, ids, hashes, tooLong, func(i int) []string {
+			if want.isSized(i) {
+				return nil
+			}
 			return names(hashes[i])
-		}); err != nil {
+		})
+		if err == nil && step == 0 && want.KeepHead != nil {
+			err = s.keepHeads(ctx, ids, hashes, want)
+		}
+		if err != nil {
 			return nil, nil, err
 		}
 	}
@@ -155,6 +174,24 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 		err = s.readUnclaimed(ctx, ids, hashes)
 	}
 	return hashes, tooLong, err
+}
+
+// keepHeads forgets the tasks that KeepHead does not select.
+func (s *Store) keepHeads(ctx context.Context, ids []int64, hashes []tdf.Hash, want *Want) error {
+	var of []int64
+	var heads []tdf.Hash
+	for i, h := range hashes {
+		if !want.isSized(i) && len(h) > 0 {
+			of, heads = append(of, ids[i]), append(heads, h)
+		}
+	}
+	err := s.readArchived(ctx, of, heads)
+	for i, h := range heads {
+		if t, _ := tdf.ParseSummary(of[i], h); !want.KeepHead(t) {
+			clear(h)
+		}
+	}
+	return err
 }
 
 // steps returns the names of the properties to read in each step. The names in a step depend on what the earlier steps

@@ -3,6 +3,7 @@ package redisstate
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf"
@@ -32,6 +33,8 @@ type Store struct {
 	pace pace
 
 	room room
+
+	sizeless atomic.Bool // Redis does not report the sizes of tasks
 }
 
 // New returns a Store for a namespace. It checks the configuration, but does not connect. The first method call

@@ -42,26 +42,45 @@ func (w *Want) textsOf(x *Stored) []TextsOf {
 
 // readTexts reads the texts of the first tasks, as many as MaxBytes allows. It returns only these tasks.
 func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
-	asked := make([]question, len(stored))
+	most := cmp.Or(want.MaxBytes, math.MaxInt)
 	found := make([]tdf.Hash, len(stored))
+	var asked []question
+	var of []int // for each question, the index of its task
 	for i := range stored {
-		asked[i].id, found[i] = stored[i].ID, tdf.Hash{}
-		for _, of := range want.textsOf(&stored[i]) {
-			of.each(func(name string, _ textField) { asked[i].names = append(asked[i].names, name) })
+		if want.small != nil && want.small[i] != nil {
+			found[i] = want.small[i]
+			continue
+		}
+		found[i] = tdf.Hash{}
+		if names := want.textNames(&stored[i]); len(names) > 0 {
+			asked, of = append(asked, question{stored[i].ID, names}), append(of, i)
 		}
 	}
-	n, err := s.readLong(ctx, asked, cmp.Or(want.MaxBytes, math.MaxInt), validLength, func(i int, name, value string,
-		length int,
-	) {
+	answered, err := s.readLong(ctx, asked, most, validLength, func(i int, name, value string, length int) {
 		if len(value) < length {
 			value = fmt.Sprintf("(%d bytes, too long to be valid)", length)
 		}
-		found[i][name] = value
+		found[of[i]][name] = value
 	})
-	for i := range stored[:n] {
-		want.takeTexts(&stored[i], found[i])
+	if answered < len(asked) {
+		stored = stored[:of[answered]]
 	}
-	return stored[:n], err
+	for i := range stored {
+		want.takeTexts(&stored[i], found[i])
+		most -= stored[i].Bytes
+		if i > 0 && most < 0 {
+			return stored[:i], err
+		}
+	}
+	return stored, err
+}
+
+// textNames returns the names of the texts to read of a task.
+func (w *Want) textNames(x *Stored) (names []string) {
+	for _, of := range w.textsOf(x) {
+		of.each(func(name string, _ textField) { names = append(names, name) })
+	}
+	return names
 }
 
 // takeTexts copies the texts of a hash into the task.

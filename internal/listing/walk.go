@@ -157,6 +157,9 @@ func (f *Walk) Each(take func(*tdf.Task) bool) error {
 		}
 		f.ended = last && passed == len(places)
 		f.atOnce = min(2*f.atOnce, mostAtOnce)
+		if len(tasks) < len(places) { // the texts are long, and the other tasks will be read again
+			f.atOnce = len(tasks)
+		}
 	}
 	return nil
 }
@@ -191,26 +194,12 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 			ids, at = append(ids, id), append(at, i)
 		}
 	}
-	if len(ids) == 0 {
-		return make([]*tdf.Task, len(places)), nil
-	}
-	heads, err := f.store.Read(f.ctx, ids, redisstate.Want{Fields: redisstate.Head, Keep: f.head})
-	if err != nil {
-		return nil, err
-	}
-	var selected []int64
-	var where []int
-	for i, x := range heads {
-		if x.Task != nil {
-			selected, where = append(selected, x.ID), append(where, at[i])
-		}
-	}
 	tasks := make([]*tdf.Task, len(places))
-	if len(selected) == 0 {
+	if len(ids) == 0 {
 		return tasks, nil
 	}
-	err = pool.Part(f.ctx, func(ctx context.Context) (kept int64, err error) {
-		stored, err := f.read(ctx, selected)
+	err := pool.Part(f.ctx, func(ctx context.Context) (kept int64, err error) {
+		stored, err := f.read(ctx, ids)
 		if err != nil {
 			return 0, err
 		}
@@ -220,12 +209,12 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 			}
 			f.bytes += int64(x.Bytes)
 			if x.Task != nil && textsMatch(&f.Query, x.Task) {
-				tasks[where[i]] = x.Task
+				tasks[at[i]] = x.Task
 				kept += int64(x.Bytes) + taskBytes
 			}
 		}
-		if len(stored) < len(selected) {
-			tasks = tasks[:where[len(stored)]]
+		if len(stored) < len(ids) {
+			tasks = tasks[:at[len(stored)]]
 		}
 		return kept, nil
 	})
@@ -239,7 +228,7 @@ const taskBytes = 2 << 10
 func (f *Walk) read(ctx context.Context, ids []int64) ([]redisstate.Stored, error) {
 	return f.store.Read(ctx, ids, redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.Rounds),
-		Keep:  func(t *tdf.Task) bool { return f.head(t) && facts(&f.Query, t) },
+		KeepHead: f.head, Keep: func(t *tdf.Task) bool { return f.head(t) && facts(&f.Query, t) },
 		Texts: f.Texts, MaxBytes: max(1, int(f.Bounds.Bytes-f.bytes)),
 	})
 }

@@ -68,8 +68,8 @@ func (l *lister) run(ctx context.Context, args []string) error {
 	})
 }
 
-// allPage is the size of a page with --all.
-const allPage = 1000
+// allPage is the size of a page with --all: a multiple of the number of tasks that a walk reads at once.
+const allPage = 900
 
 // list prints one page of tasks. With --all, it prints all pages.
 func (l *lister) list(ctx context.Context, s *cli.Shards, chosen admin.Selection, args []string,
