@@ -3,10 +3,10 @@ package listing
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -35,21 +35,15 @@ func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 	if _, err := prepare(q); err != nil {
 		return err
 	}
+	r := reader{store: s, q: q, texts: texts}
 	if len(q.IDs) > 0 || q.Group != "" { // the list of a group is already sorted by id
-		q.IDs = slices.Sorted(slices.Values(q.IDs))
-		_, err := each(ctx, s, q, texts, take)
-		return err
+		r.q.IDs = slices.Sorted(slices.Values(q.IDs))
+		return r.each(ctx, take)
 	}
-	for ids, err := range s.IDs(ctx, idsPerPage) {
-		if err != nil {
-			return err
-		}
-		q.IDs = ids
-		if more, err := each(ctx, s, q, texts, take); err != nil || !more {
-			return err
-		}
-	}
-	return nil
+	ids, stop := iter.Pull2(s.IDs(ctx, idsPerPage))
+	defer stop()
+	r.ids = ids
+	return r.each(ctx, take)
 }
 
 // Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
@@ -57,35 +51,8 @@ func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 func Each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
 	take func(*tdf.Task) bool,
 ) error {
-	_, err := each(ctx, s, q, texts, take)
-	return err
-}
-
-// each does the work of Each. It returns false if take has returned false.
-func each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
-	take func(*tdf.Task) bool,
-) (more bool, err error) {
-	more = true
-	for after, last := "", false; more && !last; last = after == "" {
-		err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
-			w, err := New(ctx, s, q, after)
-			if err != nil {
-				return 0, err
-			}
-			w.Add(texts)
-			w.Bounds.Bytes = bytesAtOnce // take need not keep the tasks, so the memory for a page is small
-			err = w.Each(func(t *tdf.Task) bool {
-				more = take(t)
-				return more
-			})
-			after = w.Next()
-			return 0, err
-		})
-		if err != nil {
-			return false, err
-		}
-	}
-	return more, nil
+	r := reader{store: s, q: q, texts: texts}
+	return r.each(ctx, take)
 }
 
 // Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a
