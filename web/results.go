@@ -54,16 +54,9 @@ func (a *api) getResults(_ context.Context, c *call, in *resultsInput) (*streame
 			Fields: in.Fields, Output: !in.NoOutput, Spreadsheet: in.Spreadsheet,
 			Charge: func(n int64) error { return pool.Take(s.ctx, n) },
 		}
-		done, err := results.CSV(results.From(s.ctx, c.manager, q), out, o)
-		if err != nil {
+		if _, err := results.CSV(results.From(s.ctx, c.manager, q), out, o); err != nil {
 			return err
-		}
-		if done.Late > 0 {
-			c.Header().Set(missingValues, "true")
 		}
 		return out.Flush()
 	})
 }
-
-// missingValues is the trailer of a CSV that lacks some values, because tasks changed while it was written.
-const missingValues = http.TrailerPrefix + "X-Values-Missing"

@@ -17,15 +17,22 @@ func choose(all, columns []string) ([]string, error) {
 	if len(columns) == 0 {
 		return all, nil
 	}
-	for i, name := range columns {
+	for _, name := range columns {
 		if !slices.Contains(all, name) && !slices.Contains(oddColumns, name) {
 			return nil, invalid("unknown column %q; the columns are %s", name, listed(all))
 		}
-		if slices.Contains(columns[:i], name) {
-			return nil, invalid("column %q is named twice", name)
-		}
 	}
 	return columns, nil
+}
+
+// checkRepeats returns an error if a column was chosen twice.
+func checkRepeats(columns []string) error {
+	for i, name := range columns {
+		if slices.Contains(columns[:i], name) {
+			return invalid("column %q is named twice", name)
+		}
+	}
+	return nil
 }
 
 func invalid(text string, args ...any) error {

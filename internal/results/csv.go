@@ -33,55 +33,177 @@ var (
 	namespaceColumn = "namespace"
 	lastColumns     = []string{encodedColumn}
 	encodedColumn   = "base64" // names the columns whose cells are in base64 in this row
-	oddColumns      = []string{replacedColumn, resourcesColumn, namespaceColumn}
+	// otherColumn precedes base64, if the columns are those of a sample. It has the cells of further columns, as JSON.
+	otherColumn = "other_columns"
+	oddColumns  = []string{replacedColumn, resourcesColumn, namespaceColumn}
+)
+
+// The first tasks, up to one of these bounds, and as many of the newest, decide about the columns of a CSV.
+const (
+	sampledTasks = 1000
+	sampledBytes = 4 << 20 // of their texts; the first tasks are in memory until the header is written
 )
 
 // Written says what [CSV] has written.
 type Written struct {
 	Rows    int
-	Late    int      // number of values without a column, because tasks changed meanwhile
+	Other   int      // number of rows with values in the column other_columns
 	LeftOut []string // names of fields of last lines that have no column, because they are no numbers; at most 10
 }
 
-// CSV writes a row for each task of a Source, sorted by id. It reads the tasks twice: first for the columns, then for
-// the rows.
-func CSV(all Source, out io.Writer, o Options) (done Written, err error) {
-	c := newColumns(o.Fields)
-	defer func() { done.Late, done.LeftOut = c.late, c.leftOut }()
-	fromOutput := o.Fields != FromResult
-	for t, err := range all(reading(fromOutput)) {
+// CSV writes a row for each task of a Source, sorted by id. It reads each task once, and writes the first rows when it
+// has read the tasks that decide about the columns: a sample if there are many tasks. Values without a column stand in
+// the column other_columns. If Options.Columns names the columns, there is no such column, and CSV writes the first rows
+// when tasks have these columns; if no task has one, the error may come after all rows.
+func CSV(all Source, out io.Writer, o Options) (Written, error) {
+	// w.Flush moves a row to out, which decides when to pass it on; a bufio.Writer would become that of w
+	w := &rowWriter{o: &o, out: out, w: csv.NewWriter(struct{ io.Writer }{out}), c: newColumns(o.Fields), all: all}
+	err := w.writeAll()
+	w.LeftOut = w.c.leftOut
+	return w.Written, err
+}
+
+// A rowWriter writes a CSV.
+type rowWriter struct {
+	Written
+	o   *Options
+	all Source
+	out io.Writer
+	w   *csv.Writer
+	c   *columns
+
+	names []string        // of all columns; nil before the header is written
+	held  []*manager.Task // the first tasks, before the header is written
+	bytes int             // of their texts
+}
+
+func (w *rowWriter) writeAll() error {
+	if err := checkRepeats(w.o.Columns); err != nil {
+		return err
+	}
+	for t, err := range w.all(reading(w.o.readsOutput(w.c.taken))) {
+		if err == nil {
+			err = w.add(t)
+		}
 		if err != nil {
-			return done, err
-		}
-		before := c.memory()
-		c.collect(t)
-		if o.Charge == nil {
-			continue
-		}
-		if err := o.Charge(c.memory() - before); err != nil {
-			return done, err
+			return err
 		}
 	}
-	w := csv.NewWriter(out)
-	names, err := choose(c.names(o.Output), o.Columns)
-	if err != nil {
-		return done, err
+	if w.names == nil {
+		return w.begin(false)
 	}
-	names, err = o.begin(w, out, names)
-	if err != nil {
-		return done, err
+	_, err := w.choose()
+	return err
+}
+
+// choose returns the columns that were chosen, of those that are known.
+func (w *rowWriter) choose() ([]string, error) { return choose(w.c.names(w.o.Output), w.o.Columns) }
+
+// readsOutput reports whether columns need stdout or stderr. The map has the names of the fixed columns.
+func (o *Options) readsOutput(fixed map[string]bool) bool {
+	if len(o.Columns) == 0 {
+		return o.Output || o.Fields != FromResult
 	}
-	for t, err := range all(reading(fromOutput || slices.ContainsFunc(names, isPrinted))) {
+	return slices.ContainsFunc(o.Columns, func(name string) bool {
+		return isPrinted(name) || !fixed[name] && o.Fields != FromResult
+	})
+}
+
+// add writes the row of a task, or holds the task until the columns are known.
+func (w *rowWriter) add(t *manager.Task) error {
+	if err := w.collect(t); err != nil {
+		return err
+	}
+	if w.names != nil {
+		return w.row(t)
+	}
+	w.held, w.bytes = append(w.held, t), w.bytes+textBytes(t)
+	if w.o.Charge != nil {
+		if err := w.o.Charge(int64(textBytes(t) + taskBytes)); err != nil {
+			return err
+		}
+	}
+	if len(w.held) == sampledTasks || w.bytes >= sampledBytes {
+		return w.begin(true)
+	}
+	if len(w.o.Columns) > 0 {
+		if _, unknown := w.choose(); unknown == nil {
+			return w.begin(true)
+		}
+	}
+	return nil
+}
+
+// taskBytes is about what a task needs in memory, besides its texts.
+const taskBytes = 4 << 10
+
+func textBytes(t *manager.Task) int {
+	return len(t.Input) + len(t.Meta) + len(t.Result()) + len(t.Output()) + len(t.Stderr())
+}
+
+// collect adds the columns of a task.
+func (w *rowWriter) collect(t *manager.Task) error {
+	before := w.c.memory()
+	w.c.collect(t)
+	if w.o.Charge == nil {
+		return nil
+	}
+	return w.o.Charge(w.c.memory() - before)
+}
+
+// begin writes the header, and the rows that come first. The parameter more says that more tasks may follow.
+func (w *rowWriter) begin(more bool) error {
+	if len(w.o.Columns) == 0 && more {
+		if err := w.sampleNewest(); err != nil {
+			return err
+		}
+		w.c.other = true
+	}
+	names, err := w.choose()
+	if err != nil && more { // a later task may have the column
+		names, err = slices.Clone(w.o.Columns), nil
+	}
+	if err == nil {
+		w.names, err = w.o.begin(w.w, w.out, names)
+	}
+	w.c.begun = []int{len(w.c.order), len(w.c.resultOrder)}
+	for _, t := range w.held {
+		if err == nil {
+			err = w.row(t)
+		}
+	}
+	w.held = nil
+	w.w.Flush()
+	return errors.Join(err, w.w.Error())
+}
+
+// sampleNewest adds the columns of the newest tasks, which may be others than those of the oldest.
+func (w *rowWriter) sampleNewest() error {
+	read, n, size := reading(w.o.readsOutput(w.c.taken)), 0, 0
+	for t, err := range w.all(func(q *manager.Query) { read(q); q.Order = manager.NewestFirst }) {
+		if err == nil {
+			err = w.collect(t)
+		}
 		if err != nil {
-			return done, err
+			return err
 		}
-		if err := writeRow(w, out, o.change(c.row(t, names))); err != nil {
-			return done, err
+		n, size = n+1, size+textBytes(t)
+		if n == sampledTasks || size >= sampledBytes {
+			break
 		}
-		done.Rows++
 	}
-	w.Flush()
-	return done, w.Error()
+	return nil
+}
+
+func (w *rowWriter) row(t *manager.Task) error {
+	row, other := w.c.row(t, w.names)
+	if other {
+		w.Other++
+	}
+	w.Rows++
+	err := writeRow(w.w, w.out, w.o.change(row))
+	w.w.Flush()
+	return errors.Join(err, w.w.Error())
 }
 
 // begin writes the header, and the rows that come first. It returns the names of all columns.
@@ -122,7 +244,8 @@ type columns struct {
 	replaced            bool              // whether the input of a task was replaced
 	resources           bool              // whether a task asks for resources
 	shards              bool              // whether tasks have namespaces
-	late                int               // number of values that have no column
+	other               bool              // whether there is the column other_columns
+	begun               []int             // the lengths of order and resultOrder when the header was written
 	leftOut             []string          // names of fields of last lines that are no numbers
 }
 
@@ -131,6 +254,7 @@ func newColumns(source string) *columns {
 		source: source, parameters: map[string]string{}, results: map[string]string{},
 		taken: map[string]bool{},
 	}
+	c.taken[otherColumn] = true
 	for _, name := range slices.Concat(firstColumns, oddColumns, runColumns, printedColumns, lastColumns) {
 		c.taken[name] = true
 	}
@@ -235,32 +359,60 @@ func (c *columns) names(withOutput bool) []string {
 	if withOutput {
 		names = append(names, printedColumns...)
 	}
+	if c.other {
+		names = append(names, otherColumn)
+	}
 	return append(names, lastColumns...)
 }
 
 // oneEnd removes one newline at the end, so that the output of most programs stays on one line of the CSV.
 func oneEnd(text string) string { return strings.TrimSuffix(text, "\n") }
 
-// row returns the cells of a task.
-func (c *columns) row(t *manager.Task, names []string) []string {
+// row returns the cells of a task, and whether it has values in other_columns.
+func (c *columns) row(t *manager.Task, names []string) (row []string, other bool) {
 	cells := fixedCells(t)
 	if slices.ContainsFunc(names, isPrinted) {
 		cells["output"], cells["error"] = oneEnd(t.Output()), oneEnd(t.Stderr())
 	}
 	c.putAll(cells, t)
-	row := make([]string, len(names))
+	row = make([]string, len(names))
 	var encoded []string
-	for i, name := range names {
-		row[i] = cells[name]
-		if !isText(row[i]) {
-			row[i] = base64.StdEncoding.EncodeToString([]byte(row[i]))
-			encoded = append(encoded, name)
+	text := func(name string) string {
+		if isText(cells[name]) {
+			return cells[name]
 		}
+		encoded = append(encoded, name)
+		return base64.StdEncoding.EncodeToString([]byte(cells[name]))
+	}
+	for i, name := range names {
+		row[i] = text(name)
+	}
+	if i := slices.Index(names, otherColumn); i >= 0 {
+		row[i] = c.others(t, names, text)
+		other = row[i] != ""
 	}
 	if i := slices.Index(names, encodedColumn); i >= 0 {
 		row[i] = strings.Join(encoded, " ")
 	}
-	return row
+	return row, other
+}
+
+// others returns the cells of a task that have no column, as a JSON object, or "" if there are none.
+func (c *columns) others(t *manager.Task, names []string, text func(string) string) string {
+	cells := map[string]string{}
+	for _, name := range slices.Concat(oddColumns, c.order[c.begun[0]:], c.resultOrder[c.begun[1]:]) {
+		if name == replacedColumn && !t.InputReplaced || slices.Contains(names, name) {
+			continue
+		}
+		if value := text(name); value != "" {
+			cells[name] = value
+		}
+	}
+	if len(cells) == 0 {
+		return ""
+	}
+	encoded, _ := json.Marshal(cells) // texts have no error
+	return string(encoded)
 }
 
 // isPrinted reports whether a column needs a task's stdout or stderr.
@@ -280,12 +432,9 @@ func (c *columns) put(cells, of map[string]string, text string, fields []field) 
 		fields = whole(text)
 	}
 	for _, f := range fields {
-		name, known := of[f.key]
-		if !known {
-			c.late++
-			continue
+		if name, known := of[f.key]; known {
+			cells[name] = f.text()
 		}
-		cells[name] = f.text()
 	}
 }
 

@@ -1,7 +1,9 @@
 package results
 
 import (
+	"encoding/csv"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
@@ -38,16 +40,106 @@ func TestColumns(t *testing.T) {
 		{taskWith("", `"text"`), map[string]string{"result": "text", "meta": ""}},
 		{taskWith("plain\xff", "7"), map[string]string{"meta": "cGxhaW7/", "result": "7", "base64": "meta"}},
 	} {
-		cells := c.row(row.task, names)
+		cells, _ := c.row(row.task, names)
 		for name, value := range row.want {
 			expect.Equal(t, cells[slices.Index(names, name)], value, name)
 		}
 	}
-	expect.Equal(t, c.late, 0, "values have no column")
-	c = newColumns(FromResult)
-	c.collect(first)
-	c.row(taskWith(`{"new":1}`, `{"b":2}`), c.names(true))
-	expect.Equal(t, c.late, 2, "values have no column")
+}
+
+// sourceOf is a Source of tasks that counts how many it has passed on.
+func sourceOf(passed *int, tasks ...*manager.Task) Source {
+	return func(change func(*manager.Query)) iter.Seq2[*manager.Task, error] {
+		var q manager.Query
+		change(&q)
+		all := slices.Clone(tasks)
+		if q.Order == manager.NewestFirst {
+			slices.Reverse(all)
+		}
+		return func(yield func(*manager.Task, error) bool) {
+			for _, t := range all {
+				if q.Order == manager.ByID {
+					*passed++
+				}
+				if !yield(t, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// The rows come as the tasks are read. If there are many tasks, values that neither the first nor the newest of them
+// have stand in one column, and none is lost.
+func TestRowsComeAtOnce(t *testing.T) {
+	tasks := slices.Repeat([]*manager.Task{taskWith(`{"n":1}`, `{"a":1}`)}, 3*sampledTasks)
+	odd := &tdf.Task{ID: 7, InputReplaced: true, Rounds: tdf.Rounds{0: {Worker: "w", Result: `{"b":"<x>"}`}}}
+	odd.Meta, odd.Resources = `{"id":"y\u0000"}`, "cpus=2"
+	tasks[sampledTasks] = friend.TaskOf(odd, false).(*manager.Task)
+	tasks[len(tasks)-1] = taskWith("", `{"last":2}`)
+	passed, first := 0, 0
+	var text strings.Builder
+	out := writerFunc(func(b []byte) (int, error) {
+		if first == 0 {
+			first = passed
+		}
+		return text.Write(b)
+	})
+	done := expect.Result(CSV(sourceOf(&passed, tasks...), out, Options{Fields: FromResult})).Value(t)
+	expect.Equal(t, first, sampledTasks, "tasks before the first row")
+	expect.Equal(t, passed, len(tasks), "each task is read once")
+	expect.Equal(t, done.Rows, len(tasks))
+	expect.Equal(t, done.Other, 1)
+	rows := expect.Result(csv.NewReader(strings.NewReader(text.String())).ReadAll()).Value(t)
+	expect.Equal(t, rows[0][len(rows[0])-4:], []string{"result.a", "result.last", "other_columns", "base64"})
+	expect.Equal(t, slices.Index(rows[0], "n"), len(firstColumns))
+	expect.Equal(t, rows[1+sampledTasks][len(rows[0])-2:], []string{
+		`{"input_replaced":"true","parameter.id":"eQA=","resources":"cpus=2","result.b":"\u003cx\u003e"}`, "parameter.id",
+	})
+	expect.Equal(t, rows[len(tasks)][len(rows[0])-4:], []string{"", "2", "", ""})
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(b []byte) (int, error) { return f(b) }
+
+// The rows of chosen columns come when the columns are known. A column that only later tasks have can be chosen, too.
+func TestRowsOfChosenColumns(t *testing.T) {
+	tasks := slices.Repeat([]*manager.Task{taskWith(`{"n":1}`, "")}, sampledTasks+2)
+	tasks[len(tasks)-1] = taskWith("", `{"late":2}`)
+	passed := 0
+	for _, c := range []struct {
+		columns, tail, fails string
+		before               int // the tasks that are read before the first row
+	}{
+		{"id,n", "1,\n", "", 1},
+		{"result.late", "\n\"\"\n2\n", "", sampledTasks},
+		{"id,resources", "1,\n", "", 1},
+		{"n,nosuch", "1,\n,\n", "unknown column \"nosuch\"; the columns are id, ", sampledTasks},
+		{"id,n,id", "", "column \"id\" is named twice", 0},
+		{"other_columns", "\n", "unknown column", sampledTasks},
+	} {
+		first := 0
+		var text strings.Builder
+		passed = 0
+		out := writerFunc(func(b []byte) (int, error) {
+			if first == 0 {
+				first = passed
+			}
+			return text.Write(b)
+		})
+		done, err := CSV(sourceOf(&passed, tasks...), out, Options{Fields: FromResult, Columns: strings.Split(c.columns, ",")})
+		expect.Equal(t, first, c.before, c.columns)
+		expect.True(t, strings.HasSuffix(text.String(), c.tail), c.columns, text.String()[max(0, text.Len()-40):])
+		if c.fails != "" {
+			expect.Fails(t, err, c.fails, c.columns)
+			continue
+		}
+		expect.NoError(t, err, c.columns)
+		expect.Equal(t, done.Rows, len(tasks), c.columns)
+	}
+	_, err := CSV(sourceOf(&passed, tasks[:1]...), writerFunc(nil), Options{Fields: FromResult, Columns: []string{"nosuch"}})
+	expect.Fails(t, err, "unknown column", "nothing was written")
 }
 
 // Columns come from the last line if the user asks for it, or if there is no result.
@@ -120,12 +212,11 @@ func TestColumnsAreLimited(t *testing.T) {
 		{"result": wide(4000, 4000)},
 		{"a": "1", "result.z": "3", "result": "", "meta": ""},
 	} {
-		row := c.row(tasks[i], names)
+		row, _ := c.row(tasks[i], names)
 		for name, value := range want {
 			expect.True(t, row[slices.Index(names, name)] == value, "task", i, name)
 		}
 	}
-	expect.Equal(t, c.late, 0, "values have no column")
 	for i := range 2 * maxColumns {
 		c.collect(taskWith(fmt.Sprintf(`{"p%d":1}`, i), ""))
 	}

@@ -41,8 +41,10 @@ func Results(a *cli.App) *cobra.Command {
 			"result, stdout and stderr.\n" +
 			"CSV has a column for each parameter and for each field of result.json. If a run wrote no result.json, " +
 			"its fields are the numbers in the\n" +
-			"JSON object that the program printed as its last line. A cell that is not text is written in base64. " +
-			"The cell base64 of the row contains the names of such columns.\n" +
+			"JSON object that the program printed as its last line. A field that only tasks between the first and " +
+			"the newest 1,000 have is in the\n" +
+			"column other_columns. A cell that is not text is written in base64. The cell base64 of the row contains " +
+			"the names of such columns.\n" +
 			"JSON lines contain the fields of tdf ls --json, and stdout and stderr; with --whole, they contain all " +
 			"rounds and the log. docs/python.md shows\n" +
 			"how to read both formats with pandas.",
@@ -108,7 +110,7 @@ func (e *export) run(ctx context.Context) error {
 		all := func(change func(*manager.Query)) iter.Seq2[*manager.Task, error] {
 			return s.List(ctx, chosen.With(change))
 		}
-		out := bufio.NewWriterSize(e.a.Stdout, 1<<16)
+		out := &prompt{out: bufio.NewWriterSize(e.a.Stdout, 1<<16)}
 		write := e.writeCSV
 		if e.whole {
 			write = func(all results.Source, out io.Writer) (int, error) { return e.writeWhole(ctx, s, all, out) }
@@ -206,14 +208,11 @@ func (e *export) writeCSV(all results.Source, out io.Writer) (int, error) {
 		o.Cell = format.Printable
 	}
 	done, err := results.CSV(all, out, o)
-	if len(e.columns) > 0 && err == nil {
-		return done.Rows, nil // values without a column are not of interest
+	if done.Other > 0 {
+		e.a.Say("%s with values in the column other_columns, because the first and the newest tasks have no such values; "+
+			"--columns gives them columns of their own", format.Counted(done.Other, "row"))
 	}
-	if done.Late > 0 {
-		e.a.Say("left out %s without a column, because tasks changed meanwhile; repeat the command",
-			format.Counted(done.Late, "value"))
-	}
-	if len(done.LeftOut) > 0 {
+	if len(done.LeftOut) > 0 && (len(e.columns) == 0 || err != nil) { // others are not of interest
 		e.a.Say("no column for fields of last lines that are no numbers: %s; for columns, write them to result.json",
 			format.OneLine(strings.Join(done.LeftOut, ", "), 500))
 	}
