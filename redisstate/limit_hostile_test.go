@@ -380,7 +380,7 @@ func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 	mustLimit(t, s, "a", running(1))
 	mustLimit(t, s, "b", running(1))
 	must(t, s.Redis.Set(t.Context(), s.Keys.OpenSet("queue=a"), "x", 0).Err())
-	n, _, err := s.ReturnHeld(t.Context())
+	n, err := returnAll(t, s)
 	expect.Equal(t, n, 1)
 	expect.Fails(t, err, "queue=a", n)
 	expect.Equal(t, claimedIDs(claimFor(t, s, 9, offerOf("b"))), ids[1:], "claimed")

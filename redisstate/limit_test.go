@@ -9,7 +9,9 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/redistest"
 )
 
 // limitedBy returns a definition with a limit key.
@@ -35,12 +37,25 @@ func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
 	return ids
 }
 
-// returnWaiting returns held tasks, as a server does. It returns their number.
+// returnWaiting returns held tasks, as a server does. It returns their number. On a busy machine, calls leave some tasks
+// to the next one.
 func returnWaiting(t testing.TB, s *Store) int {
 	t.Helper()
-	n, _, err := s.ReturnHeld(t.Context())
+	n, err := returnAll(t, s)
 	must(t, err)
 	return n
+}
+
+// returnAll returns held tasks until no more may return, and the last error.
+func returnAll(t testing.TB, s *Store) (returned int, failed error) {
+	t.Helper()
+	for more := true; more; {
+		n, again, err := s.ReturnHeld(t.Context())
+		if returned, more = returned+n, again; err != nil {
+			failed = err
+		}
+	}
+	return returned, failed
 }
 
 // heldDue returns the reasons whose check is due.
@@ -91,6 +106,20 @@ func TestLimitAtMost(t *testing.T) {
 		expect.Equal(t, claimAll(t, s, 10), []int64{later}, "without a limit … were claimed", later)
 		mustBeSound(t, s)
 	})
+}
+
+// A limit with much room is filled in calls of 500 tasks, without a pause between them.
+func TestALargeLimitIsFilledAtOnce(t *testing.T) {
+	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
+	mustLimit(t, s, "db", running(0))
+	mustOpen(t, s, slices.Repeat([]tdf.Properties{limitedBy("db")}, 1400)...)
+	claimAll(t, s, 1)
+	for c := (ClaimResult{More: true}); c.More; {
+		c = claimFor(t, s, 1, class.Offer{Programs: true})
+	}
+	mustLimit(t, s, "db", running(1200))
+	withBudget(t, "60")
+	expect.Equal(t, returnWaiting(t, s), 1200)
 }
 
 // Every end of a round gives the place back in the same step.

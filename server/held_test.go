@@ -73,10 +73,10 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	pause := tdf.Pausable{Queue: "night"}
 	expect.Result(s.store.Pause(s.Context(), "ann", pause)).OK(t)
 	s.limit(tdf.Limit{AtMost: 2})
-	s.round()
+	s.returned()
 	expect.Equal(t, s.claimAll("night", "default"), day, "claimed")
 	expect.Result(s.store.Resume(s.Context(), "ann", pause)).OK(t)
-	s.round()
+	s.returned()
 	expect.Equal(t, s.claimAll("night", "default"), night[:1], "claimed", night[0])
 	s.checkConsistent()
 }
@@ -89,10 +89,10 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 	s.claimAll("default")
 	expect.Result(s.store.Pause(s.Context(), "ann", tdf.Everything)).OK(t)
 	s.limit(tdf.Limit{AtMost: 1})
-	expect.Equal(t, s.round()["returned"], 0, "the round did")
+	expect.Equal(t, s.returned(), 0)
 	expect.Result(s.store.Resume(s.Context(), "ann", tdf.Everything)).OK(t)
 	s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
-	expect.Equal(t, s.round()["returned"], 2, "the round did")
+	expect.Equal(t, s.returned(), 2)
 	expect.Equal(t, s.claimAll("default"), ids, "claimed")
 }
 
@@ -161,7 +161,7 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 	for i := range keys {
 		expect.NoError(t, s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), tdf.Limit{AtMost: each - 1}))
 	}
-	expect.Equal(t, s.round()["returned"], keys*(each-1), "the round did")
+	expect.Equal(t, s.returned(), keys*(each-1))
 	expect.Len(t, s.claimAll("default"), keys*(each-1), "were claimed")
 	s.checkConsistent()
 }
@@ -242,7 +242,7 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 	s.do("ZINCRBY", "$returned:limit=db", "-11", "1")
 	s.do("ZINCRBY", "$returned:limit=db", "-11", "2")
 	s.do("ZADD", "$held", "XX", "1", "limit=db")
-	expect.Equal(t, s.round()["returned"], 6, "the round did")
+	expect.Equal(t, s.returned(), 6)
 	expect.Equal(t, s.claimAll("default"), ids[:2], "claimed")
 	s.checkConsistent()
 }

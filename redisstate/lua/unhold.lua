@@ -69,15 +69,15 @@ local function room_of(reason)
   return INF, now + RECHECK
 end
 
--- Returns how many tasks return. Those that have returned before use the room until a claim meets them. But after
+-- Returns how many tasks may return. Those that have returned before use the room until a claim meets them. But after
 -- PATIENCE seconds, their requirements may have no workers. Then they count no longer, and twice as many tasks return,
 -- so that even a million of them do not delay others for long. A claim holds the tasks again that are too many.
 local function number_of(room, set)
-  if room <= 0 or room >= INF then return math.min(room, MOST_TASKS) end
+  if room <= 0 or room >= INF then return room end
   try('ZREMRANGEBYSCORE', set, text(now + 1), '+inf') -- the clock was set back
   local late, there = try('ZREMRANGEBYSCORE', set, '-inf', text(now - PATIENCE)), try('ZCARD', set)
   if type(there) ~= 'number' then return 0 end
-  return math.min(math.max(0, room - there) + 2 * late, MOST_TASKS)
+  return math.max(0, room - there) + 2 * late
 end
 
 -- Returns the task of a member to its place, or removes the member if it is no held task.
@@ -115,8 +115,8 @@ end
 local function check(reason)
   local room, next, seen = room_of(reason)
   local set, returned, changed = set_of(reason), prefix .. 'returned:' .. reason, 0
-  local most = number_of(room, returned)
-  if seen then most = MOST_TASKS end
+  local n = number_of(room, returned)
+  local most = seen and MOST_TASKS or math.min(n, MOST_TASKS)
   local page, ended = most > 0 and try('ZRANGE', set, 0, most + further - 1) or {}, false
   counted = {}
   for i, member in ipairs(page) do
@@ -128,7 +128,7 @@ local function check(reason)
     bulk('ZADD', returned, counted, try)
     try('EXPIRE', returned, LONGEST_HOLD)
   end
-  local reached = seen or room < INF and #counted == 2 * most
+  local reached = seen or #counted >= 2 * n
   return changed > 0 and not reached and (ended or #page == most + further) and now or next
 end
 
