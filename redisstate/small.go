@@ -11,9 +11,9 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-// Most properties of a task do not exist, and to look each of them up takes Redis more time than all that exist. So Read
-// reads all of a small task. Of a larger one, it first reads the names of the properties, because a list of tasks must
-// not read 64 MiB of output to show a state. A command delays other clients if it reads all names of a huge task.
+// Most properties of a task do not exist, and to look each of them up takes Redis more time than all that exist. So
+// Read reads all of a small task. Of a larger one, it first reads the names of the properties, because a list of tasks
+// must not read 64 MiB of output to show a state. A command delays other clients if it reads all names of a huge task.
 const (
 	smallTask  = 8 << 10   // how much memory a small task takes in Redis at most, in bytes
 	mediumTask = 256 << 10 // and how much a task whose names are read

@@ -22,8 +22,8 @@ const (
 	leastWait   = 100 * time.Millisecond // between two claims that wait, if the first one came back at once
 )
 
-// Exchange reports how rounds have ended, and then claims tasks, if claim is not nil, without prefetched ones. The worker
-// must not claim while [Remote.Await] does.
+// Exchange reports how rounds have ended, and then claims tasks, if claim is not nil, without prefetched ones. The
+// worker must not claim while [Remote.Await] does.
 func (r *Remote) Exchange(ctx, claiming context.Context, claim *redisstate.ClaimParams, all ...*broker.Delivery) (
 	redisstate.ClaimResult, error,
 ) {

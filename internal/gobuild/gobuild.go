@@ -16,8 +16,8 @@ import (
 const sources = `{{$dir := .Dir}}{{with .Module}}{{if and .Main (ne $dir .Dir)}}` +
 	`{{range $.GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{range $.EmbedFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}{{end}}{{end}}`
 
-// shared has the commands that tests have built, below the root of the module. go build does not link one again that has
-// not changed.
+// shared has the commands that tests have built, below the root of the module. go build does not link one again that
+// has not changed.
 const shared = "bin/test"
 
 // Build builds commands as go build -o OUTPUT COMMAND... does in a directory, without symbol tables and debug
@@ -80,7 +80,8 @@ func link(dir, output string, commands []string) error {
 	for _, command := range commands {
 		files = append(files, filepath.Join(common, filepath.Base(command)))
 	}
-	out, err := exec.Command("cp", append(files, output)...).CombinedOutput() // Go's test cache does not note what cp reads
+	// Go's test cache does not note what cp reads.
+	out, err := exec.Command("cp", append(files, output)...).CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("copy commands: %w\n%s", err, out)
 	}

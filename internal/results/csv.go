@@ -53,8 +53,8 @@ type Written struct {
 
 // CSV writes a row for each task of a Source, sorted by id. It reads each task once, and writes the first rows when it
 // has read the tasks that decide about the columns: a sample if there are many tasks. Values without a column stand in
-// the column other_columns. If Options.Columns names the columns, there is no such column, and CSV writes the first rows
-// when tasks have these columns; if no task has one, the error may come after all rows.
+// the column other_columns. If Options.Columns names the columns, there is no such column, and CSV writes the first
+// rows when tasks have these columns; if no task has one, the error may come after all rows.
 func CSV(all Source, out io.Writer, o Options) (Written, error) {
 	// w.Flush moves a row to out, which decides when to pass it on; a bufio.Writer would become that of w
 	w := &rowWriter{o: &o, out: out, w: csv.NewWriter(struct{ io.Writer }{out}), c: newColumns(o.Fields), all: all}

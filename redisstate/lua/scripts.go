@@ -35,9 +35,11 @@ var (
 		Name: "transact", Full: Fails, Moves: true,
 		After: "prelude sources values places limiting opening endings needs moving deciding",
 	})
-	Link      = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
-	Marks     = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
-	Unhold    = declare(Script{Name: "unhold", After: "prelude sources values places limiting", Full: Runs, Unconfirmed: true})
+	Link   = declare(Script{Name: "link", After: "prelude values opening", Full: Runs, Unconfirmed: true})
+	Marks  = declare(Script{Name: "marks", After: "prelude values opening", Full: Runs})
+	Unhold = declare(Script{
+		Name: "unhold", Full: Runs, Unconfirmed: true, After: "prelude sources values places limiting",
+	})
 	Later     = declare(Script{Name: "later", After: "prelude values places", Full: Runs, Unconfirmed: true})
 	LimitSet  = declare(Script{Name: "limitset", After: "prelude values", Full: Runs})
 	TokenSet  = declare(Script{Name: "tokenset", After: "prelude values", Full: Runs})
