@@ -98,7 +98,8 @@ func TestPlaceOfWaitingTask(t *testing.T) {
 	plain.LimitKey = "db"
 	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
 	for place, held := range map[string]bool{
-		"": false, "waiting": true, "limit=a\n": true, "paused=a;b\npriority=-5": true, "group=g;queue=a": false, "priority=5": false, "limit=a": false,
+		"": false, "waiting": true, "limit=a\n": true, "paused=a;b\npriority=-5": true, "group=g;queue=a": false,
+		"priority=5": false, "limit=a": false,
 		"handler=limit=x": false,
 	} {
 		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
@@ -147,4 +148,19 @@ func TestReadLimit(t *testing.T) {
 		_, err := ReadLimit(texts[0], texts[1])
 		expect.Fails(t, err, want)
 	}
+}
+
+// A limit in Redis is read as it was written. What is no limit lets no task start, as in claims.
+func TestParseLimit(t *testing.T) {
+	for _, l := range []Limit{{AtMost: 4}, {}, {Starts: 10, Per: 1.5}, {AtMost: 4, Starts: 10, Per: 60}} {
+		got, ok := ParseLimit(l.String())
+		expect.True(t, ok, l)
+		expect.Equal(t, got, l)
+	}
+	for _, foreign := range []string{"odd", "at_most=x", "rate=x/1", "at_most=2 rate=1/", "at_most=1 rate=0/1"} {
+		got, ok := ParseLimit(foreign)
+		expect.True(t, ok && got.StopsAll(), foreign)
+	}
+	_, ok := ParseLimit("")
+	expect.True(t, !ok)
 }

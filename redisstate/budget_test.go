@@ -19,7 +19,9 @@ func withoutTime(t *testing.T) { withBudget(t, "-1") }
 func withBudget(t *testing.T, seconds string) {
 	t.Helper()
 	t.Setenv("TDF_TEST_BUDGET", seconds) // the scripts belong to the process, and so no other test runs meanwhile
-	for _, script := range []*lua.Script{lua.Transact, lua.TransactOpening, lua.Open, lua.Move, lua.Claim, lua.Renew, lua.Link, lua.Unhold} {
+	for _, script := range []*lua.Script{
+		lua.Transact, lua.TransactOpening, lua.Open, lua.Move, lua.Claim, lua.Renew, lua.Link, lua.Unhold,
+	} {
 		source := script.Source()
 		other := strings.Replace(source, "BUDGET = 0.003", "BUDGET = "+seconds, 1)
 		expect.MustTrue(t, other != source, "the prelude has another budget")

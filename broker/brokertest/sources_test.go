@@ -206,8 +206,8 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 	}
 }
 
-// A task that no live worker may claim keeps no other task from trying the program. Workers that could not start it leave
-// trials to others.
+// A task that no live worker may claim keeps no other task from trying the program. Workers that could not start it
+// leave trials to others.
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
 	s.join("gone", "gpu")
