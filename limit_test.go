@@ -159,7 +159,8 @@ func TestParseLimit(t *testing.T) {
 	}
 	for _, foreign := range []string{"odd", "at_most=x", "rate=x/1", "at_most=2 rate=1/", "at_most=1 rate=0/1"} {
 		got, ok := ParseLimit(foreign)
-		expect.True(t, ok && got.StopsAll(), foreign)
+		expect.True(t, ok, foreign)
+		expect.True(t, got.StopsAll(), foreign)
 	}
 	_, ok := ParseLimit("")
 	expect.True(t, !ok)
