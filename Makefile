@@ -11,12 +11,12 @@ GUARDED ?=
 # Tests often wait for processes and connections, so more packages than processors are tested at the same time. make lint has
 # vetted the packages. Without the debugging information, the test programs are linked in half of the time.
 TEST := go test -vet=off -ldflags=-w -timeout 20m -p $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
-# make test PKG="./web ./worker" tests these packages only, and make test RACED=1 those that make race leaves out.
+# make test PKG="./internal/web ./worker" tests these packages only, and make test RACED=1 those that make race leaves out.
 PKG ?= $(if $(RACED),$(filter-out $(patsubst .%,github.com/tdf-framework/tdf%,$(CONCURRENT)),$(shell go list ./...)),./...)
 
 # The packages with goroutines, channels or locks, and cmd/tdf, which tests those below it.
 CONCURRENT = ./cmd/tdf $(shell git grep -lE '"sync(/atomic)?"|^\s*go (func|[a-z])|\bchan\b' -- '*.go' ':!*_test.go' ':!bench' ':!tools' \
-	':!web/clienttest' ':!internal/deploytest/*/*' | xargs -n1 dirname | sort -u | sed 's|^|./|; s|^\./\.$$|.|')
+	':!internal/web/clienttest' ':!internal/deploytest/*/*' | xargs -n1 dirname | sort -u | sed 's|^|./|; s|^\./\.$$|.|')
 # For speed, the race detector leaves out the interpreter of Lua in the embedded Redis and the libraries that compress and draw:
 # each of their states is used by one goroutine at a time. Do not add packages that use sync.Map or atomic values: the linker keeps
 # one copy of a generic function, and without instrumentation, this copy makes the race detector report races of other packages that
@@ -33,7 +33,7 @@ test race check lint: export GOMEMLIMIT = 2GiB
 # what the tests need
 TOOLS := go gcc chromium dpkg git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld
 
-MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod web/clienttest/go.mod))
+MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod internal/web/clienttest/go.mod))
 
 .DEFAULT_GOAL := help
 .PHONY: help build dist setup test check race slow lint fmt fuzz soak chaos versions bench bench-peers clean

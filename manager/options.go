@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // Options configure a manager. Only Namespace is required. Every other field that is zero gets its default.

@@ -11,7 +11,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )

@@ -8,9 +8,9 @@ import (
 	"github.com/alicebob/miniredis/v2"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/server"
+	"github.com/tdf-framework/tdf/internal/server"
 )
 
 // A redisClock is the clock of an embedded Redis that tests can set.

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/lazy"
-	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
 // maxOutput is the limit of each output, in bytes, if max_output sets no limit. Redis stores no value above 512 MiB.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/process"
 )
 
 // The exit statuses with which shells say that a command did not start.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
 )
 
 // conclude makes the report of an execution that has ended. It reports whether there is anything to report.

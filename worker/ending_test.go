@@ -10,8 +10,8 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
 // leavingDeaf is a program that ends, and leaves a process that ignores SIGTERM.

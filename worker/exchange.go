@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // An exchange is the loop in which a worker reports rounds and gets tasks. At most one call is under way, and a second

@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/record"
-	"github.com/tdf-framework/tdf/worker/resources"
-	"github.com/tdf-framework/tdf/worker/rounddir"
-	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
 // errTimedOut ends a program that ran for longer than its task's timeout.

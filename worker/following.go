@@ -2,7 +2,7 @@ package worker
 
 import (
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
 )
 
 // Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/process"
 )
 
 const (

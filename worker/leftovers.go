@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-framework/tdf/worker/process"
-	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
 // A worker locks the directory of its rounds while it runs. The kernel releases the lock when the process ends. So the

@@ -11,8 +11,8 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/redisstate/presence"
-	"github.com/tdf-framework/tdf/worker/record"
 )
 
 // A worker removes what a killed worker left whose name never returns, and keeps its output. It does so only if the other

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // stopBound returns the longest time that a worker needs to stop: for the rounds that still run, for their reports, and

@@ -7,7 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 const maxName = 200 // bytes

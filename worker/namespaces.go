@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/worker/process"
-	"github.com/tdf-framework/tdf/worker/resources"
-	"github.com/tdf-framework/tdf/worker/retention"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
 )
 
 // newEach returns a Worker for each namespace of a configuration. Each has slots, resources and, if there are several,

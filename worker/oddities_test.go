@@ -11,7 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/process"
 )
 
 // ended describes how a task and its last round ended, as users see it.

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
 )
 
 // An Option configures a worker. [New] and [Load] return an error for nil values, for two Runners, for a Runner beside

@@ -14,7 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
-	"github.com/tdf-framework/tdf/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/record"
 )
 
 func TestOutputFilesStay(t *testing.T) {

@@ -11,10 +11,10 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/worker/record"
-	"github.com/tdf-framework/tdf/worker/retention"
-	"github.com/tdf-framework/tdf/worker/safepath"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
+	"github.com/tdf-framework/tdf/internal/worker/safepath"
 )
 
 // openRecord opens the two output files of the round. For each key of the configuration that names a file, it makes

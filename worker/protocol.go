@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of broker/remote.
+// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of internal/broker/remote.
 // The calls wait while Redis or the API is away.
 type protocol interface {
 	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, err error)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
 // A Round is one round of a task, for a [Handler] or a [Runner] to run.

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	"github.com/tdf-framework/tdf/worker/rounddir"
-	"github.com/tdf-framework/tdf/worker/secrets"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
 // ownDir is the worker's own directory beside the programs. Programs may create it before the worker does.

@@ -11,12 +11,12 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/safepath"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/record"
-	"github.com/tdf-framework/tdf/worker/retention"
-	"github.com/tdf-framework/tdf/worker/rounddir"
-	"github.com/tdf-framework/tdf/worker/safepath"
-	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
 // A roundIO holds the files through which a round and its worker exchange data.

@@ -7,8 +7,8 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
 // A Runner runs rounds. By default, a [Worker] fetches the task's program and runs its run.sh in a process;

@@ -14,12 +14,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/class"
-	"github.com/tdf-framework/tdf/worker/process"
-	"github.com/tdf-framework/tdf/worker/rounddir"
-	"github.com/tdf-framework/tdf/worker/safepath"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/worker/safepath"
 )
 
 // A script is the Preparer that fetches programs, and runs their run.sh in processes of their own

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tdf-framework/tdf/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/process"
 )
 
 const (

@@ -2,8 +2,8 @@ package worker
 
 import (
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // roundsPerCore bounds how many rounds run at once, because tasks may ask for a small part of a core, or for none.

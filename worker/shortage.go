@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
+	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 

@@ -12,8 +12,8 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/redisstate/presence"
-	"github.com/tdf-framework/tdf/worker/retention"
 )
 
 // sharedFile is a file with which a program asks that its rounds share its directory.

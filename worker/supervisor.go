@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/worker/record"
-	"github.com/tdf-framework/tdf/worker/rounddir"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
 // A supervisor is a running worker: its slots, its executions and their loops. One loop reports rounds and gets tasks

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tdf-framework/tdf/worker/retention"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
 )
 
 // upkeepPause is the time between two removals of old files.

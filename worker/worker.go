@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/broker"
-	"github.com/tdf-framework/tdf/broker/remote"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/broker/remote"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/timers"
+	"github.com/tdf-framework/tdf/internal/worker/process"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
+	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/worker/process"
-	"github.com/tdf-framework/tdf/worker/resources"
-	"github.com/tdf-framework/tdf/worker/retention"
 )
 
 // A Worker runs the tasks of a namespace, as many at once as it has slots. If the configuration has several namespaces,

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/server"
 	"github.com/tdf-framework/tdf/worker"
 )
 

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"log/slog"
 
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/apiserver"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // An api is the HTTP API of the server. The zero value is none.

@@ -11,11 +11,11 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/command"
-	"github.com/tdf-framework/tdf/notify"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/notify"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/server"
 )
 
 const (

@@ -14,11 +14,11 @@ import (
 	"os"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/metrics"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/metrics"
 	"github.com/tdf-framework/tdf/worker"
 )
 

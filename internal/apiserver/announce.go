@@ -7,8 +7,8 @@ import (
 	"net/url"
 	"os"
 
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 

@@ -4,8 +4,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

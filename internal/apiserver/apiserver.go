@@ -13,14 +13,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/command"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/userfile"
+	"github.com/tdf-framework/tdf/internal/web"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/web"
-	"github.com/tdf-framework/tdf/worker/resources"
 )
 
 // Bounds of connections. A client that sends a byte from time to time holds a connection only for these times.

@@ -18,9 +18,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/pool"

@@ -3,12 +3,12 @@ package apiserver
 import (
 	"log/slog"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/web/skuld"
+	"github.com/tdf-framework/tdf/internal/web/taskmaster"
+	"github.com/tdf-framework/tdf/internal/web/taskstore"
+	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/web/skuld"
-	"github.com/tdf-framework/tdf/web/taskmaster"
-	"github.com/tdf-framework/tdf/web/taskstore"
-	"github.com/tdf-framework/tdf/web/wire"
 )
 
 // interfaces returns the interfaces of other systems that the configuration enables.

@@ -4,7 +4,7 @@ import (
 	"net"
 
 	"github.com/tdf-framework/tdf/internal/pool"
-	"github.com/tdf-framework/tdf/web"
+	"github.com/tdf-framework/tdf/internal/web"
 )
 
 // A sharing is a listener that closes connections beyond the share of their address.

@@ -3,7 +3,7 @@ package apiserver
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/manager"
 )

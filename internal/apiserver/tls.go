@@ -6,7 +6,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // tlsOf returns the TLS settings of a configuration, or nil if the API has no TLS. Every error is a *[config.Error]

@@ -11,7 +11,7 @@ import (
 )
 
 // internalFolders lists the folders whose errors users do not handle. Folders below them count too.
-var internalFolders = []string{"internal", "redisstate", "worker/process"}
+var internalFolders = []string{"internal", "redisstate", "internal/worker/process"}
 
 // Each exported error has a code, and docs/manager.md lists the codes and the errors that users handle.
 func TestErrorsHaveCodes(t *testing.T) {
@@ -102,8 +102,8 @@ func snake(name string) string {
 // docs/operations.md lists the codes of the reasons that explain, doctor and watch give.
 func TestReasonsHaveCodes(t *testing.T) {
 	heading := "### Codes of reasons"
-	listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "admin/fact.go", "Fact")
-	expect.True(t, slices.Equal(listed, got), "docs/operations.md", heading, "lists the codes", listed, "and admin/fact.go has", got)
+	listed, got := first(rows(t, "docs/operations.md", heading)), declaredCodes(t, "internal/admin/fact.go", "Fact")
+	expect.True(t, slices.Equal(listed, got), "docs/operations.md", heading, "lists the codes", listed, "and internal/admin/fact.go has", got)
 }
 
 // declaredCodes returns the values of a file's constants with a prefix.

@@ -14,9 +14,9 @@ import (
 // namedTest matches the directory of a package and the name of a test, and the name of a script of cmd/tdf.TestScripts.
 var namedTest = regexp.MustCompile(`^([a-z/]+)\.((?:Test|Fuzz)\w+)(?:/(\w+))?$`)
 
-// The tests in the last columns of these pages exist. A name on docs/guarantees.md can also be a row of broker/brokertest.
+// The tests in the last columns of these pages exist. A name on docs/guarantees.md can also be a row of internal/broker/brokertest.
 func TestNamedTests(t *testing.T) {
-	brokertest := strings.Split(read(t, "broker/brokertest/testdata/table.txt"), "\n")
+	brokertest := strings.Split(read(t, "internal/broker/brokertest/testdata/table.txt"), "\n")
 	for page, least := range map[string]int{"docs/compared.md": 60, "docs/security.md": 30, "docs/guarantees.md": 30} {
 		found := 0
 		for _, table := range tables(t, page) {

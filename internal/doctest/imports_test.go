@@ -19,7 +19,7 @@ func imports(t testing.TB, ofTests bool) map[string][]string {
 	all := map[string][]string{}
 	for _, file := range files(t, ".go") {
 		folder := filepath.Dir(file)
-		if strings.HasSuffix(file, "_test.go") != ofTests || slices.Contains([]string{"bench", "tools"}, top(file)) || slices.Contains([]string{"internal/deploytest/compose", "internal/deploytest/kubernetes", "internal/doctest", "web/clienttest"}, folder) {
+		if strings.HasSuffix(file, "_test.go") != ofTests || slices.Contains([]string{"bench", "tools"}, top(file)) || slices.Contains([]string{"internal/deploytest/compose", "internal/deploytest/kubernetes", "internal/doctest", "internal/web/clienttest"}, folder) {
 			continue
 		}
 		if all[folder] == nil {

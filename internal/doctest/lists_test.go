@@ -12,18 +12,18 @@ import (
 	diff "github.com/google/go-cmp/cmp"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 
 // Tables of pages list exactly the names that the code has. Each table is found by its head.
 func TestLists(t *testing.T) {
-	roles := constants(t, "access/role.go", "Role")
+	roles := constants(t, "internal/access/role.go", "Role")
 	users := slices.DeleteFunc(slices.Clone(roles), func(role string) bool { return role == string(access.Worker) })
-	skuld := append(submatches(t, `call\("(/\w+)"`, read(t, "web/skuld/skuld.go")), "GET /list_tasks")
+	skuld := append(submatches(t, `call\("(/\w+)"`, read(t, "internal/web/skuld/skuld.go")), "GET /list_tasks")
 	var taskmaster, byHand []string
 	route := regexp.MustCompile(`Method:\s+http\.Method(\w+),\s+Path:\s+"([^"]+)"`)
-	for _, m := range route.FindAllStringSubmatch(read(t, "web/taskmaster/taskmaster.go"), -1) {
+	for _, m := range route.FindAllStringSubmatch(read(t, "internal/web/taskmaster/taskmaster.go"), -1) {
 		taskmaster = append(taskmaster, strings.ToUpper(m[1])+" "+m[2])
 	}
 	for _, tr := range tdf.Transitions {
@@ -40,13 +40,13 @@ func TestLists(t *testing.T) {
 		{"lifecycle.md", "| transition | command | what it does |", byHand},
 		{"clusters.md", "| file | content |", folder(t, "deploy/kubernetes")},
 		{"dashboard.md", "| role | sees | may change |", users},
-		{"dashboard.md", "| kind | shows |", constants(t, "web/dashboard/plot/plot.go", "Kind")},
+		{"dashboard.md", "| kind | shows |", constants(t, "internal/web/dashboard/plot/plot.go", "Kind")},
 		{"lifecycle.md", "| fail_on | a round has failed when |", constants(t, "properties.go", "FailOn")},
-		{"notifications.md", "| kind | when |", constants(t, "notify/notice/notice.go", "Kind")},
+		{"notifications.md", "| kind | when |", constants(t, "internal/notify/notice/notice.go", "Kind")},
 		{"operations.md", "| status | meaning |", constants(t, "internal/command/process.go", "Status")},
 		{"periodic.md", "| value | at this time |", constants(t, "periodic.go", "Overlap")},
 		{"periodic.md", "| value | opens |", constants(t, "periodic.go", "Missed")},
-		{"programs.md", "| name | written by | content |", constants(t, "worker/rounddir/create.go", "")},
+		{"programs.md", "| name | written by | content |", constants(t, "internal/worker/rounddir/create.go", "")},
 		{"programs.md", "| step | what failed |", constants(t, "fetch/errors.go", "Step")},
 		{"python.md", "| columns | content |", literals(t, "internal/results/csv.go", "Column", "Columns")},
 		{"python.md", "| error | is raised if |", submatches(t, `class (\w+)\(TDFError`, read(t, "python/tdf/errors.py"))},

@@ -14,7 +14,7 @@ import (
 func TestLoggedMessagesAreExplained(t *testing.T) {
 	logged := map[string]bool{} // maps a message to true if it is a warning or an error
 	for _, file := range files(t, ".go") {
-		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "examples", "internal", "trial"}, top(file)) {
+		if strings.HasSuffix(file, "_test.go") || slices.Contains([]string{"bench", "examples", "trial"}, top(file)) || helpsTests(filepath.Dir(file)) {
 			continue
 		}
 		ast.Inspect(syntax(t, file), func(n ast.Node) bool {

@@ -10,7 +10,7 @@ import (
 // docs/metrics.md lists the labels of each metric, beside namespace.
 func TestLabelsOfMetrics(t *testing.T) {
 	labels := map[string][]string{}
-	ast.Inspect(syntax(t, "metrics/writer.go"), func(n ast.Node) bool {
+	ast.Inspect(syntax(t, "internal/metrics/writer.go"), func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 3 {
 			name, _ := text(call.Args[1])
 			for _, label := range call.Args[3:] {
@@ -20,7 +20,7 @@ func TestLabelsOfMetrics(t *testing.T) {
 		}
 		return true
 	})
-	ast.Inspect(syntax(t, "metrics/connection.go"), func(n ast.Node) bool {
+	ast.Inspect(syntax(t, "internal/metrics/connection.go"), func(n ast.Node) bool {
 		if call, ok := n.(*ast.CallExpr); ok && len(call.Args) == 4 {
 			if list, ok := call.Args[2].(*ast.CompositeLit); ok {
 				name, _ := text(call.Args[0])

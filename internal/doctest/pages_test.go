@@ -148,14 +148,14 @@ func TestShownRunnerIsInExample(t *testing.T) {
 	expect.Len(t, blocks, 2, "blocks of code")
 }
 
-// docs/programs.md shows, unchanged, the programs that tests of worker/rounddir run.
+// docs/programs.md shows, unchanged, the programs that tests of internal/worker/rounddir run.
 func TestShownProgramsAreTested(t *testing.T) {
 	page := read(t, "docs/programs.md")
 	for language, file := range map[string]string{"sh": "counter.sh", "python": "counter.py", "go": "counter/main.go"} {
 		_, rest, found := strings.Cut(page, "\n```"+language+"\n")
 		block, _, closed := strings.Cut(rest, "```\n")
-		expect.True(t, found, "docs/programs.md does not show worker/rounddir/testdata/", file, "unchanged")
-		expect.True(t, closed, "docs/programs.md does not show worker/rounddir/testdata/", file, "unchanged")
-		expect.Equal(t, block, read(t, "worker/rounddir/testdata/"+file), "docs/programs.md does not show worker/rounddir/testdata/", file, "unchanged")
+		expect.True(t, found, "docs/programs.md does not show internal/worker/rounddir/testdata/", file, "unchanged")
+		expect.True(t, closed, "docs/programs.md does not show internal/worker/rounddir/testdata/", file, "unchanged")
+		expect.Equal(t, block, read(t, "internal/worker/rounddir/testdata/"+file), "docs/programs.md does not show internal/worker/rounddir/testdata/", file, "unchanged")
 	}
 }

@@ -28,7 +28,7 @@ var variable = regexp.MustCompile(`^(TDF_[A-Z_]+)=`)
 func TestVariables(t *testing.T) {
 	for page, of := range map[string]struct{ heading, file string }{
 		"docs/programs.md":  {"### The environment", "worker/environment.go"},
-		"docs/resources.md": {"## What a program finds", "worker/resources/environment.go"},
+		"docs/resources.md": {"## What a program finds", "internal/worker/resources/environment.go"},
 	} {
 		var set []string
 		ast.Inspect(syntax(t, of.file), func(n ast.Node) bool {

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/redisstate"
 )

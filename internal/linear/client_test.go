@@ -9,11 +9,11 @@ import (
 	"strconv"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/server"
 )
 
 // limited are the limit keys of tasks.

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tdf-framework/tdf/config"
-	"github.com/tdf-framework/tdf/notify"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/notify"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/redisstate"
-	"github.com/tdf-framework/tdf/server"
 )
 
 // A Config is the configuration of a TDF. The server and the workers use the Redis and the namespace of the field

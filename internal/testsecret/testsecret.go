@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/tdf-framework/tdf/internal/expect"
-	"github.com/tdf-framework/tdf/worker/secrets"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
 // Of returns secrets with the given values.

@@ -15,8 +15,8 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/worker/secrets"
+	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
 // A User is a line of the file.

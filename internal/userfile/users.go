@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
+	"github.com/tdf-framework/tdf/internal/access"
 )
 
 // atOnce is the largest number of passwords that are checked at the same time, because each check needs memory.

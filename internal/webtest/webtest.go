@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/server"
 )
 
 // AddToken adds a token to the namespace of a manager, and returns its text.

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/server"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
-	"github.com/tdf-framework/tdf/server"
 )
 
 // The beginning and the end of the test's time. The first renewal of each run lasts until this end, so that the clock

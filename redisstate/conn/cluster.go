@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // A cluster finds the node of a Redis Cluster that owns the slot of the namespace. All keys of a namespace are in one

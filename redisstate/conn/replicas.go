@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // Replicas says how many replicas must confirm the writes of a call, beside the primary (docs/guarantees.md,

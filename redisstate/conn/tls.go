@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 // addTLS makes connections speak TLS. Each connection reads the files of certificates again, so that a renewed one

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker"
-	"github.com/tdf-framework/tdf/worker/rounddir"
 )
 
 // A Task is the task whose round the handler runs. The zero Task is valid: it has an empty input, and the round is

@@ -3,7 +3,7 @@ package cli
 import (
 	"strings"
 
-	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/admin"
 )
 
 // stepCommands lists the commands for the steps of fixes. ID stands for the task's id.

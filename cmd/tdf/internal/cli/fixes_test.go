@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"os"
 
-	"github.com/tdf-framework/tdf/web/dashboard"
+	"github.com/tdf-framework/tdf/internal/web/dashboard"
 )
 
 // CampaignPage returns the address of the page of a campaign in the dashboard, or of the overview if the name is empty.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/manager"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 )
 

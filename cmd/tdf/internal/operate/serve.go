@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/apiserver"
+	"github.com/tdf-framework/tdf/internal/config"
 )
 
 func Serve(a *cli.App) *cobra.Command {

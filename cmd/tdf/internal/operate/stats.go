@@ -11,10 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
-	"github.com/tdf-framework/tdf/metrics"
+	"github.com/tdf-framework/tdf/internal/metrics"
 )
 
 func Stats(a *cli.App) *cobra.Command {

@@ -9,14 +9,14 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf/access"
-	"github.com/tdf-framework/tdf/admin"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/config"
+	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/apiserver"
+	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/localpass"
+	"github.com/tdf-framework/tdf/internal/web/dashboard"
 	"github.com/tdf-framework/tdf/manager"
-	"github.com/tdf-framework/tdf/web/dashboard"
 )
 
 // upToken is the name of the token that tdf up makes at each start.

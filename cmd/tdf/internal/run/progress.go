@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf/admin"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
 )
 

@@ -2,9 +2,9 @@ package run
 
 import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/config"
 	"github.com/tdf-framework/tdf/internal/class"
-	"github.com/tdf-framework/tdf/worker/resources"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/worker/resources"
 )
 
 // offerResources makes the worker of the call offer resources if the commands ask for some: those of its key resources,

@@ -13,13 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/access"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
-	"github.com/tdf-framework/tdf/config"
 	deploy "github.com/tdf-framework/tdf/deploy/slurm"
+	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/worker/secrets"
 	"github.com/tdf-framework/tdf/worker"
-	"github.com/tdf-framework/tdf/worker/secrets"
 )
 
 // Scale returns the command tdf scale.

@@ -1,0 +1,133 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/bundle"
+	"github.com/tdf-framework/tdf/internal/worker/record"
+	"github.com/tdf-framework/tdf/internal/worker/rounddir"
+)
+
+// holds reports whether the task still runs with the claim.
+func (x *reportDelivery) holds() bool {
+	t := x.Task
+	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Run.Claim
+}
+
+// decide makes the move of a report. If the claim does not hold, there is none.
+func (x *reportDelivery) decide(now tdf.Time) {
+	if !x.holds() {
+		return
+	}
+	x.Ending = Ending{
+		Claim: x.Run.Claim, Result: x.resultAt(now), Reason: x.reason(), PutOff: x.PutOff, Unstarted: x.Report.Unstarted,
+	}
+	switch {
+	case x.Report.Unfit:
+		x.Way = Unfit
+	case x.Report.Later != nil:
+		x.Way, x.Delay = Later, tdf.Seconds(*x.Report.Later)
+	case x.Action == "release":
+		x.Way = Released
+	}
+	x.Following, x.Allowed = Numbered("open, task %d", x.Open), x.checkOpen
+	x.read = true
+	x.complete(x.closed)
+}
+
+func (x *reportDelivery) reason() string {
+	_, text := Failure("", x.Error, "the worker gave no reason")
+	return text
+}
+
+// exit returns the exit status of the round.
+func (r *Report) exit() string {
+	exit := "0"
+	if r.Exit != nil {
+		exit = strconv.Itoa(*r.Exit)
+	}
+	if r.Action != "complete" {
+		exit, _ = Failure(exit, "", "")
+	}
+	return exit
+}
+
+// resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
+func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
+	r := tdf.Result{
+		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
+		JSON: string(x.Result),
+	}
+	if r.Exit = x.exit(); x.Report.Unstarted {
+		r.Exit = ""
+	}
+	if x.Action != "complete" {
+		r.Reason = x.reason()
+	}
+	r.Output, r.OutputBytes = shorten(string(x.StdoutBase64)+x.Stdout, x.StdoutBytes)
+	r.Error, r.ErrorBytes = shorten(string(x.StderrBase64)+x.Stderr, x.StderrBytes)
+	ran := max(now.Sub(x.Task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
+	if r.Seconds = ran; x.Seconds > 0 {
+		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
+	}
+	r.Started = now.Add(-r.Seconds)
+	if err := x.addFiles(&r); err != nil {
+		r.Refused, r.Reason = true, fmt.Sprintf("fetch: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+	}
+	if err := x.checkResult(); err != nil {
+		r.JSON, r.Packed, r.Refused = "", "", true
+		r.Reason = fmt.Sprintf("result: %v (%s ended with %s)", err, r.Subject(), r.Exit)
+	}
+	return r
+}
+
+// shorten returns an output as Redis stores it, and how many bytes it had: more than the text has, if some are left
+// out. had is 0 if the worker has left out none.
+func shorten(text string, had int64) (string, int64) {
+	n := int64(len(text))
+	if n > maxOutput+longestNote {
+		text, had = record.Shorten(text, maxOutput), max(had, n)
+	}
+	if had == 0 {
+		return text, 0
+	}
+	return text, max(had, int64(len(text))+1)
+}
+
+// addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.
+func (x *reportDelivery) addFiles(r *tdf.Result) (err error) {
+	if r.HasFailed(x.Task.FailOn) {
+		return nil
+	}
+	switch fetches := len(x.Task.Fetch) > 0; {
+	case fetches && x.FilesKept != "":
+		r.Files.Kept = x.FilesKept
+		return nil
+	case fetches && len(x.Files) == 0:
+		return errors.New("the worker has reported no files; no file matches, or the worker does not know the property fetch")
+	case !fetches && len(x.Files) > 0:
+		return errors.New("the worker has reported files, and the task asks for none")
+	case !fetches:
+		return nil
+	}
+	files, err := bundle.Check(string(x.Files), x.Task.Fetch, MaxFetch)
+	if err != nil {
+		return fmt.Errorf("the files of the report: %w", err)
+	}
+	r.Packed, r.Files = string(x.Files), files
+	return nil
+}
+
+func (x *reportDelivery) checkResult() error {
+	switch {
+	case x.Result == nil:
+		return nil
+	case len(x.Result) > maxResult:
+		return fmt.Errorf("%d bytes, more than %d", len(x.Result), maxResult)
+	}
+	return rounddir.CheckJSON(x.Result)
+}

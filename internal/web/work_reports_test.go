@@ -1,0 +1,199 @@
+package web
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/testspace"
+	"github.com/tdf-framework/tdf/manager"
+)
+
+// settle settles the executed tasks as a server does.
+func (s *site) settle() {
+	s.Helper()
+	h := s.hand()
+	for task, err := range s.manager.List(s.Context(), manager.Query{States: []tdf.State{tdf.Executed}}) {
+		expect.NoError(s, err)
+		now := expect.Result(h.Now(s.Context())).Value(s)
+		if move, ok := testspace.Read(s, h.Store, task.ID).Settle(now, nil); ok {
+			testspace.Apply(s, h.Store, move, nil)
+		}
+	}
+}
+
+// Each kind of report has the effect of the errors of handlers, and a second copy gets the same answer, also after the server has settled the task.
+func TestReports(t *testing.T) {
+	s := newSite(t, Options{})
+	for _, c := range []struct {
+		more, fails   string // members of the report; max_fails
+		state         tdf.State
+		text, exit    string
+		round, fails2 int
+	}{
+		{`"action":"complete"`, "0", tdf.Succeeded, "", "0", 0, 0},
+		{`"action":"complete","exit":3`, "0", tdf.Failed, "", "3", 0, 1},
+		{`"action":"complete","stderr":"bad"`, "0", tdf.Failed, "bad", "0", 0, 1},
+		{`"action":"fail","error":"why"`, "1", tdf.Open, "why", "1", 1, 1},
+		{`"action":"fail","error":"why","exit":7`, "0", tdf.Failed, "why", "7", 0, 1},
+		{`"action":"fail"`, "0", tdf.Failed, "the worker gave no reason", "1", 0, 1},
+		{`"action":"fail","error":"why","permanent":true`, "5", tdf.Failed, "why", "1", 0, 1},
+		{`"action":"fail","error":"busy","later":0`, "0", tdf.Open, "", "", 1, 0},
+		{`"action":"fail","error":"no gpu","unfit":true`, "0", tdf.Open, "", "", 1, 0},
+		{`"action":"release","error":"stopping"`, "0", tdf.Open, "", "", 1, 0},
+		{
+			`"action":"complete","stderr":"two\nlines","result":"` + strings.Repeat("x", 1<<20) + `"`, "1", tdf.Open,
+			"two\nlines\nresult: 1048578 bytes, more than 1048576", "", 1, 1,
+		},
+	} {
+		s.TB = t
+		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","fail_on":"any","max_fails":`+c.fails+`}`)
+		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", len(s.all())), "")
+		task := w.one()
+		first := w.report(task, c.more)
+		expect.True(t, first.Accepted, c.more, first)
+		if _, why, _ := strings.Cut(c.text, "result: "); why != "" {
+			expect.Contains(t, first.Detail, why)
+		} else {
+			expect.Equal(t, first.Detail, "", c.more)
+		}
+		s.settle()
+		again := (&remoteWorker{s.another(), w.token, w.session}).report(task, c.more)
+		expect.True(t, again == first, c.more, again)
+		got := s.task(task.ID)
+		r := got.RoundNumber(0)
+		expect.Equal(t, got.State, c.state, c.more)
+		expect.True(t, strings.HasPrefix(r.Error, c.text), c.more, got.State, r.Error, r.Exit, got.Round, got.Fails)
+		expect.Equal(t, r.Exit, c.exit, c.more)
+		expect.Equal(t, got.Round, c.round, c.more)
+		expect.Equal(t, got.Fails, c.fails2, c.more)
+		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, task.ID))
+	}
+}
+
+// all returns all tasks.
+func (s *site) all() (all []*manager.Task) {
+	s.Helper()
+	for task, err := range s.manager.List(s.Context(), manager.Query{}) {
+		expect.NoError(s, err)
+		all = append(all, task)
+	}
+	return all
+}
+
+// The tasks that follow belong to the owner of their task, and reach nothing of others. A round that has failed opens none, and neither does a report with too many.
+func TestReportsThatMayNotOpenTasks(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(handled(1)...)
+	w := s.worker()
+	w.report(w.one(), `"action":"complete"`)
+	s.settle()
+	for _, open := range []string{
+		`[{"after":{"tasks":[1]}}]`, `[{"campaign":"other"}]`, `[{"unique":"u"}]`, `[{"queue":"q"}]`, `[{"after":{"group":"g"}}]`, `[{"after":{"places":[0]}}]`, `[{"after":{"places":[7]}}]`,
+		"[" + strings.Repeat(`{"input":"x"},`, tdf.MaxFollowing) + `{"input":"x"}]`,
+	} {
+		s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+		before := len(s.all())
+		answer := w.report(w.one(), `"action":"complete","open":`+open)
+		expect.True(t, answer.Accepted, open[:min(len(open), 60)], answer)
+		expect.Contains(t, answer.Detail, "its new tasks could not be opened")
+		expect.Len(t, s.all(), before)
+	}
+	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+	before := len(s.all())
+	answer := w.report(w.one(), `"action":"complete","exit":1,"stderr":"x","open":[{}]`)
+	expect.True(t, answer.Accepted, "a failed round opens nothing", answer)
+	expect.Len(t, s.all(), before)
+	s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
+	answer = w.report(w.one(), `"action":"complete","open":[{"owner":"operator","input":"mine"}]`)
+	all := s.all()
+	expect.True(t, answer.Accepted, answer, all[0].Owner)
+	expect.MustEqual(t, all[0].Owner, "submitter")
+	expect.Equal(t, all[0].Input, "mine")
+}
+
+// A worker's token opens nothing that its queues and the task do not lead to, also if the task belongs to nobody: no other program, campaign or queue, and
+// no task that reads the outputs of others. An operator's token may. A namespace can forbid all rounds to open tasks.
+func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
+	s := newSite(t, Options{})
+	s.open(manager.Definition{Program: "secret", Queue: "other"}, manager.Definition{Program: "p", Group: "g", Queue: "other", Unique: "key"})
+	w := s.begin(s.token(access.Token{Name: "q1", Role: access.Worker, Queues: []string{"q", "q2"}}), "w", "")
+	operator := s.begin(s.tokens[access.Operator], "w", `,"queues":["q"]`)
+	two := 2
+	s.open(manager.Definition{Program: "command", Source: "exec:/", Input: "true", Queue: "q"}) // the input is the program
+	commands := s.begin(w.token, "commands", `,"sources":true`)
+	answer := commands.report(commands.one(), `"action":"complete","open":[{"input":"evil"}]`)
+	expect.Contains(t, answer.Detail, "the program of \"exec:/\" is the input")
+	for _, group := range []string{"g", ""} {
+		for open, why := range map[string]string{
+			`{"queue":"other"}`: "only for the queues", `{"program":"evil"}`: "program", `{"source":"rsync:/evil/run.sh"}`: "source", `{"campaign":"other"}`: "campaign",
+			`{"after":{"tasks":[1]}}`: "task 1", `{"after_any":{"tasks":[1]}}`: "task 1", `{"after":{"tasks":[99]}}`: "task 99", `{"after":{"group":"h"}}`: "campaign",
+			`{"unique":"key"},{"after":{"places":[0]}}`: "unique",
+			`{"priority":3}`: "at most their own priority 2", `{"limit_key":"key"}`: "limit key",
+		} {
+			s.open(manager.Definition{Program: "p", Queue: "q", Group: group, Priority: &two})
+			before := len(s.all())
+			answer := w.report(w.one(), `"action":"complete","open":[`+open+`]`)
+			expect.Contains(t, answer.Detail, why, open)
+			expect.Len(t, s.all(), before, open)
+		}
+	}
+	open := func(w *remoteWorker, open string, n int) broker.Reported {
+		s.open(manager.Definition{Program: "p", Queue: "q", Group: "g"})
+		before := len(s.all())
+		task := w.one()
+		answer := w.report(task, `"action":"complete","open":[`+strings.ReplaceAll(open, "OWN", fmt.Sprint(task.ID))+`]`)
+		expect.Len(t, s.all(), before+n, open, answer)
+		return answer
+	}
+	open(w, `{"after":{"tasks":[2,OWN]},"queue":"q2","priority":-1},{"unique":"g/key","limit_key":"g/host"},{"after":{"places":[0]},"queue":"q2"}`, 3)
+	w.report(w.one(), `"action":"complete"`)
+	open(operator, `{"program":"other","queue":"other","after":{"tasks":[1]}}`, 1)
+	expect.NoError(t, s.admin.ChangeSetting(t.Context(), tdf.SettingRoundsOpen, "no"))
+	expect.Contains(t, open(operator, `{"input":"x"}`, 0).Detail, "rounds_open of the namespace is no")
+}
+
+// A checkpoint, the error of the round before, and the results of the tasks that a task has waited for reach the next worker.
+func TestWhatALaterRoundGets(t *testing.T) {
+	s := newSite(t, Options{})
+	two := 2
+	s.open(manager.Definition{Program: "p", MaxFails: &two})
+	w := s.worker()
+	task := w.one()
+	w.post(200, "renewals", "{"+of(task)+`,"checkpoint_base64":"/wA="}`)
+	w.report(task, `"action":"fail","error":"first"`)
+	s.settle()
+	task = w.one()
+	expect.Equal(t, task.Round, 1)
+	expect.Equal(t, string(task.CheckpointBase64), "\xff\x00")
+	expect.Equal(t, *task.LastError, "first")
+	got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	expect.Equal(t, got.StatusCode, 200)
+	expect.Equal(t, got.text, "")
+	w.report(task, `"action":"complete"`)
+	got = s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	expect.True(t, got.StatusCode == 409, got.StatusCode, got.text)
+}
+
+// One call reports a thousand rounds.
+func TestReportsInBulk(t *testing.T) {
+	s := newSite(t, Options{})
+	const n = 1000
+	s.open(handled(n)...)
+	w := s.worker()
+	lines := ""
+	for len(lines) == 0 || strings.Count(lines, "\n") < n {
+		for _, task := range w.claim(`{"most":100}`).Tasks {
+			lines += "{" + of(task) + `,"action":"complete","result":1}` + "\n"
+		}
+	}
+	for range 2 {
+		text := s.call(w.token, "POST", base+"/work/"+w.session+"/reports", lines, "Content-Type: "+jsonLines).text
+		expect.True(t, strings.Count(text, `"accepted":true`) == n, text[:min(len(text), 500)])
+		s.settle()
+	}
+}
