@@ -1,21 +1,8 @@
-// Package tdf is the rule book of the Task Distribution Framework. It defines what a task is, which states a task goes
-// through, and what the server decides about a task at a given time. docs/lifecycle.md describes these rules for users.
+// Package tdf has the words that the managers and the handlers of the Task Distribution Framework share: the states of
+// a task, its [Definition], the [Kind] of typed tasks, the [FailOn] rules, limits and pauses, and the errors with their
+// [Code].
 //
-// Managers and handlers need a small part of it, beside packages manager and worker: [Definition] and [Kind], [Query],
-// [Limit], [Pausable], [Counts], the states, and the errors with their [Code]. The rest is for the packages of TDF.
-//
-// All functions are pure: they do no I/O and read no clock. The package redisstate reads tasks from Redis, and carries
-// out the decisions in Redis.
-//
-// The main types are:
-//
-//   - [Properties] is what a manager sets when it opens a task. [Defaults] fills in the defaults.
-//   - [Task] is the whole task: its properties, its state and its rounds. [ParseTask] reads it from a Redis hash.
-//   - [Transitions] is the table of permitted state changes, and [Upkeeps] the table of all other changes.
-//   - [Move] is one transition of one task, ready to be carried out. Methods of Task such as [Task.Settle],
-//     [Task.Execute] and [Task.Cancel] return Moves. A Move changes nothing if the task has left the state and round
-//     that it starts from.
-//   - [Placement] is a task together with the lists that hold its id. [Placement.Repair] finds and repairs
-//     inconsistencies.
-//   - [Source] is the parsed address of a program.
+// A program that opens tasks and reads their results imports package manager too, and a program whose functions run
+// tasks imports package worker. Package program stores programs in Redis, package sweep turns rows of parameters into
+// tasks, and package trial runs all of TDF in one process for a first try. docs/tutorial.md begins with an example.
 package tdf

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -20,13 +20,13 @@ type bench struct {
 	*testing.B
 	redis *redisserver.Server
 	store *redisstate.Store
-	tune  func(n int, d *tdf.Properties)
+	tune  func(n int, d *task.Properties)
 	offer *class.Offer // see [redisstate.ClaimParams]
 	tasks int          // opened so far
 }
 
 func newBench(b *testing.B) *bench {
-	x := &bench{B: b, redis: expect.Result(redisserver.Start(redisserver.Shipped...)).Value(b), tune: func(int, *tdf.Properties) {}}
+	x := &bench{B: b, redis: expect.Result(redisserver.Start(redisserver.Shipped...)).Value(b), tune: func(int, *task.Properties) {}}
 	b.Cleanup(x.redis.Stop)
 	x.store = expect.Result(redisstate.Connect(b.Context(), x.config(), "bench", slog.New(slog.DiscardHandler))).Value(b)
 	b.Cleanup(func() { x.store.Close() })
@@ -37,10 +37,10 @@ func (b *bench) config() config.Redis { return config.Redis{Host: "127.0.0.1", P
 
 // open opens n tasks with inputs of 100 bytes.
 func (b *bench) open(n int) {
-	tasks := make([]tdf.Properties, n)
+	tasks := make([]task.Properties, n)
 	for i := range tasks {
 		b.tasks++
-		tasks[i] = tdf.Defaults("bench", "rsync:/srv/bench/run.sh", (fmt.Sprint(b.tasks) + strings.Repeat("x", 100))[:100])
+		tasks[i] = task.Defaults("bench", "rsync:/srv/bench/run.sh", (fmt.Sprint(b.tasks) + strings.Repeat("x", 100))[:100])
 		b.tune(b.tasks, &tasks[i])
 	}
 	expect.Result(b.store.Open(b.Context(), "manager", tasks...)).Value(b)
@@ -60,10 +60,10 @@ func (b *bench) claim(n int) (claims []redisstate.Claim) {
 }
 
 func (b *bench) report(claims []redisstate.Claim) {
-	results := make([]tdf.Move, len(claims))
+	results := make([]task.Move, len(claims))
 	for i, c := range claims {
-		started := c.Task.Current().Entered[tdf.Running].Add(tdf.Seconds(1+i) / 1e6)
-		result := tdf.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
+		started := c.Task.Current().Entered[task.Running].Add(task.Seconds(1+i) / 1e6)
+		result := task.Result{Output: c.Task.Input, Exit: "0", Started: started, Seconds: 0.005, CPUSeconds: 0.003, MaxRSS: 4 << 20}
 		results[i] = expect.Result(c.Task.Execute(c.ID, result)).Value(b).Settled(c.Task, result)
 	}
 	b.moved(b.store.Execute(b.Context(), "worker", results...))
@@ -76,10 +76,10 @@ func (b *bench) moved(outcomes []redisstate.Outcome, err error) {
 }
 
 func (b *bench) archive(n int) {
-	ids := expect.Result(b.store.List(b.Context(), tdf.Succeeded, "", 0, int64(n))).Value(b)
+	ids := expect.Result(b.store.List(b.Context(), task.Succeeded, "", 0, int64(n))).Value(b)
 	units := make([]redisstate.Unit, n)
 	for i, found := range expect.Result(b.store.Read(b.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(b) {
-		units[i].Moves = []tdf.Move{expect.Result(found.Task.Archive()).Value(b)}
+		units[i].Moves = []task.Move{expect.Result(found.Task.Archive()).Value(b)}
 	}
 	b.moved(b.store.Apply(b.Context(), "manager", units...))
 }
@@ -135,13 +135,13 @@ func BenchmarkQueues(b *testing.B) {
 	}
 	for _, kind := range []struct {
 		name string
-		tune func(n int, d *tdf.Properties)
+		tune func(n int, d *task.Properties)
 	}{
-		{"none", func(int, *tdf.Properties) {}},
-		{"queue", func(_ int, d *tdf.Properties) { d.Queue = "q" }},
-		{"10 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n%10 }},
-		{"10000 priorities", func(n int, d *tdf.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
-		{"200 requirements", func(n int, d *tdf.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
+		{"none", func(int, *task.Properties) {}},
+		{"queue", func(_ int, d *task.Properties) { d.Queue = "q" }},
+		{"10 priorities", func(n int, d *task.Properties) { d.Queue, d.Priority = "q", n%10 }},
+		{"10000 priorities", func(n int, d *task.Properties) { d.Queue, d.Priority = "q", n*7919%10_000 }},
+		{"200 requirements", func(n int, d *task.Properties) { d.Queue, d.Tags = "q", []string{fmt.Sprint("t", n%200)} }},
 	} {
 		b.Run("open/"+kind.name, func(b *testing.B) {
 			x := newBench(b)
@@ -159,15 +159,15 @@ func BenchmarkQueues(b *testing.B) {
 
 // BenchmarkLimits measures what limit keys cost, in calls that claim 100 tasks and report their results.
 func BenchmarkLimits(b *testing.B) {
-	rate := tdf.Limit{AtMost: tdf.MaxAtMost, Starts: tdf.MaxStarts, Per: tdf.MinPer}
+	rate := task.Limit{AtMost: task.MaxAtMost, Starts: task.MaxStarts, Per: task.MinPer}
 	for i, name := range []string{"none", "key", "number", "rate"} {
 		b.Run(name, func(b *testing.B) {
 			x := newBench(b)
 			if i > 0 {
-				x.tune = func(_ int, d *tdf.Properties) { d.LimitKey = "db" }
+				x.tune = func(_ int, d *task.Properties) { d.LimitKey = "db" }
 			}
 			if i > 1 {
-				limit := []tdf.Limit{{AtMost: tdf.MaxAtMost}, rate}[i-2]
+				limit := []task.Limit{{AtMost: task.MaxAtMost}, rate}[i-2]
 				expect.NoError(b, x.store.SetLimit(b.Context(), "db", limit))
 			}
 			x.open(b.N * 100)

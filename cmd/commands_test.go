@@ -15,11 +15,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/gobuild"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -140,17 +140,17 @@ func TestEndToEnd(t *testing.T) {
 	worker.logs(`"msg":"working"`)
 
 	store := connect(t, "127.0.0.1:"+port, "N")
-	ids := expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:"+source, "'a b'"))).Value(t)
-	var task *tdf.Task
+	ids := expect.Result(store.Open(t.Context(), "test", task.Defaults("p", "rsync:"+source, "'a b'"))).Value(t)
+	var one *task.Task
 	eventually(t, "the task is settled", func() bool {
 		stored := expect.Result(store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t)
-		task = stored.Task
-		return task.State.Settled()
+		one = stored.Task
+		return one.State.Settled()
 	})
 	host := expect.Result(os.Hostname()).Value(t)
 	want := "w-" + host + ": a b\n"
-	expect.Equal(t, task.State, tdf.Succeeded)
-	expect.Equal(t, task.LastOutput(), want)
+	expect.Equal(t, one.State, task.Succeeded)
+	expect.Equal(t, one.LastOutput(), want)
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, `"msg":"stopped"`)
 	server.signal(syscall.SIGINT)
@@ -167,7 +167,7 @@ func TestSecondSignal(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Join(dir, "p"), 0o755))
 	must(t, os.WriteFile(filepath.Join(dir, "p", "run.sh"), []byte("#!/bin/sh\ntrap '' TERM\n>begun\nwhile :; do sleep 1; done\n"), 0o755))
 	store := connect(t, addr, ns)
-	ids := expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", ""))).Value(t)
+	ids := expect.Result(store.Open(t.Context(), "test", task.Defaults("p", "rsync:/nowhere/run.sh", ""))).Value(t)
 	worker := start(t, "tdf-worker", "w", write(t, "[tdf]\nnamespace=%s\n[redis]\nport=%s\n[worker]\ndirectory=%s\ngrace=inf\nkill_grace=1000\n", ns, port, dir))
 	eventually(t, "the program runs", func() bool {
 		_, err := os.Stat(filepath.Join(dir, "p", "begun"))
@@ -178,9 +178,9 @@ func TestSecondSignal(t *testing.T) {
 	worker.signal(syscall.SIGINT)
 	worker.exits(0, "released")
 	stored := expect.Result(store.ReadOne(t.Context(), ids[0], redisstate.Want{Fields: redisstate.Whole})).Value(t)
-	task := stored.Task
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Releases, 1)
+	one := stored.Task
+	expect.Equal(t, one.State, task.Open)
+	expect.Equal(t, one.Releases, 1)
 }
 
 func TestArguments(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 const eight = 8
@@ -34,9 +34,9 @@ func TestKilledWorkerOfTwoNamespaces(t *testing.T) {
 	eventually(t, "both tasks run again", func() bool { return len(s.pids()) == 4 })
 	must(t, os.WriteFile(s.path("go"), nil, 0o644))
 	for _, of := range []*site{s, &other} {
-		task := of.succeeded(ids)[0]
-		expect.Equal(t, task.Losses, 1)
-		expect.Equal(t, task.LastOutput(), "of "+of.ns+"\n")
+		one := of.succeeded(ids)[0]
+		expect.Equal(t, one.Losses, 1)
+		expect.Equal(t, one.LastOutput(), "of "+of.ns+"\n")
 		kept := expect.Result(os.ReadFile(s.path(of.ns, "p", "results", "w-1-0.out"))).Value(t)
 		expect.Equal(t, string(kept), "of "+of.ns+"\n")
 		worker.logs("msg=executed worker=w namespace=" + of.ns)
@@ -62,24 +62,24 @@ func TestWorkerSleepsThroughItsLease(t *testing.T) {
 		eventually(t, "the programs have ended", func() bool { return !s.alive(pid) })
 	}
 	s.server()
-	eventually(t, "all tasks are open again", func() bool { return s.count(tdf.Open) == eight })
+	eventually(t, "all tasks are open again", func() bool { return s.count(task.Open) == eight })
 	own := *s
 	own.dir = t.TempDir()
 	own.program("p", "#!/bin/sh\necho other\n")
 	other := own.worker("other", "")
-	for _, task := range s.succeeded(ids) {
-		r := task.Rounds.At(0)
-		expect.Equal(t, task.Losses, 1)
+	for _, one := range s.succeeded(ids) {
+		r := one.Rounds.At(0)
+		expect.Equal(t, one.Losses, 1)
 		expect.Equal(t, r.Output+r.Exit, "")
-		expect.Equal(t, task.LastOutput(), "other\n")
+		expect.Equal(t, one.LastOutput(), "other\n")
 	}
 	other.signal(syscall.SIGTERM)
 	other.exits(0, "msg=stopped")
 	sleeper.signal(syscall.SIGCONT)
 	eventually(t, "the worker drops all results", func() bool { return sleeper.stderr.Count("msg=dropped") == eight })
-	for _, task := range s.succeeded(append(ids, s.open("")...)) { // the resumed worker also runs a new task
-		want := map[bool]string{true: "other\n", false: "sleeper\n"}[task.ID <= eight]
-		expect.True(t, task.LastOutput() == want, "task", task.ID, task.LastOutput())
+	for _, one := range s.succeeded(append(ids, s.open("")...)) { // the resumed worker also runs a new task
+		want := map[bool]string{true: "other\n", false: "sleeper\n"}[one.ID <= eight]
+		expect.True(t, one.LastOutput() == want, "task", one.ID, one.LastOutput())
 	}
 	sleeper.signal(syscall.SIGTERM)
 	sleeper.exits(0, "msg=stopped")
@@ -117,7 +117,7 @@ done
 			worker.logs("msg=working")
 			idle := peak(t, worker.cmd.Process.Pid)
 			ids := s.open(make([]string, 2*eight)...)
-			eventually(t, "all tasks have run", func() bool { return s.count(tdf.Failed) == 2*eight }) // they print to stderr
+			eventually(t, "all tasks have run", func() bool { return s.count(task.Failed) == 2*eight }) // they print to stderr
 			busy := peak(t, worker.cmd.Process.Pid)
 			t.Logf("%.1f MiB idle, %.1f MiB at most", float64(idle)/(1<<20), float64(busy)/(1<<20))
 			expect.True(t, busy-idle <= limit, "the busy worker needs", busy-idle, "bytes more than the idle one")

@@ -9,8 +9,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -40,9 +40,9 @@ func TestServerServesTheAPI(t *testing.T) {
 	})
 	status, text := call("POST", "/api/v1/tasks", `{"program": "p", "source": "rsync:/nowhere/run.sh"}`)
 	expect.Equal(t, status, 201, text)
-	task := expect.Result(s.store.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.MaxFails, 7)
+	one := expect.Result(s.store.ReadOne(t.Context(), 1, redisstate.Want{Fields: redisstate.Whole})).Value(t).Task
+	expect.Equal(t, one.State, task.Open)
+	expect.Equal(t, one.MaxFails, 7)
 	server.signal(syscall.SIGTERM)
 	server.exits(0, "msg=stopped")
 	expect.True(t, !strings.Contains(server.stderr.String(), token), "the log has the token")

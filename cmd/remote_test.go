@@ -14,8 +14,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // holding is a program that runs until a file exists, if its input says so.
@@ -58,9 +58,9 @@ func TestWorkerOverHTTP(t *testing.T) {
 	worker := work()
 
 	source := expect.Result(s.store.PutProgram(t.Context(), archive(t, fmt.Sprintf(holding, s.dir)))).Value(t)
-	var all []tdf.Properties
+	var all []task.Properties
 	for _, input := range []string{"hold", "a", "b", "c", "d", "e", "f"} {
-		d := tdf.Defaults("stored", source, input)
+		d := task.Defaults("stored", source, input)
 		d.MaxLosses = 1000
 		if input == "a" {
 			d.Fetch = []string{"ma*"}
@@ -68,7 +68,7 @@ func TestWorkerOverHTTP(t *testing.T) {
 		all = append(all, d)
 	}
 	ids := expect.Result(s.store.Open(t.Context(), "test", all...)).Value(t)
-	eventually(t, "the short tasks have succeeded", func() bool { return s.count(tdf.Succeeded) == 6 })
+	eventually(t, "the short tasks have succeeded", func() bool { return s.count(task.Succeeded) == 6 })
 	expect.Equal(t, s.task(ids[1]).Current().Files.Count, 1)
 	worker.kill()
 	before := len(s.pids())
@@ -87,9 +87,9 @@ func TestWorkerOverHTTP(t *testing.T) {
 	must(t, os.WriteFile(s.path("go"), nil, 0o600))
 	eventually(t, "the program has ended", func() bool { return !s.alive(s.pids()[len(s.pids())-1]) })
 	serve()
-	for i, task := range s.succeeded(ids) {
-		expect.Equal(t, task.LastOutput(), all[i].Input+" on w\n")
-		expect.Equal(t, task.Current().Worker, "lab/w")
+	for i, one := range s.succeeded(ids) {
+		expect.Equal(t, one.LastOutput(), all[i].Input+" on w\n")
+		expect.Equal(t, one.Current().Worker, "lab/w")
 	}
 	worker.signal(syscall.SIGTERM)
 	worker.exits(0, "msg=stopped")

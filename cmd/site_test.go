@@ -13,9 +13,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -72,31 +72,31 @@ func (s *site) program(name, script string) {
 // open opens a task of the program p for each input.
 func (s *site) open(inputs ...string) []int64 {
 	s.Helper()
-	definitions := make([]tdf.Properties, len(inputs))
+	definitions := make([]task.Properties, len(inputs))
 	for i, input := range inputs {
-		definitions[i] = tdf.Defaults("p", "rsync:/nowhere/run.sh", input)
+		definitions[i] = task.Defaults("p", "rsync:/nowhere/run.sh", input)
 		definitions[i].MaxLosses = 1000
 	}
 	return expect.Result(s.store.Open(s.Context(), "test", definitions...)).Value(s)
 }
 
-func (s *site) task(id int64) *tdf.Task {
+func (s *site) task(id int64) *task.Task {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	return stored.Task
 }
 
 // succeeded returns the tasks when all of them have succeeded. It checks that no round has two results.
-func (s *site) succeeded(ids []int64) []*tdf.Task {
+func (s *site) succeeded(ids []int64) []*task.Task {
 	s.Helper()
-	eventually(s, "all tasks have succeeded", func() bool { return s.count(tdf.Succeeded) >= int64(len(ids)) })
+	eventually(s, "all tasks have succeeded", func() bool { return s.count(task.Succeeded) >= int64(len(ids)) })
 	stored := expect.Result(s.store.Read(s.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(s)
-	var tasks []*tdf.Task
+	var tasks []*task.Task
 	for _, x := range stored {
-		task := x.Task
-		tasks = append(tasks, task)
-		expect.Equal(s, task.State, tdf.Succeeded, "task", task.ID)
-		expect.True(s, !executedTwice(task.Log), "task", task.ID, "is", task.State, task.Log)
+		one := x.Task
+		tasks = append(tasks, one)
+		expect.Equal(s, one.State, task.Succeeded, "task", one.ID)
+		expect.True(s, !executedTwice(one.Log), "task", one.ID, "is", one.State, one.Log)
 	}
 	return tasks
 }
@@ -111,7 +111,7 @@ func executedTwice(log string) bool {
 	return false
 }
 
-func (s *site) count(state tdf.State) int64 {
+func (s *site) count(state task.State) int64 {
 	s.Helper()
 	counts := expect.Result(s.store.Counts(s.Context())).Value(s)
 	return counts[state]

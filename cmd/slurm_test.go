@@ -13,10 +13,10 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/slurmtest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -72,19 +72,19 @@ func (w *slurmWorld) script() string {
 func (w *slurmWorld) open(n int, queue string) (ids []int64) {
 	w.Helper()
 	for range n {
-		d := tdf.Defaults("p", "rsync:/nowhere/run.sh", "")
-		d.Queue, d.FailOn = queue, tdf.FailOnExit
+		d := task.Defaults("p", "rsync:/nowhere/run.sh", "")
+		d.Queue, d.FailOn = queue, task.FailOnExit
 		ids = append(ids, expect.Result(w.store.Open(w.Context(), "test", d)).Value(w)...)
 	}
 	return ids
 }
 
-func (w *slurmWorld) task(id int64) *tdf.Task {
+func (w *slurmWorld) task(id int64) *task.Task {
 	w.Helper()
 	return expect.Result(w.store.ReadOne(w.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(w).Task
 }
 
-func (w *slurmWorld) await(id int64, state tdf.State) *tdf.Task {
+func (w *slurmWorld) await(id int64, state task.State) *task.Task {
 	w.Helper()
 	eventually(w, fmt.Sprint("task ", id, " is ", state), func() bool { return w.task(id).State == state })
 	return w.task(id)
@@ -118,7 +118,7 @@ func TestSlurmArray(t *testing.T) {
 	w := newSlurmWorld(t)
 	ids := w.open(2, "q")
 	w.sbatch("--array=1-2", "--gres=gpu:1", "--time=10", w.script(), w.cfg, "--idle-timeout", "1")
-	first, second := w.await(ids[0], tdf.Running).Current().Worker, w.await(ids[1], tdf.Running).Current().Worker
+	first, second := w.await(ids[0], task.Running).Current().Worker, w.await(ids[1], task.Running).Current().Worker
 	jobs := w.Jobs("slurm-%A")
 	slices.Sort(jobs)
 	workers := []string{first, second}
@@ -131,13 +131,13 @@ func TestSlurmArray(t *testing.T) {
 			w.Cluster.Run("scancel", name)
 		}
 	}
-	eventually(t, "the release", func() bool { return w.task(ids[0]).State == tdf.Open })
-	task := w.task(ids[0])
-	expect.Equal(t, task.Releases, 1)
-	expect.Equal(t, task.Fails+task.Losses+task.Timeouts, 0, "what counts against the task")
+	eventually(t, "the release", func() bool { return w.task(ids[0]).State == task.Open })
+	one := w.task(ids[0])
+	expect.Equal(t, one.Releases, 1)
+	expect.Equal(t, one.Fails+one.Losses+one.Timeouts, 0, "what counts against the task")
 
 	w.release()
-	gpus := []string{strings.TrimSpace(w.await(ids[1], tdf.Succeeded).LastOutput()), strings.TrimSpace(w.await(ids[0], tdf.Succeeded).LastOutput())}
+	gpus := []string{strings.TrimSpace(w.await(ids[1], task.Succeeded).LastOutput()), strings.TrimSpace(w.await(ids[0], task.Succeeded).LastOutput())}
 	for _, gpu := range gpus {
 		expect.True(t, slices.Contains([]string{"0", "1"}, gpu), "CUDA_VISIBLE_DEVICES", gpu)
 	}
@@ -155,7 +155,7 @@ func TestSlurmTimeLimit(t *testing.T) {
 	cmd.Env = append(w.env(), "TDF_WORKER="+wrapper)
 	out, err := cmd.CombinedOutput()
 	expect.NoError(t, err, string(out))
-	w.await(ids[0], tdf.Running)
+	w.await(ids[0], task.Running)
 	limit := regexp.MustCompile(`arguments: --idle-timeout 5m --time-limit (\d+) slurm-\d+ `).FindStringSubmatch(w.outputs())
 	expect.MustLen(t, limit, 2, w.outputs())
 	seconds := expect.Result(strconv.Atoi(limit[1])).Value(t)
@@ -164,7 +164,7 @@ func TestSlurmTimeLimit(t *testing.T) {
 	w.Cluster.Run("scancel", "--batch", "--signal=TERM", w.Jobs("%A")[0])
 	eventually(t, "the signal", func() bool { return strings.Contains(w.outputs(), "stopping: nothing more is claimed") })
 	w.release()
-	expect.Equal(t, w.await(ids[0], tdf.Succeeded).Releases, 0)
+	expect.Equal(t, w.await(ids[0], task.Succeeded).Releases, 0)
 	w.awaitNoJob()
 }
 
@@ -200,7 +200,7 @@ func TestScaleSlurm(t *testing.T) {
 	expect.Len(t, w.Jobs("%i"), 3)
 	w.release()
 	for _, id := range ids {
-		w.await(id, tdf.Succeeded)
+		w.await(id, task.Succeeded)
 	}
 	p.logs("0 tasks waiting; 0 jobs of at most 3")
 	p.signal(syscall.SIGINT)

@@ -11,10 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // ErrTooLarge means that a program is too large to be copied, and that its file system cannot clone files.
-var ErrTooLarge = tdf.NewError(tdf.CodeFull, "is larger than 1 GiB")
+var ErrTooLarge = task.NewError(tdf.CodeFull, "is larger than 1 GiB")
 
 // A copier copies files from one directory to another. It follows no links. The programs' user may control either
 // directory, so the copier opens each part of a path by itself.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // ParseTarget returns an error if target is not a valid address for [Deliver]. These addresses are valid: rsync:PATH
@@ -21,7 +21,7 @@ func ParseTarget(target string) error {
 
 // parseTarget returns the target in the notation of rsync's command line.
 func parseTarget(target string) (location string, err error) {
-	location, found := strings.CutPrefix(target, tdf.SchemeRsync+":")
+	location, found := strings.CutPrefix(target, task.SchemeRsync+":")
 	switch {
 	case !found, location == "", strings.HasSuffix(location, ":"):
 		err = errors.New("expected rsync:PATH, rsync:HOST:PATH or rsync:rsync://HOST/MODULE/PATH")
@@ -31,14 +31,14 @@ func parseTarget(target string) (location string, err error) {
 		err = checkLocation(location)
 	}
 	if err != nil {
-		return "", fmt.Errorf("target %q: %w", tdf.HideCredentials(target), err)
+		return "", fmt.Errorf("target %q: %w", task.HideCredentials(target), err)
 	}
 	return location, nil
 }
 
 // checkLocation returns an error if a target breaks the rules for sources.
 func checkLocation(location string) error {
-	src, err := tdf.ParseSource(tdf.SchemeRsync + ":" + strings.TrimRight(location, "/") + "/run.sh")
+	src, err := task.ParseSource(task.SchemeRsync + ":" + strings.TrimRight(location, "/") + "/run.sh")
 	if err != nil {
 		return errors.Unwrap(err)
 	}
@@ -66,7 +66,7 @@ func Deliver(ctx context.Context, tmp, dir, sub, target string) error {
 		return err
 	}
 	if err := deliver(ctx, tmp, dir, sub, location); err != nil {
-		return fmt.Errorf("delivering to %s: %w", tdf.HideCredentials(strings.TrimRight(target, "/")+"/"+sub), err)
+		return fmt.Errorf("delivering to %s: %w", task.HideCredentials(strings.TrimRight(target, "/")+"/"+sub), err)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Step is a step of a fetch (docs/programs.md, "Errors").
@@ -65,10 +66,10 @@ func (e localError) Unwrap() error { return e.err }
 
 // ErrOtherSource means that the program in the directory was fetched from another source (docs/programs.md, "The
 // record").
-var ErrOtherSource = tdf.NewError(tdf.CodeConflict, "holds another source's program")
+var ErrOtherSource = task.NewError(tdf.CodeConflict, "holds another source's program")
 
 // failed returns an *Error about a step. It wraps the step's error, or the cause of ctx if ctx has ended.
-func failed(ctx context.Context, src tdf.Source, step Step, err error) error {
+func failed(ctx context.Context, src task.Source, step Step, err error) error {
 	var done *Error
 	switch {
 	case err == nil:

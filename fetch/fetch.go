@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Defaults of a [Fetcher].
@@ -69,7 +69,7 @@ type Program struct {
 // Fetch fetches the program if its directory is not complete, and returns the program. The directory is ./$program/ or,
 // if that holds the program of another source, one beside it. If several calls run at once, even
 // in several processes, one call fetches the program and the others wait. If a call fails, ./$program/ does not change.
-// The error is an *[Error], or an error of [tdf.Properties.Validate] if the arguments are invalid.
+// The error is an *[Error], or an error of [task.Properties.Validate] if the arguments are invalid.
 func (f *Fetcher) Fetch(ctx context.Context, program, source string) (Program, error) {
 	p, err := f.fetchOnce(ctx, program, source)
 	if errors.Is(err, ErrOtherSource) { // that source was faster: the program goes into a directory of its own
@@ -130,7 +130,7 @@ func (f *Fetcher) Ready(program, source string) (Program, bool, error) {
 type job struct {
 	Fetcher
 	program string // the name of its directory
-	src     tdf.Source
+	src     task.Source
 	dir     string // ./$program/, absolute
 	stage   string // absolute path of the staging directory; only the lock's holder writes to it
 	locked  *os.File
@@ -140,11 +140,11 @@ type job struct {
 }
 
 func (f *Fetcher) job(program, source string) (*job, error) {
-	d := tdf.Defaults(program, source, "")
+	d := task.Defaults(program, source, "")
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
-	src, err := tdf.ParseSource(source)
+	src, err := task.ParseSource(source)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // obtain writes the source's content to the file payload, and returns the SHA-256 of the content.
@@ -20,9 +20,9 @@ func (j *job) obtain(ctx context.Context) (string, error) {
 	var sum string
 	var err error
 	switch {
-	case j.src.Scheme == tdf.SchemeRedis:
+	case j.src.Scheme == task.SchemeRedis:
 		sum, err = j.fromRedis(ctx)
-	case j.src.Scheme != tdf.SchemeRsync:
+	case j.src.Scheme != task.SchemeRsync:
 		sum, err = j.download(ctx)
 	case j.src.Host == "" && j.User == nil:
 		sum, err = j.copyLocal(ctx)
@@ -40,9 +40,9 @@ func (j *job) obtain(ctx context.Context) (string, error) {
 
 func (j *job) obtainStep() Step {
 	switch j.src.Scheme {
-	case tdf.SchemeRsync:
+	case task.SchemeRsync:
 		return StepRsync
-	case tdf.SchemeRedis:
+	case task.SchemeRedis:
 		return StepRedis
 	}
 	return StepDownload

@@ -12,7 +12,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // In a program's directory, files whose names begin with reservedPrefix belong to this package.
@@ -37,7 +37,7 @@ func (j *job) newRecord(sum string) record {
 	return record{Source: j.src.String(), ID: sourceID(j.src), SHA256: sum}
 }
 
-func sourceID(src tdf.Source) string {
+func sourceID(src task.Source) string {
 	sum := sha256.Sum256([]byte(src.Raw))
 	return hex.EncodeToString(sum[:])
 }

@@ -7,13 +7,14 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // An Action is a change of tasks that [Manager.Do] makes. The methods for single actions, such as [Manager.Retry], call
 // Do.
 type Action struct {
-	Verb tdf.Verb // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
+	Verb task.Verb // VerbReopen, VerbChange, VerbRelease, VerbCancel, VerbArchive, VerbRemove or VerbRequire
 	// the state of a task must be one of these; if empty, each state that the verb allows is possible
 	From      []tdf.State
 	Changes   tdf.Changes // the new properties, for VerbReopen and VerbChange
@@ -21,7 +22,7 @@ type Action struct {
 
 	// Each returns the new properties of a task instead of Changes, for example from its Input and Meta. If it fails, the
 	// action skips the task. Nil means that all tasks get the Changes.
-	Each func(*tdf.Task) (tdf.Changes, error)
+	Each func(*task.Task) (tdf.Changes, error)
 }
 
 const (
@@ -57,45 +58,45 @@ func (m *Manager) Do(ctx context.Context, action Action, refs ...Ref) (Result, e
 type hand struct {
 	m      *Manager
 	action Action
-	decide func(*tdf.Task) (tdf.Move, error)
+	decide func(*task.Task) (task.Move, error)
 	rounds map[int64]int // the rounds of the Refs, by the id of the task
-	now    tdf.Time
+	now    task.Time
 	result Result
 }
 
 // decider returns a function that decides the Move of one task.
-func (a Action) decider() (func(*tdf.Task) (tdf.Move, error), error) {
+func (a Action) decider() (func(*task.Task) (task.Move, error), error) {
 	switch a.Verb {
-	case tdf.VerbReopen:
+	case task.VerbReopen:
 		if a.Changes == (tdf.Changes{}) && a.Each == nil {
-			return (*tdf.Task).Reopen, nil
+			return (*task.Task).Reopen, nil
 		}
-		return a.changing((*tdf.Task).ReopenWith), nil
-	case tdf.VerbChange:
-		return a.changing((*tdf.Task).Change), nil
-	case tdf.VerbRelease:
-		return func(t *tdf.Task) (tdf.Move, error) { return t.Requeue(a.Elsewhere) }, nil
-	case tdf.VerbCancel:
-		return (*tdf.Task).Cancel, nil
-	case tdf.VerbArchive:
-		return (*tdf.Task).Archive, nil
-	case tdf.VerbRemove:
-		return (*tdf.Task).Remove, nil
-	case tdf.VerbRequire:
-		return func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil }, nil
+		return a.changing((*task.Task).ReopenWith), nil
+	case task.VerbChange:
+		return a.changing((*task.Task).Change), nil
+	case task.VerbRelease:
+		return func(t *task.Task) (task.Move, error) { return t.Requeue(a.Elsewhere) }, nil
+	case task.VerbCancel:
+		return (*task.Task).Cancel, nil
+	case task.VerbArchive:
+		return (*task.Task).Archive, nil
+	case task.VerbRemove:
+		return (*task.Task).Remove, nil
+	case task.VerbRequire:
+		return func(t *task.Task) (task.Move, error) { return t.Require(), nil }, nil
 	}
 	return nil, fmt.Errorf("act on tasks: unknown action %q", a.Verb)
 }
 
 // changing returns a function that decides a Move with the new properties of a task.
-func (a Action) changing(decide func(*tdf.Task, tdf.Changes) (tdf.Move, error)) func(*tdf.Task) (tdf.Move, error) {
-	return func(t *tdf.Task) (tdf.Move, error) {
+func (a Action) changing(decide func(*task.Task, tdf.Changes) (task.Move, error)) func(*task.Task) (task.Move, error) {
+	return func(t *task.Task) (task.Move, error) {
 		if a.Each == nil {
 			return decide(t, a.Changes)
 		}
 		c, err := a.Each(t)
 		if err != nil {
-			return tdf.Move{}, err
+			return task.Move{}, err
 		}
 		return decide(t, c)
 	}
@@ -117,7 +118,7 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 				h.result.Skipped = append(h.result.Skipped, err)
 				continue
 			}
-			units = append(units, redisstate.Unit{Moves: []tdf.Move{move}})
+			units = append(units, redisstate.Unit{Moves: []task.Move{move}})
 		}
 		outcomes, err := h.m.acts.Do(ctx, units)
 		ids = nil
@@ -142,30 +143,30 @@ func (h *hand) do(ctx context.Context, ids []int64) error {
 	return nil
 }
 
-func (h *hand) move(s redisstate.Stored) (tdf.Move, error) {
+func (h *hand) move(s redisstate.Stored) (task.Move, error) {
 	t := s.Task
 	if t == nil {
-		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: tdf.None}
+		return task.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: task.None}
 	}
 	round := h.rounds[s.ID]
 	if round != AnyRound && round != t.Round || len(h.action.From) > 0 && !slices.Contains(h.action.From, t.State) {
-		return tdf.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
+		return task.Move{}, &tdf.StateError{ID: s.ID, Verb: h.action.Verb, State: t.State, Round: t.Round}
 	}
 	return h.action.move(t, h.decide, h.now)
 }
 
 // moveAt returns the Move of the action for a task, at the time now.
-func (a Action) moveAt(t *tdf.Task, now tdf.Time) (tdf.Move, error) {
+func (a Action) moveAt(t *task.Task, now task.Time) (task.Move, error) {
 	decide, err := a.decider()
 	if err != nil {
-		return tdf.Move{}, err
+		return task.Move{}, err
 	}
 	return a.move(t, decide, now)
 }
 
-func (a Action) move(t *tdf.Task, decide func(*tdf.Task) (tdf.Move, error), now tdf.Time) (tdf.Move, error) {
+func (a Action) move(t *task.Task, decide func(*task.Task) (task.Move, error), now task.Time) (task.Move, error) {
 	move, err := decide(t)
-	if changed := a.Changes.Apply(t.Properties); err == nil && a.Verb == tdf.VerbReopen && changed.OpenUntil() <= now {
+	if changed := a.Changes.Apply(t.Properties); err == nil && a.Verb == task.VerbReopen && changed.OpenUntil() <= now {
 		err = ErrPast
 	}
 	var elsewhere *tdf.StateError
@@ -212,7 +213,8 @@ type Result struct {
 
 // ErrPast is the error if a new or retried task would expire at once, because its EndBefore or ClaimBefore is past by
 // Redis's clock. To retry the task, set a later time in Changes.
-var ErrPast = tdf.NewError(tdf.CodeConflict, "its end_before or claim_before is past, so the task would expire at once")
+var ErrPast = task.NewError(tdf.CodeConflict,
+	"its end_before or claim_before is past, so the task would expire at once")
 
 // Changes are new values of properties. If a field is nil, its property does not change. The group of a task cannot
 // change.
@@ -221,39 +223,39 @@ type Changes = tdf.Changes
 // Retry runs finished tasks again, including archived tasks. Each task gets the changes and one more round. Of its
 // counters, only Reopens changes.
 func (m *Manager) Retry(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbReopen, Changes: changes}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbReopen, Changes: changes}, refs...)
 }
 
 // Cancel ends open and running tasks. Their state becomes expired, and their outcome cancelled. Workers end the running
 // programs.
 func (m *Manager) Cancel(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbCancel}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbCancel}, refs...)
 }
 
 // Requeue takes running tasks from their workers. The workers end the programs. The tasks run again, on any worker. A
 // requeue counts as a release, not as a failure.
 func (m *Manager) Requeue(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbRelease}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbRelease}, refs...)
 }
 
 // RequeueElsewhere does the same as Requeue, but the tasks never run again on their current workers.
 func (m *Manager) RequeueElsewhere(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbRelease, Elsewhere: true}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbRelease, Elsewhere: true}, refs...)
 }
 
 // Archive archives tasks that succeeded, failed, timed out or expired. It calls no callback.
 func (m *Manager) Archive(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbArchive}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbArchive}, refs...)
 }
 
 // Remove deletes finished tasks from Redis, including their outputs, logs and updates.
 func (m *Manager) Remove(ctx context.Context, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbRemove}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbRemove}, refs...)
 }
 
 // Update changes properties of open tasks. If StartAfter does not change, the tasks keep their places in the queue.
 func (m *Manager) Update(ctx context.Context, changes Changes, refs ...Ref) (Result, error) {
-	return m.Do(ctx, Action{Verb: tdf.VerbChange, Changes: changes}, refs...)
+	return m.Do(ctx, Action{Verb: task.VerbChange, Changes: changes}, refs...)
 }
 
 // CancelOpen cancels the open tasks of a group, and returns how many tasks it cancelled. It does not cancel running
@@ -263,7 +265,7 @@ func (m *Manager) CancelOpen(ctx context.Context, group string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("cancel open tasks: %w", err)
 	}
-	result, err := m.Do(ctx, Action{Verb: tdf.VerbCancel, From: []tdf.State{tdf.Open}}, refs...)
+	result, err := m.Do(ctx, Action{Verb: task.VerbCancel, From: []tdf.State{tdf.Open}}, refs...)
 	return result.Done, err
 }
 

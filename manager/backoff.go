@@ -2,6 +2,7 @@ package manager
 
 import (
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The shortest and the longest pause before a failed callback is called again.
@@ -15,7 +16,7 @@ const (
 type backoff map[int64]*retry
 
 type retry struct {
-	after    tdf.Time    // the earliest time of the next call; 0 means that the callback is called in the next round
+	after    task.Time   // the earliest time of the next call; 0 means that the callback is called in the next round
 	pause    tdf.Seconds // the next pause, if the callback fails again
 	attempts int         // how often the callback has failed
 	givenUp  bool        // whether the callback is not called again
@@ -48,7 +49,7 @@ func (b backoff) upTo(ids []int64, n, fresh int) []int64 {
 }
 
 // addFailure counts a failure and starts the next pause of a task.
-func (b backoff) addFailure(id int64, round int, now tdf.Time) *retry {
+func (b backoff) addFailure(id int64, round int, now task.Time) *retry {
 	r := b.of(id)
 	pause := max(r.pause, firstPause)
 	*r = retry{after: now.Add(pause), pause: min(2*pause, lastPause), attempts: r.attempts + 1, round: round}
@@ -69,7 +70,7 @@ func (b backoff) notYet(id int64, round int, err error) {
 }
 
 // mustWait reports whether the task must still wait. It records that the task was seen in this round.
-func (b backoff) mustWait(id int64, round int, now tdf.Time) bool {
+func (b backoff) mustWait(id int64, round int, now task.Time) bool {
 	r := b[id]
 	if r == nil {
 		return false
@@ -90,8 +91,8 @@ func (b backoff) forget(round int) {
 }
 
 // next returns the earliest end of a pause, or Never if no task waits.
-func (b backoff) next() tdf.Time {
-	next := tdf.Never
+func (b backoff) next() task.Time {
+	next := task.Never
 	for _, r := range b {
 		if r.after > 0 && !r.givenUp {
 			next = min(next, r.after)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -32,7 +33,7 @@ const longestWait = time.Second
 func (b *batch) left() time.Duration {
 	switch {
 	case len(b.ids) == 0:
-		return tdf.Forever.Std()
+		return task.Forever.Std()
 	case len(b.naming) > 0 || len(b.ids) >= tasksPerBatch || b.bytes >= bytesPerBatch:
 		return 0
 	}
@@ -144,12 +145,12 @@ func (r *run) archived(ctx context.Context, t *Finished, o redisstate.Outcome) {
 // recordMoved records that a step has moved another task.
 func (r *run) recordMoved(a stepAction) {
 	switch a.Verb {
-	case tdf.VerbRequire:
+	case task.VerbRequire:
 		return
-	case tdf.VerbArchive:
+	case task.VerbArchive:
 		r.summary.Archived++
 		r.left++
-	case tdf.VerbReopen, tdf.VerbRemove: // too many only make the round read some tasks again
+	case task.VerbReopen, task.VerbRemove: // too many only make the round read some tasks again
 		r.left++
 	}
 	r.moved[a.task.ID] = true

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -86,7 +87,7 @@ func (c *Callbacks) check() error {
 // the callback again in the next round. If the present round archives tasks, the next round starts at once. Otherwise
 // the next round starts when a task finishes, or after a RoundDuration. If no other task can finish any more, Run logs
 // a warning with the error of the callback, which may wrap ErrNotYet and say what the task waits for.
-var ErrNotYet = tdf.NewError(tdf.CodeUnavailable, "not yet")
+var ErrNotYet = task.NewError(tdf.CodeUnavailable, "not yet")
 
 // A Finished is a finished task, which Run passes to a callback (docs/manager.md, "Callbacks").
 type Finished struct {
@@ -149,7 +150,7 @@ func (s Summary) Done() bool { return s.Counts.Unfinished() == 0 && s.Counts.Wai
 // String returns one line, such as "3/10 done, 7 open, 3 archived". A task is done when it is finished.
 func (s Summary) String() string {
 	line := fmt.Sprintf("%d/%d done", s.Counts.Finished(), s.Counts.Total())
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		if n := s.Counts[state]; n > 0 {
 			line += fmt.Sprintf(", %d %s", n, strings.ReplaceAll(string(state), "_", " "))
 		}
@@ -165,7 +166,7 @@ func (m *Manager) PrintSummary(ctx context.Context, w io.Writer, groups ...strin
 		return err
 	}
 	var table strings.Builder
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		fmt.Fprintf(&table, "%-9s %12d\n", state, counts[state])
 	}
 	fmt.Fprintf(&table, "%-9s %12d\n", "total", counts.Total())

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
@@ -13,11 +14,11 @@ const defaultAttempts = 20
 
 // ErrGivenUp is the error of a Run that ends because only tasks are left whose callbacks have failed for good
 // (docs/manager.md, "Callbacks").
-var ErrGivenUp = tdf.NewError(tdf.CodeConflict, "callbacks failed for good")
+var ErrGivenUp = task.NewError(tdf.CodeConflict, "callbacks failed for good")
 
 // say logs the failure of a callback, and stores it in Redis. If it cannot be stored, a restarted manager begins to
 // count the attempts again.
-func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now tdf.Time) {
+func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now task.Time) {
 	r.failure = fmt.Errorf("task %d: %w", t.ID, err)
 	log := r.log.With("task", t.ID, "program", t.Program, "state", t.State, "attempts", again.attempts, "error", err)
 	if again.givenUp {
@@ -35,7 +36,7 @@ func (r *run) say(ctx context.Context, t *Finished, err error, again *retry, now
 
 // recall remembers how often the callbacks of tasks have failed before this run. The lists have the same order, and a
 // missing task is nil.
-func (r *run) recall(failures []callbacks.Failure, tasks []*tdf.Task) {
+func (r *run) recall(failures []callbacks.Failure, tasks []*task.Task) {
 	for i, f := range failures {
 		if tasks[i] == nil || !tasks[i].State.Settled() {
 			r.handling.release(f.Task, false)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -37,7 +38,7 @@ func (m *Manager) GroupStatus(ctx context.Context, group string) (GroupStatus, e
 
 func statusOf(counts tdf.Counts, mark redisstate.Mark) GroupStatus {
 	return GroupStatus{
-		Counts: counts, Closed: mark.Mark != tdf.GroupOpen, Decided: mark.Mark == tdf.GroupDecided,
+		Counts: counts, Closed: mark.Mark != task.GroupOpen, Decided: mark.Mark == task.GroupDecided,
 		Since: mark.Since.Std(),
 	}
 }

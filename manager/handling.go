@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -17,7 +18,7 @@ import (
 type handling struct {
 	*Manager
 	own    callbacks.Handling
-	said   tdf.Time
+	said   task.Time
 	ended  []int64 // tasks whose leases are no longer needed
 	urgent bool    // whether others may need them
 	others []callbacks.Handling
@@ -50,7 +51,7 @@ func (m *Manager) newHandling(c *Callbacks) *handling {
 }
 
 // say renews the record of this manager from time to time, and reads those of others. It reports whether it did so.
-func (h *handling) say(ctx context.Context, now tdf.Time) (bool, error) {
+func (h *handling) say(ctx context.Context, now task.Time) (bool, error) {
 	if since := now.Sub(h.said); h.said > 0 && since >= 0 && since < sayPause {
 		return false, nil
 	}
@@ -73,7 +74,7 @@ func (h *handling) holds() tdf.Seconds {
 }
 
 // write stores the record. A full Redis refuses it, and the manager must continue, because archiving frees memory.
-func (h *handling) write(ctx context.Context, now tdf.Time) {
+func (h *handling) write(ctx context.Context, now task.Time) {
 	ctx, cancel := context.WithTimeout(ctx, registerBound)
 	defer cancel()
 	own := h.own
@@ -147,7 +148,7 @@ func (h *handling) learn(others []callbacks.Handling) {
 }
 
 // isForeign reports whether Run leaves a task to another manager.
-func (h *handling) isForeign(ctx context.Context, t *tdf.Task, round int) (bool, error) {
+func (h *handling) isForeign(ctx context.Context, t *task.Task, round int) (bool, error) {
 	if !h.own.All || h.own.Forced || t.Group == "" {
 		return false, nil
 	}
@@ -160,7 +161,7 @@ func (h *handling) isForeign(ctx context.Context, t *tdf.Task, round int) (bool,
 		if err != nil {
 			return false, err
 		}
-		owned = records[0].Phase != tdf.StageUnopened || invalid[0] != nil ||
+		owned = records[0].Phase != task.StageUnopened || invalid[0] != nil ||
 			slices.ContainsFunc(h.others, func(o callbacks.Handling) bool { return slices.Contains(o.Groups, t.Group) })
 		h.owned[t.Group] = owned
 	}

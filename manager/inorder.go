@@ -6,11 +6,12 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // unarchived are the states of the tasks whose callbacks have not returned nil.
-var unarchived = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return s == tdf.Archived })
+var unarchived = slices.DeleteFunc(slices.Clone(task.States), func(s tdf.State) bool { return s == tdf.Archived })
 
 // inOrder calls the callbacks of a group in the order of the ids. It stops at the first task that is not finished, or
 // whose callback must be called again. It passes tasks whose callbacks have failed for good.
@@ -56,7 +57,7 @@ func (r *run) inOrder(ctx context.Context, group string) error {
 }
 
 // next calls the callback of a task and waits for it. It reports whether the callback of the next task may be called.
-func (r *run) next(ctx context.Context, t *tdf.Task, s *slots) (bool, error) {
+func (r *run) next(ctx context.Context, t *task.Task, s *slots) (bool, error) {
 	if t == nil || t.State == tdf.Archived {
 		return true, nil
 	}

@@ -15,12 +15,13 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // ends are the possible results of rounds in a populated namespace.
-var ends = []tdf.Result{
+var ends = []task.Result{
 	{Output: "fine", Exit: "0", Seconds: 3},
 	{Output: "half", Error: "ValueError: bad value 17\n", Exit: "1", Seconds: 2},
 	{Error: "killed", Exit: "signal: killed", Seconds: 1},
@@ -58,13 +59,13 @@ func takeOn(t testing.TB, s *redisstate.Store, c redisstate.Claim) {
 		return
 	}
 	settle(t, s, c.Task.ID)
-	task := read(t, s, c.Task.ID)
-	decide := (*tdf.Task).Archive
-	if task.State == tdf.Open {
-		decide = (*tdf.Task).Cancel
+	one := read(t, s, c.Task.ID)
+	decide := (*task.Task).Archive
+	if one.State == tdf.Open {
+		decide = (*task.Task).Cancel
 	}
 	if rand.IntN(2) == 0 {
-		move, err := decide(task)
+		move, err := decide(one)
 		apply(t, s, move, err)
 	}
 }
@@ -79,7 +80,7 @@ func settle(t testing.TB, s *redisstate.Store, id int64) {
 
 // selects reports whether a query selects a task. All texts of the task must have been read. selects checks the
 // conditions one by one, without Redis.
-func selects(q manager.Query, t *tdf.Task) bool {
+func selects(q manager.Query, t *task.Task) bool {
 	last := t.Current()
 	if last.Worker == "" && t.Round > 0 {
 		last = t.Rounds.At(t.Round - 1)
@@ -112,7 +113,7 @@ func someQuery(times []time.Time) manager.Query {
 		Order: []manager.Order{manager.NewestFirst, manager.OldestFirst}[rand.IntN(2)],
 	}
 	for range rand.IntN(3) {
-		q.States = append(q.States, tdf.States[rand.IntN(len(tdf.States))])
+		q.States = append(q.States, task.States[rand.IntN(len(task.States))])
 	}
 	if rand.IntN(8) == 0 {
 		q.Params = []string{fmt.Sprint("i=", rand.IntN(100))}
@@ -139,20 +140,20 @@ func TestPagesHaveExactlyTheSelectedTasks(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	const many = 150
 	populate(t, s, m, many)
-	var all []*tdf.Task
+	var all []*task.Task
 	times := []time.Time{{}}
 	for id := range int64(many) {
-		task := read(t, s, id+1)
-		all = append(all, task)
-		times = append(times, task.Current().Entered[task.State].Std())
+		one := read(t, s, id+1)
+		all = append(all, one)
+		times = append(times, one.Current().Entered[one.State].Std())
 	}
 	found := 0
 	for range 300 {
 		q := someQuery(times)
 		var want []int64
-		for _, task := range all {
-			if selects(q, task) {
-				want = append(want, task.ID)
+		for _, one := range all {
+			if selects(q, one) {
+				want = append(want, one.ID)
 			}
 		}
 		got := pages(t, m, q)
@@ -170,10 +171,10 @@ func pages(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 		page := expect.Result(m.Page(t.Context(), q, after, most)).Value(t)
 		expect.MustTrue(t, len(page.Tasks) <= most, "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
 		expect.MustTrue(t, page.Looked >= len(page.Tasks), "the page has", len(page.Tasks), "tasks and looked at", page.Looked, "want at most", most)
-		for _, task := range page.Tasks {
-			expect.Equal(t, task.Input, fmt.Sprintf("input %d", task.ID-1), "task", task.ID)
-			expect.Equal(t, task.Meta, fmt.Sprintf(`{"i":%d}`, task.ID-1), "task", task.ID)
-			ids = append(ids, task.ID)
+		for _, one := range page.Tasks {
+			expect.Equal(t, one.Input, fmt.Sprintf("input %d", one.ID-1), "task", one.ID)
+			expect.Equal(t, one.Meta, fmt.Sprintf(`{"i":%d}`, one.ID-1), "task", one.ID)
+			ids = append(ids, one.ID)
 		}
 		if after = page.Next; after == "" {
 			return ids
@@ -203,9 +204,9 @@ func TestListOrders(t *testing.T) {
 		{manager.Query{Group: "none"}, "[]"},
 	} {
 		got := []int64{}
-		for task, err := range m.List(t.Context(), c.q) {
+		for one, err := range m.List(t.Context(), c.q) {
 			expect.NoError(t, err)
-			got = append(got, task.ID)
+			got = append(got, one.ID)
 		}
 		expect.Equal(t, fmt.Sprint(got), c.want, c.q, got)
 	}
@@ -262,9 +263,9 @@ func TestListEndsWithTheError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	n := 0
-	for task, err := range tm.Manager.List(ctx, manager.Query{Program: "["}) {
-		if n++; task != nil || err == nil {
-			t.Errorf("got %v, %v", task, err)
+	for one, err := range tm.Manager.List(ctx, manager.Query{Program: "["}) {
+		if n++; one != nil || err == nil {
+			t.Errorf("got %v, %v", one, err)
 		}
 	}
 	expect.Equal(t, n, 1, "tasks")

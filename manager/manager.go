@@ -5,10 +5,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/batcher"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -18,7 +18,7 @@ import (
 type Manager struct {
 	settings
 	store *redisstate.Store
-	opens batcher.Batcher[tdf.Properties, redisstate.Opened]         // tasks that Open opens in one call
+	opens batcher.Batcher[task.Properties, redisstate.Opened]        // tasks that Open opens in one call
 	acts  batcher.Batcher[redisstate.Unit, redisstate.Outcome]       // changes that Do makes
 	wait  func(ctx context.Context, round, held time.Duration) error // replaces the wait for Redis; nil in production
 	// is called when a function of a stage has failed; nil in production
@@ -44,7 +44,7 @@ func New(o Options) (*Manager, error) {
 
 func newManager(s settings, store *redisstate.Store) *Manager {
 	m := &Manager{settings: s, store: store}
-	m.opens.Send = func(ctx context.Context, all []tdf.Properties) ([]redisstate.Opened, error) {
+	m.opens.Send = func(ctx context.Context, all []task.Properties) ([]redisstate.Opened, error) {
 		return store.OpenAll(ctx, s.name, "", all...)
 	}
 	m.opens.Fits, m.opens.Alone = redisstate.OneOpen, store.ForOwnCalls
@@ -89,8 +89,8 @@ func (m *Manager) Now(ctx context.Context) (time.Time, error) {
 }
 
 func init() {
-	friend.TaskOf = func(t *tdf.Task, whole bool) any { return taskOf(t, whole) }
-	friend.JSONOf = func(task any, others jsonview.Object) jsonview.Object { return task.(*Task).object(others) }
+	friend.TaskOf = func(t *task.Task, whole bool) any { return taskOf(t, whole) }
+	friend.JSONOf = func(one any, others jsonview.Object) jsonview.Object { return one.(*Task).object(others) }
 	friend.Of = func(manager any) friend.Parts {
 		m := manager.(*Manager)
 		return friend.Parts{Store: m.store, Config: m.cfg, Log: m.log, Name: m.name}

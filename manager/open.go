@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/programs"
@@ -90,8 +91,8 @@ func (m *Manager) checkNew(ctx context.Context, definitions []Definition) error 
 	return nil
 }
 
-func (m *Manager) checkAll(ctx context.Context, all []tdf.Properties) error {
-	if err := tdf.ValidateAll(all); err != nil {
+func (m *Manager) checkAll(ctx context.Context, all []task.Properties) error {
+	if err := task.ValidateAll(all); err != nil {
 		return err
 	}
 	if err := m.store.CheckDependencies(ctx, all); err != nil {
@@ -103,8 +104,8 @@ func (m *Manager) checkAll(ctx context.Context, all []tdf.Properties) error {
 // checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a
 // new group, it passes the name. If the group has tasks, an earlier call may have opened it in time, so there is no
 // error.
-func (m *Manager) checkEnds(ctx context.Context, group string, all []tdf.Properties) error {
-	if !slices.ContainsFunc(all, func(d tdf.Properties) bool { return d.OpenUntil() < tdf.Never }) {
+func (m *Manager) checkEnds(ctx context.Context, group string, all []task.Properties) error {
+	if !slices.ContainsFunc(all, func(d task.Properties) bool { return d.OpenUntil() < task.Never }) {
 		return nil
 	}
 	now, err := m.store.Now(ctx)
@@ -217,7 +218,7 @@ func (m *Manager) openTasks(
 }
 
 func (m *Manager) openAll(
-	ctx context.Context, on redisstate.Condition, all []tdf.Properties,
+	ctx context.Context, on redisstate.Condition, all []task.Properties,
 ) ([]redisstate.Opened, error) {
 	if on == "" && redisstate.OneOpen(all) {
 		return m.opens.Do(ctx, all)
@@ -232,14 +233,14 @@ const manyTasks = 32
 type newTask struct {
 	task       Task
 	round      [1]Round
-	properties tdf.Properties
+	properties task.Properties
 }
 
 // stored returns the task as it stands in Redis after its opening.
-func (n *newTask) stored() *tdf.Task {
-	return &tdf.Task{
+func (n *newTask) stored() *task.Task {
+	return &task.Task{
 		ID: n.task.ID, Properties: n.properties, State: tdf.Open, PlacedIn: n.properties.FirstPlace(),
-		Rounds: tdf.Rounds{0: {}},
+		Rounds: task.Rounds{0: {}},
 	}
 }
 
@@ -248,7 +249,7 @@ func (n *newTask) stored() *tdf.Task {
 const newTasksAtOnce = 16
 
 // openedTasks returns tasks with these properties, as they are after their opening, but without ids.
-func openedTasks(all []tdf.Properties) []*Task {
+func openedTasks(all []task.Properties) []*Task {
 	tasks := make([]*Task, len(all))
 	var room []newTask
 	for i := range all {
@@ -262,7 +263,7 @@ func openedTasks(all []tdf.Properties) []*Task {
 }
 
 // set does the same as taskOf for a stored task, which most managers do not need.
-func (n *newTask) set(d *tdf.Properties) {
+func (n *newTask) set(d *task.Properties) {
 	n.properties = *d
 	n.task = Task{State: tdf.Open, Waits: d.HasDependencies(), Rounds: n.round[:], whole: true, opened: n}
 	n.properties.Define(&n.task.Definition)
@@ -320,8 +321,8 @@ func (m *Manager) readExisting(ctx context.Context, tasks []*Task) error {
 }
 
 // properties returns the properties of new tasks, with defaults for the fields that a definition does not set.
-func (m *Manager) properties(definitions []Definition) []tdf.Properties {
-	all := make([]tdf.Properties, len(definitions))
+func (m *Manager) properties(definitions []Definition) []task.Properties {
+	all := make([]task.Properties, len(definitions))
 	for i := range definitions {
 		all[i] = m.cfg.TaskDefaults
 		definitions[i].Fill(&all[i])
@@ -331,11 +332,11 @@ func (m *Manager) properties(definitions []Definition) []tdf.Properties {
 
 // scatter adds the random offsets of add_random_start_offset (docs/configuration.md, "[task_defaults]"). An offset is
 // less than a second. It is added to start_after. If start_after is past, the offset is added to the current time.
-func (m *Manager) scatter(ctx context.Context, all []tdf.Properties) ([]tdf.Properties, error) {
+func (m *Manager) scatter(ctx context.Context, all []task.Properties) ([]task.Properties, error) {
 	if !m.cfg.AddRandomStartOffset || len(all) == 0 {
 		return all, nil
 	}
-	if err := tdf.ValidateAll(all); err != nil {
+	if err := task.ValidateAll(all); err != nil {
 		return nil, err
 	}
 	now, err := m.store.Now(ctx)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -37,12 +38,12 @@ func (m *Manager) OpenGroup(ctx context.Context, definitions ...Definition) ([]*
 // oneGroup returns the group that all definitions name.
 func oneGroup(definitions []Definition) (string, error) {
 	if len(definitions) == 0 {
-		return "", tdf.NewError(tdf.CodeInvalid, "open group: no definitions; a group begins with its first task")
+		return "", task.NewError(tdf.CodeInvalid, "open group: no definitions; a group begins with its first task")
 	}
 	group := definitions[0].Group
 	for i := range definitions {
 		if g := definitions[i].Group; g != group || g == "" {
-			return "", tdf.NewError(tdf.CodeInvalid, fmt.Sprintf(
+			return "", task.NewError(tdf.CodeInvalid, fmt.Sprintf(
 				"open group: definition %d has the group %q and the first one %q; want one group in all of them, and "+
 					`not ""`, i, g, group))
 		}
@@ -62,12 +63,12 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 	if err := m.checkEnds(ctx, group, all); err != nil {
 		return nil, err
 	}
-	if _, err := tdf.InOrder(all); err != nil {
+	if _, err := task.InOrder(all); err != nil {
 		return nil, err
 	}
-	places := func(d tdf.Properties) bool { return d.HasPlaces() }
+	places := func(d task.Properties) bool { return d.HasPlaces() }
 	if redisstate.OpenBatch(all) < len(all) && slices.ContainsFunc(all, places) {
-		return nil, tdf.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), so at most 250 tasks "+
+		return nil, task.NewError(tdf.CodeInvalid, "the tasks wait for each other (Places), so at most 250 tasks "+
 			"and 4 MiB are possible; open them with OpenOnce")
 	}
 	g := groupOpening{m: m, group: group, record: redisstate.OpeningPrefix + group, all: all, tasks: openedTasks(all)}
@@ -88,7 +89,7 @@ func (m *Manager) openGroup(ctx context.Context, group string, definitions []Def
 type groupOpening struct {
 	m             *Manager
 	group, record string
-	all           []tdf.Properties
+	all           []task.Properties
 	rest          unopened // those that are not open yet, as far as this call knows
 	tasks, made   []*Task
 	done          bool
@@ -101,7 +102,7 @@ func (g *groupOpening) next(ctx context.Context) error {
 		return err
 	}
 	from := records[0]
-	isNew := from.Phase == tdf.StageUnopened
+	isNew := from.Phase == task.StageUnopened
 	if err := g.skip(from); err != nil {
 		return err
 	}
@@ -112,9 +113,9 @@ func (g *groupOpening) next(ctx context.Context) error {
 		u.If = redisstate.NewGroup(g.group)
 	}
 	rest.drop(n)
-	var to tdf.StageRecord
+	var to task.StageRecord
 	if len(rest.pending) > 0 {
-		to = tdf.StageRecord{Phase: tdf.StageOpening, Done: rest.done, Digest: rest.digest}
+		to = task.StageRecord{Phase: task.StageOpening, Done: rest.done, Digest: rest.digest}
 	}
 	if from != to {
 		u.Stage = &redisstate.StageChange{Stage: g.record, From: from, To: to}
@@ -128,12 +129,12 @@ func (g *groupOpening) next(ctx context.Context) error {
 	}
 	g.add(from.Done, outcomes[0])
 	g.rest = rest
-	g.done = to.Phase == tdf.StageUnopened
+	g.done = to.Phase == task.StageUnopened
 	return nil
 }
 
 // skip makes rest begin after the tasks that are open. It compares their definitions with those of this call.
-func (g *groupOpening) skip(r tdf.StageRecord) error {
+func (g *groupOpening) skip(r task.StageRecord) error {
 	if r.Done >= len(g.all) { // there is a record only while tasks are missing
 		return otherDefinitions(fmt.Sprintf("an earlier call has opened %d tasks, and wants to open more", r.Done))
 	}

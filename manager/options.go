@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Options configure a manager. Only Namespace is required. Every other field that is zero gets its default.
@@ -84,7 +85,7 @@ func (o Options) settings() (settings, error) {
 	cfg.Redis.Host = cmp.Or(o.Redis.Host, "localhost")
 	cfg.Redis.Port = cmp.Or(o.Redis.Port, 6379)
 	cfg.RoundDuration = cmp.Or(max(o.RoundDuration, 0), time.Second)
-	cfg.TaskDefaults = o.TaskDefaults.Properties(tdf.Defaults("", "", ""))
+	cfg.TaskDefaults = o.TaskDefaults.Properties(task.Defaults("", "", ""))
 	cfg.AddRandomStartOffset = o.AddRandomStartOffset
 	if err := errors.Join(cfg.Redis.CheckHost(), cfg.Redis.CheckNamespace(cfg.Namespace)); err != nil {
 		return settings{}, fmt.Errorf("make manager: %w", err)
@@ -101,17 +102,17 @@ func (o Options) settings() (settings, error) {
 
 // Dependencies name what must end before a task runs: Tasks has the ids of tasks, Places name definitions of the same
 // call by their places in it, from 0, and Group is a group that must be complete. All of them together are at most
-// [tdf.MaxDependencies].
+// [task.MaxDependencies].
 type Dependencies = tdf.Dependencies
 
 // NoTimeout is a Timeout without a limit.
-const NoTimeout = tdf.Longest
+const NoTimeout = task.Longest
 
 // KeepForever is a KeepFinished, KeepArchived or KeepOutputs without a limit.
-const KeepForever = tdf.Longest
+const KeepForever = task.Longest
 
 // NoEnd returns the EndBefore of a task that never expires. This time is in the year 5138.
-func NoEnd() time.Time { return tdf.Never.Std() }
+func NoEnd() time.Time { return task.Never.Std() }
 
 // A Definition says which program a task runs, when, and how often it may fail. If a field is zero, the task gets the
 // value of [Options].TaskDefaults.

@@ -6,17 +6,18 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Periodic says which tasks the servers open again and again, and at which times (docs/periodic.md).
-type Periodic = tdf.Periodic
+type Periodic = task.Periodic
 
 // A PeriodicRecord is a [Periodic] with its next time and its last one.
-type PeriodicRecord = tdf.PeriodicRecord
+type PeriodicRecord = task.PeriodicRecord
 
 // ErrNoPeriodic means that there is no periodic with the name.
-var ErrNoPeriodic = tdf.NewError(tdf.CodeNotFound, "there is no such periodic")
+var ErrNoPeriodic = task.NewError(tdf.CodeNotFound, "there is no such periodic")
 
 // SetPeriodic stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
 // time once (docs/periodic.md). It checks the tasks as Open does, and opens none of them. If the same periodic is
@@ -26,11 +27,11 @@ var ErrNoPeriodic = tdf.NewError(tdf.CodeNotFound, "there is no such periodic")
 // The error wraps a *[tdf.PropertyError] if the periodic or a task is invalid.
 func (m *Manager) SetPeriodic(ctx context.Context, p Periodic) error {
 	tasks := m.properties(p.Tasks)
-	_, err := m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+	_, err := m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if err := m.store.CheckOneStep(ctx, tasks); err != nil {
 			return periodicChange{}, err
 		}
-		stored, err := tdf.NewPeriodicRecord(p, tasks, now)
+		stored, err := task.NewPeriodicRecord(p, tasks, now)
 		switch {
 		case err != nil:
 			return periodicChange{}, err
@@ -38,8 +39,8 @@ func (m *Manager) SetPeriodic(ctx context.Context, p Periodic) error {
 			return periodicChange{to: r.Replaced(stored)}, nil
 		}
 		n, err := m.store.CountPeriodics(ctx)
-		if err == nil && n >= tdf.MaxPeriodics {
-			err = tdf.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
+		if err == nil && n >= task.MaxPeriodics {
+			err = task.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
 		}
 		return periodicChange{to: stored}, err
 	})
@@ -52,7 +53,7 @@ func (m *Manager) Periodics(ctx context.Context) ([]*PeriodicRecord, error) {
 	if err != nil {
 		return nil, err
 	}
-	all, invalid := tdf.ParsePeriodics(texts)
+	all, invalid := task.ParsePeriodics(texts)
 	return all, errors.Join(invalid...)
 }
 
@@ -73,14 +74,14 @@ func (m *Manager) readPeriodic(ctx context.Context, name string) (r *PeriodicRec
 	if err != nil || text == "" {
 		return nil, "", err
 	}
-	r, err = tdf.ParsePeriodic(name, text)
+	r, err = task.ParsePeriodic(name, text)
 	return r, text, err
 }
 
 // PausePeriodic makes the servers skip the times of a periodic until [Manager.ResumePeriodic]. The tasks that are open
 // already go on. The record shows the manager's name. If there is no such periodic, the error wraps [ErrNoPeriodic].
 func (m *Manager) PausePeriodic(ctx context.Context, name string) error {
-	_, err := m.changePeriodic(ctx, "pause", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+	_, err := m.changePeriodic(ctx, "pause", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
@@ -96,7 +97,7 @@ func (m *Manager) PausePeriodic(ctx context.Context, name string) error {
 // ResumePeriodic ends the pause of a periodic. The times during the pause are not missed: the next time is the first
 // one from now on. If the periodic is not paused, this also holds, for example after the clock of Redis was wrong.
 func (m *Manager) ResumePeriodic(ctx context.Context, name string) error {
-	_, err := m.changePeriodic(ctx, "resume", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+	_, err := m.changePeriodic(ctx, "resume", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
@@ -121,7 +122,7 @@ func (m *Manager) RemovePeriodic(ctx context.Context, name string) error {
 // RunPeriodic opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
 // It returns the ids of the tasks. The next time stays the same.
 func (m *Manager) RunPeriodic(ctx context.Context, name string) (ids []int64, err error) {
-	return m.changePeriodic(ctx, "run", name, func(r *PeriodicRecord, now tdf.Time) (periodicChange, error) {
+	return m.changePeriodic(ctx, "run", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
@@ -133,13 +134,13 @@ func (m *Manager) RunPeriodic(ctx context.Context, name string) (ids []int64, er
 // A periodicChange has a new record, and the tasks that are opened with it.
 type periodicChange struct {
 	to   *PeriodicRecord
-	open []tdf.Properties
+	open []task.Properties
 }
 
 // changePeriodic changes the record of a periodic. If another client has changed it meanwhile, it calls the function
 // change again. This function gets nil if there is no periodic.
 func (m *Manager) changePeriodic(
-	ctx context.Context, doing, name string, change func(*PeriodicRecord, tdf.Time) (periodicChange, error),
+	ctx context.Context, doing, name string, change func(*PeriodicRecord, task.Time) (periodicChange, error),
 ) ([]int64, error) {
 	for {
 		ids, err := m.tryPeriodic(ctx, name, change)
@@ -153,7 +154,7 @@ func (m *Manager) changePeriodic(
 }
 
 func (m *Manager) tryPeriodic(
-	ctx context.Context, name string, change func(*PeriodicRecord, tdf.Time) (periodicChange, error),
+	ctx context.Context, name string, change func(*PeriodicRecord, task.Time) (periodicChange, error),
 ) ([]int64, error) {
 	r, text, err := m.readPeriodic(ctx, name)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -39,8 +39,8 @@ func testPeriodic(t *testing.T, addr string) {
 	first := is()
 	expect.Equal(t, first.Next.Std().UTC().Minute(), 30)
 	expect.Equal(t, first.Properties()[1].MaxFails, 7)
-	expect.Equal(t, first.Overlap, tdf.OverlapSkip)
-	expect.Equal(t, first.Missed, tdf.MissedLast)
+	expect.Equal(t, first.Overlap, task.OverlapSkip)
+	expect.Equal(t, first.Missed, task.MissedLast)
 
 	ids := expect.Result(m.RunPeriodic(ctx, "nightly")).Value(t)
 	expect.Equal(t, ids, []int64{1, 2})
@@ -50,7 +50,7 @@ func testPeriodic(t *testing.T, addr string) {
 	ran := is()
 	expect.Equal(t, ran.IDs, []int64{3, 4, 1, 2})
 	expect.Equal(t, ran.Next, first.Next)
-	expect.Equal(t, ran.Last.Outcome, tdf.PeriodicOpened)
+	expect.Equal(t, ran.Last.Outcome, task.PeriodicOpened)
 	expect.Equal(t, ran.Last.Why, "by ann")
 	expect.Equal(t, ran.PausedBy, "ann")
 	expect.Contains(t, fmt.Sprint(expect.Result(m.Get(ctx, 3)).Value(t).Log), "ann: open")
@@ -108,7 +108,7 @@ func testPeriodic(t *testing.T, addr string) {
 	all.Wait()
 	expect.Len(t, expect.Result(m.Periodics(ctx)).Value(t), 2)
 	fields := []any{}
-	for n := range tdf.MaxPeriodics {
+	for n := range task.MaxPeriodics {
 		fields = append(fields, fmt.Sprint("more", n), "{")
 	}
 	expect.NoError(t, client(t, cfg).HSet(ctx, cfg.Namespace+":periodic", fields...).Err())

@@ -7,7 +7,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Pipeline opens tasks in stages (docs/manager.md, "Pipelines"). Each stage is a group of tasks. When all tasks of a
@@ -17,7 +17,7 @@ import (
 // Define the stages with [Pipeline.Start], [Pipeline.After] and [Pipeline.Each], and then call [Pipeline.Run].
 type Pipeline struct {
 	manager *Manager
-	plan    tdf.Plan
+	plan    task.Plan
 	start   map[string]StageFunc // by the stage that the function opens
 	after   map[string]StageFunc // by the stage after which the function runs
 	each    map[string]func(ctx context.Context, t *Finished) error
@@ -33,7 +33,7 @@ type StageFunc func(ctx context.Context, s *Stage) error
 // another run with the same name does nothing, so use a new name for new work.
 func (m *Manager) Pipeline(name string) *Pipeline {
 	return &Pipeline{
-		manager: m, plan: tdf.Plan{Pipeline: name},
+		manager: m, plan: task.Plan{Pipeline: name},
 		start: map[string]StageFunc{}, after: map[string]StageFunc{}, each: map[string]func(context.Context,
 			*Finished) error{},
 	}
@@ -57,7 +57,7 @@ func (p *Pipeline) Start(stage string, open StageFunc) {
 // runs again later. An interrupted call of the function has no effect. So the function may open other tasks each time.
 // If next is "", the stage is the last one, and the function opens nothing.
 func (p *Pipeline) After(stage, next string, open StageFunc) {
-	p.plan.After = append(p.plan.After, tdf.StagesInRow{Stage: stage, Next: next})
+	p.plan.After = append(p.plan.After, task.StagesInRow{Stage: stage, Next: next})
 	p.after[stage] = open
 }
 
@@ -79,7 +79,7 @@ func (p *Pipeline) Tasks(ctx context.Context, stage string) iter.Seq2[*Task, err
 	if err != nil {
 		return func(yield func(*Task, error) bool) { yield(nil, err) }
 	}
-	return p.manager.List(ctx, Query{Group: tdf.StageGroup(p.plan.Pipeline, stage), Order: ByID, Read: ReadOutput})
+	return p.manager.List(ctx, Query{Group: task.StageGroup(p.plan.Pipeline, stage), Order: ByID, Read: ReadOutput})
 }
 
 // Forget removes the records of the pipeline from Redis, so that another pipeline can have its name. Call it only when
@@ -92,7 +92,7 @@ func (p *Pipeline) Forget(ctx context.Context) error {
 	}
 	groups := make([]string, len(stages))
 	for i, stage := range stages {
-		groups[i] = tdf.StageGroup(p.plan.Pipeline, stage)
+		groups[i] = task.StageGroup(p.plan.Pipeline, stage)
 	}
 	return p.manager.store.RemoveStageRecords(ctx, groups)
 }
@@ -167,7 +167,7 @@ func cloned(d *Dependencies) *Dependencies {
 }
 
 // stageTasks returns the properties of the tasks of a stage. It refuses invalid definitions.
-func (m *Manager) stageTasks(group string, definitions []Definition) ([]tdf.Properties, error) {
+func (m *Manager) stageTasks(group string, definitions []Definition) ([]task.Properties, error) {
 	all := m.properties(definitions)
 	for i := range all {
 		all[i].Group = group

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -101,9 +102,9 @@ func TestPipelineEach(t *testing.T) {
 		return nil
 	})
 	p.After("a", "b", func(ctx context.Context, b *manager.Stage) error {
-		for task, err := range p.Tasks(ctx, "a") {
+		for one, err := range p.Tasks(ctx, "a") {
 			expect.NoError(t, err)
-			expect.Equal(t, task.State, tdf.Archived)
+			expect.Equal(t, one.State, tdf.Archived)
 		}
 		b.Open(define("p", source, "last"))
 		return nil
@@ -176,7 +177,7 @@ func TestPipelineWithUnusualNames(t *testing.T) {
 	stages := []string{"a b", `'%s\`, "..", " "}
 	unique := func(_ context.Context, s *manager.Stage) error {
 		d := define("p", source, "x")
-		d.Unique, d.UniqueUntil = "k", tdf.UntilFinished
+		d.Unique, d.UniqueUntil = "k", task.UntilFinished
 		s.Open(d, d)
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -23,14 +23,14 @@ type collector struct {
 	group string // the group of the tasks; "" if the function must not open tasks
 
 	mu      sync.Mutex
-	pending []tdf.Properties // not stored
-	bytes   int              // of pending
-	name    string           // of the stored definitions; "" if none are stored
-	chunks  int              // the number of stored chunks
-	stored  int              // the number of definitions in these chunks
-	sums    map[string]bool  // the stored programs that these definitions name
-	err     error            // the first error
-	ended   bool             // whether the function has returned
+	pending []task.Properties // not stored
+	bytes   int               // of pending
+	name    string            // of the stored definitions; "" if none are stored
+	chunks  int               // the number of stored chunks
+	stored  int               // the number of definitions in these chunks
+	sums    map[string]bool   // the stored programs that these definitions name
+	err     error             // the first error
+	ended   bool              // whether the function has returned
 }
 
 var errLastStage = errors.New("the function after the last stage opens a task; name the next stage in After")
@@ -49,11 +49,11 @@ func (c *collector) add(ctx context.Context, definition []Definition) error {
 	if c.group == "" {
 		return stageError{errLastStage}
 	}
-	task, err := c.stageTasks(c.group, definition)
+	one, err := c.stageTasks(c.group, definition)
 	if err != nil {
 		return stageError{err}
 	}
-	c.pending, c.bytes = append(c.pending, task...), c.bytes+sizeOf(task)
+	c.pending, c.bytes = append(c.pending, one...), c.bytes+sizeOf(one)
 	if len(c.pending) <= MaxStep && c.bytes <= maxStepBytes {
 		return nil
 	}
@@ -79,7 +79,7 @@ func (c *collector) store(ctx context.Context) error {
 		}
 		c.chunks, c.stored = c.chunks+1, c.stored+n
 		for _, d := range c.pending[:n] {
-			if sum := tdf.StoredProgram(d.Source); sum != "" {
+			if sum := task.StoredProgram(d.Source); sum != "" {
 				c.sums[sum] = true
 			}
 		}
@@ -140,11 +140,11 @@ func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, emp
 		u.Decide = s.group
 	}
 	if s.next == nil {
-		return x.openChunk(ctx, s, u, tdf.StageRecord{Phase: tdf.StageDecided})
+		return x.openChunk(ctx, s, u, task.StageRecord{Phase: task.StageDecided})
 	}
-	to := tdf.StageRecord{Phase: tdf.StageOpened}
+	to := task.StageRecord{Phase: task.StageOpened}
 	if c.name != "" {
-		to = tdf.StageRecord{Phase: tdf.StageStored, Chunks: c.chunks, Stored: c.name}
+		to = task.StageRecord{Phase: task.StageStored, Chunks: c.chunks, Stored: c.name}
 		to.Programs = strings.Join(slices.Sorted(maps.Keys(c.sums)), ",")
 		u.Stage.Definitions, u.Stage.Chunks = c.name, c.chunks
 	}
@@ -153,7 +153,7 @@ func (x *pipelineRun) decide(ctx context.Context, s *stageRun, c *collector, emp
 
 // openStored opens tasks whose definitions are stored, in chunks. After a while, it leaves the rest to the next round.
 func (x *pipelineRun) openStored(ctx context.Context, s *stageRun) error {
-	for begun := time.Now(); x.records[s.index].Phase == tdf.StageStored && time.Since(begun) < turn; {
+	for begun := time.Now(); x.records[s.index].Phase == task.StageStored && time.Since(begun) < turn; {
 		if err := x.openStoredChunk(ctx, s); err != nil {
 			return err
 		}
@@ -177,7 +177,7 @@ func (x *pipelineRun) openStoredChunk(ctx context.Context, s *stageRun) error {
 	next := record
 	next.Done++
 	if next.Done == next.Chunks {
-		next = tdf.StageRecord{Phase: tdf.StageOpened}
+		next = task.StageRecord{Phase: task.StageOpened}
 	}
 	return x.openChunk(ctx, s, u, next)
 }

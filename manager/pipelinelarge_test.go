@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -39,10 +39,10 @@ func runUntil(t *testing.T, p *manager.Pipeline, ok func() bool) {
 func checkInOrder(t *testing.T, m *manager.Manager, group, beginning string, n int) {
 	t.Helper()
 	found := 0
-	for task, err := range m.List(t.Context(), manager.Query{Group: group, Order: manager.ByID}) {
+	for one, err := range m.List(t.Context(), manager.Query{Group: group, Order: manager.ByID}) {
 		must(t, err)
 		want := beginning + strconv.Itoa(found)
-		expect.MustTrue(t, task.Input == want, "task", task.ID, "has the input", task.Input, "want", want)
+		expect.MustTrue(t, one.Input == want, "task", one.ID, "has the input", one.Input, "want", want)
 		found++
 	}
 	expect.Equal(t, found, n, "tasks")
@@ -70,7 +70,7 @@ func checkFirst(t *testing.T, cfg config.Manager, n int) {
 func isOpened(t *testing.T, cfg config.Manager, stage string) func() bool {
 	client := testspace.Client(t, cfg)
 	return func() bool {
-		return client.HGet(t.Context(), cfg.Namespace+":pipelines", stage).Val() == string(tdf.StageOpened)
+		return client.HGet(t.Context(), cfg.Namespace+":pipelines", stage).Val() == string(task.StageOpened)
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSoakManyTasksOfStages(t *testing.T) {
 	expect.Len(t, client.Keys(t.Context(), cfg.Namespace+":definitions:*").Val(), 0, "stored definitions are left")
 	records := client.HGetAll(t.Context(), cfg.Namespace+":pipelines").Val()
 	expect.Len(t, records, 3)
-	expect.Equal(t, records["q/b"], string(tdf.StageOpened))
+	expect.Equal(t, records["q/b"], string(task.StageOpened))
 }
 
 // The record of a stage whose tasks wait until they can be opened names their stored programs, so that these stay.
@@ -138,10 +138,10 @@ func TestStagesNameTheirPrograms(t *testing.T) {
 		}
 		return nil
 	})
-	var record tdf.StageRecord
+	var record task.StageRecord
 	runUntil(t, p, func() bool {
-		record, _ = tdf.ParseStageRecord(client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val())
-		return record.Phase == tdf.StageStored
+		record, _ = task.ParseStageRecord(client.HGet(t.Context(), cfg.Namespace+":pipelines", "p/b").Val())
+		return record.Phase == task.StageStored
 	})
 	expect.Equal(t, record.StoredPrograms(), []string{strings.TrimPrefix(stored, "redis:")})
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -66,9 +67,9 @@ func checkThreeStages(t *testing.T, m *manager.Manager, many int) {
 	checkInOrder(t, m, "p/a", "", many)
 	checkInOrder(t, m, "p/b", "b", many)
 	var last []string
-	for task, err := range m.List(t.Context(), manager.Query{Group: "p/c", Order: manager.ByID}) {
+	for one, err := range m.List(t.Context(), manager.Query{Group: "p/c", Order: manager.ByID}) {
 		must(t, err)
-		last = append(last, task.Input)
+		last = append(last, one.Input)
 	}
 	want := fmt.Sprintf("[follow-up b has %d]", many)
 	expect.True(t, fmt.Sprint(last) == want, "stage c", last, "want", want)
@@ -134,7 +135,7 @@ func limited(t *testing.T) (cfg config.Manager, m *manager.Manager, log *logged,
 	must(t, testspace.Client(t, cfg).ConfigSet(t.Context(), "maxmemory", "1gb").Err())
 	m = newManager(t, cfg, log.option())
 	return cfg, m, log, func(value string) {
-		must(t, admin.New(m).ChangeSetting(t.Context(), tdf.SettingHighWater, value))
+		must(t, admin.New(m).ChangeSetting(t.Context(), task.SettingHighWater, value))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -21,7 +22,7 @@ type pipelineRun struct {
 	pipeline *Pipeline
 	stages   []*stageRun
 	groups   []string
-	records  []tdf.StageRecord // as of the present round, one for each stage
+	records  []task.StageRecord // as of the present round, one for each stage
 	invalid  []error
 	failed   backoff // the stages that wait for another attempt, by their index
 	allDone  bool    // all stages were done, and are checked once more
@@ -38,7 +39,7 @@ type stageRun struct {
 	// whether Redis has refused the last step because a task is not finished, or the group is not closed
 	premature bool
 	done      bool
-	doneWith  [2]tdf.StageRecord // the records of the stage and of the next stage when it was done
+	doneWith  [2]task.StageRecord // the records of the stage and of the next stage when it was done
 }
 
 // A stageError is an error of one stage. After a pause, Run tries the stage again. Meanwhile, it handles other stages.
@@ -55,7 +56,7 @@ func (p *Pipeline) newRun(names []string) (*pipelineRun, error) {
 	var each []string
 	for i, name := range names {
 		s := &stageRun{
-			index: i, name: name, group: tdf.StageGroup(p.plan.Pipeline, name), start: p.start[name],
+			index: i, name: name, group: task.StageGroup(p.plan.Pipeline, name), start: p.start[name],
 			after: p.after[name], each: p.each[name] != nil,
 		}
 		byName[name] = s
@@ -143,7 +144,7 @@ func (x *pipelineRun) confirm(done bool) bool {
 }
 
 // recordsOf returns the records on which a decision about the stage depends.
-func (x *pipelineRun) recordsOf(s *stageRun) (records [2]tdf.StageRecord) {
+func (x *pipelineRun) recordsOf(s *stageRun) (records [2]task.StageRecord) {
 	records[0] = x.records[s.index]
 	if s.next != nil {
 		records[1] = x.records[s.next.index]
@@ -183,7 +184,7 @@ func isPremature(err error) bool {
 
 func (x *pipelineRun) waitForRoom(ctx context.Context, s *stageRun) error {
 	now, err := x.store.Now(ctx)
-	x.failed[int64(s.index)] = &retry{after: now.Add(tdf.For(redisstate.RoomPause)), round: x.rounds}
+	x.failed[int64(s.index)] = &retry{after: now.Add(task.For(redisstate.RoomPause)), round: x.rounds}
 	return err
 }
 
@@ -207,22 +208,22 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 		return err
 	}
 	action := status.Action()
-	x.again = x.again || action != tdf.StageWaits && action != tdf.StageArchive && action != tdf.StageDone
-	if action != tdf.StageStart { // another manager has opened the rest
+	x.again = x.again || action != task.StageWaits && action != task.StageArchive && action != task.StageDone
+	if action != task.StageStart { // another manager has opened the rest
 		s.stopOpening()
 	}
 	switch action {
-	case tdf.StageStart:
+	case task.StageStart:
 		return x.openFirst(ctx, s)
-	case tdf.StageFill:
+	case task.StageFill:
 		return x.openStored(ctx, s)
-	case tdf.StageClose:
+	case task.StageClose:
 		return x.closeStage(ctx, s)
-	case tdf.StageAfter:
+	case task.StageAfter:
 		return x.openNext(ctx, s, status.Counts.Total() == 0)
-	case tdf.StageArchive:
+	case task.StageArchive:
 		return x.archiveStage(ctx, s)
-	case tdf.StageDone:
+	case task.StageDone:
 		s.done, s.doneWith = true, x.recordsOf(s)
 	}
 	return nil
@@ -230,8 +231,8 @@ func (x *pipelineRun) act(ctx context.Context, s *stageRun) error {
 
 // status reads the status of a stage. It reads the mark before the counts: if the group is closed, no task can be
 // opened between the two reads.
-func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus, error) {
-	status := tdf.StageStatus{
+func (x *pipelineRun) status(ctx context.Context, s *stageRun) (task.StageStatus, error) {
+	status := task.StageStatus{
 		Record: x.records[s.index], First: s.start != nil, HasAfter: s.after != nil,
 		HasEach: s.each,
 	}
@@ -241,12 +242,12 @@ func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus,
 		invalid = cmp.Or(invalid, x.invalid[s.next.index])
 	}
 	switch status.Record.Phase {
-	case tdf.StageOpening:
+	case task.StageOpening:
 		if s.start == nil && invalid == nil {
 			invalid = errors.New(
 				"its record says that it is the first stage; run the pipeline that began it, or use another name")
 		}
-	case tdf.StageOpened, tdf.StageDecided:
+	case task.StageOpened, task.StageDecided:
 		group, err := x.GroupStatus(ctx, s.group)
 		if err != nil {
 			return status, err
@@ -260,14 +261,14 @@ func (x *pipelineRun) status(ctx context.Context, s *stageRun) (tdf.StageStatus,
 	return status, nil
 }
 
-func markOf(s GroupStatus) tdf.GroupMark {
+func markOf(s GroupStatus) task.GroupMark {
 	switch {
 	case s.Decided:
-		return tdf.GroupDecided
+		return task.GroupDecided
 	case s.Closed:
-		return tdf.GroupClosed
+		return task.GroupClosed
 	}
-	return tdf.GroupOpen
+	return task.GroupOpen
 }
 
 // closeStage closes the group of a stage. If its tasks were removed meanwhile, the stage is complete without them.
@@ -315,7 +316,7 @@ func (x *pipelineRun) apply(ctx context.Context, u redisstate.Unit) error {
 
 // openChunk opens tasks of a stage and changes its record, in one step. Redis refuses the step if another manager has
 // changed the record.
-func (x *pipelineRun) openChunk(ctx context.Context, s *stageRun, u redisstate.Unit, to tdf.StageRecord) error {
+func (x *pipelineRun) openChunk(ctx context.Context, s *stageRun, u redisstate.Unit, to task.StageRecord) error {
 	u.Stage.Stage, u.Stage.From, u.Stage.To = s.group, x.records[s.index], to
 	var err error
 	if u.Open, err = x.scatter(ctx, u.Open); err != nil {

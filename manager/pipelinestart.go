@@ -7,7 +7,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,7 +25,7 @@ type starter struct {
 
 // unopened holds definitions whose tasks Run has not opened yet.
 type unopened struct {
-	pending []tdf.Properties
+	pending []task.Properties
 	bytes   int    // of pending
 	done    int    // the number of definitions before pending
 	digest  string // the digest of these definitions
@@ -115,21 +115,21 @@ func (x *starter) result(ctx context.Context) error {
 // drop removes the first n definitions from pending.
 func (x *unopened) drop(n int) {
 	for i := range n {
-		x.digest = tdf.NextDigest(x.digest, &x.pending[i])
+		x.digest = task.NextDigest(x.digest, &x.pending[i])
 	}
 	x.bytes -= sizeOf(x.pending[:n])
 	x.pending = x.pending[n:]
 	x.done += n
 }
 
-func sizeOf(tasks []tdf.Properties) int {
+func sizeOf(tasks []task.Properties) int {
 	u := redisstate.Unit{Open: tasks}
 	return u.Size()
 }
 
 // skipTo drops the definitions whose tasks Run has opened before. If the time is over, it returns before it has dropped
 // all of them.
-func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r tdf.StageRecord, until time.Time) error {
+func (x *starter) skipTo(ctx context.Context, m *Manager, group string, r task.StageRecord, until time.Time) error {
 	for x.done < r.Done {
 		if len(x.pending) == 0 {
 			if err := x.fill(ctx, m, group, until); err != nil {
@@ -183,12 +183,12 @@ func (x *pipelineRun) openFirstChunk(ctx context.Context, s *stageRun) (last boo
 	after := o.unopened
 	after.drop(n)
 	u := redisstate.Unit{Open: o.pending[:n:n], Stage: &redisstate.StageChange{}}
-	if x.records[s.index].Phase == tdf.StageUnopened {
+	if x.records[s.index].Phase == task.StageUnopened {
 		u.If = redisstate.NewGroup(s.group)
 	}
-	to := tdf.StageRecord{Phase: tdf.StageOpening, Done: after.done, Digest: after.digest}
+	to := task.StageRecord{Phase: task.StageOpening, Done: after.done, Digest: after.digest}
 	if last {
-		to = tdf.StageRecord{Phase: tdf.StageOpened}
+		to = task.StageRecord{Phase: task.StageOpened}
 	}
 	if err := x.openChunk(ctx, s, u, to); err != nil {
 		return false, err

@@ -7,30 +7,31 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Query selects the tasks that meet all of its conditions. The zero Query selects all tasks.
-type Query = tdf.Query
+type Query = task.Query
 
 // An Order is the order in which a query returns tasks.
-type Order = tdf.Order
+type Order = task.Order
 
 // The orders.
 const (
-	NewestFirst = tdf.NewestFirst
-	OldestFirst = tdf.OldestFirst
-	ByID        = tdf.ByID // by ascending id, for any query; only List supports ByID
+	NewestFirst = task.NewestFirst
+	OldestFirst = task.OldestFirst
+	ByID        = task.ByID // by ascending id, for any query; only List supports ByID
 )
 
 // Read selects which texts of the last run are read. All other fields of a summary are always read.
-type Read = tdf.Read
+type Read = task.Read
 
 // The values of Read. Each value includes the texts of the values above it.
 const (
-	ReadSummary = tdf.ReadSummary // only the texts that the Query searches
-	ReadResult  = tdf.ReadResult  // also the result, for Task.Result
-	ReadOutput  = tdf.ReadOutput  // also stdout and stderr, for Task.Output and Task.Error
+	ReadSummary = task.ReadSummary // only the texts that the Query searches
+	ReadResult  = task.ReadResult  // also the result, for Task.Result
+	ReadOutput  = task.ReadOutput  // also stdout and stderr, for Task.Output and Task.Error
 )
 
 // A Page is one part of the tasks that a query selects.
@@ -47,21 +48,21 @@ type Page struct {
 type QueryError = tdf.QueryError
 
 // textsOf returns a function that says which texts of a task a query reads.
-func textsOf(read Read) func(*tdf.Task) []redisstate.TextsOf {
-	return func(t *tdf.Task) []redisstate.TextsOf {
+func textsOf(read Read) func(*task.Task) []redisstate.TextsOf {
+	return func(t *task.Task) []redisstate.TextsOf {
 		texts := []redisstate.TextsOf{listing.OfTask}
 		if read != ReadSummary {
-			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextResult})
+			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: task.TextResult})
 		}
 		if read == ReadOutput {
-			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput | tdf.TextError})
+			texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: task.TextOutput | task.TextError})
 		}
 		return texts
 	}
 }
 
 // summary returns the summary of a task, with the texts that a query reads.
-func summary(t *tdf.Task, read Read) *Task {
+func summary(t *task.Task, read Read) *Task {
 	v := taskOf(t, false)
 	switch read {
 	case ReadSummary:
@@ -88,7 +89,7 @@ func (m *Manager) Get(ctx context.Context, id int64) (*Task, error) {
 func (m *Manager) Files(ctx context.Context, id int64, round int) (string, error) {
 	stored, err := m.store.ReadOne(ctx, id, redisstate.Want{
 		Fields: redisstate.Head,
-		Texts:  redisstate.SameTexts(redisstate.TextsOf{Round: round, Texts: tdf.TextFiles}),
+		Texts:  redisstate.SameTexts(redisstate.TextsOf{Round: round, Texts: task.TextFiles}),
 	})
 	if err != nil {
 		return "", err
@@ -113,7 +114,7 @@ func (m *Manager) list(ctx context.Context, q Query, take func(*Task) bool) erro
 	if q.Order == ByID {
 		each = listing.ByID
 	}
-	return each(ctx, m.store, q, textsOf(q.Read), func(t *tdf.Task) bool { return take(summary(t, q.Read)) })
+	return each(ctx, m.store, q, textsOf(q.Read), func(t *task.Task) bool { return take(summary(t, q.Read)) })
 }
 
 // Page returns up to limit tasks that a query selects. The cursor of the first page is "". The cursor of any other page

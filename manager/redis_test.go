@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -62,9 +63,9 @@ func execute(t testing.TB, ctx context.Context, s *redisstate.Store) {
 			t.Error(err)
 			return
 		}
-		var results []tdf.Move
+		var results []task.Move
 		for _, c := range claimed.Claims {
-			results = append(results, expect.Result(c.Task.Execute(c.ID, tdf.Result{Output: c.Task.Input, Exit: "0"})).Value(t))
+			results = append(results, expect.Result(c.Task.Execute(c.ID, task.Result{Output: c.Task.Input, Exit: "0"})).Value(t))
 		}
 		if len(results) > 0 {
 			_, err := s.Execute(ctx, "w", results...)
@@ -106,11 +107,11 @@ func TestTwoManagersOnRedis(t *testing.T) {
 func followUp(m *manager.Manager) manager.Callbacks {
 	return manager.Callbacks{
 		Groups: []string{"g0", "g1"},
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			if out := task.Output(); !strings.HasPrefix(out, "after") {
+		Succeeded: func(_ context.Context, one *manager.Finished) error {
+			if out := one.Output(); !strings.HasPrefix(out, "after") {
 				d := define("p", source, "after "+out)
-				d.Group = task.Group
-				task.Open(d)
+				d.Group = one.Group
+				one.Open(d)
 			}
 			return nil
 		},
@@ -123,9 +124,9 @@ func checkFollowUps(t *testing.T, m *manager.Manager, many int) {
 	expect.MustEqual(t, counts[tdf.Archived], int64(2*many))
 	expect.MustEqual(t, counts.Total(), int64(2*many))
 	seen := map[string]int{}
-	for task, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
+	for one, err := range m.List(t.Context(), manager.Query{States: []tdf.State{tdf.Archived}, Read: manager.ReadOutput}) {
 		expect.NoError(t, err)
-		seen[task.Output()]++
+		seen[one.Output()]++
 	}
 	for i := range many {
 		expect.Equal(t, seen[strconv.Itoa(i)], 1, i)
@@ -141,7 +142,7 @@ func succeed(t testing.TB, s *redisstate.Store, id int64) {
 	expect.MustLen(t, claimed.Claims, 1)
 	expect.MustEqual(t, claimed.Claims[0].Task.ID, id)
 	c := claimed.Claims[0]
-	m, err := c.Task.Execute(c.ID, tdf.Result{Output: "done", Exit: "0"})
+	m, err := c.Task.Execute(c.ID, task.Result{Output: "done", Exit: "0"})
 	apply(t, s, m, err)
 	settle(t, s, id)
 }
@@ -165,9 +166,9 @@ func TestRedisIsFull(t *testing.T) {
 	}
 	run(t, m, manager.Callbacks{
 		AllGroups: true,
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			if task.ID == ids[0] {
-				task.Open(define("p", source, "follow-up"))
+		Succeeded: func(_ context.Context, one *manager.Finished) error {
+			if one.ID == ids[0] {
+				one.Open(define("p", source, "follow-up"))
 				if log.Count("redis is full") == 0 {
 					setMemory("1")
 				}
@@ -211,11 +212,11 @@ func TestLoad(t *testing.T) {
 	m := expect.Result(manager.New(o)).Value(t)
 	defer m.Close()
 	tasks := expect.Result(m.Open(t.Context(), define("p", source, "x"))).Value(t)
-	task, err := m.Get(t.Context(), tasks[0].ID)
+	one, err := m.Get(t.Context(), tasks[0].ID)
 	expect.NoError(t, err)
-	expect.Equal(t, *task.MaxFails, 3)
-	expect.MustLen(t, task.Log, 1)
-	expect.Contains(t, task.Log[0], " boss: open")
+	expect.Equal(t, *one.MaxFails, 3)
+	expect.MustLen(t, one.Log, 1)
+	expect.Contains(t, one.Log[0], " boss: open")
 	_, err = manager.Load(filepath.Join(t.TempDir(), "none.cfg"))
 	expect.True(t, errors.As(err, new(*config.Error)), "a file that does not exist", err)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -115,7 +116,7 @@ func TestRepeatedUntilConfirmed(t *testing.T) {
 	go func() {
 		stored, err := worker.ReadOne(context.Background(), claim.Task.ID, redisstate.Want{Fields: redisstate.Whole})
 		if err == nil {
-			move, _ := stored.Task.Execute(claim.ID, tdf.Result{Exit: "0"})
+			move, _ := stored.Task.Execute(claim.ID, task.Result{Exit: "0"})
 			_, err = worker.Execute(context.Background(), "w", move)
 		}
 		done <- err
@@ -196,13 +197,13 @@ func TestReplicasOfConcurrentChanges(t *testing.T) {
 	m, ctx := p.waits(t, 0, false), t.Context()
 	tasks := expect.Result(m.Open(ctx, slices.Repeat([]manager.Definition{define("p", source, "")}, 200)...)).Value(t)
 	var all sync.WaitGroup
-	for i, task := range tasks {
+	for i, one := range tasks {
 		all.Go(func() {
 			if i%4 > 0 {
-				expect.Result(m.Cancel(ctx, task.Ref())).OK(t)
+				expect.Result(m.Cancel(ctx, one.Ref())).OK(t)
 				return
 			}
-			done, err := m.Cancel(manager.WithReplicas(ctx, 1), task.Ref())
+			done, err := m.Cancel(manager.WithReplicas(ctx, 1), one.Ref())
 			expect.Equal(t, tdf.CodeOf(err), tdf.CodeUnknown)
 			expect.Equal(t, done.Done, 1)
 		})

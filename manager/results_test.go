@@ -10,12 +10,13 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // roundHistories are the possible properties of a round in Redis.
-var roundHistories = []tdf.Hash{
+var roundHistories = []task.Hash{
 	{},
 	{"worker": "w", "running": "2"},
 	{"worker": "w", "running": "2", "lost": "5"},
@@ -25,24 +26,24 @@ var roundHistories = []tdf.Hash{
 }
 
 // everyHistory returns tasks in all states, with each combination of histories for up to three rounds.
-func everyHistory() []tdf.Hash {
-	tasks := []tdf.Hash{{"program": "p", "source": source, "round": "0"}}
-	var all []tdf.Hash
+func everyHistory() []task.Hash {
+	tasks := []task.Hash{{"program": "p", "source": source, "round": "0"}}
+	var all []task.Hash
 	for round := range 3 {
-		var longer []tdf.Hash
+		var longer []task.Hash
 		for _, h := range tasks {
 			for _, history := range roundHistories {
 				next := maps.Clone(h)
 				next["round"] = fmt.Sprint(round)
 				for name, value := range history {
-					next[tdf.RoundField(round, name)] = value
+					next[task.RoundField(round, name)] = value
 				}
 				longer = append(longer, next)
 			}
 		}
 		tasks = longer
 		for _, h := range tasks {
-			for _, state := range tdf.States {
+			for _, state := range task.States {
 				for _, outcome := range outcomesOf(state) {
 					next := maps.Clone(h)
 					next["state"], next["outcome"] = string(state), outcome
@@ -57,9 +58,9 @@ func everyHistory() []tdf.Hash {
 func outcomesOf(s tdf.State) []string {
 	switch s {
 	case tdf.Expired:
-		return []string{string(tdf.Expired), tdf.Cancelled}
+		return []string{string(tdf.Expired), task.Cancelled}
 	case tdf.Archived:
-		return []string{"", string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired), tdf.Cancelled}
+		return []string{"", string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired), task.Cancelled}
 	default:
 		return []string{""}
 	}
@@ -80,12 +81,12 @@ func TestListedTasksHaveTheirLastTexts(t *testing.T) {
 	})
 	expect.NoError(t, err)
 	read := 0
-	for task, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
+	for one, err := range m.List(t.Context(), manager.Query{IDs: ids, Read: manager.ReadOutput}) {
 		expect.NoError(t, err)
 		read++
-		h := all[task.ID-1]
-		want, _ := tdf.ParseTask(task.ID, h)
-		expect.MustEqual(t, [3]string{task.Output(), task.Stderr(), task.Result()},
+		h := all[one.ID-1]
+		want, _ := task.ParseTask(one.ID, h)
+		expect.MustEqual(t, [3]string{one.Output(), one.Stderr(), one.Result()},
 			[3]string{want.LastOutput(), want.LastError(), want.LastResult()})
 	}
 	expect.Equal(t, read, len(all), "tasks of … were read")
@@ -95,9 +96,9 @@ func TestListByID(t *testing.T) {
 	t.Parallel()
 	cfg := redisConfig(t, redistest.Shared(t))
 	m := newManager(t, cfg)
-	tasks := map[int64]tdf.Hash{}
+	tasks := map[int64]task.Hash{}
 	for i := range 1500 {
-		h := tdf.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
+		h := task.Hash{"state": "archived", "round": "0", "program": "p", "source": source, "outcome": "succeeded", "0:worker": "w", "0:exit": "0"}
 		h["group"], h["0:output"], h["0:result"] = []string{"a", "b"}[i%2], fmt.Sprint("out ", i), fmt.Sprint(i)
 		h["0:archived"] = fmt.Sprint(2_000_000_000 - i*i%977) // so that the order of archiving differs from the order of ids
 		tasks[int64(i+1)] = h
@@ -115,14 +116,14 @@ func TestListByID(t *testing.T) {
 		{manager.Query{States: []tdf.State{tdf.Open}}, 0, 0, 0},
 	} {
 		n, next := 0, int64(c.first)
-		for task, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
+		for one, err := range m.List(t.Context(), byID(c.q, manager.ReadOutput)) {
 			expect.NoError(t, err)
 			if c.step > 0 {
-				expect.MustEqual(t, task.ID, next)
+				expect.MustEqual(t, one.ID, next)
 			}
-			r := task.LastRun()
-			expect.Equal(t, r.Output, fmt.Sprint("out ", task.ID-1), "task", task.ID)
-			expect.Equal(t, r.Result, fmt.Sprint(task.ID-1), "task", task.ID)
+			r := one.LastRun()
+			expect.Equal(t, r.Output, fmt.Sprint("out ", one.ID-1), "task", one.ID)
+			expect.Equal(t, r.Result, fmt.Sprint(one.ID-1), "task", one.ID)
 			n, next = n+1, next+c.step
 		}
 		if c.step > 0 {
@@ -135,10 +136,10 @@ func TestListByID(t *testing.T) {
 			expect.NotEqual(t, n, 0, c.many)
 		}
 	}
-	for task, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
+	for one, err := range m.List(t.Context(), byID(manager.Query{}, manager.ReadResult)) {
 		expect.NoError(t, err)
-		expect.Equal(t, task.LastRun().Output, "")
-		expect.NotEqual(t, task.Result(), "")
+		expect.Equal(t, one.LastRun().Output, "")
+		expect.NotEqual(t, one.Result(), "")
 		break
 	}
 	for _, err := range m.List(t.Context(), byID(manager.Query{Exit: "x"}, manager.ReadResult)) {

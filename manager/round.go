@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
@@ -23,7 +24,7 @@ const (
 
 // present holds the data of the present round.
 type present struct {
-	now      tdf.Time
+	now      task.Time
 	summary  Summary
 	left     int            // the number of tasks that have left the lists of finished tasks
 	moved    map[int64]bool // the tasks that the steps of other tasks have moved
@@ -171,9 +172,9 @@ func tasksOf(leased []callbacks.Failure) []int64 {
 }
 
 // read reads the first of these tasks. A missing task is nil.
-func (r *run) read(ctx context.Context, ids []int64) ([]*tdf.Task, error) {
+func (r *run) read(ctx context.Context, ids []int64) ([]*task.Task, error) {
 	stored, err := r.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Whole, MaxBytes: bytesPerBatch})
-	tasks := make([]*tdf.Task, len(stored))
+	tasks := make([]*task.Task, len(stored))
 	for i := range stored {
 		tasks[i] = stored[i].Task
 	}
@@ -181,7 +182,7 @@ func (r *run) read(ctx context.Context, ids []int64) ([]*tdf.Task, error) {
 }
 
 // offer calls the callbacks of tasks. It reports whether the round can offer more tasks of this group.
-func (r *run) offer(ctx context.Context, state tdf.State, tasks []*tdf.Task, s *slots) (more bool, err error) {
+func (r *run) offer(ctx context.Context, state tdf.State, tasks []*task.Task, s *slots) (more bool, err error) {
 	for _, t := range tasks {
 		if t == nil || t.State != state {
 			continue // another manager has moved the task

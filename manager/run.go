@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -156,12 +156,12 @@ func (r *run) executeRound(ctx context.Context) (done bool, err error) {
 // wait returns when the next round must start. The caller passes the time when the last round started.
 func (r *run) wait(ctx context.Context, begun time.Time) error {
 	most := r.pause() - time.Since(begun)
-	held := tdf.Forever.Std()
+	held := task.Forever.Std()
 	next := r.backoff.next()
 	if r.stages != nil {
 		next = min(next, r.stages.failed.next())
 	}
-	if next < tdf.Never {
+	if next < task.Never {
 		now, err := r.store.Now(ctx)
 		if err != nil {
 			return err

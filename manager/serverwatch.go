@@ -5,6 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // lookPause is the minimum time between two checks for a server.
@@ -13,25 +14,25 @@ const lookPause = tdf.Seconds(2)
 // serverWatch logs a warning when no server is alive, because executed tasks wait until a server runs.
 type serverWatch struct {
 	store interface {
-		LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
+		LastServerHeartbeat(ctx context.Context) (task.Time, error)
 	}
 	log     *slog.Logger
-	looked  tdf.Time
-	from    tdf.Time // the time of the last check after which the server got more time for a heartbeat
+	looked  task.Time
+	from    task.Time // the time of the last check after which the server got more time for a heartbeat
 	missing bool
 }
 
-func (w *serverWatch) look(ctx context.Context, now tdf.Time) error {
+func (w *serverWatch) look(ctx context.Context, now task.Time) error {
 	if since := now.Sub(w.looked); since >= 0 && since < lookPause {
 		return nil
 	}
-	late := w.looked > 0 && now.Sub(w.looked) > tdf.ServerAbsence
+	late := w.looked > 0 && now.Sub(w.looked) > task.ServerAbsence
 	w.looked = now
 	last, err := w.store.LastServerHeartbeat(ctx)
 	if err != nil {
 		return err
 	}
-	missing := now.Sub(max(last, w.from)) > tdf.ServerPatience
+	missing := now.Sub(max(last, w.from)) > task.ServerPatience
 	if missing && !w.missing && late && w.from <= last {
 		w.from, missing = now, false // Redis may have been away, so the server may send its next heartbeat only now
 	}

@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // lastSeen is a store that returns only the time at which a server was last seen.
-type lastSeen struct{ at tdf.Time }
+type lastSeen struct{ at task.Time }
 
-func (s *lastSeen) LastServerHeartbeat(context.Context) (tdf.Time, error) { return s.at, nil }
+func (s *lastSeen) LastServerHeartbeat(context.Context) (task.Time, error) { return s.at, nil }
 
 func TestServerWatch(t *testing.T) {
 	t.Parallel()
@@ -21,7 +21,7 @@ func TestServerWatch(t *testing.T) {
 	store := &lastSeen{}
 	w := serverWatch{store: store, log: slog.New(slog.NewTextHandler(&log, nil))}
 	for _, step := range []struct {
-		now, last tdf.Time
+		now, last task.Time
 		want      string
 	}{
 		{1000, 0, "no server was ever seen"},

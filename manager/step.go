@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -39,22 +40,22 @@ const maxStepBytes = 4 << 20
 func (s *Step) Open(definitions ...Definition) { s.definitions = append(s.definitions, definitions...) }
 
 // Archive archives finished tasks.
-func (s *Step) Archive(tasks ...*Task) { s.add(Action{Verb: tdf.VerbArchive}, tasks) }
+func (s *Step) Archive(tasks ...*Task) { s.add(Action{Verb: task.VerbArchive}, tasks) }
 
 // Retry runs finished tasks again, as [Manager.Retry] does.
 func (s *Step) Retry(changes Changes, tasks ...*Task) {
-	s.add(Action{Verb: tdf.VerbReopen, Changes: changes}, tasks)
+	s.add(Action{Verb: task.VerbReopen, Changes: changes}, tasks)
 }
 
 // Remove deletes finished tasks and their outputs, as [Manager.Remove] does.
-func (s *Step) Remove(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRemove}, tasks) }
+func (s *Step) Remove(tasks ...*Task) { s.add(Action{Verb: task.VerbRemove}, tasks) }
 
 // Cancel ends open and running tasks.
-func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: tdf.VerbCancel}, tasks) }
+func (s *Step) Cancel(tasks ...*Task) { s.add(Action{Verb: task.VerbCancel}, tasks) }
 
 // Update changes properties of open tasks.
 func (s *Step) Update(changes Changes, tasks ...*Task) {
-	s.add(Action{Verb: tdf.VerbChange, Changes: changes}, tasks)
+	s.add(Action{Verb: task.VerbChange, Changes: changes}, tasks)
 }
 
 // Do makes any of the changes above.
@@ -62,7 +63,7 @@ func (s *Step) Do(action Action, tasks ...*Task) { s.add(action, tasks) }
 
 // Require changes nothing. If one of the tasks has changed since you read it, the step is refused. The output and the
 // progress of a running task are no changes.
-func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: tdf.VerbRequire}, tasks) }
+func (s *Step) Require(tasks ...*Task) { s.add(Action{Verb: task.VerbRequire}, tasks) }
 
 // Decide requires that a group is complete, and that no other step has decided this. So of all steps that decide the
 // same group, only one happens. Afterwards, the group cannot be extended. A step can decide one group. See
@@ -86,10 +87,10 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 		return redisstate.Unit{}, err
 	}
 	open := m.properties(s.definitions)
-	if err := tdf.ValidateAll(open); err != nil {
+	if err := task.ValidateAll(open); err != nil {
 		return redisstate.Unit{}, err
 	}
-	if _, err := tdf.InOrder(open); err != nil {
+	if _, err := task.InOrder(open); err != nil {
 		return redisstate.Unit{}, err
 	}
 	// a follow-up that is late, or has a dependency that is not met, ends later, so that its callback can end
@@ -126,7 +127,7 @@ func (m *Manager) unit(ctx context.Context, s *Step, own *Task) (redisstate.Unit
 }
 
 func invalid(format string, values ...any) error {
-	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf(format, values...))
+	return task.NewError(tdf.CodeInvalid, fmt.Sprintf(format, values...))
 }
 
 func (s *Step) checkTwice(own *Task) error {
@@ -144,7 +145,7 @@ func (s *Step) checkTwice(own *Task) error {
 }
 
 // moves reads the tasks of a step again, and decides their Moves. A Move depends on properties that a summary lacks.
-func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]tdf.Move, error) {
+func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]task.Move, error) {
 	if len(actions) == 0 {
 		return nil, nil
 	}
@@ -157,12 +158,12 @@ func (m *Manager) moves(ctx context.Context, actions []stepAction) ([]tdf.Move, 
 		return nil, err
 	}
 	refused := &StepError{}
-	moves, errs := make([]tdf.Move, len(actions)), make([]error, len(actions))
+	moves, errs := make([]task.Move, len(actions)), make([]error, len(actions))
 	for i, a := range actions {
 		if !refused.compare(a, stored[i].Task) {
 			continue
 		}
-		var move tdf.Move
+		var move task.Move
 		if move, errs[i] = a.moveAt(stored[i].Task, now); errs[i] == nil {
 			moves[i] = move.IfUnchanged(stored[i].Task)
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A StepError means that a step was refused, and that nothing of it has happened. It lists all reasons.
@@ -20,14 +21,14 @@ type StepError struct {
 // A ChangedTask is a task that has changed since the caller read it.
 type ChangedTask struct {
 	ID     int64
-	Action tdf.Verb // the action of the step; for [Step.Require], it is tdf.VerbRequire
-	Wanted Version  // the version that the caller read
-	Found  Version  // the present version
+	Action task.Verb // the action of the step; for [Step.Require], it is task.VerbRequire
+	Wanted Version   // the version that the caller read
+	Found  Version   // the present version
 }
 
 // A Version identifies a version of a task. Each transition and each change of a task makes a new version.
 type Version struct {
-	State    tdf.State // tdf.None if there is no such task
+	State    tdf.State // task.None if there is no such task
 	Round    int
 	Revision int
 
@@ -42,7 +43,7 @@ func (c ChangedTask) String() string {
 }
 
 func (v Version) String() string {
-	if v.State == tdf.None {
+	if v.State == task.None {
 		return "no such task"
 	}
 	text := fmt.Sprintf("%s in round %d", v.State, v.Round)
@@ -52,9 +53,9 @@ func (v Version) String() string {
 	return text
 }
 
-func versionOf(t *tdf.Task) Version {
+func versionOf(t *task.Task) Version {
 	if t == nil {
-		return Version{State: tdf.None}
+		return Version{State: task.None}
 	}
 	return Version{t.State, t.Round, t.Revision, t.Current().Claim}
 }
@@ -89,7 +90,7 @@ func (e *StepError) Code() tdf.Code {
 func (e *StepError) Unwrap() []error { return e.Causes }
 
 // compare reports whether a task has the version that the caller read. If not, it adds the task to Changed.
-func (e *StepError) compare(a stepAction, found *tdf.Task) bool {
+func (e *StepError) compare(a stepAction, found *task.Task) bool {
 	unchanged := versionOf(found) == versionOf(a.task.Stored())
 	if !unchanged {
 		e.changed(a, versionOf(found))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Task is a task at the time when it was read. All fields of its Definition are set, so that you can change the
@@ -64,7 +65,7 @@ type Task struct {
 	// Existing is set by Open: the task already existed, and holds the Unique key of the definition.
 	Existing bool `json:"-"`
 
-	stored *tdf.Task
+	stored *task.Task
 	opened *newTask // set instead of stored if the task was just opened
 	whole  bool     // whether this is a whole task, not a summary
 	hidden []string // names of members that the JSON omits, because the query did not request their texts
@@ -93,13 +94,13 @@ type Round struct {
 	ProgramSHA256 string        `json:"program_sha256,omitempty"`
 
 	// FollowUps are the tasks that the result of the round, or the callback for it, has opened. Some may be removed.
-	FollowUps tdf.IDRange `json:"follow_ups,omitzero"`
+	FollowUps task.IDRange `json:"follow_ups,omitzero"`
 
 	// Files says how many files the round has brought back; nil if it has brought back none ([Manager.Files]).
-	Files *tdf.Files `json:"files,omitempty"`
+	Files *task.Files `json:"files,omitempty"`
 
 	// Progress is the last progress that the program reported.
-	Progress *tdf.Progress `json:"progress,omitempty"`
+	Progress *task.Progress `json:"progress,omitempty"`
 
 	Result string `json:"-"`                // the content of result.json, which is a JSON value
 	Output string `json:"output,omitempty"` // stdout
@@ -107,7 +108,7 @@ type Round struct {
 	// while the program runs, the last 4 KiB that it printed, as of the last renewal of the lease
 	Tail string `json:"tail,omitempty"`
 
-	TailEnd tdf.TailEnd `json:"-"` // where Tail ends
+	TailEnd task.TailEnd `json:"-"` // where Tail ends
 
 	// OutputsRemoved is when the server removed Output, Error, Result and Tail, because of KeepOutputs. If it has
 	// removed outputs of several rounds, this is the last time. It is zero if it has not removed the outputs of this
@@ -122,7 +123,7 @@ type Round struct {
 	PID        int       `json:"-"` // the process id of run.sh on its worker's host; 0 if unknown
 	LastOutput time.Time `json:"-"` // when the program last printed something, as of the last renewal of the lease
 
-	unread tdf.Texts
+	unread task.Texts
 }
 
 // OutputWhole reports whether Output contains all that the program printed to stdout.
@@ -183,18 +184,18 @@ func (t *Task) Result() string { return t.Stored().LastResult() }
 
 // Stored returns the task as it stands in Redis. The Stored of a summary lacks the same parts as the summary. Of a task
 // that was just opened, each call returns a new copy. A Task that no Manager has returned has only its ID.
-func (t *Task) Stored() *tdf.Task {
+func (t *Task) Stored() *task.Task {
 	switch {
 	case t.stored != nil:
 		return t.stored
 	case t.opened != nil:
 		return t.opened.stored()
 	}
-	return &tdf.Task{ID: t.ID}
+	return &task.Task{ID: t.ID}
 }
 
 // taskOf returns the Task for a stored task. If whole is false, the Task is a summary.
-func taskOf(t *tdf.Task, whole bool) *Task {
+func taskOf(t *task.Task, whole bool) *Task {
 	v := &Task{
 		ID: t.ID, State: t.State, Outcome: t.Outcome, Waits: t.Waits(), Round: t.Round,
 		Entered: t.Current().Entered[t.State].Std(), Opened: t.Rounds.At(0).Entered[tdf.Open].Std(),
@@ -217,22 +218,22 @@ func taskOf(t *tdf.Task, whole bool) *Task {
 	return v
 }
 
-func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
+func newRound(t *task.Task, n int, r *task.Round) Round {
 	v := Round{
 		Number: n, TimedOut: r.TimedOutAt.Std(), Failed: r.FailedAt.Std(), Lost: r.LostAt.Std(),
 		Worker: r.Worker, Started: max(r.Started, r.Entered[tdf.Running]).Std(), Ended: endOf(t, n).Std(), Exit: r.Exit,
 		RunTime: r.Seconds.Std(), CPUTime: r.CPUSeconds.Std(), MaxRSS: r.MaxRSS, ProgramSHA256: r.ProgramSHA256,
-		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: tdf.ParseTailEnd(r.TailEnd, r.Tail),
+		Result: r.Result, Output: r.Output, Error: r.Error, Tail: r.Tail, TailEnd: task.ParseTailEnd(r.TailEnd, r.Tail),
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes,
 		PID: r.PID, LastOutput: r.LastOutput.Std(), FollowUps: r.FollowUps, unread: r.Unread,
 	}
 	if n < t.OutputsFrom {
 		v.OutputsRemoved = t.OutputsRemoved.Std()
 	}
-	if r.Files != (tdf.Files{}) {
+	if r.Files != (task.Files{}) {
 		v.Files = new(r.Files)
 	}
-	if r.Progress != (tdf.Progress{}) {
+	if r.Progress != (task.Progress{}) {
 		v.Progress = new(r.Progress)
 	}
 	if len(r.Entered) > 0 {
@@ -245,7 +246,7 @@ func newRound(t *tdf.Task, n int, r *tdf.Round) Round {
 }
 
 // endOf returns when a round ended, or 0 if the round has not ended.
-func endOf(t *tdf.Task, n int) tdf.Time {
+func endOf(t *task.Task, n int) task.Time {
 	r := t.Rounds.At(n)
 	switch {
 	case r.Entered[tdf.Executed] > 0:

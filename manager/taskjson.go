@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // MarshalJSON writes the fields that docs/tdf.md lists in "JSON". For a summary, it writes only some of these fields.
@@ -42,7 +43,7 @@ func (t *Task) object(others jsonview.Object) jsonview.Object {
 // order is memberOrder with the properties that it does not name, after the other properties.
 var order = func() []string {
 	all := slices.Clone(memberOrder)
-	for _, p := range tdf.PropertyTable {
+	for _, p := range task.PropertyTable {
 		if !slices.Contains(all, p.JSON) {
 			all = slices.Insert(all, slices.Index(all, "fails"), p.JSON)
 		}
@@ -65,10 +66,10 @@ func (t *Task) members() jsonview.Object {
 		o.Delete("meta")
 		o.Set("parameters", parameters)
 	}
-	if t.ClaimableFrom.Equal(tdf.Never.Std()) {
+	if t.ClaimableFrom.Equal(task.Never.Std()) {
 		o.Delete("claimable_from")
 	}
-	if t.Deadline.Equal(tdf.Never.Std()) {
+	if t.Deadline.Equal(task.Never.Std()) {
 		o.Delete("deadline")
 	}
 	if last := t.RoundNumber(t.Stored().LastRun()); last != nil {
@@ -90,18 +91,18 @@ func (t *Task) members() jsonview.Object {
 
 // addProperties adds the properties that the JSON shows.
 func (t *Task) addProperties(o *jsonview.Object) {
-	properties := t.Definition.Properties(tdf.Defaults("", "", ""))
-	properties.Source = tdf.HideCredentials(t.Source)
-	for i := range tdf.PropertyTable {
-		if p := &tdf.PropertyTable[i]; (t.whole || p.InLists) && p.Shown(&properties) {
+	properties := t.Definition.Properties(task.Defaults("", "", ""))
+	properties.Source = task.HideCredentials(t.Source)
+	for i := range task.PropertyTable {
+		if p := &task.PropertyTable[i]; (t.whole || p.InLists) && p.Shown(&properties) {
 			o.Set(p.JSON, p.Value(&properties))
 		}
 	}
 	if t.whole && t.After != nil {
-		o.Set(tdf.FieldAfter, t.After)
+		o.Set(task.FieldAfter, t.After)
 	}
 	if t.whole && t.AfterAny != nil {
-		o.Set(tdf.FieldAfterAny, t.AfterAny)
+		o.Set(task.FieldAfterAny, t.AfterAny)
 	}
 }
 
@@ -129,10 +130,10 @@ func (r *Round) object() jsonview.Object {
 		o.Set("output_bytes", r.OutputBytes)
 		o.Set("error_bytes", r.ErrorBytes)
 	}
-	if r.unread&tdf.TextResult == 0 && json.Valid([]byte(r.Result)) {
+	if r.unread&task.TextResult == 0 && json.Valid([]byte(r.Result)) {
 		o.Set("result", json.RawMessage(r.Result))
 	}
-	if r.unread&tdf.TextOutput == 0 && (r.Output != "" || r.OutputBytes > 0) {
+	if r.unread&task.TextOutput == 0 && (r.Output != "" || r.OutputBytes > 0) {
 		o.Set("output_whole", r.OutputWhole())
 	}
 	if r.Error != "" {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Transaction is a [Step] that [Transaction.Commit] carries out (docs/manager.md, "Transactions"). Only one goroutine
@@ -19,7 +20,7 @@ type Transaction struct {
 func (m *Manager) Transaction() *Transaction { return &Transaction{manager: m} }
 
 // ErrCommitted is the error of a second Commit.
-var ErrCommitted = tdf.NewError(tdf.CodeInvalid, "the transaction was already committed; make a new one")
+var ErrCommitted = task.NewError(tdf.CodeInvalid, "the transaction was already committed; make a new one")
 
 // Commit carries out the step of the transaction: all of it or nothing. It returns the tasks that the step opened, in
 // the order of their definitions, as [Manager.Open] does.

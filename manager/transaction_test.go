@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
@@ -70,8 +71,8 @@ func TestTransaction(t *testing.T) {
 	expect.MustEqual(t, opened[0].ID, 8)
 	expect.MustEqual(t, opened[1].Input, "h")
 	var got []string
-	for _, task := range tm.Tasks() {
-		got = append(got, fmt.Sprint(task.ID, " ", task.State, " ", task.Round, " ", task.Input, " ", task.Meta))
+	for _, one := range tm.Tasks() {
+		got = append(got, fmt.Sprint(one.ID, " ", one.State, " ", one.Round, " ", one.Input, " ", one.Meta))
 	}
 	want := []string{"1 archived 0 a ", "2 open 1 again ", "3 succeeded 0 c ", "5 open 0 d changed", "6 expired 0 e ", "7 expired 0 f ", "8 open 0 g ", "9 open 0 h "}
 	expect.Equal(t, got, want)
@@ -106,7 +107,7 @@ func TestTransactionRefused(t *testing.T) {
 		"task 5 has changed: want open in round 0, found open in round 0, revision 1"
 	expect.Equal(t, err.Error(), want)
 	expect.MustLen(t, refused.Changed, 4)
-	expect.Equal(t, refused.Changed[1].Action, tdf.VerbReopen)
+	expect.Equal(t, refused.Changed[1].Action, task.VerbReopen)
 	after := tm.Tasks()
 	expect.True(t, reflect.DeepEqual(before, after), "the transaction changed", before, "to", after)
 }
@@ -266,19 +267,19 @@ func TestStepOfACallback(t *testing.T) {
 	var called []string
 	run(t, tm.Manager, manager.Callbacks{
 		AllGroups: true,
-		Succeeded: func(ctx context.Context, task *manager.Finished) error {
-			if task.Input != "last" && tm.Tasks()[3].State == tdf.Open {
+		Succeeded: func(ctx context.Context, one *manager.Finished) error {
+			if one.Input != "last" && tm.Tasks()[3].State == tdf.Open {
 				return manager.ErrNotYet
 			}
-			called = append(called, fmt.Sprint(task.Input, task.Round))
-			if task.ID != 1 || retried[2] {
+			called = append(called, fmt.Sprint(one.Input, one.Round))
+			if one.ID != 1 || retried[2] {
 				return nil
 			}
 			retried[2] = true
-			task.Archive(get(t, tm.Manager, 3))
-			task.Retry(manager.Changes{}, get(t, tm.Manager, 2))
-			task.Require(get(t, tm.Manager, 4))
-			task.Open(define("p", source, "next"))
+			one.Archive(get(t, tm.Manager, 3))
+			one.Retry(manager.Changes{}, get(t, tm.Manager, 2))
+			one.Require(get(t, tm.Manager, 4))
+			one.Open(define("p", source, "next"))
 			return nil
 		},
 	})
@@ -299,16 +300,16 @@ func TestRefusedStepOfACallback(t *testing.T) {
 	calls := 0
 	run(t, tm.Manager, manager.Callbacks{
 		AllGroups: true,
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
+		Succeeded: func(_ context.Context, one *manager.Finished) error {
 			if calls++; calls == 1 {
 				seen := get(t, tm.Manager, guard[0].ID)
 				_, err := tm.Manager.Update(t.Context(), manager.Changes{Meta: new("m")}, seen.Ref())
 				expect.True(t, err == nil, err)
-				task.Require(seen)
-				task.Open(define("p", source, "never"))
+				one.Require(seen)
+				one.Open(define("p", source, "never"))
 				return nil
 			}
-			task.Cancel(get(t, tm.Manager, guard[0].ID))
+			one.Cancel(get(t, tm.Manager, guard[0].ID))
 			return nil
 		},
 	})

@@ -15,7 +15,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
@@ -70,7 +70,7 @@ func newPacked(base string, archive []byte, t *packTree) Packed {
 	sum := sha256.Sum256(archive)
 	hash := hex.EncodeToString(sum[:])
 	return Packed{
-		Name: NameAfter(base) + "-" + hash[:hashDigits], Source: tdf.SchemeRedis + ":" + hash,
+		Name: NameAfter(base) + "-" + hash[:hashDigits], Source: task.SchemeRedis + ":" + hash,
 		Archive: archive, Files: t.files, Bytes: t.bytes, LeftOut: t.leftOut,
 	}
 }
@@ -86,7 +86,7 @@ func NameAfter(base string) string {
 		return '-'
 	}, strings.ToValidUTF8(base, "-"))
 	name = strings.Trim(name, ".-")
-	for len(name) > tdf.MaxName-hashDigits-1 {
+	for len(name) > task.MaxName-hashDigits-1 {
 		_, last := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-last]
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -225,7 +225,7 @@ func TestPackedNames(t *testing.T) {
 		dir := plant(t, filepath.Join(t.TempDir(), base), map[string]string{"run.sh": packedScript})
 		p := expect.Result(program.Pack(dir)).Value(t)
 		expect.Equal(t, p.Name[:len(p.Name)-9], want, base, "is named")
-		d := tdf.Defaults(p.Name, p.Source, "")
+		d := task.Defaults(p.Name, p.Source, "")
 		must(t, d.Validate())
 	}
 	dir := plant(t, filepath.Join(t.TempDir(), "here"), map[string]string{"run.sh": packedScript})

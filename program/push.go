@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -68,10 +69,10 @@ func PushFor(ctx context.Context, m *manager.Manager, p Packed, owner string) (P
 	}
 	switch others := total - own; {
 	case total > MaxOfSubmitters:
-		return Pushed{}, tdf.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 "+
+		return Pushed{}, task.NewError(tdf.CodeFull, "the stored programs of the namespace would have more than 1 "+
 			"GiB; an operator can remove some (tdf programs rm), or store this one")
 	case own > (MaxOfSubmitters-others)/2:
-		return Pushed{}, tdf.NewError(tdf.CodeFull, "the submitter would have more than half of the room for "+
+		return Pushed{}, task.NewError(tdf.CodeFull, "the submitter would have more than half of the room for "+
 			"programs that others leave; an operator can remove some (tdf programs rm), or store this one")
 	}
 	// The owner comes first, because a repeated push finds a stored program and adds none.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/programs"
@@ -15,7 +16,7 @@ import (
 
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
-	Now(ctx context.Context) (tdf.Time, error)
+	Now(ctx context.Context) (task.Time, error)
 	LastID(ctx context.Context) (int64, error)
 	Find(ctx context.Context, of redisstate.ListQuery, most int) (places []redisstate.ListEntry, last bool, err error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
@@ -23,7 +24,7 @@ type store interface {
 	PutProgram(ctx context.Context, archive []byte) (source string, err error)
 	PinPrograms(ctx context.Context, sha256 ...string) error
 	UnpinPrograms(ctx context.Context, sha256 ...string) error
-	RemoveProgram(ctx context.Context, sha256 string, since tdf.Time, last int64) (removed bool, err error)
+	RemoveProgram(ctx context.Context, sha256 string, since task.Time, last int64) (removed bool, err error)
 	NeededPrograms(ctx context.Context) (map[string]string, error)
 	ProgramOwners(ctx context.Context) (map[string]string, error)
 	OwnProgram(ctx context.Context, sha256, token string) error
@@ -81,7 +82,7 @@ const (
 )
 
 // unfinished lists the states of tasks that need their programs.
-var unfinished = slices.DeleteFunc(slices.Clone(tdf.States), tdf.State.Finished)
+var unfinished = slices.DeleteFunc(slices.Clone(task.States), tdf.State.Finished)
 
 // List returns the programs that are stored in the namespace, ordered by size, the smallest first.
 func List(ctx context.Context, m *manager.Manager) ([]Stored, error) {
@@ -102,7 +103,7 @@ func Uses(ctx context.Context, m *manager.Manager, states ...tdf.State) (map[str
 
 func usesOf(ctx context.Context, s store, states ...tdf.State) (map[string]Use, error) {
 	if len(states) == 0 {
-		states = tdf.States
+		states = task.States
 	}
 	uses := map[string]Use{}
 	needed, err := s.NeededPrograms(ctx) // before the tasks, because stages become tasks
@@ -134,7 +135,7 @@ func countUses(ctx context.Context, s store, places []redisstate.ListEntry, uses
 		if x.Task == nil {
 			continue
 		}
-		if src, err := tdf.ParseSource(x.Task.Source); err == nil && src.Scheme == tdf.SchemeRedis {
+		if src, err := task.ParseSource(x.Task.Source); err == nil && src.Scheme == task.SchemeRedis {
 			uses[src.Location] = uses[src.Location].with(x.ID, x.Task.Program, x.Task.State)
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -50,7 +50,7 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 		left += len(ids)
 		return nil
 	}
-	tasks := slices.Concat(tdf.ParseIDs(conn.Text(values[0])), tdf.ParseIDs(conn.Text(values[1])))
+	tasks := slices.Concat(task.ParseIDs(conn.Text(values[0])), task.ParseIDs(conn.Text(values[1])))
 	slices.Sort(tasks)
 	if err := page(slices.Compact(tasks)); err != nil {
 		return left, err
@@ -68,7 +68,7 @@ func (s *Store) EachDependency(ctx context.Context, id int64, each func(Stored) 
 func (s *Store) readDependencies(ctx context.Context, ids []int64) ([]Stored, error) {
 	return s.Read(ctx, ids, Want{
 		Fields: Facts, Rounds: LastRounds(2), MaxBytes: dependencyBytesAtOnce,
-		Texts: func(t *tdf.Task) []TextsOf { return []TextsOf{{t.LastRun(), tdf.TextOutput | tdf.TextResult}} },
+		Texts: func(t *task.Task) []TextsOf { return []TextsOf{{t.LastRun(), task.TextOutput | task.TextResult}} },
 	})
 }
 
@@ -76,7 +76,7 @@ func (s *Store) readDependencies(ctx context.Context, ids []int64) ([]Stored, er
 // even if a manager archives the tasks meanwhile.
 func (s *Store) eachOfGroup(ctx context.Context, group string, page func(ids []int64) error) error {
 	of := ListQuery{Group: group, OldestFirst: true}
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		if state.Finished() {
 			of.States = append(of.States, state)
 		}
@@ -96,7 +96,7 @@ const groupIDsPerPage = 1000
 
 // groupPage returns a page of the ids of a group's tasks in one state, beginning after the given id. It reports whether
 // there may be more ids.
-func (s *Store) groupPage(ctx context.Context, group string, state tdf.State, after int64) (ids []int64, more bool,
+func (s *Store) groupPage(ctx context.Context, group string, state task.State, after int64) (ids []int64, more bool,
 	err error,
 ) {
 	_, last := index.GroupRange(state)

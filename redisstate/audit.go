@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -17,7 +17,7 @@ import (
 type Finding struct {
 	ID      int64
 	Problem string
-	Repair  tdf.Move // the Move that repairs the task; its Verb is empty if no repair is known
+	Repair  task.Move // the Move that repairs the task; its Verb is empty if no repair is known
 	// Certain is false if the task may look inconsistent only because it is moving at this moment. If Certain is true,
 	// the task may be repaired at once.
 	Certain bool
@@ -129,7 +129,7 @@ func (s *Store) Examine(ctx context.Context, ids []int64) ([]Finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	sightings := make([]tdf.Placement, len(stored))
+	sightings := make([]task.Placement, len(stored))
 	for i := range stored {
 		sightings[i] = stored[i].Placement()
 		sightings[i].Unheard = unheard[i]
@@ -189,7 +189,7 @@ func (s *Store) scores(ctx context.Context, key string, ids []int64) ([]*redis.F
 	})
 }
 
-func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
+func (x entries) examine(s task.Placement, now task.Time) (Finding, bool) {
 	if m, wrong := s.Repair(now); wrong {
 		sound := s.ArchivedByOriginal()
 		return Finding{
@@ -201,14 +201,14 @@ func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	if t == nil {
 		return Finding{}, false
 	}
-	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == tdf.Open && s.Invalid != nil || x.late(t, now)) {
+	if m, ok := t.Settle(now, s.Invalid); ok && (t.State == task.Open && s.Invalid != nil || x.late(t, now)) {
 		return Finding{Problem: "the server has not settled it: " + m.Note, Repair: m, Certain: true}, true
 	}
-	if m, ok := t.Rescore(s.Score(tdf.Open), now, x.rank); ok {
+	if m, ok := t.Rescore(s.Score(task.Open), now, x.rank); ok {
 		return Finding{Problem: "its score lies in the future: Redis's clock was set back", Repair: m, Certain: true},
 			true
 	}
-	if m, ok := t.RescoreRunning(s.Score(tdf.Running), now); ok {
+	if m, ok := t.RescoreRunning(s.Score(task.Running), now); ok {
 		return Finding{
 			Problem: "its times lie too far in the future: Redis's clock was set back", Repair: m,
 			Certain: true,
@@ -244,23 +244,23 @@ func (x entries) examine(s tdf.Placement, now tdf.Time) (Finding, bool) {
 	return Finding{}, false
 }
 
-func snapshot(s tdf.Placement, m tdf.Move) string {
+func snapshot(s task.Placement, m task.Move) string {
 	return fmt.Sprint(s.Lists, m.From, m.Round, m.To, m.Note)
 }
 
 // late reports whether the task's entry in `due` is missing or too late.
-func (x entries) late(t *tdf.Task, now tdf.Time) bool {
+func (x entries) late(t *task.Task, now task.Time) bool {
 	look := t.NextDue(now)
-	if t.State == tdf.Executed {
+	if t.State == task.Executed {
 		look = now
 	}
 	if x.due.Err() != nil {
-		return look < tdf.Never
+		return look < task.Never
 	}
-	return tdf.Time(x.due.Val()) > max(look, now).Add(1)
+	return task.Time(x.due.Val()) > max(look, now).Add(1)
 }
 
-func (x entries) misplaced(t *tdf.Task) bool {
+func (x entries) misplaced(t *task.Task) bool {
 	return slices.ContainsFunc(x.scores, func(score *redis.FloatCmd) bool {
 		return score.Err() != nil || score.Val() != index.GroupScore(t.State, t.ID)
 	})
@@ -269,7 +269,7 @@ func (x entries) misplaced(t *tdf.Task) bool {
 // Repair repairs the tasks that Check found, unless they have changed since the check. It returns the number of
 // repaired tasks.
 func (s *Store) Repair(ctx context.Context, who string, findings []Finding) (int, error) {
-	var moves []tdf.Move
+	var moves []task.Move
 	for _, f := range findings {
 		if f.Repair.Verb != "" {
 			moves = append(moves, f.Repair)

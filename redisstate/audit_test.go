@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -22,50 +22,50 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 	s := newStore(t)
 	s.KeepCounts()
 	ctx, finds := t.Context(), map[string]int64{}
-	zadd := func(list tdf.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
+	zadd := func(list task.State, id int64) { s.Redis.ZAdd(ctx, s.Keys.List(list), redis.Z{Score: 5, Member: id}) }
 	grouped := define("x")
 	grouped.Group = "g"
 	for _, c := range []struct {
 		problem string
 		breakIt func() int64
-		want    tdf.State
+		want    task.State
 		find    string // the kind as which the find is counted
 	}{
 		{"put back as open: out of place", func() int64 {
-			id := put(t, s, tdf.Open)
-			s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
+			id := put(t, s, task.Open)
+			s.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
 			return id
-		}, tdf.Open, "lists"},
+		}, task.Open, "lists"},
 		{"put back as succeeded: out of place", func() int64 {
-			id := put(t, s, tdf.Succeeded)
-			zadd(tdf.Failed, id)
+			id := put(t, s, task.Succeeded)
+			zadd(task.Failed, id)
 			return id
-		}, tdf.Succeeded, "lists"},
+		}, task.Succeeded, "lists"},
 		{"put back as archived: out of place", func() int64 {
-			id := put(t, s, tdf.Archived)
+			id := put(t, s, task.Archived)
 			s.Redis.HSet(ctx, s.Keys.Task(id), "state", "executed")
-			zadd(tdf.Executed, id)
+			zadd(task.Executed, id)
 			return id
-		}, tdf.Archived, "state"},
+		}, task.Archived, "state"},
 		{"an id without a task", func() int64 {
-			zadd(tdf.Expired, 4444)
+			zadd(task.Expired, 4444)
 			return 4444
-		}, tdf.None, "no_task"},
+		}, task.None, "no_task"},
 		{"its entry in due is missing or too late", func() int64 {
-			id := put(t, s, tdf.Running)
+			id := put(t, s, task.Running)
 			s.Redis.ZRem(ctx, s.Keys.Due(), id)
 			return id
-		}, tdf.Running, ""},
+		}, task.Running, ""},
 		{"the index of its group or queue does not list it as open", func() int64 {
 			id := mustOpen(t, s, grouped)[0]
 			s.Redis.ZRem(ctx, s.Keys.Group("g"), id)
 			return id
-		}, tdf.Open, "lists"},
+		}, task.Open, "lists"},
 		{"the server has not settled it: failed: timeout: ", func() int64 {
 			id := mustOpen(t, s, define("x"))[0]
 			s.Redis.HSet(ctx, s.Keys.Task(id), "timeout", "soon")
 			return id
-		}, tdf.Failed, ""},
+		}, task.Failed, ""},
 	} {
 		id := c.breakIt()
 		findings := expect.Result(s.Check(ctx)).Value(t)
@@ -78,11 +78,11 @@ func TestCheckFindsAndRepairRepairs(t *testing.T) {
 			expect.True(t, slices.Contains(FindKinds, c.find), c.find)
 			finds[counts.CountFind+c.find]++
 		}
-		if c.want != tdf.None {
-			expect.Equal(t, task(t, s, id).State, c.want, c.problem, "its state")
+		if c.want != task.None {
+			expect.Equal(t, read(t, s, id).State, c.want, c.problem, "its state")
 		}
 		for _, open := range mustClaim(t, s, 1000) { // finish all tasks, so that they do not affect the next case
-			mustExecute(t, s, open, tdf.Result{Exit: "0"})
+			mustExecute(t, s, open, task.Result{Exit: "0"})
 			mustSettle(t, s, open.Task.ID)
 		}
 	}
@@ -99,9 +99,9 @@ func TestSnapshotsOfPlaces(t *testing.T) {
 	d.Queue = "q"
 	id := mustOpen(t, s, d)[0]
 	var snapshots []string
-	for _, place := range []string{task(t, s, id).PlacedIn, tdf.LimitReason("db") + "\nqueue=q"} {
+	for _, place := range []string{read(t, s, id).PlacedIn, task.LimitReason("db") + "\nqueue=q"} {
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "limit_key", "db", "place", place)
-		s.Redis.Del(t.Context(), s.Keys.OpenSet(task(t, s, id).PlacedSet()))
+		s.Redis.Del(t.Context(), s.Keys.OpenSet(read(t, s, id).PlacedSet()))
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
 		expect.MustLen(t, findings, 1, place)
 		expect.Equal(t, findings[0].Problem, "its place in the open list does not have it", place)
@@ -116,7 +116,7 @@ func TestSnapshotsOfUnclaimedTasks(t *testing.T) {
 	id := mustOpen(t, s, define("x"))[0]
 	examined := func() string {
 		t.Helper()
-		open := s.Keys.List(tdf.Open)
+		open := s.Keys.List(task.Open)
 		score := expect.Result(s.Redis.ZScore(t.Context(), open, strconv.FormatInt(id, 10)).Result()).Value(t)
 		s.Redis.ZRem(t.Context(), open, id)
 		findings := expect.Result(s.Examine(t.Context(), []int64{id})).Value(t)
@@ -162,9 +162,9 @@ func TestRepairAfterAnUnclaim(t *testing.T) {
 	expect.MustLen(t, findings, 1)
 	m, err := prefetch(t, s, 1, 0)[0].Task.Unclaim("it stops")
 	mustApply(t, s, m, err)
-	before := task(t, s, id).Log
+	before := read(t, s, id).Log
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0)
-	expect.Equal(t, task(t, s, id).Log, before)
+	expect.Equal(t, read(t, s, id).Log, before)
 	mustBeSound(t, s)
 }
 
@@ -175,7 +175,7 @@ func TestExamineATaskThatMoves(t *testing.T) {
 	d := define("x")
 	d.Queue = "q"
 	id := mustOpen(t, s, d)[0]
-	place := s.Keys.OpenSet(task(t, s, id).PlacedSet())
+	place := s.Keys.OpenSet(read(t, s, id).PlacedSet())
 	moved := false
 	s.Redis.AddHook(beforeCommands(func(commands ...redis.Cmder) {
 		if !moved && slices.ContainsFunc(commands, func(c redis.Cmder) bool {
@@ -211,7 +211,7 @@ func (b beforeCommands) ProcessPipelineHook(next redis.ProcessPipelineHook) redi
 
 func TestCheckReportsMiscountedTasks(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Open)
+	id := put(t, s, task.Open)
 	s.Redis.HSet(t.Context(), s.Keys.Task(id), "fails", "4")
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
@@ -222,8 +222,8 @@ func TestCheckReportsMiscountedTasks(t *testing.T) {
 // If a task has changed since the check, its repair does nothing.
 func TestRepairIsFenced(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Open)
-	s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Open), id)
+	id := put(t, s, task.Open)
+	s.Redis.ZRem(t.Context(), s.Keys.List(task.Open), id)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "running")
 	before := dump(t, s)
@@ -248,7 +248,7 @@ func TestRenewalVoidsARepair(t *testing.T) {
 	s.Redis.ZRem(t.Context(), s.Keys.Due(), 1)
 	findings := expect.Result(s.Check(t.Context())).Value(t)
 	expect.MustLen(t, findings, 1)
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: tdf.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.Claims[0].ID, Until: task.Never})).Value(t)
 	expect.NoError(t, renewed.Lost[0])
 	expect.Result(s.Repair(t.Context(), "repair", findings)).Is(t, 0, "repaired")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -16,7 +16,7 @@ import (
 // An AwaitedGroup is a group that open tasks wait for.
 type AwaitedGroup struct {
 	Group      string
-	Mark       tdf.GroupMark
+	Mark       task.GroupMark
 	Dependents []int64 // some of the tasks that wait for the group
 }
 
@@ -68,7 +68,7 @@ func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 	marks, err := s.groupMarks(ctx, names)
 	var open []string
 	for i, mark := range marks {
-		if mark == tdf.GroupOpen {
+		if mark == task.GroupOpen {
 			open = append(open, names[i])
 		}
 	}
@@ -78,11 +78,11 @@ func (s *Store) OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 const readAwaited = "read the groups that tasks wait for"
 
 // groupMarks returns the marks of groups.
-func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark, error) {
+func (s *Store) groupMarks(ctx context.Context, names []string) ([]task.GroupMark, error) {
 	values, err := conn.AskEach(ctx, s.Conn, readAwaited, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
 		return p.HGet(ctx, s.Keys.Groups(), name)
 	})
-	marks := make([]tdf.GroupMark, len(values))
+	marks := make([]task.GroupMark, len(values))
 	for i, value := range values {
 		marks[i] = parseMark(value.Val()).Mark
 	}
@@ -92,7 +92,7 @@ func (s *Store) groupMarks(ctx context.Context, names []string) ([]tdf.GroupMark
 // groupsOf returns the names of the groups that the given tasks depend on, in alphabetical order.
 func (s *Store) groupsOf(ctx context.Context, ids []int64) (names []string, err error) {
 	values, err := conn.AskEach(ctx, s.Conn, readAwaited, ids, func(p redis.Pipeliner, id int64) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(id), tdf.FieldAfterGroup, tdf.FieldAfterGroupAny)
+		return p.HMGet(ctx, s.Keys.Task(id), task.FieldAfterGroup, task.FieldAfterGroupAny)
 	})
 	for _, v := range values {
 		for _, name := range v.Val() {
@@ -158,7 +158,7 @@ type Waiting struct {
 // FirstWaiting returns the tasks that have waited for the longest time, but at most the given number of them.
 func (s *Store) FirstWaiting(ctx context.Context, most int64) (ids []int64, err error) {
 	members, err := conn.Ask(ctx, s.Conn, "read waiting tasks", func(r redis.Cmdable) *redis.StringSliceCmd {
-		return r.ZRange(ctx, s.Keys.OpenSet(tdf.WaitingPlace), 0, most-1)
+		return r.ZRange(ctx, s.Keys.OpenSet(task.WaitingPlace), 0, most-1)
 	})
 	if conn.IsWrongType(err) {
 		return nil, nil
@@ -197,7 +197,7 @@ func (s *Store) WaitingOf(ctx context.Context, ids []int64, most int) ([]Waiting
 // CountWaiting returns the number of open tasks that wait for other tasks.
 func (s *Store) CountWaiting(ctx context.Context) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, "count waiting tasks", func(r redis.Cmdable) *redis.IntCmd {
-		return r.ZCard(ctx, s.Keys.OpenSet(tdf.WaitingPlace))
+		return r.ZCard(ctx, s.Keys.OpenSet(task.WaitingPlace))
 	})
 	if conn.IsWrongType(err) {
 		return 0, nil

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // After a failed or timed out round, no worker can claim the task before the end of its wait (docs/lifecycle.md,
@@ -20,23 +20,23 @@ func TestBackoff(t *testing.T) {
 				id := mustOpen(t, s, d)[0]
 				c := mustClaim(t, s, 1)[0]
 				if timesOut {
-					mustMove(t, s, id, (*tdf.Task).TimeOut)
+					mustMove(t, s, id, (*task.Task).TimeOut)
 				} else {
-					mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1"})
+					mustExecute(t, s, c, task.Result{Error: "boom", Exit: "1"})
 					mustSettle(t, s, id)
 				}
 
 				got := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30})).Value(t)
 				expect.MustLen(t, got.Claims, 0)
-				waiting := task(t, s, id)
+				waiting := read(t, s, id)
 				wait := got.Next.Sub(got.Now)
-				expect.Equal(t, waiting.State, tdf.Open)
+				expect.Equal(t, waiting.State, task.Open)
 				expect.Compare(t, wait, ">=", 390)
 				expect.Compare(t, wait, "<=", 600)
 				expect.Equal(t, waiting.Ready, got.Next)
-				m, err := waiting.Change(tdf.Changes{Input: new("y")})
+				m, err := waiting.Change(task.Changes{Input: new("y")})
 				mustApply(t, s, m, err)
-				expect.Equal(t, task(t, s, id).Ready, waiting.Ready, "a change of the input moved the end of the wait by … s")
+				expect.Equal(t, read(t, s, id).Ready, waiting.Ready, "a change of the input moved the end of the wait by … s")
 				mustBeSound(t, s)
 			})
 		})

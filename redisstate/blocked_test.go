@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Each distinct request is a requirement. A worker finds a task behind very many requirements whose tasks do not fit in what
 // it has free, and its claims end.
 func TestTaskBehindManyBlockedRequests(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		var all []tdf.Properties
+		var all []task.Properties
 		n := 800
 		if conntest.OnEmbedded(t) { // where a claim compares fewer requests
 			n = 300

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -36,7 +36,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t)) // a real Redis, because the embedded Redis runs only unchanged scripts
 	withoutTime(t)
 	const tasks = 100
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	for i := range tasks {
 		definitions = append(definitions, define(fmt.Sprint(i)))
 	}
@@ -47,10 +47,10 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	claims := append(first.Claims, mustClaim(t, s, tasks)...)
 	expect.MustLen(t, claims, tasks)
 	expect.MustEqual(t, claims[tasks-1].Task.ID, tasks)
-	renewals, moves := make([]LeaseRenewal, tasks), make([]tdf.Move, tasks)
+	renewals, moves := make([]LeaseRenewal, tasks), make([]task.Move, tasks)
 	for i, c := range claims {
-		renewals[i] = LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never}
-		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Exit: "0", Output: fmt.Sprint(i)})
+		renewals[i] = LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never}
+		moves[i], _ = c.Task.Execute(c.ID, task.Result{Exit: "0", Output: fmt.Sprint(i)})
 	}
 	renewals[60].Claim = "another"
 	renewed, err := s.Renew(t.Context(), 60, renewals...)
@@ -63,7 +63,7 @@ func TestCallsThatTakeTooLongContinue(t *testing.T) {
 	expect.MustLen(t, outcomes, tasks)
 	for i, o := range outcomes {
 		expect.NoError(t, o.Err, "result", i)
-		expect.Equal(t, task(t, s, int64(i+1)).LastOutput(), fmt.Sprint(i), "result", i)
+		expect.Equal(t, read(t, s, int64(i+1)).LastOutput(), fmt.Sprint(i), "result", i)
 	}
 	mustBeSound(t, s)
 }
@@ -91,16 +91,16 @@ return rounds
 // with many requirements.
 func TestSlowClaimsStop(t *testing.T) {
 	const tasks = 100
-	for name, tune := range map[string]func(d *tdf.Properties, n int){
-		"plain":        func(*tdf.Properties, int) {},
-		"priorities":   func(d *tdf.Properties, n int) { d.Priority = -n },
-		"requirements": func(d *tdf.Properties, n int) { d.Tags = []string{fmt.Sprint("t", n)} },
+	for name, tune := range map[string]func(d *task.Properties, n int){
+		"plain":        func(*task.Properties, int) {},
+		"priorities":   func(d *task.Properties, n int) { d.Priority = -n },
+		"requirements": func(d *task.Properties, n int) { d.Tags = []string{fmt.Sprint("t", n)} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 			withoutTime(t)
 			offer := class.Offer{Programs: true}
-			var all []tdf.Properties
+			var all []task.Properties
 			for i := range tasks {
 				d := define("x")
 				tune(&d, i)
@@ -125,13 +125,13 @@ func TestACallThatTakesTooLongIsCut(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var units []Unit
 	for i := range 100 {
-		units = append(units, Unit{Open: []tdf.Properties{define(fmt.Sprint(i))}})
+		units = append(units, Unit{Open: []task.Properties{define(fmt.Sprint(i))}})
 	}
 	withoutTime(t)
 	done := expect.Result(s.transact(t.Context(), "m", units, true)).Value(t)
 	expect.MustTrue(t, len(done) != 0, len(done), "units of", len(units), "were done")
 	expect.MustTrue(t, len(done) <= 32, len(done), "units of", len(units), "were done")
-	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val()), len(done), "tasks, but … units")
+	expect.Equal(t, int(s.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val()), len(done), "tasks, but … units")
 }
 
 // If a round reports many updates at once, the Store sends them in several calls. Each line arrives once.
@@ -145,8 +145,8 @@ func TestManyUpdatesComeInOrder(t *testing.T) {
 	}
 	for range 2 {
 		renewed, err := s.Renew(t.Context(), 60,
-			LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
-			LeaseRenewal{ID: 2, Claim: "another", Until: tdf.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
+			LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}},
+			LeaseRenewal{ID: 2, Claim: "another", Until: task.Never, Report: LiveReport{Updates: lines, FirstUpdate: 1}})
 		expect.NoError(t, err)
 		expect.NoError(t, renewed.Lost[0])
 		expect.MustTrue(t, renewed.Lost[1] != nil, renewed.Lost, err)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -22,12 +22,12 @@ func TestRemoveLeavesNothing(t *testing.T) {
 	before := dump(t, s)
 	c := mustClaim(t, s, 1)[0]
 	_, err := s.Renew(t.Context(), 60, LeaseRenewal{
-		ID: c.Task.ID, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+		ID: c.Task.ID, Claim: c.ID, Until: task.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	must(t, s.Follow(t.Context(), ids[0]))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Remove)
 	want := maps.Clone(before)
 	delete(want, "task:1")
 	want["open"], want["group:g"] = "2@T", "2@1099511627778"
@@ -44,12 +44,12 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	mustMove(t, s, 1, (*tdf.Task).Cancel)
-	mustMove(t, s, 1, (*tdf.Task).Remove)
+	mustMove(t, s, 1, (*task.Task).Cancel)
+	mustMove(t, s, 1, (*task.Task).Remove)
 	before := dump(t, s)
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: tdf.Never})).Value(t)
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})).Value(t)
 	expect.Fails(t, renewed.Lost[0], "", "the lease was renewed")
-	execute, _ := c.Task.Execute(c.ID, tdf.Result{Output: "late", Exit: "0"})
+	execute, _ := c.Task.Execute(c.ID, task.Result{Output: "late", Exit: "0"})
 	outcomes := expect.Result(s.Execute(t.Context(), "w", execute)).Value(t)
 	expect.Fails(t, outcomes[0].Err, "", "the result was accepted")
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -59,18 +59,18 @@ func TestNothingRevivesARemovedTask(t *testing.T) {
 func TestChangeInPlace(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"), define("c"))
-	end := tdf.Time(9e9)
-	mustChange(t, s, ids[0], tdf.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(tdf.FailOnExit)})
-	mustChange(t, s, ids[1], tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
+	end := task.Time(9e9)
+	mustChange(t, s, ids[0], task.Changes{Input: new("changed"), EndBefore: new(end.Std()), MaxFails: new(2), FailOn: new(task.FailOnExit)})
+	mustChange(t, s, ids[1], task.Changes{Program: new("q"), Source: new("rsync:/q/run.sh")})
 	mustBeSound(t, s)
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "changed b c", "claimed")
-	got := task(t, s, ids[0])
+	got := read(t, s, ids[0])
 	expect.Equal(t, got.EndBefore, end)
 	expect.Equal(t, got.MaxFails, 2)
-	expect.Equal(t, got.FailOn, tdf.FailOnExit)
+	expect.Equal(t, got.FailOn, task.FailOnExit)
 	expect.Equal(t, got.Revision, 1)
 	expect.Equal(t, got.Deadline, end)
-	if got := task(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
+	if got := read(t, s, ids[1]); got.Program != "q" || got.Source != "rsync:/q/run.sh" || got.Revision != 1 || got.Round != 0 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -80,10 +80,10 @@ func TestChangeOfTimes(t *testing.T) {
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	later := now.Add(3600)
 	d := define("later")
-	d.StartAfter, d.FailOn = later, tdf.FailOnAny
+	d.StartAfter, d.FailOn = later, task.FailOnAny
 	ids := mustOpen(t, s, d, define("b"), define("c"))
-	mustChange(t, s, ids[0], tdf.Changes{StartAfter: new(tdf.Time(0).Std()), FailOn: new(tdf.FailOnStderr)})
-	mustChange(t, s, ids[1], tdf.Changes{StartAfter: new(later.Std())})
+	mustChange(t, s, ids[0], task.Changes{StartAfter: new(task.Time(0).Std()), FailOn: new(task.FailOnStderr)})
+	mustChange(t, s, ids[1], task.Changes{StartAfter: new(later.Std())})
 	mustBeSound(t, s)
 	expect.Equal(t, inputs(mustClaim(t, s, 3)), "later c", "claimed")
 	got := s.Redis.HExists(t.Context(), s.Keys.Task(ids[0]), "fail_on").Val()
@@ -104,21 +104,21 @@ func TestRequeueElsewhere(t *testing.T) {
 		}
 		for _, worker := range []string{"w.1", "w.11"} {
 			expect.MustEqual(t, claim(worker), 1, worker, "does not get the task")
-			m, err := task(t, s, 1).Requeue(true)
+			m, err := read(t, s, 1).Requeue(true)
 			mustApply(t, s, m, err)
 		}
 		expect.Equal(t, claim("w.1")+claim("w.11"), 0, "a worker in not_on got the task")
 		for _, worker := range []string{"w.", "wx1", "1", "w"} {
 			expect.Equal(t, claim(worker), 1, worker, "does not get the task")
-			m, err := task(t, s, 1).Requeue(false)
+			m, err := read(t, s, 1).Requeue(false)
 			mustApply(t, s, m, err)
 		}
-		got := task(t, s, 1)
+		got := read(t, s, 1)
 		expect.Equal(t, got.Releases, 6)
 		expect.Len(t, got.NotOn, 2)
 		expect.Equal(t, got.Fails+got.Losses+got.Timeouts, 0)
-		mustMove(t, s, 1, (*tdf.Task).Cancel)
-		mustMove(t, s, 1, (*tdf.Task).Reopen)
+		mustMove(t, s, 1, (*task.Task).Cancel)
+		mustMove(t, s, 1, (*task.Task).Reopen)
 		expect.Equal(t, claim("w.1"), 1, "a reopened task still avoids its worker")
 		mustBeSound(t, s)
 	})
@@ -127,7 +127,7 @@ func TestRequeueElsewhere(t *testing.T) {
 // If a worker must not run the first tasks of the queue, the worker can still claim the tasks behind them.
 func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 	s := newStore(t)
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range 500 {
 		all = append(all, define(strconv.Itoa(i)))
 	}
@@ -147,18 +147,18 @@ func TestClaimPassesTasksThatMustNotRunHere(t *testing.T) {
 func TestConcurrentChangesAreRefused(t *testing.T) {
 	s := newStore(t)
 	id := mustOpen(t, s, define("a"))[0]
-	seen := task(t, s, id)
-	first, err := seen.Change(tdf.Changes{EndBefore: new(tdf.Time(9e9).Std())})
-	second, err2 := seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std())})
+	seen := read(t, s, id)
+	first, err := seen.Change(task.Changes{EndBefore: new(task.Time(9e9).Std())})
+	second, err2 := seen.Change(task.Changes{Timeout: new(task.Seconds(5).Std())})
 	must(t, errors.Join(err, err2))
 	mustApply(t, s, first, nil)
 	before := dump(t, s)
-	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []tdf.Move{second}})
+	outcomes, err := s.Apply(t.Context(), "other", Unit{Moves: []task.Move{second}})
 	must(t, err)
-	expect.True(t, errors.As(outcomes[0].Err, new(*tdf.StateError)), outcomes[0].Err)
+	expect.True(t, errors.As(outcomes[0].Err, new(*task.StateError)), outcomes[0].Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
 	seen.Revision = 1
-	second, err = seen.Change(tdf.Changes{Timeout: new(tdf.Seconds(5).Std()), EndBefore: new(tdf.Time(9e9).Std())})
+	second, err = seen.Change(task.Changes{Timeout: new(task.Seconds(5).Std()), EndBefore: new(task.Time(9e9).Std())})
 	mustApply(t, s, second, err)
 	mustBeSound(t, s)
 	loaded := expect.Result(s.Read(t.Context(), []int64{id}, Want{Fields: Rules})).Value(t)
@@ -170,11 +170,11 @@ func TestConcurrentChangesAreRefused(t *testing.T) {
 
 func TestReopenWithChanges(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Archived)
-	m, err := task(t, s, id).ReopenWith(tdf.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(tdf.Seconds(5).Std())})
+	id := put(t, s, task.Archived)
+	m, err := read(t, s, id).ReopenWith(task.Changes{Program: new("q"), Source: new("rsync:/q/run.sh"), Timeout: new(task.Seconds(5).Std())})
 	mustApply(t, s, m, err)
-	got := task(t, s, id)
-	expect.Equal(t, got.State, tdf.Open)
+	got := read(t, s, id)
+	expect.Equal(t, got.State, task.Open)
 	expect.Equal(t, got.Round, 1)
 	expect.Equal(t, got.Program, "q")
 	expect.Equal(t, got.Timeout, 5)
@@ -221,7 +221,7 @@ func TestRenewWithForeignValues(t *testing.T) {
 	must(t, s.Redis.XAdd(t.Context(), &redis.XAddArgs{Stream: s.Keys.UpdatesPrefix() + "1", Values: []string{"line", "x"}}).Err())
 	due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()
 	renewed, err := s.Renew(t.Context(), 7200, LeaseRenewal{
-		ID: 1, Claim: c.ID, Until: tdf.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
+		ID: 1, Claim: c.ID, Until: task.Never, Report: LiveReport{Updates: []string{"one"}, FirstUpdate: 1},
 	})
 	must(t, err)
 	expect.True(t, renewed.Lost[0] == nil, renewed.Lost[0])
@@ -235,23 +235,23 @@ func TestDependenciesArchivedMeanwhile(t *testing.T) {
 	n := groupIDsPerPage + 50
 	ids := mustOpen(t, s, ofGroup("g", n)...)
 	waiting := define("x")
-	waiting.AfterAny = &tdf.Dependencies{Group: "g"}
+	waiting.AfterAny = &task.Dependencies{Group: "g"}
 	last := mustOpen(t, s, waiting)[0]
-	moveAll := func(ids []int64, decide func(t *tdf.Task) (tdf.Move, error)) {
+	moveAll := func(ids []int64, decide func(t *task.Task) (task.Move, error)) {
 		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Whole})).Value(t)
-		var moves []tdf.Move
+		var moves []task.Move
 		for _, x := range stored {
 			m := expect.Result(decide(x.Task)).Value(t)
 			moves = append(moves, m)
 		}
 		expect.Result(s.Apply(t.Context(), "m", unitsOf(moves)...)).OK(t)
 	}
-	moveAll(ids, (*tdf.Task).Cancel)
+	moveAll(ids, (*task.Task).Cancel)
 	seen := map[int64]int{}
 	left, err := s.EachDependency(t.Context(), last, func(x Stored) bool {
 		if seen[x.ID]++; len(seen) == 1 {
-			moveAll(ids[:500], (*tdf.Task).Archive)
-			moveAll(ids[n-10:], (*tdf.Task).Archive)
+			moveAll(ids[:500], (*task.Task).Archive)
+			moveAll(ids[n-10:], (*task.Task).Archive)
 		}
 		return true
 	})

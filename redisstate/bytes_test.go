@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Logs, outputs and checkpoints are read at any length. Other properties are read only if they are short.
@@ -20,7 +20,7 @@ func TestOnlyTextsAreReadAtAnyLength(t *testing.T) {
 	s := newStore(t)
 	long := strings.Repeat("x", longestField+1)
 	short := []string{"input", "meta", "source", "program", "group", "0:worker", "0:progress", "output", "logs"}
-	texts := []string{"log", tdf.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
+	texts := []string{"log", task.FieldCheckpoint, "0:output", "17:error", "0:tail", "0:result"}
 	for _, name := range slices.Concat(short, texts) {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), name, long).Err())
 	}
@@ -52,7 +52,7 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	}
 	for i := range many {
 		for _, name := range roundFacts {
-			h[tdf.RoundField(i, name)] = strings.Repeat("x", longestField)
+			h[task.RoundField(i, name)] = strings.Repeat("x", longestField)
 		}
 	}
 	for name, value := range h {
@@ -65,8 +65,8 @@ func TestLongFactsOfManyRounds(t *testing.T) {
 	}
 	expect.True(t, l.bytes <= 2*readAtOnce, "one answer had", l.bytes, "bytes")
 	for _, name := range roundFacts { // the longest valid values
-		h[tdf.RoundField(3, name)] = strings.Repeat("1", longestFact)
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), tdf.RoundField(3, name), h[tdf.RoundField(3, name)]).Err())
+		h[task.RoundField(3, name)] = strings.Repeat("1", longestFact)
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), task.RoundField(3, name), h[task.RoundField(3, name)]).Err())
 	}
 	if x, err := s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(3)}); err != nil || x.Task.Rounds.At(3).Worker != h["3:worker"] {
 		t.Errorf("read %v, %v", x, err)
@@ -82,7 +82,7 @@ func TestShortPropertiesAreReadAtOnce(t *testing.T) {
 	ids := make([]int64, tasks)
 	for i := range ids {
 		ids[i] = int64(i + 1)
-		h := with(plain, tdf.Hash{"state": "executed", "0:claim": "c", "0:exit": "0"})
+		h := with(plain, task.Hash{"state": "executed", "0:claim": "c", "0:exit": "0"})
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	calls := func() (values, lengths int) {

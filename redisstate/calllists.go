@@ -4,19 +4,19 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // callLists holds the lists of tasks that a call may change. It also holds the wake lists of the components that wait
 // for tasks in these lists.
 type callLists struct {
-	lists []tdf.State
+	lists []task.State
 	wakes []wakeList
 }
 
 type wakeList struct {
 	key string
-	of  tdf.State
+	of  task.State
 }
 
 func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
@@ -30,11 +30,11 @@ func (s *Store) callLists(ctx context.Context, units []Unit) callLists {
 }
 
 // wakeKeys returns the wake lists of the components that wait for tasks in a list.
-func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
+func (s *Store) wakeKeys(ctx context.Context, list task.State) []string {
 	switch {
-	case list == tdf.Open:
+	case list == task.Open:
 		return []string{s.Keys.WakeOpen()}
-	case list == tdf.Executed:
+	case list == task.Executed:
 		return []string{s.Keys.WakeServer()}
 	case list.Settled():
 		var keys []string
@@ -49,30 +49,30 @@ func (s *Store) wakeKeys(ctx context.Context, list tdf.State) []string {
 // listsOf returns the lists of tasks that a call may change. If a worker reports a result, the task may already be in
 // the executed list (see transact.lua). A finished task may be in the list archived, whatever its state says. If a move
 // is a repair, the task may be in any list.
-func listsOf(units []Unit) []tdf.State {
-	used := map[tdf.State]bool{}
+func listsOf(units []Unit) []task.State {
+	used := map[task.State]bool{}
 	for i := range units {
 		if len(units[i].Open) > 0 {
-			used[tdf.Open] = true
+			used[task.Open] = true
 		}
 		for j := range units[i].Moves {
 			m := &units[i].Moves[j]
 			if m.Repair {
-				return tdf.Lists
+				return task.Lists
 			}
 			if m.From.Finished() {
-				used[tdf.Archived] = true
+				used[task.Archived] = true
 			}
-			if m.Verb == tdf.VerbRequire {
+			if m.Verb == task.VerbRequire {
 				continue
 			}
 			used[m.From], used[m.To] = true, true
-			if m.Claim != "" && m.From == tdf.Running {
-				used[tdf.Executed] = true
+			if m.Claim != "" && m.From == task.Running {
+				used[task.Executed] = true
 			}
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(tdf.Lists), func(list tdf.State) bool { return !used[list] })
+	return slices.DeleteFunc(slices.Clone(task.Lists), func(list task.State) bool { return !used[list] })
 }
 
 // recordsKey is the index of the key of the records that units change.

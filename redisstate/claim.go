@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -20,10 +20,10 @@ import (
 type ClaimParams struct {
 	Worker string
 	Most   int // the largest number of tasks to claim, from 1 to 1,000; with Prefetch, also 0
-	Lease  tdf.Seconds
+	Lease  task.Seconds
 
 	// Prefetch is how many further tasks the worker would claim before it has free slots for them (docs/lifecycle.md,
-	// "Prefetched tasks"). The claim may return fewer, and marks them with [tdf.Round].Prefetched.
+	// "Prefetched tasks"). The claim may return fewer, and marks them with [task.Round].Prefetched.
 	Prefetch int
 
 	// Call lets any client repeat the claim. IDs is then the same for each repetition: it is the first part of the
@@ -49,13 +49,13 @@ type ClaimParams struct {
 
 	// TimeLeft is how long the worker still runs, if it has a time limit. It gets no task with a longer min_time. 0
 	// means no limit.
-	TimeLeft tdf.Seconds
+	TimeLeft task.Seconds
 }
 
 // A TaskVersion is a version of a task. Each transition and each change of a task makes a new version.
 type TaskVersion struct {
 	ID              int64
-	State           tdf.State
+	State           task.State
 	Round, Revision int
 }
 
@@ -72,22 +72,22 @@ func (e *RequireError) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*RequireError) Code() tdf.Code { return tdf.CodeConflict }
+func (*RequireError) Code() task.Code { return task.CodeConflict }
 
 // A Claim is a task that was handed to a worker for one round.
 type Claim struct {
-	Task    *tdf.Task // the task, now running, without the texts of earlier rounds
-	ID      string    // identifies this run in the worker's reports
-	Invalid error     // the reason why the task is invalid, or nil; the error of the round has this text
+	Task    *task.Task // the task, now running, without the texts of earlier rounds
+	ID      string     // identifies this run in the worker's reports
+	Invalid error      // the reason why the task is invalid, or nil; the error of the round has this text
 }
 
 // ClaimResult is the answer of [Store.Claim].
 type ClaimResult struct {
 	Claims []Claim
-	Now    tdf.Time  // time of the claim by Redis's clock
+	Now    task.Time // time of the claim by Redis's clock
 	Sent   time.Time // time by this machine's clock just before the call was first sent; the leases begin later
 	// when the next open task becomes due; Never if no task will, or if the claim got as many tasks as it asked for
-	Next tdf.Time
+	Next task.Time
 
 	// More means that the claim stopped before it had read all due tasks. The other due tasks may suit this worker.
 	More bool
@@ -129,12 +129,12 @@ var claimProperties = []string{
 // Claim hands open tasks of a worker's queues to the worker: those with the highest priority first, and among them
 // those that have been due for the longest time. It expires the overdue tasks that it finds.
 func (s *Store) Claim(ctx context.Context, r ClaimParams) (ClaimResult, error) {
-	return s.claimAndExpire(ctx, r, func([]tdf.Move) {})
+	return s.claimAndExpire(ctx, r, func([]task.Move) {})
 }
 
 // claimAndExpire does the same as Claim, and passes the Moves of the expired tasks to a function. It does not collect
 // the Moves in memory: after a long time without workers, a million tasks may be overdue.
-func (s *Store) claimAndExpire(ctx context.Context, r ClaimParams, expired func([]tdf.Move)) (ClaimResult, error) {
+func (s *Store) claimAndExpire(ctx context.Context, r ClaimParams, expired func([]task.Move)) (ClaimResult, error) {
 	for {
 		c, overdue, err := s.claim(ctx, r)
 		if err != nil || len(c.Claims) > 0 || len(overdue) == 0 {
@@ -152,7 +152,7 @@ const claimTasks = "claim tasks"
 
 func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64, error) {
 	if s.claimsMustWait(ctx) {
-		return ClaimResult{Next: tdf.Never, MustWait: true}, nil, nil
+		return ClaimResult{Next: task.Never, MustWait: true}, nil, nil
 	}
 	for tries := 1; ; tries++ {
 		start := time.Now()
@@ -182,9 +182,9 @@ func (s *Store) claim(ctx context.Context, r ClaimParams) (ClaimResult, []int64,
 
 func (s *Store) claimKeys(offer *class.Offer) []string {
 	return []string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(tdf.Running),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(task.Running),
 		s.Keys.Servers(), s.Keys.Leap(),
-		s.Keys.List(tdf.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
+		s.Keys.List(task.Open), s.Keys.WakeOpen(), s.Keys.Paused(), s.Keys.Workers(), s.servesKey(offer),
 	}
 }
 
@@ -211,9 +211,9 @@ func (s *Store) claimArgs(r ClaimParams, anyway bool) (func(slot int, sequence u
 		class.Serves(offer, class.Requirement{Queue: class.DefaultQueue})
 	return func(slot int, sequence uint64) []any {
 		e := &conn.Args{All: []any{
-			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(tdf.Running),
+			strconv.Itoa(slot), sequence, s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), index.GroupCode(task.Running),
 			r.Worker, most, r.Lease.String(), random,
-			bytes, tdf.TimeoutMargin.String(), tdf.ServerAbsence.String(),
+			bytes, task.TimeoutMargin.String(), task.ServerAbsence.String(),
 		}}
 		e.Flag(plain)
 		e.Count(prefetch)
@@ -263,11 +263,11 @@ func changedOf(reply any) (ids []int64) {
 }
 
 func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimResult, overdue []int64) {
-	c = ClaimResult{Next: tdf.Never}
+	c = ClaimResult{Next: task.Never}
 	parts := conn.List(reply)
-	c.Now, _ = tdf.ParseTime(conn.Text(parts[claimReplyNow]))
+	c.Now, _ = task.ParseTime(conn.Text(parts[claimReplyNow]))
 	if next := conn.Text(parts[claimReplyNext]); next != "" {
-		c.Next, _ = tdf.ParseTime(next)
+		c.Next, _ = task.ParseTime(next)
 	}
 	more := conn.Text(parts[claimReplyMore])
 	c.Kept, c.More = more == "kept", more == "1"
@@ -281,7 +281,7 @@ func (s *Store) readClaimed(worker string, queues []string, reply any) (c ClaimR
 		n, _ := strconv.ParseInt(conn.Text(id), 10, 64)
 		overdue = append(overdue, n)
 	}
-	claims, h := conn.List(parts[claimReplyClaims]), tdf.Hash{}
+	claims, h := conn.List(parts[claimReplyClaims]), task.Hash{}
 	c.Claims = make([]Claim, len(claims))
 	for i, t := range claims {
 		clear(h)
@@ -305,38 +305,38 @@ func (c *ClaimResult) nameQueues() {
 }
 
 // readClaim reads a claim. The empty hash h saves the memory of a new one.
-func readClaim(worker string, parts []any, now tdf.Time, h tdf.Hash) Claim {
+func readClaim(worker string, parts []any, now task.Time, h task.Hash) Claim {
 	for i, value := range conn.List(parts[2]) {
 		if value != nil {
 			h[claimProperties[i]] = conn.Text(value)
 		}
 	}
 	id, _ := strconv.ParseInt(conn.Text(parts[0]), 10, 64)
-	t, invalid := tdf.ParseTask(id, h)
-	t.State = tdf.Running
+	t, invalid := task.ParseTask(id, h)
+	t.State = task.Running
 	r := t.Current()
 	r.Claim, r.Worker = conn.Text(parts[1]), worker
 	if r.Entered == nil {
-		r.Entered = map[tdf.State]tdf.Time{}
+		r.Entered = map[task.State]task.Time{}
 	}
-	r.Entered[tdf.Running] = now
+	r.Entered[task.Running] = now
 	return Claim{Task: t, ID: r.Claim, Invalid: invalid}
 }
 
 // expireOverdue reads the tasks, and expires each task that must not be open any more.
-func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now tdf.Time) (cleared []tdf.Move,
+func (s *Store) expireOverdue(ctx context.Context, worker string, ids []int64, now task.Time) (cleared []task.Move,
 	err error,
 ) {
 	seen, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return nil, err
 	}
-	var moves []tdf.Move
+	var moves []task.Move
 	for _, t := range seen {
 		if t.Task == nil {
 			continue
 		}
-		if m, err := t.Task.Expire(); err == nil && t.Task.State == tdf.Open && now >= t.Task.OpenUntil() {
+		if m, err := t.Task.Expire(); err == nil && t.Task.State == task.Open && now >= t.Task.OpenUntil() {
 			moves = append(moves, m)
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func inputs(claims []Claim) string {
@@ -24,7 +24,7 @@ func inputs(claims []Claim) string {
 
 func TestClaimIsFirstInFirstOut(t *testing.T) {
 	s := newStore(t)
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	var want []string
 	for i := range 300 {
 		definitions = append(definitions, define(fmt.Sprint(i)))
@@ -56,7 +56,7 @@ func TestClaimWaitsForStartAfter(t *testing.T) {
 	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 	expect.Equal(t, inputs(c.Claims), "now")
 	expect.Equal(t, c.Next.String(), later.StartAfter.String())
-	got := task(t, s, 3)
+	got := read(t, s, 3)
 	expect.Compare(t, got.Ready, ">", later.StartAfter)
 	expect.Compare(t, got.Ready, "<=", later.StartAfter+0.001)
 	mustBeSound(t, s)
@@ -68,7 +68,7 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		ctx := t.Context()
 		write := func(id int, fields ...any) {
 			s.Redis.HSet(ctx, s.Keys.Task(int64(id)), append([]any{"state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh"}, fields...)...)
-			s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: id})
+			s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: id})
 			s.Redis.Set(ctx, s.Keys.TaskID(), id, 0)
 		}
 		now, _ := s.Now(ctx)
@@ -77,18 +77,18 @@ func TestClaimPassesInvalidEntries(t *testing.T) {
 		write(3, "round", "one")
 		write(4, "state", "running")
 		write(5, "start_after", now.Add(500).String())
-		s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: 6}) // this task has no hash
+		s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: 6}) // this task has no hash
 		write(7, "input", "good", "end_before", "inf", "timeout", "INF", "start_after", "0")
 		expect.MustEqual(t, inputs(mustClaim(t, s, 1)), "good", "claimed")
 		expect.MustLen(t, mustClaim(t, s, 1), 0, "claimed")
-		got := task(t, s, 1)
-		expect.Equal(t, got.State, tdf.Expired)
+		got := read(t, s, 1)
+		expect.Equal(t, got.State, task.Expired)
 		expect.Equal(t, got.Outcome, "expired")
 		expect.Contains(t, got.Log, " w: expired")
-		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, -1).Val()
+		open := s.Redis.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, -1).Val()
 		expect.MustLen(t, open, 4)
 		expect.MustEqual[any](t, open[3].Member, "5")
-		expect.Equal(t, tdf.Time(open[3].Score).String(), now.Add(500).String())
+		expect.Equal(t, task.Time(open[3].Score).String(), now.Add(500).String())
 	})
 }
 
@@ -100,15 +100,15 @@ func TestClaimBefore(t *testing.T) {
 		late.ClaimBefore, soon.ClaimBefore, soon.Priority = now.Add(-1), now.Add(500), -1
 		mustOpen(t, s, late, soon)
 		due := s.Redis.ZScore(t.Context(), s.Keys.Due(), "2").Val()
-		expect.Equal(t, tdf.Time(due).String(), soon.ClaimBefore.String(), "due")
+		expect.Equal(t, task.Time(due).String(), soon.ClaimBefore.String(), "due")
 		claims := mustClaim(t, s, 2)
 		expect.MustEqual(t, inputs(claims), "soon", "claimed")
 		expect.Len(t, mustClaim(t, s, 2), 0, "claimed once more")
-		expect.Equal(t, task(t, s, 1).State, tdf.Expired, "the late task")
+		expect.Equal(t, read(t, s, 1).State, task.Expired, "the late task")
 		s.Redis.HSet(t.Context(), s.Keys.Task(2), "claim_before", now.Add(-1).String())
-		m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
+		m, err := claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})
 		mustApply(t, s, m, err)
-		expect.Equal(t, task(t, s, 2).State, tdf.Executed, "the task that was claimed in time")
+		expect.Equal(t, read(t, s, 2).State, task.Executed, "the task that was claimed in time")
 		mustBeSound(t, s)
 	})
 }
@@ -118,7 +118,7 @@ func TestClaimPassesHundredsOfInvalidTasks(t *testing.T) {
 	ctx := t.Context()
 	for i := range 250 {
 		s.Redis.HSet(ctx, s.Keys.Task(int64(i+1)), "state", "open", "round", 0, "timeout", "never")
-		s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Member: i + 1})
+		s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Member: i + 1})
 	}
 	s.Redis.Set(ctx, s.Keys.TaskID(), 250, 0)
 	mustOpen(t, s, define("good"))
@@ -131,39 +131,39 @@ func TestRenew(t *testing.T) {
 		d.Timeout = 100
 		mustOpen(t, s, d)
 		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t).Claims[0]
-		lease := tdf.Seconds(60)
-		renew := func(r LeaseRenewal) (tdf.Time, error) {
-			r.ID, r.Round, r.Until = 1, c.Task.Round, tdf.Never
+		lease := task.Seconds(60)
+		renew := func(r LeaseRenewal) (task.Time, error) {
+			r.ID, r.Round, r.Until = 1, c.Task.Round, task.Never
 			renewed := expect.Result(s.Renew(t.Context(), lease, r)).Value(t)
 			return renewed.Now, renewed.Lost[0]
 		}
 		fetching := expect.Result(renew(LeaseRenewal{Claim: c.ID, Limit: 700})).Value(t)
-		expect.Equal(t, task(t, s, 1).Deadline.String(), fetching.Add(700).String())
+		expect.Equal(t, read(t, s, 1).Deadline.String(), fetching.Add(700).String())
 		begun, err := renew(LeaseRenewal{Claim: c.ID, Begun: true, Limit: 100})
-		got := task(t, s, 1)
+		got := read(t, s, 1)
 		expect.NoError(t, err)
 		expect.Equal(t, got.Deadline.String(), begun.Add(100).String())
 		expect.Equal(t, got.Current().Started.String(), begun.String())
 		now, err := renew(LeaseRenewal{Claim: c.ID})
-		if got := task(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
+		if got := read(t, s, 1); err != nil || got.LeaseUntil.String() != now.Add(60).String() || got.Deadline.String() != begun.Add(100).String() {
 			t.Errorf("renewed: lease until %v, deadline %v, %v", got.LeaseUntil, got.Deadline, err)
 		}
 		lease = 900
 		long := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t).Add(lease)
-		for _, lease = range []tdf.Seconds{0.001, 60} { // a renewal shortens no lease
+		for _, lease = range []task.Seconds{0.001, 60} { // a renewal shortens no lease
 			expect.Result(renew(LeaseRenewal{Claim: c.ID})).OK(t)
-			expect.Equal(t, task(t, s, 1).LeaseUntil.String(), long.String())
-			expect.Equal(t, task(t, s, 1).Lease, 900)
-			expect.Equal(t, tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
+			expect.Equal(t, read(t, s, 1).LeaseUntil.String(), long.String())
+			expect.Equal(t, read(t, s, 1).Lease, 900)
+			expect.Equal(t, task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val()).String(), begun.Add(110).String())
 		}
 		s.Redis.HSet(t.Context(), s.Keys.Task(1), "lease_until", long.Add(1e6).String()) // as if the clock was set back
 		set := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
-		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), set.Add(900).String())
+		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), set.Add(900).String())
 		lease = 0
 		over := expect.Result(renew(LeaseRenewal{Claim: c.ID})).Value(t)
-		expect.Equal(t, task(t, s, 1).LeaseUntil.String(), over.String())
+		expect.Equal(t, read(t, s, 1).LeaseUntil.String(), over.String())
 		expect.Result(renew(LeaseRenewal{Claim: "another"})).Fails(t, "", "a renewal with another claim succeeded")
-		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		mustExecute(t, s, c, task.Result{Exit: "0"})
 		expect.Result(renew(LeaseRenewal{Claim: c.ID})).Fails(t, "", "the renewal of a reported claim succeeded")
 	})
 }
@@ -173,8 +173,8 @@ func TestRenew(t *testing.T) {
 func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		timeout, endBefore tdf.Seconds // endBefore is the time from now; 0 stands for none
-		late               bool        // the deadline becomes later
+		timeout, endBefore task.Seconds // endBefore is the time from now; 0 stands for none
+		late               bool         // the deadline becomes later
 	}{
 		"end_before":             {0, 5, true},
 		"timeout":                {5, 0, true},
@@ -195,7 +195,7 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 				}
 				mustOpen(t, s, d)
 				c1 := mustClaim(t, s, 1)[0]
-				before := task(t, s, 1).Deadline
+				before := read(t, s, 1).Deadline
 				r := LeaseRenewal{ID: 1, Round: 0, Claim: c1.ID, Until: d.EndBefore, Ended: true, Limit: 600}
 				for range 2 { // a call may be sent twice
 					renewed := expect.Result(s.Renew(t.Context(), 3600, r)).Value(t)
@@ -205,9 +205,9 @@ func TestRenewAfterTheEndOfTheProgram(t *testing.T) {
 					}
 				}
 				expect.Result(s.Renew(t.Context(), 3600, LeaseRenewal{ID: 1, Claim: c1.ID, Until: d.EndBefore})).OK(t)
-				got := task(t, s, 1)
+				got := read(t, s, 1)
 				expect.Equal(t, got.Deadline.String(), before.String(), "the deadline")
-				look := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
+				look := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Due(), "1").Val())
 				expect.Compare(t, look, "<=", got.NextDue(now)+1e-3)
 				expect.Compare(t, look, ">=", got.NextDue(now)-1e-3)
 			})
@@ -220,7 +220,7 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 	s := newStore(t)
 	for i := range 900 {
 		s.Redis.HSet(t.Context(), s.Keys.Task(int64(i+1)), "state", "running", "round", 0)
-		s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Member: i + 1})
+		s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: i + 1})
 	}
 	s.Redis.Set(t.Context(), s.Keys.TaskID(), 900, 0)
 	mustOpen(t, s, define("good"))
@@ -234,11 +234,11 @@ func TestClaimsPassAnyNumberOfInvalidTasks(t *testing.T) {
 // A claim does not expire a task that is already executed, even if the task's id is still in the list of open tasks.
 func TestClaimExpiresOnlyOpenTasks(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Executed)
+	id := put(t, s, task.Executed)
 	s.Redis.HSet(t.Context(), s.Keys.Task(id), "end_before", "5", "0:executed", "4")
-	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Member: id})
+	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Member: id})
 	mustClaim(t, s, 1)
-	expect.Equal(t, task(t, s, id).State, tdf.Executed, "the task")
+	expect.Equal(t, read(t, s, id).State, task.Executed, "the task")
 }
 
 // If the clock is set back, each timestamp of a task is still at least as late as the timestamp before it.
@@ -246,28 +246,28 @@ func TestTimestampsNeverGoBackwards(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := mustClaim(t, s, 1)[0]
-	ahead := c.Task.Current().Entered[tdf.Running].Add(1000) // as if the clock was set back after the claim
+	ahead := c.Task.Current().Entered[task.Running].Add(1000) // as if the clock was set back after the claim
 	s.Redis.HSet(t.Context(), s.Keys.Task(1), "0:running", ahead.String())
-	c.Task.Current().Entered[tdf.Running] = ahead
-	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: tdf.Never})).Value(t)
-	mustExecute(t, s, c, tdf.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
+	c.Task.Current().Entered[task.Running] = ahead
+	renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Begun: true, Limit: 50, Until: task.Never})).Value(t)
+	mustExecute(t, s, c, task.Result{Exit: "0", Started: renewed.Now, Seconds: 3})
 	mustSettle(t, s, 1)
-	r := task(t, s, 1).Current()
+	r := read(t, s, 1).Current()
 	expect.Compare(t, r.Started, ">=", ahead)
-	expect.Compare(t, r.Entered[tdf.Executed], ">=", ahead)
-	expect.Compare(t, r.Entered[tdf.Succeeded], ">=", r.Entered[tdf.Executed])
+	expect.Compare(t, r.Entered[task.Executed], ">=", ahead)
+	expect.Compare(t, r.Entered[task.Succeeded], ">=", r.Entered[task.Executed])
 }
 
 // A claim skips tasks that are put off for the worker, even if many of these tasks are at the head of the queue. Other
 // workers can claim these tasks, and so can the worker when their time has come.
 func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 	s := newStore(t)
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	for range 1000 {
 		definitions = append(definitions, define("x"))
 	}
 	ids := mustOpen(t, s, append(definitions, define("well"), define("also"))...)
-	putOff := func(until tdf.Time) {
+	putOff := func(until task.Time) {
 		for _, id := range ids[:1000] {
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", "v\nw\t"+until.String()).Err())
 		}
@@ -299,7 +299,7 @@ func TestClaimSkipsTasksThatArePutOff(t *testing.T) {
 // The reply to a claim of many tasks has a limited size.
 func TestClaimIsBoundedInBytes(t *testing.T) {
 	s := newStore(t)
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	for range 60 {
 		definitions = append(definitions, define(strings.Repeat("x", 100_000)))
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // claimAllOf claims all tasks that a worker with this offer may claim, and returns their number.
@@ -28,7 +28,7 @@ func claimAllOf(t *testing.T, s *Store, offer class.Offer) (n int) {
 // Claimable counts exactly the tasks that claims return.
 func TestClaimableTasksAreClaimed(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		openMany(t, s, 300, func(_ int, d *tdf.Properties) {
+		openMany(t, s, 300, func(_ int, d *task.Properties) {
 			d.Queue, d.Priority = []string{"", "a", "b"}[rand.IntN(3)], rand.IntN(3)
 			d.Tags = [][]string{nil, {"gpu"}, {"gpu", "ssd"}}[rand.IntN(3)]
 			d.Group = fmt.Sprint("g", rand.IntN(3))
@@ -41,9 +41,9 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 			}
 		})
 		queues := []class.QueueShare{{Queue: "a"}, {Queue: "b"}, {Queue: class.DefaultQueue}}
-		groups := []tdf.Pausable{{Group: "g0"}}
-		expect.Result(s.Pause(t.Context(), "ann", slices.Concat(groups, []tdf.Pausable{{Queue: "b"}})...)).OK(t)
-		counted := func(o class.Offer, paused tdf.Paused, most int) int {
+		groups := []task.Pausable{{Group: "g0"}}
+		expect.Result(s.Pause(t.Context(), "ann", slices.Concat(groups, []task.Pausable{{Queue: "b"}})...)).OK(t)
+		counted := func(o class.Offer, paused task.Paused, most int) int {
 			t.Helper()
 			now := expect.Result(s.Now(t.Context())).Value(t)
 			n := 0
@@ -61,14 +61,14 @@ func TestClaimableTasksAreClaimed(t *testing.T) {
 			{Handlers: []string{"p"}, Queues: queues},
 			{Programs: true, Queues: queues, Tags: []string{"gpu", "ssd"}},
 		} {
-			want := counted(o, tdf.Paused{groups[0], {Queue: "b"}}, 1000)
-			expect.Equal(t, counted(o, tdf.Paused{groups[0], {Queue: "b"}}, 2), min(2, want))
+			want := counted(o, task.Paused{groups[0], {Queue: "b"}}, 1000)
+			expect.Equal(t, counted(o, task.Paused{groups[0], {Queue: "b"}}, 2), min(2, want))
 			expect.Equal(t, claimAllOf(t, s, o), want, "tasks are claimed with offer", o)
 			total += want
 		}
 		expect.Compare(t, total, ">", 50)
 		all := class.Offer{Programs: true, Handlers: []string{"p"}, Queues: queues, Tags: []string{"gpu", "ssd"}}
-		expect.Equal(t, counted(all, tdf.Paused{tdf.Everything}, 1000), 0)
+		expect.Equal(t, counted(all, task.Paused{task.Everything}, 1000), 0)
 		expect.Compare(t, counted(all, nil, 1000), ">", 0)
 	})
 }

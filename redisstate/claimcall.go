@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -32,7 +32,7 @@ const (
 )
 
 // ErrOldClaim means that the worker has already made a claim with a higher number.
-var ErrOldClaim = tdf.NewError(tdf.CodeConflict,
+var ErrOldClaim = task.NewError(task.CodeConflict,
 	"a claim with a higher number was made; each claim needs a higher number than the one before")
 
 // claimSlot is the call slot of the claims of a session.

@@ -3,15 +3,15 @@ package redisstate
 import (
 	"cmp"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
 // countOpened counts the tasks that a unit has opened.
-func (s *Store) countOpened(definitions []tdf.Properties, o Outcome) {
+func (s *Store) countOpened(definitions []task.Properties, o Outcome) {
 	for i := range definitions {
 		if o.Existing == nil || !o.Existing[i] {
-			s.Count(definitions[i].Queue, counts.TransitionName(tdf.VerbOpen, tdf.Open), 1)
+			s.Count(definitions[i].Queue, counts.TransitionName(task.VerbOpen, task.Open), 1)
 		}
 	}
 }
@@ -21,7 +21,7 @@ func (s *Store) countClaims(c *ClaimResult) {
 	s.SeeTime(c.Now)
 	for i := range c.Claims {
 		t := c.Claims[i].Task
-		s.Count(t.Queue, counts.TransitionName(tdf.VerbClaim, tdf.Running), 1)
+		s.Count(t.Queue, counts.TransitionName(task.VerbClaim, task.Running), 1)
 		if opened := t.Opened(); t.Round == 0 && opened > 0 {
 			s.CountSpan(t.Queue, counts.CountWait, c.Now.Sub(max(opened, t.StartAfter)))
 		}
@@ -41,7 +41,7 @@ func (s *Store) countUnits(units []Unit, outcomes []Outcome) {
 	}
 }
 
-func (s *Store) countMove(m *tdf.Move) {
+func (s *Store) countMove(m *task.Move) {
 	if kind := repaired(m); kind != "" {
 		s.Count("", counts.CountFind+kind, 1)
 	}
@@ -51,7 +51,7 @@ func (s *Store) countMove(m *tdf.Move) {
 	}
 	s.Count(m.Queue, name, 1)
 	if m.Settles {
-		s.Count(m.Queue, counts.TransitionName(tdf.VerbExecute, tdf.Executed), 1)
+		s.Count(m.Queue, counts.TransitionName(task.VerbExecute, task.Executed), 1)
 	}
 	if m.Ran > 0 {
 		s.CountSpan(m.Queue, counts.CountRun, m.Ran)
@@ -66,15 +66,15 @@ var FindKinds = []string{"lists", "state", "unowned", "unfinished", "no_task"}
 
 // repaired returns the kind of inconsistency that a Move repairs, or "" if it repairs none. A task that a manager of
 // the original TDF has archived was consistent.
-func repaired(m *tdf.Move) string {
+func repaired(m *task.Move) string {
 	switch {
-	case !m.Repair || m.Verb == tdf.VerbArchive:
+	case !m.Repair || m.Verb == task.VerbArchive:
 		return ""
-	case m.Verb == tdf.VerbLose:
+	case m.Verb == task.VerbLose:
 		return "unowned"
-	case m.Verb != tdf.VerbRepair:
+	case m.Verb != task.VerbRepair:
 		return "unfinished"
-	case m.To == tdf.None:
+	case m.To == task.None:
 		return "no_task"
 	case m.From == m.To:
 		return "lists"

@@ -6,14 +6,14 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
-func inQueue(queue string) tdf.Properties {
+func inQueue(queue string) task.Properties {
 	d := define("in " + queue)
 	d.Queue = queue
 	return d
@@ -25,7 +25,7 @@ func activityText(t testing.TB, s *Store, most int) string {
 	var lines []string
 	for _, a := range expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, most)).Value(t) {
 		line := a.Queue + ":"
-		for _, tr := range tdf.Transitions {
+		for _, tr := range task.Transitions {
 			if n := a.Counts[counts.TransitionName(tr.Verb, tr.To)]; n > 0 {
 				line += fmt.Sprintf(" %s %s %d,", tr.Verb, tr.To, n)
 			}
@@ -50,7 +50,7 @@ func TestCountsDoNotFall(t *testing.T) {
 		sending.Go(s.SendCounts)
 		all := expect.Result(s.Activity(t.Context(), &counts.ActivityCounter{}, 10)).Value(t)
 		expect.MustLen(t, all, 1, i)
-		expect.MustEqual(t, all[0].Counts[counts.TransitionName(tdf.VerbOpen, tdf.Open)], int64(i+1), i)
+		expect.MustEqual(t, all[0].Counts[counts.TransitionName(task.VerbOpen, task.Open)], int64(i+1), i)
 	}
 }
 
@@ -62,12 +62,12 @@ func TestActivity(t *testing.T) {
 		mustOpen(t, s, inQueue("a"), define("x"), define("y"))
 		mustOpen(t, s, inQueue("a"), define("cancelled"), define("z"))
 		expect.Result(s.Now(ctx)).OK(t) // so that the client knows Redis's clock
-		cancel := expect.Result(task(t, s, 5).Cancel()).Value(t)
+		cancel := expect.Result(read(t, s, 5).Cancel()).Value(t)
 		mustApply(t, s, cancel, nil)
 		claimed := claimFor(t, s, 10, class.Offer{Queues: []class.QueueShare{{Queue: "a"}, {Queue: class.DefaultQueue}}, Programs: true})
 		expect.MustTrue(t, len(claimed.Claims) == 5, claimed.Claims)
 		for _, c := range claimed.Claims {
-			r := tdf.Result{Exit: "0", Started: claimed.Now, Seconds: 2}
+			r := task.Result{Exit: "0", Started: claimed.Now, Seconds: 2}
 			if c.Task.ID == 6 {
 				r.Error = "wrong"
 			}
@@ -78,10 +78,10 @@ func TestActivity(t *testing.T) {
 			expect.Result(s.Execute(ctx, "w", m)).OK(t)
 		}
 		expect.Equal(t, settleMany(t, s), 3)
-		again := expect.Result(task(t, s, 6).Reopen()).Value(t)
+		again := expect.Result(read(t, s, 6).Reopen()).Value(t)
 		mustApply(t, s, again, nil)
-		mustApply(t, s, expect.Result(task(t, s, 1).Archive()).Value(t), nil)
-		mustApply(t, s, expect.Result(task(t, s, 1).Remove()).Value(t), nil)
+		mustApply(t, s, expect.Result(read(t, s, 1).Archive()).Value(t), nil)
+		mustApply(t, s, expect.Result(read(t, s, 1).Remove()).Value(t), nil)
 		want := "a: open open 2, claim running 2, execute executed 2, succeed succeeded 2, archive archived 1, remove  1, wait:2 run:2 life:2\n" +
 			"default: open open 4, claim running 3, execute executed 3, succeed succeeded 2, fail failed 1, cancel expired 1, reopen open 1, wait:3 run:3 life:4"
 		expect.Equal(t, activityText(t, s, 10), want, "before the counts are in Redis")

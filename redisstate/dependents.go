@@ -8,16 +8,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Dependency is a task or a group that a task waits for.
 type Dependency struct {
-	ID    int64     // 0 for a group
-	State tdf.State // of a task; None if it does not exist
-	Group string    // "" for a task
-	Mark  tdf.GroupMark
+	ID    int64      // 0 for a group
+	State task.State // of a task; None if it does not exist
+	Group string     // "" for a task
+	Mark  task.GroupMark
 }
 
 // Pending returns the dependencies that a task still waits for, but at most the given number of them.
@@ -54,7 +54,7 @@ func (s *Store) pendingOf(ctx context.Context, all []dependency) (pending []Depe
 	}
 	for i, d := range all {
 		if !d.isGroup() {
-			if state := tdf.State(states[i].Val()); state != tdf.None && !state.Finished() {
+			if state := task.State(states[i].Val()); state != task.None && !state.Finished() {
 				id, _ := strconv.ParseInt(d.name, 10, 64)
 				pending = append(pending, Dependency{ID: id, State: state})
 			}
@@ -90,7 +90,7 @@ const dependentsPage = 500
 // reads the lists of all failed and archived tasks, page by page. If a task is archived meanwhile, the function may get
 // it twice.
 func (s *Store) EachDependent(ctx context.Context, each func(Dependent)) error {
-	of := ListQuery{States: []tdf.State{tdf.Failed, tdf.Archived}, OldestFirst: true}
+	of := ListQuery{States: []task.State{task.Failed, task.Archived}, OldestFirst: true}
 	for entries, err := range of.Pages(ctx, s, dependentsPage) {
 		if err != nil {
 			return err
@@ -114,18 +114,18 @@ func (s *Store) dependentsAmong(ctx context.Context, ids []int64, each func(Depe
 	for i, id := range ids {
 		v := append(links[i].Val(), nil, nil) // the key of the task may be no hash
 		if n, _ := strconv.Atoi(conn.Text(v[0])); n > 0 {
-			found = append(found, Dependent{ID: id, Round: tdf.Hash{"round": conn.Text(v[1])}.Round()})
+			found = append(found, Dependent{ID: id, Round: task.Hash{"round": conn.Text(v[1])}.Round()})
 		}
 	}
 	values, err := conn.AskEach(ctx, s.Conn, "read failed tasks", found,
 		func(p redis.Pipeliner, d Dependent) *redis.SliceCmd {
-			return p.HMGet(ctx, s.Keys.Task(d.ID), tdf.RoundField(d.Round, tdf.RoundUnmet), tdf.FieldAfter,
-				tdf.FieldAfterGroup)
+			return p.HMGet(ctx, s.Keys.Task(d.ID), task.RoundField(d.Round, task.RoundUnmet), task.FieldAfter,
+				task.FieldAfterGroup)
 		})
 	for i, value := range values {
 		d := found[i]
 		if v := value.Val(); len(v) == 3 && conn.Text(v[0]) != "" {
-			d.After, d.Group = tdf.ParseIDs(conn.Text(v[1])), conn.Text(v[2])
+			d.After, d.Group = task.ParseIDs(conn.Text(v[1])), conn.Text(v[2])
 			each(d)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/keys"
@@ -23,7 +23,7 @@ func addCallLists(e *conn.Args, v callLists) {
 
 // holdingStates adds the states in which tasks hold unique keys. If the call needs none, it adds empty lists.
 func addHoldingStates(e *conn.Args, needed bool) {
-	for _, until := range []tdf.UniqueUntil{tdf.UntilFinished, tdf.UntilArchived} {
+	for _, until := range []task.UniqueUntil{task.UntilFinished, task.UntilArchived} {
 		if !needed {
 			e.Count(0)
 			continue
@@ -40,7 +40,7 @@ func addHoldingStates(e *conn.Args, needed bool) {
 // adds an empty list.
 func addArchivingStates(e *conn.Args, needed bool) {
 	var states []string
-	for _, s := range tdf.States {
+	for _, s := range task.States {
 		if needed && s.Settled() {
 			states = append(states, string(s))
 		}
@@ -50,20 +50,20 @@ func addArchivingStates(e *conn.Args, needed bool) {
 
 // movesFinished reports whether the unit moves a finished task, other than by a repair.
 func (u Unit) movesFinished() bool {
-	return slices.ContainsFunc(u.Moves, func(m tdf.Move) bool { return m.From.Finished() && !m.Repair })
+	return slices.ContainsFunc(u.Moves, func(m task.Move) bool { return m.From.Finished() && !m.Repair })
 }
 
 // needsKeys reports whether a task of the unit has a unique key.
 func (u Unit) needsKeys() bool {
-	return slices.ContainsFunc(u.Moves, func(m tdf.Move) bool { return m.Unique != "" }) ||
-		slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.Unique != "" })
+	return slices.ContainsFunc(u.Moves, func(m task.Move) bool { return m.Unique != "" }) ||
+		slices.ContainsFunc(u.Open, func(d task.Properties) bool { return d.Unique != "" })
 }
 
 // unfinishedCodes adds the codes of the states in which a group's task keeps the group from being complete. If the call
 // needs none, it adds an empty list.
 func addUnfinishedCodes(e *conn.Args, needed bool) {
 	var codes []string
-	for _, list := range tdf.Lists {
+	for _, list := range task.Lists {
 		if needed && !list.Finished() {
 			codes = append(codes, strconv.Itoa(index.GroupCode(list)))
 		}
@@ -71,7 +71,7 @@ func addUnfinishedCodes(e *conn.Args, needed bool) {
 	e.Strings(codes)
 }
 
-func addFields(e *conn.Args, fields []tdf.Field) {
+func addFields(e *conn.Args, fields []task.Field) {
 	e.Count(len(fields))
 	for _, f := range fields {
 		e.Add(f.Name, f.Value)
@@ -79,7 +79,7 @@ func addFields(e *conn.Args, fields []tdf.Field) {
 }
 
 func addUnits(e *conn.Args, k keys.Names, units []Unit) {
-	var opened [][]tdf.Field
+	var opened [][]task.Field
 	for i := range units {
 		opened = append(opened, openFields(k.Namespace(), units[i].Open)...)
 	}
@@ -116,12 +116,12 @@ func addUnits(e *conn.Args, k keys.Names, units []Unit) {
 }
 
 // firstPlace returns the place of a new task for the function no_place of places.lua, or "".
-func firstPlace(d *tdf.Properties) string {
+func firstPlace(d *task.Properties) string {
 	place := d.FirstPlace()
 	switch place {
 	case "":
 		return ""
-	case tdf.WaitingPlace:
+	case task.WaitingPlace:
 		place += " " + d.Place()
 	}
 	return d.Owner + "\n" + place
@@ -144,15 +144,15 @@ func addStageChange(e *conn.Args, c *StageChange, k keys.Names) {
 }
 
 // addOpening adds a new task, without the names of its indexes and its place.
-func addOpening(e *conn.Args, d *tdf.Properties, fields, shared []tdf.Field) {
+func addOpening(e *conn.Args, d *task.Properties, fields, shared []task.Field) {
 	score, look := d.Schedule()
 	e.Add(moment(score), moment(look), d.Unique)
 	addFields(e, without(fields, shared))
 }
 
 // openFields returns the fields of each new task.
-func openFields(namespace string, definitions []tdf.Properties) [][]tdf.Field {
-	fields, all := make([][]tdf.Field, len(definitions)), make([]tdf.Field, 0, tdf.UsualFields*len(definitions))
+func openFields(namespace string, definitions []task.Properties) [][]task.Field {
+	fields, all := make([][]task.Field, len(definitions)), make([]task.Field, 0, task.UsualFields*len(definitions))
 	for i := range definitions {
 		first := len(all)
 		all = definitions[i].AppendOpenFields(all, namespace)
@@ -162,40 +162,40 @@ func openFields(namespace string, definitions []tdf.Properties) [][]tdf.Field {
 }
 
 // without returns the fields that are not shared.
-func without(fields, shared []tdf.Field) []tdf.Field {
-	return slices.DeleteFunc(fields, func(f tdf.Field) bool { return slices.Contains(shared, f) })
+func without(fields, shared []task.Field) []task.Field {
+	return slices.DeleteFunc(fields, func(f task.Field) bool { return slices.Contains(shared, f) })
 }
 
 // sharedFields returns the properties that all new tasks of a call have in common. The call contains each of them only
 // once.
-func sharedFields(opened [][]tdf.Field) []tdf.Field {
+func sharedFields(opened [][]task.Field) []task.Field {
 	if len(opened) == 0 {
 		return nil
 	}
-	ofUnit := func(f tdf.Field) bool { // in each unit, the places of new tasks mean other ids
-		return f.Name == tdf.FieldAfter || f.Name == tdf.FieldAfterAny
+	ofUnit := func(f task.Field) bool { // in each unit, the places of new tasks mean other ids
+		return f.Name == task.FieldAfter || f.Name == task.FieldAfterAny
 	}
 	shared := slices.DeleteFunc(slices.Clone(opened[0]), ofUnit)
 	for _, fields := range opened[1:] {
-		shared = slices.DeleteFunc(shared, func(f tdf.Field) bool { return !slices.Contains(fields, f) })
+		shared = slices.DeleteFunc(shared, func(f task.Field) bool { return !slices.Contains(fields, f) })
 	}
 	return shared
 }
 
 // moment returns a Moment in the notation of the scripts.
-func moment(m tdf.Moment) string {
+func moment(m task.Moment) string {
 	switch {
-	case m == tdf.Now:
+	case m == task.Now:
 		return ""
-	case m.Min >= tdf.Never:
+	case m.Min >= task.Never:
 		return "-"
 	}
 	return m.After.String() + "," + m.Min.String() + "," + upperBound(m.Max)
 }
 
 // upperBound returns the Max of a Moment in the notation of the scripts.
-func upperBound(t tdf.Time) string {
-	if t > 0 && t < tdf.Never {
+func upperBound(t task.Time) string {
+	if t > 0 && t < task.Never {
 		return t.String()
 	}
 	return ""

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -50,7 +50,7 @@ func (s *Store) HandleEndings(ctx context.Context) (int, error) {
 type ending struct {
 	id    int64
 	round int
-	state tdf.State
+	state task.State
 
 	outcome  string
 	waited   int          // the last round with dependencies, up to the finished round; -1 if there is none
@@ -66,7 +66,7 @@ func parseEnding(member string) (e ending, ok bool) {
 	}
 	id, errID := strconv.ParseInt(parts[0], 10, 64)
 	round, errRound := strconv.Atoi(parts[1])
-	e = ending{id: id, round: round, state: tdf.State(parts[2]), waited: -1}
+	e = ending{id: id, round: round, state: task.State(parts[2]), waited: -1}
 	sound := errID == nil && errRound == nil && id > 0 && round >= 0 && e.state.Finished()
 	return e, sound && member == fmt.Sprintf("%d:%d:%s", id, round, e.state)
 }
@@ -74,12 +74,12 @@ func parseEnding(member string) (e ending, ok bool) {
 // unmet returns why dependencies on the task are not met. It is "" if the task has succeeded.
 func (e *ending) unmet() string {
 	switch {
-	case e.state == tdf.Archived && e.outcome == "":
-		return tdf.UnmetMissing(e.id)
-	case e.state == tdf.Archived:
-		return tdf.Unmet(e.id, tdf.State(e.outcome))
+	case e.state == task.Archived && e.outcome == "":
+		return task.UnmetMissing(e.id)
+	case e.state == task.Archived:
+		return task.Unmet(e.id, task.State(e.outcome))
 	}
-	return tdf.Unmet(e.id, e.state)
+	return task.Unmet(e.id, e.state)
 }
 
 // job returns the operation that handles the ending.
@@ -98,7 +98,7 @@ const readEnded = "read ended tasks"
 // readEndings reads the outcomes and the linked dependencies of finished tasks.
 func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 	values, err := conn.AskEach(ctx, s.Conn, readEnded, endings, func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-		return p.HMGet(ctx, s.Keys.Task(e.id), "links", "outcome", tdf.RoundField(e.round, tdf.RoundLinked))
+		return p.HMGet(ctx, s.Keys.Task(e.id), "links", "outcome", task.RoundField(e.round, task.RoundLinked))
 	})
 	if err != nil {
 		return err
@@ -110,10 +110,10 @@ func (s *Store) readEndings(ctx context.Context, endings []*ending) error {
 			continue
 		}
 		e.outcome = conn.Text(v[1])
-		if tdf.SoundCount(conn.Text(v[0])) == 0 {
+		if task.SoundCount(conn.Text(v[0])) == 0 {
 			continue
 		}
-		linked := tdf.SoundCount(conn.Text(v[2]))
+		linked := task.SoundCount(conn.Text(v[2]))
 		e.waited = e.round
 		if v[2] == nil {
 			if e.waited, linked, err = s.lastWait(ctx, e.id, e.round); err != nil {
@@ -138,7 +138,7 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 		from := max(0, to-roundsPerRead)
 		var names []string
 		for n := to - 1; n >= from; n-- {
-			names = append(names, tdf.RoundField(n, tdf.RoundLinked))
+			names = append(names, task.RoundField(n, task.RoundLinked))
 		}
 		values, err := conn.Ask(ctx, s.Conn, readEnded, func(r redis.Cmdable) *redis.SliceCmd {
 			return r.HMGet(ctx, s.Keys.Task(id), names...)
@@ -148,7 +148,7 @@ func (s *Store) lastWait(ctx context.Context, id int64, round int) (waited, link
 		}
 		for i, v := range values {
 			if v != nil {
-				return to - 1 - i, tdf.SoundCount(conn.Text(v)), nil
+				return to - 1 - i, task.SoundCount(conn.Text(v)), nil
 			}
 		}
 	}
@@ -164,7 +164,7 @@ func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 		}})
 		values, err := conn.AskEach(ctx, s.Conn, readEnded, endings[:n],
 			func(p redis.Pipeliner, e *ending) *redis.SliceCmd {
-				return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{tdf.RoundField(e.waited, tdf.RoundReleased)},
+				return p.HMGet(ctx, s.Keys.Task(e.id), append([]string{task.RoundField(e.waited, task.RoundReleased)},
 					dependencyNames...)...)
 			})
 		if err != nil {
@@ -174,7 +174,7 @@ func (s *Store) readReleased(ctx context.Context, endings []*ending) error {
 			if v := values[i].Val(); len(v) > 1 {
 				e.all = dependenciesOf(v[1:])
 				e.all = e.all[:min(e.released, len(e.all))]
-				if e.released = tdf.SoundCount(conn.Text(v[0])); e.released > len(e.all) {
+				if e.released = task.SoundCount(conn.Text(v[0])); e.released > len(e.all) {
 					e.all = nil // all of them are released
 				}
 			}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // fillFailing writes entries of failing sources, and holds them or not.
@@ -17,7 +17,7 @@ func fillFailing(t *testing.T, s *Store, n int, held bool) {
 		fields := []string{name, now + " " + now + " 1\np\nwhy\nw"}
 		expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Failing(), fields).Err())
 		if held {
-			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Paused(), tdf.SourceReason(name), now+" server").Err())
+			expect.NoError(t, s.Redis.HSet(t.Context(), s.Keys.Paused(), task.SourceReason(name), now+" server").Err())
 		}
 	}
 }
@@ -47,7 +47,7 @@ func TestOneTrialOfAHeldSource(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
 	ids := mustOpen(t, s, define("1"), define("2"), define("3"))
-	source := task(t, s, ids[0]).SourceName()
+	source := read(t, s, ids[0]).SourceName()
 	for _, worker := range []string{"v", "w"} {
 		expect.NoError(t, s.FailedToStart(t.Context(), worker, source, false, "p", "why"))
 	}

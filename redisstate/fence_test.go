@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -18,16 +18,16 @@ import (
 func TestChangeOfATaskThatChangesMeanwhile(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
-	change := func(c tdf.Changes) error {
+	change := func(c task.Changes) error {
 		x := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Rules})).Value(t)
 		m := expect.Result(x.Task.Change(c)).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).Value(t)
 		return outcomes[0].Err
 	}
-	late, soon := tdf.Time(2e9), tdf.Time(1e9)
-	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, firstFields) }, func() { must(t, change(tdf.Changes{StartAfter: new(late.Std())})) }))
-	if err := change(tdf.Changes{EndBefore: new(soon.Std())}); err == nil {
-		got := task(t, s, 1)
+	late, soon := task.Time(2e9), task.Time(1e9)
+	s.Redis.AddHook(once(func(c redis.Cmder) bool { return mentions(c, firstFields) }, func() { must(t, change(task.Changes{StartAfter: new(late.Std())})) }))
+	if err := change(task.Changes{EndBefore: new(soon.Std())}); err == nil {
+		got := read(t, s, 1)
 		t.Errorf("the task starts after %v and ends before %v", got.StartAfter, got.EndBefore)
 	}
 }
@@ -42,7 +42,7 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	id := mustOpen(t, s, d)[0]
 	var c Claim
 	execute := func() {
-		mustExecute(t, s, c, tdf.Result{Output: "o", Exit: "0"})
+		mustExecute(t, s, c, task.Result{Output: "o", Exit: "0"})
 	}
 	moves := []func(){func() { c = mustClaim(t, s, 1)[0] }, execute, func() { mustSettle(t, s, id) }}
 	s.Redis.AddHook(observer(func(c redis.Cmder) {
@@ -56,10 +56,10 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 	h, _, err := s.largeHash(t.Context(), id, validLength)
 	must(t, err)
 	expect.MustLen(t, moves, 0, "moves were not made")
-	read, _ := tdf.ParseTask(id, h)
+	read, _ := task.ParseTask(id, h)
 	m, err := read.Archive()
 	if err == nil {
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "", "a manager archived the task", read)
 	}
 	mustBeSound(t, s)
@@ -69,18 +69,18 @@ func TestMoveOfATaskThatMovesBetweenTwoPieces(t *testing.T) {
 func TestGiveUpWhileTasksEnd(t *testing.T) {
 	s := newStore(t)
 	const tasks, ending = maxTasksPerCall + 100, 600
-	mustOpen(t, s, slices.Repeat([]tdf.Properties{define("a")}, tasks)...)
+	mustOpen(t, s, slices.Repeat([]task.Properties{define("a")}, tasks)...)
 	mustClaim(t, s, tasks)
 	_, since, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", Lease: 60}, presence.PriorOwner{})
 	must(t, err)
 	s.Redis.AddHook(once(func(c redis.Cmder) bool { return c.Name() == "zrange" }, func() {
-		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(tdf.Running), 0, ending-1).Err())
+		must(t, s.Redis.ZRemRangeByRank(t.Context(), s.Keys.List(task.Running), 0, ending-1).Err())
 	}))
 	n := expect.Result(s.GiveUp(t.Context(), "w", since)).Value(t)
 	expect.Compare(t, n, "<=", tasks)
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	due := expect.Result(s.DueTasks(t.Context(), now, 2*tasks)).Value(t)
-	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Running), 0, -1).Result()).Value(t)
+	left := expect.Result(s.Redis.ZRange(t.Context(), s.Keys.List(task.Running), 0, -1).Result()).Value(t)
 	missing := 0
 	for _, id := range conn.IDsOf(left) {
 		if !slices.ContainsFunc(due, func(d Due) bool { return d.ID == id }) {

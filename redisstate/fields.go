@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -35,8 +35,8 @@ type question struct {
 
 // readFields reads properties of tasks into their hashes. The function names returns the names of the properties to
 // read of task i. Properties that are too long are left out. For a task with a property that is too long, tooLong gets
-// a *[tdf.PropertyError].
-func (s *Store) readFields(ctx context.Context, ids []int64, hashes []tdf.Hash, tooLong []error,
+// a *[task.PropertyError].
+func (s *Store) readFields(ctx context.Context, ids []int64, hashes []task.Hash, tooLong []error,
 	names func(i int) []string,
 ) error {
 	var asked []question
@@ -195,7 +195,7 @@ func answersTo(asked []question) conn.ReplyForm {
 
 // take adds the values of an answer to a hash. It stores the length of a property under the property's name with the
 // prefix lengthOf.
-func (q *question) take(h tdf.Hash, values []any) (tooLong error) {
+func (q *question) take(h task.Hash, values []any) (tooLong error) {
 	for i, v := range values {
 		name := q.names[i]
 		switch v := v.(type) {
@@ -221,6 +221,6 @@ func firstError(first, second error) error {
 }
 
 func tooLongError(name string, length int64) error {
-	return &tdf.PropertyError{Property: name, Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", length,
+	return &task.PropertyError{Property: name, Reason: fmt.Sprintf("has %d bytes; at most %d are allowed", length,
 		validLength(name))}
 }

@@ -4,21 +4,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The files of a round are read only by those who ask for them.
 func TestFilesOfARound(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for _, size := range []int{10, 3 * smallBytes, readAtOnce + 1} {
-			d := tdf.Defaults("p", "exec:", "true")
+			d := task.Defaults("p", "exec:", "true")
 			d.Fetch = []string{"out/*"}
 			id := mustOpen(t, s, d)[0]
 			c := mustClaim(t, s, 1)[0]
 			expect.Equal(t, c.Task.Fetch, d.Fetch)
 			packed := strings.Repeat("x", size)
-			result := tdf.Result{Exit: "0", Output: "hello", Packed: packed, Files: tdf.Files{Count: 2, Bytes: 12}}
+			result := task.Result{Exit: "0", Output: "hello", Packed: packed, Files: task.Files{Count: 2, Bytes: 12}}
 			mustExecute(t, s, c, result)
 			whole := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t).Task.Current()
 			expect.Equal(t, whole.Output, "hello")
@@ -27,7 +27,7 @@ func TestFilesOfARound(t *testing.T) {
 			facts := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Facts, Rounds: LastRounds(1)})).Value(t).Task.Current()
 			expect.Equal(t, facts.Packed, "")
 			expect.Equal(t, facts.Files, result.Files)
-			files := SameTexts(TextsOf{Texts: tdf.TextFiles})
+			files := SameTexts(TextsOf{Texts: task.TextFiles})
 			asked := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Head, Texts: files})).Value(t).Task.Current()
 			expect.True(t, asked.Packed == packed, "the files differ", size)
 		}

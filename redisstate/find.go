@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -19,9 +19,9 @@ import (
 // state. Both have no effect on open tasks, on executed tasks, and on queries for a group, because the scores of these
 // tasks have another meaning.
 type ListQuery struct {
-	States        []tdf.State
+	States        []task.State
 	Group         string // "" selects the tasks of all groups, and tasks without a group
-	After, Before tdf.Time
+	After, Before task.Time
 	ByScore       bool // After and Before limit the scores in all lists, whatever they mean
 	OldestFirst   bool
 	Behind        *ListEntry // the entry after which the query continues; nil starts at the beginning
@@ -117,13 +117,13 @@ func (of ListQuery) Pages(ctx context.Context, s interface {
 }
 
 // lists returns the lists from which the query selects. The index of a group has all open tasks of the group.
-func (of *ListQuery) lists() []tdf.State {
+func (of *ListQuery) lists() []task.State {
 	if of.Group != "" {
 		return of.States
 	}
-	var lists []tdf.State
+	var lists []task.State
 	for _, state := range of.States {
-		lists = append(lists, tdf.ListsOf(state)...)
+		lists = append(lists, task.ListsOf(state)...)
 	}
 	return lists
 }
@@ -135,7 +135,7 @@ func (of *ListQuery) compare(a, b ListEntry) int {
 	return b.Compare(a)
 }
 
-func (of *ListQuery) places(state tdf.State, members []any) []ListEntry {
+func (of *ListQuery) places(state task.State, members []any) []ListEntry {
 	places := make([]ListEntry, len(members)/2)
 	for i := range places {
 		score, _ := strconv.ParseFloat(conn.Text(members[2*i+1]), 64)
@@ -145,7 +145,7 @@ func (of *ListQuery) places(state tdf.State, members []any) []ListEntry {
 }
 
 // base returns the lowest score of a state in the index of a group.
-func (of *ListQuery) base(state tdf.State) float64 {
+func (of *ListQuery) base(state task.State) float64 {
 	if of.Group == "" {
 		return 0
 	}
@@ -155,14 +155,14 @@ func (of *ListQuery) base(state tdf.State) float64 {
 // A listRange is the part of one sorted set that a query selects. Its fields are arguments of find.lua.
 type listRange struct{ key, score, member, stop string }
 
-func (s *Store) listRange(of *ListQuery, state tdf.State) listRange {
+func (s *Store) listRange(of *ListQuery, state task.State) listRange {
 	l := listRange{key: s.Keys.List(state)}
 	low, high := of.After, of.Before
 	base := of.base(state)
 	if of.Group != "" {
 		l.key = s.Keys.Group(of.Group)
-		low, high = tdf.Time(base), tdf.Time(base+index.GroupIDs)
-	} else if !of.ByScore && (state == tdf.Open || state == tdf.Placed || state == tdf.Executed) {
+		low, high = task.Time(base), task.Time(base+index.GroupIDs)
+	} else if !of.ByScore && (state == task.Open || state == task.Placed || state == task.Executed) {
 		low, high = 0, 0
 	}
 	begin, end := high, low

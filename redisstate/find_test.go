@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -52,8 +52,8 @@ func ids(t *testing.T, places []ListEntry) []int64 {
 func TestFindPagesThroughEqualScores(t *testing.T) {
 	s := newStore(t)
 	var want []ListEntry
-	states := []tdf.State{tdf.Open, tdf.Failed, tdf.Archived}
-	lists := map[tdf.State][]redis.Z{}
+	states := []task.State{task.Open, task.Failed, task.Archived}
+	lists := map[task.State][]redis.Z{}
 	for id := range 400 {
 		score := []float64{0, -3, 1795229855.374808, 1795229855.374809, 1795229855.374808 + 60}[rand.IntN(5)]
 		member := strconv.Itoa(id + 1)
@@ -76,12 +76,12 @@ func TestFindPagesThroughEqualScores(t *testing.T) {
 func TestFindBoundsByTime(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		for i := range 10 {
-			for _, state := range []tdf.State{tdf.Open, tdf.Running} {
+			for _, state := range []task.State{task.Open, task.Running} {
 				member := strconv.Itoa(100*len(state) + i) // ids from 400 are open, ids from 700 are running
 				must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(state), redis.Z{Score: float64(1000 + i), Member: member}).Err())
 			}
 		}
-		running := []tdf.State{tdf.Running}
+		running := []task.State{task.Running}
 		for _, c := range []struct {
 			of   ListQuery
 			want string
@@ -94,7 +94,7 @@ func TestFindBoundsByTime(t *testing.T) {
 			{ListQuery{States: running, After: 1008, Behind: &ListEntry{1002, "702"}, OldestFirst: true}, "[708 709]"},
 			{ListQuery{States: running, Before: 1001, Behind: &ListEntry{1002, "702"}}, "[700]"},
 			{ListQuery{States: running, Before: 1003, Behind: &ListEntry{1002, "702"}}, "[701 700]"},
-			{ListQuery{States: []tdf.State{tdf.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
+			{ListQuery{States: []task.State{task.Open}, After: 1008}, "[409 408 407 406 405 404 403 402 401 400]"},
 			{ListQuery{}, "[]"},
 		} {
 			expect.Equal(t, fmt.Sprint(ids(t, walk(t, s, c.of, 2, func() {}))), c.want, c.of)
@@ -106,18 +106,18 @@ func TestFindBoundsByTime(t *testing.T) {
 func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 	s := newStore(t)
 	var want []int64
-	move := func(id int64, state tdf.State) {
+	move := func(id int64, state task.State) {
 		z := redis.Z{Score: float64(index.GroupCode(state))*index.GroupIDs + float64(id), Member: strconv.FormatInt(id, 10)}
 		must(t, s.Redis.ZAdd(t.Context(), s.Keys.Group("g"), z).Err())
 	}
 	for id := int64(1); id <= 120; id++ {
 		want = append(want, id)
-		move(id, tdf.States[rand.IntN(len(tdf.States))])
+		move(id, task.States[rand.IntN(len(task.States))])
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, ListQuery{States: tdf.States, Group: "g", OldestFirst: oldest}, 7, func() {
+		found := walk(t, s, ListQuery{States: task.States, Group: "g", OldestFirst: oldest}, 7, func() {
 			for range 60 {
-				move(want[rand.IntN(len(want))], tdf.States[rand.IntN(len(tdf.States))])
+				move(want[rand.IntN(len(want))], task.States[rand.IntN(len(task.States))])
 			}
 		})
 		got := ids(t, found)
@@ -131,10 +131,10 @@ func TestFindMissesNoTaskOfAGroupThatMoves(t *testing.T) {
 func TestFindReturnsInvalidMembers(t *testing.T) {
 	s := newStore(t)
 	for _, member := range []string{"", " ", "x y", "007", "-5", "9", "\xff\x00", "zz"} {
-		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Failed), redis.Z{Score: 5, Member: member}).Err())
+		must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Failed), redis.Z{Score: 5, Member: member}).Err())
 	}
 	for _, oldest := range []bool{true, false} {
-		found := walk(t, s, ListQuery{States: []tdf.State{tdf.Failed}, OldestFirst: oldest}, 1, func() {})
+		found := walk(t, s, ListQuery{States: []task.State{task.Failed}, OldestFirst: oldest}, 1, func() {})
 		expect.Len(t, found, 8, "oldest first", oldest, "entries of 8")
 	}
 }
@@ -145,7 +145,7 @@ func TestReadFactsAndTexts(t *testing.T) {
 	d.Group, d.Meta, d.MaxFails = "g", `{"a":1}`, 5
 	id := mustOpen(t, s, d)[0]
 	for range 3 {
-		mustExecute(t, s, mustClaim(t, s, 1)[0], tdf.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
+		mustExecute(t, s, mustClaim(t, s, 1)[0], task.Result{Error: "no", Output: "out", Exit: "1", Seconds: 2})
 		mustSettle(t, s, id)
 	}
 	want := Want{Fields: Facts, Rounds: LastRounds(2)}
@@ -156,15 +156,15 @@ func TestReadFactsAndTexts(t *testing.T) {
 	expect.Equal(t, got.Round, 3)
 	expect.Equal(t, got.Fails, 3)
 	expect.Equal(t, got.Group, "g")
-	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.State, task.Open)
 	expect.Equal(t, got.Rounds.At(2).Exit, "1")
 	expect.Equal(t, got.Rounds.At(2).Seconds, 2)
 	expect.Equal(t, got.Input+got.Meta+got.Rounds.At(2).Output+got.Rounds.At(2).Error, "")
 	expect.Equal(t, got.Rounds.At(1).Worker, "")
-	want.Keep = func(*tdf.Task) bool { return false }
+	want.Keep = func(*task.Task) bool { return false }
 	expect.Equal(t, expect.Result(s.Read(t.Context(), []int64{id}, want)).Value(t)[0].Task, nil)
 	ids := []int64{id, 99, id}
-	texts := SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{2, tdf.TextOutput | tdf.TextError}, TextsOf{9, tdf.TextError})
+	texts := SameTexts(TextsOf{OfTask, task.TextInput | task.TextMeta}, TextsOf{2, task.TextOutput | task.TextError}, TextsOf{9, task.TextError})
 	for _, c := range []struct{ most, want int }{{1000, 3}, {44, 3}, {43, 2}, {22, 2}, {1, 1}} {
 		stored := expect.Result(s.Read(t.Context(), ids, Want{Fields: Head, Texts: texts, MaxBytes: c.most})).Value(t)
 		expect.MustLen(t, stored, c.want, "at most", c.most)
@@ -172,8 +172,8 @@ func TestReadFactsAndTexts(t *testing.T) {
 		if r := x.Task.Rounds.At(2); x.Bytes != 22 || x.Task.Input != "some input" || x.Task.Meta != `{"a":1}` || r.Output != "out" || r.Error != "no" || !r.HasError {
 			t.Errorf("%d bytes of %+v, %+v", x.Bytes, x.Task, r)
 		}
-		expect.Equal(t, x.Task.Unread, tdf.TextLog|tdf.TextCheckpoint)
-		expect.Equal(t, x.Task.Rounds.At(2).Unread, tdf.TextResult|tdf.TextTail)
+		expect.Equal(t, x.Task.Unread, task.TextLog|task.TextCheckpoint)
+		expect.Equal(t, x.Task.Rounds.At(2).Unread, task.TextResult|task.TextTail)
 	}
 }
 

@@ -5,16 +5,16 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // asking returns the properties of a task with a request.
-func asking(t testing.TB, request string) tdf.Properties {
+func asking(t testing.TB, request string) task.Properties {
 	t.Helper()
 	d := define("x")
-	for _, p := range tdf.PropertyTable {
+	for _, p := range task.PropertyTable {
 		if p.Name == "resources" {
 			expect.NoError(t, p.Set(&d, request), request)
 		}
@@ -85,10 +85,10 @@ func TestTimeLeft(t *testing.T) {
 		d := define("x")
 		d.MinTime = 90
 		id := mustOpen(t, s, d)[0]
-		claim := func(left tdf.Seconds) []int64 {
+		claim := func(left task.Seconds) []int64 {
 			return claimedIDs(expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60, TimeLeft: left})).Value(t))
 		}
-		for _, left := range []tdf.Seconds{0.5, 90, 95.9} {
+		for _, left := range []task.Seconds{0.5, 90, 95.9} {
 			expect.Len(t, claim(left), 0, left)
 		}
 		expect.Equal(t, claim(96), []int64{id})
@@ -123,9 +123,9 @@ func TestFittingFollowsCapacities(t *testing.T) {
 			expect.MustEqual(t, fmt.Sprint(got), fmt.Sprint(want), "left", free)
 			claimed += len(got)
 			for _, id := range ids {
-				tasks := task(t, s, id)
-				if tasks.State == tdf.Open {
-					mustMove(t, s, id, (*tdf.Task).Cancel)
+				tasks := read(t, s, id)
+				if tasks.State == task.Open {
+					mustMove(t, s, id, (*task.Task).Cancel)
 				}
 			}
 		}

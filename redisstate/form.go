@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -15,10 +15,10 @@ import (
 // example, all results of round 0 have one form. A call contains each form only once, to save bytes and time.
 type form struct {
 	number    int // number of the form in its call, counted from 1
-	first     *tdf.Move
-	shared    []tdf.Field // properties that have the same value in all moves
-	own       []int       // the positions of the other properties in Move.Set
-	ownMoment bool        // each move has its own min and max for its first moment
+	first     *task.Move
+	shared    []task.Field // properties that have the same value in all moves
+	own       []int        // the positions of the other properties in Move.Set
+	ownMoment bool         // each move has its own min and max for its first moment
 }
 
 // forms are the forms of the moves of a call.
@@ -56,7 +56,7 @@ func formsOf(units []Unit) forms {
 }
 
 // compare finds the properties of a move that have other values than in the first move.
-func (f *form) compare(m *tdf.Move) {
+func (f *form) compare(m *task.Move) {
 	for j, field := range m.Set {
 		if field.Value != f.first.Set[j].Value && !slices.Contains(f.own, j) {
 			f.own = append(f.own, j)
@@ -108,16 +108,16 @@ func (u *Unit) isOneMove() bool {
 		return false
 	}
 	m := &u.Moves[0]
-	return !m.Repair && !m.Updates && m.Unique == "" && m.To != tdf.None && m.To != m.From
+	return !m.Repair && !m.Updates && m.Unique == "" && m.To != task.None && m.To != m.From
 }
 
 // hasOwnMoment reports whether the move's first moment is the end of a program, which differs from move to move.
-func hasOwnMoment(m *tdf.Move) bool {
+func hasOwnMoment(m *task.Move) bool {
 	return len(m.Stamp) > 0 && m.Stamp[0].At.After == 0 && m.Stamp[0].At.Max > 0
 }
 
 // appendFormKey appends a text that is the same for moves of the same form.
-func appendFormKey(key []byte, m *tdf.Move) []byte {
+func appendFormKey(key []byte, m *task.Move) []byte {
 	for _, name := range []string{string(m.From), m.Revision, destination(m), linkKind(m)} {
 		key = append(append(key, name...), ' ')
 	}
@@ -147,8 +147,8 @@ func appendFormKey(key []byte, m *tdf.Move) []byte {
 	return key
 }
 
-func appendMoment(key []byte, m tdf.Moment) []byte {
-	if m == tdf.Now {
+func appendMoment(key []byte, m task.Moment) []byte {
+	if m == task.Now {
 		return append(key, '|')
 	}
 	for _, t := range []float64{float64(m.After), float64(m.Min), float64(m.Max)} {
@@ -158,7 +158,7 @@ func appendMoment(key []byte, m tdf.Moment) []byte {
 }
 
 // linkKind says what the move does to tasks that wait for the task, in the notation of moving.lua.
-func linkKind(m *tdf.Move) string {
+func linkKind(m *task.Move) string {
 	switch {
 	case m.Ends():
 		return "ends"
@@ -169,11 +169,11 @@ func linkKind(m *tdf.Move) string {
 }
 
 // destination returns the state to which a move leads, in the notation of moving.lua.
-func destination(m *tdf.Move) string {
+func destination(m *task.Move) string {
 	switch {
 	case m.Removes():
 		return "-"
-	case m.Verb == tdf.VerbRequire:
+	case m.Verb == task.VerbRequire:
 		return "="
 	}
 	return string(m.To)
@@ -191,10 +191,10 @@ func (s *Store) move(ctx context.Context, who string, units []Unit, once bool) (
 	return outcomes(units, reply), err
 }
 
-func (s *Store) moveKeys(ctx context.Context, first *tdf.Move) []string {
-	other := tdf.Executed
+func (s *Store) moveKeys(ctx context.Context, first *task.Move) []string {
+	other := task.Executed
 	if first.From.Finished() {
-		other = tdf.Archived
+		other = task.Archived
 	}
 	return append([]string{
 		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.List(first.From), s.Keys.List(first.To), s.Keys.List(other),
@@ -219,10 +219,10 @@ func (s *Store) encodeMove(e *conn.Args, who string, units []Unit) {
 // arePlain reports whether plain.lua may make the moves of these units, which have one form.
 func arePlain(units []Unit) bool {
 	m := &units[0].Moves[0]
-	plain := m.Score == tdf.Now && (m.NextDue == tdf.Now || m.NextDue.Min >= tdf.Never) && len(m.Clear) == 0 &&
-		m.From != tdf.Open && m.To != tdf.Open && m.Revision == "" && m.Due == ""
+	plain := m.Score == task.Now && (m.NextDue == task.Now || m.NextDue.Min >= task.Never) && len(m.Clear) == 0 &&
+		m.From != task.Open && m.To != task.Open && m.Revision == "" && m.Due == ""
 	for i, stamp := range m.Stamp {
-		plain = plain && (stamp.At == tdf.Now || i == 0 && hasOwnMoment(m))
+		plain = plain && (stamp.At == task.Now || i == 0 && hasOwnMoment(m))
 	}
 	if !plain || !hasOwnMoment(m) {
 		return plain
@@ -235,7 +235,7 @@ func arePlain(units []Unit) bool {
 
 // hasUsualLength reports whether the time has as many digits as the present time. Scripts compare the texts of such
 // times.
-func hasUsualLength(t tdf.Time) bool { return t >= 1e9 && t < 1e10 }
+func hasUsualLength(t task.Time) bool { return t >= 1e9 && t < 1e10 }
 
 // addForm adds a form in the notation of moving.lua.
 func addForm(e *conn.Args, f *form) {
@@ -286,10 +286,10 @@ func (f *form) read() formRead {
 	m := f.first
 	of := strconv.Itoa(m.Round) + ":"
 	r := formRead{names: []string{"", "state", "round", "log", of + string(m.From), of + "claim"}}
-	if m.From == tdf.Running {
+	if m.From == task.Running {
 		r.names = append(r.names, of+"executed", of+"started")
 	}
-	if m.Verb != tdf.VerbRequire && (m.From == tdf.Open || destination(m) == string(tdf.Open) || m.Repair) {
+	if m.Verb != task.VerbRequire && (m.From == task.Open || destination(m) == string(task.Open) || m.Repair) {
 		r.place = r.add("place")
 	}
 	if m.Revision != "" || string(m.From) == destination(m) {
@@ -327,7 +327,7 @@ func addPositions(e *conn.Args, n int, has ...bool) {
 }
 
 // addMove adds a move of the form f.
-func addMove(e *conn.Args, m *tdf.Move, f *form) {
+func addMove(e *conn.Args, m *task.Move, f *form) {
 	e.All = append(e.All, m.ID, index.Pair(m.Group, m.Queue))
 	for _, j := range f.own {
 		e.Add(m.Set[j].Value)
@@ -343,7 +343,7 @@ func addMove(e *conn.Args, m *tdf.Move, f *form) {
 			e.Add(at.Min.String(), upperBound(at.Max))
 			return
 		}
-		for _, t := range []tdf.Time{at.Min, at.Max} {
+		for _, t := range []task.Time{at.Min, at.Max} {
 			e.Add(strconv.FormatFloat(float64(t), 'f', 6, 64))
 		}
 	}

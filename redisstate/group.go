@@ -9,15 +9,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Mark is the mark of a group, and when the group got it.
 type Mark struct {
-	Mark  tdf.GroupMark
-	Since tdf.Time // 0 without a mark
+	Mark  task.GroupMark
+	Since task.Time // 0 without a mark
 }
 
 // GroupMark returns the mark of a group.
@@ -32,39 +32,39 @@ func (s *Store) GroupMark(ctx context.Context, group string) (Mark, error) {
 // parseMark parses 'mark time'. An open group that was extended has only the time.
 func parseMark(value string) Mark {
 	mark, since, _ := strings.Cut(value, " ")
-	if mark == string(tdf.GroupOpen) {
+	if mark == string(task.GroupOpen) {
 		return Mark{}
 	}
 	t, _ := strconv.ParseFloat(since, 64)
-	return Mark{tdf.GroupMark(mark), tdf.Time(t)}
+	return Mark{task.GroupMark(mark), task.Time(t)}
 }
 
 // CloseGroup closes a group: no task can be opened in it, until it is extended. If the group is closed or decided
-// already, CloseGroup changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+// already, CloseGroup changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
 func (s *Store) CloseGroup(ctx context.Context, group string) error {
-	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupClosed)
+	_, err := s.changeMark(ctx, group, task.GroupOpen, task.GroupClosed)
 	return err
 }
 
 // ExtendGroup makes a closed group open again. If the group is not closed, or has no tasks, ExtendGroup changes
-// nothing. If the group is decided, the error wraps [tdf.ErrGroupDecided].
+// nothing. If the group is decided, the error wraps [task.ErrGroupDecided].
 //
 // Afterwards, no task can be opened on the condition [Unextended].
 func (s *Store) ExtendGroup(ctx context.Context, group string) error {
-	found, err := s.changeMark(ctx, group, tdf.GroupClosed, tdf.GroupOpen)
+	found, err := s.changeMark(ctx, group, task.GroupClosed, task.GroupOpen)
 	switch {
-	case errors.Is(err, tdf.ErrGroupEmpty):
+	case errors.Is(err, task.ErrGroupEmpty):
 		return nil
-	case found == tdf.GroupDecided:
-		return &tdf.GroupError{Group: group, Err: tdf.ErrGroupDecided}
+	case found == task.GroupDecided:
+		return &task.GroupError{Group: group, Err: task.ErrGroupDecided}
 	}
 	return err
 }
 
 // BeginExtension ends openings on the condition [Unextended] in an open group. If the group is closed or decided,
-// BeginExtension changes nothing. If the group has no tasks, the error wraps [tdf.ErrGroupEmpty].
+// BeginExtension changes nothing. If the group has no tasks, the error wraps [task.ErrGroupEmpty].
 func (s *Store) BeginExtension(ctx context.Context, group string) error {
-	_, err := s.changeMark(ctx, group, tdf.GroupOpen, tdf.GroupOpen)
+	_, err := s.changeMark(ctx, group, task.GroupOpen, task.GroupOpen)
 	return err
 }
 
@@ -105,7 +105,7 @@ func (c Condition) unmet() error {
 
 // changeMark changes the mark of a group from one mark to another. It returns the mark that the group had. If this is
 // not the mark from, nothing has changed.
-func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.GroupMark) (tdf.GroupMark, error) {
+func (s *Store) changeMark(ctx context.Context, group string, from, to task.GroupMark) (task.GroupMark, error) {
 	if err := s.Ready(ctx); err != nil {
 		return "", err
 	}
@@ -118,9 +118,9 @@ func (s *Store) changeMark(ctx context.Context, group string, from, to tdf.Group
 	answer := conn.Text(reply)
 	switch found, ok := strings.CutPrefix(answer, "+"); {
 	case ok:
-		return tdf.GroupMark(found), err
+		return task.GroupMark(found), err
 	case answer == "-":
-		return "", &tdf.GroupError{Group: group, Err: tdf.ErrGroupEmpty}
+		return "", &task.GroupError{Group: group, Err: task.ErrGroupEmpty}
 	}
 	return "", errors.New(strings.TrimPrefix(answer, "!"))
 }

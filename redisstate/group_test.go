@@ -10,12 +10,12 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-func grouped(group string) tdf.Properties {
+func grouped(group string) task.Properties {
 	d := define("x")
 	d.Group = group
 	return d
@@ -28,26 +28,26 @@ func TestClosedGroup(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
 	before := dump(t, s)
-	m := expect.Result(task(t, s, ids[1]).Cancel()).Value(t)
+	m := expect.Result(read(t, s, ids[1]).Cancel()).Value(t)
 	_, plain := s.Open(t.Context(), "m", define("x"), grouped("g"))
-	_, unique := s.OpenAll(t.Context(), "m", "", func() tdf.Properties { d := grouped("g"); d.Unique = "k"; return d }())
-	refusals := []error{plain, unique, transaction(t, s, []tdf.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
+	_, unique := s.OpenAll(t.Context(), "m", "", func() task.Properties { d := grouped("g"); d.Unique = "k"; return d }())
+	refusals := []error{plain, unique, transaction(t, s, []task.Properties{grouped("g"), grouped("h"), grouped("g")}, m).Err}
 	for i, err := range refusals {
-		e := new(tdf.GroupError)
+		e := new(task.GroupError)
 		expect.MustTrue(t, errors.As(err, &e), "way", i, "to open a task", err)
 		expect.Equal(t, e.Group, "g", "way", i)
-		expect.FailsWith(t, err, tdf.ErrGroupClosed, "way", i)
+		expect.FailsWith(t, err, task.ErrGroupClosed, "way", i)
 	}
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	expect.Len(t, transaction(t, s, []tdf.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped("h")}}, Unit{Open: []tdf.Properties{grouped("g")}}, Unit{Open: []tdf.Properties{grouped("g")}})
+	expect.Len(t, transaction(t, s, []task.Properties{grouped("g"), define("x"), grouped("g")}).Refused, 1, "the reasons are not listed once")
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Open: []task.Properties{grouped("h")}}, Unit{Open: []task.Properties{grouped("g")}}, Unit{Open: []task.Properties{grouped("g")}})
 	expect.NoError(t, err)
 	expect.NoError(t, outcomes[0].Err)
 	expect.MustTrue(t, outcomes[1].Err != nil, "a closed group concerns another unit", outcomes, err)
 	expect.Fails(t, outcomes[2].Err, "")
 	mustOpen(t, s, define("x"), grouped("h"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	m, err = task(t, s, ids[0]).Reopen()
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	m, err = read(t, s, ids[0]).Reopen()
 	mustApply(t, s, m, err) // a retry is no opening
 	must(t, s.ExtendGroup(t.Context(), "g"))
 	mustOpen(t, s, grouped("g"))
@@ -57,15 +57,15 @@ func TestClosedGroup(t *testing.T) {
 // When the last task of a closed group is removed, the mark vanishes.
 func TestMarksVanish(t *testing.T) {
 	s := newStore(t)
-	expect.FailsWith(t, s.CloseGroup(t.Context(), "g"), tdf.ErrGroupEmpty, "a group without tasks")
+	expect.FailsWith(t, s.CloseGroup(t.Context(), "g"), task.ErrGroupEmpty, "a group without tasks")
 	must(t, s.ExtendGroup(t.Context(), "g"))
 	ids := mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
 	must(t, s.CloseGroup(t.Context(), "g"))
 	must(t, s.CloseGroup(t.Context(), "h"))
 	for i, id := range ids[:2] {
 		expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Groups()).Val(), 2, "marks before task", i, "is removed")
-		mustMove(t, s, id, (*tdf.Task).Cancel)
-		mustMove(t, s, id, (*tdf.Task).Remove)
+		mustMove(t, s, id, (*task.Task).Cancel)
+		mustMove(t, s, id, (*task.Task).Remove)
 	}
 	expect.Equal(t, fmt.Sprint(s.Redis.HKeys(t.Context(), s.Keys.Groups()).Val()), "[h]", "marks of")
 	mustOpen(t, s, grouped("g"))
@@ -80,7 +80,7 @@ func TestDecide(t *testing.T) {
 			before := dump(t, s)
 			all := make([]Unit, units)
 			for i := range all {
-				all[i] = Unit{Decide: "g", Open: []tdf.Properties{grouped("next")}}
+				all[i] = Unit{Decide: "g", Open: []task.Properties{grouped("next")}}
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", all...)).Value(t)
 			for i, o := range outcomes {
@@ -94,19 +94,19 @@ func TestDecide(t *testing.T) {
 				expect.Equal(t, diff, "")
 			}
 		}
-		decide(1, tdf.ErrGroupNotClosed)
+		decide(1, task.ErrGroupNotClosed)
 		must(t, s.CloseGroup(t.Context(), "g"))
 		for _, id := range ids {
-			decide(1, tdf.ErrGroupUnfinished)
-			mustMove(t, s, id, (*tdf.Task).Cancel)
+			decide(1, task.ErrGroupUnfinished)
+			mustMove(t, s, id, (*task.Task).Cancel)
 		}
-		decide(2, nil, tdf.ErrGroupDecided)
-		decide(1, tdf.ErrGroupDecided)
-		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), tdf.ErrGroupDecided)
+		decide(2, nil, task.ErrGroupDecided)
+		decide(1, task.ErrGroupDecided)
+		expect.FailsWith(t, s.ExtendGroup(t.Context(), "g"), task.ErrGroupDecided)
 		must(t, s.CloseGroup(t.Context(), "g"))
-		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, tdf.ErrGroupDecided)
+		expect.Result(s.Open(t.Context(), "m", grouped("g"))).FailsWith(t, task.ErrGroupDecided)
 		mark := expect.Result(s.GroupMark(t.Context(), "g")).Value(t)
-		expect.Equal(t, mark.Mark, tdf.GroupDecided)
+		expect.Equal(t, mark.Mark, task.GroupDecided)
 		expect.Compare(t, mark.Since, ">=", 1e9)
 		expect.Result(s.GroupMark(t.Context(), "next")).Is(t, Mark{})
 		mustBeSound(t, s)
@@ -119,12 +119,12 @@ func TestMarksOfAnotherType(t *testing.T) {
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.Redis.Set(t.Context(), s.Keys.Groups(), "text", 0).Err())
 	_, opening := s.Open(t.Context(), "m", grouped("g"))
-	for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []tdf.Properties{grouped("g")}).Err} {
+	for i, err := range []error{opening, s.CloseGroup(t.Context(), "g"), s.ExtendGroup(t.Context(), "g"), transaction(t, s, []task.Properties{grouped("g")}).Err} {
 		expect.Fails(t, err, s.Keys.Groups()+" is not a hash", "call", i)
 	}
 	mustOpen(t, s, define("x"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Remove)
 }
 
 // Opening and moving tasks without groups sends no command for groups, and neither does removing if no group is closed.
@@ -134,21 +134,21 @@ func TestGroupsCostNothingIfUnused(t *testing.T) {
 	mustOpen(t, s, define("first")) // it also looks whether the namespace is new
 	before := commandCalls(t, s, "hget")
 	ids := mustOpen(t, s, define("a"), define("b"))
-	o := transaction(t, s, []tdf.Properties{define("c")}, task(t, s, ids[0]).Require())
+	o := transaction(t, s, []task.Properties{define("c")}, read(t, s, ids[0]).Require())
 	expect.MustTrue(t, o.Err == nil, o.Err)
 	if n := commandCalls(t, s, "hget") - before; n > 2 { // the answers of the call slot
 		t.Errorf("%d HGET", n)
 	}
 	ids = mustOpen(t, s, grouped("g"), grouped("g"), grouped("h"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Remove)
 	expect.Equal(t, commandCalls(t, s, "hdel"), 0, "HDEL")
 }
 
-func ofGroup(group string, n int) []tdf.Properties {
+func ofGroup(group string, n int) []task.Properties {
 	d := define("x")
 	d.Group = group
-	all := make([]tdf.Properties, n)
+	all := make([]task.Properties, n)
 	for i := range all {
 		all[i] = d
 	}
@@ -176,7 +176,7 @@ func TestOpenGroup(t *testing.T) {
 // and not when the extension has closed it.
 func TestExtendedGroup(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		open := func(on Condition, all ...tdf.Properties) error {
+		open := func(on Condition, all ...task.Properties) error {
 			_, err := s.OpenAll(t.Context(), "m", on, all...)
 			return err
 		}
@@ -186,9 +186,9 @@ func TestExtendedGroup(t *testing.T) {
 			case "unique":
 				rest[0].Unique = "k"
 			case "graph":
-				rest[1].After = &tdf.Dependencies{Places: []int{0}}
+				rest[1].After = &task.Dependencies{Places: []int{0}}
 			}
-			expect.FailsWith(t, s.BeginExtension(t.Context(), g), tdf.ErrGroupEmpty)
+			expect.FailsWith(t, s.BeginExtension(t.Context(), g), task.ErrGroupEmpty)
 			expect.NoError(t, open(NewGroup(g), ofGroup(g, 1)...))
 			expect.NoError(t, open(Unextended(g), ofGroup(g, 1)...))
 			must(t, s.BeginExtension(t.Context(), g))
@@ -199,7 +199,7 @@ func TestExtendedGroup(t *testing.T) {
 			expect.NoError(t, open("", ofGroup(g, 1)...))
 			must(t, s.CloseGroup(t.Context(), g))
 			must(t, s.BeginExtension(t.Context(), g))
-			expect.FailsWith(t, open(Unextended(g), rest...), tdf.ErrGroupClosed, g)
+			expect.FailsWith(t, open(Unextended(g), rest...), task.ErrGroupClosed, g)
 			must(t, s.ExtendGroup(t.Context(), g))
 			expect.FailsWith(t, open(Unextended(g), rest...), ErrGroupExtended, g)
 			expect.NoError(t, open("", rest...))
@@ -241,18 +241,18 @@ func TestOpenGroupAtOnce(t *testing.T) {
 // Tasks of one call keep their own values, whether they have the same properties, the same group and start, or not.
 func TestOpenTasksThatDiffer(t *testing.T) {
 	t.Parallel()
-	changes := []func(*tdf.Properties){
-		func(*tdf.Properties) {},
-		func(d *tdf.Properties) { d.Meta = "m" },
-		func(d *tdf.Properties) { d.Meta, d.FailOn = "n", tdf.FailOnAny },
-		func(d *tdf.Properties) { d.Group = "g" },
-		func(d *tdf.Properties) { d.Group, d.StartAfter = "h", 4e9 },
-		func(d *tdf.Properties) { d.EndBefore = 5e9 },
-		func(d *tdf.Properties) { d.Input = "other" },
+	changes := []func(*task.Properties){
+		func(*task.Properties) {},
+		func(d *task.Properties) { d.Meta = "m" },
+		func(d *task.Properties) { d.Meta, d.FailOn = "n", task.FailOnAny },
+		func(d *task.Properties) { d.Group = "g" },
+		func(d *task.Properties) { d.Group, d.StartAfter = "h", 4e9 },
+		func(d *task.Properties) { d.EndBefore = 5e9 },
+		func(d *task.Properties) { d.Input = "other" },
 	}
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	rapid.Check(t, func(r *rapid.T) {
-		var all []tdf.Properties
+		var all []task.Properties
 		for _, i := range rapid.SliceOfN(rapid.IntRange(0, len(changes)-1), 1, 6).Draw(r, "changes") {
 			d := define("x")
 			changes[i](&d)
@@ -260,7 +260,7 @@ func TestOpenTasksThatDiffer(t *testing.T) {
 		}
 		ids := mustOpen(t, s, all...)
 		for i, id := range ids {
-			if got := task(t, s, id).Properties; !reflect.DeepEqual(got, all[i]) {
+			if got := read(t, s, id).Properties; !reflect.DeepEqual(got, all[i]) {
 				r.Fatalf("task %d has %+v, want %+v", i, got, all[i])
 			}
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
@@ -13,7 +13,7 @@ import (
 type GroupCount struct {
 	Name string
 	Mark
-	Counts tdf.Counts
+	Counts task.Counts
 }
 
 // MaxGroups is the largest number of groups that one call of Groups reads.

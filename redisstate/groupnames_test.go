@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
@@ -35,7 +35,7 @@ func TestGroups(t *testing.T) {
 	s := newStore(t)
 	expect.Equal(t, groupNames(t, s, ""), "[]")
 	ids := mustOpen(t, s, grouped("b"), define("x"), grouped("a"), grouped("b"))
-	transaction(t, s, []tdf.Properties{grouped("t"), define("x"), grouped("t/1")})
+	transaction(t, s, []task.Properties{grouped("t"), define("x"), grouped("t/1")})
 	d := grouped("u")
 	d.Unique = "k"
 	mustOpen(t, s, d)
@@ -44,8 +44,8 @@ func TestGroups(t *testing.T) {
 	expect.Equal(t, groupNames(t, s, "t"), "[t open 1 t/1 open 1]")
 	expect.Equal(t, groupNames(t, s, "t/2"), "[]")
 	for i, want := range []string{"[a open 1closed b open 1]", "[a open 1closed b open 1]", "[b open 1]", "[]"} {
-		mustMove(t, s, ids[i], (*tdf.Task).Cancel)
-		mustMove(t, s, ids[i], (*tdf.Task).Remove)
+		mustMove(t, s, ids[i], (*task.Task).Cancel)
+		mustMove(t, s, ids[i], (*task.Task).Remove)
 		both := slices.Concat(groupList(t, s, "a"), groupList(t, s, "b"))
 		expect.Equal(t, fmt.Sprint(both), want, "after the removal of task", i)
 	}
@@ -59,7 +59,7 @@ func TestGroupsWithHostileNames(t *testing.T) {
 	s := newStore(t)
 	for _, name := range []string{"a", "a\xff", "a\xffb", "b", "[x", "(", "+", "-", "ä b\n\x00", "\xff\xff"} {
 		s.Redis.ZAdd(t.Context(), s.Keys.GroupNames(), redis.Z{Member: name})
-		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: index.GroupScore(tdf.Failed, 7), Member: 7})
+		s.Redis.ZAdd(t.Context(), s.Keys.Group(name), redis.Z{Score: index.GroupScore(task.Failed, 7), Member: 7})
 	}
 	for prefix, want := range map[string]string{
 		"a\xff": "[a\xff failed 1 a\xffb failed 1]", "\xff": "[\xff\xff failed 1]", "(": "[( failed 1]", "[": "[[x failed 1]", "+": "[+ failed 1]",
@@ -95,9 +95,9 @@ func TestForeignNamesOfGroups(t *testing.T) {
 	s := newStore(t)
 	s.Redis.Set(t.Context(), s.Keys.GroupNames(), "x", 0)
 	ids := mustOpen(t, s, grouped("g"))
-	transaction(t, s, []tdf.Properties{grouped("g")})
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	transaction(t, s, []task.Properties{grouped("g")})
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Remove)
 	_, _, err := s.Groups(t.Context(), "", "", 1)
 	expect.True(t, err != nil, "groups of a string")
 }

@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // transaction carries out one unit.
-func transaction(t *testing.T, s *Store, open []tdf.Properties, moves ...tdf.Move) Outcome {
+func transaction(t *testing.T, s *Store, open []task.Properties, moves ...task.Move) Outcome {
 	t.Helper()
 	outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: moves, Open: open})).Value(t)
 	return outcomes[0]
@@ -20,14 +20,14 @@ func transaction(t *testing.T, s *Store, open []tdf.Properties, moves ...tdf.Mov
 // A guard holds for a task in any state, and writes nothing.
 func TestGuardsHold(t *testing.T) {
 	s := newStore(t)
-	var guards []tdf.Move
-	for _, state := range slices.Backward(tdf.States) { // an open task would be claimed for the next state
-		guards = append(guards, task(t, s, put(t, s, state)).Require())
+	var guards []task.Move
+	for _, state := range slices.Backward(task.States) { // an open task would be claimed for the next state
+		guards = append(guards, read(t, s, put(t, s, state)).Require())
 	}
 	before := dump(t, s)
 	expect.NoError(t, transaction(t, s, nil, guards...).Err)
 	expect.Equal(t, changed(t, before, dump(t, s)), "")
-	o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
+	o := transaction(t, s, []task.Properties{define("next")}, guards...)
 	expect.NoError(t, o.Err)
 	expect.Len(t, o.IDs, 1)
 	mustBeSound(t, s)
@@ -37,20 +37,20 @@ func TestGuardsHold(t *testing.T) {
 func TestAllFailedGuardsAreNamed(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("stays"), define("changed"), define("cancelled"), define("removed"), define("moved by hand"))
-		var guards []tdf.Move
+		var guards []task.Move
 		for _, id := range ids {
-			guards = append(guards, task(t, s, id).Require())
+			guards = append(guards, read(t, s, id).Require())
 		}
-		mustChange(t, s, ids[1], tdf.Changes{Input: new("other")})
-		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
+		mustChange(t, s, ids[1], task.Changes{Input: new("other")})
+		mustMove(t, s, ids[2], (*task.Task).Cancel)
 		must(t, s.Redis.Del(t.Context(), s.Keys.Task(ids[3])).Err())
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[4]), "round", "7", "state", "a\tb\nc").Err())
 		before := dump(t, s)
-		o := transaction(t, s, []tdf.Properties{define("next")}, guards...)
+		o := transaction(t, s, []task.Properties{define("next")}, guards...)
 		want := "[require task 2: it is open in round 0, revision 1 require task 3: it is expired in round 0 " +
 			"require task 4: there is no such task require task 5: it is a?b?c in round 7]"
 		expect.Equal(t, fmt.Sprint(o.Refused), want)
-		e := new(tdf.StateError)
+		e := new(task.StateError)
 		expect.MustTrue(t, errors.As(o.Err, &e), o)
 		expect.Equal(t, e.ID, ids[1])
 		expect.Equal(t, e.Revision, 1)
@@ -63,15 +63,15 @@ func TestAllFailedGuardsAreNamed(t *testing.T) {
 func TestRevisionFence(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
-	a, b := task(t, s, ids[0]), task(t, s, ids[1])
-	m, err := a.Change(tdf.Changes{Input: new("other")})
+	a, b := read(t, s, ids[0]), read(t, s, ids[1])
+	m, err := a.Change(task.Changes{Input: new("other")})
 	mustApply(t, s, m, err)
 	cancelA, _ := a.Cancel()
 	cancelB, _ := b.Cancel()
-	for _, moves := range [][]tdf.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
+	for _, moves := range [][]task.Move{{cancelA.IfUnchanged(a)}, {cancelB.IfUnchanged(b), cancelA.IfUnchanged(a)}} {
 		expect.Equal(t, fmt.Sprint(transaction(t, s, nil, moves...).Refused), "[cancel task 1: it is open in round 0, revision 1]")
 	}
-	o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(task(t, s, a.ID)))
+	o := transaction(t, s, nil, cancelB.IfUnchanged(b), cancelA.IfUnchanged(read(t, s, a.ID)))
 	expect.True(t, o.Err == nil, o.Err)
 	mustBeSound(t, s)
 }
@@ -79,15 +79,15 @@ func TestRevisionFence(t *testing.T) {
 // In one unit, a task can give its key to another task. Two tasks cannot take the same key.
 func TestKeysInOneUnit(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		d := keyed("k", tdf.UntilArchived)
+		d := keyed("k", task.UntilArchived)
 		var ids [3]int64
 		for i := range ids { // three archived tasks with the same key
 			ids[i] = mustOpenUnique(t, s, d).ID
-			mustMove(t, s, ids[i], (*tdf.Task).Cancel)
-			mustMove(t, s, ids[i], (*tdf.Task).Archive)
+			mustMove(t, s, ids[i], (*task.Task).Cancel)
+			mustMove(t, s, ids[i], (*task.Task).Archive)
 		}
-		reopen := func(id int64) tdf.Move {
-			m := expect.Result(task(t, s, id).Reopen()).Value(t)
+		reopen := func(id int64) task.Move {
+			m := expect.Result(read(t, s, id).Reopen()).Value(t)
 			return m
 		}
 		before := dump(t, s)
@@ -95,11 +95,11 @@ func TestKeysInOneUnit(t *testing.T) {
 		expect.Equal(t, fmt.Sprint(o.Refused), "[task 1: task 3 holds its unique key task 2: task 3 holds its unique key]")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		// A refused unit leaves the key to the next unit of the call.
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []tdf.Move{reopen(ids[2])}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{reopen(ids[0]), reopen(ids[1])}}, Unit{Moves: []task.Move{reopen(ids[2])}})).Value(t)
 		expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 		expect.NoError(t, outcomes[1].Err)
-		mustMove(t, s, ids[2], (*tdf.Task).Cancel)
-		m := expect.Result(task(t, s, ids[2]).Archive()).Value(t)
+		mustMove(t, s, ids[2], (*task.Task).Cancel)
+		m := expect.Result(read(t, s, ids[2]).Archive()).Value(t)
 		expect.NoError(t, transaction(t, s, nil, reopen(ids[0]), m).Err)
 		if o := mustOpenUnique(t, s, d); o.ID != ids[0] || !o.Existing {
 			t.Errorf("%+v", o)
@@ -111,8 +111,8 @@ func TestKeysInOneUnit(t *testing.T) {
 // After a failover, another claim may have run the same round. Then a guard of the first claim fails.
 func TestGuardsNameTheClaim(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Succeeded)
-	guard := task(t, s, id).Require()
+	id := put(t, s, task.Succeeded)
+	guard := read(t, s, id).Require()
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another").Err())
 	expect.True(t, transaction(t, s, nil, guard).Err != nil, "the guard holds")
 }
@@ -122,25 +122,25 @@ func TestFollowUpsOfARound(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("first"), define("other"))
 	claims := mustClaim(t, s, 2)
-	result := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
-	three := Unit{Moves: []tdf.Move{result}, Open: []tdf.Properties{define("a"), define("b"), define("c")}, ByRound: true}
+	result := expect.Result(claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})).Value(t)
+	three := Unit{Moves: []task.Move{result}, Open: []task.Properties{define("a"), define("b"), define("c")}, ByRound: true}
 	for i := range 2 { // the second report comes too late, and opens nothing
 		err := expect.Result(s.Apply(t.Context(), "w", three)).Value(t)[0].Err
 		expect.True(t, (err == nil) == (i == 0), "report", i, err)
 	}
-	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
+	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 3, Last: 5})
 	settleMany(t, s)
-	archive := expect.Result(task(t, s, 1).Archive()).Value(t)
+	archive := expect.Result(read(t, s, 1).Archive()).Value(t)
 	stale := archive
 	stale.Round++
-	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{stale}, Open: []tdf.Properties{define("no")}})).Value(t)[0].Err != nil)
-	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 3, Last: 5})
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{archive}, Open: []tdf.Properties{define("next")}})).Value(t)[0].Err)
-	expect.Equal(t, task(t, s, 1).Current().FollowUps, tdf.IDRange{First: 6, Last: 6})
-	transaction(t, s, []tdf.Properties{define("x")}, expect.Result(task(t, s, 3).Cancel()).Value(t))
-	expect.Equal(t, task(t, s, 3).Current().FollowUps, tdf.IDRange{}, "a transaction opens no follow-ups")
+	expect.True(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{stale}, Open: []task.Properties{define("no")}})).Value(t)[0].Err != nil)
+	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 3, Last: 5})
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{archive}, Open: []task.Properties{define("next")}})).Value(t)[0].Err)
+	expect.Equal(t, read(t, s, 1).Current().FollowUps, task.IDRange{First: 6, Last: 6})
+	transaction(t, s, []task.Properties{define("x")}, expect.Result(read(t, s, 3).Cancel()).Value(t))
+	expect.Equal(t, read(t, s, 3).Current().FollowUps, task.IDRange{}, "a transaction opens no follow-ups")
 	for _, text := range []string{"", "7", "7-", "-7", "x-y", "9-3", "0-4", "1-99999999999999", "1-9999999999999999999999", "1-2-3"} {
 		s.Redis.HSet(t.Context(), s.Keys.Task(2), "0:follow_ups", text)
-		expect.Equal(t, task(t, s, 2).Current().FollowUps, tdf.IDRange{}, text)
+		expect.Equal(t, read(t, s, 2).Current().FollowUps, task.IDRange{}, text)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -29,7 +29,7 @@ const (
 // wholeHashes reads all properties of tasks: of the first tasks, as many as the maximum number of bytes allows, but of
 // at least one. It leaves out properties that are too long. If a task is large, wholeHashes also leaves out properties
 // with unknown names. It always leaves out the texts of the rounds before the round from, and the files of all rounds.
-func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []tdf.Hash, tooLong []error,
+func (s *Store) wholeHashes(ctx context.Context, ids []int64, most, from int) (hashes []task.Hash, tooLong []error,
 	err error,
 ) {
 	tooLong = make([]error, len(ids))
@@ -122,7 +122,7 @@ func (s *Store) hashSizes(ctx context.Context, ids []int64) ([]int, error) {
 }
 
 // hashSize returns the bytes of all properties of a task.
-func hashSize(h tdf.Hash) int {
+func hashSize(h task.Hash) int {
 	bytes := 0
 	for name, value := range h {
 		bytes += len(name) + len(value)
@@ -150,18 +150,18 @@ func (s *Store) fieldCounts(ctx context.Context, ids []int64) (counts []int64, f
 }
 
 // hashes reads several small tasks, or one large task. It gets the size of each task from hashSizes.
-func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]tdf.Hash,
+func (s *Store) hashes(ctx context.Context, ids []int64, sizes []int, limit func(string) int) ([]task.Hash,
 	[]map[string]int, error,
 ) {
 	if sizes[0] > readAtOnce {
 		h, tooLong, err := s.largeHash(ctx, ids[0], limit)
-		return []tdf.Hash{h}, []map[string]int{tooLong}, err
+		return []task.Hash{h}, []map[string]int{tooLong}, err
 	}
 	replies, err := conn.AskEach(ctx, s.Conn, readTasks, ids,
 		func(p redis.Pipeliner, id int64) *redis.MapStringStringCmd {
 			return p.HGetAll(ctx, s.Keys.Task(id))
 		})
-	hashes, tooLong := make([]tdf.Hash, len(ids)), make([]map[string]int, len(ids))
+	hashes, tooLong := make([]task.Hash, len(ids)), make([]map[string]int, len(ids))
 	for i, r := range replies {
 		hashes[i], tooLong[i] = r.Val(), map[string]int{}
 		for name, value := range hashes[i] {
@@ -181,20 +181,20 @@ const readTries = 3
 // largeHash reads a task in pieces. If the task moved meanwhile, largeHash reads it again, up to readTries times in
 // all. If the task moved each time, the hash has newer properties with the state, the round and the revision from
 // before these moves. So Redis refuses a Move that is based on this hash.
-func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int,
-	err error,
+func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int) (
+	h task.Hash, tooLong map[string]int, err error,
 ) {
 	before, err := s.head(ctx, id)
 	for try := 1; err == nil; try++ {
 		if h, tooLong, err = s.readInPieces(ctx, id, limit); err != nil {
 			break
 		}
-		var after tdf.Hash
+		var after task.Hash
 		if after, err = s.head(ctx, id); err != nil {
 			break
 		}
 		if len(after) == 0 && len(before) > 0 { // the task was removed meanwhile
-			return tdf.Hash{}, nil, nil
+			return task.Hash{}, nil, nil
 		}
 		if maps.Equal(before, after) {
 			return h, tooLong, nil
@@ -209,18 +209,18 @@ func (s *Store) largeHash(ctx context.Context, id int64, limit func(string) int)
 
 // head reads the state and the other Head properties of a task, and its revision. At least one of these properties
 // changes whenever the task moves.
-func (s *Store) head(ctx context.Context, id int64) (tdf.Hash, error) {
-	h := tdf.Hash{}
-	err := s.readFields(ctx, []int64{id}, []tdf.Hash{h}, make([]error, 1), func(int) []string {
+func (s *Store) head(ctx context.Context, id int64) (task.Hash, error) {
+	h := task.Hash{}
+	err := s.readFields(ctx, []int64{id}, []task.Hash{h}, make([]error, 1), func(int) []string {
 		return slices.Concat(headFields, []string{"revision"})
 	})
 	return h, err
 }
 
 // withFence returns h with the state, the round and the revision of head. A Move that is based on h names them.
-func withFence(h, head tdf.Hash) tdf.Hash {
+func withFence(h, head task.Hash) task.Hash {
 	if len(head) == 0 { // the task did not exist yet
-		return tdf.Hash{}
+		return task.Hash{}
 	}
 	for _, name := range []string{"state", "round", "revision"} {
 		delete(h, name)
@@ -234,10 +234,10 @@ func withFence(h, head tdf.Hash) tdf.Hash {
 // namesPerScan is the approximate number of names that one call reads if a task has very many properties.
 const namesPerScan = 100
 
-func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (h tdf.Hash, tooLong map[string]int,
-	err error,
+func (s *Store) readInPieces(ctx context.Context, id int64, limit func(string) int) (
+	h task.Hash, tooLong map[string]int, err error,
 ) {
-	h, tooLong = tdf.Hash{}, map[string]int{}
+	h, tooLong = task.Hash{}, map[string]int{}
 	for cursor := "0"; ; {
 		args := []any{cursor, namesPerScan, readAtOnce, fewNames}
 		reply, err := s.Run(ctx, readTasks, lua.Names, []string{s.Keys.Task(id)}, args,

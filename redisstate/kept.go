@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -16,8 +16,8 @@ import (
 // A Keeping says for which blocked task a worker keeps resources back (docs/resources.md, "No task starves").
 type Keeping struct {
 	Worker string
-	Task   int64    // the first task with the requirement for which the worker is kept
-	Since  tdf.Time // when the worker was first kept for it
+	Task   int64     // the first task with the requirement for which the worker is kept
+	Since  task.Time // when the worker was first kept for it
 }
 
 // Kept returns for which tasks the given workers are kept.
@@ -40,7 +40,7 @@ func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err 
 		var clock *redis.TimeCmd
 		err := s.Pipeline(ctx, what, func(p redis.Pipeliner) {
 			holder, clock = p.Get(ctx, s.Keys.Kept(name)), p.Time(ctx)
-			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRangeWithScores(ctx, s.Keys.List(tdf.Open), 0, 0)
+			first, plain = p.ZRange(ctx, s.Keys.OpenSet(name), 0, 0), p.ZRangeWithScores(ctx, s.Keys.List(task.Open), 0, 0)
 		})
 		if err != nil {
 			return nil, err
@@ -49,13 +49,13 @@ func (s *Store) Kept(ctx context.Context, workers []string) (all []Keeping, err 
 		members := first.Val()
 		for _, z := range plain.Val() { // the due tasks without a place have the plain requirement, and no priority
 			id, _ := z.Member.(string)
-			if at := tdf.Time(z.Score); name == class.Plain && at <= tdf.At(clock.Val()) {
+			if at := task.Time(z.Score); name == class.Plain && at <= task.At(clock.Val()) {
 				members = append(members, limits.Member(0, at, 0)+id)
 			}
 		}
 		if by == worker && len(members) > 0 {
 			k := Keeping{Worker: worker, Task: limits.IDsOf([]string{slices.Min(members)})[0]}
-			k.Since, _ = tdf.ParseTime(since)
+			k.Since, _ = task.ParseTime(since)
 			all = append(all, k)
 		}
 	}

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // After each step of a task's life, Redis contains exactly the data that docs/redis.md describes.
@@ -33,7 +33,7 @@ func TestWholeStateOfALife(t *testing.T) {
 			"task:1": running + "log=T manager: open\nT w: running\n" + rest + "round=0\n" + tail + "state=running\ntimeout=inf\ntimeouts=0",
 		})
 
-		mustExecute(t, s, c, tdf.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
+		mustExecute(t, s, c, task.Result{Output: "out\x00\xff", Error: "boom", Exit: "3"})
 		executed := "0:claim=" + c.ID + "\n0:error=boom\n0:error_bytes=4\n0:executed=T\n0:exit=3\n0:open=T\n0:output=out\x00\xff\n0:output_bytes=5\n0:running=T\n0:worker=w\n" +
 			"deadline=inf\nend_before=inf\n"
 		is(t, s, world{
@@ -60,39 +60,39 @@ func is(t *testing.T, s *Store, want world) {
 }
 
 // put opens a task, moves it to a state, and returns its id.
-func put(t *testing.T, s *Store, state tdf.State) int64 {
+func put(t *testing.T, s *Store, state task.State) int64 {
 	t.Helper()
 	d := define("x")
-	if state == tdf.TimedOut {
+	if state == task.TimedOut {
 		d.Timeout = 1e-6
 	}
 	id := mustOpen(t, s, d)[0]
-	if state == tdf.Expired {
-		mustMove(t, s, id, (*tdf.Task).Cancel)
+	if state == task.Expired {
+		mustMove(t, s, id, (*task.Task).Cancel)
 	}
-	if state == tdf.Open || state == tdf.Expired {
+	if state == task.Open || state == task.Expired {
 		return id
 	}
 	c := mustClaim(t, s, 1)[0]
 	switch state {
-	case tdf.Running:
+	case task.Running:
 		return id
-	case tdf.TimedOut:
+	case task.TimedOut:
 		m, err := c.Task.TimeOut()
 		mustApply(t, s, m, err)
 		return id
 	}
-	result := tdf.Result{Output: "o", Exit: "0"}
-	if state == tdf.Failed {
+	result := task.Result{Output: "o", Exit: "0"}
+	if state == task.Failed {
 		result.Error = "e"
 	}
 	mustExecute(t, s, c, result)
-	if state == tdf.Executed {
+	if state == task.Executed {
 		return id
 	}
 	mustSettle(t, s, id)
-	if state == tdf.Archived {
-		mustMove(t, s, id, (*tdf.Task).Archive)
+	if state == task.Archived {
+		mustMove(t, s, id, (*task.Task).Archive)
 	}
 	return id
 }
@@ -100,35 +100,35 @@ func put(t *testing.T, s *Store, state tdf.State) int64 {
 // A move succeeds only if the task is in the expected state and round. Otherwise, it changes nothing and returns the task's state.
 func TestMovesAreFenced(t *testing.T) {
 	s := newStore(t)
-	for _, state := range slices.Backward(tdf.States) { // the open task comes last, because the claims for other states would claim it
+	for _, state := range slices.Backward(task.States) { // the open task comes last, because the claims for other states would claim it
 		id := put(t, s, state)
-		expect.MustEqual(t, task(t, s, id).State, state, "put made the task")
-		var moves []tdf.Move
-		for _, from := range tdf.States {
-			for _, to := range tdf.States {
+		expect.MustEqual(t, read(t, s, id).State, state, "put made the task")
+		var moves []task.Move
+		for _, from := range task.States {
+			for _, to := range task.States {
 				for _, round := range []int{0, 1} {
 					if from != state || round != 0 {
-						moves = append(moves, tdf.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
+						moves = append(moves, task.Move{ID: id, Verb: "test", From: from, To: to, Round: round, Next: round})
 					}
 				}
 			}
 		}
-		if state == tdf.Running {
-			moves = append(moves, tdf.Move{ID: id, From: state, To: tdf.Executed, Claim: "another"}, tdf.Move{ID: id, From: state, To: tdf.TimedOut, Due: "12.5"})
+		if state == task.Running {
+			moves = append(moves, task.Move{ID: id, From: state, To: task.Executed, Claim: "another"}, task.Move{ID: id, From: state, To: task.TimedOut, Due: "12.5"})
 		}
 		refused(t, s, state, moves...)
-		refused(t, s, tdf.None, tdf.Move{ID: id + 1000, From: state, To: tdf.Archived})
+		refused(t, s, task.None, task.Move{ID: id + 1000, From: state, To: task.Archived})
 	}
 	mustBeSound(t, s)
 }
 
 // refused checks that Redis refuses each of the moves, because the task is in the given state.
-func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
+func refused(t *testing.T, s *Store, state task.State, moves ...task.Move) {
 	t.Helper()
 	before := dump(t, s)
 	for _, m := range moves {
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
-		e, ok := outcomes[0].Err.(*tdf.StateError)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
+		e, ok := outcomes[0].Err.(*task.StateError)
 		expect.MustTrue(t, ok, m, "on a", state, "task", outcomes[0].Err)
 		expect.Equal(t, e.State, state)
 		expect.Equal(t, e.ID, m.ID, state)
@@ -138,13 +138,13 @@ func refused(t *testing.T, s *Store, state tdf.State, moves ...tdf.Move) {
 
 func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 	s := newStore(t)
-	a, b, c := put(t, s, tdf.Succeeded), put(t, s, tdf.Succeeded), put(t, s, tdf.Open)
-	archive := func(id int64) tdf.Move {
-		return tdf.Move{ID: id, Verb: tdf.VerbArchive, From: tdf.Succeeded, To: tdf.Archived, Set: []tdf.Field{{Name: "state", Value: "archived"}}}
+	a, b, c := put(t, s, task.Succeeded), put(t, s, task.Succeeded), put(t, s, task.Open)
+	archive := func(id int64) task.Move {
+		return task.Move{ID: id, Verb: task.VerbArchive, From: task.Succeeded, To: task.Archived, Set: []task.Field{{Name: "state", Value: "archived"}}}
 	}
 	outcomes, err := s.Apply(t.Context(), "manager",
-		Unit{Moves: []tdf.Move{archive(a), archive(c)}, Open: []tdf.Properties{define("never")}},
-		Unit{Moves: []tdf.Move{archive(b)}, Open: []tdf.Properties{define("1"), define("2")}},
+		Unit{Moves: []task.Move{archive(a), archive(c)}, Open: []task.Properties{define("never")}},
+		Unit{Moves: []task.Move{archive(b)}, Open: []task.Properties{define("1"), define("2")}},
 	)
 	expect.NoError(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes, err)
@@ -153,8 +153,8 @@ func TestUnitsAreAllOrNothingAndIndependent(t *testing.T) {
 	expect.MustLen(t, got, 2)
 	expect.MustEqual(t, got[0], 4)
 	expect.Equal(t, got[1], 5)
-	expect.Equal(t, task(t, s, a).State, tdf.Succeeded, "the refused unit changed Redis, or the other unit did not change it")
-	expect.Equal(t, task(t, s, b).State, tdf.Archived, "the refused unit changed Redis, or the other unit did not change it")
+	expect.Equal(t, read(t, s, a).State, task.Succeeded, "the refused unit changed Redis, or the other unit did not change it")
+	expect.Equal(t, read(t, s, b).State, task.Archived, "the refused unit changed Redis, or the other unit did not change it")
 	mustBeSound(t, s)
 }
 
@@ -164,20 +164,20 @@ func TestExecutedAtTheEndOfTheProgram(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("x"))
 	c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
-	mustExecute(t, s, c.Claims[0], tdf.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
-	got := task(t, s, 1).Current().Entered
+	mustExecute(t, s, c.Claims[0], task.Result{Exit: "0", Started: c.Now, Seconds: 1e-6})
+	got := read(t, s, 1).Current().Entered
 	want := c.Now.Add(1e-6)
-	expect.True(t, got[tdf.Executed].String() == want.String(), "the stored time is", got[tdf.Executed], "but the program ended at", want)
+	expect.True(t, got[task.Executed].String() == want.String(), "the stored time is", got[task.Executed], "but the program ended at", want)
 }
 
 func TestLogKeepsFirstAndLastLines(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		id := mustOpen(t, s, define("x"))[0]
 		for range 70 {
-			mustMove(t, s, id, (*tdf.Task).Cancel)
-			mustMove(t, s, id, (*tdf.Task).Reopen)
+			mustMove(t, s, id, (*task.Task).Cancel)
+			mustMove(t, s, id, (*task.Task).Reopen)
 		}
-		lines := strings.Split(task(t, s, id).Log, "\n")
+		lines := strings.Split(read(t, s, id).Log, "\n")
 		expect.MustLen(t, lines, 100, "lines")
 		rounds := 0
 		for _, line := range lines[10:] {

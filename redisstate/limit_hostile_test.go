@@ -9,10 +9,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -23,7 +23,7 @@ type handClock struct {
 }
 
 func (c *handClock) pass(seconds float64) {
-	c.now = c.now.Add(tdf.Seconds(seconds).Std())
+	c.now = c.now.Add(task.Seconds(seconds).Std())
 	c.SetTime(c.now)
 }
 
@@ -42,14 +42,14 @@ func TestRateIsExact(t *testing.T) {
 	clock, s := withHandClock(t)
 	seed := seeded(t)
 	random := rand.New(rand.NewPCG(seed, 0))
-	mustLimit(t, s, "api", tdf.Limit{Starts: 10, Per: 1})
-	var all []tdf.Properties
+	mustLimit(t, s, "api", task.Limit{Starts: 10, Per: 1})
+	var all []task.Properties
 	for range 200 {
 		all = append(all, limitedBy("api"))
 	}
 	mustOpen(t, s, all...)
 	clock.pass(7200) // the tasks stay due when the clock is set back
-	var starts []tdf.Time
+	var starts []task.Time
 	begun, setBack := clock.now, 0
 	for steps := 0; len(starts)-setBack < 100; steps++ {
 		expect.MustTrue(t, steps <= 1000, "only", len(starts), "starts in", clock.now.Sub(begun))
@@ -62,9 +62,9 @@ func TestRateIsExact(t *testing.T) {
 			returnWaiting(t, s)
 		}
 		for _, c := range mustClaim(t, s, 1+random.IntN(20)) {
-			starts = append(starts, c.Task.Current().Entered[tdf.Running])
+			starts = append(starts, c.Task.Current().Entered[task.Running])
 			if random.IntN(2) == 0 {
-				mustExecute(t, s, c, tdf.Result{Exit: "0"})
+				mustExecute(t, s, c, task.Result{Exit: "0"})
 			}
 		}
 		if setBack == 0 && len(starts) >= 50 {
@@ -91,7 +91,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 	t.Parallel()
 	for _, back := range []float64{2, 15, 30, 59} {
 		clock, s := withHandClock(t)
-		mustLimit(t, s, "api", tdf.Limit{Starts: 1, Per: 1})
+		mustLimit(t, s, "api", task.Limit{Starts: 1, Per: 1})
 		mustOpen(t, s, limitedBy("api"), limitedBy("api"))
 		clock.pass(100) // the tasks stay due when the clock is set back
 		expect.MustLen(t, claimAll(t, s, 9), 1, "claimed")
@@ -112,7 +112,7 @@ func TestRateAfterTheClockWasSetBackALittle(t *testing.T) {
 func TestRateAndNumber(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
-	mustLimit(t, s, "db", tdf.Limit{AtMost: 2, Starts: 1, Per: 10})
+	mustLimit(t, s, "db", task.Limit{AtMost: 2, Starts: 1, Per: 10})
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), limitedBy("db"))
 	for i, want := range []int{1, 1, 0} {
 		clock.pass(0.5)
@@ -123,7 +123,7 @@ func TestRateAndNumber(t *testing.T) {
 		clock.pass(10)
 		returnWaiting(t, s)
 	}
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
 	expect.Equal(t, returnWaiting(t, s), 1, "the free place was not used")
 	expect.Len(t, claimAll(t, s, 10), 1, "the free place was not used")
 	mustLimit(t, s, "db", running(9)) // without the rate
@@ -141,7 +141,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 	for i := range left {
 		d := limitedBy("db")
 		d.Queue, d.Priority = "left", i%3-1
-		all := []tdf.Properties{d}
+		all := []task.Properties{d}
 		if i >= left-served {
 			d := limitedBy("db")
 			d.Priority = i%2 - 1
@@ -159,7 +159,7 @@ func TestUnservedQueueHoldsNobody(t *testing.T) {
 		returnWaiting(t, s)
 		claims := mustClaim(t, s, 10)
 		for _, c := range claims {
-			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+			mustExecute(t, s, c, task.Result{Exit: "0"})
 		}
 		done += len(claims)
 		expect.MustTrue(t, len(claims) <= 4, len(claims), "were claimed")
@@ -182,7 +182,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 	mustLimit(t, s, "db", running(0))
 	const sound = 5
 	others := []string{"limit=other\ndefault", "limit=db", "limit=db\npriority=5", "default"}
-	var all []tdf.Properties
+	var all []task.Properties
 	for range sound + len(others) {
 		all = append(all, limitedBy("db"))
 	}
@@ -203,7 +203,7 @@ func TestHostileWaitingTasks(t *testing.T) {
 // A new rate with a longer time span counts the starts before it.
 func TestLongerRate(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		rate := func(per tdf.Seconds) tdf.Limit { return tdf.Limit{Starts: 1, Per: per} }
+		rate := func(per task.Seconds) task.Limit { return task.Limit{Starts: 1, Per: per} }
 		kept := func() float64 { return s.Redis.TTL(t.Context(), s.Keys.Starts("db")).Val().Seconds() }
 		mustLimit(t, s, "db", rate(0.001))
 		mustOpen(t, s, limitedBy("db"), limitedBy("db"))
@@ -221,7 +221,7 @@ func TestLongerRate(t *testing.T) {
 func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 	s := newStore(t)
 	mustLimit(t, s, "db", running(1))
-	prioritized := func(priority int) tdf.Properties { d := limitedBy("db"); d.Priority = priority; return d }
+	prioritized := func(priority int) task.Properties { d := limitedBy("db"); d.Priority = priority; return d }
 	ids := mustOpen(t, s, prioritized(9), prioritized(0), prioritized(5), prioritized(5), prioritized(-5), prioritized(0))
 	next := func() Claim {
 		t.Helper()
@@ -236,14 +236,14 @@ func TestWaitingTasksKeepTheirOrder(t *testing.T) {
 			ids = append(ids, mustOpen(t, s, prioritized(7))...)
 		}
 		if i == 3 { // a waiting task gets another priority, and returns to its queue
-			mustChange(t, s, ids[4], tdf.Changes{Priority: new(3)})
-			expect.Equal(t, task(t, s, ids[4]).PlacedIn, "priority=3", "the changed task is in")
+			mustChange(t, s, ids[4], task.Changes{Priority: new(3)})
+			expect.Equal(t, read(t, s, ids[4]).PlacedIn, "priority=3", "the changed task is in")
 			ids = append(ids, mustOpen(t, s, prioritized(0))...)
 		}
 		mustBeSound(t, s)
 		c := next()
 		got = append(got, c.Task.ID)
-		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		mustExecute(t, s, c, task.Result{Exit: "0"})
 	}
 	want := []int64{ids[0], ids[2], ids[6], ids[3], ids[4], ids[1], ids[5], ids[7]}
 	expect.Equal(t, got, want, "claimed")
@@ -282,26 +282,26 @@ func TestWaitingTaskByHand(t *testing.T) {
 	expiring.EndBefore = 3e9
 	ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), expiring, limitedBy("db"), limitedBy("db"))
 	expect.MustLen(t, claimAll(t, s, 10), 0, "claimed")
-	change := func(id int64, c tdf.Changes, place string) {
+	change := func(id int64, c task.Changes, place string) {
 		t.Helper()
 		mustChange(t, s, id, c)
-		expect.Equal(t, task(t, s, id).PlacedIn, place, "the place")
+		expect.Equal(t, read(t, s, id).PlacedIn, place, "the place")
 		mustBeSound(t, s)
 	}
-	change(ids[0], tdf.Changes{LimitKey: new("")}, "")
-	change(ids[1], tdf.Changes{Queue: new("a")}, "queue=a")
-	mustMove(t, s, ids[2], (*tdf.Task).Expire)
-	mustMove(t, s, ids[3], (*tdf.Task).Cancel)
-	mustMove(t, s, ids[3], (*tdf.Task).Reopen)
-	x := task(t, s, ids[3])
+	change(ids[0], task.Changes{LimitKey: new("")}, "")
+	change(ids[1], task.Changes{Queue: new("a")}, "queue=a")
+	mustMove(t, s, ids[2], (*task.Task).Expire)
+	mustMove(t, s, ids[3], (*task.Task).Cancel)
+	mustMove(t, s, ids[3], (*task.Task).Reopen)
+	x := read(t, s, ids[3])
 	expect.True(t, !x.WaitsForLimit(), "the retried task is in", x.PlacedIn)
-	change(ids[4], tdf.Changes{StartAfter: new(tdf.Time(9e9).Std())}, "default")
+	change(ids[4], task.Changes{StartAfter: new(task.Time(9e9).Std())}, "default")
 	expect.Equal(t, claimAll(t, s, 10), ids[:1], "claimed")
 	must(t, s.RemoveLimit(t.Context(), "db"))
 	if n := returnWaiting(t, s); n != 1 { // the fourth
 		t.Errorf("%d tasks returned", n)
 	}
-	expect.Equal(t, task(t, s, ids[1]).PlacedIn, "queue=a", "the place")
+	expect.Equal(t, read(t, s, ids[1]).PlacedIn, "queue=a", "the place")
 	mustBeSound(t, s)
 }
 
@@ -335,7 +335,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 	for _, key := range []string{"limits", "held", "limited:db", "returned:limit=db", "starts:db", "held:limit=db"} {
 		t.Run(key, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
-				mustLimit(t, s, "db", tdf.Limit{AtMost: 1, Starts: 5, Per: 1})
+				mustLimit(t, s, "db", task.Limit{AtMost: 1, Starts: 5, Per: 1})
 				mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"))
 				first := mustClaim(t, s, 10)
 				expect.MustLen(t, first, 1, "were claimed")
@@ -354,7 +354,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 				if err == nil {
 					expect.Len(t, c.Claims, 1)
 				}
-				mustExecute(t, s, first[0], tdf.Result{Exit: "0"})
+				mustExecute(t, s, first[0], task.Result{Exit: "0"})
 				s.ReturnHeld(t.Context())
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				findings := expect.Result(s.Check(t.Context())).Value(t)
@@ -368,7 +368,7 @@ func TestLimitKeysOfWrongTypes(t *testing.T) {
 // If the place of one task has a wrong type, this task keeps waiting, and the tasks of other keys return in the same call.
 func TestPlaceOfAWrongTypeHoldsOnlyItsTasks(t *testing.T) {
 	s := newStore(t)
-	var all []tdf.Properties
+	var all []task.Properties
 	for _, name := range []string{"a", "b"} {
 		mustLimit(t, s, name, running(0))
 		d := placed(name, 0)
@@ -420,7 +420,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const tasks = 20_000
 	mustLimit(t, s, "db", running(2))
-	all := make([]tdf.Properties, tasks)
+	all := make([]task.Properties, tasks)
 	for i := range all {
 		all[i] = limitedBy("db")
 	}
@@ -448,7 +448,7 @@ func TestManyTasksOfOneKey(t *testing.T) {
 		return commandCalls(t, s, "hmget") + commandCalls(t, s, "zrange") + commandCalls(t, s, "hset") + commandCalls(t, s, "zadd") + commandCalls(t, s, "zrem")
 	}
 	before := commands()
-	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+	mustExecute(t, s, claims[0], task.Result{Exit: "0"})
 	expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 	expect.Len(t, claimAll(t, s, 10), 1, "claimed")
 	expect.Compare(t, commands()-before, "<=", 60)
@@ -462,7 +462,7 @@ func TestManyKeys(t *testing.T) {
 	t.Parallel()
 	clock, s := withHandClock(t)
 	const atOnce, keys = 50, 100
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range keys {
 		key := fmt.Sprint("k", i)
 		mustLimit(t, s, key, running(1))
@@ -483,7 +483,7 @@ func TestManyKeys(t *testing.T) {
 	last := s.Redis.ZRevRangeWithScores(t.Context(), s.Keys.Held(), 0, 0).Val()[0]
 	expect.True(t, last.Score <= float64(clock.now.Unix()+60), "the last check is at", last.Score)
 	for _, c := range claims {
-		mustExecute(t, s, c, tdf.Result{Exit: "0"})
+		mustExecute(t, s, c, task.Result{Exit: "0"})
 	}
 	n := 0
 	for range keys/atOnce + 1 {
@@ -498,7 +498,7 @@ func TestLateStartOfARate(t *testing.T) {
 	s := newStore(t)
 	d := limitedBy("k")
 	mustOpen(t, s, d, d, d)
-	mustLimit(t, s, "k", tdf.Limit{Starts: 1, Per: 100})
+	mustLimit(t, s, "k", task.Limit{Starts: 1, Per: 100})
 	claim := func(want int64) {
 		t.Helper()
 		expect.MustEqual(t, claimedIDs(claimFor(t, s, 9, offerOf(class.DefaultQueue))), []int64{want}, "claimed", want)
@@ -508,7 +508,7 @@ func TestLateStartOfARate(t *testing.T) {
 	returnWaiting(t, s)
 	must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 9e9, Member: "limit=k"}).Err())
 	claim(2)
-	due := tdf.Time(s.Redis.ZScore(t.Context(), s.Keys.Held(), "limit=k").Val())
+	due := task.Time(s.Redis.ZScore(t.Context(), s.Keys.Held(), "limit=k").Val())
 	expect.True(t, due <= clockOf(t, s).Add(100), "the server checks the key at", due)
 }
 
@@ -520,7 +520,7 @@ func TestForeignLimits(t *testing.T) {
 			s := newStore(t)
 			d := limitedBy("k")
 			mustOpen(t, s, d, d, d)
-			mustLimit(t, s, "k", tdf.Limit{AtMost: 0})
+			mustLimit(t, s, "k", task.Limit{AtMost: 0})
 			claimFor(t, s, 9, offerOf(class.DefaultQueue)) // now the tasks wait
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Limits(), "k", limit).Err())
 			must(t, s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Score: 1, Member: "limit=k"}).Err())

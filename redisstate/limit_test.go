@@ -8,25 +8,25 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // limitedBy returns a definition with a limit key.
-func limitedBy(key string) tdf.Properties {
+func limitedBy(key string) task.Properties {
 	d := define("x")
 	d.LimitKey = key
 	return d
 }
 
-func mustLimit(t testing.TB, s *Store, key string, limit tdf.Limit) {
+func mustLimit(t testing.TB, s *Store, key string, limit task.Limit) {
 	t.Helper()
 	must(t, s.SetLimit(t.Context(), key, limit))
 }
 
-func running(n int) tdf.Limit { return tdf.Limit{AtMost: n} }
+func running(n int) task.Limit { return task.Limit{AtMost: n} }
 
 // claimAll makes claims until one has no more tasks, and returns the ids of the claimed tasks.
 func claimAll(t testing.TB, s *Store, most int) (ids []int64) {
@@ -66,7 +66,7 @@ func heldDue(t testing.TB, s *Store) []string {
 	return expect.Result(s.Redis.ZRangeArgs(t.Context(), due).Result()).Value(t)
 }
 
-func useOf(t testing.TB, s *Store, key string) tdf.LimitUse {
+func useOf(t testing.TB, s *Store, key string) task.LimitUse {
 	t.Helper()
 	uses := expect.Result(s.LimitUses(t.Context(), key)).Value(t)
 	return uses[0]
@@ -79,10 +79,10 @@ func TestLimitAtMost(t *testing.T) {
 		ids := mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("db"), define("x"), limitedBy("db"), limitedBy("other"))
 		claims := mustClaim(t, s, 10)
 		expect.MustEqual(t, claimedIDs(ClaimResult{Claims: claims}), []int64{ids[0], ids[1], ids[3], ids[5]}, "claimed")
-		x := task(t, s, ids[2])
+		x := read(t, s, ids[2])
 		expect.True(t, x.WaitsForLimit(), "the third task is", x.State, "in", x.PlacedIn)
 		expect.Equal(t, x.PlacedIn, "limit=db\ndefault")
-		expect.Equal(t, x.State, tdf.Open)
+		expect.Equal(t, x.State, task.Open)
 		u := useOf(t, s, "db")
 		expect.Equal(t, u.Running, 2)
 		expect.Equal(t, u.Waiting, 2)
@@ -90,12 +90,12 @@ func TestLimitAtMost(t *testing.T) {
 		expect.Equal(t, u.Limit, running(2))
 		mustBeSound(t, s)
 		expect.Equal(t, returnWaiting(t, s), 0, "tasks returned without room")
-		mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+		mustExecute(t, s, claims[0], task.Result{Exit: "0"})
 		later := mustOpen(t, s, limitedBy("db"))[0]
 		expect.Len(t, claimAll(t, s, 10), 0, "were claimed before the tasks that wait longer")
 		expect.Equal(t, returnWaiting(t, s), 1, "tasks")
 		expect.Equal(t, claimAll(t, s, 10), ids[2:3], "were claimed", ids[2])
-		mustExecute(t, s, claims[1], tdf.Result{Exit: "0"})
+		mustExecute(t, s, claims[1], task.Result{Exit: "0"})
 		returnWaiting(t, s)
 		expect.Equal(t, claimAll(t, s, 10), ids[4:5], "were claimed", ids[4])
 		mustLimit(t, s, "other", running(1)) // one task of this key runs since before the limit
@@ -112,7 +112,7 @@ func TestLimitAtMost(t *testing.T) {
 func TestALargeLimitIsFilledAtOnce(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	mustLimit(t, s, "db", running(0))
-	mustOpen(t, s, slices.Repeat([]tdf.Properties{limitedBy("db")}, 1400)...)
+	mustOpen(t, s, slices.Repeat([]task.Properties{limitedBy("db")}, 1400)...)
 	claimAll(t, s, 1)
 	for c := (ClaimResult{More: true}); c.More; {
 		c = claimFor(t, s, 1, class.Offer{Programs: true})
@@ -126,14 +126,14 @@ func TestALargeLimitIsFilledAtOnce(t *testing.T) {
 func TestPlacesComeBack(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(t *testing.T, s *Store, c Claim){
-		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "0"}) },
-		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, tdf.Result{Exit: "1"}) },
+		"executed": func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, task.Result{Exit: "0"}) },
+		"failed":   func(t *testing.T, s *Store, c Claim) { mustExecute(t, s, c, task.Result{Exit: "1"}) },
 		"released": func(t *testing.T, s *Store, c Claim) {
 			m, err := c.Task.Release("so")
 			mustApply(t, s, m, err)
 		},
 		"requeued": func(t *testing.T, s *Store, c Claim) {
-			m, err := task(t, s, c.Task.ID).Requeue(true)
+			m, err := read(t, s, c.Task.ID).Requeue(true)
 			mustApply(t, s, m, err)
 		},
 		"timed out": func(t *testing.T, s *Store, c Claim) {
@@ -141,14 +141,14 @@ func TestPlacesComeBack(t *testing.T) {
 			mustApply(t, s, m, err)
 		},
 		"cancelled": func(t *testing.T, s *Store, c Claim) {
-			mustMove(t, s, c.Task.ID, (*tdf.Task).Cancel)
+			mustMove(t, s, c.Task.ID, (*task.Task).Cancel)
 		},
 		"lost": func(t *testing.T, s *Store, c Claim) {
-			expect.Result(s.Renew(t.Context(), 0, LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never})).OK(t)
+			expect.Result(s.Renew(t.Context(), 0, LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never})).OK(t)
 			mustSettle(t, s, c.Task.ID)
 		},
 		"moved by another program": func(t *testing.T, s *Store, c Claim) {
-			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+			mustExecute(t, s, c, task.Result{Exit: "0"})
 			mustSettle(t, s, c.Task.ID)
 			s.Redis.ZAdd(t.Context(), s.Keys.Limited("db"), redis.Z{Member: 1, Score: 1})
 			s.Redis.ZAdd(t.Context(), s.Keys.Held(), redis.Z{Member: "limit=db", Score: 1}) // the time of the next check
@@ -191,7 +191,7 @@ func TestHostileLimitKeys(t *testing.T) {
 		expect.MustEqual(t, claims[0].Task.ID, ids[0], "key", key)
 		expect.MustEqual(t, claims[0].Task.LimitKey, key)
 		for _, id := range []int64{ids[1], ids[2]} {
-			x := task(t, s, id)
+			x := read(t, s, id)
 			expect.True(t, x.WaitsForLimit(), "key", key, "task", id, "is in", x.PlacedIn)
 			expect.Equal(t, x.OpenPlace(), x.PlacedIn, "key", key, "task", id)
 		}
@@ -205,7 +205,7 @@ func TestHostileLimitKeys(t *testing.T) {
 	}
 	all := expect.Result(s.Limits(t.Context())).Value(t)
 	expect.Len(t, all, 11)
-	expect.True(t, slices.IsSortedFunc(all, func(a, b tdf.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all)
+	expect.True(t, slices.IsSortedFunc(all, func(a, b task.LimitUse) int { return strings.Compare(a.Key, b.Key) }), "limits", all)
 	for _, u := range all {
 		expect.Equal(t, u.Running, 1)
 		expect.Equal(t, u.Waiting, 2)
@@ -216,7 +216,7 @@ func TestHostileLimitKeys(t *testing.T) {
 func TestTooManyLimits(t *testing.T) {
 	s := newStore(t)
 	var fields []any
-	for i := range tdf.MaxLimits {
+	for i := range task.MaxLimits {
 		fields = append(fields, fmt.Sprint("k", i), "at_most=1")
 	}
 	for page := range slices.Chunk(fields, 2000) {
@@ -224,5 +224,5 @@ func TestTooManyLimits(t *testing.T) {
 	}
 	expect.Fails(t, s.SetLimit(t.Context(), "more", running(1)), "more than 10000", "one limit more")
 	mustLimit(t, s, "k5", running(2))
-	expect.Len(t, expect.Result(s.Limits(t.Context())).Value(t), tdf.MaxLimits, "limits")
+	expect.Len(t, expect.Result(s.Limits(t.Context())).Value(t), task.MaxLimits, "limits")
 }

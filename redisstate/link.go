@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -27,7 +27,7 @@ type dependency struct{ kind, name string }
 
 func (d dependency) isGroup() bool { return strings.HasPrefix(d.kind, "group") }
 
-var dependencyNames = []string{tdf.FieldAfter, tdf.FieldAfterAny, tdf.FieldAfterGroup, tdf.FieldAfterGroupAny}
+var dependencyNames = []string{task.FieldAfter, task.FieldAfterAny, task.FieldAfterGroup, task.FieldAfterGroupAny}
 
 // dependenciesOf returns the dependencies of a task, always in the same order. The values are those of dependencyNames.
 func dependenciesOf(values []any) (all []dependency) {
@@ -35,7 +35,7 @@ func dependenciesOf(values []any) (all []dependency) {
 		return nil // the key of the task is no hash
 	}
 	for i, kind := range []string{"task", "task?"} {
-		for _, id := range tdf.ParseIDs(conn.Text(values[i])) {
+		for _, id := range task.ParseIDs(conn.Text(values[i])) {
 			all = append(all, dependency{kind, strconv.FormatInt(id, 10)})
 		}
 	}
@@ -100,15 +100,15 @@ func handled(answer string, given int) int {
 }
 
 // unsuccessful are the states in which a task did not succeed, and is not archived.
-var unsuccessful = []tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}
+var unsuccessful = []task.State{task.Failed, task.TimedOut, task.Expired}
 
 func (s *Store) linkArgs() *conn.Args {
 	e := &conn.Args{}
 	e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), s.Keys.DependentsPrefix(), s.Keys.GroupDependentsPrefix(),
-		string(tdf.Succeeded))
+		string(task.Succeeded))
 	e.Count(linksPerCall)
 	var states []string
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		if !state.Finished() {
 			states = append(states, string(state))
 		}
@@ -162,7 +162,7 @@ func (s *Store) LinkWaiting(ctx context.Context) (int, error) {
 func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob, err error) {
 	for i := range stored {
 		if stored[i].Task == nil {
-			stored[i].Task = &tdf.Task{ID: stored[i].ID} // the script finds that the task does not wait
+			stored[i].Task = &task.Task{ID: stored[i].ID} // the script finds that the task does not wait
 		}
 	}
 	n := conn.Batch(len(stored), conn.Bound{Limit: linksPerRead, Amount: func(i int) int {
@@ -178,7 +178,7 @@ func (s *Store) linkJobs(ctx context.Context, stored []Stored) (jobs []*linkJob,
 	return jobs, err
 }
 
-func linkJobOf(t *tdf.Task, all []dependency) *linkJob {
+func linkJobOf(t *task.Task, all []dependency) *linkJob {
 	linked := t.Current().Linked // above len(all) only if another program has changed the task
 	before := min(linked, len(all))
 	return &linkJob{all, before, func(done int, last bool) []any {
@@ -253,7 +253,7 @@ func (s *Store) withDependents(ctx context.Context, groups []string) (waiting []
 func (s *Store) CompleteGroup(ctx context.Context, group string, archived, others int64) (more bool, err error) {
 	for range callsPerTurn {
 		e := s.linkArgs()
-		e.Add("complete", group, tdf.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
+		e.Add("complete", group, task.UnmetGroup(group, archived+others), strconv.FormatInt(others, 10))
 		answers, err := s.callLink(ctx, e, 1)
 		if err != nil || answers[0] != "~" {
 			return false, err
@@ -273,13 +273,13 @@ func (s *Store) Unsuccessful(ctx context.Context, group string, after int64) (ar
 	for _, state := range unsuccessful {
 		others += counts[state]
 	}
-	ids, more, err := s.groupPage(ctx, group, tdf.Archived, after)
+	ids, more, err := s.groupPage(ctx, group, task.Archived, after)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	stored, err := s.Read(ctx, ids, Want{Fields: Head})
 	for _, t := range stored {
-		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(tdf.Succeeded) {
+		if t.Task != nil && t.Task.Outcome != "" && t.Task.Outcome != string(task.Succeeded) {
 			archived++
 		}
 	}

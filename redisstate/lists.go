@@ -6,20 +6,20 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // Counts counts the tasks of the named groups by state, all at one moment. If no group is named, it counts all tasks.
-func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
+func (s *Store) Counts(ctx context.Context, groups ...string) (task.Counts, error) {
 	var keys []string
 	var ranges []any
 	for _, group := range groups {
 		keys = append(keys, s.Keys.Group(group))
 	}
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		if len(groups) == 0 {
 			keys = append(keys, s.Keys.List(state))
 			continue
@@ -27,20 +27,20 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 		first, last := index.GroupRange(state)
 		ranges = append(ranges, first, last)
 	}
-	numbers := len(tdf.States)
+	numbers := len(task.States)
 	if len(groups) == 0 {
-		keys = append(keys, s.Keys.List(tdf.Placed))
+		keys = append(keys, s.Keys.List(task.Placed))
 		numbers++
 	}
 	reply, err := s.Run(ctx, "count tasks", lua.Counts, keys, ranges, conn.ListOf(numbers, numbers, conn.IsNumber))
 	if err != nil {
 		return nil, err
 	}
-	counts := tdf.Counts{}
+	counts := task.Counts{}
 	for i, n := range conn.List(reply) {
-		state := tdf.Open // the last list is Placed
-		if i < len(tdf.States) {
-			state = tdf.States[i]
+		state := task.Open // the last list is Placed
+		if i < len(task.States) {
+			state = task.States[i]
 		}
 		counts[state] += int64(conn.Number(n))
 	}
@@ -49,7 +49,7 @@ func (s *Store) Counts(ctx context.Context, groups ...string) (tdf.Counts, error
 
 // List returns a page of the ids of the tasks in one list, in the order of their scores in the list. If a group is
 // named, it returns only tasks of this group, ordered by id.
-func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error) {
+func (s *Store) List(ctx context.Context, of task.State, group string, offset, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, fmt.Sprintf("list %s tasks", of),
 		func(r redis.Cmdable) *redis.StringSliceCmd {
 			if group == "" {
@@ -64,12 +64,12 @@ func (s *Store) List(ctx context.Context, of tdf.State, group string, offset, mo
 }
 
 // Between counts the tasks that entered one of the given states between two times, and are still in that state.
-func (s *Store) Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error) {
+func (s *Store) Between(ctx context.Context, from, to task.Time, states ...task.State) (int64, error) {
 	var counts []*redis.IntCmd
 	err := s.Pipeline(ctx, "count tasks by time", func(p redis.Pipeliner) {
 		counts = nil
 		for _, state := range states {
-			for _, list := range tdf.ListsOf(state) {
+			for _, list := range task.ListsOf(state) {
 				counts = append(counts, p.ZCount(ctx, s.Keys.List(list), from.String(), to.String()))
 			}
 		}

@@ -9,22 +9,22 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 func TestCountsAndListsByGroup(t *testing.T) {
 	s := newStore(t)
-	inGroup := func(group string) tdf.Properties {
+	inGroup := func(group string) task.Properties {
 		d := define("x")
 		d.Group = group
 		return d
 	}
 	mustOpen(t, s, inGroup("a"), inGroup("b"), inGroup("a"), inGroup(""), inGroup("a b:c"))
 	c := mustClaim(t, s, 2)
-	mustExecute(t, s, c[1], tdf.Result{Exit: "0"})
+	mustExecute(t, s, c[1], task.Result{Exit: "0"})
 	mustSettle(t, s, 2)
 	for _, look := range []struct {
 		groups []string
@@ -40,32 +40,32 @@ func TestCountsAndListsByGroup(t *testing.T) {
 		counts := expect.Result(s.Counts(t.Context(), look.groups...)).Value(t)
 		expect.Equal(t, cmp.Diff(look.want, counts.String()), "", "groups", look.groups)
 	}
-	ids, err := s.List(t.Context(), tdf.Open, "a", 0, 10)
+	ids, err := s.List(t.Context(), task.Open, "a", 0, 10)
 	expect.NoError(t, err)
 	expect.Equal(t, fmt.Sprint(ids), "[3]")
-	ids, err = s.List(t.Context(), tdf.Open, "", 1, 1)
+	ids, err = s.List(t.Context(), task.Open, "", 1, 1)
 	expect.NoError(t, err)
 	expect.Equal(t, fmt.Sprint(ids), "[4]")
 }
 
 func TestLargeBatchesAreSplit(t *testing.T) {
 	s := newStore(t)
-	definitions := make([]tdf.Properties, 2500)
+	definitions := make([]task.Properties, 2500)
 	for i := range definitions {
 		definitions[i] = define(fmt.Sprint(i))
 	}
 	for i := range 60 { // 7.5 MB
-		definitions[i].Input = strings.Repeat("x", tdf.MaxInput)
+		definitions[i].Input = strings.Repeat("x", task.MaxInput)
 	}
 	ids := mustOpen(t, s, definitions...)
 	expect.MustLen(t, ids, 2500)
 	expect.Equal(t, ids[2499], 2500)
-	expect.Equal(t, task(t, s, 2500).Input, "2499", "the last task's input")
+	expect.Equal(t, read(t, s, 2500).Input, "2499", "the last task's input")
 	mustClaim(t, s, 60) // the tasks with large inputs
 	claims := mustClaim(t, s, 1000)
-	moves := make([]tdf.Move, len(claims))
+	moves := make([]task.Move, len(claims))
 	for i, c := range claims {
-		moves[i], _ = c.Task.Execute(c.ID, tdf.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
+		moves[i], _ = c.Task.Execute(c.ID, task.Result{Output: strings.Repeat("o", 10_000), Exit: "0"})
 	}
 	outcomes := expect.Result(s.Execute(t.Context(), "w", moves...)).Value(t)
 	expect.MustLen(t, outcomes, 1000)
@@ -100,7 +100,7 @@ func TestCountsDoNotBelieveAnEmptyAnswer(t *testing.T) {
 			wrong--
 			return []byte("*0\r\n")
 		})
-		expect.Equal(t, expect.Result(s.Counts(t.Context(), groups...)).Value(t)[tdf.Open], int64(1-len(groups)))
+		expect.Equal(t, expect.Result(s.Counts(t.Context(), groups...)).Value(t)[task.Open], int64(1-len(groups)))
 		expect.Equal(t, wrong, 0)
 	}
 }
@@ -123,13 +123,13 @@ func infoOf(t *testing.T, s *Store) conn.Info {
 
 func TestBetween(t *testing.T) {
 	s := newStore(t)
-	for list, scores := range map[tdf.State][]float64{
-		tdf.Open: {1000, 900.5, 100000000000}, tdf.Failed: {1000}, tdf.Succeeded: {2000, 2001},
+	for list, scores := range map[task.State][]float64{
+		task.Open: {1000, 900.5, 100000000000}, task.Failed: {1000}, task.Succeeded: {2000, 2001},
 	} {
 		for i, score := range scores {
 			must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(list), redis.Z{Score: score, Member: string(list) + strconv.Itoa(i)}).Err())
 		}
 	}
-	expect.Result(s.Between(t.Context(), 1000, 2000, tdf.Failed, tdf.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
-	expect.Result(s.Between(t.Context(), 950, tdf.Never, tdf.Open)).Is(t, 2, "Between counts … open tasks")
+	expect.Result(s.Between(t.Context(), 1000, 2000, task.Failed, task.Succeeded)).Is(t, 2, "Between counts … failed and succeeded tasks")
+	expect.Result(s.Between(t.Context(), 950, task.Never, task.Open)).Is(t, 2, "Between counts … open tasks")
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -14,12 +14,12 @@ const locatedAtOnce = 100
 
 // inPlace reports for each task whether claims, or the server, find it in its place. It is true for a task without a
 // place, and for one that has moved since it was read.
-func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error) {
+func (s *Store) inPlace(ctx context.Context, all []task.Placement) ([]bool, error) {
 	in := make([]bool, len(all))
 	var asked []int
 	for i := range all {
 		t := all[i].Task
-		in[i] = t == nil || t.State != tdf.Open || t.OpenPlace() == "" || t.PlacedIn != t.OpenPlace()
+		in[i] = t == nil || t.State != task.Open || t.OpenPlace() == "" || t.PlacedIn != t.OpenPlace()
 		if !in[i] {
 			asked = append(asked, i)
 		}
@@ -32,7 +32,7 @@ func (s *Store) inPlace(ctx context.Context, all []tdf.Placement) ([]bool, error
 			e.All = append(e.All, t.ID, t.OpenPlace())
 			e.Flag(t.MustLink())
 		}
-		reply, err := s.Run(ctx, "read the places of open tasks", lua.Located, []string{s.Keys.List(tdf.Open)}, e.All,
+		reply, err := s.Run(ctx, "read the places of open tasks", lua.Located, []string{s.Keys.List(task.Open)}, e.All,
 			conn.ListOf(len(some), len(some), conn.IsNumber))
 		if err != nil {
 			return in, err

@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -65,9 +65,9 @@ func changed(t testing.TB, before, after world) string {
 	return cmp.Diff(before, after)
 }
 
-func define(input string) tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", input) }
+func define(input string) task.Properties { return task.Defaults("p", "rsync:/p/run.sh", input) }
 
-func mustOpen(t testing.TB, s *Store, definitions ...tdf.Properties) []int64 {
+func mustOpen(t testing.TB, s *Store, definitions ...task.Properties) []int64 {
 	t.Helper()
 	return expect.Result(s.Open(t.Context(), "manager", definitions...)).Value(t)
 }
@@ -83,25 +83,25 @@ func mustClaim(t testing.TB, s *Store, most int) []Claim {
 }
 
 // mustApply carries out a move. It fails the test if the given error is not nil, or if the move fails.
-func mustApply(t testing.TB, s *Store, m tdf.Move, err error) {
+func mustApply(t testing.TB, s *Store, m task.Move, err error) {
 	t.Helper()
 	must(t, err)
-	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
+	expect.NoError(t, expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}})).Value(t)[0].Err)
 }
 
-// mustMove makes the move that a method of the task decides, such as (*tdf.Task).Cancel.
-func mustMove(t testing.TB, s *Store, id int64, decide func(*tdf.Task) (tdf.Move, error)) {
+// mustMove makes the move that a method of the task decides, such as (*task.Task).Cancel.
+func mustMove(t testing.TB, s *Store, id int64, decide func(*task.Task) (task.Move, error)) {
 	t.Helper()
-	m, err := decide(task(t, s, id))
+	m, err := decide(read(t, s, id))
 	mustApply(t, s, m, err)
 }
 
-func mustChange(t testing.TB, s *Store, id int64, c tdf.Changes) {
+func mustChange(t testing.TB, s *Store, id int64, c task.Changes) {
 	t.Helper()
-	mustMove(t, s, id, func(t *tdf.Task) (tdf.Move, error) { return t.Change(c) })
+	mustMove(t, s, id, func(t *task.Task) (task.Move, error) { return t.Change(c) })
 }
 
-func mustExecute(t testing.TB, s *Store, c Claim, r tdf.Result) {
+func mustExecute(t testing.TB, s *Store, c Claim, r task.Result) {
 	t.Helper()
 	m := expect.Result(c.Task.Execute(c.ID, r)).Value(t)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
@@ -125,7 +125,7 @@ func mustBeSound(t testing.TB, s *Store) {
 	}
 }
 
-func task(t testing.TB, s *Store, id int64) *tdf.Task {
+func read(t testing.TB, s *Store, id int64) *task.Task {
 	t.Helper()
 	found := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: Whole})).Value(t)
 	return found.Task
@@ -186,4 +186,4 @@ func (w lineWriter) Write(p []byte) (int, error) {
 }
 
 // took returns only the error of a call of TakeName.
-func took(_ string, _ tdf.Time, err error) error { return err }
+func took(_ string, _ task.Time, err error) error { return err }

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -27,31 +27,31 @@ type ledger struct {
 	keys    map[string]int64 // the task that last took each unique key
 	removed int              // number of tasks that were removed
 	staged  map[int]bool     // the records of the stage p/s from which it was changed, by Done
-	marks   map[string]tdf.GroupMark
+	marks   map[string]task.GroupMark
 	updates map[roundOf]int // the number of the last update of each round
 }
 
 // An entry is one task in the ledger.
 type entry struct {
-	d     tdf.Properties
-	left  map[place]place  // maps each former state and round to the next state and round
-	made  map[tdf.Verb]int // number of moves per verb
-	last  tdf.Verb         // the verb of the last move
-	had   map[int]int      // for each round, how often it was claimed and not given back
-	claim map[int]string   // the last claim of each round
-	twice string           // the problem if something happened twice; otherwise ""
+	d     task.Properties
+	left  map[place]place   // maps each former state and round to the next state and round
+	made  map[task.Verb]int // number of moves per verb
+	last  task.Verb         // the verb of the last move
+	had   map[int]int       // for each round, how often it was claimed and not given back
+	claim map[int]string    // the last claim of each round
+	twice string            // the problem if something happened twice; otherwise ""
 }
 
 type place struct {
-	state tdf.State
+	state task.State
 	round int
 }
 
 func newLedger() *ledger {
-	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}, marks: map[string]tdf.GroupMark{}, updates: map[roundOf]int{}}
+	return &ledger{tasks: map[int64]*entry{}, keys: map[string]int64{}, staged: map[int]bool{}, marks: map[string]task.GroupMark{}, updates: map[roundOf]int{}}
 }
 
-func (l *ledger) opened(ids []int64, definitions []tdf.Properties) {
+func (l *ledger) opened(ids []int64, definitions []task.Properties) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i, id := range ids {
@@ -78,7 +78,7 @@ func (l *ledger) holder(key string) int64 {
 }
 
 // answered records the answer to one definition. If the player is alone, it checks whether the ledger predicts the answer.
-func (p *player) answered(d tdf.Properties, id int64, existing bool) {
+func (p *player) answered(d task.Properties, id int64, existing bool) {
 	p.ledger.mu.Lock()
 	holder := p.ledger.holder(d.Unique)
 	p.ledger.mu.Unlock()
@@ -89,7 +89,7 @@ func (p *player) answered(d tdf.Properties, id int64, existing bool) {
 		}
 	}
 	if !existing {
-		p.ledger.opened([]int64{id}, []tdf.Properties{d})
+		p.ledger.opened([]int64{id}, []task.Properties{d})
 		p.ids = append(p.ids, id)
 	}
 }
@@ -99,14 +99,14 @@ func (p *player) answered(d tdf.Properties, id int64, existing bool) {
 func (l *ledger) entry(id int64) *entry {
 	e := l.tasks[id]
 	if e == nil {
-		e = &entry{left: map[place]place{}, made: map[tdf.Verb]int{}, had: map[int]int{}, claim: map[int]string{}}
+		e = &entry{left: map[place]place{}, made: map[task.Verb]int{}, had: map[int]int{}, claim: map[int]string{}}
 		l.tasks[id] = e
 	}
 	return e
 }
 
-func (l *ledger) moved(m tdf.Move) {
-	if m.Verb == tdf.VerbReschedule || m.Verb == tdf.VerbRemoveOutputs || m.Verb == tdf.VerbRequire { // the task stays where it is
+func (l *ledger) moved(m task.Move) {
+	if m.Verb == task.VerbReschedule || m.Verb == task.VerbRemoveOutputs || m.Verb == task.VerbRequire { // the task stays where it is
 		return
 	}
 	l.mu.Lock()
@@ -114,18 +114,18 @@ func (l *ledger) moved(m tdf.Move) {
 	e := l.entry(m.ID)
 	from := place{m.From, m.Round}
 	switch m.Verb { // another client may have claimed a task before the answer to its unclaim came
-	case tdf.VerbClaim:
+	case task.VerbClaim:
 		e.had[m.Round]++
 		e.claim[m.Round] = m.Claim
-	case tdf.VerbUnclaim:
+	case task.VerbUnclaim:
 		e.had[m.Round]--
-		from.state = tdf.Open
+		from.state = task.Open
 	}
-	if claims := m.Verb == tdf.VerbClaim || m.Verb == tdf.VerbUnclaim; claims {
+	if claims := m.Verb == task.VerbClaim || m.Verb == task.VerbUnclaim; claims {
 		e.made[m.Verb]++
 		e.last = m.Verb
 		if delete(e.left, from); e.had[m.Round] != 0 {
-			e.left[from] = place{tdf.Running, m.Round}
+			e.left[from] = place{task.Running, m.Round}
 		}
 		return
 	}
@@ -135,17 +135,17 @@ func (l *ledger) moved(m tdf.Move) {
 	e.left[from] = place{m.To, m.Next}
 	e.made[m.Verb]++
 	e.last = m.Verb
-	if m.Verb == tdf.VerbReopen && e.d.Unique != "" {
+	if m.Verb == task.VerbReopen && e.d.Unique != "" {
 		l.keys[e.d.Unique] = m.ID
 	}
-	if m.Verb == tdf.VerbRemove {
+	if m.Verb == task.VerbRemove {
 		l.removed++
 	}
 }
 
 // followMoves follows all moves of a task. It returns the task's last state and round, and the number of moves.
 func (e *entry) followMoves() (place, int) {
-	p, steps := place{tdf.Open, 0}, 0
+	p, steps := place{task.Open, 0}, 0
 	for {
 		next, ok := e.left[p]
 		if !ok {
@@ -159,7 +159,7 @@ func (e *entry) followMoves() (place, int) {
 func (l *ledger) taskCount() int { return len(l.tasks) - l.removed }
 
 // compareTask compares a task in Redis with the ledger. It returns the difference, or "" if they agree.
-func (l *ledger) compareTask(id int64, t *tdf.Task) string {
+func (l *ledger) compareTask(id int64, t *task.Task) string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	e := l.tasks[id]
@@ -172,7 +172,7 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 		}
 	}
 	p, steps := e.followMoves()
-	if t == nil && p.state == tdf.None && steps == len(e.left) {
+	if t == nil && p.state == task.None && steps == len(e.left) {
 		return ""
 	}
 	if t == nil || t.State != p.state || t.Round != p.round || steps != len(e.left) {
@@ -182,7 +182,7 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 		return wrong
 	}
 	counted := [5]int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.Reopens}
-	made := [5]int{e.made[tdf.VerbFail], e.made[tdf.VerbTimeOut], e.made[tdf.VerbLose], e.made[tdf.VerbRelease], e.made[tdf.VerbReopen]}
+	made := [5]int{e.made[task.VerbFail], e.made[task.VerbTimeOut], e.made[task.VerbLose], e.made[task.VerbRelease], e.made[task.VerbReopen]}
 	if counted != made {
 		return fmt.Sprintf("its counters are %v; the numbers of the moves that they count are %v", counted, made)
 	}
@@ -191,14 +191,14 @@ func (l *ledger) compareTask(id int64, t *tdf.Task) string {
 
 // outputsRemoved returns the problem if rounds before OutputsFrom still have outputs, or if a later round that was executed has
 // none.
-func outputsRemoved(t *tdf.Task) string {
+func outputsRemoved(t *task.Task) string {
 	for n, r := range t.Rounds.All() {
-		executed := r.Entered[tdf.Executed] > 0
+		executed := r.Entered[task.Executed] > 0
 		if removed := n < t.OutputsFrom; removed && r.Output+r.Error != "" || !removed && executed && r.Output == "" {
 			return fmt.Sprintf("its outputs before round %d are removed, but the output of round %d is %q", t.OutputsFrom, n, r.Output)
 		}
 	}
-	if t.OutputsFrom > 0 && t.KeepOutputs == tdf.Forever {
+	if t.OutputsFrom > 0 && t.KeepOutputs == task.Forever {
 		return "its outputs were removed, but they have no limit"
 	}
 	return ""
@@ -215,7 +215,7 @@ type player struct {
 	alone  bool // there is no other player, so this player can predict every answer
 	guest  bool // the player runs in a goroutine of its own
 	most   int  // the limit max_tasks that the player has set; 0 means no limit
-	paused tdf.Paused
+	paused task.Paused
 }
 
 func (p *player) step(ctx context.Context) {
@@ -246,7 +246,7 @@ func (p *player) hasRoom(n int) bool { return p.most == 0 || p.ledger.taskCount(
 // checkRefused checks the error of a call that opens tasks, and reports whether max_tasks refused the call.
 func (p *player) checkRefused(err error, fits bool) (refused bool) {
 	p.t.Helper()
-	if refused = errors.As(err, new(*tdf.TasksLimitError)); !refused {
+	if refused = errors.As(err, new(*task.TasksLimitError)); !refused {
 		p.must(err)
 	}
 	if p.alone {
@@ -257,7 +257,7 @@ func (p *player) checkRefused(err error, fits bool) (refused bool) {
 
 func (p *player) chance(percent int) bool { return p.rand.IntN(100) < percent }
 
-func (p *player) definition() tdf.Properties {
+func (p *player) definition() task.Properties {
 	d := define("x")
 	d.MaxFails, d.MaxTimeouts, d.MaxLosses = p.rand.IntN(3), p.rand.IntN(3), p.rand.IntN(3)
 	if p.chance(30) {
@@ -266,7 +266,7 @@ func (p *player) definition() tdf.Properties {
 	if p.chance(5) {
 		d.EndBefore = 1
 	}
-	if d.EndBefore == tdf.Never && p.chance(5) {
+	if d.EndBefore == task.Never && p.chance(5) {
 		d.StartAfter = 9e9
 	}
 	if p.chance(10) {
@@ -281,7 +281,7 @@ func (p *player) definition() tdf.Properties {
 	if p.chance(20) {
 		d.Unique = "k" + strconv.Itoa(p.rand.IntN(5))
 		if p.chance(50) {
-			d.UniqueUntil = tdf.UntilArchived
+			d.UniqueUntil = task.UntilArchived
 		}
 	}
 	if p.chance(50) {
@@ -316,15 +316,15 @@ return n`
 
 // limitKey sets or removes the limit of a key.
 func (p *player) limitKey(ctx context.Context) {
-	p.must(p.s.SetLimit(ctx, "fixed", tdf.Limit{AtMost: fixedLimit}))
+	p.must(p.s.SetLimit(ctx, "fixed", task.Limit{AtMost: fixedLimit}))
 	key := limitedKeys[p.rand.IntN(2)]
 	switch p.rand.IntN(3) {
 	case 0:
 		p.must(p.s.RemoveLimit(ctx, key))
 	case 1:
-		p.must(p.s.SetLimit(ctx, key, tdf.Limit{Starts: 1 + p.rand.IntN(3), Per: 0.01}))
+		p.must(p.s.SetLimit(ctx, key, task.Limit{Starts: 1 + p.rand.IntN(3), Per: 0.01}))
 	default:
-		p.must(p.s.SetLimit(ctx, key, tdf.Limit{AtMost: p.rand.IntN(4)}))
+		p.must(p.s.SetLimit(ctx, key, task.Limit{AtMost: p.rand.IntN(4)}))
 	}
 }
 
@@ -348,7 +348,7 @@ func (p *player) offer() class.Offer {
 }
 
 func (p *player) open(ctx context.Context) {
-	definitions := make([]tdf.Properties, 1+p.rand.IntN(4))
+	definitions := make([]task.Properties, 1+p.rand.IntN(4))
 	for i := range definitions {
 		definitions[i] = p.definition()
 	}
@@ -367,7 +367,7 @@ func (p *player) open(ctx context.Context) {
 
 // openPlain opens tasks without unique keys.
 func (p *player) openPlain(ctx context.Context) {
-	definitions := []tdf.Properties{p.definition(), p.definition()}
+	definitions := []task.Properties{p.definition(), p.definition()}
 	for i := range definitions {
 		definitions[i].Unique = ""
 	}
@@ -386,7 +386,7 @@ func (p *player) claim(ctx context.Context) {
 	}
 	offer := p.offer()
 	request.Offer = &offer
-	c, err := p.s.claimAndExpire(ctx, request, func(expired []tdf.Move) {
+	c, err := p.s.claimAndExpire(ctx, request, func(expired []task.Move) {
 		for _, m := range expired {
 			p.ledger.moved(m)
 		}
@@ -394,22 +394,22 @@ func (p *player) claim(ctx context.Context) {
 	p.must(err)
 	running := useOf(p.t, p.s, "fixed").Running
 	if !conntest.OnEmbedded(p.t) { // the embedded Redis runs no scripts but those of TDF
-		list := []string{p.s.Keys.List(tdf.Running)}
+		list := []string{p.s.Keys.List(task.Running)}
 		running, err = p.s.Redis.Eval(ctx, countFixed, list, p.s.Keys.TaskPrefix()).Int()
 		p.must(err)
 	}
 	expect.Compare(p.t, running, "<=", fixedLimit)
 	for _, claim := range c.Claims {
 		before := p.lastMoveOfWaiting(claim.Task.ID)
-		p.ledger.moved(tdf.Move{
-			ID: claim.Task.ID, Verb: tdf.VerbClaim, From: tdf.Open, Round: claim.Task.Round, To: tdf.Running,
+		p.ledger.moved(task.Move{
+			ID: claim.Task.ID, Verb: task.VerbClaim, From: task.Open, Round: claim.Task.Round, To: task.Running,
 			Next: claim.Task.Round, Claim: claim.ID,
 		})
 		p.claims = append(p.claims, claim)
 		p.ids = append(p.ids, claim.Task.ID)
 		d := claim.Task.Properties
 		if claim.Task.Current().Prefetched {
-			plain := d.Timeout == tdf.Forever && d.LimitKey == "" && claim.Task.Round == 0
+			plain := d.Timeout == task.Forever && d.LimitKey == "" && claim.Task.Round == 0
 			expect.True(p.t, plain, "task", claim.Task.ID, "was prefetched")
 			if p.chance(50) {
 				p.s.MarkStarted(ctx, request.Worker, map[int]string{1 + p.rand.IntN(3): claim.ID})
@@ -418,15 +418,15 @@ func (p *player) claim(ctx context.Context) {
 		expect.Compare(p.t, d.EndBefore, ">", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		expect.Compare(p.t, d.StartAfter, "<=", c.Now, "task", claim.Task.ID, "was claimed too early or too late")
 		if p.alone {
-			expect.True(p.t, class.Serves(&offer, task(p.t, p.s, claim.Task.ID).Requirement()), claim.Task.ID, offer)
+			expect.True(p.t, class.Serves(&offer, read(p.t, p.s, claim.Task.ID).Requirement()), claim.Task.ID, offer)
 		}
 		if p.alone {
-			if by, held := p.paused.Holds(&task(p.t, p.s, claim.Task.ID).Properties); held {
+			if by, held := p.paused.Holds(&read(p.t, p.s, claim.Task.ID).Properties); held {
 				p.t.Errorf("task %d was claimed although %v is paused", claim.Task.ID, by)
 			}
 		}
-		expect.NotEqual(p.t, before, tdf.VerbFail, "task", claim.Task.ID, "was claimed during its back-off")
-		expect.NotEqual(p.t, before, tdf.VerbTimeOut, "task", claim.Task.ID, "was claimed during its back-off")
+		expect.NotEqual(p.t, before, task.VerbFail, "task", claim.Task.ID, "was claimed during its back-off")
+		expect.NotEqual(p.t, before, task.VerbTimeOut, "task", claim.Task.ID, "was claimed during its back-off")
 	}
 	p.claims = p.claims[max(0, len(p.claims)-60):]
 	p.ids = p.ids[max(0, len(p.ids)-200):]
@@ -434,7 +434,7 @@ func (p *player) claim(ctx context.Context) {
 
 // lastMoveOfWaiting returns the verb of the last move of a task with a back-off. It returns "" for other tasks, and if the
 // player is not alone.
-func (p *player) lastMoveOfWaiting(id int64) tdf.Verb {
+func (p *player) lastMoveOfWaiting(id int64) task.Verb {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	if e := p.ledger.entry(id); p.alone && e.d.Backoff > 0 {
@@ -443,7 +443,7 @@ func (p *player) lastMoveOfWaiting(id int64) tdf.Verb {
 	return ""
 }
 
-func (p *player) lease() tdf.Seconds {
+func (p *player) lease() task.Seconds {
 	if p.chance(20) {
 		return 1e-6
 	}
@@ -462,7 +462,7 @@ func (p *player) execute(ctx context.Context) {
 	if !ok {
 		return
 	}
-	r := tdf.Result{Output: "o", Exit: "0"}
+	r := task.Result{Output: "o", Exit: "0"}
 	if p.chance(40) {
 		r.Error = "e"
 	}
@@ -490,18 +490,18 @@ func (p *player) unclaim(ctx context.Context) {
 // expect checks the answer to a move, if the player can predict the answer. The parameter again says whether the move
 // may be a repetition. If the same move has succeeded before, expect returns false, because the ledger already contains
 // it.
-func (p *player) expect(m tdf.Move, err error, again bool) bool {
+func (p *player) expect(m task.Move, err error, again bool) bool {
 	p.ledger.mu.Lock()
 	defer p.ledger.mu.Unlock()
 	e := p.ledger.entry(m.ID)
 	at, _ := e.followMoves()
 	to, left := e.left[place{m.From, m.Round}]
 	repeated := again && left && to.state == m.To
-	want := at == (place{m.From, m.Round}) || repeated && at.state != tdf.None
-	if holder := p.ledger.holder(e.d.Unique); m.Verb == tdf.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
+	want := at == (place{m.From, m.Round}) || repeated && at.state != task.None
+	if holder := p.ledger.holder(e.d.Unique); m.Verb == task.VerbReopen && e.d.Unique != "" && holder != 0 && holder != m.ID {
 		want = false
 	}
-	if m.Claim != "" && m.Claim != tdf.NoClaim && m.Claim != e.claim[m.Round] {
+	if m.Claim != "" && m.Claim != task.NoClaim && m.Claim != e.claim[m.Round] {
 		want = false
 	}
 	if p.alone {
@@ -525,7 +525,7 @@ func (p *player) renew(ctx context.Context) {
 	defer p.ledger.mu.Unlock()
 	at, _ := p.ledger.entry(c.Task.ID).followMoves()
 	if p.alone {
-		has := at == (place{tdf.Running, c.Task.Round}) && p.ledger.entry(c.Task.ID).claim[c.Task.Round] == c.ID
+		has := at == (place{task.Running, c.Task.Round}) && p.ledger.entry(c.Task.ID).claim[c.Task.Round] == c.ID
 		expect.Equal(p.t, renewed.Lost[0] == nil, has, c.Task.ID)
 	}
 }
@@ -544,15 +544,15 @@ func (p *player) byHand(ctx context.Context) {
 		return
 	}
 	stored, err := p.s.ReadOne(ctx, p.ids[p.rand.IntN(len(p.ids))], Want{Fields: Whole})
-	if errors.Is(err, tdf.ErrNoTask) {
+	if errors.Is(err, task.ErrNoTask) {
 		return // the task was removed
 	}
 	p.must(err)
 	t := stored.Task
-	requests := []func() (tdf.Move, error){
-		t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (tdf.Move, error) { return t.Release("so") },
-		func() (tdf.Move, error) { return t.Requeue(p.chance(50)) },
-		func() (tdf.Move, error) { return t.ReopenWith(tdf.Changes{Input: new("again")}) },
+	requests := []func() (task.Move, error){
+		t.Archive, t.Cancel, t.Reopen, t.TimeOut, func() (task.Move, error) { return t.Release("so") },
+		func() (task.Move, error) { return t.Requeue(p.chance(50)) },
+		func() (task.Move, error) { return t.ReopenWith(task.Changes{Input: new("again")}) },
 	}
 	if p.chance(10) {
 		requests = append(requests, t.Remove)
@@ -568,7 +568,7 @@ func (p *player) byHand(ctx context.Context) {
 }
 
 func (p *player) archive(ctx context.Context) {
-	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
+	for _, state := range []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired} {
 		ids, err := p.s.List(ctx, state, "", 0, 5)
 		p.must(err)
 		stored, err := p.s.Read(ctx, ids, Want{Fields: Whole})
@@ -582,9 +582,9 @@ func (p *player) archive(ctx context.Context) {
 			if err != nil { // another player has moved the task
 				continue
 			}
-			u := Unit{Moves: []tdf.Move{m}}
+			u := Unit{Moves: []task.Move{m}}
 			if p.chance(30) {
-				u.Open = []tdf.Properties{p.definition()}
+				u.Open = []task.Properties{p.definition()}
 			}
 			outcomes, err := p.s.Apply(ctx, "player", u)
 			p.must(err)
@@ -615,7 +615,7 @@ func (p *player) transact(ctx context.Context) {
 		if x.Task == nil {
 			return
 		}
-		decisions := []func() (tdf.Move, error){x.Task.Archive, x.Task.Cancel, x.Task.Reopen}
+		decisions := []func() (task.Move, error){x.Task.Archive, x.Task.Cancel, x.Task.Reopen}
 		m, err := decisions[p.rand.IntN(len(decisions))]()
 		if err != nil {
 			m = x.Task.Require()
@@ -623,11 +623,11 @@ func (p *player) transact(ctx context.Context) {
 		if m = m.IfUnchanged(x.Task); p.chance(10) {
 			m.Revision, possible = "77", false // no task has this revision
 		}
-		keyed = keyed || m.Verb == tdf.VerbReopen && x.Task.Unique != ""
+		keyed = keyed || m.Verb == task.VerbReopen && x.Task.Unique != ""
 		u.Moves = append(u.Moves, m)
 	}
 	if p.chance(50) {
-		u.Open = []tdf.Properties{p.definition(), p.definition()}
+		u.Open = []task.Properties{p.definition(), p.definition()}
 	}
 	outcomes, err := p.s.Apply(ctx, "player", u)
 	p.must(err)
@@ -646,11 +646,11 @@ func (p *player) transact(ctx context.Context) {
 	}
 }
 
-func (p *player) apply(ctx context.Context, moves ...tdf.Move) {
+func (p *player) apply(ctx context.Context, moves ...task.Move) {
 	outcomes, err := p.s.Apply(ctx, "player", unitsOf(moves)...)
 	p.must(err)
 	for i, m := range moves {
-		if m.Verb != tdf.VerbReschedule {
+		if m.Verb != task.VerbReschedule {
 			p.expect(m, outcomes[i].Err, false)
 		}
 		if outcomes[i].Err == nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // closing are the groups that the players close. Only group opens tasks in them.
@@ -26,23 +26,23 @@ func (p *player) group(ctx context.Context) {
 		if p.refusedBy(err, mark.CheckOpening()) || p.checkRefused(err, p.hasRoom(1)) {
 			return
 		}
-		p.ledger.opened(ids, []tdf.Properties{d})
+		p.ledger.opened(ids, []task.Properties{d})
 		p.ids = append(p.ids, ids...)
 	case 1:
 		err := p.s.CloseGroup(ctx, group)
 		switch {
 		case tasks == 0:
-			p.refusedBy(err, tdf.ErrGroupEmpty)
-		case !p.refusedBy(err, nil) && mark == tdf.GroupOpen:
-			p.ledger.mark(group, tdf.GroupClosed)
+			p.refusedBy(err, task.ErrGroupEmpty)
+		case !p.refusedBy(err, nil) && mark == task.GroupOpen:
+			p.ledger.mark(group, task.GroupClosed)
 		}
 	case 2:
 		err := p.s.ExtendGroup(ctx, group)
 		switch {
-		case mark == tdf.GroupDecided:
-			p.refusedBy(err, tdf.ErrGroupDecided)
+		case mark == task.GroupDecided:
+			p.refusedBy(err, task.ErrGroupDecided)
 		case !p.refusedBy(err, nil):
-			p.ledger.mark(group, tdf.GroupOpen)
+			p.ledger.mark(group, task.GroupOpen)
 		}
 	default:
 		p.decide(ctx, group, mark.CheckDecision(unfinished))
@@ -53,22 +53,22 @@ func (p *player) group(ctx context.Context) {
 func (p *player) decide(ctx context.Context, group string, want error) {
 	d := p.definition()
 	d.Unique = ""
-	outcomes, err := p.s.Apply(ctx, "player", Unit{Decide: group, Open: []tdf.Properties{d}})
+	outcomes, err := p.s.Apply(ctx, "player", Unit{Decide: group, Open: []task.Properties{d}})
 	p.must(err)
 	o := outcomes[0]
 	if p.refusedBy(o.Err, want) {
 		return
 	}
-	p.ledger.opened(o.IDs, []tdf.Properties{d})
+	p.ledger.opened(o.IDs, []task.Properties{d})
 	p.ids = append(p.ids, o.IDs...)
-	p.ledger.mark(group, tdf.GroupDecided)
+	p.ledger.mark(group, task.GroupDecided)
 }
 
 // refusedBy reports whether err says that the mark of a group does not allow a call. If the player is alone, the error must be
 // the given one, or nil.
 func (p *player) refusedBy(err, want error) bool {
 	p.t.Helper()
-	var refusal *tdf.GroupError
+	var refusal *task.GroupError
 	refused := errors.As(err, &refusal)
 	if p.alone {
 		expect.Equal(p.t, refused, want != nil)
@@ -81,14 +81,14 @@ func (p *player) refusedBy(err, want error) bool {
 
 // markOf returns the mark of a group according to the ledger, the number of its tasks, and whether some of them are not finished.
 // A group without tasks has no mark.
-func (l *ledger) markOf(group string) (mark tdf.GroupMark, tasks int, unfinished bool) {
+func (l *ledger) markOf(group string) (mark task.GroupMark, tasks int, unfinished bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, e := range l.tasks {
 		if e.d.Group != group {
 			continue
 		}
-		if at, _ := e.followMoves(); at.state != tdf.None {
+		if at, _ := e.followMoves(); at.state != task.None {
 			tasks++
 			unfinished = unfinished || !at.state.Finished()
 		}
@@ -99,19 +99,19 @@ func (l *ledger) markOf(group string) (mark tdf.GroupMark, tasks int, unfinished
 	return l.marks[group], tasks, unfinished
 }
 
-func (l *ledger) mark(group string, mark tdf.GroupMark) {
+func (l *ledger) mark(group string, mark task.GroupMark) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.marks[group] = mark
 }
 
 // pausable is what the players pause.
-var pausable = tdf.Paused{{Queue: "a"}, {Group: "g1"}, {Group: "c0"}}
+var pausable = task.Paused{{Queue: "a"}, {Group: "g1"}, {Group: "c0"}}
 
 // pause pauses or resumes a queue or a group.
 func (p *player) pause(ctx context.Context) {
 	what := pausable[p.rand.IntN(len(pausable))]
-	p.paused = slices.DeleteFunc(p.paused, func(x tdf.Pausable) bool { return x == what })
+	p.paused = slices.DeleteFunc(p.paused, func(x task.Pausable) bool { return x == what })
 	if p.chance(40) {
 		_, err := p.s.Pause(ctx, "player", what)
 		p.must(err)
@@ -123,7 +123,7 @@ func (p *player) pause(ctx context.Context) {
 }
 
 // stageRecord returns the record of the stage p/s.
-func (p *player) stageRecord(ctx context.Context) tdf.StageRecord {
+func (p *player) stageRecord(ctx context.Context) task.StageRecord {
 	p.t.Helper()
 	records, invalid, err := p.s.StageRecords(ctx, []string{"p/s"})
 	p.must(errors.Join(err, invalid[0]))
@@ -134,11 +134,11 @@ func (p *player) stageRecord(ctx context.Context) tdf.StageRecord {
 // record meanwhile, nothing happens.
 func (p *player) stage(ctx context.Context) {
 	from := p.stageRecord(ctx)
-	to := tdf.StageRecord{Phase: tdf.StageOpening, Done: from.Done + 1, Digest: "d"}
+	to := task.StageRecord{Phase: task.StageOpening, Done: from.Done + 1, Digest: "d"}
 	u := Unit{Stage: &StageChange{Stage: "p/s", From: from, To: to}}
 	stale := p.chance(10)
 	if stale {
-		u.Stage.From = tdf.StageRecord{Phase: tdf.StageOpened} // the stage never has this record
+		u.Stage.From = task.StageRecord{Phase: task.StageOpened} // the stage never has this record
 	}
 	for range p.rand.IntN(3) {
 		d := p.definition()
@@ -203,7 +203,7 @@ func (p *player) checkUpdates() {
 	tasks, err := p.s.Read(context.Background(), p.ledger.ids(0), Want{Fields: Whole})
 	p.must(err)
 	for _, x := range tasks {
-		if x.Task == nil || x.Task.KeepOutputs != tdf.Forever {
+		if x.Task == nil || x.Task.KeepOutputs != task.Forever {
 			continue
 		}
 		found, err := p.s.Updates(context.Background(), x.ID, Update{}, 1000)

@@ -5,10 +5,10 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The rule which tasks a worker may claim stands in Offer.Matches, for those who explain and wake, and in ordering.lua, for claims. The
@@ -61,7 +61,7 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 			if want {
 				claimed++
 			}
-			mustMove(t, s, id, (*tdf.Task).Cancel)
+			mustMove(t, s, id, (*task.Task).Cancel)
 		}
 		expect.Compare(t, claimed, ">=", all/30, "of", all)
 		expect.Compare(t, claimed, "<=", all-all/30, "of", all)
@@ -72,14 +72,14 @@ func TestClaimsFollowTheRuleOfOffers(t *testing.T) {
 // workers get them, too. Tasks without by_group are not for it.
 func TestWorkersForOneGroup(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		of := func(group string, priority int) tdf.Properties {
+		of := func(group string, priority int) task.Properties {
 			d := define("x")
 			d.Group, d.ByGroup, d.Priority = group, true, priority
 			return d
 		}
 		other := define("x")
 		other.Group = "g"
-		var many []tdf.Properties
+		var many []task.Properties
 		others := 2500 // more requirements than one claim passes
 		if conntest.OnEmbedded(t) {
 			others = 50 // its Lua is slow

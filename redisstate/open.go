@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -30,18 +30,18 @@ type Opened struct {
 // (docs/lifecycle.md, "Dependencies"): each of these is opened after the tasks that it waits for. If Redis refuses a
 // task or a call fails, OpenAll returns the error, and the answers that Redis has given.
 func (s *Store) OpenAll(
-	ctx context.Context, who string, on Condition, definitions ...tdf.Properties,
+	ctx context.Context, who string, on Condition, definitions ...task.Properties,
 ) ([]Opened, error) {
-	if err := tdf.ValidateAll(definitions); err != nil {
+	if err := task.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
 	if err := s.CheckPrograms(ctx, definitions); err != nil {
 		return nil, err
 	}
-	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.HasPlaces() }) {
+	if slices.ContainsFunc(definitions, func(d task.Properties) bool { return d.HasPlaces() }) {
 		return s.openGraph(ctx, who, on, definitions)
 	}
-	if slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return d.Unique != "" }) {
+	if slices.ContainsFunc(definitions, func(d task.Properties) bool { return d.Unique != "" }) {
 		return s.openUnique(ctx, who, on, definitions)
 	}
 	ids, err := s.openPlain(ctx, who, on, definitions)
@@ -54,7 +54,7 @@ func (s *Store) OpenAll(
 
 // Open is like OpenAll, but returns only the ids: ascending ones, if no task has a unique key or waits for another
 // task.
-func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error) {
+func (s *Store) Open(ctx context.Context, who string, definitions ...task.Properties) ([]int64, error) {
 	opened, err := s.OpenAll(ctx, who, "", definitions...)
 	var ids []int64
 	for _, o := range opened {
@@ -65,7 +65,7 @@ func (s *Store) Open(ctx context.Context, who string, definitions ...tdf.Propert
 
 // openPlain opens tasks without unique keys that do not wait for each other. It returns their ids, which ascend.
 func (s *Store) openPlain(
-	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+	ctx context.Context, who string, on Condition, definitions []task.Properties,
 ) ([]int64, error) {
 	definitions, err := s.keepApart(ctx, definitions)
 	if err != nil {
@@ -98,12 +98,12 @@ func (s *Store) openPlain(
 // An openCall is one call that opens tasks.
 type openCall struct {
 	on          Condition
-	definitions []tdf.Properties
+	definitions []task.Properties
 	encode      func(e *conn.Args) // adds the arguments after the largest number of tasks
 }
 
 // openCall returns a call for the first definitions: as many as fit into one call.
-func (s *Store) openCall(who string, on Condition, definitions []tdf.Properties) openCall {
+func (s *Store) openCall(who string, on Condition, definitions []task.Properties) openCall {
 	if len(definitions) == 0 {
 		return openCall{}
 	}
@@ -111,7 +111,7 @@ func (s *Store) openCall(who string, on Condition, definitions []tdf.Properties)
 	return openCall{on: on, definitions: definitions, encode: func(e *conn.Args) {
 		e.All = slices.Grow(e.All, 50+8*len(definitions))
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix())
-		e.Count(index.GroupCode(tdf.Open))
+		e.Count(index.GroupCode(task.Open))
 		e.Add(who, string(on))
 		addOpenings(e, s.Keys.Namespace(), definitions)
 	}}
@@ -129,7 +129,7 @@ func (s *Store) openAtOnce(ctx context.Context, call openCall) ([]int64, error) 
 		return nil, err
 	}
 	keys := append([]string{
-		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(tdf.Open), s.Keys.WakeOpen(),
+		s.Keys.Calls(s.Boot()), s.Keys.Due(), s.Keys.TaskID(), s.Keys.List(task.Open), s.Keys.WakeOpen(),
 		s.Keys.Groups(),
 	}, s.countedLists(maxTasks)...)
 	reply, err := s.CallOnce(ctx, lua.Open, keys, true, conn.IsText, func(e *conn.Args) {
@@ -156,7 +156,7 @@ func (s *Store) got(ids []int64) {
 	}
 }
 
-func addOpenings(e *conn.Args, namespace string, definitions []tdf.Properties) {
+func addOpenings(e *conn.Args, namespace string, definitions []task.Properties) {
 	fields := openFields(namespace, definitions)
 	placements := make([]placement, len(definitions))
 	var indexes, places names
@@ -235,9 +235,9 @@ func allEqual(placements []placement) bool {
 
 // commonNames returns the names of the fields if all tasks have fields with the same names in the same order.
 // Otherwise, it returns nil.
-func commonNames(fields [][]tdf.Field) []string {
+func commonNames(fields [][]task.Field) []string {
 	for _, of := range fields {
-		if !slices.EqualFunc(of, fields[0], func(a, b tdf.Field) bool { return a.Name == b.Name }) {
+		if !slices.EqualFunc(of, fields[0], func(a, b task.Field) bool { return a.Name == b.Name }) {
 			return nil
 		}
 	}
@@ -254,18 +254,18 @@ const maxOpenedAtOnce = 250
 
 // OpenBatch returns how many of the definitions, counted from the first, one atomic call can open. If there is a
 // definition, it returns at least 1.
-func OpenBatch(definitions []tdf.Properties) int {
-	return openBatch(len(definitions), func(i int) *tdf.Properties { return &definitions[i] })
+func OpenBatch(definitions []task.Properties) int {
+	return openBatch(len(definitions), func(i int) *task.Properties { return &definitions[i] })
 }
 
 // OneOpen reports whether one atomic call of OpenAll opens all these tasks, or none of them.
-func OneOpen(all []tdf.Properties) bool {
-	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d tdf.Properties) bool {
+func OneOpen(all []task.Properties) bool {
+	return OpenBatch(all) == len(all) && !slices.ContainsFunc(all, func(d task.Properties) bool {
 		return d.HasPlaces() || d.Unique != ""
 	})
 }
 
-func openBatch(n int, definition func(i int) *tdf.Properties) int {
+func openBatch(n int, definition func(i int) *task.Properties) int {
 	return conn.Batch(n, conn.AtMost(maxOpenedAtOnce), conn.Bound{Limit: maxBytesPerCall, Amount: func(i int) int {
 		return bytesOf(definition(i))
 	}})
@@ -274,7 +274,7 @@ func openBatch(n int, definition func(i int) *tdf.Properties) int {
 // openUnique opens tasks, some of which have unique keys. For each definition whose key another task holds, it returns
 // the id of that task.
 func (s *Store) openUnique(
-	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+	ctx context.Context, who string, on Condition, definitions []task.Properties,
 ) ([]Opened, error) {
 	units := make([]Unit, len(definitions))
 	for i := range definitions {

@@ -7,22 +7,22 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // openGraph opens tasks that wait for other tasks of the same call. For more tasks than fit into one atomic call, it
 // makes several calls. After an error, the ids of the tasks that were not opened are 0.
 func (s *Store) openGraph(
-	ctx context.Context, who string, on Condition, definitions []tdf.Properties,
+	ctx context.Context, who string, on Condition, definitions []task.Properties,
 ) ([]Opened, error) {
-	order, err := tdf.InOrder(definitions)
+	order, err := task.InOrder(definitions)
 	if err != nil {
 		return nil, err
 	}
-	opened, opens := make([]Opened, len(definitions)), tdf.Openers(definitions)
+	opened, opens := make([]Opened, len(definitions)), task.Openers(definitions)
 	for len(order) > 0 {
-		n := openBatch(len(order), func(i int) *tdf.Properties { return &definitions[order[i]] })
+		n := openBatch(len(order), func(i int) *task.Properties { return &definitions[order[i]] })
 		outcomes, err := s.Apply(ctx, who, Unit{Open: resolved(definitions, order[:n], opens, opened), If: on})
 		if len(outcomes) == 0 {
 			return opened, err
@@ -44,17 +44,17 @@ func (s *Store) openGraph(
 
 // resolved returns the definitions at the given places, for one call to Redis. It replaces a dependency on a task that
 // an earlier call has opened with the id of this task. Any other dependency gets the place of its task in this call.
-// The argument opens is the result of [tdf.Openers].
-func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened) []tdf.Properties {
+// The argument opens is the result of [task.Openers].
+func resolved(definitions []task.Properties, places, opens []int, opened []Opened) []task.Properties {
 	inCall := map[int]int{}
 	for i, at := range places {
 		inCall[at] = i
 	}
-	resolve := func(d *tdf.Dependencies) *tdf.Dependencies {
+	resolve := func(d *task.Dependencies) *task.Dependencies {
 		if d == nil || len(d.Places) == 0 {
 			return d
 		}
-		r := &tdf.Dependencies{Tasks: slices.Clone(d.Tasks), Group: d.Group}
+		r := &task.Dependencies{Tasks: slices.Clone(d.Tasks), Group: d.Group}
 		for _, at := range d.Places {
 			if i, in := inCall[opens[at]]; in {
 				r.Places = append(r.Places, i)
@@ -64,7 +64,7 @@ func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened
 		}
 		return r
 	}
-	all := make([]tdf.Properties, len(places))
+	all := make([]task.Properties, len(places))
 	for i, at := range places {
 		all[i] = definitions[at]
 		all[i].After, all[i].AfterAny = resolve(all[i].After), resolve(all[i].AfterAny)
@@ -72,10 +72,10 @@ func resolved(definitions []tdf.Properties, places, opens []int, opened []Opened
 	return all
 }
 
-// CheckDependencies checks the dependencies of new tasks. The error wraps a *[tdf.PropertyError] if a task or a group
+// CheckDependencies checks the dependencies of new tasks. The error wraps a *[task.PropertyError] if a task or a group
 // does not exist, or if a task that must succeed is already finished without success. For a request that was carried
 // out before, it checks nothing.
-func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Properties) error {
+func (s *Store) CheckDependencies(ctx context.Context, definitions []task.Properties) error {
 	var all []requirement
 	seen := map[requirement]bool{}
 	for i := range definitions {
@@ -92,7 +92,7 @@ func (s *Store) CheckDependencies(ctx context.Context, definitions []tdf.Propert
 	if len(all) == 0 || conn.IsRepeated(ctx) {
 		return nil
 	}
-	if err := tdf.ValidateAll(definitions); err != nil {
+	if err := task.ValidateAll(definitions); err != nil {
 		return err
 	}
 	for page := range slices.Chunk(all, linksPerRead) {
@@ -110,11 +110,11 @@ type requirement struct {
 	group    string
 }
 
-func requirementsOf(d *tdf.Properties) (all []requirement) {
+func requirementsOf(d *task.Properties) (all []requirement) {
 	for _, of := range []struct {
-		*tdf.Dependencies
+		*task.Dependencies
 		task, group string
-	}{{d.After, tdf.FieldAfter, tdf.FieldAfterGroup}, {d.AfterAny, tdf.FieldAfterAny, tdf.FieldAfterGroupAny}} {
+	}{{d.After, task.FieldAfter, task.FieldAfterGroup}, {d.AfterAny, task.FieldAfterAny, task.FieldAfterGroupAny}} {
 		if of.Dependencies == nil {
 			continue
 		}
@@ -145,12 +145,12 @@ func (s *Store) checkRequirements(ctx context.Context, all []requirement) error 
 	for i, r := range all {
 		if r.group != "" {
 			if groups[i].Val() == 0 {
-				return &tdf.PropertyError{Property: r.property, Reason: fmt.Sprintf("group %q has no tasks", r.group)}
+				return &task.PropertyError{Property: r.property, Reason: fmt.Sprintf("group %q has no tasks", r.group)}
 			}
 			continue
 		}
 		values := append(tasks[i].Val(), nil, nil) // the key of the task may be no hash
-		if err := tdf.CheckDependency(r.property, r.id, tdf.State(conn.Text(values[0])),
+		if err := task.CheckDependency(r.property, r.id, task.State(conn.Text(values[0])),
 			conn.Text(values[1])); err != nil {
 			return err
 		}

@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // keepApart returns the definitions of new tasks. If workers of the original TDF work in the namespace, it returns a
 // copy that keeps tasks from them.
-func (s *Store) keepApart(ctx context.Context, definitions []tdf.Properties) ([]tdf.Properties, error) {
-	if !slices.ContainsFunc(definitions, func(d tdf.Properties) bool { return !tdf.OriginalFetches(d.Source) }) {
+func (s *Store) keepApart(ctx context.Context, definitions []task.Properties) ([]task.Properties, error) {
+	if !slices.ContainsFunc(definitions, func(d task.Properties) bool { return !task.OriginalFetches(d.Source) }) {
 		return definitions, nil
 	}
 	settings, _, err := s.known(ctx, roomForOpens)
@@ -30,10 +30,10 @@ func (s *Store) keepApart(ctx context.Context, definitions []tdf.Properties) ([]
 
 // markApart does the same for tasks that were read. Only tasks that are or may become open need it.
 func (s *Store) markApart(ctx context.Context, stored []Stored) error {
-	var apart []*tdf.Task
+	var apart []*task.Task
 	for i := range stored {
 		t := stored[i].Task
-		if t != nil && (t.State == tdf.Open || t.State.Finished()) && !tdf.OriginalFetches(t.Source) {
+		if t != nil && (t.State == task.Open || t.State.Finished()) && !task.OriginalFetches(t.Source) {
 			apart = append(apart, t)
 		}
 	}
@@ -49,10 +49,10 @@ func (s *Store) markApart(ctx context.Context, stored []Stored) error {
 
 // readArchived completes the properties of finished tasks that are in the list archived. A manager of the original TDF
 // archives a task by moving its id there, and leaves its state.
-func (s *Store) readArchived(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+func (s *Store) readArchived(ctx context.Context, ids []int64, hashes []task.Hash) error {
 	var finished []int64
 	for i, h := range hashes {
-		if tdf.State(h["state"]).Settled() {
+		if task.State(h["state"]).Settled() {
 			finished = append(finished, ids[i])
 		}
 	}
@@ -67,11 +67,11 @@ func (s *Store) readArchived(ctx context.Context, ids []int64, hashes []tdf.Hash
 
 // archivedAt returns when tasks were archived: the scores of the ids in the list archived. It leaves out the ids that
 // are not in this list.
-func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time, error) {
+func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]task.Time, error) {
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	args := []any{"ZMSCORE", s.Keys.List(tdf.Archived)}
+	args := []any{"ZMSCORE", s.Keys.List(task.Archived)}
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -80,10 +80,10 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 		func(p redis.Pipeliner) { scores = p.Do(ctx, args...) }); err != nil {
 		return nil, err
 	}
-	at := map[int64]tdf.Time{}
+	at := map[int64]task.Time{}
 	for i, score := range conn.List(scores.Val()) {
 		if found, err := strconv.ParseFloat(conn.Text(score), 64); err == nil {
-			at[ids[i]] = tdf.Time(found)
+			at[ids[i]] = task.Time(found)
 		}
 	}
 	return at, nil
@@ -92,11 +92,11 @@ func (s *Store) archivedAt(ctx context.Context, ids []int64) (map[int64]tdf.Time
 // ArchivedElsewhere returns ids of the list archived whose tasks have another state. It reads at most the given number
 // of entries: those after the entry behind, with scores before the given time. It also returns the last entry that it
 // has read. If no more entries follow, last is true.
-func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before tdf.Time, most int) (ids []int64,
+func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before task.Time, most int) (ids []int64,
 	next ListEntry, last bool, err error,
 ) {
 	entries, last, err := s.Find(ctx, ListQuery{
-		States: []tdf.State{tdf.Archived}, OldestFirst: true, Behind: &behind, Before: before,
+		States: []task.State{task.Archived}, OldestFirst: true, Behind: &behind, Before: before,
 	}, most)
 	if err != nil || len(entries) == 0 {
 		return nil, behind, last, err
@@ -104,7 +104,7 @@ func (s *Store) ArchivedElsewhere(ctx context.Context, behind ListEntry, before 
 	all := IDsOf(entries)
 	states, err := s.states(ctx, all)
 	for i, state := range states {
-		if state.Val() != string(tdf.Archived) {
+		if state.Val() != string(task.Archived) {
 			ids = append(ids, all[i])
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // archiveAsOriginal archives finished tasks as a manager of the original TDF does: it moves the ids, and leaves the states.
@@ -17,29 +17,29 @@ func archiveAsOriginal(t testing.TB, s *Store, ids ...int64) {
 	t.Helper()
 	for _, id := range ids {
 		ctx, member := t.Context(), strconv.FormatInt(id, 10)
-		state := tdf.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
+		state := task.State(s.Redis.HGet(ctx, s.Keys.Task(id), "state").Val())
 		now := expect.Result(s.Now(ctx)).Value(t)
 		expect.MustEqual(t, s.Redis.ZRem(ctx, s.Keys.List(state), member).Val(), 1, "task", id, "is not in", state)
-		must(t, s.Redis.ZAdd(ctx, s.Keys.List(tdf.Archived), redis.Z{Score: float64(now), Member: member}).Err())
+		must(t, s.Redis.ZAdd(ctx, s.Keys.List(task.Archived), redis.Z{Score: float64(now), Member: member}).Err())
 	}
 }
 
 // A task in the list archived is archived for every reader, although a manager of the original TDF has left its state.
 func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 	s := newStore(t)
-	done, left := put(t, s, tdf.Failed), put(t, s, tdf.Failed)
+	done, left := put(t, s, task.Failed), put(t, s, task.Failed)
 	archiveAsOriginal(t, s, done)
 	for _, fields := range []Fields{Head, Facts, Rules, Whole} {
-		stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *tdf.Task) bool {
-			return x.State == tdf.Archived || x.ID == left
+		stored, err := s.Read(t.Context(), []int64{left, done, 99}, Want{Fields: fields, Rounds: LastRounds(1), Keep: func(x *task.Task) bool {
+			return x.State == task.Archived || x.ID == left
 		}})
 		must(t, err)
 		got := stored[1].Task
 		expect.MustTrue(t, got != nil, "fields", fields, got)
-		expect.Equal(t, got.State, tdf.Archived, "fields", fields)
+		expect.Equal(t, got.State, task.Archived, "fields", fields)
 		expect.Equal(t, got.Outcome, "failed", "fields", fields)
-		expect.NotEqual(t, got.Current().Entered[tdf.Archived], 0, "fields", fields)
-		expect.Equal(t, stored[0].Task.State, tdf.Failed, "fields", fields, "the other task")
+		expect.NotEqual(t, got.Current().Entered[task.Archived], 0, "fields", fields)
+		expect.Equal(t, stored[0].Task.State, task.Failed, "fields", fields, "the other task")
 	}
 }
 
@@ -47,9 +47,9 @@ func TestTaskArchivedByOriginalIsReadAsArchived(t *testing.T) {
 // of it. Fewer moves than longRun go to transact.lua, more go to move.lua.
 func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
 	t.Parallel()
-	for name, move := range map[string]func(*tdf.Task) (tdf.Move, error){
-		"archive": (*tdf.Task).Archive, "reopen": (*tdf.Task).Reopen, "remove": (*tdf.Task).Remove,
-		"require": func(t *tdf.Task) (tdf.Move, error) { return t.Require(), nil },
+	for name, move := range map[string]func(*task.Task) (task.Move, error){
+		"archive": (*task.Task).Archive, "reopen": (*task.Task).Reopen, "remove": (*task.Task).Remove,
+		"require": func(t *task.Task) (task.Move, error) { return t.Require(), nil },
 	} {
 		for _, n := range []int{1, longRun} {
 			t.Run(fmt.Sprint(name, " ", n), func(t *testing.T) {
@@ -59,16 +59,16 @@ func TestMovesOfTasksArchivedByOriginal(t *testing.T) {
 	}
 }
 
-func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*tdf.Task) (tdf.Move, error), n int) {
+func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, move func(*task.Task) (task.Move, error), n int) {
 	ctx, ids := t.Context(), make([]int64, n)
 	for i := range ids {
-		ids[i] = put(t, s, tdf.Succeeded)
+		ids[i] = put(t, s, task.Succeeded)
 	}
 	units := func() (units []Unit) {
 		stored := expect.Result(s.Read(ctx, ids, Want{Fields: Rules})).Value(t)
 		for _, x := range stored {
 			if m, err := move(x.Task); err == nil {
-				units = append(units, Unit{Moves: []tdf.Move{m}})
+				units = append(units, Unit{Moves: []task.Move{m}})
 			}
 		}
 		return units
@@ -77,17 +77,17 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 	archiveAsOriginal(t, s, ids...)
 	outcomes := expect.Result(s.Apply(ctx, "test", stale...)).Value(t)
 	for _, o := range outcomes {
-		e := new(tdf.StateError)
+		e := new(task.StateError)
 		expect.MustTrue(t, errors.As(o.Err, &e), "a move of a task that was archived meanwhile", o.Err)
-		expect.MustEqual(t, e.State, tdf.Archived)
+		expect.MustEqual(t, e.State, task.Archived)
 	}
 	fresh := units()
 	expect.MustEqual(t, fromFinished, len(fresh) == 0, len(fresh), "moves")
 	outcomes = expect.Result(s.Apply(ctx, "test", fresh...)).Value(t)
 	for i, o := range outcomes {
 		must(t, o.Err)
-		_, err := s.Redis.ZScore(ctx, s.Keys.List(tdf.Archived), strconv.FormatInt(ids[i], 10)).Result()
-		expect.MustEqual(t, fresh[i].Moves[0].Verb == tdf.VerbRequire, err == nil, "task", ids[i], "in the list archived")
+		_, err := s.Redis.ZScore(ctx, s.Keys.List(task.Archived), strconv.FormatInt(ids[i], 10)).Result()
+		expect.MustEqual(t, fresh[i].Moves[0].Verb == task.VerbRequire, err == nil, "task", ids[i], "in the list archived")
 	}
 	if !fromFinished {
 		mustBeSound(t, s)
@@ -97,9 +97,9 @@ func movesOfTasksArchivedByOriginal(t *testing.T, s *Store, fromFinished bool, m
 // A task that runs again is not archived, even if its id is still in the list archived.
 func TestTaskThatRunsAgainIsNotArchived(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Executed)
-	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 5, Member: id})
-	expect.Equal(t, task(t, s, id).State, tdf.Executed, "the task")
+	id := put(t, s, task.Executed)
+	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 5, Member: id})
+	expect.Equal(t, read(t, s, id).State, task.Executed, "the task")
 	mustSettle(t, s, id)
 }
 
@@ -111,15 +111,15 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	var err error
 	stored.Source, err = s.PutProgram(t.Context(), []byte("archive"))
 	must(t, err)
-	listed := func() string { return fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.List(tdf.Open), 0, -1).Val()) }
+	listed := func() string { return fmt.Sprint(s.Redis.ZRange(t.Context(), s.Keys.List(task.Open), 0, -1).Val()) }
 	set := func(value string) {
-		must(t, s.ChangeSetting(t.Context(), tdf.SettingOriginalWorkers, value))
+		must(t, s.ChangeSetting(t.Context(), task.SettingOriginalWorkers, value))
 		forgetRoom(s)
 	}
 	early := mustOpen(t, s, stored)[0]
 	set("yes")
 	ids := mustOpen(t, s, stored, theirs)
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{stored}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{stored}})).Value(t)
 	must(t, outcomes[0].Err)
 	expect.Equal(t, listed(), fmt.Sprint([]int64{early, ids[1]}), "in the list open")
 	found := expect.Result(s.Examine(t.Context(), append(ids, early, outcomes[0].IDs[0]))).Value(t)
@@ -131,6 +131,6 @@ func TestOriginalWorkersGetOnlyTheirTasks(t *testing.T) {
 	mustBeSound(t, s)
 	expect.MustLen(t, mustClaim(t, s, 4), 4, "claims")
 	set("no")
-	mustMove(t, s, put(t, s, tdf.Expired), (*tdf.Task).Reopen)
+	mustMove(t, s, put(t, s, task.Expired), (*task.Task).Reopen)
 	mustBeSound(t, s)
 }

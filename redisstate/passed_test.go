@@ -12,9 +12,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
@@ -27,7 +27,7 @@ func backlog(t testing.TB, s *Store, notOn string, n int) {
 		redis.call('ZADD', KEYS[2], string.format('%.6f', ARGV[4] - 1000 + id / 1000000), id)
 	end`
 	for from := 1; from <= n; from += 1000 {
-		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(tdf.Open)},
+		err := s.Redis.Eval(t.Context(), script, []string{s.Keys.TaskPrefix(), s.Keys.List(task.Open)},
 			from, min(from+999, n), notOn, now.String()).Err()
 		if err != nil {
 			expect.MustEqual[any](t, err, redis.Nil)
@@ -49,7 +49,7 @@ func commandCalls(t testing.TB, s *Store, command string) int {
 // putOff puts tasks off for a worker.
 func putOff(t *testing.T, s *Store, worker string, ids ...int64) {
 	t.Helper()
-	line := tdf.NotOn{Worker: worker, Until: clockOf(t, s).Add(600)}.String()
+	line := task.NotOn{Worker: worker, Until: clockOf(t, s).Add(600)}.String()
 	for _, id := range ids {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "not_on", line).Err())
 	}
@@ -64,7 +64,7 @@ func TestSoakBacklogThatIsPutOff(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	var lines []string
 	for w := range 10 {
-		lines = append(lines, tdf.NotOn{Worker: fmt.Sprint("w", w), Until: clockOf(t, s).Add(3600)}.String())
+		lines = append(lines, task.NotOn{Worker: fmt.Sprint("w", w), Until: clockOf(t, s).Add(3600)}.String())
 	}
 	backlog(t, s, strings.Join(lines, "\n"), tasks)
 	mustOpen(t, s, define("well"))

@@ -5,21 +5,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // After Pause has returned, no claim takes a task of the queue, the group or the namespace. Running tasks go on. After
 // Resume, the tasks come in their old order.
 func TestPause(t *testing.T) {
 	t.Parallel()
-	for name, pause := range map[string]tdf.Pausable{
-		"a queue": {Queue: "a"}, "the default queue": {Queue: class.DefaultQueue}, "a group": {Group: "g"}, "the namespace": tdf.Everything, "another queue": {Queue: "b"},
+	for name, pause := range map[string]task.Pausable{
+		"a queue": {Queue: "a"}, "the default queue": {Queue: class.DefaultQueue}, "a group": {Group: "g"}, "the namespace": task.Everything, "another queue": {Queue: "b"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			grouped := func(d tdf.Properties) tdf.Properties { d.Group = "g"; return d }
+			grouped := func(d task.Properties) task.Properties { d.Group = "g"; return d }
 			ids := mustOpen(t, s, define("x"), placed("a", 1), grouped(placed("a", 0)), grouped(define("x")), placed("a", -1), define("x"))
 			offer := offerOf("a", "default")
 			running := claimFor(t, s, 1, offerOf("a")).Claims[0] // the task with priority 1
@@ -33,10 +33,10 @@ func TestPause(t *testing.T) {
 				}
 			}
 			for _, id := range ids {
-				x := task(t, s, id)
-				_, held := (tdf.Paused{pause}).Holds(&x.Properties)
+				x := read(t, s, id)
+				_, held := (task.Paused{pause}).Holds(&x.Properties)
 				if id != running.Task.ID {
-					expect.Equal(t, held, x.State == tdf.Open, "task", id)
+					expect.Equal(t, held, x.State == task.Open, "task", id)
 				}
 			}
 			expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", execution(t, running))).Value(t)[0].Err)
@@ -60,14 +60,14 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func execution(t *testing.T, c Claim) tdf.Move {
-	return expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
+func execution(t *testing.T, c Claim) task.Move {
+	return expect.Result(c.Task.Execute(c.ID, task.Result{Exit: "0"})).Value(t)
 }
 
 // A claim passes over a million tasks of a paused group at bounded cost per claim: here, over 3,000 tasks.
 func TestPausedGroupIsPassed(t *testing.T) {
 	s := newStore(t)
-	var all []tdf.Properties
+	var all []task.Properties
 	for range 3000 {
 		d := define("x")
 		d.Group = "g"
@@ -75,7 +75,7 @@ func TestPausedGroupIsPassed(t *testing.T) {
 	}
 	mustOpen(t, s, all...)
 	other := mustOpen(t, s, define("other"))[0]
-	expect.Result(s.Pause(t.Context(), "ann", tdf.Pausable{Group: "g"})).OK(t)
+	expect.Result(s.Pause(t.Context(), "ann", task.Pausable{Group: "g"})).OK(t)
 	for range 500 {
 		if got := claimedIDs(claimFor(t, s, 2, class.Offer{Programs: true})); len(got) > 0 {
 			expect.Equal(t, got, []int64{other}, "claimed")
@@ -91,9 +91,9 @@ func TestResumeLeavesNothing(t *testing.T) {
 	mustOpen(t, s, define("x"))
 	before := dump(t, s)
 	for range 2 {
-		expect.Result(s.Pause(t.Context(), "ann", tdf.Everything, tdf.Pausable{Group: "g"})).OK(t)
+		expect.Result(s.Pause(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"})).OK(t)
 	}
-	n, err := s.Resume(t.Context(), "ann", tdf.Everything, tdf.Pausable{Group: "g"}, tdf.Pausable{Queue: "never"})
+	n, err := s.Resume(t.Context(), "ann", task.Everything, task.Pausable{Group: "g"}, task.Pausable{Queue: "never"})
 	expect.Equal(t, n, 2)
 	expect.NoError(t, err, n)
 	after := dump(t, s)
@@ -105,12 +105,12 @@ func TestResumeLeavesNothing(t *testing.T) {
 // Invalid names and too many pauses are refused.
 func TestPauseRefuses(t *testing.T) {
 	s := newStore(t)
-	for _, p := range []tdf.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
+	for _, p := range []task.Pausable{{Queue: "a b"}, {Queue: strings.Repeat("x", 65)}, {Group: "a\nb"}} {
 		expect.Result(s.Pause(t.Context(), "ann", p)).Fails(t, "", p, "was paused")
 	}
-	var all []tdf.Pausable
-	for i := range tdf.MaxPaused + 1 {
-		all = append(all, tdf.Pausable{Group: fmt.Sprint("g", i)})
+	var all []task.Pausable
+	for i := range task.MaxPaused + 1 {
+		all = append(all, task.Pausable{Group: fmt.Sprint("g", i)})
 	}
 	expect.Result(s.Pause(t.Context(), "ann", all...)).Fails(t, "more than 1000", "too many pauses")
 	expect.Len(t, expect.Result(s.Paused(t.Context())).Value(t), 0, "are paused")

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -15,8 +15,8 @@ import (
 type periodicChange struct{ name, from, to string }
 
 // Periodics returns the texts of all records of periodic tasks.
-func (s *Store) Periodics(ctx context.Context) (tdf.Hash, error) {
-	all := tdf.Hash{}
+func (s *Store) Periodics(ctx context.Context) (task.Hash, error) {
+	all := task.Hash{}
 	err := s.EachField(ctx, "read periodics", s.Keys.Periodic(), func(name, text string) bool {
 		all[name] = text
 		return true
@@ -44,7 +44,7 @@ func (s *Store) CountPeriodics(ctx context.Context) (int, error) {
 // the error is [ErrRecordChanged]. If Redis uses too much memory for new tasks, it does not wait, but returns
 // [ErrNoRoom].
 func (s *Store) ChangePeriodic(
-	ctx context.Context, who, name, from, to string, open ...tdf.Properties,
+	ctx context.Context, who, name, from, to string, open ...task.Properties,
 ) ([]int64, error) {
 	if err := s.CheckOneStep(ctx, open); err != nil {
 		return nil, err
@@ -62,14 +62,14 @@ func (s *Store) RemovePeriodic(ctx context.Context, name string) error {
 }
 
 // CheckOneStep returns an error if one step cannot open the tasks.
-func (s *Store) CheckOneStep(ctx context.Context, all []tdf.Properties) error {
-	if err := tdf.ValidateAll(all); err != nil {
+func (s *Store) CheckOneStep(ctx context.Context, all []task.Properties) error {
+	if err := task.ValidateAll(all); err != nil {
 		return err
 	}
 	if len(all) > 0 && OpenBatch(all) < len(all) {
-		return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("%d tasks are too many to open at once", len(all)))
+		return task.NewError(task.CodeInvalid, fmt.Sprintf("%d tasks are too many to open at once", len(all)))
 	}
-	if _, err := tdf.InOrder(all); err != nil {
+	if _, err := task.InOrder(all); err != nil {
 		return err
 	}
 	if err := s.CheckDependencies(ctx, all); err != nil {

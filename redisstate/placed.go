@@ -7,16 +7,16 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 const readPlace = "read the open tasks of a place"
 
-// Placed returns the ids of the first open tasks in a place of the TaskStore interface ([tdf.Properties.Place]) at one
+// Placed returns the ids of the first open tasks in a place of the TaskStore interface ([task.Properties.Place]) at one
 // moment, in the order of their times. If now is not 0, it returns only tasks whose time has come.
-func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error) {
+func (s *Store) Placed(ctx context.Context, place string, now task.Time, most int64) ([]int64, error) {
 	members, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeByLex(ctx, s.Keys.OpenSet(place), &redis.ZRangeBy{Min: "-", Max: until(now), Count: most})
 	})
@@ -26,7 +26,7 @@ func (s *Store) Placed(ctx context.Context, place string, now tdf.Time, most int
 
 // AnyPlaced returns the id of a random task among those of a place whose time has come, or 0 if there is none. The cost
 // does not depend on their number.
-func (s *Store) AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error) {
+func (s *Store) AnyPlaced(ctx context.Context, place string, now task.Time) (int64, error) {
 	n, err := conn.Ask(ctx, s.Conn, readPlace, func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZLexCount(ctx, s.Keys.OpenSet(place), "-", until(now))
 	})
@@ -56,7 +56,7 @@ func (s *Store) HavePlaced(ctx context.Context, places []string) ([]bool, error)
 }
 
 // until returns the end of the members of tasks whose time has come. The colon comes after the digits of ids.
-func until(now tdf.Time) string {
+func until(now task.Time) string {
 	if now == 0 {
 		return "+"
 	}

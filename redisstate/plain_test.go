@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -135,7 +135,7 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 	var claims []Claim
 	step("open", func() {
 		if changed == "open" {
-			must(t, s.SetLimit(ctx, "k", tdf.Limit{AtMost: 2})) // the third task of the key waits
+			must(t, s.SetLimit(ctx, "k", task.Limit{AtMost: 2})) // the third task of the key waits
 			d := define("x")
 			d.Group, d.LimitKey = values["group"], values["limit_key"]
 			ids = mustOpen(t, s, d, d, d)
@@ -146,13 +146,13 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 	step("claim", func() {
 		c := expect.Result(s.Claim(ctx, ClaimParams{Worker: "w", Most: 5, Lease: 60})).Value(t)
 		claims = c.Claims
-		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == tdf.Never))
+		worlds = append(worlds, fmt.Sprint(len(claims), c.More, c.Unwanted, c.Taken, c.Next == task.Never))
 	})
 	step("report", func() {
-		var results []tdf.Move
+		var results []task.Move
 		for _, c := range claims {
-			results = append(results, expect.Result(c.Task.Execute(c.ID, tdf.Result{
-				Output: fmt.Sprint(c.Task.ID), Exit: "0", Started: c.Task.Current().Entered[tdf.Running], Seconds: 1000,
+			results = append(results, expect.Result(c.Task.Execute(c.ID, task.Result{
+				Output: fmt.Sprint(c.Task.ID), Exit: "0", Started: c.Task.Current().Entered[task.Running], Seconds: 1000,
 			})).Value(t))
 		}
 		outcomes, err := s.Execute(ctx, "w", results...)
@@ -168,9 +168,9 @@ func lifeWith(t *testing.T, addr, ns, changed string, values map[string]string) 
 			if x.Task == nil {
 				continue
 			}
-			x.Task.State, x.Task.Round = tdf.Succeeded, 0 // as it was read before the change
+			x.Task.State, x.Task.Round = task.Succeeded, 0 // as it was read before the change
 			if m, err := x.Task.Archive(); err == nil {
-				units = append(units, Unit{Moves: []tdf.Move{m}})
+				units = append(units, Unit{Moves: []task.Move{m}})
 			}
 		}
 		outcomes, err := s.Apply(ctx, "manager", units...)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A worker prefetches tasks (docs/lifecycle.md, "Prefetched tasks"). The hash $ns:started:$worker has, for each slot,
@@ -36,17 +36,17 @@ func (s *Store) ForgetStarted(ctx context.Context, worker string) {
 }
 
 // SetUnstarted sets the field Unstarted of running tasks whose leases have run out at the time now.
-func (s *Store) SetUnstarted(ctx context.Context, now tdf.Time, tasks []Stored) error {
-	of := map[string]map[string]*tdf.Task{} // by worker and claim
+func (s *Store) SetUnstarted(ctx context.Context, now task.Time, tasks []Stored) error {
+	of := map[string]map[string]*task.Task{} // by worker and claim
 	for _, stored := range tasks {
 		t := stored.Task
-		if t == nil || t.State != tdf.Running || now < t.LeaseUntil || !t.Current().Prefetched || t.Current().Started > 0 {
+		if t == nil || t.State != task.Running || now < t.LeaseUntil || !t.Current().Prefetched || t.Current().Started > 0 {
 			continue
 		}
 		t.Unstarted = true
 		r := t.Current()
 		if of[r.Worker] == nil {
-			of[r.Worker] = map[string]*tdf.Task{}
+			of[r.Worker] = map[string]*task.Task{}
 		}
 		of[r.Worker][r.Claim] = t
 	}

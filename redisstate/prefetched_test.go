@@ -6,9 +6,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // prefetch claims tasks for a worker w: most to start at once, and further ones to prefetch.
@@ -19,9 +19,9 @@ func prefetch(t *testing.T, s *Store, most, further int) []Claim {
 }
 
 // openMany opens n tasks with the inputs 0, 1, …
-func openMany(t *testing.T, s *Store, n int, change func(i int, d *tdf.Properties)) {
+func openMany(t *testing.T, s *Store, n int, change func(i int, d *task.Properties)) {
 	t.Helper()
-	definitions := make([]tdf.Properties, n)
+	definitions := make([]task.Properties, n)
 	for i := range definitions {
 		definitions[i] = define(fmt.Sprint(i))
 		change(i, &definitions[i])
@@ -29,7 +29,7 @@ func openMany(t *testing.T, s *Store, n int, change func(i int, d *tdf.Propertie
 	mustOpen(t, s, definitions...)
 }
 
-func asIs(int, *tdf.Properties) {}
+func asIs(int, *task.Properties) {}
 
 // A worker prefetches at most half of its share of the open tasks. Tasks with a place count, too. The tasks are so few
 // that one call of the script has time for them.
@@ -43,14 +43,14 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 					seen := redis.Z{Score: float64(now), Member: fmt.Sprint("w", i)}
 					expect.NoError(t, s.Redis.ZAdd(t.Context(), s.Keys.Workers(), seen).Err())
 				}
-				openMany(t, s, 26, func(_ int, d *tdf.Properties) { d.Queue = queue })
+				openMany(t, s, 26, func(_ int, d *task.Properties) { d.Queue = queue })
 				offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
 				r := ClaimParams{Worker: "w", Most: 2, Prefetch: 500, Lease: 60, Offer: offer}
 				c := expect.Result(s.Claim(t.Context(), r)).Value(t)
 				expect.Equal(t, len(c.Claims), want, "with", workers, "workers, and the queue", queue)
 				for i, claim := range c.Claims {
 					expect.Equal(t, claim.Task.Current().Prefetched, i >= 2, i)
-					expect.Equal(t, task(t, s, claim.Task.ID).Current().Prefetched, i >= 2, "in Redis", i)
+					expect.Equal(t, read(t, s, claim.Task.ID).Current().Prefetched, i >= 2, "in Redis", i)
 				}
 				mustBeSound(t, s)
 			})
@@ -60,15 +60,15 @@ func TestShareOfPrefetchedTasks(t *testing.T) {
 
 // A claim prefetches no task that is special, and takes no later task in its place.
 func TestOnlyPlainTasksArePrefetched(t *testing.T) {
-	for name, change := range map[string]func(*tdf.Properties){
-		"a timeout":                      func(d *tdf.Properties) { d.Timeout = 100 },
-		"a limit key":                    func(d *tdf.Properties) { d.LimitKey = "k" },
-		"a timeout, in a queue":          func(d *tdf.Properties) { d.Timeout, d.Priority = 100, 1 },
-		"a limit key and a later expiry": func(d *tdf.Properties) { d.LimitKey, d.EndBefore = "k", 9e9 },
+	for name, change := range map[string]func(*task.Properties){
+		"a timeout":                      func(d *task.Properties) { d.Timeout = 100 },
+		"a limit key":                    func(d *task.Properties) { d.LimitKey = "k" },
+		"a timeout, in a queue":          func(d *task.Properties) { d.Timeout, d.Priority = 100, 1 },
+		"a limit key and a later expiry": func(d *task.Properties) { d.LimitKey, d.EndBefore = "k", 9e9 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
-			openMany(t, s, 100, func(i int, d *tdf.Properties) {
+			openMany(t, s, 100, func(i int, d *task.Properties) {
 				d.Priority = 1
 				if i == 5 {
 					change(d)
@@ -99,23 +99,23 @@ func TestUnclaim(t *testing.T) {
 		t.Run(queue, func(t *testing.T) {
 			s := newStore(t)
 			offer := class.Offer{Queues: []class.QueueShare{{Queue: "q"}, {Queue: class.DefaultQueue}}, Programs: true}
-			openMany(t, s, 40, func(_ int, d *tdf.Properties) { d.Queue = queue })
+			openMany(t, s, 40, func(_ int, d *task.Properties) { d.Queue = queue })
 			r := ClaimParams{Worker: "w", Most: 1, Prefetch: 3, Lease: 60, Offer: &offer}
 			c := expect.Result(s.Claim(t.Context(), r)).Value(t)
 			expect.MustEqual(t, inputs(c.Claims), "0 1 2 3")
-			openMany(t, s, 1, func(_ int, d *tdf.Properties) { d.Input, d.Queue = "later", queue })
+			openMany(t, s, 1, func(_ int, d *task.Properties) { d.Input, d.Queue = "later", queue })
 			for _, claim := range c.Claims[1:] {
 				m, err := claim.Task.Unclaim("it stops")
 				mustApply(t, s, m, err)
 			}
-			given := task(t, s, 2)
-			expect.Equal(t, given.State, tdf.Open)
+			given := read(t, s, 2)
+			expect.Equal(t, given.State, task.Open)
 			expect.Equal(t, fmt.Sprint(given.Round, given.Releases, given.Losses), "0 0 0")
 			expect.Equal(t, given.Current().Claim+given.Current().Worker, "")
 			mustBeSound(t, s)
 			again := claimFor(t, s, 4, offer)
 			expect.Equal(t, inputs(again.Claims), "1 2 3 4")
-			m, err := c.Claims[1].Task.Execute(c.Claims[1].ID, tdf.Result{Exit: "0"})
+			m, err := c.Claims[1].Task.Execute(c.Claims[1].ID, task.Result{Exit: "0"})
 			expect.NoError(t, err)
 			late := expect.Result(s.Execute(t.Context(), "w", m)).Value(t)
 			expect.Fails(t, late[0].Err, "execute task 2: it is running in round 0")
@@ -128,7 +128,7 @@ func TestUnclaim(t *testing.T) {
 func lapse(t *testing.T, s *Store, claims []Claim) {
 	t.Helper()
 	for _, c := range claims {
-		end := LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never}
+		end := LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
 		renewed := expect.Result(s.Renew(t.Context(), 0, end)).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
@@ -153,7 +153,7 @@ func TestTasksOfAWorkerThatIsGone(t *testing.T) {
 	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
 	lapse(t, s, c)
 	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
-		got := task(t, s, c[i].Task.ID)
+		got := read(t, s, c[i].Task.ID)
 		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
 	}
 	mustBeSound(t, s)
@@ -162,7 +162,7 @@ func TestTasksOfAWorkerThatIsGone(t *testing.T) {
 	expect.MustEqual(t, inputs(again), "2")
 	expect.True(t, !again[0].Task.Current().Prefetched, "it is prefetched again")
 	lapse(t, s, again)
-	expect.Equal(t, task(t, s, c[2].Task.ID).Losses, 1, "the next loss")
+	expect.Equal(t, read(t, s, c[2].Task.ID).Losses, 1, "the next loss")
 	mustBeSound(t, s)
 }
 
@@ -172,12 +172,12 @@ func TestNextWorkerOfANameStartsTasks(t *testing.T) {
 	openMany(t, s, 7, asIs)
 	c := prefetch(t, s, 1, 3)
 	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
-	given := expect.Result(s.GiveUp(t.Context(), "w", tdf.Never)).Value(t)
+	given := expect.Result(s.GiveUp(t.Context(), "w", task.Never)).Value(t)
 	expect.Equal(t, given, 4, "given up")
 	s.MarkStarted(t.Context(), "w", map[int]string{1: "another"})
 	settleAll(t, s)
 	for i, want := range []string{"open 1 1", "open 1 1", "open 0 0", "open 0 0"} {
-		got := task(t, s, c[i].Task.ID)
+		got := read(t, s, c[i].Task.ID)
 		expect.Equal(t, fmt.Sprintf("%s %d %d", got.State, got.Round, got.Losses), want, i)
 	}
 	s.ForgetStarted(t.Context(), "w")
@@ -193,5 +193,5 @@ func TestStartedTasksOfAWrongType(t *testing.T) {
 	expect.NoError(t, s.Redis.Set(t.Context(), s.Keys.Started("w"), "x", 0).Err())
 	s.MarkStarted(t.Context(), "w", map[int]string{1: c[1].ID})
 	lapse(t, s, c)
-	expect.Equal(t, task(t, s, c[1].Task.ID).Losses, 0)
+	expect.Equal(t, read(t, s, c[1].Task.ID).Losses, 0)
 }

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/programs"
 )
 
@@ -49,22 +49,22 @@ func TestUsesOfPrograms(t *testing.T) {
 		source := "redis:" + sum
 		named := define("x")
 		named.Source = source
-		finished := put(t, s, tdf.Failed)
+		finished := put(t, s, task.Failed)
 		ids := mustOpen(t, s, define("a"), define("b"))
 		for name, use := range map[string]func() error{
 			"push":        func() error { _, err := s.PutProgram(t.Context(), []byte("archive")); return err },
 			"open":        func() error { _, err := s.Open(t.Context(), "m", named); return err },
 			"open unique": func() error { _, err := s.OpenAll(t.Context(), "m", "", named); return err },
 			"change": func() error {
-				mustChange(t, s, ids[1], tdf.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
+				mustChange(t, s, ids[1], task.Changes{Source: &source, Input: new(fmt.Sprint(lastUse(t, s, sum)))})
 				return nil
 			},
 			"retry": func() error {
-				m, err := task(t, s, finished).ReopenWith(tdf.Changes{Source: &source})
+				m, err := read(t, s, finished).ReopenWith(task.Changes{Source: &source})
 				mustApply(t, s, m, err)
 				return nil
 			},
-			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []tdf.Properties{named}) },
+			"definitions": func() error { return s.StoreDefinitions(t.Context(), "d", 0, []task.Properties{named}) },
 			"unpin":       func() error { return s.UnpinPrograms(t.Context(), sum) },
 		} {
 			age(t, s, 50, sum)
@@ -139,9 +139,9 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 	must(t, s.Redis.Del(t.Context(), s.Keys.Program(sum)).Err())
 	opened, err := s.OpenAll(t.Context(), "m", "", define("y"), d)
 	expect.FailsWith(t, err, programs.ErrNoProgram)
-	expect.Equal(t, tdf.CodeOf(err), tdf.CodeNotFound)
+	expect.Equal(t, task.CodeOf(err), task.CodeNotFound)
 	expect.Len(t, opened, 0)
-	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(tdf.Open)).Val(), 1, "tasks are open")
+	expect.Equal(t, s.Redis.ZCard(t.Context(), s.Keys.List(task.Open)).Val(), 1, "tasks are open")
 	putProgram(t, s, "archive")
 	mustOpen(t, s, d)
 }
@@ -150,31 +150,31 @@ func TestOpenAfterAProgramWasRemoved(t *testing.T) {
 // it.
 func TestRemoveProgramBesideOpen(t *testing.T) {
 	s := newStore(t)
-	finished, open := put(t, s, tdf.Failed), mustOpen(t, s, define("x"))[0]
+	finished, open := put(t, s, task.Failed), mustOpen(t, s, define("x"))[0]
 	for name, c := range map[string]struct {
 		change  func(sum string)
 		removed bool
 	}{
 		"nothing happened":       {func(string) {}, true},
 		"pinned before":          {func(sum string) { must(t, s.PinPrograms(t.Context(), sum)) }, true},
-		"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 2100)...) }, true},
+		"tasks of others opened": {func(string) { mustOpen(t, s, slices.Repeat([]task.Properties{define("x")}, 2100)...) }, true},
 		"a task of it opened": {func(sum string) {
-			mustOpen(t, s, slices.Repeat([]tdf.Properties{define("x")}, 1500)...)
+			mustOpen(t, s, slices.Repeat([]task.Properties{define("x")}, 1500)...)
 			d := define("x")
 			d.Source = "redis:" + sum
 			mustOpen(t, s, d)
 		}, false},
 		"a task of it retried": {func(sum string) {
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(finished), "source", "redis:"+sum).Err())
-			m, err := task(t, s, finished).Reopen()
+			m, err := read(t, s, finished).Reopen()
 			mustApply(t, s, m, err)
 		}, false},
 		"a task that got it": {func(sum string) {
-			mustChange(t, s, open, tdf.Changes{Source: new("redis:" + sum)})
+			mustChange(t, s, open, task.Changes{Source: new("redis:" + sum)})
 		}, false},
 		"a stage that opens tasks of it": {func(sum string) {
-			to := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X", Programs: strings.Repeat("1", 64) + "," + sum}
-			outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, to)})).Value(t)
+			to := task.StageRecord{Phase: task.StageStored, Chunks: 2, Stored: "X", Programs: strings.Repeat("1", 64) + "," + sum}
+			outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, to)})).Value(t)
 			expect.NoError(t, outcomes[0].Err)
 		}, false},
 		"used": {func(sum string) {

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Fields are groups of a task's properties. Several groups are combined with |.
@@ -20,9 +20,9 @@ const (
 	// Facts includes all properties of the task except the texts. It also includes the facts of the rounds that
 	// Want.Rounds selects.
 	Facts
-	// Rules includes the properties that decisions about the task need. An example of a decision is [tdf.Task.Settle].
+	// Rules includes the properties that decisions about the task need. An example of a decision is [task.Task.Settle].
 	Rules
-	// Result includes the properties that the Move of a result needs ([tdf.Task.Execute] and [tdf.Move.Settled]).
+	// Result includes the properties that the Move of a result needs ([task.Task.Execute] and [task.Move.Settled]).
 	Result
 	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
@@ -94,10 +94,10 @@ var taskProperties = withOthers([]property{
 	{"ready", Facts | rulesMore},
 	{"links", Facts | rulesMore},
 	{"dependents", Facts | rulesMore},
-	{tdf.FieldAfter, unread},
-	{tdf.FieldAfterAny, unread},
-	{tdf.FieldAfterGroup, unread},
-	{tdf.FieldAfterGroupAny, unread},
+	{task.FieldAfter, unread},
+	{task.FieldAfterAny, unread},
+	{task.FieldAfterGroup, unread},
+	{task.FieldAfterGroupAny, unread},
 	{"endings", unread},
 	{"deadline", Facts | rulesMore},
 	{"lease_until", Facts | rulesMore},
@@ -107,15 +107,15 @@ var taskProperties = withOthers([]property{
 	{"input_replaced", Facts | definition},
 	{"meta", short | definition},
 	{"log", unbounded},
-	{tdf.FieldCheckpoint, unbounded},
+	{task.FieldCheckpoint, unbounded},
 	{"id", unread},
 	{"namespace", unread},
 })
 
-// withOthers adds the properties of [tdf.PropertyTable] that the list does not name. They are facts, and most decisions
-// need them; a property that fewer or more readers need has a row above.
+// withOthers adds the properties of [task.PropertyTable] that the list does not name. They are facts, and most
+// decisions need them; a property that fewer or more readers need has a row above.
 func withOthers(named []property) []property {
-	for _, p := range tdf.PropertyTable {
+	for _, p := range task.PropertyTable {
 		if !slices.ContainsFunc(named, func(n property) bool { return n.name == p.Name }) {
 			named = append(named, property{p.Name, Facts | rulesMore | definition})
 		}
@@ -138,7 +138,7 @@ var roundProperties = []property{
 	{"failure", Facts},
 	{"lost", Facts},
 	{"started", Facts | rulesMore},
-	{tdf.RoundPrefetched, Facts | rulesMore},
+	{task.RoundPrefetched, Facts | rulesMore},
 	{"worker", Facts | rulesMore},
 	{"claim", Facts | Result | rulesAlways | rulesMore},
 	{"exit", Facts | rulesAlways | rulesMore},
@@ -157,13 +157,13 @@ var roundProperties = []property{
 	{"follow_ups", Facts},
 	{"pid", Facts},
 	{"last_output", Facts},
-	{tdf.RoundOutput, unbounded},
-	{tdf.RoundError, unbounded},
-	{tdf.RoundTail, unbounded},
-	{tdf.RoundTailEnd, unbounded},
+	{task.RoundOutput, unbounded},
+	{task.RoundError, unbounded},
+	{task.RoundTail, unbounded},
+	{task.RoundTailEnd, unbounded},
 	{"result", unbounded},
 	{"fetched", Facts},
-	{tdf.RoundFiles, unbounded},
+	{task.RoundFiles, unbounded},
 }
 
 // namesOf returns the names of the properties that belong to one of the groups.
@@ -180,7 +180,7 @@ func namesOf(properties []property, in Fields) (names []string) {
 func roundFields(round int, names []string) []string {
 	fields := make([]string, len(names))
 	for i, name := range names {
-		fields[i] = tdf.RoundField(round, name)
+		fields[i] = task.RoundField(round, name)
 	}
 	return fields
 }
@@ -191,19 +191,19 @@ var (
 	roundFacts  = namesOf(roundProperties, Facts)
 	firstFields = slices.Concat(namesOf(taskProperties, rulesAlways),
 		roundFields(0, namesOf(roundProperties, rulesAlways)),
-		[]string{lengthOf + tdf.RoundField(0, tdf.RoundError)})
+		[]string{lengthOf + task.RoundField(0, task.RoundError)})
 	roundResult = namesOf(roundProperties, Result)
 	moreFields  = namesOf(taskProperties, rulesMore)
 	roundRules  = namesOf(roundProperties, rulesMore)
 	definedBy   = namesOf(taskProperties, definition)
 	// settledStates are the names of the times at which a round may have finished.
-	settledStates = []string{string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
+	settledStates = []string{string(task.Succeeded), string(task.Failed), string(task.TimedOut), string(task.Expired)}
 	runningOnly   = namesOf(taskProperties, rulesRunning)
 )
 
 // Limits for the length of a property in bytes. These limits do not apply to outputs of programs, logs and checkpoints.
 const (
-	longestField = tdf.MaxInput
+	longestField = task.MaxInput
 	longestFact  = 4 << 10 // for the facts of a round; a call may read a thousand of them
 )
 
@@ -214,13 +214,13 @@ const unknownProperty = -1
 func isTextBefore(from int, name string) bool {
 	number, ofRound, _ := strings.Cut(name, ":")
 	n, err := strconv.Atoi(number)
-	return err == nil && n < from && slices.Contains([]string{tdf.RoundOutput, tdf.RoundError, "result", tdf.RoundTail},
+	return err == nil && n < from && slices.Contains([]string{task.RoundOutput, task.RoundError, "result", task.RoundTail},
 		ofRound)
 }
 
 // isFiles reports whether the name is that of the files of a round. Only those who ask for them read them, because they
 // may be large.
-func isFiles(name string) bool { return strings.HasSuffix(name, ":"+tdf.RoundFiles) }
+func isFiles(name string) bool { return strings.HasSuffix(name, ":"+task.RoundFiles) }
 
 // groupsOf returns the groups of the property with this name, and the number of its round, or OfTask. If no valid task
 // has the property, known is false.

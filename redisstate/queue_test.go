@@ -9,14 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // placed returns a definition with a queue, a priority and tags. The queue of the result may be "".
-func placed(queue string, priority int, tags ...string) tdf.Properties {
+func placed(queue string, priority int, tags ...string) task.Properties {
 	d := define("x")
 	d.Queue, d.Priority, d.Tags = queue, priority, tags
 	return d
@@ -79,14 +79,14 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 	t.Log("seed", seed)
 	type modelTask struct {
 		id int64
-		d  tdf.Properties
+		d  task.Properties
 	}
 	var model []modelTask // in the order in which the tasks became open
 	queueNames := []string{"", "a", "b"}
 	for range operations(t, 160, 4_000) {
 		switch random.IntN(4) {
 		case 0, 1:
-			var all []tdf.Properties
+			var all []task.Properties
 			for range 1 + random.IntN(6) {
 				all = append(all, placed(queueNames[random.IntN(3)], random.IntN(5)-2, tagSets[random.IntN(len(tagSets))]...))
 				if random.IntN(5) == 0 { // no claim of the test gets this task
@@ -103,7 +103,7 @@ func claimsAgreeWithModel(t *testing.T, s *Store, tagSets [][]string, offered fu
 				continue
 			}
 			i, priority := random.IntN(len(model)), random.IntN(5)-2
-			if m, err := task(t, s, model[i].id).Change(tdf.Changes{Priority: &priority}); err == nil {
+			if m, err := read(t, s, model[i].id).Change(task.Changes{Priority: &priority}); err == nil {
 				mustApply(t, s, m, nil)
 				model[i].d.Priority = priority
 			}
@@ -152,7 +152,7 @@ func TestClaimFromManyRequirements(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	const requirements, each = 200, 10
 	offer := offerOf("q")
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range requirements * each {
 		d := placed("q", 0, fmt.Sprint("t", i%requirements))
 		if i < requirements {
@@ -226,7 +226,7 @@ func TestWakeOfRequirement(t *testing.T) {
 func TestPositionsPassPriorities(t *testing.T) {
 	s := newStore(t)
 	const passed = 3000
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range passed {
 		all = append(all, placed("a", 5000-i))
 	}
@@ -251,7 +251,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 		"missing in its place": func(t *testing.T, s *Store, id string) {
 			s.Redis.Del(t.Context(), s.Keys.OpenSet("queue=a"))
 		},
-		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Placed), id) },
+		"missing in the list": func(t *testing.T, s *Store, id string) { s.Redis.ZRem(t.Context(), s.Keys.List(task.Placed), id) },
 		"no first members":    func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.First()) },
 		"no heads":            func(t *testing.T, s *Store, _ string) { s.Redis.Del(t.Context(), s.Keys.Heads("a")) },
 		"another head": func(t *testing.T, s *Store, _ string) {
@@ -266,7 +266,7 @@ func TestPlacesAreRepaired(t *testing.T) {
 			s.Redis.HSet(t.Context(), s.Keys.TaskPrefix()+id, "place", "queue=b")
 		},
 		"in the list of the others": func(t *testing.T, s *Store, id string) {
-			s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+			s.Redis.ZAdd(t.Context(), s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -334,7 +334,7 @@ func TestTaskBehindManyRequirements(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t)) // its own server, because the test counts commands
-			var all []tdf.Properties
+			var all []task.Properties
 			offer := offerOf("q")
 			for i := range c.putOff {
 				d := placed("q", 0, fmt.Sprint("t", i))
@@ -381,7 +381,7 @@ func TestClaimsDoNotPayForOtherRequirements(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	offer := offerOf("one", "q")
 	mustOpen(t, s, placed("one", 0), placed("one", 0))
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range 3000 {
 		d := placed("q", 0)
 		d.Program, d.Source = fmt.Sprint("p", i), ""
@@ -432,8 +432,8 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "text", 0)
 				before := dump(t, s)
 				expect.Result(s.Open(t.Context(), "manager", define("plain"), placed("a", 5))).Fails(t, "WRONGTYPE", "opening")
-				m := expect.Result(task(t, s, id).Cancel()).Value(t)
-				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})
+				m := expect.Result(read(t, s, id).Cancel()).Value(t)
+				outcomes, err := s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})
 				if err == nil {
 					expect.Fails(t, outcomes[0].Err, "", "the task was cancelled")
 				}
@@ -444,7 +444,7 @@ func TestWrongTypesOfPlaces(t *testing.T) {
 	}
 }
 
-func clockOf(t *testing.T, s *Store) tdf.Time {
+func clockOf(t *testing.T, s *Store) task.Time {
 	t.Helper()
 	return expect.Result(s.Now(t.Context())).Value(t)
 }
@@ -454,7 +454,7 @@ func clockOf(t *testing.T, s *Store) tdf.Time {
 func TestPlainClaimsPayNothing(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	withBudget(t, "60") // on a busy machine, a claim would stop early
-	var all []tdf.Properties
+	var all []task.Properties
 	for range 200 {
 		all = append(all, define("x"))
 	}
@@ -478,22 +478,22 @@ func TestPlainClaimsPayNothing(t *testing.T) {
 func TestReopenedTaskEntersItsNewPlace(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		before  tdf.Properties
-		changes tdf.Changes
+		before  task.Properties
+		changes task.Changes
 	}{
-		"into a queue":     {define("x"), tdf.Changes{Queue: new("b")}},
-		"from a queue":     {placed("a", 3), tdf.Changes{Queue: new(""), Priority: new(0)}},
-		"to another queue": {placed("a", 3), tdf.Changes{Queue: new("b")}},
-		"without a source": {define("x"), tdf.Changes{Source: new("")}},
+		"into a queue":     {define("x"), task.Changes{Queue: new("b")}},
+		"from a queue":     {placed("a", 3), task.Changes{Queue: new(""), Priority: new(0)}},
+		"to another queue": {placed("a", 3), task.Changes{Queue: new("b")}},
+		"without a source": {define("x"), task.Changes{Source: new("")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(t)
 			id := mustOpen(t, s, c.before)[0]
-			mustMove(t, s, id, (*tdf.Task).Cancel)
-			m, err := task(t, s, id).ReopenWith(c.changes)
+			mustMove(t, s, id, (*task.Task).Cancel)
+			m, err := read(t, s, id).ReopenWith(c.changes)
 			mustApply(t, s, m, err)
 			mustBeSound(t, s)
-			p := task(t, s, id).Requirement()
+			p := read(t, s, id).Requirement()
 			offer := class.Offer{Queues: []class.QueueShare{{Queue: p.Queue}}, Programs: p.Handler == "", Anything: p.Handler != ""}
 			expect.Equal(t, claimedIDs(claimFor(t, s, 5, offer)), []int64{id}, "claimed … from", p)
 		})
@@ -511,7 +511,7 @@ func TestNextOfATaskThatIsDueSoon(t *testing.T) {
 			c := claimFor(t, s, 5, offerOf("a"))
 			claimed = len(c.Claims) > 0
 			if !claimed {
-				expect.MustTrue(t, c.Next != tdf.Never, "a claim at", c.Now, "says that no task becomes due; one becomes due at", soon.StartAfter)
+				expect.MustTrue(t, c.Next != task.Never, "a claim at", c.Now, "says that no task becomes due; one becomes due at", soon.StartAfter)
 			}
 		}
 	}

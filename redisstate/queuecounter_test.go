@@ -7,10 +7,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -41,11 +41,11 @@ func TestCountQueues(t *testing.T) {
 	expect.Equal(t, count(&c), exact(), "few queues")
 	claimFor(t, s, 10, offerOf("a"))
 	expect.Equal(t, count(&c), exact(), "a queue without open tasks")
-	mustMove(t, s, a, (*tdf.Task).Cancel)
+	mustMove(t, s, a, (*task.Task).Cancel)
 	expect.Equal(t, count(&c), exact(), "a finished task")
 
 	const turns = 3
-	var many []tdf.Properties
+	var many []task.Properties
 	for i := range queuesAlways + turns*queuesInTurn {
 		many = append(many, inQueue(fmt.Sprintf("q%04d", i)))
 	}
@@ -61,22 +61,22 @@ func TestCountQueues(t *testing.T) {
 		expect.Equal(t, count(&c), exact(), when)
 	}
 	soon("many queues")
-	busy := mustOpen(t, s, slices.Repeat([]tdf.Properties{inQueue("q1234")}, 9)...)
+	busy := mustOpen(t, s, slices.Repeat([]task.Properties{inQueue("q1234")}, 9)...)
 	soon("a queue has become busy")
 	mustOpen(t, s, inQueue("q1234"), define("plain"))
-	mustMove(t, s, busy[0], (*tdf.Task).Cancel)
+	mustMove(t, s, busy[0], (*task.Task).Cancel)
 	got := count(&c)
 	for _, queue := range []string{"q1234", class.DefaultQueue} {
 		expect.Equal(t, got[queue], exact()[queue], "a busy queue is always counted")
 	}
 	var moves []Unit
 	for i := range 500 {
-		m := expect.Result(task(t, s, ids[2*i]).Cancel()).Value(t)
-		moves = append(moves, Unit{Moves: []tdf.Move{m}})
+		m := expect.Result(read(t, s, ids[2*i]).Cancel()).Value(t)
+		moves = append(moves, Unit{Moves: []task.Move{m}})
 	}
 	expect.Result(s.Apply(t.Context(), "user", moves...)).OK(t)
 	soon("queues without open tasks")
-	mustMove(t, s, ids[0], (*tdf.Task).Remove)
+	mustMove(t, s, ids[0], (*task.Task).Remove)
 	soon("a queue without tasks")
 }
 
@@ -84,7 +84,7 @@ func TestCountQueues(t *testing.T) {
 func TestCountQueuesWithManyRequirements(t *testing.T) {
 	t.Parallel()
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range 2 * queuesInTurn {
 		all = append(all, placed("a", 0, fmt.Sprintf("tag%d", i)))
 	}
@@ -111,7 +111,7 @@ func TestCountForeignQueues(t *testing.T) {
 	mustOpen(t, s, inQueue("a"))
 	s.Redis.Set(t.Context(), s.Keys.Queue("text"), "a string", 0)
 	s.Redis.ZAdd(t.Context(), s.Keys.QueueNames(), redis.Z{Member: "text"}, redis.Z{Member: "\xff\n"}, redis.Z{Member: "none"})
-	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(tdf.Open, 1), Member: "1"})
+	s.Redis.ZAdd(t.Context(), s.Keys.Queue("\xff\n"), redis.Z{Score: index.GroupScore(task.Open, 1), Member: "1"})
 	expect.Equal(t, countsText(expect.Result(s.CountQueues(t.Context(), &counts.QueueCounter{})).Value(t)), "[{a 1}]")
 	s.Redis.Del(t.Context(), s.Keys.QueueNames(), s.Keys.First())
 	s.Redis.Set(t.Context(), s.Keys.QueueNames(), "text", 0)

@@ -6,30 +6,30 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
 // A QueuePosition is the position of an open task among the due tasks of its queue.
 type QueuePosition struct {
-	Listed bool     // whether the task is in the lists of open tasks
-	From   tdf.Time // the time from which the task may be claimed
-	Ahead  int64    // the number of due tasks before this task that have the same priority
-	Higher int64    // the number of due tasks with a higher priority
+	Listed bool      // whether the task is in the lists of open tasks
+	From   task.Time // the time from which the task may be claimed
+	Ahead  int64     // the number of due tasks before this task that have the same priority
+	Higher int64     // the number of due tasks with a higher priority
 }
 
 // QueuePosition returns the position of an open task among the tasks of its own set.
-func (s *Store) QueuePosition(ctx context.Context, t *tdf.Task) (q QueuePosition, err error) {
-	list := tdf.Placed
+func (s *Store) QueuePosition(ctx context.Context, t *task.Task) (q QueuePosition, err error) {
+	list := task.Placed
 	if t.OpenPlace() == "" {
-		list = tdf.Open
+		list = task.Open
 	}
 	var score *redis.FloatCmd
 	err = s.Pipeline(ctx, fmt.Sprintf("find task %d in the queue", t.ID), func(p redis.Pipeliner) {
 		score = p.ZScore(ctx, s.Keys.List(list), fmt.Sprint(t.ID))
 	})
-	q.Listed, q.From = err == nil && score.Err() == nil, tdf.Time(score.Val())
+	q.Listed, q.From = err == nil && score.Err() == nil, task.Time(score.Val())
 	if q.Listed {
 		err = s.AheadIn(ctx, &q, t, []string{t.OpenSet()})
 	}
@@ -41,7 +41,7 @@ const setsCounted = 1000
 
 // AheadIn adds the tasks of sets to a position: those that workers claim before the task. The set [class.Plain]
 // includes the list of the tasks without a place.
-func (s *Store) AheadIn(ctx context.Context, q *QueuePosition, t *tdf.Task, sets []string) error {
+func (s *Store) AheadIn(ctx context.Context, q *QueuePosition, t *task.Task, sets []string) error {
 	first, own := limits.Member(t.Priority, 0, 0), limits.Member(t.Priority, q.From, t.ID)
 	var higher, ahead []*redis.IntCmd
 	var plain *redis.IntCmd
@@ -54,7 +54,7 @@ func (s *Store) AheadIn(ctx context.Context, q *QueuePosition, t *tdf.Task, sets
 					until = "+inf"
 				}
 				if t.Priority <= 0 {
-					plain = p.ZCount(ctx, s.Keys.List(tdf.Open), "-inf", until)
+					plain = p.ZCount(ctx, s.Keys.List(task.Open), "-inf", until)
 				}
 			}
 			higher = append(higher, p.ZLexCount(ctx, s.Keys.OpenSet(name), "-", "("+first))

@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestQueuePosition(t *testing.T) {
@@ -19,11 +19,11 @@ func TestQueuePosition(t *testing.T) {
 	ids := mustOpen(t, s, later, define("first"), define("second"))
 	for id, want := range map[int64]QueuePosition{
 		ids[0]: {Listed: true, From: 5e9, Ahead: 2},
-		ids[2]: {Listed: true, From: task(t, s, ids[1]).Rounds.At(0).Entered[tdf.Open] + 1e-6, Ahead: 1},
+		ids[2]: {Listed: true, From: read(t, s, ids[1]).Rounds.At(0).Entered[task.Open] + 1e-6, Ahead: 1},
 		99:     {},
 	} {
-		got, err := s.QueuePosition(t.Context(), &tdf.Task{Properties: define("p"), ID: id, State: tdf.Open})
-		diff := cmp.Diff(want, got, cmp.Comparer(func(a, b tdf.Time) bool { return a.String() == b.String() }))
+		got, err := s.QueuePosition(t.Context(), &task.Task{Properties: define("p"), ID: id, State: task.Open})
+		diff := cmp.Diff(want, got, cmp.Comparer(func(a, b task.Time) bool { return a.String() == b.String() }))
 		expect.NoError(t, err, "task", id, diff)
 		expect.Equal(t, diff, "", "task", id)
 	}
@@ -37,7 +37,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	ids := mustOpen(t, s, placed("a", 2), placed("a", 2), placed("a", 3), placed("a", 7), placed("a", 7), placed("a", 1), placed("b", 5), later)
 	mustBe := func(id int64, ahead, higher int64) {
 		t.Helper()
-		q := expect.Result(s.QueuePosition(t.Context(), task(t, s, id))).Value(t)
+		q := expect.Result(s.QueuePosition(t.Context(), read(t, s, id))).Value(t)
 		expect.True(t, q.Listed, "task", id, q, "want", ahead, higher)
 		expect.Equal(t, q.Ahead, ahead, "task", id, higher)
 		expect.Equal(t, q.Higher, higher, "task", id, ahead)
@@ -47,7 +47,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 	mustBe(ids[6], 0, 0)
 	plain := mustOpen(t, s, define("plain"))
 	mustBe(plain[0], 0, 0)
-	var many []tdf.Properties
+	var many []task.Properties
 	for i := range 105 {
 		many = append(many, placed("", 1+i))
 	}
@@ -58,7 +58,7 @@ func TestTasksWithAHigherPriority(t *testing.T) {
 // The tasks of other requirements count if they go before: those with a higher priority, and those of the same that became due earlier.
 func TestTasksOfOtherRequirementsAhead(t *testing.T) {
 	s := newStore(t)
-	tagged := func(priority int) tdf.Properties {
+	tagged := func(priority int) task.Properties {
 		d := define("tagged")
 		d.Tags, d.Priority = []string{"gpu"}, priority
 		return d
@@ -67,7 +67,7 @@ func TestTasksOfOtherRequirementsAhead(t *testing.T) {
 	ids := mustOpen(t, s, tagged(0), tagged(3))
 	last := mustOpen(t, s, define("c"), tagged(-1))
 	for id, want := range map[int64][2]int64{plain[0]: {0, 1}, ids[0]: {2, 1}, ids[1]: {0, 0}, last[0]: {3, 1}, last[1]: {0, 5}} {
-		of := task(t, s, id)
+		of := read(t, s, id)
 		q := expect.Result(s.QueuePosition(t.Context(), of)).Value(t)
 		besides := []string{class.Plain, "tags=gpu"}
 		besides = slices.DeleteFunc(besides, func(name string) bool { return name == of.OpenSet() })
@@ -85,7 +85,7 @@ func TestPositionBehindALimit(t *testing.T) {
 	low.LimitKey, high.LimitKey, other.LimitKey = "db", "db", "free"
 	ids := mustOpen(t, s, low, high, high, other)
 	claimFor(t, s, 3, offerOf("a"))
-	waits := task(t, s, ids[0])
+	waits := read(t, s, ids[0])
 	q := expect.Result(s.QueuePosition(t.Context(), waits)).Value(t)
 	expect.True(t, waits.WaitsForLimit(), "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")
 	expect.True(t, q.Listed, "waiting", waits.WaitsForLimit(), q, "want 2 tasks with a higher priority")

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Want defines which parts of each task [Store.Read] reads.
@@ -23,20 +23,20 @@ type Want struct {
 
 	// Keep reports whether a task is selected, after its Fields were read. A nil Keep selects all tasks. If Keep does
 	// not select a task, its Stored.Task is nil.
-	Keep func(*tdf.Task) bool
+	Keep func(*task.Task) bool
 	// KeepHead reports whether Keep may select a task, of which only Head was read. With it, Read saves reading the
 	// facts of large tasks. A nil KeepHead saves nothing.
-	KeepHead func(*tdf.Task) bool
+	KeepHead func(*task.Task) bool
 
 	// Texts returns the texts to read of a selected task. If Texts is nil, Read reads texts only if Fields includes
 	// Whole.
-	Texts func(*tdf.Task) []TextsOf
+	Texts func(*task.Task) []TextsOf
 	// MaxBytes limits the bytes of the texts of all tasks together, or with Whole, of the tasks; 0 means no limit. If
 	// they exceed the limit, Read returns only the first tasks, but at least one.
 	MaxBytes int
 
-	sized []bool     // whether readSized has read each task; nil if it has read none
-	small []tdf.Hash // all properties of each small task; nil for others
+	sized []bool      // whether readSized has read each task; nil if it has read none
+	small []task.Hash // all properties of each small task; nil for others
 }
 
 // Rounds selects which rounds of a task are read. The zero Rounds selects none.
@@ -60,24 +60,24 @@ func (r Rounds) numbers(current int) (from, to int) {
 type Stored struct {
 	ID int64
 	// Task is nil if the task does not exist. Task.Unread and Round.Unread list the texts that were not read; see
-	// [tdf.Task.IsSummary].
-	Task *tdf.Task
-	// Invalid is the reason why the definition is invalid, usually a *[tdf.PropertyError]. With Rules, Read checks only
+	// [task.Task.IsSummary].
+	Task *task.Task
+	// Invalid is the reason why the definition is invalid, usually a *[task.PropertyError]. With Rules, Read checks only
 	// open and finished tasks. With Facts or Whole, it checks all tasks. A property that is too long is invalid, and
 	// Read skips it.
 	Invalid error
 
 	// Lists are the lists that hold the task, and Scores are its scores in these lists. Both are set only if
 	// Want.Fields includes Lists.
-	Lists  []tdf.State
-	Scores []tdf.Time
+	Lists  []task.State
+	Scores []task.Time
 
 	Bytes int // the number of bytes of the texts that were read
 }
 
 // Placement returns the task and the lists that hold it.
-func (x *Stored) Placement() tdf.Placement {
-	return tdf.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
+func (x *Stored) Placement() task.Placement {
+	return task.Placement{ID: x.ID, Task: x.Task, Invalid: x.Invalid, Lists: x.Lists, Scores: x.Scores}
 }
 
 // Read reads tasks, and returns them in the order of their ids in the call. It returns all of them, unless MaxBytes is
@@ -124,7 +124,7 @@ func (s *Store) Read(ctx context.Context, ids []int64, want Want) ([]Stored, err
 	return s.readTexts(ctx, stored, &want)
 }
 
-// ReadOne reads one task. If the task does not exist, the error wraps [tdf.ErrNoTask]. But if want.Fields is 0 or
+// ReadOne reads one task. If the task does not exist, the error wraps [task.ErrNoTask]. But if want.Fields is 0 or
 // Lists, ReadOne reads no property. So it cannot notice that the task does not exist, and returns a task without
 // properties.
 func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error) {
@@ -133,7 +133,7 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 		return Stored{}, err
 	}
 	if stored[0].Task == nil {
-		return Stored{}, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+		return Stored{}, fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 	}
 	return stored[0], nil
 }
@@ -141,15 +141,15 @@ func (s *Store) ReadOne(ctx context.Context, id int64, want Want) (Stored, error
 const readTasks = "read tasks"
 
 // readHashes reads the properties of each task that want.Fields includes.
-func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []tdf.Hash, tooLong []error,
+func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes []task.Hash, tooLong []error,
 	err error,
 ) {
 	if want.Fields&Whole != 0 {
 		return s.wholeHashes(ctx, ids, cmp.Or(want.MaxBytes, math.MaxInt), want.TextsFrom)
 	}
-	hashes, tooLong = make([]tdf.Hash, len(ids)), make([]error, len(ids))
+	hashes, tooLong = make([]task.Hash, len(ids)), make([]error, len(ids))
 	for i := range hashes {
-		hashes[i] = tdf.Hash{}
+		hashes[i] = task.Hash{}
 	}
 	if want.Fields&Facts != 0 && want.Fields&(Rules|Result|Lists) == 0 {
 		if err := s.readSized(ctx, ids, hashes, want); err != nil {
@@ -177,9 +177,9 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 }
 
 // keepHeads forgets the tasks that KeepHead does not select.
-func (s *Store) keepHeads(ctx context.Context, ids []int64, hashes []tdf.Hash, want *Want) error {
+func (s *Store) keepHeads(ctx context.Context, ids []int64, hashes []task.Hash, want *Want) error {
 	var of []int64
-	var heads []tdf.Hash
+	var heads []task.Hash
 	for i, h := range hashes {
 		if !want.isSized(i) && len(h) > 0 {
 			of, heads = append(of, ids[i]), append(heads, h)
@@ -187,7 +187,7 @@ func (s *Store) keepHeads(ctx context.Context, ids []int64, hashes []tdf.Hash, w
 	}
 	err := s.readArchived(ctx, of, heads)
 	for i, h := range heads {
-		if t, _ := tdf.ParseSummary(of[i], h); !want.KeepHead(t) {
+		if t, _ := task.ParseSummary(of[i], h); !want.KeepHead(t) {
 			clear(h)
 		}
 	}
@@ -196,14 +196,14 @@ func (s *Store) keepHeads(ctx context.Context, ids []int64, hashes []tdf.Hash, w
 
 // steps returns the names of the properties to read in each step. The names in a step depend on what the earlier steps
 // have read.
-func (w *Want) steps() (steps []func(tdf.Hash) []string) {
-	always := func(names []string) func(tdf.Hash) []string { return func(tdf.Hash) []string { return names } }
+func (w *Want) steps() (steps []func(task.Hash) []string) {
+	always := func(names []string) func(task.Hash) []string { return func(task.Hash) []string { return names } }
 	switch {
 	case w.Fields&Rules != 0:
 		steps = append(steps, always(firstFields), w.rules)
 	case w.Fields&Result != 0:
 		return append(steps, always(slices.Concat(namesOf(taskProperties, Result), roundFields(0, roundResult))),
-			func(h tdf.Hash) []string {
+			func(h task.Hash) []string {
 				if h.Round() == 0 {
 					return nil
 				}
@@ -221,7 +221,7 @@ func (w *Want) steps() (steps []func(tdf.Hash) []string) {
 }
 
 // facts returns the names of all facts of a task. The hash must contain the properties of Head.
-func (w *Want) facts(h tdf.Hash) []string {
+func (w *Want) facts(h task.Hash) []string {
 	if len(h) == 0 {
 		return nil
 	}
@@ -238,47 +238,47 @@ const maxNamedLosses = 100
 
 // rules returns the names of the properties that only some decisions need. These are properties of the current round,
 // properties of earlier rounds that were lost, and the definition of a task that may start again.
-func (w *Want) rules(h tdf.Hash) []string {
+func (w *Want) rules(h task.Hash) []string {
 	if len(h) == 0 {
 		return nil
 	}
-	state := tdf.State(h["state"])
+	state := task.State(h["state"])
 	round := h.Round()
 	names := slices.Concat(moreFields, roundFields(round, roundRules),
-		[]string{lengthOf + tdf.RoundField(round, tdf.RoundError)})
+		[]string{lengthOf + task.RoundField(round, task.RoundError)})
 	for i := max(0, round-maxNamedLosses); i < round; i++ {
-		names = append(names, tdf.RoundField(i, tdf.RoundWorker), tdf.RoundField(i, "lost"))
+		names = append(names, task.RoundField(i, task.RoundWorker), task.RoundField(i, "lost"))
 	}
 	if state.Finished() {
-		names = append(names, tdf.RoundField(round, string(state))) // its retention period counts from this time
-		if state == tdf.Archived && h["keep_outputs"] != "" {
+		names = append(names, task.RoundField(round, string(state))) // its retention period counts from this time
+		if state == task.Archived && h["keep_outputs"] != "" {
 			names = append(names, roundFields(round, settledStates)...)
 		}
 	}
 	switch {
 	case readsDefinition(state):
 		names = append(names, definedBy...)
-	case state == tdf.Running:
+	case state == task.Running:
 		names = append(names, runningOnly...)
 	}
 	return names
 }
 
 // readsDefinition reports whether Rules includes the definition of a task in this state.
-func readsDefinition(state tdf.State) bool { return state == tdf.Open || state.Finished() }
+func readsDefinition(state task.State) bool { return state == task.Open || state.Finished() }
 
 // readUnclaimed checks rounds that were executed without a claim. These are rounds of workers of the original TDF,
 // which write the two texts of a round one after the other. So readUnclaimed marks which of the two texts exist.
-func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Hash) error {
+func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []task.Hash) error {
 	exist := map[int]map[string]*redis.BoolCmd{}
 	err := s.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for i, h := range hashes {
 			round := h.Round()
-			if h[tdf.RoundField(round, "executed")] == "" || h[tdf.RoundField(round, tdf.RoundClaim)] != "" {
+			if h[task.RoundField(round, "executed")] == "" || h[task.RoundField(round, task.RoundClaim)] != "" {
 				continue
 			}
 			exist[i] = map[string]*redis.BoolCmd{}
-			for _, name := range roundFields(round, []string{tdf.RoundOutput, tdf.RoundError}) {
+			for _, name := range roundFields(round, []string{task.RoundOutput, task.RoundError}) {
 				exist[i][name] = p.HExists(ctx, s.Keys.Task(ids[i]), name)
 			}
 		}
@@ -294,26 +294,26 @@ func (s *Store) readUnclaimed(ctx context.Context, ids []int64, hashes []tdf.Has
 }
 
 // parse builds a task from the properties that were read, and calls Keep.
-func (w *Want) parse(id int64, h tdf.Hash, tooLong error) Stored {
+func (w *Want) parse(id int64, h task.Hash, tooLong error) Stored {
 	x := Stored{ID: id}
 	if len(h) == 0 && w.Fields&^Lists != 0 {
 		return x
 	}
 	if w.Fields&Whole != 0 {
-		x.Task, x.Invalid = tdf.ParseTask(id, h)
+		x.Task, x.Invalid = task.ParseTask(id, h)
 		for n, r := range x.Task.Rounds {
 			if n < w.TextsFrom {
-				r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+				r.Unread = task.TextOutput | task.TextError | task.TextResult | task.TextTail
 			}
 		}
 	} else {
-		x.Task, x.Invalid = tdf.ParseSummary(id, h)
+		x.Task, x.Invalid = task.ParseSummary(id, h)
 		r := x.Task.Current()
-		r.HasError = r.HasError || h[lengthOf+tdf.RoundField(x.Task.Round, tdf.RoundError)] != ""
+		r.HasError = r.HasError || h[lengthOf+task.RoundField(x.Task.Round, task.RoundError)] != ""
 	}
 	switch {
 	case w.Fields&Rules != 0 && readsDefinition(x.Task.State):
-		x.Task.Unread &^= tdf.TextInput | tdf.TextMeta
+		x.Task.Unread &^= task.TextInput | task.TextMeta
 	case w.Fields&(Facts|Whole) == 0:
 		x.Invalid = nil // the definition was not read
 	}
@@ -331,7 +331,7 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 	err := s.Pipeline(ctx, "look up tasks in the lists", func(p redis.Pipeliner) {
 		for i := range stored {
 			scores[i] = nil
-			for _, list := range tdf.Lists {
+			for _, list := range task.Lists {
 				scores[i] = append(scores[i], p.ZScore(ctx, s.Keys.List(list), strconv.FormatInt(stored[i].ID, 10)))
 			}
 		}
@@ -340,10 +340,10 @@ func (s *Store) readLists(ctx context.Context, stored []Stored) error {
 		return err
 	}
 	for i := range stored {
-		for j, list := range tdf.Lists {
+		for j, list := range task.Lists {
 			if scores[i][j].Err() == nil {
 				stored[i].Lists = append(stored[i].Lists, list)
-				stored[i].Scores = append(stored[i].Scores, tdf.Time(scores[i][j].Val()))
+				stored[i].Scores = append(stored[i].Scores, task.Time(scores[i][j].Val()))
 			}
 		}
 	}

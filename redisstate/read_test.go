@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -84,33 +84,33 @@ func (l *load) add(values []any) {
 
 // rounds returns a copy of the task h in which the task has n rounds. Each round has all properties that a round can
 // have.
-func rounds(h tdf.Hash, n int) tdf.Hash {
+func rounds(h task.Hash, n int) task.Hash {
 	h = maps.Clone(h)
 	h["round"] = fmt.Sprint(n - 1)
 	for i := range n {
 		for _, name := range roundFacts {
-			h[tdf.RoundField(i, name)] = fmt.Sprint(1000 + i)
+			h[task.RoundField(i, name)] = fmt.Sprint(1000 + i)
 		}
 		for _, name := range namesOf(roundProperties, unbounded) {
-			h[tdf.RoundField(i, name)] = fmt.Sprint(name, " of ", i)
+			h[task.RoundField(i, name)] = fmt.Sprint(name, " of ", i)
 		}
 	}
 	return h
 }
 
-var plain = tdf.Hash{
+var plain = task.Hash{
 	"id": "1", "state": "failed", "round": "0", "program": "p", "source": "rsync:/p/run.sh", "input": "some input", "meta": "{}",
 	"log": "1 a: b", "checkpoint": "c", "outcome": "failed", "not_on": "v\nw", "max_fails": "3", "0:worker": "w", "0:executed": "7",
 }
 
-func with(h tdf.Hash, more tdf.Hash) tdf.Hash {
+func with(h task.Hash, more task.Hash) task.Hash {
 	h = maps.Clone(h)
 	maps.Copy(h, more)
 	return h
 }
 
 // leaveOutFiles removes the files of rounds, which are read only by those who ask for them.
-func leaveOutFiles(t *tdf.Task) {
+func leaveOutFiles(t *task.Task) {
 	for _, r := range t.Rounds {
 		r.Packed = ""
 	}
@@ -119,14 +119,14 @@ func leaveOutFiles(t *tdf.Task) {
 // A whole task that is read from Redis equals the stored task.
 func TestReadWhole(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for name, h := range map[string]tdf.Hash{
+		for name, h := range map[string]task.Hash{
 			"one round":      plain,
-			"an original's":  with(plain, tdf.Hash{"0:output": "", "0:error": "", "1:open": "8", "round": "1"}),
-			"half committed": with(plain, tdf.Hash{"0:output": ""}),
+			"an original's":  with(plain, task.Hash{"0:output": "", "0:error": "", "1:open": "8", "round": "1"}),
+			"half committed": with(plain, task.Hash{"0:output": ""}),
 			"many rounds":    rounds(plain, 67),
-			"invalid":        with(plain, tdf.Hash{"max_fails": "many", "source": ""}),
+			"invalid":        with(plain, task.Hash{"max_fails": "many", "source": ""}),
 		} {
-			want, wantErr := tdf.ParseTask(1, h)
+			want, wantErr := task.ParseTask(1, h)
 			leaveOutFiles(want)
 			must(t, s.Redis.Del(t.Context(), s.Keys.Task(1)).Err())
 			must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
@@ -139,7 +139,7 @@ func TestReadWhole(t *testing.T) {
 			}
 		}
 		for _, fields := range []Fields{Head, Facts, Rules, Rules | Facts, Rules | Lists, Whole} {
-			expect.Result(s.ReadOne(t.Context(), 99, Want{Fields: fields})).FailsWith(t, tdf.ErrNoTask, "no task")
+			expect.Result(s.ReadOne(t.Context(), 99, Want{Fields: fields})).FailsWith(t, task.ErrNoTask, "no task")
 		}
 	})
 }
@@ -163,7 +163,7 @@ func TestReadOfATaskThatIsRemovedMeanwhile(t *testing.T) {
 	for before := range readTries {
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(rounds(plain, 50))).Err())
 		moves = before
-		expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).FailsWith(t, tdf.ErrNoTask, "after", before, "moves")
+		expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).FailsWith(t, task.ErrNoTask, "after", before, "moves")
 	}
 }
 
@@ -173,7 +173,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	many := rounds(plain, 300)
 	large := rounds(plain, 12)
 	for i := range 12 {
-		large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
+		large[task.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(many)).Err())
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(large)).Err())
@@ -193,7 +193,7 @@ func TestReadingALargeTaskDelaysNoClient(t *testing.T) {
 	if r := x.Task.Current(); r.Worker != "1011" || !r.HasError || r.Error != "" || !r.Committed || x.Task.Rounds.At(10).PID != 1010 || x.Task.Rounds.At(9).PID != 0 {
 		t.Errorf("the last two rounds: %+v", x.Task)
 	}
-	x = expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, tdf.TextOutput})})).Value(t)
+	x = expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Facts, Rounds: OneRound(17), Texts: SameTexts(TextsOf{17, task.TextOutput})})).Value(t)
 	r := x.Task.Rounds.At(17)
 	expect.Equal(t, r.Output, "output of 17")
 	expect.Equal(t, r.PID, 1017)
@@ -207,7 +207,7 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 	s := connect(t, redistest.Start(t).Addr, redistest.Namespace(t))
 	large := rounds(plain, 12)
 	for i := range 12 {
-		large[tdf.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
+		large[task.RoundField(i, "output")] = strings.Repeat("x", 1<<20)
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(large)).Err())
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())
@@ -223,14 +223,14 @@ func TestReadingMuchOutputDelaysNoClient(t *testing.T) {
 func TestInventedRounds(t *testing.T) {
 	s := newStore(t)
 	many := 100
-	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": "99999", "99999:open": "5"}))).Err())
+	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": "99999", "99999:open": "5"}))).Err())
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(2), map[string]string(rounds(plain, many+1))).Err())
 	l := &load{}
 	s.Redis.AddHook(l)
 	tasks := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Fields: Facts, Rounds: LastRounds(10)})).Value(t)
 	x := tasks[0].Task
 	expect.Equal(t, x.Round, 99999)
-	expect.Equal(t, x.Current().Entered[tdf.Open], 5)
+	expect.Equal(t, x.Current().Entered[task.Open], 5)
 	expect.Len(t, x.Rounds, 1)
 	if x := tasks[1].Task; x.Round != many || x.Current().PID != 1000+many || len(x.Rounds) != 10 {
 		t.Errorf("%+v", x)
@@ -246,7 +246,7 @@ func TestInventedRounds(t *testing.T) {
 func TestInvalidRound(t *testing.T) {
 	s := newStore(t)
 	for _, round := range []string{"9223372036854775807", "100000", "-1", "1e9", "many"} {
-		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, tdf.Hash{"round": round}))).Err())
+		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(with(plain, task.Hash{"round": round}))).Err())
 		for _, fields := range []Fields{Rules, Facts, Rules | Facts, Whole} {
 			x, err := s.ReadOne(t.Context(), 1, Want{Fields: fields, Rounds: LastRounds(2)})
 			if err != nil || x.Task.Round != 0 || x.Task.Current().Worker != "w" || x.Invalid == nil || !strings.HasPrefix(x.Invalid.Error(), "round: ") {
@@ -262,7 +262,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 		huge := plain
 		for _, name := range slices.Concat(factFields, []string{"0:worker", "0:claim", "0:exit", "0:progress"}) {
 			if name != "state" && name != "round" {
-				huge = with(huge, tdf.Hash{name: strings.Repeat("x", longestField+1)})
+				huge = with(huge, task.Hash{name: strings.Repeat("x", longestField+1)})
 			}
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(huge)).Err())
@@ -275,7 +275,7 @@ func TestLongValuesAreNotRead(t *testing.T) {
 			expect.Equal(t, all[1].Task.Outcome, "failed")
 		}
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), "input", strings.Repeat("x", 1<<20), "0:output", "out").Err())
-		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextInput | tdf.TextMeta}, TextsOf{0, tdf.TextOutput})})).Value(t)
+		all := expect.Result(s.Read(t.Context(), []int64{1, 2}, Want{Texts: SameTexts(TextsOf{OfTask, task.TextInput | task.TextMeta}, TextsOf{0, task.TextOutput})})).Value(t)
 		x, y := all[0].Task, all[1].Task
 		expect.Equal(t, x.Input, "(1048576 bytes, too long to be valid)")
 		expect.Equal(t, x.Meta, "{}")
@@ -293,7 +293,7 @@ func TestManyPropertiesDelayNoClient(t *testing.T) {
 		h[fmt.Sprint("unknown ", i)] = "x"
 	}
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(1), map[string]string(h)).Err())
-	want, _ := tdf.ParseTask(1, h)
+	want, _ := task.ParseTask(1, h)
 	leaveOutFiles(want)
 	l := &load{}
 	s.Redis.AddHook(l)
@@ -317,7 +317,7 @@ func TestWholeTasksAreBoundedInBytes(t *testing.T) {
 	ids := make([]int64, 40)
 	for i := range ids {
 		ids[i] = int64(i + 1)
-		h := with(plain, tdf.Hash{"0:output": strings.Repeat("x", large)})
+		h := with(plain, task.Hash{"0:output": strings.Repeat("x", large)})
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	for _, most := range []int{1, 3*large + large/2, 9 * large} {
@@ -364,9 +364,9 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	claims := mustClaim(t, s, 2)
-	m, err := claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})
+	m, err := claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})
 	mustApply(t, s, m, err)
-	for id, state := range map[int64]tdf.State{1: tdf.Executed, 2: tdf.Running, 3: tdf.Open} {
+	for id, state := range map[int64]task.State{1: task.Executed, 2: task.Running, 3: task.Open} {
 		for _, fields := range []Fields{Rules, Rules | Lists, Rules | Facts} {
 			x := expect.Result(s.ReadOne(t.Context(), id, Want{Fields: fields})).Value(t)
 			expect.Equal(t, x.Task.State, state, "task", id, "fields", fields)
@@ -379,13 +379,13 @@ func TestRulesOfARunningTaskAreValid(t *testing.T) {
 func TestReadResult(t *testing.T) {
 	s := newStore(t)
 	d := placed("q", 3)
-	d.Group, d.LimitKey, d.FailOn, d.EndBefore, d.Timeout = "g", "db", tdf.FailOnAny, 4e9, 60
+	d.Group, d.LimitKey, d.FailOn, d.EndBefore, d.Timeout = "g", "db", task.FailOnAny, 4e9, 60
 	mustOpen(t, s, d)
 	for round := range 2 {
 		c := claimFor(t, s, 1, offerOf("q")).Claims[0]
 		whole := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Whole})).Value(t)
 		read := expect.Result(s.ReadOne(t.Context(), 1, Want{Fields: Result})).Value(t)
-		result := tdf.Result{Exit: "0", Started: whole.Task.Current().Entered[tdf.Running].Add(1), Seconds: 2}
+		result := task.Result{Exit: "0", Started: whole.Task.Current().Entered[task.Running].Add(1), Seconds: 2}
 		want := expect.Result(whole.Task.Execute(c.ID, result)).Value(t)
 		got := expect.Result(read.Task.Execute(c.ID, result)).Value(t)
 		expect.True(t, cmp.Equal(got, want), cmp.Diff(want, got))

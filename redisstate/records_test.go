@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -74,15 +74,15 @@ func TestNoProgramIsStoredWithoutItsListEntry(t *testing.T) {
 // manager has read only the first result, it cannot archive the task.
 func TestArchiveIsFencedByTheClaim(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		id := put(t, s, tdf.Succeeded)
-		seen := task(t, s, id)
+		id := put(t, s, task.Succeeded)
+		seen := read(t, s, id)
 		s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", "another", "0:output", "another result")
 		m := expect.Result(seen.Archive()).Value(t)
 		before := dump(t, s)
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
-		mustMove(t, s, id, (*tdf.Task).Archive)
+		mustMove(t, s, id, (*task.Task).Archive)
 	})
 }
 
@@ -91,14 +91,14 @@ func TestArchiveIsFencedByTheClaim(t *testing.T) {
 func TestArchiveOfARoundWithoutAClaim(t *testing.T) {
 	s := newStore(t)
 	for _, claimed := range []bool{false, true} {
-		id := put(t, s, tdf.Succeeded)
-		claim := task(t, s, id).Current().Claim
+		id := put(t, s, task.Succeeded)
+		claim := read(t, s, id).Current().Claim
 		s.Redis.HDel(t.Context(), s.Keys.Task(id), "0:claim")
-		m := expect.Result(task(t, s, id).Archive()).Value(t)
+		m := expect.Result(read(t, s, id).Archive()).Value(t)
 		if claimed {
 			s.Redis.HSet(t.Context(), s.Keys.Task(id), "0:claim", claim)
 		}
-		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})).Value(t)
 		expect.Equal(t, outcomes[0].Err != nil, claimed)
 	}
 }

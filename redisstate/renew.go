@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -28,9 +28,9 @@ type LeaseRenewal struct {
 	// Ended is true. Ended means that the program has ended, and that the worker collects its output for at most Limit.
 	// An earlier deadline then moves to the end of this time, even if that is after Until. The task does not expire
 	// before this deadline.
-	Limit tdf.Seconds
+	Limit task.Seconds
 	Ended bool
-	Until tdf.Time
+	Until task.Time
 
 	Report LiveReport
 }
@@ -38,10 +38,10 @@ type LeaseRenewal struct {
 // A LiveReport is a worker's report about a running round. If a field is nil or 0, the property in Redis stays
 // unchanged.
 type LiveReport struct {
-	Tail       *tdf.Tail   // the last output of the program
-	Silent     tdf.Seconds // time since the program's last output; ignored if Tail is nil
-	PID        int         // process id of run.sh; 0 if it was reported before
-	Progress   *string     // a number from 0 to 1, a space, and a text
+	Tail       *task.Tail   // the last output of the program
+	Silent     task.Seconds // time since the program's last output; ignored if Tail is nil
+	PID        int          // process id of run.sh; 0 if it was reported before
+	Progress   *string      // a number from 0 to 1, a space, and a text
 	Checkpoint *string
 
 	// Updates are the lines that the program has reported. The first of them has the number FirstUpdate in the round,
@@ -52,9 +52,9 @@ type LiveReport struct {
 
 // RenewResult is the answer of [Store.Renew]. Each slice has one element for each renewal.
 type RenewResult struct {
-	Now      tdf.Time // time by Redis's clock
-	Lost     []error  // *[tdf.StateError] if the worker no longer has the claim; otherwise nil
-	Followed []bool   // whether a user watches the output of the round
+	Now      task.Time // time by Redis's clock
+	Lost     []error   // *[task.StateError] if the worker no longer has the claim; otherwise nil
+	Followed []bool    // whether a user watches the output of the round
 
 	// Sent is the time by this machine's clock just before the renewal was last sent. The new lease begins later.
 	Sent []time.Time
@@ -62,7 +62,7 @@ type RenewResult struct {
 
 // Renew extends the leases of claims, and stores the workers' reports. A lease that ends later stays as it is. If the
 // lease is 0, Renew ends the leases, so that the server settles the tasks as lost.
-func (s *Store) Renew(ctx context.Context, lease tdf.Seconds, renewals ...LeaseRenewal) (RenewResult, error) {
+func (s *Store) Renew(ctx context.Context, lease task.Seconds, renewals ...LeaseRenewal) (RenewResult, error) {
 	all := RenewResult{
 		Lost: make([]error, len(renewals)), Followed: make([]bool, len(renewals)),
 		Sent: make([]time.Time, len(renewals)),
@@ -130,12 +130,12 @@ func (r *LiveReport) size() int {
 
 // Renew makes one call, and returns the answers to the first renewals. If the call takes too long, the script leaves
 // out the last renewals. It answers at least one.
-func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []LeaseRenewal) (answers []string, now tdf.Time,
-	sent time.Time, err error,
+func (s *Store) renew(ctx context.Context, lease task.Seconds, renewals []LeaseRenewal) (
+	answers []string, now task.Time, sent time.Time, err error,
 ) {
 	e := &conn.Args{}
 	e.Add(s.Keys.TaskPrefix(), s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), lease.String(),
-		tdf.TimeoutMargin.String())
+		task.TimeoutMargin.String())
 	for i := range renewals {
 		addRenewal(e, &renewals[i])
 	}
@@ -145,7 +145,7 @@ func (s *Store) renew(ctx context.Context, lease tdf.Seconds, renewals []LeaseRe
 		return nil, 0, sent, err
 	}
 	parts := conn.List(reply)
-	now, _ = tdf.ParseTime(conn.Text(parts[0]))
+	now, _ = task.ParseTime(conn.Text(parts[0]))
 	for _, part := range parts[1:] {
 		answers = append(answers, conn.Text(part))
 	}
@@ -184,27 +184,27 @@ func addRenewal(e *conn.Args, r *LeaseRenewal) {
 	e.Strings(r.Report.Updates)
 }
 
-func (r *LiveReport) fields(round int) []tdf.Field {
-	var fields []tdf.Field
+func (r *LiveReport) fields(round int) []task.Field {
+	var fields []task.Field
 	if r.Tail != nil {
-		fields = []tdf.Field{
-			{Name: tdf.RoundField(round, tdf.RoundTail), Value: r.Tail.Text},
-			{Name: tdf.RoundField(round, tdf.RoundTailEnd), Value: r.Tail.TailEnd.String()},
+		fields = []task.Field{
+			{Name: task.RoundField(round, task.RoundTail), Value: r.Tail.Text},
+			{Name: task.RoundField(round, task.RoundTailEnd), Value: r.Tail.TailEnd.String()},
 		}
 	}
 	for _, f := range []struct {
 		name  string
 		value *string
 	}{
-		{tdf.RoundField(round, tdf.RoundProgress), r.Progress},
-		{tdf.FieldCheckpoint, r.Checkpoint},
+		{task.RoundField(round, task.RoundProgress), r.Progress},
+		{task.FieldCheckpoint, r.Checkpoint},
 	} {
 		if f.value != nil {
-			fields = append(fields, tdf.Field{Name: f.name, Value: *f.value})
+			fields = append(fields, task.Field{Name: f.name, Value: *f.value})
 		}
 	}
 	if r.PID != 0 {
-		fields = append(fields, tdf.Field{Name: tdf.RoundField(round, tdf.RoundPID), Value: strconv.Itoa(r.PID)})
+		fields = append(fields, task.Field{Name: task.RoundField(round, task.RoundPID), Value: strconv.Itoa(r.PID)})
 	}
 	return fields
 }
@@ -214,10 +214,10 @@ const readRunning = "read the running tasks"
 // GiveUp ends the leases of a worker that is gone, so that the server settles its tasks as lost. It returns the number
 // of these tasks. Another worker took the name at the time before. GiveUp ends only older claims. Later claims belong
 // to that worker, or to a later owner of the name. The server gives back the tasks that the worker had not started
-// ([tdf.Task.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis knows
-// about the started tasks.
-func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, error) {
-	running := s.Keys.List(tdf.Running)
+// ([task.Task.Unclaim]). The new owner of the name may claim tasks only after GiveUp: its slots replace what Redis
+// knows about the started tasks.
+func (s *Store) GiveUp(ctx context.Context, name string, before task.Time) (int, error) {
+	running := s.Keys.List(task.Running)
 	given := map[int64]bool{}
 	end, err := conn.Ask(ctx, s.Conn, readRunning, func(r redis.Cmdable) *redis.IntCmd { return r.ZCard(ctx, running) })
 	if err != nil {
@@ -241,25 +241,25 @@ func (s *Store) GiveUp(ctx context.Context, name string, before tdf.Time) (int, 
 
 // giveUpClaims does the work of GiveUp for some running tasks. For each claim whose lease it ends, it adds the task's
 // id to the map given.
-func (s *Store) giveUpClaims(ctx context.Context, name string, before tdf.Time, ids []int64,
+func (s *Store) giveUpClaims(ctx context.Context, name string, before task.Time, ids []int64,
 	given map[int64]bool,
 ) error {
 	running, err := s.Read(ctx, ids, Want{Fields: Rules})
 	if err != nil {
 		return err
 	}
-	if err := s.SetUnstarted(ctx, tdf.Never, running); err != nil {
+	if err := s.SetUnstarted(ctx, task.Never, running); err != nil {
 		return err
 	}
 	var renewals []LeaseRenewal
 	for _, seen := range running {
 		t := seen.Task
-		if t == nil || t.State != tdf.Running || given[t.ID] {
+		if t == nil || t.State != task.Running || given[t.ID] {
 			continue
 		}
-		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[tdf.Running] < before {
+		if r := t.Current(); r.Worker == name && r.Claim != "" && r.Entered[task.Running] < before {
 			renewals = append(renewals, LeaseRenewal{
-				ID: t.ID, Round: t.Round, Claim: r.Claim, Until: tdf.Never, Begun: r.Prefetched && !t.Unstarted,
+				ID: t.ID, Round: t.Round, Claim: r.Claim, Until: task.Never, Begun: r.Prefetched && !t.Unstarted,
 			})
 		}
 	}

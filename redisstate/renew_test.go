@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -27,11 +27,11 @@ func TestGiveUp(t *testing.T) {
 	expect.Len(t, expect.Result(s.DueTasks(t.Context(), now, 10)).Value(t), 2, "due")
 	mustSettle(t, s, 1)
 	mustSettle(t, s, 2)
-	got := task(t, s, 2)
+	got := read(t, s, 2)
 	expect.Equal(t, got.Losses, 1)
-	expect.Equal(t, got.State, tdf.Open)
+	expect.Equal(t, got.State, task.Open)
 	for _, c := range []Claim{other.Claims[0], later} {
-		renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: tdf.Never})).Value(t)
+		renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: c.Task.ID, Claim: c.ID, Until: task.Never})).Value(t)
 		expect.NoError(t, renewed.Lost[0])
 	}
 	mustBeSound(t, s)
@@ -43,30 +43,30 @@ func TestLiveReports(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		report := func(r LiveReport) RenewResult {
 			t.Helper()
-			renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never, Report: r})).Value(t)
+			renewed := expect.Result(s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Round: c.Task.Round, Claim: c.ID, Until: task.Never, Report: r})).Value(t)
 			expect.NoError(t, renewed.Lost[0])
 			return renewed
 		}
-		tail, progress, checkpoint := &tdf.Tail{Text: "out\x00\xff", TailEnd: tdf.TailEnd{All: 7000, Stdout: 6999, Stderr: -1}}, "0.25 a quarter", "\x00here"
+		tail, progress, checkpoint := &task.Tail{Text: "out\x00\xff", TailEnd: task.TailEnd{All: 7000, Stdout: 6999, Stderr: -1}}, "0.25 a quarter", "\x00here"
 		report(LiveReport{Tail: tail, Progress: &progress, Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1})
 		report(LiveReport{Updates: []string{"two", "three"}, FirstUpdate: 2}) // repeated, as if the answer had been lost
-		got := task(t, s, 1)
+		got := read(t, s, 1)
 		r := got.Current()
 		expect.Equal(t, r.Tail, tail.Text)
-		expect.Equal(t, tdf.ParseTailEnd(r.TailEnd, r.Tail), tail.TailEnd)
-		expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
+		expect.Equal(t, task.ParseTailEnd(r.TailEnd, r.Tail), tail.TailEnd)
+		expect.Equal(t, r.Progress, task.Progress{Fraction: 0.25, Text: "a quarter"})
 		expect.Equal(t, got.Checkpoint, checkpoint)
 		must(t, s.Follow(t.Context(), 1))
 		expect.True(t, report(LiveReport{}).Followed[0], "the task is followed, but the reply does not say so")
 
-		mustExecute(t, s, c, tdf.Result{Error: "boom", Exit: "1", ClearLive: true})
-		if r := task(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
+		mustExecute(t, s, c, task.Result{Error: "boom", Exit: "1", ClearLive: true})
+		if r := read(t, s, 1).Current(); r.Tail+r.TailEnd != "" || r.Progress.Fraction != 0.25 {
 			t.Errorf("%+v", r)
 		}
 		mustSettle(t, s, 1)
-		mustMove(t, s, 1, (*tdf.Task).Reopen)
+		mustMove(t, s, 1, (*task.Task).Reopen)
 		c = mustClaim(t, s, 1)[0]
-		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, tdf.TextCheckpoint}, TextsOf{0, tdf.TextError})})).Value(t)
+		earlier := expect.Result(s.ReadOne(t.Context(), 1, Want{Texts: SameTexts(TextsOf{OfTask, task.TextCheckpoint}, TextsOf{0, task.TextError})})).Value(t)
 		expect.Equal(t, earlier.Task.Checkpoint, checkpoint)
 		expect.Equal(t, earlier.Task.Rounds.At(0).Error, "boom")
 		report(LiveReport{Updates: []string{"again"}, FirstUpdate: 1})

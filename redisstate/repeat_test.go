@@ -8,11 +8,11 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -41,11 +41,11 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(got, err)
 		}},
 		{"renew", func(ctx context.Context, t *testing.T, s *Store) any {
-			running := task(t, s, runningID)
+			running := read(t, s, runningID)
 			checkpoint := "so far"
 			renewed, err := s.Renew(ctx, 60,
 				LeaseRenewal{
-					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: tdf.Never,
+					ID: runningID, Claim: running.Current().Claim, Begun: true, Limit: 50, Until: task.Never,
 					Report: LiveReport{Checkpoint: &checkpoint, Updates: []string{"one", "two"}, FirstUpdate: 1},
 				},
 				LeaseRenewal{ID: runningID, Round: 1, Claim: "another"})
@@ -55,39 +55,39 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(took(s.TakeName(ctx, presence.WorkerInfo{Name: "w", Lease: 3600}, presence.PriorOwner{})))
 		}},
 		{"execute", func(ctx context.Context, t *testing.T, s *Store) any {
-			running := task(t, s, runningID)
-			m, _ := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
+			running := read(t, s, runningID)
+			m, _ := running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})
 			return fmt.Sprint(s.Execute(ctx, "w", m))
 		}},
 		{"execute, and open tasks", func(ctx context.Context, t *testing.T, s *Store) any {
-			running := task(t, s, runningID)
-			m, _ := running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("a"), define("b")}, ByRound: true}))
+			running := read(t, s, runningID)
+			m, _ := running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("a"), define("b")}, ByRound: true}))
 		}},
 		{"settle", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, ok := task(t, s, executedID).Settle(0, nil)
-			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []tdf.Move{m}})))
+			m, ok := read(t, s, executedID).Settle(0, nil)
+			return fmt.Sprint(ok, fmt.Sprint(s.Apply(ctx, "server", Unit{Moves: []task.Move{m}})))
 		}},
 		{"execute and settle", func(ctx context.Context, t *testing.T, s *Store) any {
-			running, r := task(t, s, runningID), tdf.Result{Output: "o", Exit: "0"}
+			running, r := read(t, s, runningID), task.Result{Output: "o", Exit: "0"}
 			m, _ := running.Execute(running.Current().Claim, r)
 			return fmt.Sprint(s.Execute(ctx, "w", m.Settled(running, r)))
 		}},
 		{"release", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, runningID).Release("draining")
-			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []tdf.Move{m}}))
+			m, _ := read(t, s, runningID).Release("draining")
+			return fmt.Sprint(s.Apply(ctx, "w", Unit{Moves: []task.Move{m}}))
 		}},
 		{"archive with a follow-up", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, succeededID).Archive()
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("next")}}))
+			m, _ := read(t, s, succeededID).Archive()
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("next")}}))
 		}},
 		{"a transaction", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, succeededID).Archive()
-			open := task(t, s, firstOpenID)
+			m, _ := read(t, s, succeededID).Archive()
+			open := read(t, s, firstOpenID)
 			cancel, _ := open.Cancel()
 			u := Unit{
-				Moves: []tdf.Move{m, cancel.IfUnchanged(open), task(t, s, runningID).Require()},
-				Open:  []tdf.Properties{define("next")},
+				Moves: []task.Move{m, cancel.IfUnchanged(open), read(t, s, runningID).Require()},
+				Open:  []task.Properties{define("next")},
 			}
 			return fmt.Sprint(s.Apply(ctx, "manager", u))
 		}},
@@ -96,16 +96,16 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 		}},
 		{"decide a group", func(ctx context.Context, t *testing.T, s *Store) any {
 			ids, err := s.Open(ctx, "m", grouped("g"))
-			m, _ := task(t, s, ids[0]).Cancel()
-			u := Unit{Decide: "g", Open: []tdf.Properties{define("next")}}
-			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []tdf.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
+			m, _ := read(t, s, ids[0]).Cancel()
+			u := Unit{Decide: "g", Open: []task.Properties{define("next")}}
+			return fmt.Sprint(ids, err, s.CloseGroup(ctx, "g")) + fmt.Sprint(s.Apply(ctx, "m", Unit{Moves: []task.Move{m}})) + fmt.Sprint(s.Apply(ctx, "m", u))
 		}},
 		{"change the record of a stage", func(ctx context.Context, t *testing.T, s *Store) any {
-			stored := s.StoreDefinitions(ctx, "X", 0, []tdf.Properties{define("next")})
-			keep := stageChange(tdf.StageRecord{}, begun)
+			stored := s.StoreDefinitions(ctx, "X", 0, []task.Properties{define("next")})
+			keep := stageChange(task.StageRecord{}, begun)
 			keep.Definitions, keep.Chunks = "X", 1
-			u := Unit{Stage: keep, Open: []tdf.Properties{define("next")}}
-			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: tdf.StageRecord{Phase: tdf.StageOpened}, Definitions: "X"}}
+			u := Unit{Stage: keep, Open: []task.Properties{define("next")}}
+			remove := Unit{Stage: &StageChange{Stage: "p/s", From: begun, To: task.StageRecord{Phase: task.StageOpened}, Definitions: "X"}}
 			return fmt.Sprint(stored) + fmt.Sprint(s.Apply(ctx, "m", u)) + fmt.Sprint(s.Apply(ctx, "m", remove))
 		}},
 		{"open a periodic", func(ctx context.Context, t *testing.T, s *Store) any {
@@ -117,16 +117,16 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(all...)
 		}},
 		{"remove", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, succeededID).Remove()
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+			m, _ := read(t, s, succeededID).Remove()
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
 		}},
 		{"change", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, firstOpenID).Change(tdf.Changes{Input: new("other")})
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+			m, _ := read(t, s, firstOpenID).Change(task.Changes{Input: new("other")})
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
 		}},
 		{"requeue elsewhere", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, runningID).Requeue(true)
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+			m, _ := read(t, s, runningID).Requeue(true)
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
 		}},
 		{"limits", func(ctx context.Context, t *testing.T, s *Store) any {
 			mustLimit(t, s, "db", running(1))
@@ -138,9 +138,9 @@ func TestRepeatedCallsChangeNothing(t *testing.T) {
 			return fmt.Sprint(s.RemoveToken(ctx, "other"), s.AddToken(ctx, token), s.AddToken(ctx, token), s.RemoveToken(ctx, "a"))
 		}},
 		{"a move that is refused", func(ctx context.Context, t *testing.T, s *Store) any {
-			m, _ := task(t, s, succeededID).Archive()
+			m, _ := read(t, s, succeededID).Archive()
 			m.Round = 5
-			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []tdf.Move{m}}))
+			return fmt.Sprint(s.Apply(ctx, "manager", Unit{Moves: []task.Move{m}}))
 		}},
 	} {
 		t.Run(call.name, func(t *testing.T) {
@@ -189,7 +189,7 @@ func TestRepeatedReads(t *testing.T) {
 	mustLimit(t, s, "web", running(1))
 	mustOpen(t, s, limitedBy("db"), limitedBy("db"), limitedBy("web"), limitedBy("web"))
 	claimAll(t, s, 10)
-	drop("ZCARD", s.Keys.OpenSet(tdf.LimitReason("web")))
+	drop("ZCARD", s.Keys.OpenSet(task.LimitReason("web")))
 	uses := expect.Result(s.LimitUses(t.Context(), "db", "web")).Value(t)
 	expect.Equal(t, uses[0].Waiting+uses[1].Waiting, 2)
 	expect.Equal(t, proxy.Dropped(), 2)
@@ -205,9 +205,9 @@ const (
 
 func prepared(t *testing.T, addr string) *Store {
 	s := connect(t, addr, redistest.Namespace(t))
-	put(t, s, tdf.Succeeded)
-	put(t, s, tdf.Executed)
-	put(t, s, tdf.Running)
+	put(t, s, task.Succeeded)
+	put(t, s, task.Executed)
+	put(t, s, task.Running)
 	mustOpen(t, s, define("first"), define("second"))
 	return s
 }

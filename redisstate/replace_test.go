@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // When an open task is replaced, nothing of it stays, wherever the task is: in the list, in a place, or waiting for other tasks.
@@ -15,15 +15,15 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 	placed.ByGroup, placed.Priority, placed.Unique = true, 3, "k"
 	later := grouped("g")
 	later.Queue, later.StartAfter, later.Source = "q", 2e9, ""
-	for name, d := range map[string]tdf.Properties{"plain": define("x"), "placed": placed, "later": later} {
+	for name, d := range map[string]task.Properties{"plain": define("x"), "placed": placed, "later": later} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(t *testing.T, s *Store) {
 				mustOpen(t, s, define("other"))
 				mustOpen(t, s, placed) // so that the sets of its place stay known
-				mustMove(t, s, 2, (*tdf.Task).Replace)
+				mustMove(t, s, 2, (*task.Task).Replace)
 				before := dump(t, s)
 				id := mustOpen(t, s, d)[0]
-				mustMove(t, s, id, (*tdf.Task).Replace)
+				mustMove(t, s, id, (*task.Task).Replace)
 				got := dump(t, s)
 				for _, key := range []string{"task_id", "requirements", "wake:open", "wake:queue=q;handler=p"} {
 					delete(before, key)
@@ -41,26 +41,26 @@ func TestReplacedTasksLeaveNothing(t *testing.T) {
 func TestReplace(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"), grouped("g"))
-	old, claimed := task(t, s, ids[0]), task(t, s, mustClaim(t, s, 1)[0].Task.ID)
+	old, claimed := read(t, s, ids[0]), read(t, s, mustClaim(t, s, 1)[0].Task.ID)
 	m := expect.Result(old.Replace()).Value(t)
-	o := transaction(t, s, []tdf.Properties{grouped("g")}, m)
-	e := new(tdf.StateError)
+	o := transaction(t, s, []task.Properties{grouped("g")}, m)
+	e := new(task.StateError)
 	expect.MustTrue(t, errors.As(o.Err, &e), "a running task", o.Err)
 	expect.Equal(t, e.ID, ids[0])
-	expect.Equal(t, e.State, tdf.Running)
+	expect.Equal(t, e.State, task.Running)
 	_, err := claimed.Replace()
 	expect.True(t, errors.As(err, &e), err)
-	m = expect.Result(task(t, s, ids[1]).Replace()).Value(t)
-	o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+	m = expect.Result(read(t, s, ids[1]).Replace()).Value(t)
+	o = transaction(t, s, []task.Properties{grouped("g")}, m)
 	expect.NoError(t, o.Err)
 	expect.Equal(t, o.IDs[0], ids[1]+1)
-	o = transaction(t, s, []tdf.Properties{grouped("g")}, m)
+	o = transaction(t, s, []task.Properties{grouped("g")}, m)
 	expect.MustTrue(t, errors.As(o.Err, &e), "a task that is gone", o.Err)
-	expect.Equal(t, e.State, tdf.None)
+	expect.Equal(t, e.State, task.None)
 	d := define("x")
-	d.After = &tdf.Dependencies{Tasks: []int64{ids[1] + 1}}
+	d.After = &task.Dependencies{Tasks: []int64{ids[1] + 1}}
 	mustOpen(t, s, d)
-	m = expect.Result(task(t, s, ids[1]+1).Replace()).Value(t)
+	m = expect.Result(read(t, s, ids[1]+1).Replace()).Value(t)
 	expect.True(t, transaction(t, s, nil, m).Err != nil, "a task that another one waits for was removed")
 	mustBeSound(t, s)
 }
@@ -68,7 +68,7 @@ func TestReplace(t *testing.T) {
 // The tasks of a place come by the time from which they can be claimed, and any of those whose time has come is found.
 func TestPlaced(t *testing.T) {
 	s := newStore(t)
-	of := func(start tdf.Time) tdf.Properties {
+	of := func(start task.Time) task.Properties {
 		d := grouped("g")
 		d.ByGroup, d.StartAfter, d.Queue, d.Source = true, start, class.TaskStore, ""
 		return d

@@ -6,13 +6,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func requiredOf(t *testing.T, s *Store, id int64) TaskVersion {
 	t.Helper()
-	v := task(t, s, id)
+	v := read(t, s, id)
 	return TaskVersion{ID: id, State: v.State, Round: v.Round, Revision: v.Revision}
 }
 
@@ -21,7 +21,7 @@ func requiredOf(t *testing.T, s *Store, id int64) TaskVersion {
 func TestClaimsThatRequireTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("a"), define("b"), define("c"), define("d"), define("e"))
-		mustMove(t, s, ids[4], (*tdf.Task).Cancel)
+		mustMove(t, s, ids[4], (*task.Task).Cancel)
 		var all []TaskVersion
 		for _, id := range ids[1:] {
 			all = append(all, requiredOf(t, s, id))
@@ -33,14 +33,14 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 		expect.MustLen(t, c.Claims, 1)
 		expect.Equal(t, c.Claims[0].Task.ID, ids[0])
 
-		m, err := task(t, s, ids[1]).Change(tdf.Changes{Input: new("new")}) // revision
+		m, err := read(t, s, ids[1]).Change(task.Changes{Input: new("new")}) // revision
 		mustApply(t, s, m, err)
-		mustMove(t, s, ids[2], (*tdf.Task).Cancel) // state
-		mustMove(t, s, ids[2], (*tdf.Task).Remove) // no task
-		mustMove(t, s, ids[4], (*tdf.Task).Reopen) // round
+		mustMove(t, s, ids[2], (*task.Task).Cancel) // state
+		mustMove(t, s, ids[2], (*task.Task).Remove) // no task
+		mustMove(t, s, ids[4], (*task.Task).Reopen) // round
 		s.Redis.Set(t.Context(), s.Keys.Task(77), "a string", 0)
 		before := dump(t, s)
-		wanted := append(all, TaskVersion{ID: 77, State: tdf.Open}, TaskVersion{ID: 78, State: tdf.Open}, TaskVersion{ID: ids[3], State: tdf.Running})
+		wanted := append(all, TaskVersion{ID: 77, State: task.Open}, TaskVersion{ID: 78, State: task.Open}, TaskVersion{ID: ids[3], State: task.Running})
 		_, err = claim(wanted...)
 		e := new(RequireError)
 		expect.True(t, errors.As(err, &e), err)
@@ -56,10 +56,10 @@ func TestClaimsThatRequireTasks(t *testing.T) {
 func TestClaimsThatRequireTasksOfTheOriginal(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, define("a"), define("b"))
-	mustMove(t, s, ids[1], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[1], (*task.Task).Cancel)
 	of := requiredOf(t, s, ids[1])
-	s.Redis.ZRem(t.Context(), s.Keys.List(tdf.Expired), ids[1])
-	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
+	s.Redis.ZRem(t.Context(), s.Keys.List(task.Expired), ids[1])
+	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 1.7e9, Member: ids[1]})
 	_, err := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 30, Require: []TaskVersion{of}})
 	expect.True(t, errors.As(err, new(*RequireError)), err)
 }

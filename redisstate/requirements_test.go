@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -30,7 +30,7 @@ func TestQueueCounts(t *testing.T) {
 		plain := mustOpen(t, s, define("plain"), define("plain"))
 		mustBe("plain tasks", "[{default 2}] 0")
 		later, handler, limited, waiting := placed("a", 0), placed("b", 0), define("limited"), placed("b", 0)
-		later.StartAfter, handler.Source, limited.LimitKey, waiting.After = 4e9, "", "db", &tdf.Dependencies{Tasks: plain[:1]}
+		later.StartAfter, handler.Source, limited.LimitKey, waiting.After = 4e9, "", "db", &task.Dependencies{Tasks: plain[:1]}
 		mustOpen(t, s, placed("a", 3), placed("a", -3, "gpu"), later, handler, limited, waiting, placed("", 7))
 		mustBe("queues", "[{a 2} {b 1} {default 4}] 1")
 		claimFor(t, s, 5, offerOf("b"))
@@ -57,7 +57,7 @@ func TestQueueCountsHaveTheFirstTask(t *testing.T) {
 	ids := mustOpen(t, s, placed("a", 0), placed("a", 0, "gpu"))
 	queues := expect.Result(s.QueueCounts(t.Context())).Value(t)
 	expect.MustLen(t, queues, 1)
-	first := task(t, s, ids[0]).Rounds.At(0).Entered[tdf.Open]
+	first := read(t, s, ids[0]).Rounds.At(0).Entered[task.Open]
 	expect.Compare(t, queues[0].First, "<=", first)
 	expect.Compare(t, queues[0].First, ">", first-1)
 }
@@ -100,13 +100,13 @@ func TestRequirements(t *testing.T) {
 		_, err := s.Open(t.Context(), "m", placed("new", 0))
 		expect.Fails(t, err, "the due tasks have 10000 requirements, so there cannot be another one, queue=new; make the queues, tags, "+
 			"resources, min_time or handlers of the tasks coarser")
-		expect.Equal(t, tdf.CodeOf(err), tdf.CodeTooManyRequirements)
-		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{placed("new", 0)}})).Value(t)
+		expect.Equal(t, task.CodeOf(err), task.CodeTooManyRequirements)
+		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{placed("new", 0)}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		queue := "new"
-		move, err := task(t, s, 1).Change(tdf.Changes{Queue: &queue})
+		move, err := read(t, s, 1).Change(task.Changes{Queue: &queue})
 		must(t, err)
-		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{move}})).Value(t)
+		outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{move}})).Value(t)
 		expect.Fails(t, outcomes[0].Err, "coarser")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, placed("a", 1), define("plain"))
@@ -117,7 +117,7 @@ func TestRequirements(t *testing.T) {
 // submitter counts until its last task is due, and then while it has due tasks.
 func TestShareOfRequirements(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		of := func(owner string, tags ...string) tdf.Properties {
+		of := func(owner string, tags ...string) task.Properties {
 			d := placed("", 0, tags...)
 			d.Owner = owner
 			return d
@@ -133,24 +133,24 @@ func TestShareOfRequirements(t *testing.T) {
 		later, waiting := of("ann", "later"), of("ann", "waiting")
 		later.StartAfter = 5e9
 		ids := mustOpen(t, s, later, of("ann", "due"), of("ann", "due"))
-		waiting.After = &tdf.Dependencies{Tasks: ids[:1]}
+		waiting.After = &task.Dependencies{Tasks: ids[:1]}
 		mustOpen(t, s, waiting)
 		expect.Equal(t, s.Redis.ZScore(t.Context(), key, "tags=later").Val(), 5e9)
 
 		tags := []string{"new"}
-		change, err := task(t, s, ids[1]).Change(tdf.Changes{Tags: &tags})
+		change, err := read(t, s, ids[1]).Change(task.Changes{Tags: &tags})
 		must(t, err)
 		another, before := of("ann", "new"), dump(t, s)
 		waiting.Tags = tags
-		refused := func(d tdf.Properties) {
+		refused := func(d task.Properties) {
 			t.Helper()
 			_, err := s.Open(t.Context(), "m", of("ann", "due"), d)
 			expect.Fails(t, err, "the tasks of ann have 2500 requirements, a quarter of those of the namespace, so there cannot be another one, tags=new")
-			expect.Equal(t, tdf.CodeOf(err), tdf.CodeTooManyRequirements)
+			expect.Equal(t, task.CodeOf(err), task.CodeTooManyRequirements)
 		}
 		refused(another)
 		refused(waiting)
-		for _, u := range []Unit{{Open: []tdf.Properties{another}}, {Moves: []tdf.Move{change}}} {
+		for _, u := range []Unit{{Open: []task.Properties{another}}, {Moves: []task.Move{change}}} {
 			expect.Fails(t, expect.Result(s.Apply(t.Context(), "m", u)).Value(t)[0].Err, "the tasks of ann")
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -161,8 +161,8 @@ func TestShareOfRequirements(t *testing.T) {
 		mustOpen(t, s, another)
 		refused(of("ann", "newer"))
 		expect.Equal(t, s.Redis.ZCard(t.Context(), key).Val(), mostOfOne)
-		mustMove(t, s, ids[1], (*tdf.Task).Cancel)
-		mustMove(t, s, ids[1], func(t *tdf.Task) (tdf.Move, error) { return t.Reopen() })
+		mustMove(t, s, ids[1], (*task.Task).Cancel)
+		mustMove(t, s, ids[1], func(t *task.Task) (task.Move, error) { return t.Reopen() })
 	})
 }
 
@@ -171,7 +171,7 @@ func TestManyGroups(t *testing.T) {
 	s := connect(t, redistest.Shared(t), redistest.Namespace(t))
 	const groups = 10_000
 	for _, queue := range []string{class.TaskStore, "q"} {
-		openMany(t, s, groups, func(i int, d *tdf.Properties) {
+		openMany(t, s, groups, func(i int, d *task.Properties) {
 			d.Queue, d.Source, d.Group, d.ByGroup = queue, "", fmt.Sprint("g", i), true
 		})
 	}
@@ -226,7 +226,7 @@ func TestTimeLimitHidesNoRequirement(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		long := placed("a", 0)
 		long.MinTime = 1000
-		all := []tdf.Properties{long}
+		all := []task.Properties{long}
 		for i := range 20 {
 			all = append(all, placed("a", 0, fmt.Sprint("x", i)))
 		}

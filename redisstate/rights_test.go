@@ -9,10 +9,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -32,7 +32,7 @@ func TestAMissingRightOfOneCall(t *testing.T) {
 	c := mustClaim(t, s, 1)[0]
 	must(t, operator.Do(t.Context(), "ACL", "SETUSER", "default", "-xadd", "-memory", "-scan", "-info").Err())
 
-	renewal := LeaseRenewal{ID: ids[0], Claim: c.ID, Until: tdf.Never}
+	renewal := LeaseRenewal{ID: ids[0], Claim: c.ID, Until: task.Never}
 	news := renewal
 	news.Report.Updates = []string{"one"}
 	for name, call := range map[string]func(ctx context.Context) error{

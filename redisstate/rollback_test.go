@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -29,9 +29,9 @@ func TestRollback(t *testing.T) {
 	must(t, s.Redis.Save(t.Context()).Err())
 	lost := mustOpen(t, s, define("lost"))[0]
 	before := mustClaim(t, s, 2)[0]
-	mustExecute(t, s, before, tdf.Result{Output: "before"})
+	mustExecute(t, s, before, task.Result{Output: "before"})
 	mustSettle(t, s, 1)
-	old := task(t, s, 1)
+	old := read(t, s, 1)
 
 	r.Restart()
 	first := mustOpen(t, other, define("a"))[0]
@@ -40,10 +40,10 @@ func TestRollback(t *testing.T) {
 	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
 	expect.Fails(t, err, "")
 	m := expect.Result(old.Archive()).Value(t)
-	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err, "")
+	expect.Fails(t, expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}})).Value(t)[0].Err, "")
 	for _, c := range mustClaim(t, s, 3) {
 		if c.Task.ID == 1 {
-			m = expect.Result(c.Task.Execute(before.ID, tdf.Result{Output: "before"})).Value(t)
+			m = expect.Result(c.Task.Execute(before.ID, task.Result{Output: "before"})).Value(t)
 			expect.Fails(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err, "")
 		}
 	}
@@ -88,7 +88,7 @@ func TestFlushedRedis(t *testing.T) {
 	conntest.EachRedis(t, func(t *testing.T, addr string) {
 		ns := redistest.Namespace(t)
 		s, other, idle := connect(t, addr, ns), connect(t, addr, ns), connect(t, addr, ns)
-		mustOpen(t, s, slices.Repeat([]tdf.Properties{define("lost")}, 3)...)
+		mustOpen(t, s, slices.Repeat([]task.Properties{define("lost")}, 3)...)
 		last := mustOpen(t, other, define("lost"))[0]
 		must(t, deleteNamespace(t, s))
 		grouped := define("new")
@@ -98,7 +98,7 @@ func TestFlushedRedis(t *testing.T) {
 			func() int64 { return mustOpen(t, s, define("new"))[0] },
 			func() int64 { return mustOpen(t, other, grouped)[0] },
 			func() int64 {
-				return expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{grouped}})).Value(t)[0].IDs[0]
+				return expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{grouped}})).Value(t)[0].IDs[0]
 			},
 		} {
 			id := call()
@@ -131,7 +131,7 @@ func TestRestoredFiles(t *testing.T) {
 	must(t, os.CopyFS(dir, os.DirFS(backup)))
 	r.Restart()
 	expect.Compare(t, mustOpen(t, s, define("new"))[0], ">", conn.SkippedIDs)
-	expect.Equal(t, task(t, s, 1).Input, "kept")
+	expect.Equal(t, read(t, s, 1).Input, "kept")
 	_, err := s.ReadOne(t.Context(), lost, Want{Fields: Whole})
 	expect.Fails(t, err, "")
 }
@@ -157,8 +157,8 @@ func TestRollbackWithoutRights(t *testing.T) {
 func TestCopiedNamespace(t *testing.T) {
 	s := newStore(t)
 	waits := define("waits")
-	waits.After = &tdf.Dependencies{Group: "g"}
-	mustOpen(t, s, grouped("g"), keyed("k", tdf.UntilFinished), waits)
+	waits.After = &task.Dependencies{Group: "g"}
+	mustOpen(t, s, grouped("g"), keyed("k", task.UntilFinished), waits)
 	expect.Result(s.LinkWaiting(t.Context())).Is(t, 1)
 	claims := mustClaim(t, s, 1)
 	other := connect(t, s.Addr, redistest.Namespace(t))
@@ -168,9 +168,9 @@ func TestCopiedNamespace(t *testing.T) {
 		must(t, s.Redis.RestoreReplace(t.Context(), name, 0, value).Err())
 	}
 	mustBeSound(t, other)
-	mustExecute(t, other, claims[0], tdf.Result{Exit: "0"})
+	mustExecute(t, other, claims[0], task.Result{Exit: "0"})
 	mustSettle(t, other, claims[0].Task.ID)
 	expect.Len(t, mustClaim(t, other, 9), 1)
 	mustBeSound(t, other)
-	expect.Equal(t, task(t, s, claims[0].Task.ID).State, tdf.Running, "the first namespace has changed")
+	expect.Equal(t, read(t, s, claims[0].Task.ID).State, task.Running, "the first namespace has changed")
 }

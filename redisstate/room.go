@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -20,8 +20,8 @@ type room struct {
 	reading chan struct{} // holds an element while a goroutine reads
 
 	mu       sync.Mutex
-	settings tdf.Settings
-	memory   tdf.Memory
+	settings task.Settings
+	memory   task.Memory
 	read     time.Time
 	clock    func() time.Time
 	logged   map[roomWait]bool // the waits that the log has reported
@@ -50,12 +50,12 @@ const RoomPause = time.Second
 // Room reads the settings of the namespace and the memory of Redis. A setting with an invalid value has its default,
 // and invalid then says why. If Redis does not report its memory, the Memory is zero. The embedded Redis does not
 // report it.
-func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
+func (s *Store) Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error) {
 	var values []any
 	var info conn.Info
 	err = s.UntilAnswered(ctx, func(ctx context.Context) error {
 		p := s.Redis.Pipeline()
-		named, memory := p.HMGet(ctx, s.Keys.Settings(), tdf.SettingNames...), p.Info(ctx, "memory")
+		named, memory := p.HMGet(ctx, s.Keys.Settings(), task.SettingNames...), p.Info(ctx, "memory")
 		conn.Exec(ctx, p)
 		values = named.Val()
 		if err := named.Err(); err != nil && !conn.IsWrongType(err) {
@@ -71,17 +71,17 @@ func (s *Store) Room(ctx context.Context) (settings tdf.Settings, invalid error,
 	if err != nil {
 		return settings, nil, m, fmt.Errorf("read the settings of the namespace: redis: %w", err)
 	}
-	settings = tdf.DefaultSettings()
+	settings = task.DefaultSettings()
 	for i, v := range values {
 		if v != nil {
-			invalid = errors.Join(invalid, settings.Change(tdf.SettingNames[i], conn.Text(v)))
+			invalid = errors.Join(invalid, settings.Change(task.SettingNames[i], conn.Text(v)))
 		}
 	}
 	return settings, invalid, info.Memory(), nil
 }
 
 // ErrRoundsOpenNothing means that the rounds of the namespace may open no tasks.
-var ErrRoundsOpenNothing = tdf.NewError(tdf.CodeForbidden, "the setting "+tdf.SettingRoundsOpen+
+var ErrRoundsOpenNothing = task.NewError(task.CodeForbidden, "the setting "+task.SettingRoundsOpen+
 	" of the namespace is no")
 
 // RoundsOpen returns [ErrRoundsOpenNothing] if rounds may open no tasks.
@@ -96,7 +96,7 @@ func (s *Store) RoundsOpen(ctx context.Context) error {
 // ChangeSetting changes a setting of the namespace. This client obeys the new value at once, and all others within some
 // seconds.
 func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
-	settings := tdf.DefaultSettings()
+	settings := task.DefaultSettings()
 	if err := settings.Change(name, value); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (s *Store) ChangeSetting(ctx context.Context, name, value string) error {
 }
 
 // known returns the values of the room. It reads them again if they are older than the given time.
-func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf.Memory, error) {
+func (s *Store) known(ctx context.Context, age time.Duration) (task.Settings, task.Memory, error) {
 	r := &s.room
 	if settings, m, fresh := r.get(age); fresh {
 		return settings, m, nil
@@ -119,7 +119,7 @@ func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf
 	case r.reading <- struct{}{}:
 		defer func() { <-r.reading }()
 	case <-ctx.Done():
-		return tdf.Settings{}, tdf.Memory{}, context.Cause(ctx)
+		return task.Settings{}, task.Memory{}, context.Cause(ctx)
 	}
 	if settings, m, fresh := r.get(age); fresh { // another goroutine read the values meanwhile
 		return settings, m, nil
@@ -134,7 +134,7 @@ func (s *Store) known(ctx context.Context, age time.Duration) (tdf.Settings, tdf
 	return settings, m, nil
 }
 
-func (r *room) get(age time.Duration) (settings tdf.Settings, m tdf.Memory, fresh bool) {
+func (r *room) get(age time.Duration) (settings task.Settings, m task.Memory, fresh bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -174,14 +174,14 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 		}
 		opener := openerOf(ctx)
 		why := fmt.Sprintf("redis uses %d of %d bytes (maxmemory), and new tasks wait above %s", m.Used, m.Max,
-			settings.Value(tdf.SettingHighWater))
+			settings.Value(task.SettingHighWater))
 		switch {
 		case !waits && opener != nil:
 			return limitText(settings), s.CheckShare(ctx, opener.Owner)
 		case !waits:
 			return limitText(settings), nil
 		case opener != nil:
-			return "", tdf.NewError(tdf.CodeFull, why+" (high_water); remove finished tasks, or raise maxmemory")
+			return "", task.NewError(task.CodeFull, why+" (high_water); remove finished tasks, or raise maxmemory")
 		case !wait:
 			return "", ErrNoRoom
 		case !conn.Sleep(ctx, RoomPause):
@@ -190,11 +190,11 @@ func (s *Store) maxTasks(ctx context.Context, wait bool) (string, error) {
 	}
 }
 
-func limitText(settings tdf.Settings) string {
-	if settings.MaxTasks == tdf.NoLimit {
+func limitText(settings task.Settings) string {
+	if settings.MaxTasks == task.NoLimit {
 		return ""
 	}
-	return settings.Value(tdf.SettingMaxTasks)
+	return settings.Value(task.SettingMaxTasks)
 }
 
 // claimsMustWait reports whether claims must wait until Redis uses less memory. If Redis's memory cannot be read, they
@@ -214,7 +214,7 @@ func (s *Store) claimsMustWait(ctx context.Context) bool {
 	return waits
 }
 
-func (s *Store) logRoom(waits bool, m tdf.Memory, warn func()) {
+func (s *Store) logRoom(waits bool, m task.Memory, warn func()) {
 	if waits {
 		warn()
 		return
@@ -243,14 +243,14 @@ func tooManyRequirements(owner, name string) error {
 	if owner != "" {
 		have = fmt.Sprintf("the tasks of %s have %d requirements, a quarter of those of the namespace", owner, mostOfOne)
 	}
-	return tdf.NewError(tdf.CodeTooManyRequirements, fmt.Sprintf("%s, so there cannot be another one, %s; make the "+
+	return task.NewError(task.CodeTooManyRequirements, fmt.Sprintf("%s, so there cannot be another one, %s; make the "+
 		"queues, tags, resources, min_time or handlers of the tasks coarser, such as memory in steps of gigabytes",
 		have, name))
 }
 
 // parseTooMany parses '^tasks limit', the answer of a script that opens no tasks because of max_tasks.
 func parseTooMany(line string) error {
-	e := &tdf.TasksLimitError{}
+	e := &task.TasksLimitError{}
 	fmt.Sscan(strings.TrimPrefix(line, "^"), &e.Tasks, &e.MaxTasks)
 	return e
 }

@@ -10,16 +10,16 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // limitTasks sets max_tasks, and makes the client obey it at once.
 func limitTasks(t *testing.T, s *Store, value string) {
 	t.Helper()
-	must(t, s.ChangeSetting(t.Context(), tdf.SettingMaxTasks, value))
+	must(t, s.ChangeSetting(t.Context(), task.SettingMaxTasks, value))
 	forgetRoom(s)
 }
 
@@ -32,18 +32,18 @@ func forgetRoom(s *Store) {
 
 // tooMany reports whether err is the error of an open that max_tasks refuses.
 func tooMany(err error, tasks, limit int64) bool {
-	e := new(tdf.TasksLimitError)
-	return errors.As(err, &e) && *e == tdf.TasksLimitError{Tasks: tasks, MaxTasks: limit}
+	e := new(task.TasksLimitError)
+	return errors.As(err, &e) && *e == task.TasksLimitError{Tasks: tasks, MaxTasks: limit}
 }
 
 // The limit counts tasks in all states. Removing a task makes room. An open that does not fit opens nothing.
 func TestMaxTasks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		for _, state := range tdf.States[1:] {
+		for _, state := range task.States[1:] {
 			put(t, s, state)
 		}
-		put(t, s, tdf.Open)
-		stored := int64(len(tdf.States))
+		put(t, s, task.Open)
+		stored := int64(len(task.States))
 		limitTasks(t, s, strconv.FormatInt(stored+2, 10))
 		before := dump(t, s)
 		if ids, err := s.Open(t.Context(), "m", define("a"), define("b"), define("c")); !tooMany(err, stored+3, stored+2) || len(ids) > 0 {
@@ -51,12 +51,12 @@ func TestMaxTasks(t *testing.T) {
 		}
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
 		mustOpen(t, s, define("a"), define("b"))
-		if _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); !tooMany(err, stored+3, stored+2) {
+		if _, err := s.OpenAll(t.Context(), "m", "", keyed("k", task.UntilFinished)); !tooMany(err, stored+3, stored+2) {
 			t.Error(err)
 		}
-		ids := expect.Result(s.List(t.Context(), tdf.Archived, "", 0, 1)).Value(t)
-		mustMove(t, s, ids[0], (*tdf.Task).Remove)
-		opened := mustOpenUnique(t, s, keyed("k", tdf.UntilFinished))
+		ids := expect.Result(s.List(t.Context(), task.Archived, "", 0, 1)).Value(t)
+		mustMove(t, s, ids[0], (*task.Task).Remove)
+		opened := mustOpenUnique(t, s, keyed("k", task.UntilFinished))
 		expect.True(t, !opened.Existing, "a task that was not opened holds its key")
 		limitTasks(t, s, "inf")
 		mustOpen(t, s, define("d"))
@@ -68,13 +68,13 @@ func TestMaxTasks(t *testing.T) {
 func TestMaxTasksWithinACall(t *testing.T) {
 	s := newStore(t)
 	limitTasks(t, s, "3")
-	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+	a, b := keyed("a", task.UntilFinished), keyed("b", task.UntilFinished)
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Open: []tdf.Properties{a, define("p")}},
-		Unit{Open: []tdf.Properties{b, define("p")}},
-		Unit{Open: []tdf.Properties{b}},
-		Unit{Open: []tdf.Properties{a, b}},
-		Unit{Open: []tdf.Properties{define("q")}},
+		Unit{Open: []task.Properties{a, define("p")}},
+		Unit{Open: []task.Properties{b, define("p")}},
+		Unit{Open: []task.Properties{b}},
+		Unit{Open: []task.Properties{a, b}},
+		Unit{Open: []task.Properties{define("q")}},
 	)
 	must(t, err)
 	var got []string
@@ -89,11 +89,11 @@ func TestMaxTasksWithinACall(t *testing.T) {
 // A manager can archive a task with its follow-ups, even above the limit.
 func TestMaxTasksRefusesNoFollowUp(t *testing.T) {
 	s := newStore(t)
-	id := put(t, s, tdf.Succeeded)
+	id := put(t, s, task.Succeeded)
 	limitTasks(t, s, "1")
-	m := expect.Result(task(t, s, id).Archive()).Value(t)
+	m := expect.Result(read(t, s, id).Archive()).Value(t)
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("x"), define("y")}}, Unit{Open: []tdf.Properties{define("z")}})
+		Unit{Moves: []task.Move{m}, Open: []task.Properties{define("x"), define("y")}}, Unit{Open: []task.Properties{define("z")}})
 	expect.NoError(t, err)
 	expect.NoError(t, outcomes[0].Err)
 	expect.MustLen(t, outcomes[0].IDs, 2)
@@ -118,10 +118,10 @@ func TestMaxTasksOfManyClients(t *testing.T) {
 				if i%2 == 0 {
 					_, err = client.Open(t.Context(), "m", define("a"), define("b"))
 				} else {
-					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), tdf.UntilFinished))
+					_, err = client.OpenAll(t.Context(), "m", "", keyed(client.Boot()+strconv.Itoa(i), task.UntilFinished))
 				}
 				if err != nil {
-					expect.True(t, errors.As(err, new(*tdf.TasksLimitError)), err)
+					expect.True(t, errors.As(err, new(*task.TasksLimitError)), err)
 					return
 				}
 			}
@@ -153,14 +153,14 @@ func TestInvalidSettings(t *testing.T) {
 		settings, invalid, _, err := s.Room(t.Context())
 		expect.NoError(t, err, value)
 		expect.Fails(t, invalid, "", value)
-		expect.Equal(t, settings, tdf.DefaultSettings(), value)
+		expect.Equal(t, settings, task.DefaultSettings(), value)
 		forgetRoom(s)
 		mustOpen(t, s, define("x"))
 	}
 	expect.Fails(t, s.ChangeSetting(t.Context(), "other", "1"), "", "an unknown setting was changed")
 	must(t, s.Redis.Del(t.Context(), s.Keys.Settings()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Settings(), "text", 0).Err()) // written after the client's start
-	if settings, _, _, err := s.Room(t.Context()); err != nil || settings != tdf.DefaultSettings() {
+	if settings, _, _, err := s.Room(t.Context()); err != nil || settings != task.DefaultSettings() {
 		t.Errorf("%+v, %v", settings, err)
 	}
 }
@@ -191,17 +191,17 @@ func TestOpensWaitForMemory(t *testing.T) {
 	use(0.85)
 	opened := make(chan error, 2)
 	go func() { _, err := s.Open(t.Context(), "m", define("c")); opened <- err }()
-	go func() { _, err := s.OpenAll(t.Context(), "m", "", keyed("k", tdf.UntilFinished)); opened <- err }()
+	go func() { _, err := s.OpenAll(t.Context(), "m", "", keyed("k", task.UntilFinished)); opened <- err }()
 	line := <-lines
 	expect.Contains(t, line, "new tasks wait")
 	expect.Contains(t, line, "remedy=")
-	mustExecute(t, s, claims[0], tdf.Result{Exit: "0"})
+	mustExecute(t, s, claims[0], task.Result{Exit: "0"})
 	mustSettle(t, s, 1)
-	m := expect.Result(task(t, s, 1).Archive()).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("follow-up")}})).Value(t)
+	m := expect.Result(read(t, s, 1).Archive()).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}, Open: []task.Properties{define("follow-up")}})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 	expect.Len(t, mustClaim(t, s, 1), 1, "claims wait, too")
-	mustMove(t, s, 1, (*tdf.Task).Remove)
+	mustMove(t, s, 1, (*task.Task).Remove)
 	select {
 	case err := <-opened:
 		t.Errorf("opened above high_water: %v", err)
@@ -246,7 +246,7 @@ func TestClaimsWaitForMemory(t *testing.T) {
 			t.Errorf("%+v, %v", c, err)
 		}
 	}
-	m := expect.Result(claims[0].Task.Execute(claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
+	m := expect.Result(claims[0].Task.Execute(claims[0].ID, task.Result{Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), r, m)
 	expect.NoError(t, err)
 	expect.NoError(t, claimErr)
@@ -300,7 +300,7 @@ func TestShareOfMemory(t *testing.T) {
 	t.Parallel()
 	s, lines, use := limited(t)
 	eve := WithOpener(t.Context(), &Opener{Owner: "eve"})
-	of := func(owner string) tdf.Properties {
+	of := func(owner string) task.Properties {
 		d := define(strings.Repeat("x", 100_000))
 		d.Owner = owner
 		return d
@@ -313,9 +313,9 @@ func TestShareOfMemory(t *testing.T) {
 	expect.Result(s.Open(eve, "m", of("eve"))).OK(t, "below half of high_water")
 	use(0.7)
 	_, err := s.Open(eve, "m", of("eve"))
-	expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+	expect.Equal(t, task.CodeOf(err), task.CodeFull)
 	expect.Fails(t, err, "a submitter may have half of what others leave")
-	follow := Unit{Open: []tdf.Properties{of("eve")}}
+	follow := Unit{Open: []task.Properties{of("eve")}}
 	_, err = s.Apply(eve, "m", follow)
 	expect.Fails(t, err, "a submitter may have half of what others leave", "a transaction")
 	expect.Fails(t, s.CheckShare(t.Context(), "bob"), "the tasks of bob take about")
@@ -324,7 +324,7 @@ func TestShareOfMemory(t *testing.T) {
 	expect.Result(s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))).OK(t, "an operator")
 	use(0.85)
 	_, err = s.Open(WithOpener(t.Context(), &Opener{}), "m", of(""))
-	expect.Equal(t, tdf.CodeOf(err), tdf.CodeFull)
+	expect.Equal(t, task.CodeOf(err), task.CodeFull)
 	expect.Fails(t, err, "new tasks wait above 0.8 (high_water)")
 	expect.Contains(t, <-lines, "new tasks wait")
 }

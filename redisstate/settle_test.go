@@ -11,11 +11,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A report that settles its round does the same as a report without it and the server after it, in one step.
@@ -23,29 +23,29 @@ func TestSettledReport(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
-		kept := tdf.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
+		kept := task.Result{Exit: "0", Output: "x", Started: now, Seconds: 1e-6}
 		for name, c := range map[string]struct {
-			d      func(d *tdf.Properties)
-			result tdf.Result
-			want   tdf.State // after the report
+			d      func(d *task.Properties)
+			result task.Result
+			want   task.State // after the report
 		}{
-			"success":              {nil, kept, tdf.Succeeded},
-			"no time":              {nil, tdf.Result{Exit: "0"}, tdf.Succeeded},
-			"stderr":               {nil, tdf.Result{Exit: "0", Error: "x"}, tdf.Failed},
-			"exit":                 {func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }, tdf.Result{Exit: "3"}, tdf.Failed},
-			"refused":              {nil, tdf.Result{Exit: "0", Refused: true, Reason: "why"}, tdf.Failed},
-			"fails, tolerated":     {func(d *tdf.Properties) { d.MaxFails = 1 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
-			"fails for good":       {func(d *tdf.Properties) { d.MaxFails = 1 }, tdf.Result{Exit: "1", Error: "x", Permanent: true}, tdf.Failed},
-			"the last attempt":     {func(d *tdf.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Failed},
-			"back-off":             {func(d *tdf.Properties) { d.MaxFails, d.Backoff = 1, 100 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
-			"claim_before":         {func(d *tdf.Properties) { d.MaxFails, d.ClaimBefore = 1, now.Add(600) }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
-			"retention":            {func(d *tdf.Properties) { d.KeepFinished, d.KeepOutputs = 600, 60 }, kept, tdf.Succeeded},
-			"in time":              {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, kept, tdf.Succeeded},
-			"perhaps late":         {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, tdf.Result{Exit: "0"}, tdf.Executed},
-			"late":                 {func(d *tdf.Properties) { d.EndBefore = now.Add(3600) }, tdf.Result{Exit: "0", Started: now, Seconds: 3601}, tdf.Executed},
-			"a group, and a queue": {func(d *tdf.Properties) { d.Group, d.Queue, d.Priority = "g", "q", 3 }, kept, tdf.Succeeded},
-			"a queue, and again":   {func(d *tdf.Properties) { d.Group, d.Queue, d.MaxFails = "g", "q", 3 }, tdf.Result{Exit: "1", Error: "x"}, tdf.Open},
-			"a limit":              {func(d *tdf.Properties) { d.LimitKey = "k" }, kept, tdf.Succeeded},
+			"success":              {nil, kept, task.Succeeded},
+			"no time":              {nil, task.Result{Exit: "0"}, task.Succeeded},
+			"stderr":               {nil, task.Result{Exit: "0", Error: "x"}, task.Failed},
+			"exit":                 {func(d *task.Properties) { d.FailOn = task.FailOnExit }, task.Result{Exit: "3"}, task.Failed},
+			"refused":              {nil, task.Result{Exit: "0", Refused: true, Reason: "why"}, task.Failed},
+			"fails, tolerated":     {func(d *task.Properties) { d.MaxFails = 1 }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"fails for good":       {func(d *task.Properties) { d.MaxFails = 1 }, task.Result{Exit: "1", Error: "x", Permanent: true}, task.Failed},
+			"the last attempt":     {func(d *task.Properties) { d.MaxFails, d.MaxAttempts = 5, 1 }, task.Result{Exit: "1", Error: "x"}, task.Failed},
+			"back-off":             {func(d *task.Properties) { d.MaxFails, d.Backoff = 1, 100 }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"claim_before":         {func(d *task.Properties) { d.MaxFails, d.ClaimBefore = 1, now.Add(600) }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"retention":            {func(d *task.Properties) { d.KeepFinished, d.KeepOutputs = 600, 60 }, kept, task.Succeeded},
+			"in time":              {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, kept, task.Succeeded},
+			"perhaps late":         {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, task.Result{Exit: "0"}, task.Executed},
+			"late":                 {func(d *task.Properties) { d.EndBefore = now.Add(3600) }, task.Result{Exit: "0", Started: now, Seconds: 3601}, task.Executed},
+			"a group, and a queue": {func(d *task.Properties) { d.Group, d.Queue, d.Priority = "g", "q", 3 }, kept, task.Succeeded},
+			"a queue, and again":   {func(d *task.Properties) { d.Group, d.Queue, d.MaxFails = "g", "q", 3 }, task.Result{Exit: "1", Error: "x"}, task.Open},
+			"a limit":              {func(d *task.Properties) { d.LimitKey = "k" }, kept, task.Succeeded},
 		} {
 			d := define(name)
 			if c.d != nil {
@@ -67,15 +67,15 @@ func TestSettledReport(t *testing.T) {
 					expect.NoError(t, expect.Result(s.Execute(ctx, "w", m)).Value(t)[0].Err, name)
 				}
 			}
-			expect.Equal(t, task(t, s, ids[0]).State, c.want, name)
-			if c.want != tdf.Executed {
-				m, _ := task(t, s, ids[1]).Settle(0, nil)
+			expect.Equal(t, read(t, s, ids[0]).State, c.want, name)
+			if c.want != task.Executed {
+				m, _ := read(t, s, ids[1]).Settle(0, nil)
 				mustApply(t, s, m, nil)
 			}
 			compareTasks(t, s, name, ids)
 			for _, id := range ids {
-				if c.want == tdf.Open {
-					mustMove(t, s, id, (*tdf.Task).Cancel)
+				if c.want == task.Open {
+					mustMove(t, s, id, (*task.Task).Cancel)
 				}
 			}
 		}
@@ -94,7 +94,7 @@ func compareTasks(t *testing.T, s *Store, name string, ids []int64) {
 			delete(h, field)
 		}
 		lists := []string{}
-		for _, list := range append(tdf.Lists, "due") {
+		for _, list := range append(task.Lists, "due") {
 			if s.Redis.ZScore(t.Context(), s.Keys.Key(string(list)), fmt.Sprint(id)).Err() == nil {
 				lists = append(lists, string(list))
 			}
@@ -115,10 +115,10 @@ func TestSettledReportWithDependents(t *testing.T) {
 		c := mustClaim(t, s, 1)[0]
 		mustOpen(t, s, afterTasks(id))
 		expect.Result(s.LinkWaiting(t.Context())).OK(t)
-		result := tdf.Result{Exit: "0"}
+		result := task.Result{Exit: "0"}
 		m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
 		mustApply(t, s, m, nil)
-		expect.Equal(t, task(t, s, id).State, tdf.Succeeded)
+		expect.Equal(t, read(t, s, id).State, task.Succeeded)
 		expect.Equal(t, s.Redis.ZRange(t.Context(), s.Keys.Ended(), 0, -1).Val(), []string{fmt.Sprint(id, ":0:succeeded")})
 		mustBeSound(t, s)
 	})
@@ -134,7 +134,7 @@ func TestSettledReportWithReplicas(t *testing.T) {
 	s := expect.Result(Connect(t.Context(), at, redistest.Namespace(t), quiet)).Value(t)
 	t.Cleanup(func() { s.Close() })
 	id := mustOpen(t, s, define("x"))[0]
-	c, result := mustClaim(t, s, 1)[0], tdf.Result{Exit: "0"}
+	c, result := mustClaim(t, s, 1)[0], task.Result{Exit: "0"}
 	m := expect.Result(c.Task.Execute(c.ID, result)).Value(t).Settled(c.Task, result)
 	expect.NoError(t, expect.Result(s.Execute(t.Context(), "w", m)).Value(t)[0].Err)
 	there := redistest.Client(t, redis.Options{Addr: replica.Addr, DB: at.DB})
@@ -148,7 +148,7 @@ func TestDueTasksWithOddMembers(t *testing.T) {
 	for _, odd := range []string{"", "a b", "1\n2", "99999999999999999999999", "007", "abc", "7"} {
 		must(t, s.Redis.ZAdd(ctx, s.Keys.Due(), redis.Z{Score: 1, Member: odd}).Err())
 	}
-	due := expect.Result(s.DueTasks(ctx, tdf.Never, 100)).Value(t)
+	due := expect.Result(s.DueTasks(ctx, task.Never, 100)).Value(t)
 	expect.MustLen(t, due, 1)
 	expect.Equal(t, due[0].ID, 7)
 	expect.Equal(t, s.Redis.ZRange(ctx, s.Keys.Due(), 0, -1).Val(), []string{"7"}, "the list due contains")
@@ -158,7 +158,7 @@ func TestDueTasksWithOddMembers(t *testing.T) {
 func settleMany(t *testing.T, s *Store) (settled int) {
 	t.Helper()
 	for _, m := range expect.Result(settlements(t.Context(), s, 1000)).Value(t) {
-		if m.Verb != tdf.VerbReschedule {
+		if m.Verb != task.VerbReschedule {
 			settled++
 		}
 		mustApply(t, s, m, nil)
@@ -167,7 +167,7 @@ func settleMany(t *testing.T, s *Store) (settled int) {
 }
 
 // settlements returns the Moves that a server makes for due tasks: it settles them, or looks at them later.
-func settlements(ctx context.Context, s *Store, most int) (moves []tdf.Move, err error) {
+func settlements(ctx context.Context, s *Store, most int) (moves []task.Move, err error) {
 	now, err := s.Now(ctx)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -62,7 +62,7 @@ func (s *Store) CheckShare(ctx context.Context, owner string) error {
 	if own <= left {
 		return nil
 	}
-	return tdf.NewError(tdf.CodeFull, fmt.Sprintf("the tasks of %s take about %.0f MiB of redis's memory, and %.0f MiB "+
+	return task.NewError(task.CodeFull, fmt.Sprintf("the tasks of %s take about %.0f MiB of redis's memory, and %.0f MiB "+
 		"are left below high_water; a submitter may have half of what others leave: remove finished tasks", owner,
 		own/(1<<20), max(0, left)/(1<<20)))
 }
@@ -106,9 +106,10 @@ func (s *Store) sampled(ctx context.Context, used int64) (map[string]float64, er
 
 // someTasks returns the ids of random tasks, and the number of all tasks. A task may occur twice.
 func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err error) {
-	sizes, err := conn.AskEach(ctx, s.Conn, "count tasks", tdf.Lists, func(p redis.Pipeliner, l tdf.State) *redis.IntCmd {
+	ask := func(p redis.Pipeliner, l task.State) *redis.IntCmd {
 		return p.ZCard(ctx, s.Keys.List(l))
-	})
+	}
+	sizes, err := conn.AskEach(ctx, s.Conn, "count tasks", task.Lists, ask)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -116,7 +117,7 @@ func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err erro
 		all += n.Val()
 	}
 	type place struct {
-		list tdf.State
+		list task.State
 		rank int64
 	}
 	var places []place
@@ -124,7 +125,7 @@ func (s *Store) someTasks(ctx context.Context) (ids []int64, all int64, err erro
 		rank := rand.Int64N(all)
 		for i, n := range sizes {
 			if rank < n.Val() {
-				places = append(places, place{tdf.Lists[i], rank})
+				places = append(places, place{task.Lists[i], rank})
 				break
 			}
 			rank -= n.Val()

@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -21,12 +21,12 @@ const (
 
 // readSized reads tasks of which Redis reports that they are not huge. It puts the facts that are wanted into the
 // hashes, and all properties of small tasks into want.small. For the tasks that it has read, want.sized is true.
-func (s *Store) readSized(ctx context.Context, ids []int64, hashes []tdf.Hash, want *Want) error {
+func (s *Store) readSized(ctx context.Context, ids []int64, hashes []task.Hash, want *Want) error {
 	sizes, known, err := s.memory(ctx, ids)
 	if err != nil || !known {
 		return err
 	}
-	want.sized, want.small = make([]bool, len(ids)), make([]tdf.Hash, len(ids))
+	want.sized, want.small = make([]bool, len(ids)), make([]task.Hash, len(ids))
 	var small, medium []int
 	var bytes int64
 	for i, size := range sizes {
@@ -58,12 +58,12 @@ func (s *Store) readSized(ctx context.Context, ids []int64, hashes []tdf.Hash, w
 }
 
 // readSmall reads some of the tasks, each with one command.
-func (s *Store) readSmall(ctx context.Context, ids []int64, some []int, hashes []tdf.Hash, want *Want) error {
+func (s *Store) readSmall(ctx context.Context, ids []int64, some []int, hashes []task.Hash, want *Want) error {
 	replies, err := conn.AskEach(ctx, s.Conn, readTasks, some,
 		func(p redis.Pipeliner, i int) *redis.MapStringStringCmd { return p.HGetAll(ctx, s.Keys.Task(ids[i])) })
 	for k, r := range replies {
-		i, all := some[k], tdf.Hash(r.Val())
-		isFact, facts := want.isFact(all.Round()), make(tdf.Hash, len(all))
+		i, all := some[k], task.Hash(r.Val())
+		isFact, facts := want.isFact(all.Round()), make(task.Hash, len(all))
 		want.sized[i] = true
 		for name, value := range all {
 			want.sized[i] = want.sized[i] && isValidLength(name, value)
@@ -79,7 +79,7 @@ func (s *Store) readSmall(ctx context.Context, ids []int64, some []int, hashes [
 }
 
 // readNamed reads the facts of some of the tasks, each with one command, after the names of their properties.
-func (s *Store) readNamed(ctx context.Context, ids []int64, some []int, hashes []tdf.Hash, want *Want) error {
+func (s *Store) readNamed(ctx context.Context, ids []int64, some []int, hashes []task.Hash, want *Want) error {
 	keys, rounds := make([]*redis.StringSliceCmd, len(some)), make([]*redis.StringCmd, len(some))
 	err := s.Pipeline(ctx, readTasks, func(p redis.Pipeliner) {
 		for k, i := range some {
@@ -92,7 +92,7 @@ func (s *Store) readNamed(ctx context.Context, ids []int64, some []int, hashes [
 	names := make([][]string, len(some))
 	var asked []int // indexes of names
 	for k := range some {
-		isFact := want.isFact(tdf.Hash{"round": rounds[k].Val()}.Round())
+		isFact := want.isFact(task.Hash{"round": rounds[k].Val()}.Round())
 		names[k] = slices.DeleteFunc(keys[k].Val(), func(name string) bool { return !isFact(name) })
 		if len(names[k]) > 0 {
 			asked = append(asked, k)
@@ -103,7 +103,7 @@ func (s *Store) readNamed(ctx context.Context, ids []int64, some []int, hashes [
 	})
 	for at, r := range replies {
 		k := asked[at]
-		i, facts := some[k], tdf.Hash{}
+		i, facts := some[k], task.Hash{}
 		want.sized[i] = true
 		for j, v := range r.Val() {
 			if value, exists := v.(string); exists {

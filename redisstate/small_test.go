@@ -9,26 +9,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // sizedTasks are tasks of all sizes, from 1 up; the last ones are invalid.
-func sizedTasks() []tdf.Hash {
-	output := func(h tdf.Hash, n int) tdf.Hash {
-		return with(h, tdf.Hash{"0:output": strings.Repeat("x", n), "0:error": "<bad>", "0:result": "{}"})
+func sizedTasks() []task.Hash {
+	output := func(h task.Hash, n int) task.Hash {
+		return with(h, task.Hash{"0:output": strings.Repeat("x", n), "0:error": "<bad>", "0:result": "{}"})
 	}
-	return []tdf.Hash{
+	return []task.Hash{
 		plain, rounds(plain, 4),
 		{},
 		output(plain, 100<<10), output(rounds(plain, 3), 20<<10), output(plain, 1<<20),
-		with(plain, tdf.Hash{"state": "succeeded", "owner": "o", "0:claim": "c", "0:linked": "3", "unknown": "x", "7:worker": "v"}),
-		with(output(plain, 50<<10), tdf.Hash{"state": "running", "program": "q", "0:tail": "t", "0:progress": "0.5 half"}),
+		with(plain, task.Hash{"state": "succeeded", "owner": "o", "0:claim": "c", "0:linked": "3", "unknown": "x", "7:worker": "v"}),
+		with(output(plain, 50<<10), task.Hash{"state": "running", "program": "q", "0:tail": "t", "0:progress": "0.5 half"}),
 		rounds(plain, 50),
-		with(plain, tdf.Hash{"0:worker": strings.Repeat("x", longestFact+1)}),
-		with(plain, tdf.Hash{"round": "many", "input": strings.Repeat("x", longestField+1)}),
-		with(plain, tdf.Hash{"unknown": strings.Repeat("x", 5<<10), "01:worker": strings.Repeat("x", 5<<10)}),
+		with(plain, task.Hash{"0:worker": strings.Repeat("x", longestFact+1)}),
+		with(plain, task.Hash{"round": "many", "input": strings.Repeat("x", longestField+1)}),
+		with(plain, task.Hash{"unknown": strings.Repeat("x", 5<<10), "01:worker": strings.Repeat("x", 5<<10)}),
 	}
 }
 
@@ -46,22 +46,22 @@ func TestSizedTasksAreReadAsOthers(t *testing.T) {
 		}
 	}
 	must(t, s.Redis.Set(t.Context(), s.Keys.Task(99), "no hash", 0).Err())
-	must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Archived), redis.Z{Score: 8, Member: "7"}).Err())
+	must(t, s.Redis.ZAdd(t.Context(), s.Keys.List(task.Archived), redis.Z{Score: 8, Member: "7"}).Err())
 	ids = append(slices.Insert(ids, 3, 99), 1)
-	last := func(x *tdf.Task) []TextsOf {
-		return []TextsOf{{OfTask, tdf.TextInput | tdf.TextMeta}, {x.LastRun(), tdf.TextOutput | tdf.TextResult | tdf.TextError}}
+	last := func(x *task.Task) []TextsOf {
+		return []TextsOf{{OfTask, task.TextInput | task.TextMeta}, {x.LastRun(), task.TextOutput | task.TextResult | task.TextError}}
 	}
 	most := useMeters(t, s)
 	for name, want := range map[string]Want{
 		"facts":   {Fields: Facts, Rounds: LastRounds(2)},
 		"a round": {Fields: Head | Facts, Rounds: OneRound(1)},
-		"inputs":  {Fields: Facts, Texts: SameTexts(TextsOf{OfTask, tdf.TextInput})},
+		"inputs":  {Fields: Facts, Texts: SameTexts(TextsOf{OfTask, task.TextInput})},
 		"outputs": {Fields: Facts, Rounds: LastRounds(2), Texts: last},
 		"few":     {Fields: Facts, Rounds: LastRounds(1), Texts: last, MaxBytes: 120 << 10},
 		"kept": {
 			Fields: Facts, Rounds: LastRounds(2), Texts: last,
-			KeepHead: func(x *tdf.Task) bool { return x.Program == "p" && x.State != tdf.Archived },
-			Keep:     func(x *tdf.Task) bool { return x.Program == "p" && x.State != tdf.Archived && x.Round < 3 },
+			KeepHead: func(x *task.Task) bool { return x.Program == "p" && x.State != task.Archived },
+			Keep:     func(x *task.Task) bool { return x.Program == "p" && x.State != task.Archived && x.Round < 3 },
 		},
 	} {
 		most.Store(0)
@@ -90,7 +90,7 @@ func TestAListTakesFewCommands(t *testing.T) {
 	var ids []int64
 	for i := range 20 {
 		ids = append(ids, int64(i+1))
-		h := with(plain, tdf.Hash{"state": "running", "0:output": strings.Repeat("x", i%2*(20<<10))})
+		h := with(plain, task.Hash{"state": "running", "0:output": strings.Repeat("x", i%2*(20<<10))})
 		must(t, s.Redis.HSet(t.Context(), s.Keys.Task(ids[i]), map[string]string(h)).Err())
 	}
 	must(t, s.Redis.ConfigResetStat(t.Context()).Err())

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -23,7 +23,7 @@ const OpeningPrefix = "/"
 // fails with [ErrRecordChanged].
 type StageChange struct {
 	Stage    string // the name of its group
-	From, To tdf.StageRecord
+	From, To task.StageRecord
 
 	// Definitions is the name of stored definitions, or "". If Chunks is above 0, the definitions must have this number
 	// of chunks, and the change makes them permanent. Otherwise, it removes the chunk Opened.
@@ -33,7 +33,7 @@ type StageChange struct {
 
 // StageRecords returns the records of stages. The stages are given by the names of their groups. If a record is
 // invalid, the result invalid has an error at the same index. A stage that no manager has opened has the zero record.
-func (s *Store) StageRecords(ctx context.Context, groups []string) (records []tdf.StageRecord, invalid []error,
+func (s *Store) StageRecords(ctx context.Context, groups []string) (records []task.StageRecord, invalid []error,
 	err error,
 ) {
 	values, err := conn.Ask(ctx, s.Conn, "read the records of stages", func(r redis.Cmdable) *redis.SliceCmd {
@@ -42,10 +42,10 @@ func (s *Store) StageRecords(ctx context.Context, groups []string) (records []td
 	if err != nil {
 		return nil, nil, err
 	}
-	records, invalid = make([]tdf.StageRecord, len(groups)), make([]error, len(groups))
+	records, invalid = make([]task.StageRecord, len(groups)), make([]error, len(groups))
 	for i, v := range values {
 		if v != nil {
-			records[i], invalid[i] = tdf.ParseStageRecord(conn.Text(v))
+			records[i], invalid[i] = task.ParseStageRecord(conn.Text(v))
 		}
 	}
 	return records, invalid, nil
@@ -75,7 +75,7 @@ const keepDefinitions = 86400
 // StoreDefinitions stores a chunk of definitions under a name. The definitions expire after a day, unless a
 // [StageChange] keeps them. While Redis uses too much memory for new tasks, it stores nothing, and the error is
 // [ErrNoRoom].
-func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []tdf.Properties) error {
+func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, definitions []task.Properties) error {
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
@@ -95,7 +95,7 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 }
 
 // Definitions returns a chunk of stored definitions. If it does not exist, the error is [ErrNoDefinitions].
-func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.Properties, error) {
+func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]task.Properties, error) {
 	const doing = "read stored definitions"
 	encoded, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.StringCmd {
 		return r.HGet(ctx, s.Keys.Definitions(name), strconv.Itoa(chunk))
@@ -106,11 +106,11 @@ func (s *Store) Definitions(ctx context.Context, name string, chunk int) ([]tdf.
 	if encoded == "" {
 		return nil, ErrNoDefinitions
 	}
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	if err := gob.NewDecoder(strings.NewReader(encoded)).Decode(&definitions); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	return definitions, tdf.ValidateAll(definitions)
+	return definitions, task.ValidateAll(definitions)
 }
 
 // RemoveDefinitions removes stored definitions. A failure does no harm, because they expire.
@@ -124,7 +124,7 @@ func (s *Store) RemoveDefinitions(ctx context.Context, name string) error {
 func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 	needed := map[string]string{}
 	err := s.EachField(ctx, "read pipelines", s.Keys.Pipelines(), func(group, text string) bool {
-		record, _ := tdf.ParseStageRecord(text) // an invalid record opens no tasks
+		record, _ := task.ParseStageRecord(text) // an invalid record opens no tasks
 		for _, sum := range record.StoredPrograms() {
 			needed[sum] = "the stage " + group
 		}
@@ -134,10 +134,10 @@ func (s *Store) NeededPrograms(ctx context.Context) (map[string]string, error) {
 		return nil, err
 	}
 	texts, err := s.Periodics(ctx)
-	all, _ := tdf.ParsePeriodics(texts) // an invalid record opens no tasks
+	all, _ := task.ParsePeriodics(texts) // an invalid record opens no tasks
 	for _, r := range all {
 		for i := range r.Tasks {
-			if sum := tdf.StoredProgram(r.Tasks[i].Source); sum != "" {
+			if sum := task.StoredProgram(r.Tasks[i].Source); sum != "" {
 				needed[sum] = "the periodic " + r.Name
 			}
 		}

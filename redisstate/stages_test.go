@@ -6,37 +6,37 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-var begun = tdf.StageRecord{Phase: tdf.StageOpening, Done: 2, Digest: "ab"}
+var begun = task.StageRecord{Phase: task.StageOpening, Done: 2, Digest: "ab"}
 
-func stageChange(from, to tdf.StageRecord) *StageChange {
+func stageChange(from, to task.StageRecord) *StageChange {
 	return &StageChange{Stage: "p/s", From: from, To: to}
 }
 
 // checkRecord checks the record of the stage p/s.
-func checkRecord(t *testing.T, s *Store, want tdf.StageRecord) {
+func checkRecord(t *testing.T, s *Store, want task.StageRecord) {
 	t.Helper()
 	records, invalid, err := s.StageRecords(t.Context(), []string{"p/none", "p/s"})
 	expect.NoError(t, err)
 	expect.NoError(t, errors.Join(invalid...))
-	expect.MustEqual(t, records[0], tdf.StageRecord{})
+	expect.MustEqual(t, records[0], task.StageRecord{})
 	expect.Equal(t, records[1], want)
 }
 
 // A unit changes the record of a stage only if the stage has the required record. Otherwise, nothing of the unit happens.
 func TestStageChange(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		opened := tdf.StageRecord{Phase: tdf.StageOpened}
+		opened := task.StageRecord{Phase: task.StageOpened}
 		try := func(want []error, changes ...*StageChange) {
 			t.Helper()
 			before := dump(t, s)
 			var units []Unit
 			for _, c := range changes {
-				units = append(units, Unit{Open: []tdf.Properties{grouped("p/s")}, Stage: c})
+				units = append(units, Unit{Open: []task.Properties{grouped("p/s")}, Stage: c})
 			}
 			outcomes := expect.Result(s.Apply(t.Context(), "m", units...)).Value(t)
 			for i, o := range outcomes {
@@ -51,14 +51,14 @@ func TestStageChange(t *testing.T) {
 			}
 		}
 		try([]error{ErrRecordChanged}, stageChange(begun, opened))
-		try([]error{nil, ErrRecordChanged}, stageChange(tdf.StageRecord{}, begun), stageChange(tdf.StageRecord{}, begun))
+		try([]error{nil, ErrRecordChanged}, stageChange(task.StageRecord{}, begun), stageChange(task.StageRecord{}, begun))
 		checkRecord(t, s, begun)
-		try([]error{nil, nil}, stageChange(begun, tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}), stageChange(tdf.StageRecord{Phase: tdf.StageOpening, Done: 3, Digest: "c"}, opened))
+		try([]error{nil, nil}, stageChange(begun, task.StageRecord{Phase: task.StageOpening, Done: 3, Digest: "c"}), stageChange(task.StageRecord{Phase: task.StageOpening, Done: 3, Digest: "c"}, opened))
 		checkRecord(t, s, opened)
 		try([]error{ErrRecordChanged}, stageChange(begun, begun))
-		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[tdf.Open], 3)
+		expect.Equal(t, expect.Result(s.Counts(t.Context(), "p/s")).Value(t)[task.Open], 3)
 		must(t, s.RemoveStageRecords(t.Context(), []string{"p/s", "p/other"}))
-		checkRecord(t, s, tdf.StageRecord{})
+		checkRecord(t, s, task.StageRecord{})
 		mustBeSound(t, s)
 	})
 }
@@ -67,14 +67,14 @@ func TestStageChange(t *testing.T) {
 func TestRefusedStageChange(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
-	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{If: NewGroup("g"), Stage: stageChange(tdf.StageRecord{}, begun)})
+	outcomes, err := s.Apply(t.Context(), "m", Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)}, Unit{If: NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
-	expect.FailsWith(t, outcomes[0].Err, tdf.ErrGroupNotClosed)
+	expect.FailsWith(t, outcomes[0].Err, task.ErrGroupNotClosed)
 	expect.FailsWith(t, outcomes[1].Err, ErrGroupTaken)
-	checkRecord(t, s, tdf.StageRecord{})
+	checkRecord(t, s, task.StageRecord{})
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
-	outcomes, err = s.Apply(t.Context(), "m", Unit{If: NewGroup("g"), Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
+	outcomes, err = s.Apply(t.Context(), "m", Unit{If: NewGroup("g"), Stage: stageChange(task.StageRecord{}, begun)}, Unit{Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, outcomes[0].Err != nil, outcomes)
 	expect.NoError(t, outcomes[1].Err)
@@ -86,23 +86,23 @@ func TestDefinitions(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		d := grouped("p/s")
 		d.Input, d.Tags, d.Meta = "\xff\x00 'x", []string{"a", "b"}, "\x00"
-		must(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{d}))
+		must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{d}))
 		expect.Result(s.Definitions(t.Context(), "X", 0)).Fails(t, "NUL", "an invalid definition was read")
 		d.Input, d.Meta = "\xff 'x y'", "m"
 		for chunk := range 2 {
-			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []tdf.Properties{d, grouped("p/s")}))
+			must(t, s.StoreDefinitions(t.Context(), "X", chunk, []task.Properties{d, grouped("p/s")}))
 		}
 		got := expect.Result(s.Definitions(t.Context(), "X", 1)).Value(t)
 		expect.MustLen(t, got, 2)
 		expect.MustEqual(t, got[0].Input, d.Input)
 		expect.MustEqual(t, got[0].Tags, d.Tags)
-		expect.MustEqual(t, got[0].EndBefore, tdf.Never)
+		expect.MustEqual(t, got[0].EndBefore, task.Never)
 		expect.Equal(t, got[1].Group, "p/s")
 		key := s.Keys.Definitions("X")
 		ttl := s.Redis.TTL(t.Context(), key).Val()
 		expect.True(t, ttl > 0, "the definitions never expire", ttl)
-		stored := tdf.StageRecord{Phase: tdf.StageStored, Chunks: 2, Stored: "X"}
-		keep := stageChange(tdf.StageRecord{}, stored)
+		stored := task.StageRecord{Phase: task.StageStored, Chunks: 2, Stored: "X"}
+		keep := stageChange(task.StageRecord{}, stored)
 		keep.Definitions, keep.Chunks = "none", 1
 		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: keep})).Value(t)
 		expect.True(t, errors.Is(outcomes[0].Err, ErrNoDefinitions), "definitions that do not exist were kept", outcomes)
@@ -114,8 +114,8 @@ func TestDefinitions(t *testing.T) {
 		expect.NoError(t, outcomes[0].Err)
 		expect.Equal(t, s.Redis.TTL(t.Context(), key).Val(), -1)
 		checkRecord(t, s, stored)
-		opened := tdf.StageRecord{Phase: tdf.StageOpened}
-		for chunk, next := range []tdf.StageRecord{{Phase: tdf.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
+		opened := task.StageRecord{Phase: task.StageOpened}
+		for chunk, next := range []task.StageRecord{{Phase: task.StageStored, Done: 1, Chunks: 2, Stored: "X"}, opened} {
 			open := stageChange(stored, next)
 			open.Definitions, open.Opened = "X", chunk
 			outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: open})).Value(t)
@@ -137,7 +137,7 @@ func TestForeignStages(t *testing.T) {
 	_, invalid, err := s.StageRecords(t.Context(), []string{"p/s"})
 	expect.NoError(t, err)
 	expect.Fails(t, invalid[0], "")
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
 	expect.FailsWith(t, outcomes[0].Err, ErrRecordChanged)
 	expect.Contains(t, outcomes[0].Err.Error(), `"foreign?xxx`)
 	expect.Compare(t, len(outcomes[0].Err.Error()), "<=", 300)
@@ -151,7 +151,7 @@ func TestForeignStages(t *testing.T) {
 	}
 	must(t, s.Redis.Del(t.Context(), s.Keys.Pipelines()).Err())
 	must(t, s.Redis.Set(t.Context(), s.Keys.Pipelines(), "text", 0).Err())
-	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(tdf.StageRecord{}, begun)}, Unit{Open: []tdf.Properties{define("x")}, If: NewGroup("n")})).Value(t)
+	outcomes = expect.Result(s.Apply(t.Context(), "m", Unit{Stage: stageChange(task.StageRecord{}, begun)}, Unit{Open: []task.Properties{define("x")}, If: NewGroup("n")})).Value(t)
 	expect.NoError(t, outcomes[1].Err)
 	expect.Fails(t, outcomes[0].Err, s.Keys.Pipelines()+" is not a hash")
 	if _, _, err := s.StageRecords(t.Context(), []string{"p/s"}); err == nil {
@@ -165,11 +165,11 @@ func TestMaxTasksRefusesNoDecision(t *testing.T) {
 	s := newStore(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
 	limitTasks(t, s, "1")
 	outcomes, err := s.Apply(t.Context(), "m",
-		Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)},
-		Unit{Open: []tdf.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})
+		Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)},
+		Unit{Open: []task.Properties{define("x"), define("y")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})
 	must(t, err)
 	expect.MustTrue(t, tooMany(outcomes[0].Err, 2, 1), outcomes)
 	expect.NoError(t, outcomes[1].Err)
@@ -181,18 +181,18 @@ func TestStagesDoNotWaitForMemory(t *testing.T) {
 	s, lines, use := limited(t)
 	ids := mustOpen(t, s, grouped("g"))
 	must(t, s.CloseGroup(t.Context(), "g"))
-	mustMove(t, s, ids[0], (*tdf.Task).Cancel)
+	mustMove(t, s, ids[0], (*task.Task).Cancel)
 	use(0.85)
-	if _, err := s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Stage: stageChange(tdf.StageRecord{}, begun)}); err != ErrNoRoom {
+	if _, err := s.Apply(t.Context(), "m", Unit{Open: []task.Properties{define("x")}, Stage: stageChange(task.StageRecord{}, begun)}); err != ErrNoRoom {
 		t.Error(err)
 	}
 	expect.Contains(t, <-lines, "new tasks wait")
-	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []tdf.Properties{define("x")}, Decide: "g", Stage: stageChange(tdf.StageRecord{}, begun)})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Open: []task.Properties{define("x")}, Decide: "g", Stage: stageChange(task.StageRecord{}, begun)})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
-	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}), ErrNoRoom)
-	must(t, s.ChangeSetting(t.Context(), tdf.SettingHighWater, "1"))
+	expect.FailsWith(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}), ErrNoRoom)
+	must(t, s.ChangeSetting(t.Context(), task.SettingHighWater, "1"))
 	use(0.99)
-	must(t, s.StoreDefinitions(t.Context(), "X", 0, []tdf.Properties{define("x")}))
+	must(t, s.StoreDefinitions(t.Context(), "X", 0, []task.Properties{define("x")}))
 }
 
 // A pipeline goes on if the group of its stage was decided for tasks that wait for the group. Its record decides the stage once.
@@ -202,16 +202,16 @@ func TestDecisionOfADecidedStage(t *testing.T) {
 	must(t, s.CloseGroup(t.Context(), "p/a"))
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Groups(), "p/a", "decided 1").Err())
 	decide := func() Outcome {
-		change := &StageChange{Stage: "p/b", To: tdf.StageRecord{Phase: tdf.StageOpened}}
+		change := &StageChange{Stage: "p/b", To: task.StageRecord{Phase: task.StageOpened}}
 		outcomes := expect.Result(s.Apply(t.Context(), "m", Unit{Decide: "p/a", Stage: change, Open: ofGroup("p/b", 1)})).Value(t)
 		return outcomes[0]
 	}
 	o := decide()
-	if !errors.Is(o.Err, tdf.ErrGroupUnfinished) {
-		expect.FailsWith(t, o.Err, tdf.ErrGroupDecided)
+	if !errors.Is(o.Err, task.ErrGroupUnfinished) {
+		expect.FailsWith(t, o.Err, task.ErrGroupDecided)
 	}
-	m := expect.Result(task(t, s, 1).Cancel()).Value(t)
-	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []tdf.Move{m}})).OK(t)
+	m := expect.Result(read(t, s, 1).Cancel()).Value(t)
+	expect.Result(s.Apply(t.Context(), "m", Unit{Moves: []task.Move{m}})).OK(t)
 	if o := decide(); o.Err != nil || len(o.IDs) != 1 {
 		t.Errorf("%+v", o)
 	}
@@ -223,9 +223,9 @@ func TestStepAfterAnEmptyStage(t *testing.T) {
 	s := newStore(t)
 	mustOpen(t, s, define("a"))
 	limitTasks(t, s, "1")
-	u := Unit{Open: []tdf.Properties{grouped("p/s")}, If: NewGroup("p/s"), Stage: stageChange(tdf.StageRecord{}, begun)}
+	u := Unit{Open: []task.Properties{grouped("p/s")}, If: NewGroup("p/s"), Stage: stageChange(task.StageRecord{}, begun)}
 	outcomes := expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
-	expect.True(t, errors.As(outcomes[0].Err, new(*tdf.TasksLimitError)), "a start", outcomes)
+	expect.True(t, errors.As(outcomes[0].Err, new(*task.TasksLimitError)), "a start", outcomes)
 	u.If = NewGroup("p/before")
 	outcomes = expect.Result(s.Apply(t.Context(), "m", u)).Value(t)
 	expect.True(t, outcomes[0].Err == nil, "a step after an empty stage", outcomes)

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/accounts"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -73,23 +73,23 @@ func (s *Store) Close() error {
 }
 
 // ErrGroupTaken means that a group that should be new already has tasks.
-var ErrGroupTaken = tdf.NewError(tdf.CodeTaken,
+var ErrGroupTaken = task.NewError(task.CodeTaken,
 	"the group already has tasks; open more with Open, or choose another group")
 
 // ErrGroupExtended is the error if another call has extended the group that is being opened.
-var ErrGroupExtended = tdf.NewError(tdf.CodeConflict, "another call has extended the group meanwhile")
+var ErrGroupExtended = task.NewError(task.CodeConflict, "another call has extended the group meanwhile")
 
 // ErrRecordChanged means that another client has changed the record of a stage or a periodic since the caller read it.
-var ErrRecordChanged = tdf.NewError(tdf.CodeConflict, "the record of the stage or periodic has changed")
+var ErrRecordChanged = task.NewError(task.CodeConflict, "the record of the stage or periodic has changed")
 
 // ErrUnlinked means that nobody knows yet whether unfinished tasks need a task. So the task and its outputs cannot be
 // removed.
-var ErrUnlinked = tdf.NewError(tdf.CodeUnavailable, "unfinished tasks may need it")
+var ErrUnlinked = task.NewError(task.CodeUnavailable, "unfinished tasks may need it")
 
 // ErrNoDefinitions means that stored definitions do not exist. Without a pipeline that needs them, they expire after a
 // day.
-var ErrNoDefinitions = tdf.NewError(tdf.CodeExpired,
+var ErrNoDefinitions = task.NewError(task.CodeExpired,
 	"the stored definitions of the stage do not exist; they may have expired")
 
 // ErrNoRoom means that new tasks must wait, because Redis uses too much of its memory.
-var ErrNoRoom = tdf.NewError(tdf.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")
+var ErrNoRoom = task.NewError(task.CodeUnavailable, "new tasks must wait, because redis uses too much of its maxmemory")

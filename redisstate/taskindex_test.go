@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -23,8 +23,8 @@ func tasksByQueue(t *testing.T, s *Store) string {
 }
 
 // tasksIn returns the tasks of each queue with an index.
-func tasksIn(all []counts.QueueCount) map[string]tdf.Counts {
-	tasks := map[string]tdf.Counts{}
+func tasksIn(all []counts.QueueCount) map[string]task.Counts {
+	tasks := map[string]task.Counts{}
 	for _, of := range all {
 		if of.Tasks != nil {
 			tasks[of.Queue] = of.Tasks
@@ -44,7 +44,7 @@ func TestTasksOfQueues(t *testing.T) {
 	both := placed("b", 0)
 	both.Group = "g"
 	ids := mustOpen(t, s, placed("a", 0), placed("", 3), both, placed("a", 5))
-	transaction(t, s, []tdf.Properties{placed("c", 0), placed("", 0)})
+	transaction(t, s, []task.Properties{placed("c", 0), placed("", 0)})
 	unique := placed("a", 0)
 	unique.Unique = "k"
 	mustOpenUnique(t, s, unique)
@@ -52,19 +52,19 @@ func TestTasksOfQueues(t *testing.T) {
 	claims := claimFor(t, s, 2, offerOf("b", "a")).Claims
 	mustBe("claimed", "map[a:open 2 running 1 b:running 1 c:open 1]")
 	for _, c := range claims {
-		m, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+		m, err := c.Task.Execute(c.ID, task.Result{Exit: "0"})
 		mustApply(t, s, m, err)
 	}
 	mustBe("executed", "map[a:open 2 executed 1 b:executed 1 c:open 1]")
 	settleMany(t, s)
 	mustBe("settled", "map[a:open 2 succeeded 1 b:succeeded 1 c:open 1]")
 	for _, id := range []int64{ids[2], ids[3]} {
-		mustMove(t, s, id, (*tdf.Task).Archive)
+		mustMove(t, s, id, (*task.Task).Archive)
 	}
 	mustBe("archived", "map[a:open 2 archived 1 b:archived 1 c:open 1]")
 	mustBeSound(t, s)
 	for _, id := range []int64{ids[2], ids[3]} {
-		mustMove(t, s, id, (*tdf.Task).Remove)
+		mustMove(t, s, id, (*task.Task).Remove)
 	}
 	mustBe("removed", "map[a:open 2 c:open 1]")
 	mustBeSound(t, s)
@@ -73,24 +73,24 @@ func TestTasksOfQueues(t *testing.T) {
 // When the queue of a task changes, its old queue no longer counts it. A move whose task was read before the change counts in the
 // new queue.
 func TestTasksOfChangedQueues(t *testing.T) {
-	to := func(queue string) func(*tdf.Task) (tdf.Move, error) {
-		return func(t *tdf.Task) (tdf.Move, error) { return t.Change(tdf.Changes{Queue: &queue}) }
+	to := func(queue string) func(*task.Task) (task.Move, error) {
+		return func(t *task.Task) (task.Move, error) { return t.Change(task.Changes{Queue: &queue}) }
 	}
 	for _, of := range []struct {
 		name         string
-		first        tdf.Properties
+		first        task.Properties
 		before, then string // queues to which the task changes, before and after the caller reads it
-		move         func(*tdf.Task) (tdf.Move, error)
+		move         func(*task.Task) (task.Move, error)
 		want         string
 	}{
 		{"to another queue", placed("a", 0), "b", "", nil, "map[b:open 1]"},
 		{"to the default queue", placed("a", 0), "default", "", nil, "map[]"},
 		{"from the default queue", placed("", 0), "a", "", nil, "map[a:open 1]"},
 		{"of a waiting task", waiting(placed("a", 0)), "b", "", nil, "map[b:open 1]"},
-		{"cancelled", placed("a", 0), "b", "", (*tdf.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task of another queue", placed("a", 0), "", "b", (*tdf.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task of no queue", placed("", 0), "", "b", (*tdf.Task).Cancel, "map[b:expired 1]"},
-		{"cancelled as a task that now has no queue", placed("a", 0), "", "default", (*tdf.Task).Cancel, "map[]"},
+		{"cancelled", placed("a", 0), "b", "", (*task.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of another queue", placed("a", 0), "", "b", (*task.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task of no queue", placed("", 0), "", "b", (*task.Task).Cancel, "map[b:expired 1]"},
+		{"cancelled as a task that now has no queue", placed("a", 0), "", "default", (*task.Task).Cancel, "map[]"},
 	} {
 		t.Run(of.name, func(t *testing.T) {
 			for _, together := range []bool{false, true} { // alone with move.lua, and with another move in transact.lua
@@ -100,9 +100,9 @@ func TestTasksOfChangedQueues(t *testing.T) {
 				if of.before != "" {
 					mustMove(t, s, id, to(of.before))
 				}
-				m, err := tdf.Move{}, error(nil)
+				m, err := task.Move{}, error(nil)
 				if of.move != nil {
-					m, err = of.move(task(t, s, id))
+					m, err = of.move(read(t, s, id))
 				}
 				if of.then != "" {
 					mustMove(t, s, id, to(of.then))
@@ -118,8 +118,8 @@ func TestTasksOfChangedQueues(t *testing.T) {
 	}
 }
 
-func waiting(d tdf.Properties) tdf.Properties {
-	d.After = &tdf.Dependencies{Tasks: []int64{1}}
+func waiting(d task.Properties) task.Properties {
+	d.After = &task.Dependencies{Tasks: []int64{1}}
 	return d
 }
 
@@ -130,11 +130,11 @@ func connectShared(t *testing.T) *Store {
 }
 
 // applyWith makes a move, alone or together with the cancellation of task 1.
-func applyWith(t *testing.T, s *Store, m tdf.Move, together bool) {
+func applyWith(t *testing.T, s *Store, m task.Move, together bool) {
 	t.Helper()
-	u := Unit{Moves: []tdf.Move{m}}
+	u := Unit{Moves: []task.Move{m}}
 	if together {
-		other := expect.Result(task(t, s, 1).Cancel()).Value(t)
+		other := expect.Result(read(t, s, 1).Cancel()).Value(t)
 		u.Moves = append(u.Moves, other)
 	}
 	expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", u)).Value(t)[0].Err)
@@ -149,12 +149,12 @@ func TestTasksOfReopenedQueues(t *testing.T) {
 		} {
 			for to, want := range want {
 				id := mustOpen(t, s, placed(from, 0))[0]
-				mustMove(t, s, id, (*tdf.Task).Cancel)
-				mustMove(t, s, id, func(t *tdf.Task) (tdf.Move, error) { return t.ReopenWith(tdf.Changes{Queue: &to}) })
+				mustMove(t, s, id, (*task.Task).Cancel)
+				mustMove(t, s, id, func(t *task.Task) (task.Move, error) { return t.ReopenWith(task.Changes{Queue: &to}) })
 				expect.Equal(t, tasksByQueue(t, s), want, "from", from, "to", to)
 				mustBeSound(t, s)
-				mustMove(t, s, id, (*tdf.Task).Cancel)
-				mustMove(t, s, id, (*tdf.Task).Remove)
+				mustMove(t, s, id, (*task.Task).Cancel)
+				mustMove(t, s, id, (*task.Task).Remove)
 			}
 		}
 	})
@@ -164,7 +164,7 @@ func TestTasksOfReopenedQueues(t *testing.T) {
 func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ctx := t.Context()
-		ids := mustOpen(t, s, slices.Repeat([]tdf.Properties{placed("a/b", 0)}, 3)...)
+		ids := mustOpen(t, s, slices.Repeat([]task.Properties{placed("a/b", 0)}, 3)...)
 		s.Redis.Del(ctx, s.Keys.Queue("a/b"), s.Keys.QueueNames()) // as with tasks of an earlier release
 		findings := expect.Result(s.Check(ctx)).Value(t)
 		expect.MustLen(t, findings, 3)
@@ -174,7 +174,7 @@ func TestIndexesOfQueuesAreRepaired(t *testing.T) {
 		expect.Equal(t, tasksByQueue(t, s), "map[a/b:open 3]")
 
 		s.Redis.Del(ctx, s.Keys.Task(ids[0]))
-		s.Redis.ZRem(ctx, s.Keys.List(tdf.Placed), ids[0])
+		s.Redis.ZRem(ctx, s.Keys.List(task.Placed), ids[0])
 		s.Redis.Set(ctx, s.Keys.Queue("wrong"), "a string", 0)
 		s.Redis.ZAdd(ctx, s.Keys.QueueNames(), redis.Z{Member: "none"})
 		findings = expect.Result(s.Check(ctx)).Value(t)

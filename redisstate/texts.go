@@ -7,21 +7,21 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // TextsOf selects texts of a task, or of one of its rounds.
 type TextsOf struct {
 	Round int // the number of the round, or OfTask for texts of the task itself
-	Texts tdf.Texts
+	Texts task.Texts
 }
 
 // OfTask is the value of TextsOf.Round for texts of the task itself.
 const OfTask = -1
 
 // SameTexts returns a value for Want.Texts that selects the same texts of every task.
-func SameTexts(of ...TextsOf) func(*tdf.Task) []TextsOf {
-	return func(*tdf.Task) []TextsOf { return of }
+func SameTexts(of ...TextsOf) func(*task.Task) []TextsOf {
+	return func(*task.Task) []TextsOf { return of }
 }
 
 // textsOf returns the texts to read of a task.
@@ -43,7 +43,7 @@ func (w *Want) textsOf(x *Stored) []TextsOf {
 // readTexts reads the texts of the first tasks, as many as MaxBytes allows. It returns only these tasks.
 func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]Stored, error) {
 	most := cmp.Or(want.MaxBytes, math.MaxInt)
-	found := make([]tdf.Hash, len(stored))
+	found := make([]task.Hash, len(stored))
 	var asked []question
 	var of []int // for each question, the index of its task
 	for i := range stored {
@@ -51,7 +51,7 @@ func (s *Store) readTexts(ctx context.Context, stored []Stored, want *Want) ([]S
 			found[i] = want.small[i]
 			continue
 		}
-		found[i] = tdf.Hash{}
+		found[i] = task.Hash{}
 		if names := want.textNames(&stored[i]); len(names) > 0 {
 			asked, of = append(asked, question{stored[i].ID, names}), append(of, i)
 		}
@@ -84,7 +84,7 @@ func (w *Want) textNames(x *Stored) (names []string) {
 }
 
 // takeTexts copies the texts of a hash into the task.
-func (w *Want) takeTexts(x *Stored, h tdf.Hash) {
+func (w *Want) takeTexts(x *Stored, h task.Hash) {
 	for _, of := range w.textsOf(x) {
 		of.each(func(name string, f textField) {
 			of.put(x.Task, f, h[name])
@@ -95,22 +95,22 @@ func (w *Want) takeTexts(x *Stored, h tdf.Hash) {
 
 // A textField is a text, the name of its property, and its place in a task.
 type textField struct {
-	text tdf.Texts
+	text task.Texts
 	name string
-	in   func(*tdf.Task, *tdf.Round) *string
+	in   func(*task.Task, *task.Round) *string
 }
 
 var textFields = []textField{
-	{tdf.TextInput, "input", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Input }},
-	{tdf.TextMeta, "meta", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Meta }},
-	{tdf.TextLog, "log", func(t *tdf.Task, _ *tdf.Round) *string { return &t.Log }},
-	{tdf.TextCheckpoint, tdf.FieldCheckpoint, func(t *tdf.Task, _ *tdf.Round) *string { return &t.Checkpoint }},
-	{tdf.TextOutput, tdf.RoundOutput, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Output }},
-	{tdf.TextError, tdf.RoundError, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Error }},
-	{tdf.TextResult, "result", func(_ *tdf.Task, r *tdf.Round) *string { return &r.Result }},
-	{tdf.TextTail, tdf.RoundTail, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Tail }},
-	{tdf.TextFiles, tdf.RoundFiles, func(_ *tdf.Task, r *tdf.Round) *string { return &r.Packed }},
-	{tdf.TextTail, tdf.RoundTailEnd, func(_ *tdf.Task, r *tdf.Round) *string { return &r.TailEnd }},
+	{task.TextInput, "input", func(t *task.Task, _ *task.Round) *string { return &t.Input }},
+	{task.TextMeta, "meta", func(t *task.Task, _ *task.Round) *string { return &t.Meta }},
+	{task.TextLog, "log", func(t *task.Task, _ *task.Round) *string { return &t.Log }},
+	{task.TextCheckpoint, task.FieldCheckpoint, func(t *task.Task, _ *task.Round) *string { return &t.Checkpoint }},
+	{task.TextOutput, task.RoundOutput, func(_ *task.Task, r *task.Round) *string { return &r.Output }},
+	{task.TextError, task.RoundError, func(_ *task.Task, r *task.Round) *string { return &r.Error }},
+	{task.TextResult, "result", func(_ *task.Task, r *task.Round) *string { return &r.Result }},
+	{task.TextTail, task.RoundTail, func(_ *task.Task, r *task.Round) *string { return &r.Tail }},
+	{task.TextFiles, task.RoundFiles, func(_ *task.Task, r *task.Round) *string { return &r.Packed }},
+	{task.TextTail, task.RoundTailEnd, func(_ *task.Task, r *task.Round) *string { return &r.TailEnd }},
 }
 
 // each calls the function do once per text, with the name of the text's property.
@@ -121,25 +121,25 @@ func (of TextsOf) each(do func(name string, f textField)) {
 		case of.Round == OfTask:
 			do(f.name, f)
 		default:
-			do(tdf.RoundField(of.Round, f.name), f)
+			do(task.RoundField(of.Round, f.name), f)
 		}
 	}
 }
 
 // put stores a text in the task.
-func (of TextsOf) put(t *tdf.Task, f textField, value string) {
+func (of TextsOf) put(t *task.Task, f textField, value string) {
 	r := t.Rounds.At(of.Round)
 	if of.Round == OfTask {
 		t.Unread &^= f.text
 	} else {
 		if t.Rounds[of.Round] == nil { // no facts of this round were read
-			r.Unread = tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail
+			r.Unread = task.TextOutput | task.TextError | task.TextResult | task.TextTail
 			t.Rounds[of.Round] = r
 		}
 		r.Unread &^= f.text
 	}
 	*f.in(t, r) = value
-	if f.text == tdf.TextError {
+	if f.text == task.TextError {
 		r.HasError = value != ""
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -24,8 +24,8 @@ const (
 
 // A Unit is a set of moves and new tasks that happen together or not at all.
 type Unit struct {
-	Moves  []tdf.Move
-	Open   []tdf.Properties
+	Moves  []task.Move
+	Open   []task.Properties
 	If     Condition    // without it, the unit fails with [ErrGroupTaken] or [ErrGroupExtended]
 	Decide string       // a group that must be complete and undecided; the unit marks it as decided; "" for none
 	Stage  *StageChange // a change of the record of a pipeline's stage; nil for none
@@ -43,7 +43,7 @@ type Outcome struct {
 	// whether the task with the id already existed, and held the unique key; nil if there is no such task
 	Existing []bool
 	Err      error // the first of Refused; nil if the unit succeeded
-	// *[tdf.StateError], *[tdf.UniqueError], *[tdf.GroupError], *[tdf.TasksLimitError], [ErrGroupTaken],
+	// *[task.StateError], *[task.UniqueError], *[task.GroupError], *[task.TasksLimitError], [ErrGroupTaken],
 	// [ErrGroupExtended], [ErrRecordChanged], [ErrNoDefinitions], [ErrUnlinked], or other reasons why Redis refused the
 	// unit
 	Refused []error
@@ -173,7 +173,7 @@ func (u Unit) onlyOpens() bool {
 
 // flags returns the flags of the unit in the notation of transact.lua.
 func (u *Unit) flags() (flags string) {
-	if slices.ContainsFunc(u.Open, func(d tdf.Properties) bool { return d.HasPlaces() }) {
+	if slices.ContainsFunc(u.Open, func(d task.Properties) bool { return d.HasPlaces() }) {
 		flags = "r"
 	}
 	if u.onlyOpens() || u.ByRound {
@@ -214,7 +214,7 @@ func (u *Unit) Size() int {
 }
 
 // bytesOf returns the bytes of the long values of a new task.
-func bytesOf(d *tdf.Properties) int {
+func bytesOf(d *task.Properties) int {
 	return len(d.Input) + len(d.Meta) + len(d.Source) + d.DependencyBytes()
 }
 
@@ -252,7 +252,7 @@ func (s *Store) transact(ctx context.Context, who string, units []Unit, once boo
 	}
 	reply, err := s.CallOnce(ctx, script, keys, once, outcomesOf(len(units)), func(e *conn.Args) {
 		e.Add(s.Keys.TaskPrefix(), s.Keys.GroupPrefix(), who, s.Keys.UpdatesPrefix(), s.Keys.FollowPrefix(), maxTasks)
-		e.Count(index.GroupCode(tdf.Open))
+		e.Count(index.GroupCode(task.Open))
 		addHoldingStates(e, slices.ContainsFunc(units, Unit.needsKeys))
 		addArchivingStates(e, slices.ContainsFunc(units, Unit.movesFinished))
 		addUnfinishedCodes(e, slices.ContainsFunc(units, func(u Unit) bool { return u.Decide != "" }))
@@ -304,7 +304,7 @@ func outcome(u *Unit, line string) Outcome {
 // parseRefusal parses one reason why a script has refused a unit.
 func parseRefusal(u *Unit, reason string) error {
 	if taken, ok := strings.CutPrefix(reason, "*"); ok {
-		e := &tdf.UniqueError{}
+		e := &task.UniqueError{}
 		fmt.Sscan(taken, &e.ID, &e.Holder)
 		return e
 	}
@@ -320,11 +320,11 @@ func parseRefusal(u *Unit, reason string) error {
 	}
 	if mark, ok := strings.CutPrefix(reason, "#"); ok {
 		mark, group, _ := strings.Cut(mark, " ")
-		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckOpening()}
+		return &task.GroupError{Group: group, Err: task.GroupMark(mark).CheckOpening()}
 	}
 	if mark, ok := strings.CutPrefix(reason, "%"); ok {
 		mark, group, _ := strings.Cut(mark, " ")
-		return &tdf.GroupError{Group: group, Err: tdf.GroupMark(mark).CheckDecision(true)}
+		return &task.GroupError{Group: group, Err: task.GroupMark(mark).CheckDecision(true)}
 	}
 	if record, ok := strings.CutPrefix(reason, "@"); ok {
 		return fmt.Errorf("%w: it is %.100q", ErrRecordChanged, record)
@@ -374,15 +374,15 @@ func opened(n int, line string) Outcome {
 
 // parseFound parses '-id round state' or '-id round,revision state'. A script returns this line if a task is not in the
 // expected state.
-func parseFound(line string) *tdf.StateError {
-	e := &tdf.StateError{}
+func parseFound(line string) *task.StateError {
+	e := &task.StateError{}
 	words := strings.SplitN(strings.TrimPrefix(line, "-"), " ", 3)
 	if len(words) == 3 {
 		e.ID, _ = strconv.ParseInt(words[0], 10, 64)
 		round, revision, _ := strings.Cut(words[1], ",")
 		e.Round, _ = strconv.Atoi(round)
 		e.Revision, _ = strconv.Atoi(revision)
-		e.State = tdf.State(words[2])
+		e.State = task.State(words[2])
 	}
 	return e
 }
@@ -403,7 +403,7 @@ func (s *Store) nameUnits(ctx context.Context, units []Unit) error {
 	sums := map[string]bool{}
 	for i := range units {
 		for j := range units[i].Open {
-			sums[tdf.StoredProgram(units[i].Open[j].Source)] = true
+			sums[task.StoredProgram(units[i].Open[j].Source)] = true
 		}
 		for j := range units[i].Moves {
 			sums[units[i].Moves[j].NamedProgram()] = true

@@ -6,17 +6,17 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // turnOnce makes one call of Turn, and describes its answer.
 func turnOnce(t *testing.T, s *Store) string {
 	t.Helper()
-	running := task(t, s, runningID)
-	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
+	running := read(t, s, runningID)
+	m := expect.Result(running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	answer := fmt.Sprint(outcomes, err, claimErr)
 	for _, claim := range c.Claims {
@@ -52,15 +52,15 @@ func TestFullRedisAcceptsAReportWithAClaim(t *testing.T) {
 	full := redistest.Start(t)
 	s := prepared(t, full.Addr)
 	must(t, s.Redis.ConfigSet(t.Context(), "maxmemory", "1").Err())
-	running := task(t, s, runningID)
-	m := expect.Result(running.Execute(running.Current().Claim, tdf.Result{Output: "o", Exit: "0"})).Value(t)
+	running := read(t, s, runningID)
+	m := expect.Result(running.Execute(running.Current().Claim, task.Result{Output: "o", Exit: "0"})).Value(t)
 	outcomes, c, err, claimErr := s.Turn(t.Context(), t.Context(), ClaimParams{Worker: "w", Most: 2, Lease: 60}, m)
 	expect.NoError(t, err)
 	expect.MustLen(t, outcomes, 1)
 	expect.NoError(t, outcomes[0].Err)
 	expect.Fails(t, claimErr, "")
 	expect.Len(t, c.Claims, 0)
-	expect.Equal(t, task(t, s, runningID).State, tdf.Executed, "the task")
+	expect.Equal(t, read(t, s, runningID).State, task.Executed, "the task")
 	mustBeSound(t, s)
 }
 
@@ -81,16 +81,16 @@ func TestTasksOfARoundAreOpenedOnce(t *testing.T) {
 		expect.Result(s.Open(t.Context(), "manager", define("parent"))).OK(t)
 		c := expect.Result(s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
 		expect.MustLen(t, c.Claims, 1)
-		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0"})).Value(t)
-		report := Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{define("child")}, ByRound: true}
+		m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Exit: "0"})).Value(t)
+		report := Unit{Moves: []task.Move{m}, Open: []task.Properties{define("child")}, ByRound: true}
 		first := expect.Result(s.Apply(t.Context(), "w", report)).Value(t)
 		expect.NoError(t, first[0].Err)
 		expect.MustLen(t, first[0].IDs, 1)
 		second, err := s.Apply(t.Context(), "w", report)
-		var state *tdf.StateError
+		var state *task.StateError
 		expect.NoError(t, err)
 		expect.MustTrue(t, errors.As(second[0].Err, &state), "the second report got", second, err)
-		expect.Equal(t, state.State, tdf.Executed)
+		expect.Equal(t, state.State, task.Executed)
 		last, err := s.LastID(t.Context())
 		expect.Equal(t, last, first[0].IDs[0])
 		expect.NoError(t, err, "the last task is", last)

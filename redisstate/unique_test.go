@@ -6,18 +6,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-func keyed(key string, until tdf.UniqueUntil) tdf.Properties {
+func keyed(key string, until task.UniqueUntil) task.Properties {
 	d := define("x")
 	d.Unique, d.UniqueUntil = key, until
 	return d
 }
 
 // mustOpenUnique opens a task with a key, and returns its id and whether the task already existed.
-func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
+func mustOpenUnique(t *testing.T, s *Store, d task.Properties) Opened {
 	t.Helper()
 	opened := expect.Result(s.OpenAll(t.Context(), "manager", "", d)).Value(t)
 	expect.MustLen(t, opened, 1)
@@ -27,13 +27,13 @@ func mustOpenUnique(t *testing.T, s *Store, d tdf.Properties) Opened {
 // While a task holds a key, opening another task with this key returns the first one. Then the key is free.
 func TestUnique(t *testing.T) {
 	t.Parallel()
-	for until, freeIn := range map[tdf.UniqueUntil][]tdf.State{
-		tdf.UntilFinished: {tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived},
-		tdf.UntilArchived: {tdf.Archived},
+	for until, freeIn := range map[task.UniqueUntil][]task.State{
+		task.UntilFinished: {task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived},
+		task.UntilArchived: {task.Archived},
 	} {
 		t.Run(string(until), func(t *testing.T) {
 			s := newStore(t)
-			for _, state := range tdf.States {
+			for _, state := range task.States {
 				id := put(t, s, state)
 				key := string(state)
 				must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "unique", key, "unique_until", string(until)).Err())
@@ -51,10 +51,10 @@ func TestUnique(t *testing.T) {
 					expect.NotEqual(t, got.ID, id, "until", until, "and the holder is", state)
 				}
 				if free { // so that no other state of this test claims the new task
-					mustMove(t, s, got.ID, (*tdf.Task).Cancel)
+					mustMove(t, s, got.ID, (*task.Task).Cancel)
 				}
-				if state == tdf.Open {
-					mustMove(t, s, id, (*tdf.Task).Cancel)
+				if state == task.Open {
+					mustMove(t, s, id, (*task.Task).Cancel)
 				}
 			}
 			mustBeSound(t, s)
@@ -65,12 +65,12 @@ func TestUnique(t *testing.T) {
 // Of equal keys in one call, only the first gets a task. Ids stay in the order of the definitions.
 func TestUniqueWithinACall(t *testing.T) {
 	s := newStore(t)
-	a, b := keyed("a", tdf.UntilFinished), keyed("b", tdf.UntilFinished)
+	a, b := keyed("a", task.UntilFinished), keyed("b", task.UntilFinished)
 	opened, err := s.OpenAll(t.Context(), "manager", "", a, b, a, define("plain"), b)
 	want := "[{1 false} {2 false} {1 true} {3 false} {2 true}]"
 	expect.NoError(t, err)
 	expect.Equal(t, fmt.Sprint(opened), want)
-	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Open: []tdf.Properties{define("p"), a, keyed("c", tdf.UntilFinished), keyed("c", tdf.UntilFinished), define("q")}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Open: []task.Properties{define("p"), a, keyed("c", task.UntilFinished), keyed("c", task.UntilFinished), define("q")}})).Value(t)
 	expect.Equal(t, fmt.Sprint(outcomes[0].IDs, outcomes[0].Existing), "[4 1 5 5 6] [false true false true false]")
 	mustBeSound(t, s)
 }
@@ -81,7 +81,7 @@ func TestUniqueAtOnce(t *testing.T) {
 	var all [8]Opened
 	var clients sync.WaitGroup
 	for i := range all {
-		clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", tdf.UntilFinished)) })
+		clients.Go(func() { all[i] = mustOpenUnique(t, s, keyed("k", task.UntilFinished)) })
 	}
 	clients.Wait()
 	opened := 0
@@ -97,16 +97,16 @@ func TestUniqueAtOnce(t *testing.T) {
 // A retried task takes its key again. If another task holds the key, the error names that task.
 func TestReopenTakesTheKey(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
-		d := keyed("k", tdf.UntilFinished)
+		d := keyed("k", task.UntilFinished)
 		first := mustOpenUnique(t, s, d).ID
 		cancel := func(id int64) {
-			mustMove(t, s, id, (*tdf.Task).Cancel)
+			mustMove(t, s, id, (*task.Task).Cancel)
 		}
 		cancel(first)
 		second := mustOpenUnique(t, s, d).ID
-		m := expect.Result(task(t, s, first).Reopen()).Value(t)
-		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []tdf.Move{m}})).Value(t)
-		var taken *tdf.UniqueError
+		m := expect.Result(read(t, s, first).Reopen()).Value(t)
+		outcomes := expect.Result(s.Apply(t.Context(), "test", Unit{Moves: []task.Move{m}})).Value(t)
+		var taken *task.UniqueError
 		expect.MustTrue(t, errors.As(outcomes[0].Err, &taken), outcomes[0].Err)
 		expect.Equal(t, taken.ID, first)
 		expect.Equal(t, taken.Holder, second)
@@ -122,27 +122,27 @@ func TestReopenTakesTheKey(t *testing.T) {
 // Removing the task that holds the key in Redis deletes the key. Removing an earlier holder does not.
 func TestRemoveGivesTheKeyBack(t *testing.T) {
 	s := newStore(t)
-	d := keyed("k", tdf.UntilFinished)
+	d := keyed("k", task.UntilFinished)
 	first := mustOpenUnique(t, s, d).ID
-	mustMove(t, s, first, (*tdf.Task).Cancel)
+	mustMove(t, s, first, (*task.Task).Cancel)
 	second := mustOpenUnique(t, s, d).ID
-	mustMove(t, s, first, (*tdf.Task).Remove)
+	mustMove(t, s, first, (*task.Task).Remove)
 	expect.Equal(t, s.Redis.HGet(t.Context(), s.Keys.Unique(), "k").Val(), fmt.Sprint(second), "the holder")
-	mustMove(t, s, second, (*tdf.Task).Cancel)
-	mustMove(t, s, second, (*tdf.Task).Remove)
+	mustMove(t, s, second, (*task.Task).Cancel)
+	mustMove(t, s, second, (*task.Task).Remove)
 	expect.Equal(t, s.Redis.HLen(t.Context(), s.Keys.Unique()).Val(), 0, "keys are left")
 }
 
 // The follow-up of a task may have the key that the task gives up in the same step.
 func TestFollowUpTakesTheKey(t *testing.T) {
 	s := newStore(t)
-	d := keyed("k", tdf.UntilArchived)
+	d := keyed("k", task.UntilArchived)
 	mustOpenUnique(t, s, d)
 	c := mustClaim(t, s, 1)[0]
-	mustExecute(t, s, c, tdf.Result{Exit: "0"})
+	mustExecute(t, s, c, task.Result{Exit: "0"})
 	mustSettle(t, s, c.Task.ID)
-	m := expect.Result(task(t, s, c.Task.ID).Archive()).Value(t)
-	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{d}})).Value(t)
+	m := expect.Result(read(t, s, c.Task.ID).Archive()).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{d}})).Value(t)
 	o := outcomes[0]
 	expect.NoError(t, o.Err)
 	expect.Equal(t, o.Existing, nil)
@@ -155,7 +155,7 @@ func TestOddUniqueKeys(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Unique(), "a", "99", "b", "x", "c", "").Err())
 	for i, key := range []string{"a", "b", "c"} {
-		got := mustOpenUnique(t, s, keyed(key, tdf.UntilFinished))
+		got := mustOpenUnique(t, s, keyed(key, task.UntilFinished))
 		expect.True(t, !got.Existing, "key", key, got)
 		expect.Equal(t, got.ID, int64(i+1), "key", key)
 	}
@@ -168,7 +168,7 @@ func TestOpenUniqueRefused(t *testing.T) {
 	must(t, s.Redis.Set(t.Context(), s.Keys.Group("bad"), "x", 0).Err())
 	bad := define("x")
 	bad.Group = "bad"
-	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", tdf.UntilFinished), bad, define("y"))
+	opened, err := s.OpenAll(t.Context(), "manager", "", keyed("a", task.UntilFinished), bad, define("y"))
 	got := fmt.Sprint(opened)
 	expect.Fails(t, err, "")
 	expect.Equal(t, got, "[{1 false} {0 false} {2 false}]")
@@ -177,8 +177,8 @@ func TestOpenUniqueRefused(t *testing.T) {
 // The first task that is really opened makes the new group. So of two callers, only one opens tasks in it.
 func TestOpenUniqueInANewGroup(t *testing.T) {
 	s := newStore(t)
-	mustOpenUnique(t, s, keyed("a", tdf.UntilFinished))
-	a, b := keyed("a", tdf.UntilFinished), define("b")
+	mustOpenUnique(t, s, keyed("a", task.UntilFinished))
+	a, b := keyed("a", task.UntilFinished), define("b")
 	a.Group, b.Group = "g", "g"
 	opened, err := s.OpenAll(t.Context(), "manager", NewGroup("g"), a, b, b)
 	got := fmt.Sprint(opened)
@@ -191,7 +191,7 @@ func TestOpenUniqueInANewGroup(t *testing.T) {
 func TestUniqueOfAnotherType(t *testing.T) {
 	s := newStore(t)
 	must(t, s.Redis.Set(t.Context(), s.Keys.Unique(), "x", 0).Err())
-	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", tdf.UntilFinished))
+	opened, err := s.OpenAll(t.Context(), "manager", "", define("x"), keyed("k", task.UntilFinished))
 	expect.Fails(t, err, "WRONGTYPE "+s.Keys.Unique()+" is not a hash")
 	expect.MustEqual(t, opened[0].ID, 1)
 	expect.Equal(t, opened[1].ID, 0)

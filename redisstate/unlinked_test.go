@@ -9,14 +9,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-func afterTasks(ids ...int64) tdf.Properties {
+func afterTasks(ids ...int64) task.Properties {
 	d := define("x")
-	d.After = &tdf.Dependencies{Tasks: ids}
+	d.After = &task.Dependencies{Tasks: ids}
 	return d
 }
 
@@ -25,7 +25,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Store) {
 		ids := mustOpen(t, s, define("named"), inGroup("g"), define("free"))
 		for _, c := range mustClaim(t, s, 3) {
-			mustExecute(t, s, c, tdf.Result{Exit: "0"})
+			mustExecute(t, s, c, task.Result{Exit: "0"})
 		}
 		for _, id := range ids {
 			mustSettle(t, s, id)
@@ -33,10 +33,10 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		refused := func(when string, id int64, want string, unknown bool) {
 			t.Helper()
 			before := dump(t, s)
-			unaware := *task(t, s, id)
+			unaware := *read(t, s, id)
 			unaware.Dependents = 0
 			m := expect.Result(unaware.Remove()).Value(t)
-			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)
+			outcomes := expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []task.Move{m}})).Value(t)
 			got := outcomes[0].Err
 			expect.Fails(t, got, want, when, "task", id)
 			expect.Equal(t, errors.Is(got, ErrUnlinked), unknown, when, "task", id)
@@ -45,7 +45,7 @@ func TestRemovalBeforeLinks(t *testing.T) {
 		mustOpen(t, s, afterTasks(ids[0]), afterGroup("g"))
 		refused("one waits", ids[0], "unfinished tasks need it (after)", false)
 		refused("one waits for its group", ids[1], "unfinished tasks need its group", false)
-		mustOpen(t, s, slices.Repeat([]tdf.Properties{afterTasks(ids[0])}, 40)...)
+		mustOpen(t, s, slices.Repeat([]task.Properties{afterTasks(ids[0])}, 40)...)
 		refused("many wait", ids[2], "the server has not looked up", true)
 		kept := s.Redis.ZRangeWithScores(t.Context(), s.Keys.Unlinked(), 0, -1).Val()
 		s.Redis.Del(t.Context(), s.Keys.Unlinked())
@@ -61,8 +61,8 @@ func TestRemovalBeforeLinks(t *testing.T) {
 			left = now
 		}
 		refused("all are linked", ids[0], ": unfinished tasks need it", false)
-		m, _ := task(t, s, ids[2]).Remove()
-		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []tdf.Move{m}})).Value(t)[0].Err)
+		m, _ := read(t, s, ids[2]).Remove()
+		expect.NoError(t, expect.Result(s.Apply(t.Context(), "user", Unit{Moves: []task.Move{m}})).Value(t)[0].Err)
 	})
 }
 
@@ -77,12 +77,12 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		}
 		var ids []int64
 		for range 4 {
-			ids = append(ids, mustOpen(t, s, slices.Repeat([]tdf.Properties{define("d")}, 1000)...)...)
+			ids = append(ids, mustOpen(t, s, slices.Repeat([]task.Properties{define("d")}, 1000)...)...)
 		}
 		mustOpen(t, s, afterTasks(ids...), afterTasks(ids...), afterTasks(ids...))
 		linked := func() (n int) {
 			for id := int64(4001); id <= 4003; id++ {
-				n += task(t, s, id).Current().Linked
+				n += read(t, s, id).Current().Linked
 			}
 			return n
 		}
@@ -97,17 +97,17 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 		}
 		expect.Result(s.LinkWaiting(t.Context())).Is(t, 0)
 		c := mustClaim(t, s, 1)[0]
-		mustExecute(t, s, c, tdf.Result{Error: "no", Exit: "1"})
+		mustExecute(t, s, c, task.Result{Error: "no", Exit: "1"})
 		mustSettle(t, s, c.Task.ID)
 		for n := 1; n > 0; {
 			n = expect.Result(s.HandleEndings(t.Context())).Value(t)
 		}
 		for id := int64(4001); id <= 4003; id++ {
-			r := task(t, s, id).Current()
+			r := read(t, s, id).Current()
 			expect.Equal(t, r.Waits, len(ids)-1)
 			expect.NotEqual(t, r.Unmet, "")
 		}
-		mustMove(t, s, 4001, (*tdf.Task).Cancel)
+		mustMove(t, s, 4001, (*task.Task).Cancel)
 		released := func() int {
 			n, _ := s.Redis.HGet(t.Context(), s.Keys.Task(4001), "0:released").Int()
 			return n
@@ -120,12 +120,12 @@ func TestATurnOfLinksIsShort(t *testing.T) {
 			before = now
 		}
 		for _, id := range ids {
-			expect.MustEqual(t, task(t, s, id).Dependents, 2, "tasks need task", id)
+			expect.MustEqual(t, read(t, s, id).Dependents, 2, "tasks need task", id)
 		}
 	}
 }
 
-func inGroup(group string) tdf.Properties {
+func inGroup(group string) task.Properties {
 	d := define("x")
 	d.Group = group
 	return d
@@ -136,9 +136,9 @@ func TestAwaiting(t *testing.T) {
 	s := newStore(t)
 	first := mustOpen(t, s, inGroup("g"))[0]
 	after := define("after")
-	after.After = &tdf.Dependencies{Tasks: []int64{first}}
+	after.After = &task.Dependencies{Tasks: []int64{first}}
 	whatever := define("any")
-	whatever.AfterAny = &tdf.Dependencies{Tasks: []int64{first}}
+	whatever.AfterAny = &task.Dependencies{Tasks: []int64{first}}
 	ids := mustOpen(t, s, after, whatever, afterGroup("g"))
 	expect.Result(s.LinkWaiting(t.Context())).OK(t)
 	mustBe := func(when, group string, most int64, want string) {
@@ -160,9 +160,9 @@ func TestAwaiting(t *testing.T) {
 	expect.True(t, err != nil, "closed")
 }
 
-func afterGroup(group string) tdf.Properties {
+func afterGroup(group string) task.Properties {
 	d := define("x")
-	d.AfterAny = &tdf.Dependencies{Group: group}
+	d.AfterAny = &task.Dependencies{Group: group}
 	return d
 }
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -26,10 +26,10 @@ func (s *Store) Follow(ctx context.Context, id int64) error {
 
 // An Update is a line that a program reported while it ran.
 type Update struct {
-	Round  int      `json:"round"`
-	Number int      `json:"number"` // counts from 1 in each round
-	Time   tdf.Time `json:"time"`
-	Line   string   `json:"line"`
+	Round  int       `json:"round"`
+	Number int       `json:"number"` // counts from 1 in each round
+	Time   task.Time `json:"time"`
+	Line   string    `json:"line"`
 }
 
 // Updates returns the updates of a task that follow the given update, in order. After the zero Update, it begins with
@@ -72,8 +72,8 @@ func parseUpdates(found []redis.XMessage) []Update {
 		if errRound != nil || errNumber != nil {
 			return updates[:i]
 		}
-		at, err := tdf.ParseTime(conn.Text(m.Values["time"]))
-		if err == nil && at >= 0 && at < tdf.Never { // else another program wrote it
+		at, err := task.ParseTime(conn.Text(m.Values["time"]))
+		if err == nil && at >= 0 && at < task.Never { // else another program wrote it
 			updates[i].Time = at
 		}
 		updates[i].Line = conn.Text(m.Values["line"])

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -19,7 +19,7 @@ type WalkPage struct {
 	phase  walkPhase
 	last   int64  // the last id that was given out before the walk began; the phase counting ends there
 	id     int64  // in the phase counting: the last id of the previous page
-	list   int    // in the phase listing: the index in tdf.Lists of the list that the walk has reached
+	list   int    // in the phase listing: the index in task.Lists of the list that the walk has reached
 	cursor uint64 // the cursor of the scan through the keys or through the list
 }
 
@@ -143,7 +143,7 @@ func (s *Store) walkLists(ctx context.Context, from WalkPage, most int64) ([]int
 
 func (s *Store) listKeys() []string {
 	var keys []string
-	for _, list := range tdf.Lists {
+	for _, list := range task.Lists {
 		keys = append(keys, s.Keys.List(list))
 	}
 	return keys
@@ -207,10 +207,10 @@ type FuturePage struct {
 // walk follows the order of these times, first in the open lists and then in `due`. A page has at most the given number
 // of ids. If the page was the last one, done is true. If the clock was set back, some of these times are wrong.
 // [Store.Examine] finds the tasks with a wrong time.
-func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, most int) (ids []int64, next FuturePage,
-	done bool, err error,
+func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now task.Time, most int) (
+	ids []int64, next FuturePage, done bool, err error,
 ) {
-	keys := []string{s.Keys.List(tdf.Open), s.Keys.List(tdf.Placed), s.Keys.Due()}
+	keys := []string{s.Keys.List(task.Open), s.Keys.List(task.Placed), s.Keys.Due()}
 	key, behind := keys[from.phase], ListEntry{Order: float64(now)}
 	if from.behind != nil && from.behind.Order > behind.Order {
 		behind = *from.behind
@@ -223,7 +223,7 @@ func (s *Store) FutureTasks(ctx context.Context, from FuturePage, now tdf.Time, 
 	}
 	var all ListQuery
 	for _, page := range conn.List(reply) {
-		places := all.places(tdf.Open, conn.List(page))
+		places := all.places(task.Open, conn.List(page))
 		for _, p := range places {
 			if id, ok := p.ID(); ok {
 				ids = append(ids, id)

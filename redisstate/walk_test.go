@@ -8,14 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
 
 // byHand writes a task directly to Redis. If a list is given, it adds the task's id to the list. It does not raise the
 // counter of ids.
-func byHand(t testing.TB, s *Store, id int64, list tdf.State) {
+func byHand(t testing.TB, s *Store, id int64, list task.State) {
 	t.Helper()
 	must(t, s.Redis.HSet(t.Context(), s.Keys.Task(id), "state", "open", "program", "p", "source", "rsync:/p/run.sh").Err())
 	if list != "" {
@@ -40,9 +40,9 @@ func TestIDsComeInOrderAndOnce(t *testing.T) {
 	expect.Len(t, pages(t, s, 2), 0, "without tasks")
 	mustOpen(t, s, define("a"), define("b"), define("c"))
 	for _, id := range []int64{9, 7, 8} {
-		byHand(t, s, id, tdf.Open)
+		byHand(t, s, id, task.Open)
 	}
-	s.Redis.ZAdd(t.Context(), s.Keys.List(tdf.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
+	s.Redis.ZAdd(t.Context(), s.Keys.List(task.Running), redis.Z{Member: "8"}, redis.Z{Member: "-1"}, redis.Z{Member: "x"})
 	got, want := pages(t, s, 2), [][]int64{{1, 2}, {3}, {7, 8}, {9}}
 	expect.True(t, slices.EqualFunc(got, want, slices.Equal), "got", got, "want", want)
 	for ids := range s.IDs(t.Context(), 2) {
@@ -57,10 +57,10 @@ func TestWalkScansIfMostIDsAreGone(t *testing.T) {
 		odd := connect(t, s.Addr, s.Keys.Namespace()+`[*?\]`) // without escapes, this name would be a pattern
 		for _, s := range []*Store{s, odd} {
 			mustOpen(t, s, define("a"), define("b"))
-			byHand(t, s, index.MaxID, tdf.Open)
+			byHand(t, s, index.MaxID, task.Open)
 			s.Redis.Set(t.Context(), s.Keys.TaskID(), index.MaxID, 0)
 			byHand(t, s, 77, "")
-			byHand(t, s, index.MaxID+1, tdf.Open)
+			byHand(t, s, index.MaxID+1, task.Open)
 			s.Redis.ZAdd(t.Context(), s.Keys.Due(), redis.Z{Member: "55"})
 			s.Redis.RPush(t.Context(), s.Keys.DependentsPrefix()+"66", "77:0") // a task waits for task 66, which was deleted
 			want := []int64{1, 2, 55, 66, 77, index.MaxID, index.MaxID + 1}
@@ -94,10 +94,10 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 	ctx := t.Context()
 	grouped := define("x")
 	grouped.Group = "a:b"
-	mustOpen(t, s, slices.Repeat([]tdf.Properties{grouped}, 300)...)
+	mustOpen(t, s, slices.Repeat([]task.Properties{grouped}, 300)...)
 	for id := int64(1); id <= 300; id += 2 {
 		s.Redis.Del(ctx, s.Keys.Task(id))
-		s.Redis.ZRem(ctx, s.Keys.List(tdf.Open), id)
+		s.Redis.ZRem(ctx, s.Keys.List(task.Open), id)
 	}
 	s.Redis.Set(ctx, s.Keys.Group("wrong"), "a string", 0)
 	s.Redis.ZAdd(ctx, s.Keys.Group("open"), redis.Z{Score: 1.7e9, Member: 1}) // this key may be the open list of a namespace whose name ends in :group
@@ -117,7 +117,7 @@ func TestDanglingIDsAreRemovedFromGroups(t *testing.T) {
 // The check walks through the indexes of all groups, in pages of limited size.
 func TestDanglingIDsOfManyGroups(t *testing.T) {
 	s := newStore(t)
-	var opened []tdf.Properties
+	var opened []task.Properties
 	for i := range 100 {
 		d := define("x")
 		d.Group = fmt.Sprint("g", i)
@@ -125,7 +125,7 @@ func TestDanglingIDsOfManyGroups(t *testing.T) {
 	}
 	big := define("x")
 	big.Group = "big"
-	opened = append(opened, slices.Repeat([]tdf.Properties{big}, 500)...)
+	opened = append(opened, slices.Repeat([]task.Properties{big}, 500)...)
 	ids := mustOpen(t, s, opened...)
 	for _, id := range ids {
 		s.Redis.Del(t.Context(), s.Keys.Task(id))

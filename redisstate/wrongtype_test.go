@@ -6,9 +6,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // If a key has another type than a script expects, the script either does all of its work or changes nothing.
@@ -22,15 +22,15 @@ func TestAGroupKeyOfAnotherTypeStopsNoTask(t *testing.T) {
 		s.Redis.Set(t.Context(), s.Keys.Group("g"), "not an index", 0)
 		c := mustClaim(t, s, 1)
 		expect.MustLen(t, c, 1, "the task was not claimed")
-		mustExecute(t, s, c[0], tdf.Result{Exit: "0"})
+		mustExecute(t, s, c[0], task.Result{Exit: "0"})
 		mustSettle(t, s, ids[0])
-		m, err := task(t, s, ids[0]).Archive()
+		m, err := read(t, s, ids[0]).Archive()
 		follow := define("not grouped")
-		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{follow}})
+		outcomes, applyErr := s.Apply(t.Context(), "manager", Unit{Moves: []task.Move{m}, Open: []task.Properties{follow}})
 		expect.NoError(t, err)
 		expect.NoError(t, applyErr)
 		expect.NoError(t, outcomes[0].Err)
-		expect.Equal(t, task(t, s, ids[0]).State, tdf.Archived, "the task")
+		expect.Equal(t, read(t, s, ids[0]).State, task.Archived, "the task")
 		before := dump(t, s)
 		expect.Result(s.Open(t.Context(), "manager", grouped)).Fails(t, "group:g is not the index of a group", "opening a task of the group")
 		expect.Equal(t, changed(t, before, dump(t, s)), "")
@@ -47,11 +47,11 @@ func TestAListOfAnotherTypeChangesNothing(t *testing.T) {
 				s.Redis.Del(t.Context(), s.Keys.Key(key))
 				s.Redis.Set(t.Context(), s.Keys.Key(key), "not a list", 0)
 				before := dump(t, s)
-				m, _ := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+				m, _ := c.Task.Execute(c.ID, task.Result{Exit: "0"})
 				_, executing := s.Execute(t.Context(), "w", m)
 				_, claiming := s.Claim(t.Context(), ClaimParams{Worker: "w", Most: 1, Lease: 60})
 				_, opening := s.Open(t.Context(), "manager", define("c"))
-				_, renewing := s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: tdf.Never})
+				_, renewing := s.Renew(t.Context(), 60, LeaseRenewal{ID: 1, Claim: c.ID, Until: task.Never})
 				want := map[string][4]bool{ // whether execute, claim, open and renew fail
 					"due": {true, true, true, true}, "running": {true, true, false, false},
 					"open": {false, true, true, false}, "executed": {true, false, false, false},
@@ -76,13 +76,13 @@ func TestRenewPassesKeysOfOtherTypes(t *testing.T) {
 	claims := mustClaim(t, s, 2)
 	s.Redis.Del(t.Context(), s.Keys.Task(1))
 	s.Redis.Set(t.Context(), s.Keys.Task(1), "not a hash", 0)
-	before := task(t, s, 2).LeaseUntil
+	before := read(t, s, 2).LeaseUntil
 	renewed, err := s.Renew(t.Context(), 7200,
-		LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: tdf.Never}, LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: tdf.Never})
+		LeaseRenewal{ID: 1, Claim: claims[0].ID, Until: task.Never}, LeaseRenewal{ID: 2, Claim: claims[1].ID, Until: task.Never})
 	expect.NoError(t, err)
 	expect.MustTrue(t, renewed.Lost[0] != nil, renewed.Lost, err)
 	expect.NoError(t, renewed.Lost[1])
-	after := task(t, s, 2).LeaseUntil
+	after := read(t, s, 2).LeaseUntil
 	expect.True(t, after > before, "the lease of task 2 ends at", after, "and ended at", before, "before the renewal")
 }
 
@@ -149,7 +149,7 @@ func TestIDsBeyondTheGroupIndex(t *testing.T) {
 	ctx := t.Context()
 	const id = "1099511627777"
 	s.Redis.HSet(ctx, s.Keys.TaskPrefix()+id, "state", "open", "round", 0, "program", "p", "source", "rsync:/p/run.sh", "group", "g")
-	s.Redis.ZAdd(ctx, s.Keys.List(tdf.Open), redis.Z{Score: 1, Member: id})
+	s.Redis.ZAdd(ctx, s.Keys.List(task.Open), redis.Z{Score: 1, Member: id})
 	expect.MustLen(t, mustClaim(t, s, 1), 1, "the task was not claimed")
 	expect.Equal(t, s.Redis.Exists(ctx, s.Keys.Group("g")).Val(), 0, "the task is in the index of its group")
 }

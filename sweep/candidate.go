@@ -6,13 +6,13 @@ import (
 	"encoding/hex"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Candidate is a task for one row.
 type Candidate struct {
-	Task  tdf.Properties
+	Task  task.Properties
 	Point Point
 	Row   Row // for errors
 }
@@ -20,7 +20,7 @@ type Candidate struct {
 // Candidate returns the task for the row: d with the input that the template makes, and with the parameters as its
 // meta. If the template is nil, the input has all parameters in their order. A parameter `resources` also sets what the
 // task asks for. The error is a *[RowError].
-func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
+func (r *Row) Candidate(d task.Properties, input *Template) (Candidate, error) {
 	if err := r.fill(&d, input); err != nil {
 		return Candidate{}, r.Wrong(err)
 	}
@@ -28,12 +28,12 @@ func (r *Row) Candidate(d tdf.Properties, input *Template) (Candidate, error) {
 }
 
 // fill gives the parameters to a task, and validates it.
-func (r *Row) fill(d *tdf.Properties, input *Template) (err error) {
+func (r *Row) fill(d *task.Properties, input *Template) (err error) {
 	d.Meta = r.JSON()
 	switch {
-	case len(d.Meta) > tdf.MaxMeta: // so a row with very many parameters need not fill a template
+	case len(d.Meta) > task.MaxMeta: // so a row with very many parameters need not fill a template
 		return fmt.Errorf("the parameters have %d bytes as JSON: want at most %d; put long values into files, and "+
-			"use the names of the files as values", len(d.Meta), tdf.MaxMeta)
+			"use the names of the files as values", len(d.Meta), task.MaxMeta)
 	case input != nil:
 		d.Input, err = input.Fill(r)
 	default:
@@ -53,7 +53,7 @@ func (r *Row) fill(d *tdf.Properties, input *Template) (err error) {
 const resourcesParam = "resources"
 
 // setResources sets what the task asks for, if the row says so.
-func (r *Row) setResources(d *tdf.Properties) error {
+func (r *Row) setResources(d *task.Properties) error {
 	i := r.index(resourcesParam)
 	if i < 0 || r.Params[i].Text == "" {
 		return nil
@@ -113,7 +113,7 @@ func (w *Walk) Admits(point Point) bool {
 
 // Key makes the task of the row that [Walk.Admits] has just admitted unique in its group: of several extensions of the
 // group at the same time, only one opens it. Rows with the same point have different keys.
-func (w *Walk) Key(d *tdf.Properties, point Point) {
+func (w *Walk) Key(d *task.Properties, point Point) {
 	t := w.Points[point]
 	number := t.first
 	if w.Second {
@@ -121,5 +121,5 @@ func (w *Walk) Key(d *tdf.Properties, point Point) {
 	}
 	b := binary.BigEndian.AppendUint32(point[:], uint32(number))
 	sum := sha256.Sum256(append(b, d.Group...))
-	d.Unique, d.UniqueUntil = "sweep:"+hex.EncodeToString(sum[:16]), tdf.UntilArchived
+	d.Unique, d.UniqueUntil = "sweep:"+hex.EncodeToString(sum[:16]), task.UntilArchived
 }

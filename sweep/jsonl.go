@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // JSONL reads rows from lines. Each line is a JSON object. The members of the object are the row's parameters, in their
@@ -78,7 +78,7 @@ func parseObject(text []byte) ([]Param, error) {
 	if !utf8.Valid(text) {
 		return nil, errNotUTF8
 	}
-	if half := tdf.LoneSurrogate(text); half != "" {
+	if half := task.LoneSurrogate(text); half != "" {
 		return nil, fmt.Errorf("%s is half of a character; write both halves, as in \\ud83d\\ude00", half)
 	}
 	d := json.NewDecoder(bytes.NewReader(text))

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Param is one parameter of a row.
@@ -125,8 +126,8 @@ func (p *Param) checkText() error {
 }
 
 func checkInput(input string) (string, error) {
-	if len(input) > tdf.MaxInput {
-		return "", fmt.Errorf("the input has more than %d bytes, which no program accepts", tdf.MaxInput)
+	if len(input) > task.MaxInput {
+		return "", fmt.Errorf("the input has more than %d bytes, which no program accepts", task.MaxInput)
 	}
 	return input, nil
 }

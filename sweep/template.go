@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Template is an input with places for parameters: --rate {a} --mode "{b}, {c}". A template quotes each value, so
@@ -22,8 +22,8 @@ type part struct {
 
 // ParseTemplate parses a template. It returns an error if no row could turn the template into a valid input.
 func ParseTemplate(text string) (*Template, error) {
-	if len(text) > tdf.MaxInput {
-		return nil, fmt.Errorf("parse template: it has %d bytes; want at most %d", len(text), tdf.MaxInput)
+	if len(text) > task.MaxInput {
+		return nil, fmt.Errorf("parse template: it has %d bytes; want at most %d", len(text), task.MaxInput)
 	}
 	p := parser{rest: text}
 	for p.rest != "" {
@@ -33,13 +33,13 @@ func ParseTemplate(text string) (*Template, error) {
 	}
 	t := &Template{append(p.parts, part{text: p.text.String()})}
 	trial := t.fill(func(p part) string { return p.within.quote("x") })
-	if _, err := tdf.SplitInput(trial); err != nil {
+	if _, err := task.SplitInput(trial); err != nil {
 		return nil, fmt.Errorf("parse template %.1000q: %w", text, err)
 	}
 	return t, nil
 }
 
-// A parser parses a template. It follows quotes in the same way as tdf.SplitInput, to know the quotes around each
+// A parser parses a template. It follows quotes in the same way as task.SplitInput, to know the quotes around each
 // place.
 type parser struct {
 	rest   string
@@ -159,7 +159,7 @@ func (p *part) put(value string) string {
 func (t *Template) fill(value func(part) string) string {
 	var b strings.Builder
 	for _, p := range t.parts {
-		if b.Len() > tdf.MaxInput { // no program accepts it, and few places could make it very large
+		if b.Len() > task.MaxInput { // no program accepts it, and few places could make it very large
 			break
 		}
 		b.WriteString(p.text)

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestTemplate(t *testing.T) {
@@ -76,7 +76,7 @@ func TestFillRefuses(t *testing.T) {
 	}{
 		{rowOf("b", "1", "c", "2"), "no parameter a; the parameters are b, c"},
 		{rowOf("a", "x\x00y"), "a contains a NUL byte"},
-		{rowOf("a", strings.Repeat("x", tdf.MaxInput+1)), "the input has more than 131071 bytes"},
+		{rowOf("a", strings.Repeat("x", task.MaxInput+1)), "the input has more than 131071 bytes"},
 	} {
 		_, err := tm.Fill(&c.row)
 		checkError(t, "filling", err, c.want)
@@ -89,10 +89,10 @@ func TestFillRefuses(t *testing.T) {
 
 // A small template and a small row do not make a large text, and a grid with many values costs no search through them.
 func TestSmallTextsThatGrow(t *testing.T) {
-	places := expect.Result(ParseTemplate(strings.Repeat("{a}", tdf.MaxInput/3))).Value(t)
+	places := expect.Result(ParseTemplate(strings.Repeat("{a}", task.MaxInput/3))).Value(t)
 	row := rowOf("a", strings.Repeat("x", 4000))
 	expect.Compare(t, bytesOf(func() { expect.Result(places.Fill(&row)).Fails(t, "more than") }), "<", 2<<20, "bytes of memory for a template")
-	expect.Result(ParseTemplate(strings.Repeat("{a}", tdf.MaxInput))).Fails(t, "want at most")
+	expect.Result(ParseTemplate(strings.Repeat("{a}", task.MaxInput))).Fails(t, "want at most")
 	g := expect.Result(ParseGrid("a=" + strings.Repeat("1..2,", 1000) + "x b=1..2")).Value(t)
 	expect.Equal(t, g.row(2 * 2000).Params[0].Text, "x")
 	expect.Equal(t, g.row(2 * 1999).Params[0].Text, "2")
@@ -119,7 +119,7 @@ func TestWords(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if words, err := tdf.SplitInput(input); err != nil || !slices.Equal(words, values) {
+		if words, err := task.SplitInput(input); err != nil || !slices.Equal(words, values) {
 			t.Fatalf("%s is split into %q, %v, want %q", input, words, err, values)
 		}
 	})
@@ -166,7 +166,7 @@ func TestFillProperty(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := tdf.SplitInput(input)
+		got, err := task.SplitInput(input)
 		if err != nil {
 			t.Fatalf("%s → %s: %v", template, input, err)
 		}
@@ -193,7 +193,7 @@ func FuzzTemplate(f *testing.F) {
 			if err != nil {
 				return nil // a parameter is missing or contains a NUL byte, or the input is too long
 			}
-			words, err := tdf.SplitInput(input)
+			words, err := task.SplitInput(input)
 			expect.NoError(t, err, template, "→", input)
 			return words
 		}

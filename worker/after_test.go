@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -26,7 +27,7 @@ cut) echo 12345678901 ;;
 esac
 `)
 	w.cfg.MaxOutput = 10_000
-	in := func(group string) func(*tdf.Properties) { return func(d *tdf.Properties) { d.Group = group } }
+	in := func(group string) func(*task.Properties) { return func(d *task.Properties) { d.Group = group } }
 	w.open("good")
 	w.open("bad", in("g"))
 	w.open("good", in("g"))
@@ -34,7 +35,7 @@ esac
 	for range 3 {
 		w.runOnce(w.worker())
 	}
-	id := w.open("last", func(d *tdf.Properties) {
+	id := w.open("last", func(d *task.Properties) {
 		d.After, d.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}, &tdf.Dependencies{Tasks: []int64{1, 2}, Group: "g"}
 	})
 	w.finishedOthers(id)
@@ -69,12 +70,12 @@ func TestManyDependencies(t *testing.T) {
 	}
 	for range ids {
 		c := expect.Result(w.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 60})).Value(t)
-		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Output: text, Exit: "0"})
+		m, err := c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Output: text, Exit: "0"})
 		must(t, err)
 		_, err = w.store.Execute(t.Context(), "w", m)
 		must(t, err)
 	}
-	id := w.open("all", func(d *tdf.Properties) { d.After = &tdf.Dependencies{Tasks: ids} })
+	id := w.open("all", func(d *task.Properties) { d.After = &tdf.Dependencies{Tasks: ids} })
 	w.finishedOthers(id)
 	e := &execution{s: supervisorOf(w.worker()), task: w.task(id)}
 	path := filepath.Join(t.TempDir(), "after")

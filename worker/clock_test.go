@@ -11,6 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A redisClock is the clock of an embedded Redis that tests can set.
@@ -52,7 +53,7 @@ func TestRedisClockIsSet(t *testing.T) {
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; echo done\n")
 			p := w.pipe()
 			began := time.Now()
-			id := w.open(p.path, func(d *tdf.Properties) { d.Timeout = 600 })
+			id := w.open(p.path, func(d *task.Properties) { d.Timeout = 600 })
 			stop := w.start(w.worker())
 			p.begun()
 			now.leap(by)
@@ -63,14 +64,14 @@ func TestRedisClockIsSet(t *testing.T) {
 			p.ended()
 			p.release()
 			eventually(t, "the end", func() bool { serve(); return w.task(id).State.Settled() })
-			task := w.task(id)
-			r := task.Current()
-			expect.Equal(t, task.State, tdf.Succeeded)
+			one := w.task(id)
+			r := one.Current()
+			expect.Equal(t, one.State, tdf.Succeeded)
 			expect.Equal(t, r.Output, "done\n")
-			expect.Equal(t, task.Losses+task.Timeouts+task.Round, 0)
+			expect.Equal(t, one.Losses+one.Timeouts+one.Round, 0)
 			expect.Compare(t, r.Seconds, ">", 0)
-			expect.Compare(t, r.Seconds, "<=", tdf.For(time.Since(began)))
-			expect.Equal(t, strings.Count(task.Log, ": executed"), 1, "executed … times", task.Log)
+			expect.Compare(t, r.Seconds, "<=", task.For(time.Since(began)))
+			expect.Equal(t, strings.Count(one.Log, ": executed"), 1, "executed … times", one.Log)
 			e := r.Entered
 			expect.Compare(t, e[tdf.Open], "<=", e[tdf.Running])
 			expect.Compare(t, e[tdf.Running], "<=", e[tdf.Executed])

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
@@ -29,11 +29,11 @@ func (w *Worker) maxOutputBytes() int64 {
 
 // collect reads the files of a round that has ended. ran is the error of the round's Runner. The returned error makes
 // the round fail, or says why the round was cut short.
-func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.Result, error) {
-	result := tdf.Result{
+func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (task.Result, error) {
+	result := task.Result{
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(),
 		ProgramSHA256: r.ProgramSHA256,
-		Seconds:       tdf.For(ended.Elapsed), CPUSeconds: tdf.For(ended.CPU), MaxRSS: ended.MaxRSS,
+		Seconds:       task.For(ended.Elapsed), CPUSeconds: task.For(ended.CPU), MaxRSS: ended.MaxRSS,
 	}
 	full := x.dir.OnDisk() && e.s.freeDisk() == 0
 	x.keepTail = isReleased(ran) || isLater(ran) || full && ran == nil
@@ -53,7 +53,7 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 	case full && ran == nil:
 		return result, &shortageError{errDiskFull}
 	case full && errors.Is(ran, errTimedOut):
-		result.Error = tdf.AppendLine(result.Error, errDiskFull.Error())
+		result.Error = task.AppendLine(result.Error, errDiskFull.Error())
 	}
 	if err != nil || ran != nil {
 		if isUnfit(ran) || isLater(ran) || isShortage(asShortage(errors.Join(ran, err))) {
@@ -84,14 +84,14 @@ func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (tdf.R
 
 // remarks returns the reason of a failed round, with lines that the worker adds. Package listing knows these lines, so
 // that they hide no error (internal/listing/telling.go).
-func (e *execution) remarks(ended Ended, r *tdf.Result) string {
+func (e *execution) remarks(ended Ended, r *task.Result) string {
 	text := ended.Reason
 	if ended.directory != "" && noSuchFile().MatchString(r.Error) {
-		text = tdf.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
+		text = task.AppendLine(text, "run.sh ran in "+ended.directory+" on "+e.s.hostname)
 	}
 	if n := len(ended.cores); n > 0 {
 		names := strings.Join(ended.cores[:min(n, namedCores)], ", ")
-		text = tdf.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
+		text = task.AppendLine(text, "run.sh ended with "+r.Exit+"; the worker removed "+names)
 	}
 	return text
 }
@@ -102,7 +102,7 @@ const namedCores = 10 // how many memory dumps an error names at most
 var noSuchFile = lazy.Regexp(`(?i)no such file or directory|FileNotFound|\bENOENT\b`)
 
 func (e *execution) collectFollowing(x *roundIO, r *Round) error {
-	text, err := x.dir.Opens(tdf.MaxFollowingBytes)
+	text, err := x.dir.Opens(task.MaxFollowingBytes)
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (e *maskedError) Error() string { return e.text }
 func (e *maskedError) Unwrap() error { return e.err }
 
 // collectResult reads result.json, and sends files/ to its target. If one of these steps fails, the round fails.
-func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
+func (e *execution) collectResult(x *roundIO, result *task.Result) error {
 	text, ok, err := x.dir.Result()
 	if err != nil {
 		return withExit(result, err)
@@ -149,13 +149,13 @@ func (e *execution) collectResult(x *roundIO, result *tdf.Result) error {
 // packFiles packs the files that the task brings back. If they exceed a limit, they stay here, because the work is
 // done. Over HTTP, a worker does not know whether an exit status other than 0 is a failure; the server then says what
 // is wrong.
-func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err error) {
+func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err error) {
 	if len(e.task.Fetch) == 0 {
 		return nil
 	}
 	skip := func(name string) bool { return ended.unchanged[name] }
 	result.Packed, result.Files, err = x.dir.Pack(e.task.Fetch, e.s.cfg.MaxFetch, skip)
-	if err != nil && e.task.FailOn == tdf.FailOnUnknown && result.Exit != "0" {
+	if err != nil && e.task.FailOn == task.FailOnUnknown && result.Exit != "0" {
 		return nil
 	}
 	if errors.As(err, new(rounddir.TooMuchError)) {
@@ -169,7 +169,7 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *tdf.Result) (err 
 }
 
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
-func withExit(result *tdf.Result, err error) error {
+func withExit(result *task.Result, err error) error {
 	return fmt.Errorf("%w (%s ended with %s)", err, result.Subject(), result.Exit)
 }
 
@@ -191,7 +191,7 @@ func (e *execution) sendFiles(x *roundIO) error {
 		}
 	})()
 	r := e.renewal()
-	r.Ended, r.Limit = true, tdf.For(e.s.cfg.FetchTimeout)+tdf.For(reportBound)
+	r.Ended, r.Limit = true, task.For(e.s.cfg.FetchTimeout)+task.For(reportBound)
 	if _, err := e.renewOne(ctx, r); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testsecret"
 )
 
@@ -23,7 +24,7 @@ func TestErrorsAreMasked(t *testing.T) {
 // A secret may be any word, even a word in the worker's own messages. After the text of an error was masked, errors.Is
 // still finds the original error. The worker's own messages are not masked.
 func TestMaskedErrorsKeepTheirIdentity(t *testing.T) {
-	gone := &lostError{&tdf.StateError{ID: 7, Verb: tdf.VerbExecute, State: tdf.Expired}}
+	gone := &lostError{&tdf.StateError{ID: 7, Verb: task.VerbExecute, State: tdf.Expired}}
 	for _, secret := range []string{"task", "time", "over", "timeout", "told", "stop", "worker", "expired"} {
 		d := &roundIO{secrets: testsecret.Of(t, secret)}
 		for _, reason := range []error{errTimedOut, errStopping} {
@@ -45,14 +46,14 @@ func TestTimedOutWithASecretOfItsWords(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.EnvFile = "$program.env"
 	must(t, os.WriteFile(w.path("p.env"), []byte("MODE=time\n"), 0o600))
-	r := w.begin(waiting, func(d *tdf.Properties) { d.Timeout = 1000 })
+	r := w.begin(waiting, func(d *task.Properties) { d.Timeout = 1000 })
 	r.timers.fireBetween(t, 15*time.Minute, 17*time.Minute)
 	r.timers.fire(t, w.cfg.KillGrace)
 	r.wait()
-	task := w.task(r.id)
-	expect.Equal(t, task.State, tdf.TimedOut)
-	expect.Equal(t, task.Timeouts, 1)
-	expect.Equal(t, task.Fails, 0)
+	one := w.task(r.id)
+	expect.Equal(t, one.State, tdf.TimedOut)
+	expect.Equal(t, one.Timeouts, 1)
+	expect.Equal(t, one.Fails, 0)
 }
 
 // A round whose result is refused keeps its resource usage.

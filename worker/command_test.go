@@ -6,11 +6,12 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // in makes a task run the command in its input, in a directory.
-func in(dir string) func(*tdf.Properties) {
-	return func(p *tdf.Properties) { p.Source = "exec:" + dir }
+func in(dir string) func(*task.Properties) {
+	return func(p *task.Properties) { p.Source = "exec:" + dir }
 }
 
 // A command runs in its directory, with its words as they are. If it does not start, the round says why.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // conclude makes the report of an execution that has ended. It reports whether there is anything to report.
@@ -49,7 +50,7 @@ func (e *execution) way() (broker.Way, bool) {
 // delayOf returns the delay of a handler that puts its task off.
 func delayOf(err error) tdf.Seconds {
 	if later := new(LaterError); errors.As(err, &later) {
-		return tdf.For(later.After)
+		return task.For(later.After)
 	}
 	return 0
 }

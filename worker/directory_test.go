@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -18,8 +19,8 @@ var directories = map[string]fault{
 	"result.json is no JSON": {
 		script: `echo out; printf '{"a": }' >$TDF_DIR/result.json; echo kept >$TDF_DIR/files/f; echo s >$TDF_DIR/scratch/s`,
 		want:   ended{tdf.Failed, "out\n", "result.json: it is not JSON: invalid character '}' looking for beginning of value (byte 7) (run.sh ended with 0)", ""},
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			expect.Equal(t, task.Current().Result, "", "the result")
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			expect.Equal(t, one.Current().Result, "", "the result")
 			fileHas(t, r.path("p/results/w1-2-0.files/f"), "kept\n")
 			absent(t, r.path("p/results/w1-2-0.scratch"))
 		},
@@ -28,8 +29,8 @@ var directories = map[string]fault{
 		script: "yes " + strings.Repeat("x", 999) + " | head -c 10000000 >$TDF_DIR/updates",
 		want:   ended{tdf.Succeeded, "", "", "0"},
 		log:    "updates: more than 1048576 bytes; the rest is left out",
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 100_000)).Value(t)
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			updates := expect.Result(r.store.Updates(t.Context(), one.ID, redisstate.Update{}, 100_000)).Value(t)
 			const whole = 1 << 20 / 1000
 			for i, u := range updates {
 				expect.MustEqual(t, u.Number, i+1)
@@ -48,7 +49,7 @@ var directories = map[string]fault{
 			w.Setenv("TMPDIR", "/no/such/directory") // the worker must not use TMPDIR
 		},
 		want: ended{tdf.Succeeded, "out\n", "", "0"},
-		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
+		check: func(t *testing.T, r *runningWorker, _ *task.Task) {
 			fileHas(t, r.path("collected/2/0/f"), "f\n")
 			absent(t, r.path("p/results/w1-2-0.files"))
 		},
@@ -60,8 +61,8 @@ var directories = map[string]fault{
 		},
 		want: ended{tdf.Failed, "out\n", "", ""},
 		says: []string{"files/ could not be collected: "},
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			has(t, task.LastError(), "it is kept on worker w1 in "+r.path("p/results/w1-2-0.files")+" (run.sh ended with 0)")
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			has(t, one.LastError(), "it is kept on worker w1 in "+r.path("p/results/w1-2-0.files")+" (run.sh ended with 0)")
 			fileHas(t, r.path("p/results/w1-2-0.files/f"), "f\n")
 		},
 	},
@@ -78,11 +79,11 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 			"err: ***\nresult.json: it is not JSON: invalid character 'c' after top-level value (byte 2) (run.sh ended with 0)", "",
 		},
 		log: `error="result.json: it is not JSON`,
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			updates := expect.Result(r.store.Updates(t.Context(), task.ID, redisstate.Update{}, 10)).Value(t)
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			updates := expect.Result(r.store.Updates(t.Context(), one.ID, redisstate.Update{}, 10)).Value(t)
 			expect.MustLen(t, updates, 1)
 			expect.Equal(t, updates[0].Line, "did ***")
-			expect.Equal(t, task.Current().Progress.Text, "at ***")
+			expect.Equal(t, one.Current().Progress.Text, "at ***")
 			fileHas(t, r.path("p/results/w1-2-0.out"), "out: "+secret+"\n")
 			if info, err := os.Stat(r.path("p/results/w1-2-0.out")); err != nil || info.Mode().Perm() != 0o600 {
 				t.Errorf("the output file: %v, %v", info.Mode(), err)
@@ -94,8 +95,8 @@ echo "$TOKEN" >$TDF_DIR/result.json`,
 		set:    secretsOf(0o644),
 		want:   ended{State: tdf.Open},
 		log:    "released: this host cannot run it",
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			has(t, task.Log, "p.env: its mode is 0644, so users other than its owner can use it (chmod 600 "+r.path("p.env")+")")
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			has(t, one.Log, "p.env: its mode is 0644, so users other than its owner can use it (chmod 600 "+r.path("p.env")+")")
 		},
 	},
 }
@@ -147,10 +148,10 @@ func TestEachRoundHasACleanDirectory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r.script("p", noting+script+"\n")
 			r.over(r.open(""))
-			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "look" }))
+			one := r.over(r.open("", func(d *task.Properties) { d.Program = "look" }))
 			want := ". d 700\n./files d 755\n./scratch d 755\n"
-			expect.Equal(t, task.LastOutput(), want)
-			expect.Equal(t, task.State, tdf.Succeeded)
+			expect.Equal(t, one.LastOutput(), want)
+			expect.Equal(t, one.State, tdf.Succeeded)
 			r.nothingRemains(r.before)
 		})
 	}

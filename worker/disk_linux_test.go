@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Wherever a full disk makes a round fail, the error says that the disk is full.
@@ -17,29 +18,29 @@ func TestDiskFull(t *testing.T) {
 	for name, f := range map[string]fault{
 		"at the fetch": {
 			script: "echo here",
-			task:   func(d *tdf.Properties) { d.Program = "big" },
+			task:   func(d *task.Properties) { d.Program = "big" },
 			want:   ended{State: tdf.Open},
-			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-				has(t, task.Log, "released: fetching rsync:")
-				has(t, task.Log, "no space left on device")
+			check: func(t *testing.T, r *runningWorker, one *task.Task) {
+				has(t, one.Log, "released: fetching rsync:")
+				has(t, one.Log, "no space left on device")
 				absent(t, r.path("big"))
 			},
 		},
 		"at the output": {
 			script: "echo here",
-			task:   func(d *tdf.Properties) { d.Program = "p" },
+			task:   func(d *task.Properties) { d.Program = "p" },
 			want:   ended{State: tdf.Open},
-			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-				has(t, task.Log, "released: the worker's disk is full: ")
-				has(t, task.Log, "no space left on device")
+			check: func(t *testing.T, r *runningWorker, one *task.Task) {
+				has(t, one.Log, "released: the worker's disk is full: ")
+				has(t, one.Log, "no space left on device")
 				must(t, os.RemoveAll(r.path("filler")))
 			},
 		},
 		"while it runs": {
 			script: "echo begin; exec head -c 5000000 /dev/zero",
 			want:   ended{State: tdf.Open},
-			check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-				has(t, task.Log, "released: the worker's disk is full, so output of the round may be cut: ")
+			check: func(t *testing.T, r *runningWorker, one *task.Task) {
+				has(t, one.Log, "released: the worker's disk is full, so output of the round may be cut: ")
 			},
 		},
 	} {
@@ -50,10 +51,10 @@ func TestDiskFull(t *testing.T) {
 			case "at the fetch":
 				source := w.archive("run.sh", good, "data", strings.Repeat("x", 5_000_000))
 				named := f.task
-				f.task = func(d *tdf.Properties) { named(d); d.Source = source }
+				f.task = func(d *task.Properties) { named(d); d.Source = source }
 			case "at the output":
 				named := f.task
-				f.task = func(d *tdf.Properties) { named(d); w.fill() }
+				f.task = func(d *task.Properties) { named(d); w.fill() }
 				w.keepOutputs()
 			}
 			f.happen(t, w)

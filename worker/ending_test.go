@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -71,7 +72,7 @@ func TestEndBeforeIsHeldOff(t *testing.T) {
 	w.script("p", leavingDeaf)
 	p := w.pipe()
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(3600) })
+	id := w.open(p.path, func(d *task.Properties) { d.EndBefore = now.Add(3600) })
 	worker, timers := w.worker(), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	p.begun()
@@ -90,7 +91,7 @@ type watching struct {
 	before func()
 }
 
-func (s *watching) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+func (s *watching) Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error) {
 	s.before()
 	return s.Store.Execute(ctx, worker, results...)
 }
@@ -135,7 +136,7 @@ func TestRemovalEndsWithTheWorker(t *testing.T) {
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
 	s.claiming, s.reporting = t.Context(), over
-	e := &execution{s: s, task: &tdf.Task{}}
+	e := &execution{s: s, task: &task.Task{}}
 	var err error
 	e.dir, err = s.takeDir(1, rounddir.Before{}, nil)
 	must(t, err)

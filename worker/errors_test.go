@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -34,7 +35,7 @@ func (f *failing) Claim(ctx context.Context, r redisstate.ClaimParams) (redissta
 }
 
 func (f *failing) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
 ) (outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error) {
 	if len(results) > 0 {
 		outcomes, err = f.Execute(ctx, r.Worker, results...)
@@ -45,11 +46,11 @@ func (f *failing) Turn(
 	return outcomes, c, err, claimErr
 }
 
-func (f *failing) Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error) {
+func (f *failing) Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error) {
 	if f.reports.Add(-1) >= 0 {
 		return nil, errNoAuth
 	}
-	if slices.ContainsFunc(results, func(m tdf.Move) bool { return m.ID == f.refused.Load() }) {
+	if slices.ContainsFunc(results, func(m task.Move) bool { return m.ID == f.refused.Load() }) {
 		f.calls.Add(1)
 		return nil, errors.New("ERR something unheard of")
 	}

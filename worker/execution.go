@@ -8,8 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -23,7 +23,7 @@ var errTimedOut = errors.New("the task's timeout is over")
 // An execution is one claim of a task, from Redis's answer to the claim until Redis has accepted the report.
 type execution struct {
 	s       *supervisor
-	task    *tdf.Task
+	task    *task.Task
 	claim   string
 	writer  string // the killed worker whose output this worker keeps; "" for what this worker runs
 	invalid error  // why the task is invalid; nil if it is valid
@@ -65,7 +65,7 @@ type execution struct {
 	following  []broker.Following     // the tasks that the round opens, if it succeeds
 	read       bool                   // the result has the round's output
 	stored     bool                   // Redis has accepted a report with the round's output
-	result     tdf.Result             // the round's result, once the round has ended
+	result     task.Result            // the round's result, once the round has ended
 	cause      error                  // why the round was cut short; nil if it was not
 	sound      bool                   // the task is valid, so the program is at fault if the round fails
 	reason     string                 // why the round counts as failed; "" if only the program itself reports a failure
@@ -76,7 +76,7 @@ type execution struct {
 
 // A reading is the time at which the task's timeout began to count, by Redis's clock and by this machine's clock.
 type reading struct {
-	redis tdf.Time
+	redis task.Time
 	local time.Time
 }
 
@@ -101,38 +101,38 @@ func (e *execution) run(ctx context.Context) {
 	e.cause = cutShort(ctx, asShortage(err))
 	if err != nil && e.cause == nil {
 		e.reason = err.Error()
-		result.Refused, result.Reason = true, tdf.AppendLine(e.reason, result.Reason)
+		result.Refused, result.Reason = true, task.AppendLine(e.reason, result.Reason)
 	}
 	c := e.clock.Load()
 	if e.began.IsZero() {
 		e.began = c.local
 	}
-	result.Started = c.redis.Add(tdf.For(e.began.Sub(c.local)))
+	result.Started = c.redis.Add(task.For(e.began.Sub(c.local)))
 	if result.Seconds == 0 {
-		result.Seconds = tdf.For(time.Since(e.began))
+		result.Seconds = task.For(time.Since(e.began))
 	}
 	e.result = result
 }
 
 // attempt runs the round. It returns an error if the program could not be run, if the program was ended early, or if
 // the round's result is refused.
-func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
+func (e *execution) attempt(ctx context.Context) (task.Result, error) {
 	if e.invalid != nil {
-		return tdf.Result{}, e.invalid
+		return task.Result{}, e.invalid
 	}
 	args, data, err := e.task.Arguments()
 	if err != nil {
-		return tdf.Result{}, err
+		return task.Result{}, err
 	}
 	e.sound = true
 	r := e.newRound(args, data)
 	runner, err := e.prepare(ctx, r)
 	if err != nil {
-		return tdf.Result{}, err
+		return task.Result{}, err
 	}
 	if e.held {
 		if err := e.begin(ctx); err != nil {
-			return tdf.Result{}, err
+			return task.Result{}, err
 		}
 	}
 	ctx, end := e.withTimeout(ctx)
@@ -142,7 +142,7 @@ func (e *execution) attempt(ctx context.Context) (tdf.Result, error) {
 
 // withTimeout returns a context that ends with errTimedOut when the task's timeout is over.
 func (e *execution) withTimeout(ctx context.Context) (context.Context, func()) {
-	if e.task.Timeout == tdf.Forever {
+	if e.task.Timeout == task.Forever {
 		return ctx, func() {}
 	}
 	ctx, end := context.WithCancelCause(ctx)
@@ -156,10 +156,10 @@ func (e *execution) withTimeout(ctx context.Context) (context.Context, func()) {
 }
 
 // runWithIO runs the round with its files, and collects them afterwards.
-func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf.Result, error) {
+func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (task.Result, error) {
 	x, before, err := e.openIO(ctx, r)
 	if err != nil {
-		return tdf.Result{ProgramSHA256: r.ProgramSHA256}, err
+		return task.Result{ProgramSHA256: r.ProgramSHA256}, err
 	}
 	defer e.close(x)
 	e.setIO(x)
@@ -188,7 +188,7 @@ func (e *execution) runWithIO(ctx context.Context, runner Runner, r *Round) (tdf
 	e.endDir(x)
 	if isLost(err) {
 		e.setIO(nil)
-		return tdf.Result{}, err
+		return task.Result{}, err
 	}
 	return e.collect(x, r, ended, err)
 }

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -148,7 +148,7 @@ func (f *failures) pauses() (all []presence.Pause) {
 	for name, p := range f.programs {
 		if f.slows(p) {
 			why := fmt.Sprintf("%d rounds failed in a row; the last failure: %s", p.rounds, p.why)
-			all = append(all, presence.Pause{Program: name, For: tdf.For(f.slotPause), Why: why})
+			all = append(all, presence.Pause{Program: name, For: task.For(f.slotPause), Why: why})
 		}
 	}
 	slices.SortFunc(all, func(x, y presence.Pause) int { return cmp.Compare(x.Program, y.Program) })

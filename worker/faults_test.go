@@ -10,19 +10,20 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A fault is a program that does something wrong, with the expected effects on its task and its worker.
 type fault struct {
 	script string // if it does not begin with #!, the test puts lines before it that record its process
 	set    func(w *world)
-	task   func(d *tdf.Properties)
+	task   func(d *task.Properties)
 	during func(r *runningWorker) // called when two processes run; after that call, the test fires the worker's timers
 
 	want  ended
 	says  []string                                             // parts of the error, if another program writes its exact text
 	log   string                                               // part of the worker's log
-	check func(t *testing.T, r *runningWorker, task *tdf.Task) // more checks of the task and the worker
+	check func(t *testing.T, r *runningWorker, one *task.Task) // more checks of the task and the worker
 }
 
 const noting = "#!/bin/sh\nulimit -c 0\necho $$ >>$PIDS\n"
@@ -63,8 +64,8 @@ var outputs = map[string]fault{
 			"head -c 10000000 /dev/zero | tee -a /proc/self/fd/2; printf 'end\\n' | tee -a /proc/self/fd/2\n",
 		task: failOn(tdf.FailOnExit),
 		want: ended{tdf.Succeeded, "*", "", "0"}, // the function check compares the output
-		check: func(t *testing.T, r *runningWorker, task *tdf.Task) {
-			round := task.Current()
+		check: func(t *testing.T, r *runningWorker, one *task.Task) {
+			round := one.Current()
 			cutFrom(t, round.Output, round.OutputBytes, r.path("p/results/w1-2-0.out"))
 			cutFrom(t, round.Error, round.ErrorBytes, r.path("p/results/w1-2-0.err"))
 		},
@@ -76,8 +77,8 @@ var ends = map[string]fault{
 		script: `echo '{"a": 1}' >$TDF_DIR/result.json; exit 3`,
 		task:   failOn(tdf.FailOnExit),
 		want:   ended{tdf.Failed, "", "run.sh ended with exit status 3 and printed nothing to stderr", "3"},
-		check: func(t *testing.T, _ *runningWorker, task *tdf.Task) {
-			expect.Equal(t, task.Current().Result, "{\"a\": 1}\n", "the result")
+		check: func(t *testing.T, _ *runningWorker, one *task.Task) {
+			expect.Equal(t, one.Current().Result, "{\"a\": 1}\n", "the result")
 		},
 	},
 	"the program's directory removed": {
@@ -87,12 +88,12 @@ var ends = map[string]fault{
 	"the working directory removed": {
 		script: "rm -r \"$(cd .. && pwd)\"; cd /; echo end",
 		want:   ended{tdf.Succeeded, "end\n", "", "0"},
-		check: func(t *testing.T, r *runningWorker, _ *tdf.Task) {
-			task := r.over(r.open("", func(d *tdf.Properties) { d.Program = "other" }))
-			expect.Equal(t, task.State, tdf.Open)
-			expect.Equal(t, task.Releases, 1)
-			has(t, task.Log, "released: ")
-			has(t, task.Log, "no such file or directory")
+		check: func(t *testing.T, r *runningWorker, _ *task.Task) {
+			one := r.over(r.open("", func(d *task.Properties) { d.Program = "other" }))
+			expect.Equal(t, one.State, tdf.Open)
+			expect.Equal(t, one.Releases, 1)
+			has(t, one.Log, "released: ")
+			has(t, one.Log, "no such file or directory")
 			r.script("next", good) // the cause of the failure is removed
 		},
 	},
@@ -129,7 +130,7 @@ func (f fault) happen(t *testing.T, w *world) {
 		f.set(w)
 	}
 	r := w.work(f)
-	id := r.open("", func(d *tdf.Properties) {
+	id := r.open("", func(d *task.Properties) {
 		if f.task != nil {
 			f.task(d)
 		}
@@ -141,10 +142,10 @@ func (f fault) happen(t *testing.T, w *world) {
 		})
 		f.during(r)
 	}
-	task := r.over(id)
-	f.compare(t, task)
+	one := r.over(id)
+	f.compare(t, one)
 	if f.check != nil {
-		f.check(t, r, task)
+		f.check(t, r, one)
 	}
 	r.next()
 	w.logged(f.log) // the log must already contain the message
@@ -153,10 +154,10 @@ func (f fault) happen(t *testing.T, w *world) {
 	r.stop()
 }
 
-func (f fault) compare(t *testing.T, task *tdf.Task) {
+func (f fault) compare(t *testing.T, one *task.Task) {
 	t.Helper()
-	round := task.Rounds.At(0)
-	got, want := ended{task.State, round.Output, round.Error, round.Exit}, f.want
+	round := one.Rounds.At(0)
+	got, want := ended{one.State, round.Output, round.Error, round.Exit}, f.want
 	for _, text := range f.says {
 		if strings.Contains(got.Error, text) {
 			want.Error = got.Error
@@ -184,8 +185,8 @@ func cutFrom(t *testing.T, text string, size int64, file string) {
 	expect.Equal(t, expect.Result(os.Stat(file)).Value(t).Size(), all, "the file")
 }
 
-func failOn(rule tdf.FailOn) func(*tdf.Properties) {
-	return func(d *tdf.Properties) { d.FailOn = rule }
+func failOn(rule tdf.FailOn) func(*task.Properties) {
+	return func(d *task.Properties) { d.FailOn = rule }
 }
 
 func has(t testing.TB, text, part string) {
@@ -221,7 +222,7 @@ func TestLostRepliesChangeNothing(t *testing.T) {
 	w.script("p", "#!/bin/sh\necho x >>runs; cat runs\n")
 	proxy := redistest.NewProxy(t, redistest.Shared(t))
 	worker := w.workerOn(w.connect(proxy.Addr))
-	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *tdf.Properties) { d.Program = "q" })
+	id := w.open("", from(w.archive("run.sh", "#!/bin/sh\necho x >>runs; cat runs\n")), func(d *task.Properties) { d.Program = "q" })
 	dropFirstReplies(proxy)
 	w.runOnce(worker)
 	r := w.task(id).Current()

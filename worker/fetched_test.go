@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // archive packs files into a tar file, and returns the source for it.
@@ -30,8 +31,8 @@ func (w *world) archive(files ...string) string {
 	return "rsync:" + path
 }
 
-func from(source string) func(*tdf.Properties) {
-	return func(d *tdf.Properties) { d.Source = source }
+func from(source string) func(*task.Properties) {
+	return func(d *task.Properties) { d.Source = source }
 }
 
 const good = "#!/bin/sh\necho good\n"
@@ -72,7 +73,7 @@ func TestProgramSHA256(t *testing.T) {
 		expect.Equal(t, w.task(id).Current().ProgramSHA256, hex.EncodeToString(sum[:]))
 	}
 	w.script("q", good)
-	id := w.open("", func(d *tdf.Properties) { d.Program = "q" })
+	id := w.open("", func(d *task.Properties) { d.Program = "q" })
 	w.runOnce(worker)
 	expect.Equal(t, w.task(id).Current().ProgramSHA256, "", "a program that was not fetched has the checksum")
 }
@@ -113,7 +114,7 @@ func TestProgramFromRedis(t *testing.T) {
 	got := w.finished(id)
 	expect.Equal(t, got.State, tdf.Succeeded)
 	expect.Equal(t, got.LastOutput(), "good\n")
-	missing := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.Program = "q" }))
+	missing := w.withoutProgram(w.open("", func(d *task.Properties) { d.Program = "q" }))
 	w.runOnce(worker)
 	expect.Contains(t, w.finished(missing).LastError(), "nothing is stored in this namespace", "the task")
 }

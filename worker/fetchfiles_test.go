@@ -11,17 +11,18 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/bundle"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func fetching(patterns ...string) func(*tdf.Properties) {
-	return func(p *tdf.Properties) { p.Fetch = patterns }
+func fetching(patterns ...string) func(*task.Properties) {
+	return func(p *task.Properties) { p.Fetch = patterns }
 }
 
 // broughtBack returns the names and contents of the files that a task has brought back.
 func (w *world) broughtBack(id int64) string {
 	w.Helper()
-	texts := redisstate.SameTexts(redisstate.TextsOf{Texts: tdf.TextFiles})
+	texts := redisstate.SameTexts(redisstate.TextsOf{Texts: task.TextFiles})
 	stored := expect.Result(w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Facts, Texts: texts})).Value(w)
 	var all []string
 	err := bundle.Read(stored.Task.Rounds.At(0).Packed, stored.Task.Fetch, bundle.MaxBytes, func(name string, _ fs.FileMode, from io.Reader) error {
@@ -39,7 +40,7 @@ func TestFetchFilesOfACommand(t *testing.T) {
 	id := w.open("sh -c 'mkdir out; printf 1 >out/a; printf 2 >out/b; printf 3 >c'", in(""), fetching("out/*"))
 	w.runOnce(w.worker())
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
-	expect.Equal(t, w.task(id).Current().Files, tdf.Files{Count: 2, Bytes: 2})
+	expect.Equal(t, w.task(id).Current().Files, task.Files{Count: 2, Bytes: 2})
 	expect.Equal(t, w.task(id).Current().Packed, "", "a whole task has the files")
 	expect.Equal(t, w.broughtBack(id), "out/a=1 out/b=2")
 }
@@ -73,11 +74,11 @@ func TestFetchFails(t *testing.T) {
 		"sh -c 'ln -s /etc out'":                     "fetch: no file matches out/*",
 		"sh -c 'mkdir out; echo >out/a; exit 3'":     "run.sh ended with exit status 3",
 	} {
-		id := w.open(input, in(""), fetching("out/*"), func(p *tdf.Properties) { p.FailOn = tdf.FailOnExit })
+		id := w.open(input, in(""), fetching("out/*"), func(p *task.Properties) { p.FailOn = tdf.FailOnExit })
 		w.runOnce(w.worker())
-		task := w.finished(id)
-		expect.Equal(t, task.State, tdf.Failed, input)
-		expect.Contains(t, task.Current().Error, want, input)
+		one := w.finished(id)
+		expect.Equal(t, one.State, tdf.Failed, input)
+		expect.Contains(t, one.Current().Error, want, input)
 		expect.Equal(t, w.broughtBackOrNone(id), "", input)
 	}
 }
@@ -92,7 +93,7 @@ func TestFetchTooMuch(t *testing.T) {
 	files := w.task(id).Current().Files
 	said, dir, _ := strings.Cut(files.Kept, "; they are on worker w1 in ")
 	expect.Equal(t, said, "the files that match (1) have 6 bytes, more than max_fetch (5); fetch fewer files, or raise [worker] max_fetch where the task runs")
-	expect.Equal(t, files, tdf.Files{Kept: files.Kept})
+	expect.Equal(t, files, task.Files{Kept: files.Kept})
 	expect.Equal(t, string(expect.Result(os.ReadFile(dir+"/out/a")).Value(t)), "123456")
 }
 

@@ -3,18 +3,19 @@ package worker
 import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Open opens tasks if the round succeeds (docs/lifecycle.md, "Tasks that open tasks"). Redis opens them in the same
 // step in which it accepts the round's result. A definition that sets no program, queue, limit and so on has those of
 // this task.
 //
-// An invalid definition makes the round fail. The error is [Permanent] if the round opens more than [tdf.MaxFollowing]
+// An invalid definition makes the round fail. The error is [Permanent] if the round opens more than [task.MaxFollowing]
 // tasks.
 func (r *Round) Open(definitions ...tdf.Definition) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.opened)+len(definitions) > tdf.MaxFollowing {
+	if len(r.opened)+len(definitions) > task.MaxFollowing {
 		return Permanent(broker.ErrTooMany)
 	}
 	r.opened = append(r.opened, definitions...)

@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // lastID returns the number of the last task that was opened.
@@ -30,7 +31,7 @@ fi
 cat $TDF_DIR/after 2>/dev/null
 echo "ran $1"
 `)
-	root := w.open("root", func(d *tdf.Properties) {
+	root := w.open("root", func(d *task.Properties) {
 		d.Group, d.Queue, d.MaxFails, d.Meta, d.Unique, d.Generations = "g", "", 3, "mine", "only root", 7
 	})
 	must(t, w.store.CloseGroup(t.Context(), "g"))
@@ -39,7 +40,7 @@ echo "ran $1"
 	expect.MustEqual(t, w.task(root).State, tdf.Succeeded)
 	expect.MustEqual(t, w.lastID(), root+3)
 	a, b, c := w.task(root+1), w.task(root+2), w.task(root+3)
-	for _, child := range []*tdf.Task{a, b} {
+	for _, child := range []*task.Task{a, b} {
 		if child.Group != "g" || child.Source != handMade || child.MaxFails != 3 || child.Meta != "" || child.Unique != "" || child.Generations != 6 {
 			t.Errorf("%+v", child.Properties)
 		}
@@ -48,7 +49,7 @@ echo "ran $1"
 		t.Errorf("%+v\n%+v\n%+v", a.Properties, b.Properties, c.Properties)
 	}
 	s := w.newServer()
-	for _, child := range []*tdf.Task{a, b, c} {
+	for _, child := range []*task.Task{a, b, c} {
 		eventually(t, "the task becomes claimable", func() bool {
 			_, err := s.RunOnce(t.Context())
 			must(t, err)
@@ -63,7 +64,7 @@ echo "ran $1"
 
 // If the tasks of a round cannot be opened, the round fails and none of them is opened.
 func TestTasksThatCannotBeOpened(t *testing.T) {
-	long := strings.Repeat(`{"input": "x"}`+"\n", tdf.MaxFollowing+1)
+	long := strings.Repeat(`{"input": "x"}`+"\n", task.MaxFollowing+1)
 	for name, c := range map[string]struct {
 		content string
 		set     func(w *world)
@@ -78,11 +79,11 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 		"a cycle":           {`{"after": {"places": [1]}}` + "\n" + `{"after": {"places": [0]}}`, nil, "after"},
 		"its own group":     {`{"after": {"group": "g"}}`, nil, "cannot wait for its own group"},
 		"too many":          {long, nil, "open.jsonl, line 1001: more than 1000 tasks"},
-		"too large":         {strings.Repeat(" ", tdf.MaxFollowingBytes+1), nil, "open.jsonl: 4194305 bytes, more than 4194304"},
+		"too large":         {strings.Repeat(" ", task.MaxFollowingBytes+1), nil, "open.jsonl: 4194305 bytes, more than 4194304"},
 		"no UTF-8":          {"{\"input\": \"\xff\"}", nil, "open.jsonl: it is not UTF-8 (byte 12)"},
 		"a closed group":    {`{"campaign": "closed"}`, func(w *world) { w.closed("closed") }, `group "closed": it is closed`},
 		"its decided group": {`{}`, func(w *world) { w.mark("g", "decided") }, `group "g": `},
-		"max_tasks":         {`{}`, func(w *world) { must(w, w.store.ChangeSetting(w.Context(), tdf.SettingMaxTasks, "1")) }, "its setting max_tasks, which is 1"},
+		"max_tasks":         {`{}`, func(w *world) { must(w, w.store.ChangeSetting(w.Context(), task.SettingMaxTasks, "1")) }, "its setting max_tasks, which is 1"},
 		"no generations":    {`{}`, nil, "generations"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,7 +91,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 			w := newWorld(t)
 			w.script("p", "#!/bin/sh\ncp \"$1\" $TDF_DIR/open.jsonl\necho out\n")
 			file := w.file(c.content)
-			id := w.open(file, func(d *tdf.Properties) {
+			id := w.open(file, func(d *task.Properties) {
 				d.Group = "g"
 				if name == "no generations" {
 					d.Generations = 0
@@ -113,7 +114,7 @@ func TestTasksThatCannotBeOpened(t *testing.T) {
 // closed makes a closed group with one task.
 func (w *world) closed(group string) {
 	w.Helper()
-	w.open("member", func(d *tdf.Properties) { d.Group, d.StartAfter = group, 4e9 })
+	w.open("member", func(d *task.Properties) { d.Group, d.StartAfter = group, 4e9 })
 	must(w, w.store.CloseGroup(w.Context(), group))
 }
 

@@ -14,12 +14,13 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // forHandler makes a task that only a worker with a handler for the program may claim.
-func forHandler(program string) func(*tdf.Properties) {
-	return func(d *tdf.Properties) { d.Program, d.Source = program, "" }
+func forHandler(program string) func(*task.Properties) {
+	return func(d *task.Properties) { d.Program, d.Source = program, "" }
 }
 
 // A handler's progress, updates, checkpoint and result arrive in Redis like those of a program.
@@ -44,7 +45,7 @@ func TestHandlerReports(t *testing.T) {
 	w.runOnce(worker)
 	got := w.finished(id)
 	r := got.Current()
-	if got.State != tdf.Succeeded || r.Result != "144" || r.Output != "squared" || got.Checkpoint != "state" || r.Progress != (tdf.Progress{Fraction: 1, Text: "all of it"}) {
+	if got.State != tdf.Succeeded || r.Result != "144" || r.Output != "squared" || got.Checkpoint != "state" || r.Progress != (task.Progress{Fraction: 1, Text: "all of it"}) {
 		t.Errorf("%s %+v, checkpoint %q, error %q", got.State, r, got.Checkpoint, got.LastError())
 	}
 	w.updated(id, "0-1 first", "0-2 second", "0-3 third")
@@ -84,8 +85,8 @@ func TestAHandlerMayChangeItsThread(t *testing.T) {
 	}))
 	stop := w.start(worker)
 	for range 5 {
-		task := w.executed(w.open("", forHandler("p")))
-		expect.Equal(t, task.LastOutput(), "false", "the thread has the name that another handler gave it", task.LastError())
+		one := w.executed(w.open("", forHandler("p")))
+		expect.Equal(t, one.LastOutput(), "false", "the thread has the name that another handler gave it", one.LastError())
 	}
 	stop()
 }
@@ -97,8 +98,8 @@ func (w *world) requeue(id int64) {
 	must(w, w.applied(give))
 }
 
-func (w *world) applied(m tdf.Move) error {
-	outcomes, err := w.store.Apply(w.Context(), "test", redisstate.Unit{Moves: []tdf.Move{m}})
+func (w *world) applied(m task.Move) error {
+	outcomes, err := w.store.Apply(w.Context(), "test", redisstate.Unit{Moves: []task.Move{m}})
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,7 @@ func (w *world) applied(m tdf.Move) error {
 func TestHandlersClaimOnlyTheirTasks(t *testing.T) {
 	w := newWorld(t)
 	w.script("a", "#!/bin/sh\nexit 0\n")
-	other, script, own := w.open("", forHandler("other")), w.open("", func(d *tdf.Properties) { d.Program = "a" }), w.open("", forHandler("a"))
+	other, script, own := w.open("", forHandler("other")), w.open("", func(d *task.Properties) { d.Program = "a" }), w.open("", forHandler("a"))
 	handling, running := w.worker(Handle("b", nothing), Handle("a", nothing)), w.worker()
 	for _, step := range []struct {
 		worker *Worker

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -28,7 +28,7 @@ func (w *Worker) info(state string) presence.WorkerInfo {
 	}
 	info := presence.WorkerInfo{
 		Name: w.name, Host: w.hostname, PID: os.Getpid(), Process: identity(), Version: w.version,
-		Lease: tdf.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: pauses,
+		Lease: task.For(w.cfg.Lease), State: state, Slots: w.slots(), Pauses: pauses,
 		Offer: w.offer, InProcess: w.inProcess(),
 	}
 	if w.pool != nil {

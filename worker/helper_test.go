@@ -16,12 +16,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -103,9 +103,9 @@ func (w *world) path(parts ...string) string {
 }
 
 // open opens a task of the program p.
-func (w *world) open(input string, change ...func(*tdf.Properties)) int64 {
+func (w *world) open(input string, change ...func(*task.Properties)) int64 {
 	w.Helper()
-	d := tdf.Defaults("p", handMade, input)
+	d := task.Defaults("p", handMade, input)
 	for _, c := range change {
 		c(&d)
 	}
@@ -136,7 +136,7 @@ func (w *world) client() *redis.Client {
 	return w.direct
 }
 
-func (w *world) task(id int64) *tdf.Task {
+func (w *world) task(id int64) *task.Task {
 	w.Helper()
 	stored := expect.Result(w.store.ReadOne(context.Background(), id, redisstate.Want{Fields: redisstate.Whole})).Value(w)
 	return stored.Task
@@ -155,7 +155,7 @@ func (w *world) newServer() *server.Server {
 }
 
 // finished returns the task when it is finished. Until then, it runs a server.
-func (w *world) finished(id int64) *tdf.Task {
+func (w *world) finished(id int64) *task.Task {
 	w.Helper()
 	s := w.newServer()
 	eventually(w, "the task's end", func() bool {

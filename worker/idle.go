@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -24,7 +24,7 @@ const (
 // becomes due, and at the latest after the configured sleep.
 func (s *supervisor) idleTime(c *redisstate.ClaimResult) time.Duration {
 	longest := max(s.cfg.SleepAfterNoProcessClaimed, shortestIdle)
-	due := max(c.Next.Sub(c.Now), 0) + tdf.For(time.Millisecond+rand.N(dueJitter))
+	due := max(c.Next.Sub(c.Now), 0) + task.For(time.Millisecond+rand.N(dueJitter))
 	return min(due.Std(), longest)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -34,12 +35,12 @@ func TestATaskThatBecomesDueWakesTheWorker(t *testing.T) {
 	w.cfg.SleepAfterNoProcessClaimed = 1000 * time.Hour
 	w.script("p", good)
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
-	later := w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1) })
-	w.open("", func(d *tdf.Properties) { d.StartAfter = now.Add(1e6) })
+	later := w.open("", func(d *task.Properties) { d.StartAfter = now.Add(1) })
+	w.open("", func(d *task.Properties) { d.StartAfter = now.Add(1e6) })
 	stop := w.start(w.worker())
-	task := w.executed(later)
-	r := task.Current()
-	expect.True(t, r.Entered[tdf.Running] >= task.StartAfter, "claimed at", r.Entered[tdf.Running], "before", task.StartAfter)
+	one := w.executed(later)
+	r := one.Current()
+	expect.True(t, r.Entered[tdf.Running] >= one.StartAfter, "claimed at", r.Entered[tdf.Running], "before", one.StartAfter)
 	stop()
 }
 
@@ -78,7 +79,7 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	stop, stopToo := w.start(w.worker()), w.start(w.named("w2"))
 	client := w.client()
 	for range 8 {
-		id := w.open("", func(d *tdf.Properties) { d.StartAfter = 9e9 })
+		id := w.open("", func(d *task.Properties) { d.StartAfter = 9e9 })
 		ns, member := w.cfg.Namespace, strconv.FormatInt(id, 10)
 		must(t, client.HSet(t.Context(), ns+":task:"+member, "not_on", "w1", "start_after", "0").Err())
 		must(t, client.ZAdd(t.Context(), ns+":open", redis.Z{Score: 1, Member: member}).Err())
@@ -89,33 +90,33 @@ func TestAnUnwantedTaskWakesAnother(t *testing.T) {
 	stopToo()
 }
 
-func (w *world) executed(id int64) *tdf.Task {
+func (w *world) executed(id int64) *task.Task {
 	w.Helper()
 	eventually(w, "the execution", func() bool { return w.task(id).State == tdf.Executed || w.task(id).State.Settled() })
 	return w.task(id)
 }
 
 func TestIdle(t *testing.T) {
-	shortest, jitter := tdf.For(shortestIdle), tdf.For(dueJitter)
+	shortest, jitter := task.For(shortestIdle), task.For(dueJitter)
 	for name, c := range map[string]struct {
 		sleep       tdf.Seconds
-		next        tdf.Time
+		next        task.Time
 		least, most tdf.Seconds
 	}{
-		"nothing is known":  {2, tdf.Never, 2, 2},
+		"nothing is known":  {2, task.Never, 2, 2},
 		"due later":         {2, 1003, 2, 2},
 		"due soon":          {2, 1001, 1, 1.001 + jitter},
 		"due just then":     {2, 1001.999, 1.999, 2},
 		"due now":           {2, 1000, 0.001, 0.001 + jitter},
 		"due before":        {2, 900, 0.001, 0.001 + jitter},
-		"no sleep":          {0, tdf.Never, shortest, shortest},
+		"no sleep":          {0, task.Never, shortest, shortest},
 		"no sleep, due now": {0, 1000, 0.001, shortest},
 	} {
 		w := &Worker{cfg: config.Worker{SleepAfterNoProcessClaimed: c.sleep.Std()}}
 		w.failures = newFailures(0)
 		s := supervisorOf(w)
 		for range 100 {
-			got := tdf.For(s.idleTime(&redisstate.ClaimResult{Now: 1000, Next: c.next}))
+			got := task.For(s.idleTime(&redisstate.ClaimResult{Now: 1000, Next: c.next}))
 			expect.Compare(t, got, ">=", c.least, name, c.most)
 			expect.Compare(t, got, "<=", c.most, name, c.least)
 		}

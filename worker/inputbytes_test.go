@@ -12,9 +12,10 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-func encoded(d *tdf.Properties) { d.InputEncoding = tdf.InputBase64 }
+func encoded(d *task.Properties) { d.InputEncoding = task.InputBase64 }
 
 // A program finds an input of any bytes in a file, and gets no arguments, also in a later round. The next round of another task in the same
 // directory has no such file.
@@ -25,8 +26,8 @@ func TestInputsOfAnyBytes(t *testing.T) {
 	for i := range every {
 		every[i] = byte(i)
 	}
-	onExit := func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }
-	for i, data := range [][]byte{every, {}, bytes.Repeat([]byte{0}, tdf.MaxInput/4*3)} {
+	onExit := func(d *task.Properties) { d.FailOn = tdf.FailOnExit }
+	for i, data := range [][]byte{every, {}, bytes.Repeat([]byte{0}, task.MaxInput/4*3)} {
 		id := w.open(base64.StdEncoding.EncodeToString(data), encoded, onExit)
 		w.runOnce(w.worker())
 		got := w.finished(id)

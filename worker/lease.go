@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -53,15 +53,15 @@ func (s *supervisor) nextRenewal(last, at time.Time) time.Duration {
 
 func (e *execution) nextRenewal(last, at time.Time) time.Duration {
 	next := last.Add(e.s.heartbeatPause()).Sub(at)
-	if e.task.EndBefore == tdf.Never {
+	if e.task.EndBefore == task.Never {
 		return next
 	}
 	c := e.clock.Load()
-	left := e.task.EndBefore.Sub(c.redis) - tdf.For(at.Sub(c.local))
+	left := e.task.EndBefore.Sub(c.redis) - task.For(at.Sub(c.local))
 	if left < 0 {
 		return min(next, last.Add(expiryPause).Sub(at))
 	}
-	return min(next, (left + tdf.For(expirySlack)).Std())
+	return min(next, (left + task.For(expirySlack)).Std())
 }
 
 // renewLeases renews the leases of executions, without reports. It ends executions whose tasks are lost.
@@ -139,15 +139,15 @@ func (r *renewal) renewed(all redisstate.RenewResult, i int) {
 // renewal returns a renewal of the lease without a report.
 func (e *execution) renewal() redisstate.LeaseRenewal { return renewalOf(e.task, e.claim) }
 
-func renewalOf(t *tdf.Task, claim string) redisstate.LeaseRenewal {
+func renewalOf(t *task.Task, claim string) redisstate.LeaseRenewal {
 	return redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: claim, Until: t.EndBefore}
 }
 
 // holdEnd asks Redis, if necessary, to let the task neither expire nor time out before the result of its program can be
 // reported. The program has ended in time, and its result needs up to d until the worker can report it.
 func (e *execution) holdEnd(d time.Duration) {
-	limit, c := tdf.For(d)+tdf.For(reportBound), e.clock.Load()
-	left := min(e.task.Timeout+tdf.TimeoutMargin, e.task.EndBefore.Sub(c.redis)) - tdf.For(time.Since(c.local))
+	limit, c := task.For(d)+task.For(reportBound), e.clock.Load()
+	left := min(e.task.Timeout+task.TimeoutMargin, e.task.EndBefore.Sub(c.redis)) - task.For(time.Since(c.local))
 	if left > limit {
 		return
 	}
@@ -160,7 +160,7 @@ func (e *execution) holdEnd(d time.Duration) {
 
 // renewOne sends one renewal, and returns the time by Redis's clock. After an error, the caller must end the execution.
 // The error is a *lostError if the task no longer belongs to this worker.
-func (e *execution) renewOne(ctx context.Context, r redisstate.LeaseRenewal) (tdf.Time, error) {
+func (e *execution) renewOne(ctx context.Context, r redisstate.LeaseRenewal) (task.Time, error) {
 	renewed, err := e.s.broker.Renew(ctx, r)
 	if err != nil {
 		return 0, err

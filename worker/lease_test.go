@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A user requeues a running task. The worker then ends the program, and writes nothing to the task.
@@ -17,7 +18,7 @@ func TestALostTaskIsDropped(t *testing.T) {
 		t.Run(map[bool]string{false: "running", true: "fetching"}[fetching], func(t *testing.T) {
 			w := newWorld(t)
 			p := w.pipe()
-			change := func(*tdf.Properties) {}
+			change := func(*task.Properties) {}
 			if fetching {
 				change = from(w.archive("run.sh", good, "setup.sh", "#!/bin/sh\nexec 3>"+p.path+"; echo begun >&3; sleep 1000"))
 			} else {
@@ -30,10 +31,10 @@ func TestALostTaskIsDropped(t *testing.T) {
 			w.timers.beat(t, "the loss", func() bool { return strings.Contains(w.log.String(), "msg=dropped") })
 			p.ended()
 			wait()
-			task := w.task(id)
-			r := task.Rounds.At(0)
-			expect.Equal(t, task.State, tdf.Open)
-			expect.Equal(t, task.Round, 1)
+			one := w.task(id)
+			r := one.Rounds.At(0)
+			expect.Equal(t, one.State, tdf.Open)
+			expect.Equal(t, one.Round, 1)
 			expect.Equal(t, r.Output+r.Error+r.Exit, "")
 			w.logged(`is open in round 1`)
 		})
@@ -47,7 +48,7 @@ func TestEndBeforeEndsTheProgram(t *testing.T) {
 	p := w.pipe()
 	now, err := w.store.Now(t.Context())
 	must(t, err)
-	id := w.open(p.path, func(d *tdf.Properties) { d.EndBefore = now.Add(10_000) })
+	id := w.open(p.path, func(d *task.Properties) { d.EndBefore = now.Add(10_000) })
 	s, end := w.supervisor(w.worker())
 	_, err = s.claimNow(1)
 	must(t, err)
@@ -81,23 +82,23 @@ func TestTheLeaseIsRenewed(t *testing.T) {
 }
 
 func TestNextRenewal(t *testing.T) {
-	local, slack := time.Now(), tdf.For(expirySlack)
+	local, slack := time.Now(), task.For(expirySlack)
 	for name, c := range map[string]struct {
-		endBefore tdf.Time
+		endBefore task.Time
 		after     tdf.Seconds
 		want      tdf.Seconds
 	}{
-		"never":          {tdf.Never, 0, 10},
+		"never":          {task.Never, 0, 10},
 		"far":            {1100, 0, 10},
 		"in 975 years":   {1000 + 975*365*24*3600, 0, 10}, // longer than the longest Duration
 		"soon":           {1004, 0, 4 + slack},
 		"soon, later":    {1100, 99, 1 + slack},
-		"over":           {1004, 5, tdf.For(expiryPause)},
-		"ended long ago": {1004, 3600, tdf.For(expiryPause)},
+		"over":           {1004, 5, task.For(expiryPause)},
+		"ended long ago": {1004, 3600, task.For(expiryPause)},
 	} {
 		w := &Worker{}
 		w.cfg.Lease = time.Minute / 2
-		e := &execution{s: supervisorOf(w), task: &tdf.Task{Properties: tdf.Properties{EndBefore: c.endBefore}}}
+		e := &execution{s: supervisorOf(w), task: &task.Task{Properties: task.Properties{EndBefore: c.endBefore}}}
 		e.clock.Store(&reading{1000, local})
 		at := local.Add(c.after.Std())
 		expect.Equal(t, e.nextRenewal(at, at), c.want.Std(), name)

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -40,11 +41,11 @@ func TestAProgramEndsWithItsLease(t *testing.T) {
 	p.ended()        // the program ends while Redis is away
 	proxy.Resume()
 	end()
-	task := w.task(id)
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Round, 1)
-	expect.Equal(t, task.Releases, 1)
-	has(t, task.Log, "released: the lease ran out before it could be renewed")
+	one := w.task(id)
+	expect.Equal(t, one.State, tdf.Open)
+	expect.Equal(t, one.Round, 1)
+	expect.Equal(t, one.Releases, 1)
+	has(t, one.Log, "released: the lease ran out before it could be renewed")
 }
 
 // A program continues to run while its lease is renewed.
@@ -153,7 +154,7 @@ func (neverRenewed) Renew(context.Context, tdf.Seconds, ...redisstate.LeaseRenew
 type sentLongAgo struct{ broker.DirectStore }
 
 func (s sentLongAgo) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	outcomes, c, err, claimErr := s.DirectStore.Turn(ctx, claiming, r, results...)
 	c.Sent = c.Sent.Add(-2 * time.Hour)

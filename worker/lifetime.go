@@ -8,6 +8,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // stopBound returns the longest time that a worker needs to stop: for the rounds that still run, for their reports, and
@@ -61,7 +62,7 @@ func (w *Worker) timeLeft() tdf.Seconds {
 	if w.programsEnd.IsZero() {
 		return 0
 	}
-	return tdf.For(max(time.Until(w.programsEnd), time.Millisecond))
+	return task.For(max(time.Until(w.programsEnd), time.Millisecond))
 }
 
 // signalPause is how long the worker waits for its own SIGTERM after a program was ended by one.

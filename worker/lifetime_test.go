@@ -8,6 +8,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -75,7 +76,7 @@ func TestSIGTERMForAllProcesses(t *testing.T) {
 			w := newWorld(t)
 			w.script("p", "#!/bin/sh\necho begun >\"$1\"; read line <\"$1\"; "+c.end+"\n")
 			p, worker, timers := w.pipe(), w.worker(), w.timers.hold()
-			id := w.open(p.path, func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+			id := w.open(p.path, func(d *task.Properties) { d.FailOn = tdf.FailOnExit })
 			ctx, stop := context.WithCancel(t.Context())
 			wait := w.until(ctx, worker)
 			p.begun()

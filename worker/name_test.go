@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestCheckName(t *testing.T) {
@@ -56,7 +56,7 @@ func TestNewRefuses(t *testing.T) {
 
 func TestPlaceholders(t *testing.T) {
 	w := &Worker{name: "$round", cfg: config.Worker{Directory: "/dir"}}
-	e := &execution{s: supervisorOf(w), task: &tdf.Task{ID: 12, Round: 3, Properties: tdf.Properties{Program: "p$worker"}}}
+	e := &execution{s: supervisorOf(w), task: &task.Task{ID: 12, Round: 3, Properties: task.Properties{Program: "p$worker"}}}
 	for pattern, want := range map[string]string{
 		"$program/results/$worker-$taskId-$round.out": "/dir/p$worker/results/$round-12-3.out",
 		"$taskId$taskId":  "/dir/1212",

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 )
 
@@ -20,9 +21,9 @@ type ended struct {
 	Output, Error, Exit string
 }
 
-func endOf(task *tdf.Task) ended {
-	r := task.Current()
-	return ended{task.State, r.Output, r.Error, r.Exit}
+func endOf(one *task.Task) ended {
+	r := one.Current()
+	return ended{one.State, r.Output, r.Error, r.Exit}
 }
 
 // For each behaviour of a program, the test checks how its task ends under each fail_on.
@@ -50,7 +51,7 @@ func TestProgramsByRule(t *testing.T) {
 			w.script("p", "#!/bin/sh\n"+c.script)
 			worker := w.worker()
 			for rule, state := range map[tdf.FailOn]tdf.State{tdf.FailOnStderr: c.stderr, tdf.FailOnExit: c.exit, tdf.FailOnAny: c.any} {
-				id := w.open("", func(d *tdf.Properties) { d.FailOn = rule })
+				id := w.open("", func(d *task.Properties) { d.FailOn = rule })
 				w.runOnce(worker)
 				want := c.want
 				want.State = state
@@ -94,7 +95,7 @@ func TestOddPrograms(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			c.make(w)
-			id := w.open("'a b'", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+			id := w.open("'a b'", func(d *task.Properties) { d.FailOn = tdf.FailOnExit })
 			w.lastChance(id)
 			w.runOnce(w.worker())
 			got := endOf(w.finished(id))
@@ -132,22 +133,22 @@ func TestRunScriptRemovedMeanwhile(t *testing.T) {
 // returned.
 func TestInvalidTasks(t *testing.T) {
 	for name, c := range map[string]struct {
-		change func(*tdf.Task)
+		change func(*task.Task)
 		wrong  error
 		want   string
 	}{
-		"invalid":    {func(*tdf.Task) {}, errors.New("source: nonsense"), "source: nonsense"},
-		"input":      {func(t *tdf.Task) { t.Input = "'" }, nil, "a quote is not closed"},
-		"bad source": {func(t *tdf.Task) { t.Source = "gopher://x/run.sh" }, nil, "gopher"},
+		"invalid":    {func(*task.Task) {}, errors.New("source: nonsense"), "source: nonsense"},
+		"input":      {func(t *task.Task) { t.Input = "'" }, nil, "a quote is not closed"},
+		"bad source": {func(t *task.Task) { t.Source = "gopher://x/run.sh" }, nil, "gopher"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			task := &tdf.Task{Properties: tdf.Defaults("p", handMade, ""), ID: 1}
-			c.change(task)
+			one := &task.Task{Properties: task.Defaults("p", handMade, ""), ID: 1}
+			c.change(one)
 			worker := w.worker()
 			closeHost := expect.Result(worker.prepareHost()).Value(t)
 			defer closeHost()
-			e := &execution{s: supervisorOf(worker), task: task, invalid: c.wrong, log: w.logger()}
+			e := &execution{s: supervisorOf(worker), task: one, invalid: c.wrong, log: w.logger()}
 			e.clock.Store(&reading{})
 			e.run(t.Context())
 			r, cause := e.result, e.cause

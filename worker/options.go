@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An Option configures a worker. [New] and [Load] return an error for nil values, for two Runners, for a Runner beside
@@ -119,8 +119,8 @@ func (o *options) wrapped(h Handler) Handler {
 }
 
 func (o *options) checkHandler(program string, h Handler) error {
-	task := tdf.Defaults(program, "", "")
-	if err := task.Validate(); err != nil {
+	one := task.Defaults(program, "", "")
+	if err := one.Validate(); err != nil {
 		return fmt.Errorf("handle program %q: %w", program, err)
 	}
 	if h == nil {

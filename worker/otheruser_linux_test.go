@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 const nobody = 65534
@@ -153,13 +154,13 @@ for d in ../.tdf/.rounds/*/*; do cat $d/result.json && echo read; done
 for d in /proc/[0-9]*; do grep -q TDF_TASK_ID=1 $d/environ && echo "read $d"; done
 exit 0
 `)
-	first := w.open("first", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+	first := w.open("first", func(d *task.Properties) { d.FailOn = tdf.FailOnExit })
 	worker := w.worker()
 	stopped, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- worker.Run(stopped) }()
 	p.begun()
-	second := w.open("second", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+	second := w.open("second", func(d *task.Properties) { d.FailOn = tdf.FailOnExit })
 	expect.Equal(t, w.finished(second).LastOutput(), "2\n", "the second round")
 	p.release()
 	expect.Equal(t, w.finished(first).LastOutput(), "1\n", "the first round")

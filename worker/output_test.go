@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 )
 
@@ -186,8 +187,8 @@ func TestOutputOfAKilledWorkerKeepsItsNumber(t *testing.T) {
 // If another process creates a file with the chosen name before the worker does, the round gets a new number.
 func TestNumberOfARoundIsChosenAgain(t *testing.T) {
 	w := newWorld(t)
-	d := tdf.Defaults("p", handMade, "")
-	e := &execution{s: supervisorOf(w.worker()), task: &tdf.Task{ID: 1, Properties: d}}
+	d := task.Defaults("p", handMade, "")
+	e := &execution{s: supervisorOf(w.worker()), task: &task.Task{ID: 1, Properties: d}}
 	must(t, e.chooseNumber())
 	must(t, os.WriteFile(w.path("p/results/w1-1-0.out"), nil, 0o644))
 	for stream, want := range []string{"p/results/w1-1-0~2.out", "p/results/w1-1-0~2.err"} {

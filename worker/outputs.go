@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/internal/worker/safepath"
@@ -239,7 +239,7 @@ func (w *Worker) salvageOutputs(name, path string) {
 	log := w.log.With("of", name)
 	err := record.Salvage(path, func(left *record.Leftover) {
 		log := log.With("task", left.Task, "round", left.Round)
-		d := tdf.Defaults(left.Program, "rsync:/run.sh", "")
+		d := task.Defaults(left.Program, "rsync:/run.sh", "")
 		if d.Validate() != nil || left.Task <= 0 || left.Round < 0 {
 			log.Warn("output of a killed worker could not be kept", "program", broker.Short(left.Program), "error",
 				"a program has changed the file that says whose output it is")
@@ -247,7 +247,7 @@ func (w *Worker) salvageOutputs(name, path string) {
 		}
 		e := &execution{
 			s: &supervisor{Worker: w}, writer: name, log: log,
-			task: &tdf.Task{ID: left.Task, Properties: d},
+			task: &task.Task{ID: left.Task, Properties: d},
 		}
 		e.task.Round = left.Round
 		e.number.Store(int64(left.Number))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -24,7 +25,7 @@ func (s *gathering) MarkStarted(ctx context.Context, worker string, claims map[i
 }
 
 func (s *gathering) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	for n := s.largest.Load(); int64(len(results)) > n && !s.largest.CompareAndSwap(n, int64(len(results))); {
 		n = s.largest.Load()
@@ -35,9 +36,9 @@ func (s *gathering) Turn(
 // openMany opens n tasks, whose inputs are their indexes.
 func (w *world) openMany(n int) (ids []int64) {
 	w.Helper()
-	definitions := make([]tdf.Properties, n)
+	definitions := make([]task.Properties, n)
 	for i := range definitions {
-		definitions[i] = tdf.Defaults("p", handMade, fmt.Sprint(i))
+		definitions[i] = task.Defaults("p", handMade, fmt.Sprint(i))
 	}
 	return expect.Result(w.store.Open(w.Context(), "test", definitions...)).Value(w)
 }
@@ -156,7 +157,7 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 // A task that expires while it waits in its worker does not run.
 func TestOverduePrefetchedTask(t *testing.T) {
 	w := newWorld(t)
-	id := w.open("", func(p *tdf.Properties) { p.EndBefore = 9e9 })
+	id := w.open("", func(p *task.Properties) { p.EndBefore = 9e9 })
 	worker := w.running(func(context.Context, *Round) (Ended, error) {
 		t.Error("it runs")
 		return Ended{}, nil

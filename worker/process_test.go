@@ -6,6 +6,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -17,7 +18,7 @@ sh -c 'echo begun >&3; exec sleep 1000' &
 wait
 `
 
-func timeout(d *tdf.Properties) { d.Timeout = 1000 }
+func timeout(d *task.Properties) { d.Timeout = 1000 }
 
 func TestTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -34,7 +35,7 @@ func TestTimeout(t *testing.T) {
 			w := newWorld(t)
 			w.script("p", c.script)
 			p := w.pipe()
-			id := w.open(p.path, timeout, func(d *tdf.Properties) {
+			id := w.open(p.path, timeout, func(d *task.Properties) {
 				d.MaxTimeouts, d.Backoff, d.BackoffMax, d.KeepFinished = c.forgive, 1000, 500, 7000
 			})
 			worker, timers := w.worker(), w.timers.hold()
@@ -43,22 +44,22 @@ func TestTimeout(t *testing.T) {
 			timers.fireBetween(t, 15*time.Minute, 17*time.Minute)
 			p.ended()
 			wait()
-			task := w.task(id)
-			r := task.Rounds.At(0)
+			one := w.task(id)
+			r := one.Rounds.At(0)
 			output := "out\n"
 			if c.exit == "5" {
 				output += "bye\n"
 			}
-			expect.Equal(t, task.State, c.state)
+			expect.Equal(t, one.State, c.state)
 			expect.Equal(t, r.Exit, c.exit)
 			expect.Equal(t, r.Output, output)
 			expect.Equal(t, r.Error, "err\n")
 			expect.NotEqual(t, r.TimedOutAt, 0)
-			if wait := task.Ready.Sub(r.TimedOutAt); task.State == tdf.Open && (wait < 390 || wait > 610) {
+			if wait := one.Ready.Sub(r.TimedOutAt); one.State == tdf.Open && (wait < 390 || wait > 610) {
 				t.Errorf("it waits for %v s, want about 500 s", wait)
 			}
 			next, _, err := w.store.NextDue(t.Context())
-			if task.State == tdf.TimedOut {
+			if one.State == tdf.TimedOut {
 				expect.NoError(t, err)
 				expect.Compare(t, next.Sub(r.TimedOutAt), ">=", 6999)
 			}
@@ -72,19 +73,19 @@ func TestTheServerTimesOutFirst(t *testing.T) {
 	w := newWorld(t)
 	w.script("p", waiting)
 	p := w.pipe()
-	id := w.open(p.path, func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
+	id := w.open(p.path, func(d *task.Properties) { d.Timeout, d.MaxTimeouts = 0.05, 1 })
 	worker, timers := w.worker(), w.timers.hold()
 	wait := w.background(t.Context(), worker)
 	p.begun()
 	m := expect.Result(w.task(id).TimeOut()).Value(t)
-	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})).OK(t)
+	expect.Result(w.store.Apply(t.Context(), "server", redisstate.Unit{Moves: []task.Move{m}})).OK(t)
 	timers.fireBetween(t, -time.Hour, time.Minute)
 	timers.fire(t, w.cfg.KillGrace)
 	wait()
-	task := w.task(id)
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Round, 1)
-	expect.Equal(t, task.Timeouts, 1)
-	expect.Equal(t, task.Rounds.At(0).Output, "")
+	one := w.task(id)
+	expect.Equal(t, one.State, tdf.Open)
+	expect.Equal(t, one.Round, 1)
+	expect.Equal(t, one.Timeouts, 1)
+	expect.Equal(t, one.Rounds.At(0).Output, "")
 	w.logged("level=INFO msg=dropped")
 }

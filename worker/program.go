@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func (w *Worker) newFetcher() *fetch.Fetcher {
@@ -23,7 +23,7 @@ func (w *Worker) newFetcher() *fetch.Fetcher {
 // Prepare fetches the task's program, unless the program is already on the disk. A fetch may take half an hour.
 // The task's timeout begins to count after the fetch (docs/lifecycle.md, "What the server decides").
 func (s *script) Prepare(ctx context.Context, r *Round) (Runner, error) {
-	dir, isCommand := strings.CutPrefix(r.Source, tdf.SchemeExec+":")
+	dir, isCommand := strings.CutPrefix(r.Source, task.SchemeExec+":")
 	if isCommand {
 		return launch{script: s, dir: dir, command: true}, nil
 	}

@@ -7,15 +7,15 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of internal/broker/remote.
-// The calls wait while Redis or the API is away.
+// A protocol is how a worker takes part in TDF: a *[broker.Direct], or over the HTTP API, a Remote of
+// internal/broker/remote. The calls wait while Redis or the API is away.
 type protocol interface {
 	TakeName(ctx context.Context, w presence.WorkerInfo, o broker.Takeover) (drained string, err error)
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
@@ -28,9 +28,9 @@ type protocol interface {
 		c redisstate.ClaimResult, err error)
 	Confirms(ctx context.Context) bool
 
-	Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error)
-	WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error)
-	Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error)
+	Earlier(ctx context.Context, t *task.Task) (checkpoint, lastError string, err error)
+	WriteDependencies(ctx context.Context, t *task.Task, to io.Writer) (unread, err error)
+	Archive(ctx context.Context, t *task.Task, sha256 string) (io.ReadCloser, error)
 
 	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 

@@ -16,6 +16,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -170,7 +171,7 @@ func TestAReportThatRedisCannotStore(t *testing.T) {
 func TestAGroupOfAnotherTypeHoldsUpNoOther(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Concurrency = 2
-	odd := w.open("odd", func(d *tdf.Properties) { d.Group = "g" })
+	odd := w.open("odd", func(d *task.Properties) { d.Group = "g" })
 	other := w.open("other")
 	end := make(chan struct{})
 	worker := w.running(func(ctx context.Context, r *Round) (Ended, error) {

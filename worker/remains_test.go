@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -66,13 +67,13 @@ func (w *world) work(f fault) *runningWorker {
 }
 
 // over returns the task when its first round is over. Until then, it runs a server.
-func (r *runningWorker) over(id int64) *tdf.Task {
+func (r *runningWorker) over(id int64) *task.Task {
 	r.Helper()
 	s := r.newServer()
 	eventually(r, "the end of the round", func() bool {
 		expect.Result(s.RunOnce(r.Context())).OK(r)
-		task := r.task(id)
-		return task.Round > 0 || task.State.Settled()
+		one := r.task(id)
+		return one.Round > 0 || one.State.Settled()
 	})
 	return r.task(id)
 }
@@ -80,7 +81,7 @@ func (r *runningWorker) over(id int64) *tdf.Task {
 // next checks that the next task succeeds. This task is of another program.
 func (r *runningWorker) next() {
 	r.Helper()
-	id := r.open("", func(d *tdf.Properties) { d.Program = "next" })
+	id := r.open("", func(d *task.Properties) { d.Program = "next" })
 	got := r.over(id)
 	expect.Equal(r, got.State, tdf.Succeeded)
 	expect.Equal(r, got.LastOutput(), "good\n")

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -47,11 +48,11 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	w.timers.beat(t, "a report", func() bool {
 		return w.task(id).Current().Tail != "" && w.task(id).Checkpoint != "" && w.task(id).Current().PID != 0
 	})
-	task := w.task(id)
-	r := task.Current()
-	expect.Equal(t, r.Progress, tdf.Progress{Fraction: 0.25, Text: "a quarter"})
+	one := w.task(id)
+	r := one.Current()
+	expect.Equal(t, r.Progress, task.Progress{Fraction: 0.25, Text: "a quarter"})
 	expect.Equal(t, r.Tail, "printed\n")
-	expect.Equal(t, task.Checkpoint, "state\n")
+	expect.Equal(t, one.Checkpoint, "state\n")
 	now := expect.Result(w.store.Now(t.Context())).Value(t)
 	// The last output may seem to be earlier than the start of this test, because file systems round times down to the
 	// tick of the kernel's clock.
@@ -63,7 +64,7 @@ func TestARoundReportsWhileItRuns(t *testing.T) {
 	wait()
 	w.updated(id, "0-1 one", "0-2 two", "0-3 half")
 	r = w.finished(id).Current()
-	expect.Equal(t, r.Progress, tdf.Progress{Fraction: 1, Text: "all"})
+	expect.Equal(t, r.Progress, task.Progress{Fraction: 1, Text: "all"})
 	expect.Equal(t, r.Tail, "")
 	expect.Equal(t, r.Output, "printed\nmore\n")
 	expect.Equal(t, r.OutputBytes, 13)
@@ -138,7 +139,7 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.cfg.Grace = 0
-			r := w.begin(resuming+c.script, func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts, d.MaxFails = 1000, 1, 1 })
+			r := w.begin(resuming+c.script, func(d *task.Properties) { d.Timeout, d.MaxTimeouts, d.MaxFails = 1000, 1, 1 })
 			c.end(r)
 			r.wait()
 			eventually(t, "the second round", func() bool {
@@ -148,16 +149,16 @@ func TestACheckpointIsThereInTheNextRound(t *testing.T) {
 			w.cfg.Directory = t.TempDir()
 			w.script("p", resuming)
 			w.runOnce(w.named("w2"))
-			task := w.finished(r.id)
-			expect.Equal(t, task.State, tdf.Succeeded)
-			expect.Equal(t, task.Checkpoint, "2\n")
-			expect.Equal(t, task.Current().Worker, "w2")
+			one := w.finished(r.id)
+			expect.Equal(t, one.State, tdf.Succeeded)
+			expect.Equal(t, one.Checkpoint, "2\n")
+			expect.Equal(t, one.Current().Worker, "w2")
 			before := c.before
 			if name == "timed out" {
 				before = "timed out: it ran for longer than 1000 s, and printed nothing to stderr"
 			}
 			want := "from 1, before: " + strings.TrimSuffix(before, "\n") + "\n"
-			expect.True(t, task.LastOutput() == want, task.LastOutput(), "want", want)
+			expect.True(t, one.LastOutput() == want, one.LastOutput(), "want", want)
 		})
 	}
 }
@@ -171,7 +172,7 @@ type round struct {
 }
 
 // begin runs a program, and returns when the program says that it has begun.
-func (w *world) begin(script string, change func(*tdf.Properties)) *round {
+func (w *world) begin(script string, change func(*task.Properties)) *round {
 	w.Helper()
 	w.script("p", script)
 	w.timers.hold()
@@ -216,11 +217,11 @@ func TestLastError(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.SleepAfterFailure = 0
 	w.script("p", "#!/bin/sh\ncat \"$TDF_DIR/last_error\" 2>/dev/null\necho \"round $TDF_ROUND\" >&2\n")
-	id := w.open("", func(d *tdf.Properties) { d.MaxFails = 2 })
+	id := w.open("", func(d *task.Properties) { d.MaxFails = 2 })
 	stop := w.start(w.worker())
-	task := w.finished(id)
+	one := w.finished(id)
 	for i, want := range []string{"", "round 0\n", "round 1\n"} {
-		expect.Equal(t, task.Rounds.At(i).Output, want, "round", i)
+		expect.Equal(t, one.Rounds.At(i).Output, want, "round", i)
 	}
 	stop()
 	_, err := os.Lstat(w.path(roundsDir))
@@ -316,8 +317,8 @@ func TestReleasedRoundKeepsItsTail(t *testing.T) {
 	p.begun()
 	stop()
 	wait()
-	task := w.task(id)
-	expect.Equal(t, task.State, tdf.Open)
-	expect.Equal(t, task.Releases, 1)
-	expect.Equal(t, task.Rounds.At(0).Tail, "printed\n")
+	one := w.task(id)
+	expect.Equal(t, one.State, tdf.Open)
+	expect.Equal(t, one.Releases, 1)
+	expect.Equal(t, one.Rounds.At(0).Tail, "printed\n")
 }

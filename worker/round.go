@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
 
@@ -108,7 +109,7 @@ func (e *execution) newRound(args []string, data []byte) *Round {
 func (e *execution) deadline() time.Time {
 	c := e.clock.Load()
 	left := min(e.task.Timeout, e.task.EndBefore.Sub(c.redis))
-	if left == tdf.Forever {
+	if left == task.Forever {
 		return time.Time{}
 	}
 	return c.local.Add(left.Std())
@@ -182,7 +183,7 @@ func (r *Round) HoldTimeout(ctx context.Context, limit time.Duration) error {
 		return err
 	}
 	renewal := e.renewal()
-	renewal.Limit = tdf.For(limit) + e.task.Timeout
+	renewal.Limit = task.For(limit) + e.task.Timeout
 	now, err := e.renewOne(ctx, renewal)
 	e.held = err == nil && now > 0 // over HTTP, the timeout goes on, and there is no time
 	if err == nil && e.limitPreparation != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/retention"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -28,7 +28,7 @@ type roundIO struct {
 	dir     *rounddir.Dir // the round's directory, in memory until the round needs one on disk
 	making  sync.Mutex    // held while the directory is made, and while files are written
 	ended   bool          // the round has ended, so it gets no directory any more
-	tail    *tdf.Tail     // the end of the output if Redis has not accepted it yet, else nil
+	tail    *task.Tail    // the end of the output if Redis has not accepted it yet, else nil
 	pid     int           // the program's PID if Redis has not accepted it yet, else 0
 
 	keepTail bool // the round is released: Redis keeps only the tail of its output
@@ -151,7 +151,7 @@ func (e *execution) readEnvFile(fetched bool) (*secrets.Secrets, error) {
 	defer f.Close()
 	s, err := secrets.Read(f)
 	// A task names its program and its source as it likes, so the name alone is no reason to give it the secrets.
-	isCommand := strings.HasPrefix(e.task.Source, tdf.SchemeExec+":")
+	isCommand := strings.HasPrefix(e.task.Source, task.SchemeExec+":")
 	byName := strings.Contains(e.s.cfg.EnvFile, "$program") && (fetched || isCommand)
 	if err == nil && (byName || len(s.Sources()) > 0) && !slices.Contains(s.Sources(), e.task.Source) {
 		e.log.Info("the program gets no secrets: env_file names other sources, or none (TDF_SOURCE)")
@@ -203,7 +203,7 @@ func (e *execution) liveReport(x *roundIO, final bool) (r redisstate.LiveReport,
 		if tail, changed := x.record.Tail(x.secrets); changed {
 			x.tail = &tail
 		}
-		r.Tail, r.Silent = x.tail, tdf.For(x.record.Silent())
+		r.Tail, r.Silent = x.tail, task.For(x.record.Silent())
 	}
 	if !final {
 		r.PID = x.pid

@@ -21,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -66,7 +67,7 @@ func TestGoRunner(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			id := w.open("a 'b c'", func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit })
+			id := w.open("a 'b c'", func(d *task.Properties) { d.FailOn = tdf.FailOnExit })
 			w.runOnce(w.running(c.run))
 			got := endOf(w.finished(id))
 			if strings.HasPrefix(got.Error, c.want.Error) && (c.want.Exit == "" || c.want.Exit == exitPanic) {
@@ -123,7 +124,7 @@ func (w *world) manager() *manager.Manager {
 func TestTaskForARunnerNeedsNoSource(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Lease = time.Hour
-	id := w.withoutProgram(w.open("", func(d *tdf.Properties) { d.StartAfter = 9e9 }))
+	id := w.withoutProgram(w.open("", func(d *task.Properties) { d.StartAfter = 9e9 }))
 	explained := func() admin.Check {
 		e := expect.Result(admin.New(w.manager()).Explain(t.Context(), id)).Value(t)
 		return e.Checks[slices.IndexFunc(e.Checks, func(g admin.Check) bool { return g.Name == "source" })]
@@ -145,7 +146,7 @@ type counting struct {
 }
 
 func (c *counting) Turn(
-	ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move,
+	ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move,
 ) ([]redisstate.Outcome, redisstate.ClaimResult, error, error) {
 	if len(results) > 0 {
 		c.mu.Lock()
@@ -205,21 +206,21 @@ func TestUnfitHost(t *testing.T) {
 	worker := w.worker()
 	for i := range 3 {
 		w.runOnce(worker)
-		task := w.task(id)
-		expect.MustEqual(t, task.State, tdf.Open)
-		expect.MustEqual(t, task.UnfitHosts, i+1)
-		expect.MustEqual(t, task.Releases, i+1)
-		expect.MustEqual(t, task.Fails, 0)
-		expect.Contains(t, task.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
+		one := w.task(id)
+		expect.MustEqual(t, one.State, tdf.Open)
+		expect.MustEqual(t, one.UnfitHosts, i+1)
+		expect.MustEqual(t, one.Releases, i+1)
+		expect.MustEqual(t, one.Fails, 0)
+		expect.Contains(t, one.Log, `released: run.sh asks for the interpreter "/no/such/interpreter"`)
 		now := expect.Result(w.store.Now(t.Context())).Value(t)
-		expect.Compare(t, task.Ready, ">", now, "it is tried again later")
+		expect.Compare(t, one.Ready, ">", now, "it is tried again later")
 		must(t, w.client().ZAdd(t.Context(), w.store.Keys.List(tdf.Open), redis.Z{Score: float64(now), Member: id}).Err())
 	}
 	ran, err := worker.RunOnce(t.Context())
 	expect.True(t, !ran, "the worker ran a task whose program is held", ran, err)
 	expect.NoError(t, err)
 	held := w.task(id)
-	expect.Equal(t, held.HeldFor(), tdf.SourceReason(held.SourceName()))
+	expect.Equal(t, held.HeldFor(), task.SourceReason(held.SourceName()))
 	must(t, w.store.Started(t.Context(), held.SourceName()))
 	expect.Result(w.newServer().RunOnce(t.Context())).OK(t)
 	w.runOnce(worker)

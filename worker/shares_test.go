@@ -15,6 +15,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // offers makes the workers of a world offer resources.
@@ -23,8 +24,8 @@ func (w *world) offers(text string) {
 	w.cfg.Resources = expect.Result(class.ParseResourceOffer(text)).Value(w)
 }
 
-func asking(request string) func(*tdf.Properties) {
-	return func(d *tdf.Properties) { d.Resources = request }
+func asking(request string) func(*task.Properties) {
+	return func(d *task.Properties) { d.Resources = request }
 }
 
 // A program finds its share in its environment, and runs on its cores alone.
@@ -74,7 +75,7 @@ func TestRunsWhatFits(t *testing.T) {
 	var ids []int64
 	for i := range 24 {
 		request := []string{"cpus=2", "cpus=0.5 licence=1", "", "cpus=4", "cpus=0 licence=0.5", "licence=3 or cpus=1"}[i%6]
-		ids = append(ids, w.open(fmt.Sprint(i%2), asking(request), func(d *tdf.Properties) {
+		ids = append(ids, w.open(fmt.Sprint(i%2), asking(request), func(d *task.Properties) {
 			d.FailOn = tdf.FailOnExit
 		}))
 	}
@@ -139,8 +140,8 @@ func TestKeptWorkerWaitsForItsTask(t *testing.T) {
 func TestTimeLimitAndMinTime(t *testing.T) {
 	w := newWorld(t)
 	w.cfg.Grace, w.cfg.KillGrace, w.cfg.TimeLimit = 0, time.Hour, 200*time.Hour
-	takes := func(d time.Duration) func(*tdf.Properties) {
-		return func(p *tdf.Properties) { p.MinTime = tdf.For(d) }
+	takes := func(d time.Duration) func(*task.Properties) {
+		return func(p *task.Properties) { p.MinTime = task.For(d) }
 	}
 	long, short := w.open("", forHandler("p"), takes(200*time.Hour)), w.open("", forHandler("p"), takes(198*time.Hour))
 	done := Handle("p", func(context.Context, *Round) error { return nil })

@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -138,7 +138,7 @@ func (s *shortages) remarks(now time.Time, of int) []presence.Pause {
 		return nil
 	}
 	why := strings.ReplaceAll(fmt.Sprintf("%d of %d slots pause: %s", len(s.slots), of, latest.why), "\n", " ")
-	return []presence.Pause{{For: tdf.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
+	return []presence.Pause{{For: task.For(max(time.Millisecond, latest.until.Sub(now))), Why: why}}
 }
 
 // Descriptors that a worker needs, for each slot that runs a program and for the rest.

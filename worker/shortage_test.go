@@ -13,6 +13,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -61,7 +62,7 @@ func TestPausesAfterShortages(t *testing.T) {
 	expect.MustLen(t, remarks, 1)
 	expect.Equal(t, remarks[0].Why,
 		"3 of 4 slots pause: open the file: too many open files; raise the limit of open files of w1 (ulimit -n, LimitNOFILE), or lower its concurrency")
-	expect.Equal(t, remarks[0].For, tdf.For(longestShortPause))
+	expect.Equal(t, remarks[0].For, task.For(longestShortPause))
 	for slot, cause := range map[int]error{1: nil, 2: errTimedOut, 3: Unfit(errors.New("no interpreter"))} {
 		expect.Equal(t, s.ended(slot, cause, now), time.Duration(0))
 	}

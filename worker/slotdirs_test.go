@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -96,7 +97,7 @@ func TestRoundThatChangesItsProgram(t *testing.T) {
 				worker := w.worker()
 				stop := w.runWorker(worker)
 				for range 4 {
-					got := w.finished(w.open("", from(source), func(d *tdf.Properties) { d.FailOn = tdf.FailOnExit }))
+					got := w.finished(w.open("", from(source), func(d *task.Properties) { d.FailOn = tdf.FailOnExit }))
 					expect.Equal(t, got.LastOutput(), "v1\nv1\n", got.LastError())
 					last = got.Current().ProgramSHA256
 				}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // errNoSlot ends an execution for which no slot became free: Redis has refused the report of the slot's last round.
@@ -82,7 +83,7 @@ func (s *supervisor) mayNotPassOn() bool {
 // isOverdue reports whether a prefetched task has expired before its start. Then the server expires it.
 func (e *execution) isOverdue() bool {
 	c := e.clock.Load()
-	return c.redis.Add(tdf.For(time.Since(c.local))) >= e.task.OpenUntil()
+	return c.redis.Add(task.For(time.Since(c.local))) >= e.task.OpenUntil()
 }
 
 // next gives the slot of an execution that has ended to a prefetched task. It returns nil if there is none, or if the

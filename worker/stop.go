@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // errStopping ends programs and calls that take too long after the worker began to stop.
@@ -38,7 +38,7 @@ func (w *Worker) programBound() time.Duration { return w.afterGraces(0) }
 
 // afterGraces returns the time grace + kill_grace + d.
 func (w *Worker) afterGraces(d time.Duration) time.Duration {
-	return (tdf.For(w.cfg.Grace) + tdf.For(w.cfg.KillGrace) + tdf.For(d)).Std()
+	return (task.For(w.cfg.Grace) + task.For(w.cfg.KillGrace) + task.For(d)).Std()
 }
 
 // outlive returns a context that ends with errStopping when the context stopping has ended and the time grace has

@@ -11,12 +11,12 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/fetch"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/broker/remote"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/timers"
 	"github.com/tdf-framework/tdf/internal/worker/process"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
@@ -235,7 +235,7 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 		w.broker = nil
 	}
 	if w.cfg.API.URL != "" {
-		r, err := remote.New(w.cfg.API, tdf.For(w.cfg.Lease), w.log, w.sleep)
+		r, err := remote.New(w.cfg.API, task.For(w.cfg.Lease), w.log, w.sleep)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +255,7 @@ func (w *Worker) connect(ctx context.Context) (disconnect func(), err error) {
 }
 
 func (w *Worker) newBroker(s broker.DirectStore) protocol {
-	d := broker.NewDirect(s, w.name, w.offer, tdf.For(w.cfg.Lease))
+	d := broker.NewDirect(s, w.name, w.offer, task.For(w.cfg.Lease))
 	if w.pool != nil {
 		d.Free = w.pool.Free
 	}

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // programSlots is the number of programs that each tool runs at once.
@@ -44,7 +44,7 @@ func writeProgram(dir string) {
 // runsOfTDF measures a worker, from the first claim until all tasks have succeeded.
 func runsOfTDF(t *trial) figure {
 	s := tdfTasks
-	s.processed = inState(tdf.Succeeded)
+	s.processed = inState(task.Succeeded)
 	writeProgram(filepath.Join(t.dir, workerName, namespace))
 	s.start(t, "server", job{})
 	check(s.opener(t, t.runs).call("open", nil))

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/bench/redisserver"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A system is a task queue that is measured.
@@ -34,14 +34,14 @@ const (
 var (
 	tdfTasks = system{
 		name: "TDF", settings: redisserver.Shipped, job: job{Batch: 1000}, start: startTDF,
-		waiting: inState(tdf.Open), processed: inState(tdf.Succeeded),
+		waiting: inState(task.Open), processed: inState(task.Succeeded),
 	}
 	tdfDefaults = system{
 		name: "TDF, Redis's defaults", job: tdfTasks.job, start: startTDF, waiting: tdfTasks.waiting,
 	}
 	tdfWhole = system{
 		name: "TDF", settings: redisserver.Shipped, job: tdfTasks.job, whole: true, start: startTDF,
-		waiting: tdfTasks.waiting, processed: inState(tdf.Archived),
+		waiting: tdfTasks.waiting, processed: inState(task.Archived),
 	}
 	// asynq deletes processed tasks, as it does by default.
 	asynqTasks = system{
@@ -70,7 +70,7 @@ func (s system) with(j job) system {
 	return s
 }
 
-func inState(state tdf.State) func(t *trial) (int64, error) {
+func inState(state task.State) func(t *trial) (int64, error) {
 	return func(t *trial) (int64, error) { return t.redis.ZCard(t.ctx, namespace+":"+string(state)).Result() }
 }
 

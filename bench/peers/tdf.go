@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/worker"
@@ -22,7 +22,7 @@ func redisConfig(port int) config.Redis { return config.Redis{Host: "127.0.0.1",
 func discard() *slog.Logger             { return slog.New(slog.DiscardHandler) }
 
 // typed has the payload of a task as its input, and the size of it as its result.
-const typed = tdf.Kind[string, int](namespace)
+const typed = task.Kind[string, int](namespace)
 
 func definition(number int64) manager.Definition {
 	return manager.Definition{Program: namespace, Source: "rsync:/srv/bench/run.sh", Input: payload(number)}
@@ -94,7 +94,7 @@ func chain(ctx context.Context, m *manager.Manager, links int) seconds {
 			}
 			return nil
 		},
-		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[tdf.Archived] >= int64(links) },
+		Stop: func(_ context.Context, s manager.Summary) bool { return s.Counts[task.Archived] >= int64(links) },
 	}))
 	return seconds((time.Since(began) - ran).Seconds())
 }

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A jobFlags has what the flags set. A scheduler gives each job its own, beside a file that all of them share.
@@ -37,7 +37,7 @@ func (f *jobFlags) key(name, value, usage string) command.Flag {
 func span(to *time.Duration, name, usage string) command.Flag {
 	set := func(text string) error {
 		span, err := selection.Span(text)
-		if err != nil || span == tdf.Forever {
+		if err != nil || span == task.Forever {
 			return errors.New("want seconds, or a span such as 90s or 2h30m; 0 means no limit")
 		}
 		*to = span.Std()

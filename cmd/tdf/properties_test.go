@@ -10,34 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // sampleText returns a value of the property that is not its default, and the properties with this value.
-func sampleText(t *testing.T, p *tdf.Property) (string, tdf.Properties) {
+func sampleText(t *testing.T, p *task.Property) (string, task.Properties) {
 	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q"} {
-		d := tdf.Defaults("p", "rsync:/p/run.sh", "1234")
+		d := task.Defaults("p", "rsync:/p/run.sh", "1234")
 		if p.Set(&d, text) == nil && p.Text(&d) != p.Preset() {
 			return text, d
 		}
 	}
 	t.Fatalf("no text is a value of %s, %s", p.Name, p.Want)
-	return "", tdf.Properties{}
+	return "", task.Properties{}
 }
 
 // Each property of the table has the same value in the configuration, as a flag, in Redis and in JSON.
 func TestEachPropertyGoesEverywhere(t *testing.T) {
 	addr := testspace.Embedded(t)
 	m := testspace.Manager(t, testspace.Config(t, addr))
-	var all []tdf.Properties
+	var all []task.Properties
 	var definitions []manager.Definition
-	for i := range tdf.PropertyTable {
-		p := &tdf.PropertyTable[i]
+	for i := range task.PropertyTable {
+		p := &task.PropertyTable[i]
 		text, d := sampleText(t, p)
 		all, definitions = append(all, d), append(definitions, d.Definition())
 		if p.Meaning != "" {
@@ -48,13 +48,13 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 		}
 	}
 	opened := expect.Result(m.Open(t.Context(), definitions...)).Value(t)
-	for i := range tdf.PropertyTable {
-		p := &tdf.PropertyTable[i]
+	for i := range task.PropertyTable {
+		p := &task.PropertyTable[i]
 		want, _ := json.Marshal(p.Value(&all[i]))
-		task := expect.Result(m.Get(t.Context(), opened[i].ID)).Value(t)
-		got := task.Definition.Properties(tdf.Defaults("", "", ""))
+		one := expect.Result(m.Get(t.Context(), opened[i].ID)).Value(t)
+		got := one.Definition.Properties(task.Defaults("", "", ""))
 		expect.Equal(t, p.Text(&got), p.Text(&all[i]), p.Name)
-		text, _ := json.Marshal(task)
+		text, _ := json.Marshal(one)
 		members := map[string]json.RawMessage{}
 		expect.NoError(t, json.Unmarshal(text, &members), p.Name)
 		if p.Shown(&all[i]) {
@@ -63,7 +63,7 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 	}
 }
 
-func checkKey(t *testing.T, p *tdf.Property, text, want string) {
+func checkKey(t *testing.T, p *task.Property, text, want string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "manager.cfg")
 	expect.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "[tdf]\nnamespace=n\n[task_defaults]\n%s=%s\n", p.Name, text), 0o600))
@@ -73,14 +73,14 @@ func checkKey(t *testing.T, p *tdf.Property, text, want string) {
 	expect.Equal(t, got, want, p.Name)
 }
 
-func checkFlag(t *testing.T, p *tdf.Property, text, want string) {
+func checkFlag(t *testing.T, p *task.Property, text, want string) {
 	t.Helper()
 	var f cli.TaskFlags
 	c := &cobra.Command{}
 	f.Flags(c)
 	expect.NoError(t, c.ParseFlags([]string{"--" + p.Flag(), text}))
-	changes, err := f.Changes(tdf.At(time.Now()))
-	d := changes.Apply(tdf.Defaults("p", "rsync:/p/run.sh", "1234"))
+	changes, err := f.Changes(task.At(time.Now()))
+	d := changes.Apply(task.Defaults("p", "rsync:/p/run.sh", "1234"))
 	got := p.Text(&d)
 	expect.NoError(t, err, p.Name)
 	expect.Equal(t, got, want, p.Name)

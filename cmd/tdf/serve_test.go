@@ -14,12 +14,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
@@ -115,7 +115,7 @@ func TestDefaultsOfEachWay(t *testing.T) {
 		"TaskStore":                              post("/ts/update", "application/json", `{"clientid": 1, "adds": [{"group": "g", "data": "x"}]}`),
 		"Taskmaster":                             post("/tm/tasks/v1", "application/json", `{"queueName": "q", "payload": {}}`),
 	}
-	usual := tdf.Defaults("", "", "")
+	usual := task.Defaults("", "", "")
 	said := []string{"program", "source", "input", "input_encoding", "owner", "correlation_id", "queue", "group", "by_group", "meta", "start_after", "unique"} // by the call itself
 	listed := 0
 	text := string(expect.Result(os.ReadFile("../../docs/lifecycle.md")).Value(t))
@@ -128,11 +128,11 @@ func TestDefaultsOfEachWay(t *testing.T) {
 		}
 		before := expect.Result(friend.Of(m).Store.LastID(t.Context())).Value(t)
 		open()
-		task := expect.Result(m.Get(t.Context(), before+1)).Value(t, row[1])
-		got := task.Definition.Properties(usual)
+		one := expect.Result(m.Get(t.Context(), before+1)).Value(t, row[1])
+		got := one.Definition.Properties(usual)
 		var differ []string
-		for i := range tdf.PropertyTable {
-			if p := &tdf.PropertyTable[i]; !slices.Contains(said, p.Name) && p.Text(&got) != p.Text(&usual) {
+		for i := range task.PropertyTable {
+			if p := &task.PropertyTable[i]; !slices.Contains(said, p.Name) && p.Text(&got) != p.Text(&usual) {
 				differ = append(differ, "`"+p.Name+"="+p.Text(&got)+"`")
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -90,7 +91,7 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 			continue
 		}
 		next := input + words(other)
-		if full = len(next) > tdf.MaxInput; full {
+		if full = len(next) > task.MaxInput; full {
 			break
 		}
 		input = next
@@ -103,7 +104,7 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 		return nil
 	case full:
 		w.failure = fmt.Errorf("merge the counts of task %d: more than %d bytes, the longest input of a task; count "+
-			"fewer files", t.ID, tdf.MaxInput)
+			"fewer files", t.ID, task.MaxInput)
 		return w.failure
 	}
 	return manager.ErrNotYet

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 var now = time.Unix(1_800_000_000, 0)
@@ -51,12 +51,12 @@ func TestToken(t *testing.T) {
 }
 
 func TestTokenThatNeverExpires(t *testing.T) {
-	for _, expires := range []time.Time{{}, tdf.Never.Std()} {
+	for _, expires := range []time.Time{{}, task.Never.Std()} {
 		made, text, err := New(Token{Name: "a", Role: Viewer, Created: now, Expires: expires})
 		read := expect.Result(Parse("a", made.Text())).Value(t)
 		expect.NoError(t, err)
 		expect.True(t, read.Expires.IsZero(), expires, read, err)
-		expect.True(t, read.Accepts(text, tdf.Never.Std()), expires, read, err)
+		expect.True(t, read.Accepts(text, task.Never.Std()), expires, read, err)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestInvalidTokens(t *testing.T) {
 		{Name: "a", Role: Viewer, Created: now, Expires: now},
 		{Name: "a", Role: Viewer, Created: now, Expires: now.Add(-time.Hour)},
 	} {
-		if _, text, err := New(c); tdf.CodeOf(err) != tdf.CodeInvalid || text != "" {
+		if _, text, err := New(c); task.CodeOf(err) != task.CodeInvalid || text != "" {
 			t.Errorf("%+v: %q, %v", c, text, err)
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // CheckFollowing returns a *[ForbiddenError] if the holder of the token may not let a round of a task open another
@@ -12,7 +12,7 @@ import (
 // may only work gets no program, no queue and no output in this way that the task itself does not lead to, and runs no
 // task before the others of the task's owner. The function inGroup reports whether a task with this id is in the task's
 // campaign.
-func (t *Token) CheckFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id int64) bool) error {
+func (t *Token) CheckFollowing(of *task.Task, p *task.Properties, inGroup func(id int64) bool) error {
 	if rights := t.Role.Rights(); rights.Open && rights.See == All {
 		return nil
 	}
@@ -25,7 +25,7 @@ func (t *Token) CheckFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id 
 	return nil
 }
 
-func checkFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id int64) bool) error {
+func checkFollowing(of *task.Task, p *task.Properties, inGroup func(id int64) bool) error {
 	ownName := func(name string) bool { return of.Group != "" && strings.HasPrefix(name, of.Group+"/") }
 	switch {
 	case p.Program != of.Program:
@@ -34,7 +34,7 @@ func checkFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id int64) bool
 		return fmt.Errorf("with their own source, not %.100q", p.Source)
 	case p.Group != of.Group:
 		return fmt.Errorf("in their own campaign, not %.100q", p.Group)
-	case strings.HasPrefix(of.Source, tdf.SchemeExec+":"):
+	case strings.HasPrefix(of.Source, task.SchemeExec+":"):
 		return fmt.Errorf("with their own program, and the program of %.100q is the input", of.Source)
 	case p.Priority > of.Priority:
 		return fmt.Errorf("with at most their own priority %d, not %d", of.Priority, p.Priority)
@@ -44,7 +44,7 @@ func checkFollowing(of *tdf.Task, p *tdf.Properties, inGroup func(id int64) bool
 	case p.Unique != "" && p.Unique != of.Unique && !ownName(p.Unique):
 		return fmt.Errorf("with unique keys that begin with the name of their campaign and a slash, not %.100q", p.Unique)
 	}
-	for _, after := range []*tdf.Dependencies{p.After, p.AfterAny} {
+	for _, after := range []*task.Dependencies{p.After, p.AfterAny} {
 		if after == nil {
 			continue
 		}

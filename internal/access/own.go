@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A ForbiddenError means that the holder of a token may not do something, although the role of the token allows the
@@ -16,7 +16,7 @@ type ForbiddenError struct{ Reason string }
 func (e *ForbiddenError) Error() string { return e.Reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*ForbiddenError) Code() tdf.Code { return tdf.CodeForbidden }
+func (*ForbiddenError) Code() task.Code { return task.CodeForbidden }
 
 // Owner returns the owner of the tasks that the holder of the token may see. It is "" if the holder may see all tasks.
 func (t *Token) Owner() string {
@@ -32,7 +32,7 @@ func (t *Token) Owner() string {
 func (t *Token) CheckGroup(name string) error { return t.checkName("campaign", name) }
 
 func (t *Token) checkName(kind, name string) error {
-	if tdf.OwnsName(t.Owner(), name) {
+	if task.OwnsName(t.Owner(), name) {
 		return nil
 	}
 	return &ForbiddenError{fmt.Sprintf("the token %s may use only names that begin with %s/ for a %s, not %.100q",
@@ -54,7 +54,7 @@ func (t *Token) CheckQueue(queue string) error {
 // Claim makes a new task belong to the token, if its holder may only see its own tasks. A task without a queue gets the
 // first queue of the token. The error is a *[ForbiddenError]. The caller must check that the tasks in After and
 // AfterAny belong to the token, too.
-func (t *Token) Claim(d *tdf.Definition) error {
+func (t *Token) Claim(d *task.Definition) error {
 	if len(t.Queues) > 0 && d.Queue == "" {
 		d.Queue = t.Queues[0]
 	}
@@ -70,7 +70,7 @@ func (t *Token) Claim(d *tdf.Definition) error {
 			return err
 		}
 	}
-	for _, after := range []*tdf.Dependencies{d.After, d.AfterAny} {
+	for _, after := range []*task.Dependencies{d.After, d.AfterAny} {
 		if after != nil && after.Group != "" {
 			if err := t.CheckGroup(after.Group); err != nil {
 				return err

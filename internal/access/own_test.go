@@ -4,9 +4,9 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestClaim(t *testing.T) {
@@ -15,31 +15,31 @@ func TestClaim(t *testing.T) {
 	operator := Token{Name: "op", Role: Operator}
 	for name, c := range map[string]struct {
 		token Token
-		d     tdf.Definition
+		d     task.Definition
 		owner string
 		queue string
 		may   bool
 	}{
-		"plain":                 {submitter, tdf.Definition{}, "ci", "", true},
-		"any queue":             {submitter, tdf.Definition{Queue: "q"}, "ci", "q", true},
-		"own owner":             {submitter, tdf.Definition{Owner: "ci"}, "ci", "", true},
-		"another owner":         {submitter, tdf.Definition{Owner: "op"}, "", "", false},
-		"own group":             {submitter, tdf.Definition{Group: "ci/night"}, "ci", "", true},
-		"another group":         {submitter, tdf.Definition{Group: "night"}, "", "", false},
-		"a similar group":       {submitter, tdf.Definition{Group: "ci2/night"}, "", "", false},
-		"the name itself":       {submitter, tdf.Definition{Group: "ci"}, "", "", false},
-		"own key":               {submitter, tdf.Definition{Unique: "ci/a"}, "ci", "", true},
-		"another key":           {submitter, tdf.Definition{Unique: "a"}, "", "", false},
-		"after own group":       {submitter, tdf.Definition{After: &tdf.Dependencies{Group: "ci/a"}}, "ci", "", true},
-		"after another group":   {submitter, tdf.Definition{After: &tdf.Dependencies{Group: "a"}}, "", "", false},
-		"after any of another":  {submitter, tdf.Definition{AfterAny: &tdf.Dependencies{Group: "a"}}, "", "", false},
-		"first queue":           {queued, tdf.Definition{}, "ci", "gpu", true},
-		"second queue":          {queued, tdf.Definition{Queue: "slow"}, "ci", "slow", true},
-		"another queue":         {queued, tdf.Definition{Queue: "q"}, "", "", false},
-		"the default queue":     {queued, tdf.Definition{Queue: class.DefaultQueue}, "", "", false},
-		"operator":              {operator, tdf.Definition{Group: "g", Unique: "u", Queue: "q"}, "", "q", true},
-		"operator for a token":  {operator, tdf.Definition{Owner: "ci"}, "ci", "", true},
-		"operator and no owner": {operator, tdf.Definition{}, "", "", true},
+		"plain":                 {submitter, task.Definition{}, "ci", "", true},
+		"any queue":             {submitter, task.Definition{Queue: "q"}, "ci", "q", true},
+		"own owner":             {submitter, task.Definition{Owner: "ci"}, "ci", "", true},
+		"another owner":         {submitter, task.Definition{Owner: "op"}, "", "", false},
+		"own group":             {submitter, task.Definition{Group: "ci/night"}, "ci", "", true},
+		"another group":         {submitter, task.Definition{Group: "night"}, "", "", false},
+		"a similar group":       {submitter, task.Definition{Group: "ci2/night"}, "", "", false},
+		"the name itself":       {submitter, task.Definition{Group: "ci"}, "", "", false},
+		"own key":               {submitter, task.Definition{Unique: "ci/a"}, "ci", "", true},
+		"another key":           {submitter, task.Definition{Unique: "a"}, "", "", false},
+		"after own group":       {submitter, task.Definition{After: &task.Dependencies{Group: "ci/a"}}, "ci", "", true},
+		"after another group":   {submitter, task.Definition{After: &task.Dependencies{Group: "a"}}, "", "", false},
+		"after any of another":  {submitter, task.Definition{AfterAny: &task.Dependencies{Group: "a"}}, "", "", false},
+		"first queue":           {queued, task.Definition{}, "ci", "gpu", true},
+		"second queue":          {queued, task.Definition{Queue: "slow"}, "ci", "slow", true},
+		"another queue":         {queued, task.Definition{Queue: "q"}, "", "", false},
+		"the default queue":     {queued, task.Definition{Queue: class.DefaultQueue}, "", "", false},
+		"operator":              {operator, task.Definition{Group: "g", Unique: "u", Queue: "q"}, "", "q", true},
+		"operator for a token":  {operator, task.Definition{Owner: "ci"}, "ci", "", true},
+		"operator and no owner": {operator, task.Definition{}, "", "", true},
 	} {
 		d := c.d
 		err := c.token.Claim(&d)

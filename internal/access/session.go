@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Bounds of sessions (docs/dashboard.md, "Logging in").
@@ -20,7 +20,7 @@ const (
 )
 
 // ErrLoggedOut means that a session has ended, or has never existed.
-var ErrLoggedOut = tdf.NewError(tdf.CodeForbidden, "the session has ended; log in again")
+var ErrLoggedOut = task.NewError(task.CodeForbidden, "the session has ended; log in again")
 
 // Holder returns what the log calls the holder of a token: "token NAME", or "user NAME".
 func (t *Token) Holder() string {
@@ -33,14 +33,14 @@ func (t *Token) Holder() string {
 // A Session lets a browser do what a token or a user may do, until it expires. It also ends when its token or user is
 // removed or gets another secret.
 type Session struct {
-	Expires tdf.Time `json:"expires"`
-	Of      []byte   `json:"of"` // the digest of the token
+	Expires task.Time `json:"expires"`
+	Of      []byte    `json:"of"` // the digest of the token
 }
 
 // NewSession returns a session for the holder of a token that expires after life, and the session's secret text for the
 // browser. The time of Redis's clock is now.
-func NewSession(t *Token, now tdf.Time, life time.Duration) (s Session, text string) {
-	return Session{now.Add(tdf.For(life)), t.digest[:]}, strings.Replace(t.Holder(), " ", ".", 1) + "." + rand.Text()
+func NewSession(t *Token, now task.Time, life time.Duration) (s Session, text string) {
+	return Session{now.Add(task.For(life)), t.digest[:]}, strings.Replace(t.Holder(), " ", ".", 1) + "." + rand.Text()
 }
 
 // SessionKey returns the holder of a session, such as "token.NAME", and the digest of its secret text. It returns false

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Bounds of tokens.
@@ -44,14 +44,14 @@ type InvalidError struct{ Reason string }
 func (e *InvalidError) Error() string { return "invalid token: " + e.Reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*InvalidError) Code() tdf.Code { return tdf.CodeInvalid }
+func (*InvalidError) Code() task.Code { return task.CodeInvalid }
 
 // Errors of calls with tokens.
 var (
-	ErrDenied  = tdf.NewError(tdf.CodeForbidden, "the token is unknown, revoked or expired")
-	ErrNoToken = tdf.NewError(tdf.CodeNotFound, "no token has this name")
-	ErrTaken   = tdf.NewError(tdf.CodeTaken, "another token has this name; remove it first, or use another name")
-	ErrTooMany = tdf.NewError(tdf.CodeFull, fmt.Sprintf("the namespace has %d tokens; remove some", MaxTokens))
+	ErrDenied  = task.NewError(task.CodeForbidden, "the token is unknown, revoked or expired")
+	ErrNoToken = task.NewError(task.CodeNotFound, "no token has this name")
+	ErrTaken   = task.NewError(task.CodeTaken, "another token has this name; remove it first, or use another name")
+	ErrTooMany = task.NewError(task.CodeFull, fmt.Sprintf("the namespace has %d tokens; remove some", MaxTokens))
 	validName  = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 )
 
@@ -85,7 +85,7 @@ func (t *Token) Check() error {
 		return &InvalidError{"it would expire at once"}
 	}
 	for _, queue := range t.Queues {
-		if err := (tdf.Pausable{Queue: queue}).Check(); queue == "" || err != nil {
+		if err := (task.Pausable{Queue: queue}).Check(); queue == "" || err != nil {
 			return &InvalidError{fmt.Sprintf("queue %.100q", queue)}
 		}
 	}
@@ -98,7 +98,7 @@ func New(t Token) (Token, string, error) {
 	if err := t.Check(); err != nil {
 		return Token{}, "", err
 	}
-	if tdf.At(t.Expires) == tdf.Never {
+	if task.At(t.Expires) == task.Never {
 		t.Expires = time.Time{}
 	}
 	text := prefix + t.Name + "_" + rand.Text()
@@ -135,17 +135,17 @@ func (t *Token) Holds(now time.Time) bool { return t.Expires.IsZero() || now.Bef
 
 // record is the form of a token in Redis.
 type record struct {
-	Role    Role     `json:"role"`
-	Digest  []byte   `json:"sha256"`
-	Created tdf.Time `json:"created"`
-	Expires tdf.Time `json:"expires,omitempty"`
-	Queues  []string `json:"queues,omitempty"`
+	Role    Role      `json:"role"`
+	Digest  []byte    `json:"sha256"`
+	Created task.Time `json:"created"`
+	Expires task.Time `json:"expires,omitempty"`
+	Queues  []string  `json:"queues,omitempty"`
 }
 
 // Text returns the token as Redis holds it, without its name and its last use.
 func (t *Token) Text() string {
 	// cannot fail: all times are numbers
-	text, _ := json.Marshal(record{t.Role, t.digest[:], tdf.At(t.Created), tdf.At(t.Expires), t.Queues})
+	text, _ := json.Marshal(record{t.Role, t.digest[:], task.At(t.Created), task.At(t.Expires), t.Queues})
 	return string(text)
 }
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/limits"
@@ -28,17 +28,17 @@ func (a *Admin) redis() *redisstate.Store { return a.parts.Store }
 // are called on the Store itself.
 type store interface {
 	listing.Store
-	Now(ctx context.Context) (tdf.Time, error)
-	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	Now(ctx context.Context) (task.Time, error)
+	Counts(ctx context.Context, groups ...string) (task.Counts, error)
 	GroupMark(ctx context.Context, group string) (redisstate.Mark, error)
-	Between(ctx context.Context, from, to tdf.Time, states ...tdf.State) (int64, error)
-	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
+	Between(ctx context.Context, from, to task.Time, states ...task.State) (int64, error)
+	LastServerHeartbeat(ctx context.Context) (task.Time, error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	Waiting(ctx context.Context) ([]string, error)
-	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
+	Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error)
 	Paused(ctx context.Context) ([]limits.Pausing, error)
-	HeldSources(ctx context.Context) ([]tdf.FailingSource, error)
-	LimitUses(ctx context.Context, keys ...string) ([]tdf.LimitUse, error)
+	HeldSources(ctx context.Context) ([]task.FailingSource, error)
+	LimitUses(ctx context.Context, keys ...string) ([]task.LimitUse, error)
 	OpenGroupsOf(ctx context.Context, ids []int64) ([]string, error)
 }
 
@@ -51,10 +51,10 @@ func groupsOf(group string) []string {
 }
 
 // serverAlive is how long ago a server must have sent a heartbeat at most. A server sends one at least every 2 s.
-const serverAlive = tdf.Seconds(10)
+const serverAlive = task.Seconds(10)
 
 // ErrNoServer is the error of Ready if no server is alive.
-var ErrNoServer = tdf.NewError(tdf.CodeUnavailable, "no server has sent a heartbeat within the last 10 s")
+var ErrNoServer = task.NewError(task.CodeUnavailable, "no server has sent a heartbeat within the last 10 s")
 
 // Replication reads which Redis is the primary, and how far its replicas are.
 func (a *Admin) Replication(ctx context.Context) (Replication, error) {

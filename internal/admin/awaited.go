@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -166,7 +166,7 @@ func (v *vitals) waitingTasks(d *diagnoses) {
 	}
 	var open []string
 	for _, g := range v.awaited {
-		if g.Mark == tdf.GroupOpen {
+		if g.Mark == task.GroupOpen {
 			open = append(open, g.Group)
 		}
 	}

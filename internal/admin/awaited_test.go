@@ -5,42 +5,42 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // Tasks that name guessed ids can wait for each other for ever. The doctor names them, also if they are neither among the first
 // tasks that wait nor among the first dependents of a group.
 func TestDiagnoseTasksThatWaitForEachOther(t *testing.T) {
-	after := func(ids ...int64) tdf.Properties {
-		d := tdf.Defaults("p", "rsync:/p/run.sh", "")
-		d.AfterAny = &tdf.Dependencies{Tasks: ids}
+	after := func(ids ...int64) task.Properties {
+		d := task.Defaults("p", "rsync:/p/run.sh", "")
+		d.AfterAny = &task.Dependencies{Tasks: ids}
 		return d
 	}
-	inGroup, afterGroup := after(201), tdf.Defaults("p", "rsync:/p/run.sh", "")
-	inGroup.Group, afterGroup.After = "g", &tdf.Dependencies{Group: "g"}
+	inGroup, afterGroup := after(201), task.Defaults("p", "rsync:/p/run.sh", "")
+	inGroup.Group, afterGroup.After = "g", &task.Dependencies{Group: "g"}
 	for want, c := range map[string]struct {
-		opened []tdf.Properties // from task 201 on
-		behind bool             // more tasks wait for task 1 than the doctor samples, and the last of them waits for task 201
+		opened []task.Properties // from task 201 on
+		behind bool              // more tasks wait for task 1 than the doctor samples, and the last of them waits for task 201
 	}{
-		"": {opened: []tdf.Properties{after(1), after(201)}},
-		"task 201 waits for task 202 waits for task 201": {opened: []tdf.Properties{after(202), after(1, 201)}},
+		"": {opened: []task.Properties{after(1), after(201)}},
+		"task 201 waits for task 202 waits for task 201": {opened: []task.Properties{after(202), after(1, 201)}},
 		"task 201 waits for task 203 waits for task 202 waits for task 201": {
-			opened: []tdf.Properties{after(203), after(201), after(202)}, behind: true,
+			opened: []task.Properties{after(203), after(201), after(202)}, behind: true,
 		},
-		"campaign g waits for task 201 waits for campaign g": {opened: []tdf.Properties{afterGroup, inGroup}},
+		"campaign g waits for task 201 waits for campaign g": {opened: []task.Properties{afterGroup, inGroup}},
 	} {
 		t.Run(want, func(t *testing.T) {
 			a, _ := onEmbedded(t)
 			s := a.redis()
-			open := func(all ...tdf.Properties) {
+			open := func(all ...task.Properties) {
 				t.Helper()
 				expect.Result(s.Open(t.Context(), "m", all...)).OK(t)
 			}
-			var before []tdf.Properties
+			var before []task.Properties
 			for range 200 {
-				d := tdf.Defaults("p", "rsync:/p/run.sh", "")
+				d := task.Defaults("p", "rsync:/p/run.sh", "")
 				if c.behind && len(before) > 0 {
 					d = after(1, 201)
 				}
@@ -70,10 +70,10 @@ func TestWaitsAreBounded(t *testing.T) {
 	a, _ := onEmbedded(t)
 	s := a.redis()
 	const n = 2500
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range int64(n) {
-		d := tdf.Defaults("p", "rsync:/p/run.sh", "")
-		d.AfterAny = &tdf.Dependencies{Tasks: []int64{i + 2, i + 3}} // the last ones name tasks that do not exist
+		d := task.Defaults("p", "rsync:/p/run.sh", "")
+		d.AfterAny = &task.Dependencies{Tasks: []int64{i + 2, i + 3}} // the last ones name tasks that do not exist
 		all = append(all, d)
 	}
 	expect.Result(s.Open(t.Context(), "m", all...)).OK(t)
@@ -85,7 +85,7 @@ func TestWaitsAreBounded(t *testing.T) {
 	expect.Len(t, expect.Result(s.WaitingOf(t.Context(), first, 20)).Value(t), 10, "tasks with 20 dependencies")
 	odd := []redisstate.AwaitedGroup{{Group: "g", Dependents: []int64{-1, 0, 99999}}}
 	expect.Equal(t, fmt.Sprint(expect.Result(waitsOf(t.Context(), s, nil, odd)).Value(t)), "map[]", "odd dependents")
-	place := s.Keys.OpenSet(tdf.WaitingPlace)
+	place := s.Keys.OpenSet(task.WaitingPlace)
 	s.Redis.Del(t.Context(), place)
 	s.Redis.Set(t.Context(), place, "text", 0)
 	expect.Len(t, expect.Result(s.FirstWaiting(t.Context(), sampledFirst)).Value(t), 0, "a wrong type")

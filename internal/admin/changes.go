@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Change says that a task has entered its present state.
 type Change struct {
 	ID      int64
-	State   tdf.State
+	State   task.State
 	Outcome string // as in [manager.Task]
 	Round   int
 	Program string
@@ -28,9 +28,9 @@ type Change struct {
 // task was removed or Lost is true.
 type Changes struct {
 	redis *redisstate.Store
-	from  tdf.Time // all earlier entries are known
-	until tdf.Time // the end of the present look; 0 if there is none
-	last  tdf.Time // the end of the look before it
+	from  task.Time // all earlier entries are known
+	until task.Time // the end of the present look; 0 if there is none
+	last  task.Time // the end of the look before it
 	at    *redisstate.ListEntry
 	seen  map[redisstate.ListEntry]bool // the known entries from `from` on
 
@@ -41,14 +41,14 @@ type Changes struct {
 const (
 	// changeWindow is how late an entry may come into a list, compared with its score. Scores are times of Redis's
 	// clock, but tasks that are opened together have scores up to a millisecond ahead.
-	changeWindow = tdf.Seconds(1)
+	changeWindow = task.Seconds(1)
 
 	changesPerPage = 300
 )
 
 // Changes begins with the changes since a time by Redis's clock, or a little earlier.
 func (a *Admin) Changes(since time.Time) *Changes {
-	from := tdf.At(since).Add(-changeWindow)
+	from := task.At(since).Add(-changeWindow)
 	return &Changes{redis: a.redis(), from: max(0, from), seen: map[redisstate.ListEntry]bool{}}
 }
 
@@ -64,7 +64,7 @@ func (c *Changes) Next(ctx context.Context) (changes []Change, more bool, err er
 		}
 	}
 	found, last, err := c.redis.Find(ctx, redisstate.ListQuery{
-		States: tdf.States, After: c.from, Before: c.until, ByScore: true, OldestFirst: true, Behind: c.at,
+		States: task.States, After: c.from, Before: c.until, ByScore: true, OldestFirst: true, Behind: c.at,
 	}, changesPerPage)
 	if err != nil {
 		return nil, false, err
@@ -79,7 +79,7 @@ func (c *Changes) Next(ctx context.Context) (changes []Change, more bool, err er
 		return nil, false, err
 	}
 	for _, e := range fresh {
-		if tdf.Time(e.Order) >= c.until.Add(-changeWindow) {
+		if task.Time(e.Order) >= c.until.Add(-changeWindow) {
 			c.seen[e] = true
 		}
 	}
@@ -110,7 +110,7 @@ func (c *Changes) begin(ctx context.Context) error {
 func (c *Changes) end() {
 	c.from, c.until, c.at = max(c.from, c.until.Add(-changeWindow)), 0, nil
 	for e := range c.seen {
-		if tdf.Time(e.Order) < c.from {
+		if task.Time(e.Order) < c.from {
 			delete(c.seen, e)
 		}
 	}
@@ -118,10 +118,10 @@ func (c *Changes) end() {
 
 // read returns the changes of the tasks of some entries.
 func (c *Changes) read(ctx context.Context, entries []redisstate.ListEntry) ([]Change, error) {
-	ids, times := []int64{}, []tdf.Time{}
+	ids, times := []int64{}, []task.Time{}
 	for _, e := range entries {
 		if id, ok := e.ID(); ok {
-			ids, times = append(ids, id), append(times, tdf.Time(e.Order))
+			ids, times = append(ids, id), append(times, task.Time(e.Order))
 		}
 	}
 	if len(ids) == 0 {

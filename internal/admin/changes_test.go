@@ -8,10 +8,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -33,8 +33,8 @@ func pace(t testing.TB, m *manager.Manager, s *redisstate.Store, ids []int64) []
 			all = append(all, define("p", "rsync:/p/run.sh", ""))
 		}
 		opened := expect.Result(m.Open(ctx, all...)).Value(t)
-		for _, task := range opened {
-			ids = append(ids, task.ID)
+		for _, one := range opened {
+			ids = append(ids, one.ID)
 		}
 	case 1:
 		expect.Result(m.Cancel(ctx, some()...)).OK(t)
@@ -46,7 +46,7 @@ func pace(t testing.TB, m *manager.Manager, s *redisstate.Store, ids []int64) []
 		got := expect.Result(s.Claim(ctx, redisstate.ClaimParams{Worker: "w", Most: 1 + rand.IntN(50), Lease: 3600})).Value(t)
 		for _, c := range got.Claims {
 			if rand.IntN(2) > 0 {
-				move, err := c.Task.Execute(c.ID, tdf.Result{Exit: "0"})
+				move, err := c.Task.Execute(c.ID, task.Result{Exit: "0"})
 				apply(t, s, move, err)
 			}
 		}
@@ -61,8 +61,8 @@ func TestChangesMissNothing(t *testing.T) {
 	a := admin.New(m)
 	changes := a.Changes(expect.Result(m.Now(t.Context())).Value(t))
 	middle := time.Time{}
-	known, later := map[int64]tdf.State{}, map[int64]tdf.State{}
-	look := func(c *admin.Changes, known map[int64]tdf.State) {
+	known, later := map[int64]task.State{}, map[int64]task.State{}
+	look := func(c *admin.Changes, known map[int64]task.State) {
 		for more := true; more; {
 			found, others, err := c.Next(t.Context())
 			expect.NoError(t, err)
@@ -87,9 +87,9 @@ func TestChangesMissNothing(t *testing.T) {
 	expect.Eventually(t, "both readers know all states", func() bool { // scores of the last tasks may be a millisecond ahead
 		look(changes, known)
 		look(a.Changes(middle), later)
-		for task, err := range m.List(t.Context(), manager.Query{}) {
+		for one, err := range m.List(t.Context(), manager.Query{}) {
 			expect.NoError(t, err)
-			if known[task.ID] != task.State || later[task.ID] != task.State {
+			if known[one.ID] != one.State || later[one.ID] != one.State {
 				return false
 			}
 		}

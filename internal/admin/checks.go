@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -72,7 +72,7 @@ func (c *situation) running() []Check {
 		run = ahead("run", "the worker has prefetched the task, and starts it in its next free slot")
 	}
 	return []Check{
-		passed("start", "claimed "+c.agoText(c.task.Current().Entered[tdf.Running])+" by "+c.task.Current().Worker),
+		passed("start", "claimed "+c.agoText(c.task.Current().Entered[task.Running])+" by "+c.task.Current().Worker),
 		c.holder(), c.lease(), run, c.deadline(), c.serverCheck(),
 		ahead("settle", "the server decides whether it succeeded"),
 	}
@@ -90,7 +90,7 @@ func (c *situation) executed() []Check {
 		}
 	}
 	return []Check{
-		passed("run", "ended "+c.agoText(r.Entered[tdf.Executed])+": "+listing.HowExited(r)),
+		passed("run", "ended "+c.agoText(r.Entered[task.Executed])+": "+listing.HowExited(r)),
 		c.serverCheck(),
 	}
 }
@@ -99,11 +99,11 @@ func (c *situation) executed() []Check {
 func (c *situation) finished() []Check {
 	t := c.task
 	ended := passed("end", strings.Join(c.endText(), ": "))
-	if listing.Outcome(t) != string(tdf.Succeeded) {
+	if listing.Outcome(t) != string(task.Succeeded) {
 		ended.Fix = c.retryFix()
 	}
-	if t.State == tdf.Archived {
-		return []Check{ended, passed("manager", "archived "+c.agoText(t.Current().Entered[tdf.Archived]))}
+	if t.State == task.Archived {
+		return []Check{ended, passed("manager", "archived "+c.agoText(t.Current().Entered[task.Archived]))}
 	}
 	if f := c.callback; f.IsOf(t) {
 		line, _, _ := strings.Cut(f.Error, "\n")
@@ -172,7 +172,7 @@ func (c *situation) serverCheck() Check {
 func (c *situation) start() Check {
 	from := max(c.task.StartAfter, c.place.From)
 	switch {
-	case from >= tdf.Never:
+	case from >= task.Never:
 		return blockedBy("start", FactNeverStarts, "the task never starts (start_after is inf)",
 			fix("change the task's start_after", StepChangeStart))
 	case c.task.StartAfter > c.at:
@@ -191,7 +191,7 @@ func (c *situation) end() Check {
 		end, name, goal = c.task.ClaimBefore, "claim_before", "claimed"
 	}
 	switch {
-	case end >= tdf.Never:
+	case end >= task.Never:
 		return passed("end", "the task does not expire")
 	case end <= c.at && c.grace.Open > c.at:
 		return blockedBy("end", FactGracePeriod, fmt.Sprintf("%s was %s, but Redis's clock may be wrong: the task "+
@@ -397,7 +397,7 @@ func (c *situation) lease() Check {
 // the program.
 func (c *situation) run() Check {
 	r := c.task.Current()
-	what := "claimed " + c.agoText(r.Entered[tdf.Running])
+	what := "claimed " + c.agoText(r.Entered[task.Running])
 	switch {
 	case r.Started > 0:
 		what = "the program started " + c.agoText(r.Started)
@@ -409,7 +409,7 @@ func (c *situation) run() Check {
 	} else if r.PID > 0 {
 		what += "; the program has printed nothing yet"
 	}
-	if r.Progress != (tdf.Progress{}) {
+	if r.Progress != (task.Progress{}) {
 		what += fmt.Sprintf("; its progress is %.0f %%", 100*r.Progress.Fraction)
 	}
 	return ahead("run", what+"; "+c.runText())
@@ -427,7 +427,7 @@ func (c *situation) runText() string {
 func (c *situation) deadline() Check {
 	t := c.task
 	switch {
-	case t.Deadline == 0 || t.Deadline >= tdf.Never:
+	case t.Deadline == 0 || t.Deadline >= task.Never:
 		return passed("deadline", "the round has no deadline")
 	case t.Deadline < c.at && c.grace.Running > c.at:
 		return blockedBy("deadline", FactGracePeriod, fmt.Sprintf("the deadline has passed, but Redis was away: no "+
@@ -439,7 +439,7 @@ func (c *situation) deadline() Check {
 }
 
 // agoText returns a text that says how long ago t was.
-func (c *situation) agoText(t tdf.Time) string {
+func (c *situation) agoText(t task.Time) string {
 	if t == 0 {
 		return "at an unknown time"
 	}
@@ -447,7 +447,7 @@ func (c *situation) agoText(t tdf.Time) string {
 }
 
 // moment returns a text with the time t and its distance from now.
-func (c *situation) moment(t tdf.Time) string {
+func (c *situation) moment(t task.Time) string {
 	text := t.Std().UTC().Format("2006-01-02 15:04:05 MST")
 	if d := t.Sub(c.at); d > 0 {
 		return text + ", in " + span(d)
@@ -456,7 +456,7 @@ func (c *situation) moment(t tdf.Time) string {
 }
 
 // span returns a duration as a text with a suitable unit.
-func span(s tdf.Seconds) string {
+func span(s task.Seconds) string {
 	switch s = max(s, 0); {
 	case s < 10:
 		return fmt.Sprintf("%.1f s", float64(s))

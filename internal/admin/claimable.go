@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -14,7 +14,7 @@ import (
 // a time, for other tasks or for a limit, and those that are paused, do not count.
 func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) ([]counts.Claimable, error) {
 	s := a.redis()
-	var now tdf.Time
+	var now task.Time
 	var paused []limits.Pausing
 	err := readings(
 		func() (err error) { now, err = s.Now(ctx); return err },
@@ -23,7 +23,7 @@ func (a *Admin) Claimable(ctx context.Context, offer class.Offer, most int) ([]c
 	if err != nil {
 		return nil, fmt.Errorf("count the tasks for a worker: %w", err)
 	}
-	var holds tdf.Paused
+	var holds task.Paused
 	for _, p := range paused {
 		if p.Failures == 0 { // others hold only when some tasks have failed
 			holds = append(holds, p.Pausable)

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // mostPending is the largest number of dependencies that an explanation names.
 const mostPending = 5
 
-func pendingOf(ctx context.Context, s *redisstate.Store, t *tdf.Task) ([]redisstate.Dependency, error) {
+func pendingOf(ctx context.Context, s *redisstate.Store, t *task.Task) ([]redisstate.Dependency, error) {
 	if !t.Waits() {
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (c *situation) dependencies() Check {
 		switch {
 		case d.ID > 0:
 			names = append(names, fmt.Sprintf("task %d (%s)", d.ID, d.State))
-		case d.Mark == tdf.GroupOpen:
+		case d.Mark == task.GroupOpen:
 			names = append(names, fmt.Sprintf("campaign %s (not closed yet)", d.Group))
 			toDo = toWait.or(toClose)
 		default:

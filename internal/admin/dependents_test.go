@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -13,7 +13,7 @@ import (
 // The dependents of a task are those that still wait for it or for its group, of the owner that is asked for.
 func TestDependents(t *testing.T) {
 	a, m := onEmbedded(t)
-	open := func(owner string, after, anyway *tdf.Dependencies) *manager.Task {
+	open := func(owner string, after, anyway *task.Dependencies) *manager.Task {
 		t.Helper()
 		d := testspace.Define("p", "rsync:/p/run.sh", "")
 		d.Owner, d.After, d.AfterAny = owner, after, anyway
@@ -23,11 +23,11 @@ func TestDependents(t *testing.T) {
 		return expect.Result(m.Open(t.Context(), d)).Value(t)[0]
 	}
 	first := open("", nil, nil)
-	one := &tdf.Dependencies{Tasks: []int64{first.ID}}
+	one := &task.Dependencies{Tasks: []int64{first.ID}}
 	open("", one, nil)
 	open("ada", nil, one)
 	open("", one, nil)
-	open("", &tdf.Dependencies{Group: "g"}, nil)
+	open("", &task.Dependencies{Group: "g"}, nil)
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(4)...)).OK(t)
 	expect.Result(a.redis().LinkWaiting(t.Context())).OK(t)
 	mustBe := func(owner string, most int, want string) {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -215,7 +215,7 @@ func (v *vitals) clock(d *diagnoses) {
 }
 
 func (v *vitals) serverHealth(d *diagnoses) {
-	const behind = tdf.Seconds(30)
+	const behind = task.Seconds(30)
 	switch fact, missing := v.noServer(); {
 	case missing && slices.ContainsFunc(v.periodics, v.isOverdue):
 		d.problem("server", fact)
@@ -244,7 +244,7 @@ func (v *vitals) liveWorkers(d *diagnoses) {
 // silentWorkers reports workers whose heartbeats have stopped. It omits workers that have been silent for a day,
 // because an operator probably removed them.
 func (v *vitals) silentWorkers(d *diagnoses) {
-	const removed = tdf.Seconds(24 * 3600)
+	const removed = task.Seconds(24 * 3600)
 	var silent []string
 	for i := range v.fleet.workers {
 		w := &v.fleet.workers[i]
@@ -294,7 +294,7 @@ func (v *vitals) pausedPrograms(d *diagnoses) {
 // openTasks reports a problem if open tasks wait although slots are free. Slots are also free for a moment between two
 // tasks. So openTasks reports a problem only if no task was claimed or executed lately, and if nothing is paused.
 func (v *vitals) openTasks(d *diagnoses) {
-	const usual = tdf.Seconds(60)
+	const usual = task.Seconds(60)
 	if len(v.paused) == 0 && !v.waitForLimits() && v.waited > usual && v.free > 0 && v.at.Sub(v.moved) > idle {
 		d.problem("tasks", Fact{Code: FactIdleSlots, Text: fmt.Sprintf("the oldest open task has waited for %.0f s "+
 			"although %s free, and no task was claimed lately", v.waited, slotsAre(v.free)), Fix: toExplain})
@@ -375,7 +375,7 @@ func (v *vitals) invalidSettings(d *diagnoses) {
 func (v *vitals) tasksLimit(d *diagnoses) {
 	const nearly = 0.9
 	stored, most := v.counts.Total(), v.settings.MaxTasks
-	if most == tdf.NoLimit {
+	if most == task.NoLimit {
 		return
 	}
 	text := fmt.Sprintf("the namespace holds %d tasks, and its setting max_tasks is %d", stored, most)

@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
@@ -31,7 +31,7 @@ func healthy() vitals {
 		},
 		snapshot: snapshot{
 			fleet:  fleet{at: now, server: now - 1, workers: []presence.WorkerStatus{alive}, running: 4},
-			counts: tdf.Counts{tdf.Open: 10, tdf.Running: 4}, settings: tdf.DefaultSettings(), room: tdf.Memory{Used: 1e6, Max: 100e6},
+			counts: task.Counts{task.Open: 10, task.Running: 4}, settings: task.DefaultSettings(), room: task.Memory{Used: 1e6, Max: 100e6},
 		},
 	}
 }
@@ -49,17 +49,17 @@ func TestDiagnose(t *testing.T) {
 	for _, d := range v.diagnose() {
 		expect.Equal(t, d.Severity, SeverityOK, "a healthy namespace has the diagnoses")
 	}
-	v.fleet.running, v.limits = 1, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
+	v.fleet.running, v.limits = 1, []task.LimitUse{{Key: "db", Limited: true, Limit: task.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
 	for _, d := range v.diagnose() {
 		expect.Equal(t, d.Severity, SeverityOK, "while tasks wait for a limit, there are the diagnoses")
 	}
-	idle := func(v *vitals) { v.counts = tdf.Counts{tdf.Archived: 5}; v.waited = 0 }
+	idle := func(v *vitals) { v.counts = task.Counts{task.Archived: 5}; v.waited = 0 }
 	for text, c := range map[string]struct {
 		severity string
 		change   func(*vitals)
 	}{
 		`the limit of key "db" is 0: 7 tasks wait`: {SeverityNotice, func(v *vitals) {
-			v.limits = []tdf.LimitUse{{Key: "db", Limited: true, Waiting: 7}, {Key: "unused", Limited: true}}
+			v.limits = []task.LimitUse{{Key: "db", Limited: true, Waiting: 7}, {Key: "unused", Limited: true}}
 		}},
 		"Redis has version 6.2.1":                                        {SeverityProblem, func(v *vitals) { v.info["redis_version"] = "6.2.1" }},
 		"this is the embedded Redis":                                     {SeverityNotice, func(v *vitals) { v.info = conn.Info{}; v.memory = Memory{} }},
@@ -100,7 +100,7 @@ func TestDiagnose(t *testing.T) {
 		"1 of 3 sentinels work":    {SeverityProblem, func(v *vitals) { v.replication.Sentinels, v.replication.SentinelsUp = 3, 1 }},
 		"lacks the rights to HSET": {SeverityProblem, func(v *vitals) { v.lacks = errors.New("the user lacks the rights to HSET") }},
 		"no server has been seen for 62 s": {SeverityProblem, func(v *vitals) {
-			v.fleet.server, v.periodics = v.at-62, []*tdf.PeriodicRecord{{Next: v.at - 61}}
+			v.fleet.server, v.periodics = v.at-62, []*task.PeriodicRecord{{Next: v.at - 61}}
 			idle(v)
 		}},
 		"no server was ever seen":                                      {SeverityProblem, func(v *vitals) { v.fleet.server = 0 }},
@@ -111,11 +111,11 @@ func TestDiagnose(t *testing.T) {
 		"all workers drain, start or stop":                             {SeverityProblem, func(v *vitals) { v.fleet.workers[0].Drained = "me" }},
 		"stopped sending heartbeats, but did not report their end: w2": {SeverityProblem, func(v *vitals) { v.fleet.workers = append(v.fleet.workers, silentSince(v, "w2", 60)) }},
 		"program p is held, because it cannot be started; a task tries it at 22:13:50 UTC, in 30 s; the last failure was: why (workers: w1)": {SeverityProblem, func(v *vitals) {
-			v.fleet.sources = []tdf.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 60, Last: v.at - 15}}
+			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 60, Last: v.at - 15}}
 		}},
 		"program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)": {SeverityProblem, func(v *vitals) {
 			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why"}}
-			v.fleet.sources = []tdf.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 1, Last: v.at - 1}}
+			v.fleet.sources = []task.FailingSource{{Program: "p", Why: "why", Workers: []string{"w1"}, Since: v.at - 1, Last: v.at - 1}}
 		}},
 		"program p fails on 1 of 1 workers, and each of their slots pauses for 500ms after a failed round (sleep_after_failure): why": {SeverityNotice, func(v *vitals) {
 			v.fleet.workers[0].Pauses = []presence.Pause{{Program: "p", For: 0.5, Why: "why"}}
@@ -131,7 +131,7 @@ func TestDiagnose(t *testing.T) {
 		}},
 		"tasks wait for campaigns that are not closed: a, c": {SeverityNotice, func(v *vitals) {
 			v.waiting = 9
-			v.awaited = []redisstate.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: tdf.GroupClosed}, {Group: "c"}}
+			v.awaited = []redisstate.AwaitedGroup{{Group: "a"}, {Group: "b", Mark: task.GroupClosed}, {Group: "c"}}
 		}},
 		"tasks wait for each other, so they never run: campaign b waits for campaign c waits for campaign b": {SeverityProblem, func(v *vitals) {
 			v.waiting, v.waits = 2, waitersOf(map[string]string{"a": "x b", "b": "c", "c": "y b"})
@@ -177,7 +177,7 @@ func TestDiagnose(t *testing.T) {
 // The number of waiting tasks is no problem. A long cycle gives a short text.
 func TestDiagnoseWaitingTasks(t *testing.T) {
 	v := healthy()
-	v.waiting, v.limits = 3, []tdf.LimitUse{{Key: "db", Limited: true, Limit: tdf.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
+	v.waiting, v.limits = 3, []task.LimitUse{{Key: "db", Limited: true, Limit: task.Limit{AtMost: 2}, Running: 2, Waiting: 9}}
 	d := diagnoses{}
 	v.waitingTasks(&d)
 	expect.MustLen(t, d.all, 1)
@@ -256,15 +256,17 @@ func TestDiagnoseABusyCampaign(t *testing.T) {
 // vitalsOfMoves finds a task that was claimed or executed lately, even if the task is open again.
 func TestVitalsOfMoves(t *testing.T) {
 	for name, c := range map[string]struct {
-		task  func(now tdf.Time) tdf.Hash
+		task  func(now task.Time) task.Hash
 		moved bool
 	}{
-		"runs since":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-5).String()} }, true},
-		"has run for long": {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "running", "0:running": now.Add(-500).String()} }, false},
-		"has ended":        {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "failed", "0:failed": now.Add(-5).String()} }, true},
-		"was opened":       {func(now tdf.Time) tdf.Hash { return tdf.Hash{"state": "open", "0:open": now.String()} }, false},
-		"was forgiven": {func(now tdf.Time) tdf.Hash {
-			return tdf.Hash{
+		"runs since": {func(now task.Time) task.Hash { return task.Hash{"state": "running", "0:running": now.Add(-5).String()} }, true},
+		"has run for long": {func(now task.Time) task.Hash {
+			return task.Hash{"state": "running", "0:running": now.Add(-500).String()}
+		}, false},
+		"has ended":  {func(now task.Time) task.Hash { return task.Hash{"state": "failed", "0:failed": now.Add(-5).String()} }, true},
+		"was opened": {func(now task.Time) task.Hash { return task.Hash{"state": "open", "0:open": now.String()} }, false},
+		"was forgiven": {func(now task.Time) task.Hash {
+			return task.Hash{
 				"state": "open", "round": "1", "fails": "1", "max_fails": "9", "0:worker": "w", "0:running": "1000",
 				"0:failure": now.Add(-5).String(), "1:open": now.Add(-5).String(),
 			}
@@ -275,19 +277,19 @@ func TestVitalsOfMoves(t *testing.T) {
 		now := expect.Result(s.Now(t.Context())).Value(t)
 		h := c.task(now)
 		h["program"], h["source"] = "p", "rsync:/p/run.sh"
-		testspace.PutTasks(t, s, map[int64]tdf.Hash{1: h})
+		testspace.PutTasks(t, s, map[int64]task.Hash{1: h})
 		v := vitals{snapshot: snapshot{fleet: fleet{at: now}}}
 		expect.NoError(t, vitalsOfMoves(t.Context(), s, &v), name)
 		expect.Equal(t, now.Sub(v.moved) <= idle, c.moved, name)
 	}
 }
 
-func silentSince(v *vitals, name string, ago tdf.Seconds) presence.WorkerStatus {
+func silentSince(v *vitals, name string, ago task.Seconds) presence.WorkerStatus {
 	return presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{Name: name, State: "working", Lease: 30}, Seen: v.at.Add(-ago)}
 }
 
 func aLongRun(id int64) longRun {
-	return longRun{&tdf.Task{ID: id, Properties: tdf.Defaults("p", "", ""), Rounds: tdf.Rounds{0: {Worker: "w1"}}}, 900, 3}
+	return longRun{&task.Task{ID: id, Properties: task.Defaults("p", "", ""), Rounds: task.Rounds{0: {Worker: "w1"}}}, 900, 3}
 }
 
 func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
@@ -310,21 +312,21 @@ func TestDiagnoseNamesTheFirstOfMany(t *testing.T) {
 // no run counts as long.
 func TestLongRuns(t *testing.T) {
 	const now = 10_000
-	ran := func(program string, seconds tdf.Seconds) *tdf.Task {
-		return &tdf.Task{Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Seconds: seconds}}}
+	ran := func(program string, seconds task.Seconds) *task.Task {
+		return &task.Task{Properties: task.Defaults(program, "", ""), Rounds: task.Rounds{0: {Seconds: seconds}}}
 	}
-	runs := func(id int64, program string, since tdf.Time) *tdf.Task {
-		return &tdf.Task{ID: id, Properties: tdf.Defaults(program, "", ""), Rounds: tdf.Rounds{0: {Entered: map[tdf.State]tdf.Time{tdf.Running: now - since}}}}
+	runs := func(id int64, program string, since task.Time) *task.Task {
+		return &task.Task{ID: id, Properties: task.Defaults(program, "", ""), Rounds: task.Rounds{0: {Entered: map[task.State]task.Time{task.Running: now - since}}}}
 	}
-	var ended []*tdf.Task
+	var ended []*task.Task
 	for i := range 100 {
-		ended = append(ended, ran("p", tdf.Seconds(1+i%10)), ran("quick", 0.01))
+		ended = append(ended, ran("p", task.Seconds(1+i%10)), ran("quick", 0.01))
 	}
 	ended[0] = ran("p", 5000) // a single long run does not change the usual run time
 	for range 9 {
 		ended = append(ended, ran("new", 1))
 	}
-	long := longRuns(now, []*tdf.Task{
+	long := longRuns(now, []*task.Task{
 		runs(1, "p", 101), runs(2, "p", 99), runs(3, "quick", 59), runs(4, "quick", 61), runs(5, "new", 9000), runs(6, "unknown", 9000),
 	}, ended)
 	var ids []int64
@@ -337,9 +339,9 @@ func TestLongRuns(t *testing.T) {
 }
 
 // heldByOriginal returns running tasks with these sources. A worker of the original TDF holds them.
-func heldByOriginal(sources ...string) (tasks []*tdf.Task) {
+func heldByOriginal(sources ...string) (tasks []*task.Task) {
 	for i, source := range sources {
-		x := &tdf.Task{ID: int64(7 + i), State: tdf.Running, Rounds: tdf.Rounds{0: {Worker: "old"}}}
+		x := &task.Task{ID: int64(7 + i), State: task.Running, Rounds: task.Rounds{0: {Worker: "old"}}}
 		x.Source = source
 		tasks = append(tasks, x)
 	}

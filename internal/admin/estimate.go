@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An Estimate predicts how long the remaining work takes. In about 8 of 10 cases, it takes at least Low and at most
@@ -19,9 +19,9 @@ type Estimate struct {
 // have finished, and done is how many have finished within the period.
 func EstimateLeft(left int64, slots int, runs []time.Duration, done int64, period time.Duration) (e Estimate) {
 	running := min(int64(slots), left)
-	w := work{waiting: left - running, running: running, slots: slots, done: done, period: tdf.For(period)}
+	w := work{waiting: left - running, running: running, slots: slots, done: done, period: task.For(period)}
 	for _, r := range runs {
-		w.runs = append(w.runs, tdf.For(r))
+		w.runs = append(w.runs, task.For(r))
 	}
 	low, high, unknown := w.estimate()
 	return Estimate{low.Std(), high.Std(), unknown}
@@ -29,16 +29,16 @@ func EstimateLeft(left int64, slots int, runs []time.Duration, done int64, perio
 
 // work holds the facts from which the method estimate predicts the remaining time.
 type work struct {
-	waiting int64         // tasks that may run now
-	running int64         // tasks that run now; on average, half of each task is done
-	slots   int           // slots of the workers that claim tasks
-	runs    []tdf.Seconds // run times of similar tasks
-	later   int64         // open tasks that may not run yet; the estimate excludes them
+	waiting int64          // tasks that may run now
+	running int64          // tasks that run now; on average, half of each task is done
+	slots   int            // slots of the workers that claim tasks
+	runs    []task.Seconds // run times of similar tasks
+	later   int64          // open tasks that may not run yet; the estimate excludes them
 
-	done   int64       // tasks that finished within the period
-	period tdf.Seconds // the length of the period
+	done   int64        // tasks that finished within the period
+	period task.Seconds // the length of the period
 
-	still tdf.Seconds // how long no task has finished, although a task could have finished
+	still task.Seconds // how long no task has finished, although a task could have finished
 }
 
 const (
@@ -51,7 +51,7 @@ const (
 // run times of the remaining tasks. A waiting task counts with one run, a running task with half a run. The sum is
 // uncertain because run times differ, and because their mean comes from a sample. The remaining time is the sum divided
 // by the number of slots that run these tasks. It is longer if one long run continues alone at the end.
-func (w work) estimate() (low, high tdf.Seconds, unknown string) {
+func (w work) estimate() (low, high task.Seconds, unknown string) {
 	left := float64(w.waiting) + float64(w.running)/2
 	switch {
 	case left == 0 && w.later > 0:
@@ -73,10 +73,10 @@ func (w work) estimate() (low, high tdf.Seconds, unknown string) {
 	together := float64(w.waiting + w.running)
 	least := max(0, left*mean-spread) / min(fastest, together)
 	most := (left*mean+spread)/min(slowest, together) + w.tail(together)
-	return tdf.Seconds(least), tdf.Seconds(most), ""
+	return task.Seconds(least), task.Seconds(most), ""
 }
 
-func moments(runs []tdf.Seconds) (mean, deviation float64) {
+func moments(runs []task.Seconds) (mean, deviation float64) {
 	for _, r := range runs {
 		mean += float64(r) / float64(len(runs))
 	}

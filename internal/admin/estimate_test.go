@@ -6,12 +6,12 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-func constant(n int, s tdf.Seconds) []tdf.Seconds {
-	return slices.Repeat([]tdf.Seconds{s}, n)
+func constant(n int, s task.Seconds) []task.Seconds {
+	return slices.Repeat([]task.Seconds{s}, n)
 }
 
 func TestEstimate(t *testing.T) {
@@ -45,7 +45,7 @@ func TestEstimate(t *testing.T) {
 }
 
 type estimation struct {
-	Low, High tdf.Seconds
+	Low, High task.Seconds
 	Unknown   string
 }
 
@@ -55,17 +55,17 @@ func estimated(w work) estimation {
 }
 
 // lognormal returns random run times, most of them short and a few long.
-func lognormal(r *rand.Rand, n int, sigma float64) []tdf.Seconds {
-	runs := make([]tdf.Seconds, n)
+func lognormal(r *rand.Rand, n int, sigma float64) []task.Seconds {
+	runs := make([]task.Seconds, n)
 	for i := range runs {
-		runs[i] = tdf.Seconds(10 * math.Exp(sigma*r.NormFloat64()))
+		runs[i] = task.Seconds(10 * math.Exp(sigma*r.NormFloat64()))
 	}
 	return runs
 }
 
 // makespan returns the time that the slots need for all runs. Each slot that becomes free starts the next run.
-func makespan(runs []tdf.Seconds, slots int) tdf.Seconds {
-	free := make([]tdf.Seconds, slots)
+func makespan(runs []task.Seconds, slots int) task.Seconds {
+	free := make([]task.Seconds, slots)
 	for _, run := range runs {
 		first := slices.Index(free, slices.Min(free))
 		free[first] += run
@@ -102,7 +102,7 @@ func anyWork(r *rand.Rand) work {
 		waiting: r.Int64N(1000), running: r.Int64N(20), slots: 1 + r.IntN(50), runs: lognormal(r, 3+r.IntN(200), r.Float64()),
 	}
 	if r.IntN(2) == 0 {
-		w.done, w.period = r.Int64N(500), tdf.Seconds(1+r.IntN(300))
+		w.done, w.period = r.Int64N(500), task.Seconds(1+r.IntN(300))
 	}
 	return w
 }
@@ -135,4 +135,4 @@ func TestEstimateMakesSense(t *testing.T) {
 	}
 }
 
-func near(a, b tdf.Seconds) bool { return math.Abs(float64(a-b)) <= 1e-6*float64(b) }
+func near(a, b task.Seconds) bool { return math.Abs(float64(a-b)) <= 1e-6*float64(b) }

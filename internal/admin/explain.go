@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -44,11 +44,11 @@ const (
 
 // An Explanation lists the checks of a task, in the order in which they matter.
 type Explanation struct {
-	ID      int64     `json:"id"`
-	State   tdf.State `json:"state"`
-	Outcome string    `json:"outcome,omitempty"`
-	Round   int       `json:"round"`
-	Checks  []Check   `json:"checks"`
+	ID      int64      `json:"id"`
+	State   task.State `json:"state"`
+	Outcome string     `json:"outcome,omitempty"`
+	Round   int        `json:"round"`
+	Checks  []Check    `json:"checks"`
 }
 
 // Blocked reports whether a check blocks the task.
@@ -66,7 +66,7 @@ func (e Explanation) MarshalJSON() ([]byte, error) {
 }
 
 // Explain returns the checks that decide whether and when a task continues. If the task has an http source, Explain
-// asks the web server for up to 5 s whether the program exists. The error wraps [tdf.ErrNoTask] if the task does not
+// asks the web server for up to 5 s whether the program exists. The error wraps [task.ErrNoTask] if the task does not
 // exist.
 func (a *Admin) Explain(ctx context.Context, id int64) (Explanation, error) {
 	c, err := a.situation(ctx, id)
@@ -91,11 +91,11 @@ func (a *Admin) BlockedBy(ctx context.Context, id int64) ([]Check, error) {
 
 func (c *situation) checks() []Check {
 	switch c.task.State {
-	case tdf.Open:
+	case task.Open:
 		return c.open()
-	case tdf.Running:
+	case task.Running:
 		return c.running()
-	case tdf.Executed:
+	case task.Executed:
 		return c.executed()
 	}
 	return c.finished()
@@ -104,16 +104,16 @@ func (c *situation) checks() []Check {
 // A situation holds the facts on which the checks of a task depend.
 type situation struct {
 	snapshot
-	task     *tdf.Task
+	task     *task.Task
 	wrong    error // the reason why the task's definition is invalid
-	grace    tdf.Grace
+	grace    task.Grace
 	place    redisstate.QueuePosition
 	pending  []redisstate.Dependency // the first dependencies that have not ended
-	limit    tdf.LimitUse            // of the task's limit key
+	limit    task.LimitUse           // of the task's limit key
 	kept     []redisstate.Keeping    // the blocked tasks for which workers keep resources back
 	source   Check                   // not read by situation
 	callback callbacks.Failure       // of the task's callback
-	took     []tdf.Seconds           // run times of successful rounds of the program, in ascending order
+	took     []task.Seconds          // run times of successful rounds of the program, in ascending order
 }
 
 func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
@@ -127,7 +127,7 @@ func (a *Admin) situation(ctx context.Context, id int64) (*situation, error) {
 		return nil, err
 	}
 	c.task, c.wrong = stored.Task, stored.Invalid
-	if err := s.SetUnstarted(ctx, tdf.Never, []redisstate.Stored{stored}); err != nil {
+	if err := s.SetUnstarted(ctx, task.Never, []redisstate.Stored{stored}); err != nil {
 		return nil, fmt.Errorf("explain task %d: %w", id, err)
 	}
 	if err := c.read(ctx, s); err != nil {
@@ -153,7 +153,7 @@ func (c *situation) read(ctx context.Context, s *redisstate.Store) error {
 		func() (err error) { c.took, err = runTimes(ctx, s, c.task); return err },
 		func() (err error) { c.callback, err = callbackOf(ctx, s, c.task.ID); return err },
 	)
-	if err != nil || c.task.State != tdf.Open {
+	if err != nil || c.task.State != task.Open {
 		return err
 	}
 	if c.kept, err = s.Kept(ctx, c.withResources()); err != nil || !c.place.Listed || c.task.IsHeld() {
@@ -192,13 +192,13 @@ func (c *situation) countBesides(ctx context.Context, s *redisstate.Store) error
 }
 
 // limitOf returns how the limit of an open task's key is used.
-func limitOf(ctx context.Context, s *redisstate.Store, t *tdf.Task) (tdf.LimitUse, error) {
-	if t.State != tdf.Open || t.LimitKey == "" {
-		return tdf.LimitUse{}, nil
+func limitOf(ctx context.Context, s *redisstate.Store, t *task.Task) (task.LimitUse, error) {
+	if t.State != task.Open || t.LimitKey == "" {
+		return task.LimitUse{}, nil
 	}
 	uses, err := s.LimitUses(ctx, t.LimitKey)
 	if err != nil {
-		return tdf.LimitUse{}, err
+		return task.LimitUse{}, err
 	}
 	return uses[0], nil
 }
@@ -212,11 +212,11 @@ func callbackOf(ctx context.Context, s *redisstate.Store, id int64) (callbacks.F
 }
 
 // errorOfEnd selects the stderr of the round in which a task failed, so that Explain reads this text.
-func errorOfEnd(t *tdf.Task) []redisstate.TextsOf {
+func errorOfEnd(t *task.Task) []redisstate.TextsOf {
 	if f := listing.LastFailure(t); !t.State.Finished() || f == nil || f.Round != t.Round {
 		return nil
 	}
-	return []redisstate.TextsOf{{Round: t.Round, Texts: tdf.TextError}}
+	return []redisstate.TextsOf{{Round: t.Round, Texts: task.TextError}}
 }
 
 // mostTook is the maximum number of rounds whose run times are read for comparison.
@@ -224,15 +224,15 @@ const mostTook = 200
 
 // runTimes returns the run times of the last successful rounds of the task's program. It returns none if the task does
 // not run.
-func runTimes(ctx context.Context, s store, t *tdf.Task) ([]tdf.Seconds, error) {
-	if t.State != tdf.Running {
+func runTimes(ctx context.Context, s store, t *task.Task) ([]task.Seconds, error) {
+	if t.State != task.Running {
 		return nil, nil
 	}
-	page, err := listing.Find(ctx, s, tdf.Query{
-		Outcomes: []string{string(tdf.Succeeded)},
+	page, err := listing.Find(ctx, s, task.Query{
+		Outcomes: []string{string(task.Succeeded)},
 		Program:  listing.Literal(t.Program),
 	}, "", mostTook)
-	var took []tdf.Seconds
+	var took []task.Seconds
 	for _, other := range page.Tasks {
 		if seconds := other.Current().Seconds; seconds > 0 {
 			took = append(took, seconds)

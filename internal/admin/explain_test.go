@@ -8,26 +8,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
-const testNow = tdf.Time(1_800_000_000)
+const testNow = task.Time(1_800_000_000)
 
 // waiting returns a situation with an open task that no check blocks. Then it calls change, which may change the
 // situation.
 func waiting(change func(*situation)) *situation {
-	d := tdf.Defaults("p", "rsync:/p/run.sh", "x")
+	d := task.Defaults("p", "rsync:/p/run.sh", "x")
 	c := &situation{
 		snapshot: snapshot{
 			fleet:    fleet{at: testNow, server: testNow - 1, workers: []presence.WorkerStatus{working("w1"), working("w2")}},
-			settings: tdf.DefaultSettings(),
+			settings: task.DefaultSettings(),
 		},
-		task:  &tdf.Task{Properties: d, ID: 7, State: tdf.Open, Rounds: tdf.Rounds{0: {}}},
+		task:  &task.Task{Properties: d, ID: 7, State: task.Open, Rounds: task.Rounds{0: {}}},
 		place: redisstate.QueuePosition{Listed: true, From: testNow - 5}, source: passed("source", ""),
 	}
 	change(c)
@@ -43,9 +43,9 @@ func working(name string) presence.WorkerStatus {
 // busyWith returns a situation with a task that worker w1 runs. Then it calls change, which may change the situation.
 func busyWith(change func(*situation)) *situation {
 	return waiting(func(c *situation) {
-		c.task.State, c.task.LeaseUntil = tdf.Running, testNow+20
-		c.task.Rounds[0] = &tdf.Round{Worker: "w1", Claim: "c", Entered: map[tdf.State]tdf.Time{tdf.Running: testNow - 60}}
-		c.took = []tdf.Seconds{5, 10, 15}
+		c.task.State, c.task.LeaseUntil = task.Running, testNow+20
+		c.task.Rounds[0] = &task.Round{Worker: "w1", Claim: "c", Entered: map[task.State]task.Time{task.Running: testNow - 60}}
+		c.took = []task.Seconds{5, 10, 15}
 		change(c)
 	})
 }
@@ -70,12 +70,12 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		want   string // the blocking check; "" if no check blocks
 	}{
 		"nothing":      {func(*situation) {}, ""},
-		"invalid":      {func(c *situation) { c.wrong = &tdf.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
+		"invalid":      {func(c *situation) { c.wrong = &task.PropertyError{Property: "input", Reason: "bad"} }, "definition: the definition is invalid, so the task will fail: input: bad"},
 		"no server":    {func(c *situation) { c.server = 0 }, "server: no server was ever seen in this namespace: executed tasks do not finish"},
 		"server gone":  {func(c *situation) { c.server = testNow - 300 }, "server: no server has been seen for 5 min: executed tasks do not finish"},
-		"full":         {func(c *situation) { c.room = tdf.Memory{Used: 96, Max: 100} }, "memory: Redis uses 96 % of its maxmemory: new tasks and claims wait"},
+		"full":         {func(c *situation) { c.room = task.Memory{Used: 96, Max: 100} }, "memory: Redis uses 96 % of its maxmemory: new tasks and claims wait"},
 		"start after":  {func(c *situation) { c.task.StartAfter = testNow + 3600 }, "start: not before 2027-01-15 09:00:00 UTC, in 60 min (start_after)"},
-		"never starts": {func(c *situation) { c.task.StartAfter = tdf.Never }, "start: the task never starts (start_after is inf)"},
+		"never starts": {func(c *situation) { c.task.StartAfter = task.Never }, "start: the task never starts (start_after is inf)"},
 		"back-off":     {func(c *situation) { c.place.From = testNow + 4 }, "start: not before 2027-01-15 08:00:04 UTC, in 4.0 s: the task waits between two rounds, because of its back-off or because a handler put it off"},
 		"too late":     {func(c *situation) { c.task.EndBefore = testNow - 1 }, "end: end_before was 2027-01-15 07:59:59 UTC, 1.0 s ago: the task will expire"},
 		"in time":      {func(c *situation) { c.task.EndBefore = testNow + 1 }, ""},
@@ -111,7 +111,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.workers[0].Runs = []int64{1, 2, 3}
 			c.workers[1].Drained = "operator"
 			c.workers[2].State = "starting"
-			c.task.NotOn = []tdf.NotOn{{Worker: "w5", Until: testNow + 1}, {Worker: "w1", Until: testNow}}
+			c.task.NotOn = []task.NotOn{{Worker: "w5", Until: testNow + 1}, {Worker: "w1", Until: testNow}}
 		}, "worker: none of 4 workers can run the task; must not run the task (not_on): w5; ordered to drain: w3; starts or stops: w4; has no free slot: w1"},
 		"queue": {func(c *situation) { c.task.Queue = "crawl" }, "worker: no live worker serves the queue crawl"},
 		"served queue": {func(c *situation) {
@@ -181,21 +181,21 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.Resources = "cpus=8"
 			c.workers[0].Offer.Resources = class.Amounts{{Name: "cpus", Units: 80_000}}
 		}, ""},
-		"limit with room": {func(c *situation) { c.limitedTo(tdf.Limit{AtMost: 4}) }, ""},
+		"limit with room": {func(c *situation) { c.limitedTo(task.Limit{AtMost: 4}) }, ""},
 		"limit without room": {func(c *situation) {
-			c.limitedTo(tdf.Limit{AtMost: 4})
+			c.limitedTo(task.Limit{AtMost: 4})
 			c.limit.Running = 4
 		}, `limit: the limit of key "db" has no room: 4 of 4 tasks run`},
 		"waits for a limit": {func(c *situation) {
-			c.limitedTo(tdf.Limit{AtMost: 4})
+			c.limitedTo(task.Limit{AtMost: 4})
 			c.task.PlacedIn, c.place.Ahead, c.limit.Running, c.limit.Waiting = "limit=db\n", 9, 4, 7
 		}, `limit: the task waits for the limit of key "db": 4 of 4 tasks run, 7 tasks wait`},
 		"waits for a rate": {func(c *situation) {
-			c.limitedTo(tdf.Limit{Starts: 10, Per: 1.5})
+			c.limitedTo(task.Limit{Starts: 10, Per: 1.5})
 			c.task.PlacedIn, c.limit.Waiting = "limit=db\n", 1
 		}, `limit: the task waits for the limit of key "db": 10 of 10 starts in the last 1.5 s, 1 task waits`},
 		"held program": {func(c *situation) {
-			c.sources = []tdf.FailingSource{{Name: c.task.SourceName(), Program: "p", Why: "why", Workers: []string{"w1"}, Since: testNow - 1, Last: testNow - 1}}
+			c.sources = []task.FailingSource{{Name: c.task.SourceName(), Program: "p", Why: "why", Workers: []string{"w1"}, Since: testNow - 1, Last: testNow - 1}}
 			c.place.Ahead = 9
 		}, "program: program p is held, because it cannot be started; a task tries it now; the last failure was: why (workers: w1)"},
 		"the limit was removed": {func(c *situation) {
@@ -203,7 +203,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, `limit: the limit of key "db" was removed, and the server returns the waiting tasks`},
 		"the limit was removed in a pause": {func(c *situation) {
 			c.task.LimitKey, c.task.PlacedIn = "db", "limit=db\n"
-			c.pausedBy(tdf.Everything)
+			c.pausedBy(task.Everything)
 		}, "pause: all tasks: paused by me, 9.0 s ago | " +
 			`limit: the limit of key "db" was removed, and after the pause of the namespace, the server will return the waiting tasks`},
 		"higher priority":            {func(c *situation) { c.place.Higher = 3 }, ""},
@@ -213,11 +213,11 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 		}, "queue: 7 tasks are ahead in the queue, 5 of them with a higher priority; the workers that may claim the task have 4 slots"},
 		"paused queue": {func(c *situation) {
 			c.task.Group = "night"
-			c.pausedBy(tdf.Pausable{Queue: "default"}, tdf.Pausable{Queue: "other"}, tdf.Pausable{Group: "g"})
+			c.pausedBy(task.Pausable{Queue: "default"}, task.Pausable{Queue: "other"}, task.Pausable{Group: "g"})
 		}, "pause: queue default: paused by me, 9.0 s ago"},
 		"paused campaign and namespace": {func(c *situation) {
 			c.task.Group = "night"
-			c.pausedBy(tdf.Pausable{Group: "night"}, tdf.Everything)
+			c.pausedBy(task.Pausable{Group: "night"}, task.Everything)
 		}, "pause: campaign night: paused by me, 9.0 s ago | pause: all tasks: paused by me, 9.0 s ago"},
 		"waits for the server": {func(c *situation) { c.waitsFor(5) }, "dependencies: all dependencies have ended, and the server lets the task run soon"},
 		"not linked": {func(c *situation) {
@@ -229,7 +229,7 @@ func TestChecksOfAnOpenTask(t *testing.T) {
 			c.task.Rounds[0].Unmet = "task 3: failed"
 		}, "dependencies: the task will fail: task 3: failed"},
 		"waits for tasks and groups": {func(c *situation) {
-			c.waitsFor(9, redisstate.Dependency{ID: 3, State: tdf.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: tdf.GroupClosed})
+			c.waitsFor(9, redisstate.Dependency{ID: 3, State: task.Running}, redisstate.Dependency{Group: "a"}, redisstate.Dependency{Group: "b", Mark: task.GroupClosed})
 		}, "dependencies: 9 of 9 have not ended: task 3 (running), campaign a (not closed yet), campaign b (closed, not complete), …"},
 		"source": {func(c *situation) { c.source = blockedBy("source", FactSourceMissing, "gone", Fix{}) }, "source: gone"},
 	} {
@@ -262,43 +262,43 @@ func TestChecksOfARunningTask(t *testing.T) {
 	got := fetching.run().Text
 	expect.Equal(t, got, "claimed 60 s ago; the worker is fetching or starting the program; the program must end", "while the program is fetched")
 	c := busyWith(func(c *situation) {
-		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, tdf.Progress{Fraction: 0.4}
+		c.task.Rounds.At(0).LastOutput, c.task.Rounds.At(0).Progress = testNow-30, task.Progress{Fraction: 0.4}
 	})
 	const want = "claimed 60 s ago; the program last printed something 30 s ago; its progress is 40 %; successful runs of this program took 10 s (median) and at most 15 s (3 runs)"
 	expect.Equal(t, c.run().Text, want)
 }
 
 func TestChecksOfTasksThatRan(t *testing.T) {
-	ended := func(state tdf.State, outcome string, r tdf.Round) *situation {
+	ended := func(state task.State, outcome string, r task.Round) *situation {
 		return waiting(func(c *situation) { c.task.State, c.task.Outcome, c.task.Rounds[0] = state, outcome, &r })
 	}
-	at := map[tdf.State]tdf.Time{tdf.Executed: testNow - 2, tdf.Failed: testNow - 1, tdf.Expired: testNow - 1}
-	incomplete := ended(tdf.Executed, "", tdf.Round{Worker: "w"})
+	at := map[task.State]task.Time{task.Executed: testNow - 2, task.Failed: testNow - 1, task.Expired: testNow - 1}
+	incomplete := ended(task.Executed, "", task.Round{Worker: "w"})
 	got := holding(incomplete.executed())
 	expect.True(t, strings.HasPrefix(got, "result: the result is incomplete"), "incomplete", got)
-	unsettled := ended(tdf.Executed, "", tdf.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
+	unsettled := ended(task.Executed, "", task.Round{Worker: "w", Exit: "0", Committed: true, Entered: at})
 	unsettled.server = 0
 	expect.Equal(t, holding(unsettled.executed()), "server: no server was ever seen in this namespace: executed tasks do not finish", "executed")
-	failed := ended(tdf.Failed, "failed", tdf.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
+	failed := ended(task.Failed, "failed", task.Round{Worker: "w", Exit: "3", FailedAt: testNow - 1, Error: "no luck", Entered: at}).finished()
 	expect.MustEqual(t, failed[0].Text, "failed 1.0 s ago: exit status 3: no luck")
 	expect.Equal(t, failed[0].Fix.Text, "retry the task")
 	expect.Equal(t, holding(failed), "")
 	for want, c := range map[string]struct {
-		state   tdf.State
+		state   task.State
 		outcome string
-		round   tdf.Round
+		round   task.Round
 	}{
-		"timed out 1.0 s ago: it ran for longer than 2 s": {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed out: it ran for longer than 2 s", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
-		"timed out 1.0 s ago: timed outside":              {tdf.TimedOut, "timed_out", tdf.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed outside", Entered: map[tdf.State]tdf.Time{tdf.TimedOut: testNow - 1}}},
-		"expired 1.0 s ago: before it ran":                {tdf.Expired, "expired", tdf.Round{Entered: map[tdf.State]tdf.Time{tdf.Expired: testNow - 1}}},
-		"failed 1.0 s ago: could not be run: no run.sh":   {tdf.Failed, "failed", tdf.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
+		"timed out 1.0 s ago: it ran for longer than 2 s": {task.TimedOut, "timed_out", task.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed out: it ran for longer than 2 s", Entered: map[task.State]task.Time{task.TimedOut: testNow - 1}}},
+		"timed out 1.0 s ago: timed outside":              {task.TimedOut, "timed_out", task.Round{Worker: "w", TimedOutAt: testNow - 1, Error: "timed outside", Entered: map[task.State]task.Time{task.TimedOut: testNow - 1}}},
+		"expired 1.0 s ago: before it ran":                {task.Expired, "expired", task.Round{Entered: map[task.State]task.Time{task.Expired: testNow - 1}}},
+		"failed 1.0 s ago: could not be run: no run.sh":   {task.Failed, "failed", task.Round{Worker: "w", Claim: "c", FailedAt: testNow - 1, Error: "no run.sh", Entered: at}},
 	} {
 		expect.Equal(t, ended(c.state, c.outcome, c.round).finished()[0].Text, want)
 	}
-	late := ended(tdf.Expired, "expired", tdf.Round{Entered: at})
+	late := ended(task.Expired, "expired", task.Round{Entered: at})
 	late.task.EndBefore = testNow - 1
 	expect.Equal(t, late.finished()[0].Fix.Text, "retry the task with a later end_before", "after end_before: the fix")
-	cancelled := ended(tdf.Archived, tdf.Cancelled, tdf.Round{Entered: at}).finished()
+	cancelled := ended(task.Archived, task.Cancelled, task.Round{Entered: at}).finished()
 	expect.MustEqual(t, cancelled[0].Text, "cancelled 1.0 s ago")
 	expect.Equal(t, cancelled[1].State, Passed)
 }
@@ -322,14 +322,14 @@ func TestSourceCheck(t *testing.T) {
 		withPassword(server.URL) + "/here.zip": Passed, withPassword(server.URL) + "/gone.zip?key=secret": Blocked,
 		withPassword(server.URL) + "/broken.zip": Ahead, withPassword(closed) + "/x.zip": Ahead,
 	} {
-		src := expect.Result(tdf.ParseSource(source)).Value(t)
+		src := expect.Result(task.ParseSource(source)).Value(t)
 		got := httpCheck(t.Context(), src)
 		expect.Equal(t, got.State, want, source)
 		expect.NotContains(t, got.Text+got.Fix.Text, "secret", source)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	src, _ := tdf.ParseSource(server.URL + "/here.zip")
+	src, _ := task.ParseSource(server.URL + "/here.zip")
 	expect.Equal(t, httpCheck(ctx, src).State, Ahead, "with an ended context")
 }
 
@@ -337,7 +337,7 @@ func TestSourceCheck(t *testing.T) {
 func TestExplainReadsWhatItNeeds(t *testing.T) {
 	a, _ := onEmbedded(t)
 	now := expect.Result(a.redis().Now(t.Context())).Value(t)
-	archive(t, a, 4, func(i int, h tdf.Hash) {
+	archive(t, a, 4, func(i int, h task.Hash) {
 		h["0:executed"] = now.String()
 		switch i {
 		case 0:
@@ -364,13 +364,13 @@ func TestExplainReadsWhatItNeeds(t *testing.T) {
 // A task that waits for an open campaign has the fix to close the campaign.
 func TestFixOfAnOpenCampaign(t *testing.T) {
 	c := waiting(func(c *situation) {
-		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: tdf.Open})
+		c.waitsFor(2, redisstate.Dependency{Group: "a"}, redisstate.Dependency{ID: 3, State: task.Open})
 	})
 	expect.Equal(t, c.dependencies().Fix.Text, "wait, or close the campaign when it has all of its tasks", "the fix")
 }
 
 // pausedBy adds pauses.
-func (c *situation) pausedBy(all ...tdf.Pausable) {
+func (c *situation) pausedBy(all ...task.Pausable) {
 	for _, p := range all {
 		c.paused = append(c.paused, limits.Pausing{Pausable: p, By: "me", Since: testNow - 9})
 	}
@@ -378,12 +378,12 @@ func (c *situation) pausedBy(all ...tdf.Pausable) {
 
 // waitsFor makes the task wait for a number of dependencies. The arguments pending are the first of them.
 func (c *situation) waitsFor(links int, pending ...redisstate.Dependency) {
-	c.task.PlacedIn, c.task.Links, c.pending = tdf.WaitingPlace, links, pending
+	c.task.PlacedIn, c.task.Links, c.pending = task.WaitingPlace, links, pending
 	c.task.Rounds[0].Linked, c.task.Rounds[0].Waits = links, links
 }
 
 // limitedTo gives the task a limit key with a limit.
-func (c *situation) limitedTo(l tdf.Limit) {
+func (c *situation) limitedTo(l task.Limit) {
 	c.task.LimitKey = "db"
-	c.limit = tdf.LimitUse{Key: "db", Limit: l, Limited: true}
+	c.limit = task.LimitUse{Key: "db", Limit: l, Limited: true}
 }

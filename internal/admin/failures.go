@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -80,18 +80,18 @@ func (a *Admin) Failures(ctx context.Context, q manager.Query, cursor string) (F
 	return all, err
 }
 
-func failures(ctx context.Context, s store, q tdf.Query, after string, within listing.Bounds) (Failures, error) {
+func failures(ctx context.Context, s store, q task.Query, after string, within listing.Bounds) (Failures, error) {
 	if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
-		q.Outcomes = []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
+		q.Outcomes = []string{string(task.Failed), string(task.TimedOut), string(task.Expired)}
 	}
 	f, err := listing.New(ctx, s, q, after)
 	if err != nil {
 		return Failures{}, err
 	}
 	f.Rounds, f.Bounds = listing.FailureRounds, within
-	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return append(errorsOf(t), listing.Searched(&f.Query, t)...) }
+	f.Texts = func(t *task.Task) []redisstate.TextsOf { return append(errorsOf(t), listing.Searched(&f.Query, t)...) }
 	groups := grouping{}
-	if err := f.Each(func(t *tdf.Task) bool { return groups.add(t, q.Worker, q.FailureBy) }); err != nil {
+	if err := f.Each(func(t *task.Task) bool { return groups.add(t, q.Worker, q.FailureBy) }); err != nil {
 		return Failures{}, err
 	}
 	all := Failures{Groups: groups.sorted(), Looked: f.Looked, Next: f.Next()}
@@ -100,16 +100,16 @@ func failures(ctx context.Context, s store, q tdf.Query, after string, within li
 }
 
 // errorsOf selects the texts that explain why rounds of a task failed, so that Failures reads them.
-func errorsOf(t *tdf.Task) []redisstate.TextsOf {
+func errorsOf(t *task.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	for _, f := range listing.FailuresOf(t) {
-		texts = append(texts, redisstate.TextsOf{Round: f.Round, Texts: tdf.TextError})
+		texts = append(texts, redisstate.TextsOf{Round: f.Round, Texts: task.TextError})
 	}
 	return texts
 }
 
 // toLookAt returns how many tasks must be read for all pages of a query.
-func toLookAt(ctx context.Context, s store, q *tdf.Query) (int64, error) {
+func toLookAt(ctx context.Context, s store, q *task.Query) (int64, error) {
 	if len(q.IDs) > 0 {
 		return int64(len(q.IDs)), nil
 	}
@@ -137,7 +137,7 @@ type grouping map[string]*FailureGroup
 
 // add adds the failed rounds of a task. If worker is not "", it adds only rounds of the worker with this name. It
 // always returns true, so that the search continues.
-func (g grouping) add(t *tdf.Task, worker, rule string) bool {
+func (g grouping) add(t *task.Task, worker, rule string) bool {
 	all := listing.FailuresOf(t)
 	for i := range all {
 		if worker != "" && t.Rounds.At(all[i].Round).Worker != worker {

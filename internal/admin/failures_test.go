@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -25,13 +25,13 @@ func onEmbedded(t *testing.T) (*Admin, *manager.Manager) {
 }
 
 // archive writes archived tasks. The function change changes the fields of each task.
-func archive(t *testing.T, a *Admin, many int, change func(i int, h tdf.Hash)) {
+func archive(t *testing.T, a *Admin, many int, change func(i int, h task.Hash)) {
 	t.Helper()
 	s := a.redis()
-	tasks := map[int64]tdf.Hash{}
+	tasks := map[int64]task.Hash{}
 	for i := range many {
-		at := tdf.Time(1_800_000_000 + i)
-		h := tdf.Hash{
+		at := task.Time(1_800_000_000 + i)
+		h := task.Hash{
 			"id": fmt.Sprint(i + 1), "state": "archived", "round": "0", "program": "p", "source": "rsync:/p/run.sh", "outcome": "succeeded",
 			"0:open": "1", "0:worker": "good", "0:exit": "0", "0:executed": at.String(), "0:archived": at.String(), "0:claim": "c",
 		}
@@ -42,21 +42,21 @@ func archive(t *testing.T, a *Admin, many int, change func(i int, h tdf.Hash)) {
 }
 
 // setFailed changes the fields of a task so that the task failed in its only round.
-func setFailed(h tdf.Hash, exit, text string) {
+func setFailed(h task.Hash, exit, text string) {
 	h["outcome"], h["0:failure"], h["0:exit"], h["0:error"] = "failed", h["0:executed"], exit, text
 }
 
 // Query.Failure also selects a task whose failure was in an earlier round.
 func TestForgivenFailuresAreFound(t *testing.T) {
 	a, m := onEmbedded(t)
-	archive(t, a, 1, func(_ int, h tdf.Hash) {
+	archive(t, a, 1, func(_ int, h task.Hash) {
 		h["round"], h["0:failure"], h["0:error"], h["0:exit"] = "5", h["0:executed"], "bad", "1"
 		for round := 1; round <= 5; round++ { // rounds 1 to 4 get no result, as if they were released
-			h[tdf.RoundField(round, "worker")] = "good"
+			h[task.RoundField(round, "worker")] = "good"
 		}
 		h["5:exit"], h["5:archived"] = "0", h["0:archived"]
 	})
-	all := expect.Result(a.Failures(t.Context(), manager.Query{States: tdf.States}, "")).Value(t)
+	all := expect.Result(a.Failures(t.Context(), manager.Query{States: task.States}, "")).Value(t)
 	expect.MustLen(t, all.Groups, 1)
 	expect.Len(t, found(t, m, manager.Query{Failure: all.Groups[0].ID}), 1, "found")
 }
@@ -65,7 +65,7 @@ func TestForgivenFailuresAreFound(t *testing.T) {
 // do not count.
 func TestFailuresOfAWorker(t *testing.T) {
 	a, _ := onEmbedded(t)
-	archive(t, a, 3, func(i int, h tdf.Hash) {
+	archive(t, a, 3, func(i int, h task.Hash) {
 		setFailed(h, "1", "bad")
 		h["round"], h["0:worker"] = "2", "other"
 		h["1:worker"], h["1:failure"], h["1:exit"] = "good", "5", "1"
@@ -89,7 +89,7 @@ func TestFailuresOfAWorker(t *testing.T) {
 func TestFailuresOfPagesAddUp(t *testing.T) {
 	a, m := onEmbedded(t)
 	const many = 1000
-	archive(t, a, many, func(i int, h tdf.Hash) {
+	archive(t, a, many, func(i int, h task.Hash) {
 		switch {
 		case i%10 == 0:
 			setFailed(h, "1", fmt.Sprintf("Traceback\n  x\nValueError: bad value %d\n", i))
@@ -101,13 +101,13 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 		}
 	})
 	boundless := listing.Bounds{Time: time.Hour, Tasks: 1 << 30, Bytes: 1 << 40}
-	whole := expect.Result(failures(t.Context(), a.redis(), tdf.Query{}, "", boundless)).Value(t)
+	whole := expect.Result(failures(t.Context(), a.redis(), task.Query{}, "", boundless)).Value(t)
 	expect.MustEqual(t, whole.Next, "")
 	expect.MustEqual(t, whole.Of, many)
 	expect.MustEqual(t, whole.Looked, many)
 	var pages Failures
 	for n := 0; n == 0 || pages.Next != ""; n++ {
-		page := expect.Result(failures(t.Context(), a.redis(), tdf.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})).Value(t)
+		page := expect.Result(failures(t.Context(), a.redis(), task.Query{}, pages.Next, listing.Bounds{Time: time.Hour, Tasks: 150, Bytes: 20_000})).Value(t)
 		expect.MustTrue(t, n <= many, n)
 		pages.Merge(page)
 	}
@@ -122,7 +122,7 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 	expect.Equal(t, got, want, "groups")
 	expect.MustEqual(t, whole.Groups[0].First.Unix(), 1_800_000_000)
 	expect.Equal(t, whole.Groups[0].Last.Unix(), 1_800_000_990)
-	forgiven := expect.Result(failures(t.Context(), a.redis(), tdf.Query{States: tdf.States}, "", boundless)).Value(t)
+	forgiven := expect.Result(failures(t.Context(), a.redis(), task.Query{States: task.States}, "", boundless)).Value(t)
 	expect.MustEqual(t, forgiven.Groups[0].Rounds, 120)
 	expect.Equal(t, forgiven.Groups[0].Line, "ValueError: bad value <n>")
 }
@@ -130,16 +130,16 @@ func TestFailuresOfPagesAddUp(t *testing.T) {
 func found(t *testing.T, m *manager.Manager, q manager.Query) []int64 {
 	t.Helper()
 	var ids []int64
-	for task, err := range m.List(t.Context(), q) {
+	for one, err := range m.List(t.Context(), q) {
 		expect.NoError(t, err)
-		ids = append(ids, task.ID)
+		ids = append(ids, one.ID)
 	}
 	return ids
 }
 
 func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 	a, _ := onEmbedded(t)
-	archive(t, a, 200, func(i int, h tdf.Hash) {
+	archive(t, a, 200, func(i int, h task.Hash) {
 		h["0:worker"] = []string{"good", "fine", "bad"}[i%3]
 		if i%3 == 2 && i%2 == 0 || i%40 == 0 {
 			setFailed(h, "1", "no disk")
@@ -154,12 +154,12 @@ func TestFailuresNameTheWorkerWhoseFaultItIs(t *testing.T) {
 func TestRounds(t *testing.T) {
 	const last, current = -100, -200
 	a, _ := onEmbedded(t)
-	archive(t, a, 2, func(i int, h tdf.Hash) {
-		maps.Copy(h, tdf.Hash{
+	archive(t, a, 2, func(i int, h task.Hash) {
+		maps.Copy(h, task.Hash{
 			"round": "5", "0:output": "first", "4:worker": "w", "4:output": "last", "4:error": "why", "5:open": "9", "state": "open", "outcome": "",
 		})
 		if i == 1 { // the task was cancelled before it ran again
-			maps.Copy(h, tdf.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
+			maps.Copy(h, task.Hash{"state": "expired", "5:expired": "10", "outcome": "cancelled"})
 		}
 	})
 	for _, c := range []struct {

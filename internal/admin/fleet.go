@@ -3,8 +3,8 @@ package admin
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -16,18 +16,18 @@ import (
 //   - A slot is busy if a task runs in it. Two kinds of running tasks do not make a slot busy: tasks whose leases ran
 //     out, and tasks on live workers that claim no tasks.
 type fleet struct {
-	at      tdf.Time
-	server  tdf.Time // when a server was seen last; 0 if never
+	at      task.Time
+	server  task.Time // when a server was seen last; 0 if never
 	workers []presence.WorkerStatus
-	sources []tdf.FailingSource // those that are held
-	running int                 // the number of running tasks
-	lost    int                 // the number of running tasks whose leases ran out
+	sources []task.FailingSource // those that are held
+	running int                  // the number of running tasks
+	lost    int                  // the number of running tasks whose leases ran out
 
 	original bool // workers of the original TDF may run tasks; read only if no worker is alive
 }
 
 // readFleet reads the fleet. The caller passes the number of running tasks of all groups.
-func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet, error) {
+func readFleet(ctx context.Context, s store, at task.Time, running int64) (fleet, error) {
 	f := fleet{at: at, running: int(running)}
 	err := readings(
 		func() (err error) { f.server, err = s.LastServerHeartbeat(ctx); return err },
@@ -41,7 +41,7 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 		},
 	)
 	if err == nil && f.count().alive == 0 {
-		var settings tdf.Settings
+		var settings task.Settings
 		settings, _, _, err = s.Room(ctx)
 		f.original = settings.OriginalWorkers
 	}
@@ -53,8 +53,9 @@ func readFleet(ctx context.Context, s store, at tdf.Time, running int64) (fleet,
 const mostLost = 1000
 
 // countLost counts the running tasks whose leases ran out. The server has not settled these tasks yet.
-func countLost(ctx context.Context, s store, now tdf.Time) (int, error) {
-	page, err := listing.Find(ctx, s, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "", mostLost)
+func countLost(ctx context.Context, s store, now task.Time) (int, error) {
+	running := task.Query{States: []task.State{task.Running}, Order: task.OldestFirst}
+	page, err := listing.Find(ctx, s, running, "", mostLost)
 	n := 0
 	for _, t := range page.Tasks {
 		if t.LeaseExpired(now) {

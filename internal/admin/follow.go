@@ -5,8 +5,8 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -71,11 +71,11 @@ func (a *Admin) nextOutput(ctx context.Context, id int64, round int) (t *manager
 
 // RoundEnded reports whether a round of a task has ended.
 func RoundEnded(t *manager.Task, round int) bool {
-	return t.Round != round || t.State != tdf.Open && t.State != tdf.Running
+	return t.Round != round || t.State != task.Open && t.State != task.Running
 }
 
 // A tailReader is what a reader of growing output has had.
-type tailReader struct{ at tdf.TailEnd }
+type tailReader struct{ at task.TailEnd }
 
 // next returns the part of the round's tail that follows the earlier tails. skipped reports whether text is missing
 // before it.

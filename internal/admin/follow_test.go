@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -54,14 +54,14 @@ func TestFollowedTails(t *testing.T) {
 // Of a task whose worker sends no positions, and of an output that the worker has cut or emptied, the rest is unknown.
 func TestUnknownRest(t *testing.T) {
 	var none, reader tailReader
-	text, skipped := reader.next(&manager.Round{Tail: "a\n", TailEnd: tdf.ParseTailEnd("", "a\n")})
+	text, skipped := reader.next(&manager.Round{Tail: "a\n", TailEnd: task.ParseTailEnd("", "a\n")})
 	expect.Equal(t, text, "a\n")
 	expect.True(t, !skipped, "the first tail follows a gap")
 	whole, cut := &manager.Round{Output: "a\nb\n", OutputBytes: 4}, &manager.Round{Output: "a\nb\n", OutputBytes: 5}
 	expect.Equal(t, reader.rest(whole), OutputPart{Unknown: true})
 	expect.Equal(t, none.rest(whole), OutputPart{Text: "a\nb\n"})
 	expect.Equal(t, none.rest(cut), OutputPart{Text: "a\nb\n"})
-	reader.at = tdf.TailEnd{All: 2, Stdout: 2}
+	reader.at = task.TailEnd{All: 2, Stdout: 2}
 	expect.Equal(t, reader.rest(whole), OutputPart{Text: "b\n"})
 	expect.Equal(t, reader.rest(cut), OutputPart{Unknown: true})
 	reader.at.Stdout = 5

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -106,8 +106,8 @@ func periodOf(span counts.HistorySpan, entries []counts.HistoryEntry,
 
 // ended returns how many tasks succeeded, and how many ended in another way.
 func ended(a *counts.Activity) (succeeded, failed int64) {
-	a.Transitions(func(_ tdf.Verb, to tdf.State, n int64) {
-		if to == tdf.Succeeded {
+	a.Transitions(func(_ task.Verb, to task.State, n int64) {
+		if to == task.Succeeded {
 			succeeded += n
 		} else {
 			failed += n
@@ -126,14 +126,14 @@ func percentilesOf(a *counts.Activity, kind string) Percentiles {
 // percentile returns the time that as many times as rank do not exceed. It assumes that the times of a part of the
 // histogram are evenly distributed. The longest times have no bound, so it returns the bound below them.
 func percentile(upTo []uint64, rank float64) time.Duration {
-	below, n := tdf.Seconds(0), 0.0
+	below, n := task.Seconds(0), 0.0
 	for i, bound := range counts.SpanBounds() {
 		more := float64(upTo[i])
 		switch {
-		case rank <= 0 || bound == tdf.Forever:
+		case rank <= 0 || bound == task.Forever:
 			return below.Std()
 		case more >= rank:
-			return (below + (bound-below)*tdf.Seconds((rank-n)/(more-n))).Std()
+			return (below + (bound-below)*task.Seconds((rank-n)/(more-n))).Std()
 		}
 		below, n = bound, more
 	}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
 
@@ -17,7 +17,7 @@ const (
 )
 
 // countedAt returns an entry of a history.
-func countedAt(at tdf.Time, numbers map[string]int64) counts.HistoryEntry {
+func countedAt(at task.Time, numbers map[string]int64) counts.HistoryEntry {
 	return counts.HistoryEntry{At: at, Counts: numbers}
 }
 

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
@@ -44,7 +44,7 @@ func (c *situation) namespacePaused() bool {
 }
 
 // useText describes how a limit is used, such as "4 of 4 tasks run, 7 tasks wait".
-func useText(u tdf.LimitUse) string {
+func useText(u task.LimitUse) string {
 	var parts []string
 	if u.Limit.HasNumber() {
 		parts = append(parts, fmt.Sprintf("%d of %d tasks run", u.Running, u.Limit.AtMost))
@@ -69,12 +69,12 @@ func tasksText(waiting int) string {
 
 // waitForLimits reports whether tasks wait because of the limits of their keys.
 func (v *vitals) waitForLimits() bool {
-	return slices.ContainsFunc(v.limits, func(u tdf.LimitUse) bool { return u.Waiting > 0 })
+	return slices.ContainsFunc(v.limits, func(u task.LimitUse) bool { return u.Waiting > 0 })
 }
 
 // limitsInUse reports limits of 0 for which tasks wait.
 func (v *vitals) limitsInUse(d *diagnoses) {
-	waiting := slices.DeleteFunc(slices.Clone(v.limits), func(u tdf.LimitUse) bool { return u.Waiting == 0 })
+	waiting := slices.DeleteFunc(slices.Clone(v.limits), func(u task.LimitUse) bool { return u.Waiting == 0 })
 	zero := zeroLimits(waiting)
 	for _, fact := range zero[:min(len(zero), mostNamed)] {
 		d.notice("limit", fact)

@@ -5,16 +5,16 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A longRun is a running task that takes far longer than other runs of its program.
 type longRun struct {
-	task  *tdf.Task
-	runs  tdf.Seconds
-	usual tdf.Seconds // the run time that 95 of 100 runs do not exceed
+	task  *task.Task
+	runs  task.Seconds
+	usual task.Seconds // the run time that 95 of 100 runs do not exceed
 }
 
 // Limits of the search for long runs. A run is long if it takes more than farLonger times the usual run time, and more
@@ -24,16 +24,16 @@ const (
 	sampledRunning = 500  // the maximum number of running tasks that are read
 	leastEnded     = 10   // the minimum number of finished tasks of a program from which its usual run time is computed
 	farLonger      = 10
-	leastLong      = tdf.Seconds(60)
+	leastLong      = task.Seconds(60)
 )
 
 func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
-	running, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Running}, Order: tdf.OldestFirst}, "",
+	running, err := listing.Find(ctx, r, task.Query{States: []task.State{task.Running}, Order: task.OldestFirst}, "",
 		sampledRunning)
 	if err != nil || len(running.Tasks) == 0 {
 		return err
 	}
-	v.original = slices.DeleteFunc(slices.Clone(running.Tasks), func(t *tdf.Task) bool {
+	v.original = slices.DeleteFunc(slices.Clone(running.Tasks), func(t *task.Task) bool {
 		r := t.Current()
 		return r.Claim != "" || r.Worker == ""
 	})
@@ -45,8 +45,8 @@ func vitalsOfRuns(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	return nil
 }
 
-func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
-	took := map[string][]tdf.Seconds{}
+func longRuns(now task.Time, running, ended []*task.Task) []longRun {
+	took := map[string][]task.Seconds{}
 	for _, t := range ended {
 		if seconds, ran := runTime(t.Current()); ran {
 			took[t.Program] = append(took[t.Program], seconds)
@@ -55,7 +55,7 @@ func longRuns(now tdf.Time, running, ended []*tdf.Task) []longRun {
 	var long []longRun
 	for _, t := range running {
 		times := slices.Sorted(slices.Values(took[t.Program]))
-		began := max(t.Current().Entered[tdf.Running], t.Current().Started)
+		began := max(t.Current().Entered[task.Running], t.Current().Started)
 		if len(times) < leastEnded || began == 0 {
 			continue
 		}
@@ -78,7 +78,7 @@ func (v *vitals) originalWorkers(d *diagnoses) {
 	for _, t := range v.original {
 		worker := t.Current().Worker
 		names = append(names, worker)
-		if !tdf.OriginalFetches(t.Source) {
+		if !task.OriginalFetches(t.Source) {
 			stuck[worker] = append(stuck[worker], t.ID)
 		}
 	}

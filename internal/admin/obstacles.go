@@ -5,9 +5,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Bounds of the search for obstacles.
@@ -22,12 +22,12 @@ const (
 
 // An openSample holds what a sample of the watched open tasks has in common.
 type openSample struct {
-	at           tdf.Time
+	at           task.Time
 	programs     map[string]bool
 	requirements []string
-	placed       []tdf.Properties // one task for each queue and group
-	keys         []string         // limit keys
-	waiting      []int64          // ids of tasks that wait for others
+	placed       []task.Properties // one task for each queue and group
+	keys         []string          // limit keys
+	waiting      []int64           // ids of tasks that wait for others
 	obstacles    []Fact
 }
 
@@ -35,8 +35,8 @@ type openSample struct {
 // ids. Each sample has at most the given number of tasks.
 func readOpen(ctx context.Context, s store, group string, most int) (o openSample, err error) {
 	o.programs = map[string]bool{}
-	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
-		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "",
+	for _, order := range []task.Order{task.NewestFirst, task.OldestFirst} {
+		page, err := listing.Find(ctx, s, task.Query{Group: group, States: []task.State{task.Open}, Order: order}, "",
 			most)
 		if err != nil {
 			return o, err
@@ -48,7 +48,7 @@ func readOpen(ctx context.Context, s store, group string, most int) (o openSampl
 	return o, nil
 }
 
-func (o *openSample) add(t *tdf.Task) {
+func (o *openSample) add(t *task.Task) {
 	o.programs[t.Program] = true
 	if t.Waits() {
 		if len(o.waiting) < sampledWaiting {
@@ -62,7 +62,7 @@ func (o *openSample) add(t *tdf.Task) {
 	if t.LimitKey != "" && len(o.keys) < sampledKeys && !slices.Contains(o.keys, t.LimitKey) {
 		o.keys = append(o.keys, t.LimitKey)
 	}
-	known := func(d tdf.Properties) bool { return d.Queue == t.Queue && d.Group == t.Group }
+	known := func(d task.Properties) bool { return d.Queue == t.Queue && d.Group == t.Group }
 	if len(o.placed) < sampledProperty && !slices.ContainsFunc(o.placed, known) {
 		o.placed = append(o.placed, t.Properties)
 	}
@@ -78,11 +78,11 @@ func (o *openSample) find(ctx context.Context, s store, l *look, group string) e
 		o.requirements = names
 		for _, name := range names {
 			p, _ := class.ParseRequirement(name)
-			o.placed = append(o.placed, tdf.Properties{Queue: p.Queue})
+			o.placed = append(o.placed, task.Properties{Queue: p.Queue})
 		}
 	}
 	now := snapshot{fleet: l.fleet}
-	var uses []tdf.LimitUse
+	var uses []task.LimitUse
 	var open []string
 	err := readings(
 		func() error { return now.readRoom(ctx, s) },
@@ -123,7 +123,7 @@ func (o *openSample) report(all []Fact) {
 	o.obstacles = append(o.obstacles, all[:min(len(all), mostNamed)]...)
 }
 
-func zeroLimits(uses []tdf.LimitUse) (facts []Fact) {
+func zeroLimits(uses []task.LimitUse) (facts []Fact) {
 	for _, u := range uses {
 		if fact, zero := zeroLimit(u); zero {
 			facts = append(facts, fact)
@@ -140,13 +140,13 @@ var firstTasks = listing.Bounds{Time: 100 * time.Millisecond, Tasks: 200, Bytes:
 
 // firstRounds reports that the first rounds of a group all failed in the same way. Most likely, the program or its
 // input is wrong, and all other tasks will fail, too.
-func (o *openSample) firstRounds(ctx context.Context, s store, counts tdf.Counts, group string) error {
-	if group == "" || counts[tdf.Succeeded]+counts[tdf.Archived] > 0 {
+func (o *openSample) firstRounds(ctx context.Context, s store, counts task.Counts, group string) error {
+	if group == "" || counts[task.Succeeded]+counts[task.Archived] > 0 {
 		return nil
 	}
-	first := tdf.Query{Group: group, Order: tdf.OldestFirst, States: []tdf.State{
-		tdf.Open, tdf.Running, tdf.Executed,
-		tdf.Failed, tdf.TimedOut,
+	first := task.Query{Group: group, Order: task.OldestFirst, States: []task.State{
+		task.Open, task.Running, task.Executed,
+		task.Failed, task.TimedOut,
 	}}
 	found, err := failures(ctx, s, first, "", firstTasks)
 	if err != nil || len(found.Groups) != 1 || found.Groups[0].Rounds < sameFailures {

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -87,7 +87,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 		mustBe("a queue", "plain", "")
 		mustBe("a queue", "", unserved)
 
-		expect.NoError(t, m.SetLimit(t.Context(), "db", tdf.Limit{}))
+		expect.NoError(t, m.SetLimit(t.Context(), "db", task.Limit{}))
 		mustBe("a limit of 0", "limit", `the limit of key "db" is 0`)
 		mustBe("a limit of 0", "plain", "")
 
@@ -97,12 +97,12 @@ func TestWatchNamesObstacles(t *testing.T) {
 		expect.NoError(t, m.CloseGroup(t.Context(), "plain"))
 		mustBe("a closed group", "waits", "")
 
-		expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Queue: "crawl"}, tdf.Pausable{Group: "plain"}, tdf.Pausable{Group: "none"}))
+		expect.NoError(t, m.Pause(t.Context(), task.Pausable{Queue: "crawl"}, task.Pausable{Group: "plain"}, task.Pausable{Group: "none"}))
 		by := ": paused by tester"
 		mustBe("pauses", "queue", unserved+" | queue crawl"+by)
 		mustBe("pauses", "plain", "campaign plain"+by)
 		mustBe("pauses", "limit", `the limit of key "db" is 0`)
-		expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+		expect.NoError(t, m.Pause(t.Context(), task.Everything))
 		mustBe("a pause of the namespace", "limit", "all tasks"+by+` | the limit of key "db" is 0`)
 		mustBe("a pause of the namespace", "waits", "")
 	})
@@ -116,7 +116,7 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 	var many []func(*manager.Definition)
 	for i := range 200 {
 		many = append(many, func(d *manager.Definition) { d.Queue, d.LimitKey = fmt.Sprint("q", i), fmt.Sprint("k", i) })
-		expect.NoError(t, m.SetLimit(t.Context(), fmt.Sprint("k", i), tdf.Limit{}))
+		expect.NoError(t, m.SetLimit(t.Context(), fmt.Sprint("k", i), task.Limit{}))
 	}
 	mustOpen(t, m, "g", many...)
 	for _, group := range []string{"g", ""} {
@@ -126,7 +126,7 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 
 // The JSON of a status has obstacles only if there are any.
 func TestObstaclesInJSON(t *testing.T) {
-	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
+	s := admin.Status{Counts: task.Counts{task.Open: 2}}
 	text, err := json.Marshal(s)
 	expect.NoError(t, err)
 	expect.NotContains(t, string(text), "obstacles")

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Pause says that no worker runs a program, because workers cannot start it (docs/lifecycle.md, "Held programs"), or
@@ -24,7 +24,7 @@ type Pause struct {
 	// time after each failed round, so Until is the zero time.
 	AfterFailure time.Duration `json:"after_failure,omitempty"`
 
-	Source string `json:"-"` // names a held program; see [tdf.Properties.SourceName]
+	Source string `json:"-"` // names a held program; see [task.Properties.SourceName]
 }
 
 // All reports whether no worker claims tasks of the program.
@@ -39,7 +39,7 @@ func (p *Pause) Text(now time.Time) string {
 	}
 	next := "a task tries it now"
 	if p.Until.After(now) {
-		next = "a task tries it at " + p.Until.UTC().Format("15:04:05 MST") + ", in " + span(tdf.For(p.Until.Sub(now)))
+		next = "a task tries it at " + p.Until.UTC().Format("15:04:05 MST") + ", in " + span(task.For(p.Until.Sub(now)))
 	}
 	return fmt.Sprintf("program %s is held, because it cannot be started; %s; the last failure was: %s", p.Program, next,
 		p.Why)

@@ -4,21 +4,21 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // vitalsOfPeriodics reads the periodic tasks.
 func vitalsOfPeriodics(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	texts, err := r.Periodics(ctx)
-	v.periodics, v.badPeriodics = tdf.ParsePeriodics(texts)
+	v.periodics, v.badPeriodics = task.ParsePeriodics(texts)
 	return err
 }
 
 // overdue is how late a periodic may be. A server opens its tasks within seconds.
-const overdue = tdf.Seconds(60)
+const overdue = task.Seconds(60)
 
-func (v *vitals) isOverdue(r *tdf.PeriodicRecord) bool {
+func (v *vitals) isOverdue(r *task.PeriodicRecord) bool {
 	return r.PausedBy == "" && r.Next > 0 && v.at.Sub(r.Next) > overdue
 }
 
@@ -37,7 +37,7 @@ func (v *vitals) periodicTasks(d *diagnoses) {
 	for _, r := range v.periodics {
 		var f Fact
 		switch {
-		case r.Last != nil && r.Last.Outcome == tdf.PeriodicFailed:
+		case r.Last != nil && r.Last.Outcome == task.PeriodicFailed:
 			text := fmt.Sprintf("periodic %s opened no tasks: %s", r.Name, r.Last.Why)
 			f = Fact{Code: FactPeriodicFailed, About: r.Name, Text: text, Fix: toSee}
 		case v.isOverdue(r) && !noServer:

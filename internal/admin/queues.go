@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 	"github.com/tdf-framework/tdf/redisstate/limits"
@@ -26,7 +26,7 @@ type Queue struct {
 
 	// Tasks counts all tasks of the queue by state. Of more than 20,000 queues, the tasks of those that come last by
 	// name count as tasks of the queue default.
-	Tasks tdf.Counts `json:"tasks"`
+	Tasks task.Counts `json:"tasks"`
 }
 
 // MarshalJSON writes the counts of all states.
@@ -43,8 +43,8 @@ type QueueCounter = counts.QueueCounter
 // how long this takes.
 func (a *Admin) Queues(ctx context.Context) ([]Queue, error) {
 	s := a.redis()
-	var now tdf.Time
-	var all tdf.Counts
+	var now task.Time
+	var all task.Counts
 	var r queueReading
 	err := readings(
 		func() (err error) { now, err = s.Now(ctx); return err },
@@ -71,7 +71,7 @@ func (r *queueReading) read(ctx context.Context, s *redisstate.Store, c *QueueCo
 }
 
 // queues returns the queues, ordered by name. The argument all has the tasks of the namespace by state.
-func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
+func (r *queueReading) queues(now task.Time, all task.Counts) []Queue {
 	sorted := make([]Queue, 0, len(r.counts)+1)
 	for _, x := range r.counts {
 		q := Queue{Queue: x.Queue, Open: x.Open, Tasks: x.Tasks}
@@ -102,8 +102,8 @@ func (r *queueReading) queues(now tdf.Time, all tdf.Counts) []Queue {
 
 // without returns the tasks that are in none of the queues. All numbers were read at different moments, so a difference
 // may be below 0, and then counts as 0.
-func without(all tdf.Counts, queues []counts.QueueCount) tdf.Counts {
-	rest := tdf.Counts{}
+func without(all task.Counts, queues []counts.QueueCount) task.Counts {
+	rest := task.Counts{}
 	for state, n := range all {
 		for i := range queues {
 			n -= queues[i].Tasks[state]

@@ -4,16 +4,16 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A Finding is an inconsistent task that [Admin.Check] found (docs/guarantees.md, "The audit").
 type Finding struct {
-	ID      int64     `json:"id"`
-	Problem string    `json:"problem"`
-	Repair  tdf.State `json:"repair,omitempty"` // the state of the task after a repair; "" if it cannot be repaired
-	Sure    bool      `json:"sure"`             // the problem cannot be a move in progress, so a repair is safe at once
+	ID      int64      `json:"id"`
+	Problem string     `json:"problem"`
+	Repair  task.State `json:"repair,omitempty"` // the state of the task after a repair; "" if it cannot be repaired
+	Sure    bool       `json:"sure"`             // the problem cannot be a move in progress, so a repair is safe at once
 
 	finding redisstate.Finding
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // OpenSession begins a session, with which a browser may do what the token or the user may do. It returns the secret
@@ -40,7 +40,7 @@ func (a *Admin) Session(ctx context.Context, text string, user func(name string)
 }
 
 // holder returns the token of a holder if a session lets its browser use it.
-func (a *Admin) holder(ctx context.Context, holder string, s access.Session, now tdf.Time,
+func (a *Admin) holder(ctx context.Context, holder string, s access.Session, now task.Time,
 	user func(name string) (access.Token, bool),
 ) (access.Token, error) {
 	kind, name, _ := strings.Cut(holder, ".")

@@ -3,7 +3,7 @@ package admin
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Setting is a setting of the namespace, which all managers and workers obey (docs/operations.md, "Settings of a
@@ -21,8 +21,8 @@ func (a *Admin) Settings(ctx context.Context) ([]Setting, error) {
 		return nil, err
 	}
 	var all []Setting
-	for _, name := range tdf.SettingNames {
-		all = append(all, Setting{name, settings.Value(name), tdf.DefaultSettings().Value(name)})
+	for _, name := range task.SettingNames {
+		all = append(all, Setting{name, settings.Value(name), task.DefaultSettings().Value(name)})
 	}
 	return all, nil
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // Counts does the same as [manager.Manager.Counts], and adds up the counts of all namespaces.
-func (s *Shards) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
-	sum := tdf.Counts{}
+func (s *Shards) Counts(ctx context.Context, groups ...string) (task.Counts, error) {
+	sum := task.Counts{}
 	for _, of := range s.all {
 		counts, err := of.manager.Counts(ctx, groups...)
 		if err != nil {
@@ -24,7 +24,7 @@ func (s *Shards) Counts(ctx context.Context, groups ...string) (tdf.Counts, erro
 	return sum, nil
 }
 
-func addCounts(sum, more tdf.Counts) {
+func addCounts(sum, more task.Counts) {
 	for state, n := range more {
 		sum[state] += n
 	}
@@ -33,7 +33,7 @@ func addCounts(sum, more tdf.Counts) {
 // GroupStatus does the same as [manager.Manager.GroupStatus]. Only namespaces in which the group has tasks count: the
 // group is closed if it is closed in all of them.
 func (s *Shards) GroupStatus(ctx context.Context, group string) (manager.GroupStatus, error) {
-	all := manager.GroupStatus{Counts: tdf.Counts{}}
+	all := manager.GroupStatus{Counts: task.Counts{}}
 	for _, of := range s.all {
 		status, err := of.manager.GroupStatus(ctx, group)
 		if err != nil {
@@ -70,7 +70,7 @@ func (s *Shards) GroupPage(ctx context.Context, prefix, cursor string, most int)
 		}
 		for _, g := range part.Groups {
 			if byName[g.Name] == nil {
-				byName[g.Name] = &manager.Group{Name: g.Name, GroupStatus: manager.GroupStatus{Counts: tdf.Counts{}}}
+				byName[g.Name] = &manager.Group{Name: g.Name, GroupStatus: manager.GroupStatus{Counts: task.Counts{}}}
 			}
 			addStatus(&byName[g.Name].GroupStatus, g.GroupStatus)
 		}
@@ -114,14 +114,14 @@ func (s *Shards) Outcomes(ctx context.Context, group string) (map[string]int64, 
 }
 
 // CloseGroup does the same as [manager.Manager.CloseGroup], in each namespace in which the group has tasks. If there is
-// none, the error wraps [tdf.ErrGroupEmpty].
+// none, the error wraps [task.ErrGroupEmpty].
 func (s *Shards) CloseGroup(ctx context.Context, group string) error {
 	closed := false
 	var empty error
 	for _, of := range s.all {
 		err := of.manager.CloseGroup(ctx, group)
 		switch {
-		case errors.Is(err, tdf.ErrGroupEmpty):
+		case errors.Is(err, task.ErrGroupEmpty):
 			empty = err
 		case err != nil:
 			return s.fault(of, err)

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -78,7 +78,7 @@ func (e *NamespaceError) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*NamespaceError) Code() tdf.Code { return tdf.CodeInvalid }
+func (*NamespaceError) Code() task.Code { return task.CodeInvalid }
 
 // Now returns the time of Redis's clock, in the first namespace.
 func (s *Shards) Now(ctx context.Context) (time.Time, error) { return s.all[0].manager.Now(ctx) }

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -47,22 +47,22 @@ func TestShardsPages(t *testing.T) {
 		for cursor, more := "", true; more; more = cursor != "" {
 			page := expect.Result(s.Page(t.Context(), s.All(manager.Query{Group: "a", Order: manager.OldestFirst}), cursor, limit)).Value(t)
 			expect.Compare(t, len(page.Tasks), "<=", limit)
-			for _, task := range page.Tasks {
-				got = append(got, task.Name())
+			for _, one := range page.Tasks {
+				got = append(got, one.Name())
 			}
 			cursor = page.Next
 		}
 		expect.Equal(t, got, want, limit)
 	}
 	var listed []string
-	for task, err := range s.List(t.Context(), s.All(manager.Query{Group: "a", Order: manager.OldestFirst})) {
+	for one, err := range s.List(t.Context(), s.All(manager.Query{Group: "a", Order: manager.OldestFirst})) {
 		expect.NoError(t, err)
-		listed = append(listed, task.Name())
+		listed = append(listed, one.Name())
 	}
 	expect.Equal(t, listed, want)
 	for _, cursor := range []string{"x", "3.", "-1.", "1", "."} {
 		_, err := s.Page(t.Context(), s.All(manager.Query{}), cursor, 1)
-		expect.Equal(t, tdf.CodeOf(err), tdf.CodeInvalid, cursor)
+		expect.Equal(t, task.CodeOf(err), task.CodeInvalid, cursor)
 	}
 }
 
@@ -93,7 +93,7 @@ func TestShardsGroups(t *testing.T) {
 	expect.NoError(t, all[1].CloseGroup(t.Context(), "c"))
 	status := expect.Result(s.GroupStatus(t.Context(), "c")).Value(t)
 	expect.True(t, status.Closed)
-	expect.Equal(t, status.Counts[tdf.Open], 2)
+	expect.Equal(t, status.Counts[task.Open], 2)
 	expect.NoError(t, all[0].CloseGroup(t.Context(), "a"))
 	expect.True(t, expect.Result(s.GroupStatus(t.Context(), "a")).Value(t).Closed, "the other namespace has no task of it")
 }
@@ -105,15 +105,15 @@ func TestShardsDo(t *testing.T) {
 	openIn(t, all[0], "g", 2)
 	openIn(t, all[1], "g", 2)
 	names := s.Namespaces()
-	done := expect.Result(s.Do(t.Context(), manager.Action{Verb: tdf.VerbCancel},
+	done := expect.Result(s.Do(t.Context(), manager.Action{Verb: task.VerbCancel},
 		manager.Ref{Namespace: names[0], ID: 1}, manager.Ref{Namespace: names[1], ID: 2}, manager.Ref{Namespace: names[1], ID: 9})).Value(t)
 	expect.Equal(t, done.Done, 2)
 	expect.Len(t, done.Skipped, 1)
 	expect.Contains(t, done.Skipped[0].Error(), "namespace "+names[1]+": ")
 	expect.Equal(t, fmt.Sprint(expect.Result(s.Counts(t.Context(), "g")).Value(t)), "open 2 expired 2")
-	expect.Equal(t, expect.Result(s.Outcomes(t.Context(), "g")).Value(t)[tdf.Cancelled], 2)
+	expect.Equal(t, expect.Result(s.Outcomes(t.Context(), "g")).Value(t)[task.Cancelled], 2)
 	for i, m := range all {
-		expect.Equal(t, expect.Result(m.Get(t.Context(), int64(1+i))).Value(t).State, tdf.Expired)
+		expect.Equal(t, expect.Result(m.Get(t.Context(), int64(1+i))).Value(t).State, task.Expired)
 	}
 }
 

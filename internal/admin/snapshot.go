@@ -6,8 +6,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
 
@@ -16,12 +16,12 @@ import (
 // holds tasks.
 type snapshot struct {
 	fleet
-	counts   tdf.Counts // of all groups
+	counts   task.Counts // of all groups
 	paused   []limits.Pausing
-	limits   []tdf.LimitUse
-	settings tdf.Settings
+	limits   []task.LimitUse
+	settings task.Settings
 	invalid  error // the reason why settings in Redis are invalid
-	room     tdf.Memory
+	room     task.Memory
 }
 
 // readings reads several parts of a snapshot. Most parts need a round trip to Redis, and do not depend on each other,
@@ -51,7 +51,7 @@ func (n *snapshot) readRoom(ctx context.Context, s store) (err error) {
 func (f *fleet) noServer() (Fact, bool) {
 	text := "no server was ever seen in this namespace"
 	switch silent := f.at.Sub(f.server); {
-	case silent <= tdf.ServerPatience:
+	case silent <= task.ServerPatience:
 		return Fact{}, false
 	case f.server > 0:
 		text = "no server has been seen for " + span(silent)
@@ -112,10 +112,10 @@ func (f *fleet) pauseFact(p limits.Pausing) Fact {
 }
 
 // pausesOf returns Facts about the pauses that hold tasks with these properties.
-func (n *snapshot) pausesOf(all ...tdf.Properties) (facts []Fact) {
+func (n *snapshot) pausesOf(all ...task.Properties) (facts []Fact) {
 	for _, p := range n.paused {
 		for i := range all {
-			if _, holds := (tdf.Paused{p.Pausable}).Holds(&all[i]); holds {
+			if _, holds := (task.Paused{p.Pausable}).Holds(&all[i]); holds {
 				facts = append(facts, n.pauseFact(p))
 				break
 			}
@@ -125,7 +125,7 @@ func (n *snapshot) pausesOf(all ...tdf.Properties) (facts []Fact) {
 }
 
 // zeroLimit returns a Fact if a limit lets no task run.
-func zeroLimit(u tdf.LimitUse) (Fact, bool) {
+func zeroLimit(u task.LimitUse) (Fact, bool) {
 	text := fmt.Sprintf("the limit of key %q is 0", u.Key)
 	if u.Waiting > 0 {
 		text += ": " + tasksText(u.Waiting)
@@ -157,7 +157,7 @@ func (n *snapshot) memoryWait() (Fact, bool) {
 	case n.settings.ClaimsWait(n.room):
 		return Fact{Code: FactClaimsWait, Text: used + ": new tasks and claims wait", Fix: toRaiseMemory}, true
 	case n.settings.OpensWait(n.room):
-		text := fmt.Sprintf("%s: above high_water (%s), new tasks wait", used, n.settings.Value(tdf.SettingHighWater))
+		text := fmt.Sprintf("%s: above high_water (%s), new tasks wait", used, n.settings.Value(task.SettingHighWater))
 		return Fact{Code: FactOpensWait, Text: text, Fix: toRaiseMemory}, true
 	}
 	return Fact{}, false

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/origin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -22,25 +22,25 @@ var noProgram = strings.Repeat("0", 64)
 // need no program.
 func (c *situation) sourceCheck(ctx context.Context, s *redisstate.Store) (Check, error) {
 	t := c.task
-	src, err := tdf.ParseSource(t.Source)
+	src, err := task.ParseSource(t.Source)
 	serving := c.inProcess()
 	switch {
-	case t.State != tdf.Open:
+	case t.State != task.Open:
 		return Check{}, nil
 	case t.Source == "":
 		return passed("source", "the task needs no source: only workers with a handler run it"), nil
 	case err == nil && len(serving) > 0:
 		return passed("source", "these workers run rounds in their own process and need no source: "+
 			joinNames(serving)), nil
-	case err == nil && src.Scheme == tdf.SchemeRedis && src.Location == noProgram:
+	case err == nil && src.Scheme == task.SchemeRedis && src.Location == noProgram:
 		return c.noProgramCheck(), nil
 	case err != nil:
 		return blockedBy("source", FactSourceInvalid, err.Error(), fix("change the task's source")), nil
-	case src.Scheme == tdf.SchemeRedis:
+	case src.Scheme == task.SchemeRedis:
 		return storedCheck(ctx, s, src)
-	case src.Scheme == tdf.SchemeExec:
+	case src.Scheme == task.SchemeExec:
 		return passed("source", "the task runs a command of the worker's machine, and fetches nothing"), nil
-	case src.Scheme == tdf.SchemeRsync:
+	case src.Scheme == task.SchemeRsync:
 		return ahead("source", src.String()+": only a worker can check whether the program exists"), nil
 	}
 	return httpCheck(ctx, src), nil
@@ -68,7 +68,7 @@ func (c *situation) inProcess() []string {
 	return names
 }
 
-func storedCheck(ctx context.Context, s *redisstate.Store, src tdf.Source) (Check, error) {
+func storedCheck(ctx context.Context, s *redisstate.Store, src task.Source) (Check, error) {
 	stored, err := s.HasProgram(ctx, src.Location)
 	if err != nil || stored {
 		return passed("source", "the program is stored in this namespace"), err
@@ -83,7 +83,7 @@ const headTimeout = 5 * time.Second
 
 // httpCheck requests the headers of an http source. The check blocks the task only if the server answers "not found".
 // Any other error does not block the task, because workers may reach servers that this machine cannot reach.
-func httpCheck(ctx context.Context, src tdf.Source) Check {
+func httpCheck(ctx context.Context, src task.Source) Check {
 	ctx, cancel := context.WithTimeout(ctx, headTimeout)
 	defer cancel()
 	request, err := origin.NewRequest(ctx, http.MethodHead, src.Location)

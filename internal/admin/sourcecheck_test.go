@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The check works even if the manager's program has replaced http.DefaultTransport by its own transport.
@@ -18,7 +18,7 @@ func TestSourceCheckNeedsNoDefaultTransport(t *testing.T) {
 	usual := http.DefaultTransport
 	defer func() { http.DefaultTransport = usual }()
 	http.DefaultTransport = struct{ http.RoundTripper }{usual}
-	src := expect.Result(tdf.ParseSource(server.URL + "/x.zip")).Value(t)
+	src := expect.Result(task.ParseSource(server.URL + "/x.zip")).Value(t)
 	expect.Equal(t, httpCheck(t.Context(), src).State, Blocked)
 }
 
@@ -31,7 +31,7 @@ func TestSourceCheckKeepsCredentialsWithTheirOrigin(t *testing.T) {
 	defer other.Close()
 	server := httptest.NewServer(http.RedirectHandler(other.URL+"/x.zip", http.StatusFound))
 	defer server.Close()
-	src := expect.Result(tdf.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")).Value(t)
+	src := expect.Result(task.ParseSource(strings.Replace(server.URL, "http://", "http://user:secret@", 1) + "/x.zip?key=secret")).Value(t)
 	expect.Equal(t, httpCheck(t.Context(), src).State, Passed)
 	got := received.Load()
 	expect.True(t, got == "", "the other server got", got)
@@ -50,7 +50,7 @@ func TestSourceCheckShowsNothingOfALocation(t *testing.T) {
 			w.Header()["Location"] = []string{location}
 			w.WriteHeader(http.StatusFound)
 		}))
-		src := expect.Result(tdf.ParseSource(server.URL + "/x.zip?token=hush")).Value(t)
+		src := expect.Result(task.ParseSource(server.URL + "/x.zip?token=hush")).Value(t)
 		got := httpCheck(t.Context(), src)
 		server.Close()
 		expect.Equal(t, got.State, Ahead, location)

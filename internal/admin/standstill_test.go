@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -18,13 +18,13 @@ import (
 // of a server.
 type timed struct {
 	store
-	now    tdf.Time
-	silent tdf.Seconds
+	now    task.Time
+	silent task.Seconds
 }
 
-func (s *timed) Now(context.Context) (tdf.Time, error) { return s.now, nil }
+func (s *timed) Now(context.Context) (task.Time, error) { return s.now, nil }
 
-func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
+func (s *timed) LastServerHeartbeat(context.Context) (task.Time, error) {
 	return s.now.Add(-s.silent), nil
 }
 
@@ -32,7 +32,7 @@ func (s *timed) LastServerHeartbeat(context.Context) (tdf.Time, error) {
 // often than tasks finish. As soon as a task finishes, the watch gives an estimate again.
 func TestWatchSaysThatNothingMoves(t *testing.T) {
 	a, m := onEmbedded(t)
-	archive(t, a, 20, func(_ int, h tdf.Hash) { h["0:seconds"] = "0.5" })
+	archive(t, a, 20, func(_ int, h task.Hash) { h["0:seconds"] = "0.5" })
 	s := a.redis()
 	_, _, err := s.TakeName(t.Context(), presence.WorkerInfo{Name: "w", State: "working", Slots: 2, Lease: 36000}, presence.PriorOwner{})
 	expect.NoError(t, err)
@@ -59,9 +59,9 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(21)...)).OK(t)
 	expect.Equal(t, look(1).Unknown, "", "after a task has finished")
 	before := look(1)
-	expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+	expect.NoError(t, m.Pause(t.Context(), task.Everything))
 	expect.Equal(t, look(100).Unknown, "the tasks are paused")
-	expect.NoError(t, m.Resume(t.Context(), tdf.Everything))
+	expect.NoError(t, m.Resume(t.Context(), task.Everything))
 	expect.Equal(t, look(11), before, "after the pause")
 	expect.Compare(t, w.seen[len(w.seen)-1].at.Sub(w.seen[0].at), "<=", 11, "seconds that count")
 }
@@ -72,21 +72,21 @@ func TestWatchSaysThatNothingIsSettled(t *testing.T) {
 	const none = "no server is alive"
 	a, _ := onEmbedded(t)
 	for name, c := range map[string]struct {
-		counts tdf.Counts
-		silent tdf.Seconds
+		counts task.Counts
+		silent task.Seconds
 		want   string
 	}{
-		"a server is alive":                  {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 3, ""},
-		"executed tasks wait for the server": {tdf.Counts{tdf.Open: 9, tdf.Executed: 9}, 6, none},
-		"no task waits for the server yet":   {tdf.Counts{tdf.Open: 9}, 6, ""},
-		"the server is missing":              {tdf.Counts{tdf.Open: 9}, 11, none},
-		"only executed tasks are left":       {tdf.Counts{tdf.Executed: 9}, 11, none},
-		"all tasks are finished":             {tdf.Counts{tdf.Succeeded: 9}, 11, ""},
+		"a server is alive":                  {task.Counts{task.Open: 9, task.Executed: 9}, 3, ""},
+		"executed tasks wait for the server": {task.Counts{task.Open: 9, task.Executed: 9}, 6, none},
+		"no task waits for the server yet":   {task.Counts{task.Open: 9}, 6, ""},
+		"the server is missing":              {task.Counts{task.Open: 9}, 11, none},
+		"only executed tasks are left":       {task.Counts{task.Executed: 9}, 11, none},
+		"all tasks are finished":             {task.Counts{task.Succeeded: 9}, 11, ""},
 	} {
 		w := a.Watch("")
 		worker := presence.WorkerStatus{WorkerInfo: presence.WorkerInfo{State: "working", Slots: 1, Lease: 30}, Seen: testNow}
 		fleet := fleet{at: testNow, server: testNow.Add(-c.silent), workers: []presence.WorkerStatus{worker}}
-		l := &look{at: testNow, counts: c.counts, fleet: fleet, census: fleet.count(), runs: []tdf.Seconds{1, 1, 1}}
+		l := &look{at: testNow, counts: c.counts, fleet: fleet, census: fleet.count(), runs: []task.Seconds{1, 1, 1}}
 		l.unsettled = l.isUnsettled()
 		expect.Equal(t, w.status(l).Estimate.Unknown, c.want, name)
 	}
@@ -98,7 +98,7 @@ type archiving struct {
 	archive func()
 }
 
-func (s *archiving) Counts(ctx context.Context, groups ...string) (tdf.Counts, error) {
+func (s *archiving) Counts(ctx context.Context, groups ...string) (task.Counts, error) {
 	counts, err := s.store.Counts(ctx, groups...)
 	s.archive()
 	return counts, err
@@ -108,7 +108,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 	t.Helper()
 	stored := expect.Result(s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Rules})).Value(t)
 	move, _ := stored.Task.Archive()
-	outcomes := expect.Result(s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []tdf.Move{move}})).Value(t)
+	outcomes := expect.Result(s.Apply(t.Context(), "operator", redisstate.Unit{Moves: []task.Move{move}})).Value(t)
 	expect.NoError(t, outcomes[0].Err)
 }
 
@@ -116,7 +116,7 @@ func archiveOne(t *testing.T, s *redisstate.Store, id int64) {
 func TestOutcomesWhileTasksAreArchived(t *testing.T) {
 	for _, group := range []string{"", "g"} {
 		a, _ := onEmbedded(t)
-		archive(t, a, 300, func(i int, h tdf.Hash) {
+		archive(t, a, 300, func(i int, h task.Hash) {
 			h["group"] = "g"
 			if i > 10 {
 				h["state"], h["0:succeeded"] = "succeeded", h["0:archived"]

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -16,9 +16,9 @@ import (
 
 // Stats are the metrics of a namespace.
 type Stats struct {
-	Namespace string     `json:"namespace"`
-	At        time.Time  `json:"time" as:"unix"` // when Stats read the metrics, by Redis's clock
-	Counts    tdf.Counts `json:"tasks"`
+	Namespace string      `json:"namespace"`
+	At        time.Time   `json:"time" as:"unix"` // when Stats read the metrics, by Redis's clock
+	Counts    task.Counts `json:"tasks"`
 
 	Rate float64 `json:"done_per_second"` // tasks that finished per second, over the last minute
 	// time since the oldest open task became claimable; 0 if unknown, or if no task is open
@@ -71,15 +71,15 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 }
 
 // allStates returns the counts of all states, including states without tasks.
-func allStates(c tdf.Counts) map[tdf.State]int64 {
-	all := map[tdf.State]int64{}
-	for _, state := range tdf.States {
+func allStates(c task.Counts) map[task.State]int64 {
+	all := map[task.State]int64{}
+	for _, state := range task.States {
 		all[state] = c[state]
 	}
 	return all
 }
 
-const rateSpan = tdf.Seconds(60)
+const rateSpan = task.Seconds(60)
 
 // Stats reads the metrics. The number of tasks hardly affects how long this takes.
 func (a *Admin) Stats(ctx context.Context) (Stats, error) {
@@ -118,9 +118,9 @@ func (a *Admin) StatsAgain(ctx context.Context, c *QueueCounter) (Stats, error) 
 
 // numbers holds the metrics of the tasks and the fleet.
 type numbers struct {
-	at             tdf.Time
-	counts         tdf.Counts
-	waited, dueLag tdf.Seconds
+	at             task.Time
+	counts         task.Counts
+	waited, dueLag task.Seconds
 	rate           float64
 	fleet          fleet
 }
@@ -147,7 +147,7 @@ func readNumbers(ctx context.Context, s *redisstate.Store) (n numbers, err error
 		return n, err
 	}
 	n.rate = finished / float64(rateSpan)
-	n.fleet, err = readFleet(ctx, s, n.at, tasks[tdf.Running])
+	n.fleet, err = readFleet(ctx, s, n.at, tasks[task.Running])
 	return n, err
 }
 
@@ -161,23 +161,23 @@ func (n *numbers) fill(s *Stats) {
 const (
 	// how many open tasks are read at first, because one of them is almost always enough
 	openAtFirst  = 5
-	openPerPage  = 50                      // how many are read at once afterwards
-	mostOpenRead = 2000                    // how many open tasks are read at most; the first tasks may be held
-	longAgo      = tdf.Time(1_000_000_000) // the year 2001; an earlier score is not a time
+	openPerPage  = 50                       // how many are read at once afterwards
+	mostOpenRead = 2000                     // how many open tasks are read at most; the first tasks may be held
+	longAgo      = task.Time(1_000_000_000) // the year 2001; an earlier score is not a time
 )
 
 // longestWait returns how long ago the oldest open task became claimable. It skips held tasks, and tasks whose scores
 // are not times: a user or a component of the original TDF may have written these scores. If it must skip too many
 // tasks, it returns 0.
-func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Seconds, err error) {
-	open, size := redisstate.ListQuery{States: []tdf.State{tdf.Open}, OldestFirst: true}, openAtFirst
+func longestWait(ctx context.Context, s store, now task.Time) (longest task.Seconds, err error) {
+	open, size := redisstate.ListQuery{States: []task.State{task.Open}, OldestFirst: true}, openAtFirst
 	for read := 0; read < mostOpenRead && longest == 0; read += size {
 		tasks, last, err := nextTasks(ctx, s, &open, size)
 		if err != nil {
 			return 0, err
 		}
 		for _, t := range tasks {
-			if from := t.ClaimableFrom(); t.State == tdf.Open && from > longAgo && !t.IsHeld() {
+			if from := t.ClaimableFrom(); t.State == task.Open && from > longAgo && !t.IsHeld() {
 				longest = max(longest, now.Sub(from))
 			}
 		}
@@ -190,7 +190,7 @@ func longestWait(ctx context.Context, s store, now tdf.Time) (longest tdf.Second
 }
 
 // nextTasks reads the next tasks that a query selects, without texts.
-func nextTasks(ctx context.Context, s store, of *redisstate.ListQuery, most int) (tasks []*tdf.Task, last bool,
+func nextTasks(ctx context.Context, s store, of *redisstate.ListQuery, most int) (tasks []*task.Task, last bool,
 	err error,
 ) {
 	places, last, err := s.Find(ctx, *of, most)
@@ -216,16 +216,16 @@ const sampledArchived = 50
 // finishedSince returns how many tasks finished in a span. A task that was archived in the span may have finished
 // earlier. If many tasks were archived in the span, finishedSince reads only a sample of them, and the result is an
 // estimate.
-func finishedSince(ctx context.Context, s store, from, to tdf.Time) (float64, error) {
+func finishedSince(ctx context.Context, s store, from, to task.Time) (float64, error) {
 	waiting, err := s.Between(ctx, from, to, listing.Settled...)
 	if err != nil {
 		return 0, err
 	}
-	archived, err := s.Between(ctx, from, to, tdf.Archived)
+	archived, err := s.Between(ctx, from, to, task.Archived)
 	if err != nil || archived == 0 {
 		return float64(waiting), err
 	}
-	tasks, _, err := nextTasks(ctx, s, &redisstate.ListQuery{States: []tdf.State{tdf.Archived}, After: from},
+	tasks, _, err := nextTasks(ctx, s, &redisstate.ListQuery{States: []task.State{task.Archived}, After: from},
 		sampledArchived)
 	lately := 0
 	for _, t := range tasks {
@@ -289,14 +289,14 @@ func outcomesOf(ctx context.Context, s store, group string) (map[string]int64, e
 		return nil, err
 	}
 	outcomes := map[string]int64{}
-	if tasks[tdf.Expired]+tasks[tdf.Archived] == 0 {
+	if tasks[task.Expired]+tasks[task.Archived] == 0 {
 		for _, state := range listing.Settled {
 			outcomes[string(state)] = tasks[state]
 		}
 		return outcomes, nil
 	}
-	noTexts := func(*tdf.Task) []redisstate.TextsOf { return nil }
-	err = listing.ByID(ctx, s, tdf.Query{Group: group, States: listing.Finished}, noTexts, func(t *tdf.Task) bool {
+	noTexts := func(*task.Task) []redisstate.TextsOf { return nil }
+	err = listing.ByID(ctx, s, task.Query{Group: group, States: listing.Finished}, noTexts, func(t *task.Task) bool {
 		outcomes[listing.LastOutcome(t)]++
 		return true
 	})

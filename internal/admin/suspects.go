@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -38,8 +38,8 @@ var suspectSample = listing.Bounds{Time: 200 * time.Millisecond, Tasks: 2000, By
 
 // suspects returns the suspect workers. It compares workers by the finished tasks that the query selects, the latest
 // tasks first.
-func suspects(ctx context.Context, s store, q tdf.Query) ([]Suspect, error) {
-	f, err := listing.New(ctx, s, tdf.Query{
+func suspects(ctx context.Context, s store, q task.Query) ([]Suspect, error) {
+	f, err := listing.New(ctx, s, task.Query{
 		IDs: q.IDs, States: listing.Finished,
 		Group: q.Group, Queue: q.Queue, Program: q.Program, Since: q.Since, Before: q.Before,
 	}, "")
@@ -47,7 +47,7 @@ func suspects(ctx context.Context, s store, q tdf.Query) ([]Suspect, error) {
 		return nil, err
 	}
 	f.Bounds = suspectSample
-	f.Texts = func(*tdf.Task) []redisstate.TextsOf { return nil }
+	f.Texts = func(*task.Task) []redisstate.TextsOf { return nil }
 	scores := scoreboard{}
 	err = f.Each(scores.add)
 	return scores.suspects(), err
@@ -60,12 +60,12 @@ type score struct{ failed, rounds int }
 
 // add counts the failed rounds of a task, and its successful round. It ignores rounds that were released and rounds
 // that expired. It always returns true, so that the search continues.
-func (b scoreboard) add(t *tdf.Task) bool {
+func (b scoreboard) add(t *task.Task) bool {
 	for i, r := range t.Rounds.All() {
 		failed := 0
 		switch listing.HowFailed(t, i) {
 		case "":
-			if i != t.Round || listing.Outcome(t) != string(tdf.Succeeded) {
+			if i != t.Round || listing.Outcome(t) != string(task.Succeeded) {
 				continue
 			}
 		case listing.HowNeverRan, listing.HowRanTooLong, listing.HowLate:

@@ -6,9 +6,9 @@ import (
 	"iter"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -32,14 +32,14 @@ func (a *Admin) Metas(ctx context.Context, group string) iter.Seq2[Meta, error] 
 const recentTexts = 5
 
 // Recent reads a whole task, but of its texts only those of the last five rounds, which bounds their size. If the owner
-// is not "", the tasks of others do not exist. The error wraps [tdf.ErrNoTask].
+// is not "", the tasks of others do not exist. The error wraps [task.ErrNoTask].
 func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Task, error) {
 	head, err := a.redis().ReadOne(ctx, id, redisstate.Want{Fields: redisstate.Head})
 	if err != nil {
 		return nil, err
 	}
 	if owner != "" && head.Task.Owner != owner {
-		return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+		return nil, fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 	}
 	stored, err := a.redis().ReadOne(ctx, id, redisstate.Want{
 		Fields:    redisstate.Whole,
@@ -53,12 +53,12 @@ func (a *Admin) Recent(ctx context.Context, id int64, owner string) (*manager.Ta
 }
 
 // ErrNoRound is the error if a task has no round of this number.
-var ErrNoRound = tdf.NewError(tdf.CodeNotFound, "there is no such round")
+var ErrNoRound = task.NewError(task.CodeNotFound, "there is no such round")
 
-// Round returns a summary of a task, and the texts of one of its rounds. The error wraps [tdf.ErrNoTask] or
+// Round returns a summary of a task, and the texts of one of its rounds. The error wraps [task.ErrNoTask] or
 // [ErrNoRound].
 func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, *manager.Round, error) {
-	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
+	return a.round(ctx, id, func(t *task.Task) (int, error) {
 		if round < 0 || round > t.Round {
 			return 0, fmt.Errorf("read round %d of task %d: %w: the task is in round %d", round, id, ErrNoRound,
 				t.Round)
@@ -69,13 +69,13 @@ func (a *Admin) Round(ctx context.Context, id int64, round int) (*manager.Task, 
 
 // LastRun does the same as [Admin.Round] for the round that ran last.
 func (a *Admin) LastRun(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
-	return a.round(ctx, id, func(t *tdf.Task) (int, error) { return t.LastRun(), nil })
+	return a.round(ctx, id, func(t *task.Task) (int, error) { return t.LastRun(), nil })
 }
 
 // CurrentRound does the same as [Admin.Round] for the round that waits or runs. If the task is finished, it reads the
 // round that ran last.
 func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *manager.Round, error) {
-	return a.round(ctx, id, func(t *tdf.Task) (int, error) {
+	return a.round(ctx, id, func(t *task.Task) (int, error) {
 		if t.State.Finished() {
 			return t.LastRun(), nil
 		}
@@ -83,7 +83,7 @@ func (a *Admin) CurrentRound(ctx context.Context, id int64) (*manager.Task, *man
 	})
 }
 
-func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int, error)) (*manager.Task,
+func (a *Admin) round(ctx context.Context, id int64, choose func(*task.Task) (int, error)) (*manager.Task,
 	*manager.Round, error,
 ) {
 	s := a.redis()
@@ -103,7 +103,7 @@ func (a *Admin) round(ctx context.Context, id int64, choose func(*tdf.Task) (int
 		Fields: redisstate.Facts, Rounds: redisstate.OneRound(n),
 		Texts: redisstate.SameTexts(redisstate.TextsOf{
 			Round: n,
-			Texts: tdf.TextOutput | tdf.TextError | tdf.TextResult | tdf.TextTail,
+			Texts: task.TextOutput | task.TextError | task.TextResult | task.TextTail,
 		}),
 	})
 	if err != nil {

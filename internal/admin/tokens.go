@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // AddToken adds a token, and returns its secret text. Redis holds only a digest of the text, so nobody can read the
@@ -25,7 +25,7 @@ func (a *Admin) AddToken(ctx context.Context, t access.Token) (text string, err 
 		return "", err
 	}
 	err = a.redis().AddToken(ctx, t)
-	if err != nil && tdf.CodeOf(err) != tdf.CodeUnknown { // otherwise the token may exist, and nobody else has its text
+	if err != nil && task.CodeOf(err) != task.CodeUnknown { // otherwise the token may exist, and nobody else has its text
 		return "", err
 	}
 	return text, err
@@ -85,7 +85,7 @@ func (a *Admin) login(ctx context.Context, name string, accepts func(*access.Tok
 	case !accepts(&t, now.Std()):
 		return access.Token{}, access.ErrDenied
 	}
-	if now.Sub(tdf.At(t.LastUse)) >= tdf.For(access.UseStep) {
+	if now.Sub(task.At(t.LastUse)) >= task.For(access.UseStep) {
 		if err := a.redis().NoteTokenUse(ctx, name, now); err != nil {
 			a.parts.Log.Debug("did not record the use of a token", "error", err)
 		}

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 )
 
@@ -115,7 +115,7 @@ func TestInvalidTokenIsNotAdded(t *testing.T) {
 	a := admin.New(testspace.Manager(t, cfg))
 	for _, token := range []access.Token{{}, {Name: "a b", Role: access.Viewer}, {Name: "a", Role: access.Viewer, Expires: time.Unix(1, 0)}} {
 		text, err := a.AddToken(t.Context(), token)
-		expect.Equal(t, tdf.CodeOf(err), tdf.CodeInvalid)
+		expect.Equal(t, task.CodeOf(err), task.CodeInvalid)
 		expect.Equal(t, text, "")
 	}
 	expect.Equal(t, client.Exists(t.Context(), cfg.Namespace+":tokens", cfg.Namespace+":tokens_used").Val(), 0, "keys")

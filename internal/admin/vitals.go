@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -17,7 +17,7 @@ import (
 type vitals struct {
 	snapshot
 	census
-	waited, dueLag tdf.Seconds // as in Stats
+	waited, dueLag task.Seconds // as in Stats
 	redis          config.Redis
 	info           conn.Info // empty for the embedded Redis
 	memory         Memory
@@ -25,15 +25,15 @@ type vitals struct {
 	untuned        []conn.Tuning
 	lacks          error // the user lacks rights
 	schema         string
-	clockOff       tdf.Seconds // how far this machine's clock is ahead of Redis's clock
-	moved          tdf.Time    // when a task was last claimed or executed; 0 if that was long ago
-	taskSize       int64       // size of one open task in bytes; 0 if unknown
+	clockOff       task.Seconds // how far this machine's clock is ahead of Redis's clock
+	moved          task.Time    // when a task was last claimed or executed; 0 if that was long ago
+	taskSize       int64        // size of one open task in bytes; 0 if unknown
 	long           []longRun
-	original       []*tdf.Task // running tasks that workers of the original TDF hold
+	original       []*task.Task // running tasks that workers of the original TDF hold
 
 	handlings    []callbacks.Handling // of which tasks managers call the callbacks
 	callbacks    int64                // the number of callbacks that have failed for good
-	periodics    []*tdf.PeriodicRecord
+	periodics    []*task.PeriodicRecord
 	badPeriodics []error // of the records that are invalid
 
 	requirements []string // those with due tasks
@@ -63,7 +63,7 @@ func vitalsOfRedis(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 	}
 	before := time.Now()
 	now, err := r.Now(ctx)
-	v.clockOff = tdf.At(before.Add(time.Since(before) / 2)).Sub(now)
+	v.clockOff = task.At(before.Add(time.Since(before) / 2)).Sub(now)
 	return err
 }
 
@@ -82,7 +82,7 @@ func vitalsOfTasks(ctx context.Context, r *redisstate.Store, v *vitals) (err err
 		func() (err error) { v.requirements, err = r.Waiting(ctx); return err },
 		func() (err error) { v.callbacks, err = r.CountGivenUp(ctx); return err },
 		func() (err error) {
-			page, err = listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledSizes)
+			page, err = listing.Find(ctx, r, task.Query{States: []task.State{task.Open}}, "", sampledSizes)
 			return err
 		},
 	)
@@ -119,7 +119,7 @@ func meanSize(sizes []int64) int64 {
 }
 
 // idle is a time in seconds. If no task was claimed or executed for longer, free slots are suspicious.
-const idle = tdf.Seconds(30)
+const idle = task.Seconds(30)
 
 // sampledOpened is the number of open tasks whose earlier rounds are checked. The newest open tasks are checked.
 const sampledOpened = 50
@@ -128,16 +128,16 @@ const sampledOpened = 50
 // tasks that are open again.
 func vitalsOfMoves(ctx context.Context, r *redisstate.Store, v *vitals) error {
 	since := v.at.Add(-idle)
-	moved, err := r.Between(ctx, since, tdf.Never, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed, tdf.TimedOut,
-		tdf.Archived)
+	moved, err := r.Between(ctx, since, task.Never,
+		task.Running, task.Executed, task.Succeeded, task.Failed, task.TimedOut, task.Archived)
 	if err != nil || moved > 0 {
 		v.moved = v.at
 		return err
 	}
-	page, err := listing.Find(ctx, r, tdf.Query{States: []tdf.State{tdf.Open}}, "", sampledOpened)
+	page, err := listing.Find(ctx, r, task.Query{States: []task.State{task.Open}}, "", sampledOpened)
 	for _, t := range page.Tasks {
 		last := t.Rounds.At(t.LastRun())
-		v.moved = max(v.moved, last.Entered[tdf.Running], last.Entered[tdf.Executed], last.FailedAt, last.TimedOutAt,
+		v.moved = max(v.moved, last.Entered[task.Running], last.Entered[task.Executed], last.FailedAt, last.TimedOutAt,
 			last.LostAt)
 	}
 	return err

@@ -8,9 +8,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Watch reads the progress of tasks repeatedly, for one group or for all tasks. Only one goroutine may use it.
@@ -19,7 +19,7 @@ type Watch struct {
 	sights []*sight
 	seen   []seenDone
 	first  seenDone
-	moved  tdf.Time // when a look last found a newly finished task, or no task that could finish
+	moved  task.Time // when a look last found a newly finished task, or no task that could finish
 }
 
 // A sight is what a Watch sees of one namespace.
@@ -28,15 +28,15 @@ type sight struct {
 	// prefix of obstacles; "" with one namespace
 	prefix string
 	groups []string
-	query  tdf.Query // selects tasks whose rounds show how long a run takes
-	runs   []tdf.Seconds
+	query  task.Query // selects tasks whose rounds show how long a run takes
+	runs   []task.Seconds
 	open   openSample
-	share  float64  // the fraction of the group's open tasks that may not start yet
-	sought tdf.Time // when runs and share were read
+	share  float64   // the fraction of the group's open tasks that may not start yet
+	sought task.Time // when runs and share were read
 }
 
 type seenDone struct {
-	at   tdf.Time
+	at   task.Time
 	done int64
 }
 
@@ -44,7 +44,7 @@ type seenDone struct {
 type Status struct {
 	At     time.Time
 	Group  string // "" means all tasks
-	Counts tdf.Counts
+	Counts task.Counts
 
 	Closed   bool // no task can be opened in the group
 	Complete bool // the group is closed, and all of its tasks are finished
@@ -121,7 +121,7 @@ func (s Status) MarshalJSON() ([]byte, error) {
 	return o.MarshalJSON()
 }
 
-func unix(t time.Time) float64 { return float64(tdf.At(t)) }
+func unix(t time.Time) float64 { return float64(task.At(t)) }
 
 // Watch returns a Watch for a group. An empty group means all tasks.
 func (a *Admin) Watch(group string) *Watch {
@@ -133,29 +133,29 @@ func (a *Admin) sight(group string) *sight {
 }
 
 // ranToTheEnd returns a query for tasks whose rounds show how long a run takes.
-func ranToTheEnd(group string) tdf.Query {
-	return tdf.Query{Group: group, States: []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Archived}}
+func ranToTheEnd(group string) task.Query {
+	return task.Query{Group: group, States: []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Archived}}
 }
 
 const (
-	watchWindow  = tdf.Seconds(30)
+	watchWindow  = task.Seconds(30)
 	sampledRuns  = 200
-	sampledOpen  = 200             // the number of tasks with the lowest ids, and also of tasks with the highest ids
-	samplePauses = tdf.Seconds(10) // the time between two reads of the samples
+	sampledOpen  = 200              // the number of tasks with the lowest ids, and also of tasks with the highest ids
+	samplePauses = task.Seconds(10) // the time between two reads of the samples
 	// a task that starts within this time counts as waiting, because it may have been opened just now
-	soon = tdf.Seconds(1)
+	soon = task.Seconds(1)
 )
 
 // A look is the data that one call of Look reads.
 type look struct {
-	at     tdf.Time
+	at     task.Time
 	closed bool // no task can be opened in the group
-	counts tdf.Counts
+	counts task.Counts
 	later  int64 // open tasks that may not start yet
 	fleet  fleet
 	census census
 	pauses []Pause
-	runs   []tdf.Seconds
+	runs   []task.Seconds
 
 	unsettled bool
 	obstacles []Fact
@@ -209,7 +209,7 @@ func (w *sight) look(ctx context.Context) (l look, err error) {
 			return l, err
 		}
 	}
-	open := l.counts[tdf.Open]
+	open := l.counts[task.Open]
 	l.later = min(l.later, open)
 	if w.query.Group != "" {
 		l.later = min(l.later, int64(math.Round(w.share*float64(open))))
@@ -234,7 +234,7 @@ func (w *sight) sampleOpen(ctx context.Context, l *look) (err error) {
 			l.obstacles[i].Text = w.prefix + l.obstacles[i].Text
 		}
 	}()
-	if l.counts[tdf.Open] == 0 {
+	if l.counts[task.Open] == 0 {
 		return nil
 	}
 	if w.open.programs == nil || l.at.Sub(w.open.at) >= samplePauses {
@@ -264,7 +264,7 @@ func (w *sight) read(ctx context.Context) (l look, err error) {
 		if err != nil {
 			return l, err
 		}
-		l.closed = mark.Mark != tdf.GroupOpen
+		l.closed = mark.Mark != task.GroupOpen
 	}
 	counts, err := w.store.Counts(ctx, w.groups...)
 	if err != nil {
@@ -272,7 +272,7 @@ func (w *sight) read(ctx context.Context) (l look, err error) {
 	}
 	l.counts = counts
 	// counts tasks of all groups
-	if l.later, err = w.store.Between(ctx, l.at.Add(soon), tdf.Never, tdf.Open); err != nil {
+	if l.later, err = w.store.Between(ctx, l.at.Add(soon), task.Never, task.Open); err != nil {
 		return l, err
 	}
 	if len(w.groups) > 0 {
@@ -280,10 +280,10 @@ func (w *sight) read(ctx context.Context) (l look, err error) {
 			return l, err
 		}
 	}
-	if l.fleet, err = readFleet(ctx, w.store, l.at, counts[tdf.Running]); err != nil {
+	if l.fleet, err = readFleet(ctx, w.store, l.at, counts[task.Running]); err != nil {
 		return l, err
 	}
-	if l.counts[tdf.Open] > 0 {
+	if l.counts[task.Open] > 0 {
 		l.pauses = l.fleet.pauses()
 	}
 	return l, nil
@@ -310,7 +310,7 @@ func (w *Watch) status(l *look) Status {
 		Server: l.fleet.server.Std(), Workers: c.alive, Drained: c.alive - c.claiming, Slots: c.slots, Busy: c.busy,
 	}
 	left := work{
-		waiting: s.Counts[tdf.Open] - s.Later, running: s.Counts[tdf.Running], later: s.Later, slots: s.Slots,
+		waiting: s.Counts[task.Open] - s.Later, running: s.Counts[task.Running], later: s.Later, slots: s.Slots,
 		runs: l.runs,
 	}
 	w.note(l.at, s.Done(), w.paused(l), &left)
@@ -351,9 +351,9 @@ func blocks(f Fact) bool {
 
 // paused reports whether all watched tasks are paused.
 func (w *Watch) paused(l *look) bool {
-	all := []string{tdf.Everything.Text()}
+	all := []string{task.Everything.Text()}
 	if w.group != "" {
-		all = append(all, tdf.Pausable{Group: w.group}.Text())
+		all = append(all, task.Pausable{Group: w.group}.Text())
 	}
 	return slices.ContainsFunc(l.obstacles, func(f Fact) bool {
 		return f.Code == FactPaused && slices.Contains(all, f.About)
@@ -363,15 +363,15 @@ func (w *Watch) paused(l *look) bool {
 // isUnsettled reports whether tasks cannot finish because no server is alive. While executed tasks wait, a server
 // counts as alive only if its last heartbeat is at most 5 s old.
 func (l *look) isUnsettled() bool {
-	const lively = tdf.Seconds(5)
+	const lively = task.Seconds(5)
 	_, missing := l.fleet.noServer()
-	return l.counts.Unfinished() > 0 && missing || l.counts[tdf.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
+	return l.counts.Unfinished() > 0 && missing || l.counts[task.Executed] > 0 && l.at.Sub(l.fleet.server) > lively
 }
 
 // note records how many tasks have finished, and sets the fields done, period and still of the remaining work. If fewer
 // tasks have finished than before, because tasks were reopened or removed, it sets the field done to 0. A pause does
 // not count as time in which tasks could have finished.
-func (w *Watch) note(now tdf.Time, done int64, paused bool, left *work) {
+func (w *Watch) note(now task.Time, done int64, paused bool, left *work) {
 	if len(w.seen) == 0 {
 		w.first, w.moved = seenDone{now, done}, now
 	} else if idle := left.waiting+left.running == 0 || left.slots == 0 || paused; idle ||
@@ -390,10 +390,10 @@ func (w *Watch) note(now tdf.Time, done int64, paused bool, left *work) {
 
 // shareOfLater estimates which fraction of a group's open tasks starts later than limit. It reads only the tasks with
 // the lowest and the highest ids.
-func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (float64, error) {
+func shareOfLater(ctx context.Context, s store, group string, limit task.Time) (float64, error) {
 	later, looked := 0, 0
-	for _, order := range []tdf.Order{tdf.NewestFirst, tdf.OldestFirst} {
-		page, err := listing.Find(ctx, s, tdf.Query{Group: group, States: []tdf.State{tdf.Open}, Order: order}, "",
+	for _, order := range []task.Order{task.NewestFirst, task.OldestFirst} {
+		page, err := listing.Find(ctx, s, task.Query{Group: group, States: []task.State{task.Open}, Order: order}, "",
 			sampledOpen)
 		if err != nil {
 			return 0, err
@@ -409,9 +409,9 @@ func shareOfLater(ctx context.Context, s store, group string, limit tdf.Time) (f
 }
 
 // lastRuns returns the run times of the most recently finished tasks.
-func lastRuns(ctx context.Context, s store, q tdf.Query) ([]tdf.Seconds, error) {
+func lastRuns(ctx context.Context, s store, q task.Query) ([]task.Seconds, error) {
 	page, err := listing.Find(ctx, s, q, "", sampledRuns)
-	var runs []tdf.Seconds
+	var runs []task.Seconds
 	for _, t := range page.Tasks {
 		if took, ran := runTime(t.Current()); ran {
 			runs = append(runs, took)
@@ -422,13 +422,13 @@ func lastRuns(ctx context.Context, s store, q tdf.Query) ([]tdf.Seconds, error) 
 
 // runTime returns how long a round ran, as its worker reported. Without a report, runTime uses the times of the round's
 // states.
-func runTime(r *tdf.Round) (took tdf.Seconds, ran bool) {
-	end := max(r.Entered[tdf.Executed], r.TimedOutAt)
+func runTime(r *task.Round) (took task.Seconds, ran bool) {
+	end := max(r.Entered[task.Executed], r.TimedOutAt)
 	switch {
 	case r.Seconds > 0:
 		return r.Seconds, true
-	case end == 0 || r.Entered[tdf.Running] == 0:
+	case end == 0 || r.Entered[task.Running] == 0:
 		return 0, false
 	}
-	return max(0, end.Sub(max(r.Entered[tdf.Running], r.Started))), true
+	return max(0, end.Sub(max(r.Entered[task.Running], r.Started))), true
 }

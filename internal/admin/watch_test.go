@@ -9,11 +9,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
@@ -25,9 +25,9 @@ import (
 // addFinished writes n finished tasks into Redis, each with the given run time in seconds.
 func addFinished(t testing.TB, s *redisstate.Store, first int64, n int, group, state, outcome string, seconds string) {
 	t.Helper()
-	tasks := map[int64]tdf.Hash{}
+	tasks := map[int64]task.Hash{}
 	for i := range n {
-		tasks[first+int64(i)] = tdf.Hash{
+		tasks[first+int64(i)] = task.Hash{
 			"state": state, "outcome": outcome, "group": group, "program": "p", "source": "rsync:/p/run.sh",
 			"0:running": "1000", "0:executed": "2000", "0:seconds": seconds, "0:" + state: "2000", "0:claim": "c",
 		}
@@ -154,7 +154,7 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	ctx := t.Context()
 	now := expect.Result(s.Now(ctx)).Value(t)
 	early, late := now.Add(-500).String(), now.Add(-100).String()
-	testspace.PutTasks(t, s, map[int64]tdf.Hash{
+	testspace.PutTasks(t, s, map[int64]task.Hash{
 		1: {"state": "open", "0:open": early},
 		2: {"state": "open", "0:open": late, "start_after": "9000000000"},
 		3: {"state": "failed", "0:failed": now.Add(-30).String()},
@@ -166,12 +166,12 @@ func checkStats(t *testing.T, cfg config.Manager, m *manager.Manager, s *redisst
 	client(t, cfg).ZAdd(ctx, cfg.Namespace+":due", redis.Z{Score: float64(now.Add(-40)), Member: "1"})
 	expect.NoError(t, s.ServerHeartbeat(ctx, "server", now))
 	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
-	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || tdf.At(stats.Server) != now ||
+	if stats.Counts.String() != "open 2 succeeded 1 failed 1 archived 1" || task.At(stats.Server) != now ||
 		stats.Workers["working"] != 1 || stats.Slots != 3 || stats.Busy != 0 || stats.Programs != 1 || stats.ProgramBytes != 5 {
 		t.Errorf("got %+v", stats)
 	}
-	since := tdf.At(stats.At).Sub(now)
-	w, d := tdf.For(stats.Waited), tdf.For(stats.DueLag)
+	since := task.At(stats.At).Sub(now)
+	w, d := task.For(stats.Waited), task.For(stats.DueLag)
 	expect.Compare(t, w, ">=", 500)
 	expect.Compare(t, w, "<=", 500+since+1e-3)
 	expect.Compare(t, d, ">=", 40)
@@ -186,16 +186,16 @@ func TestStatsOfLostRounds(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	ctx := t.Context()
 	now := expect.Result(s.Now(ctx)).Value(t)
-	tasks := map[int64]tdf.Hash{}
-	for id, lease := range []tdf.Seconds{-5, -1, 300} {
-		tasks[int64(id+1)] = tdf.Hash{
+	tasks := map[int64]task.Hash{}
+	for id, lease := range []task.Seconds{-5, -1, 300} {
+		tasks[int64(id+1)] = task.Hash{
 			"state": "running", "0:running": now.Add(-60).String(), "0:worker": "w", "0:claim": "c", "lease_until": now.Add(lease).String(),
 		}
 	}
 	testspace.PutTasks(t, s, tasks)
 	alive(t, s, "w", "working", 2)
 	stats := expect.Result(admin.New(m).Stats(ctx)).Value(t)
-	expect.Equal(t, stats.Counts[tdf.Running], 3)
+	expect.Equal(t, stats.Counts[task.Running], 3)
 	expect.Equal(t, stats.Busy, 1)
 	expect.Equal(t, stats.Slots, 2)
 }
@@ -221,7 +221,7 @@ func TestWatchTellsWhatStartsLater(t *testing.T) {
 	addServer(t, s)
 	for group, want := range map[string]struct {
 		later    int64
-		low      tdf.Seconds
+		low      task.Seconds
 		estimate bool
 	}{"": {310, 310, true}, "g": {300, 300, true}, "later": {10, 0, false}, "soon": {0, 10, true}} {
 		s, err := admin.New(m).Watch(group).Look(t.Context())
@@ -239,7 +239,7 @@ func TestOutcomesOfTheOriginal(t *testing.T) {
 	m, s := newManager(t, cfg), connect(t, cfg)
 	addFinished(t, s, 1, 3, "g", "succeeded", "", "1")
 	addFinished(t, s, 11, 2, "g", "failed", "", "1")
-	testspace.PutTasks(t, s, map[int64]tdf.Hash{21: {"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})
+	testspace.PutTasks(t, s, map[int64]task.Hash{21: {"state": "archived", "group": "g", "0:timed_out": "5", "0:archived": "6"}})
 	expect.NoError(t, s.Redis.HDel(t.Context(), s.Keys.Task(21), "outcome").Err())
 	outcomes, err := admin.New(m).Outcomes(t.Context(), "g")
 	want := map[string]int64{"succeeded": 3, "failed": 2, "timed_out": 1}
@@ -260,13 +260,13 @@ func TestWaitedIsKnownOrNot(t *testing.T) {
 		expect.True(t, d.Subject != "tasks", "for an open task whose score is not a time", d)
 	}
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	for i, h := range []tdf.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
+	for i, h := range []task.Hash{{"0:open": now.Add(-70).String()}, {"0:open": now.Add(-500).String(), "start_after": now.Add(-100).String()}} {
 		h["state"] = "open"
-		testspace.PutTasks(t, s, map[int64]tdf.Hash{int64(i + 2): h})
+		testspace.PutTasks(t, s, map[int64]task.Hash{int64(i + 2): h})
 	}
 	stats := expect.Result(admin.New(m).Stats(t.Context())).Value(t)
 	expect.Compare(t, stats.Waited, ">=", 100*time.Second)
-	expect.Compare(t, tdf.For(stats.Waited), "<=", 100+tdf.At(stats.At).Sub(now)+1e-3)
+	expect.Compare(t, task.For(stats.Waited), "<=", 100+task.At(stats.At).Sub(now)+1e-3)
 }
 
 // The rate does not count a task that was archived just now but finished long ago.
@@ -280,9 +280,9 @@ func TestArchivingIsNoRate(t *testing.T) {
 	}
 	expect.Equal(t, expect.Result(admin.New(m).Stats(t.Context())).Value(t).Rate, 0, "all tasks finished long ago, and the rate")
 	now := expect.Result(s.Now(t.Context())).Value(t)
-	tasks := map[int64]tdf.Hash{}
+	tasks := map[int64]task.Hash{}
 	for i := range int64(200) {
-		tasks[i+1001] = tdf.Hash{
+		tasks[i+1001] = task.Hash{
 			"state": "archived", "outcome": "failed", "0:failed": now.Add(-1).String(), "0:archived": now.Add(1).String(),
 		}
 	}
@@ -317,7 +317,7 @@ func TestWatchNamesAPause(t *testing.T) {
 	}
 	pauses("w1")
 	pauses("w2")
-	bad := tdf.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
+	bad := task.Properties{Program: "bad", Source: "rsync:/p/run.sh"}
 	for _, worker := range []string{"w1", "w2"} {
 		expect.NoError(t, s.FailedToStart(t.Context(), worker, bad.SourceName(), false, bad.Program, "exit 4"))
 	}
@@ -350,7 +350,7 @@ func TestWatchNamesAPause(t *testing.T) {
 
 // A Status marshals to the same JSON with and without a pointer.
 func TestStatusJSON(t *testing.T) {
-	s := admin.Status{Counts: tdf.Counts{tdf.Open: 2}}
+	s := admin.Status{Counts: task.Counts{task.Open: 2}}
 	pointer := expect.Result(json.Marshal(&s)).Value(t)
 	expect.Equal(t, string(expect.Result(json.Marshal(s)).Value(t)), string(pointer))
 }

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -109,7 +109,7 @@ func (f *fleet) view(w *presence.WorkerStatus) Worker {
 }
 
 // ErrNoWorker is the error if Redis remembers no worker of the given name.
-var ErrNoWorker = tdf.NewError(tdf.CodeNotFound, "no worker of this name was seen lately")
+var ErrNoWorker = task.NewError(task.CodeNotFound, "no worker of this name was seen lately")
 
 // Drain orders a worker to claim no more tasks. The worker obeys with its next heartbeat, finishes its running tasks,
 // and does not exit. The order also applies to later workers of the same name, until [Admin.Resume]. The error may wrap

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -16,16 +16,16 @@ import (
 
 // common lists the methods of *redisstate.Store that workers in this process and in others need.
 type common interface {
-	Now(ctx context.Context) (tdf.Time, error)
+	Now(ctx context.Context) (task.Time, error)
 	RoundsOpen(ctx context.Context) error
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	GiveUp(ctx context.Context, name string, before tdf.Time) (int, error)
+	GiveUp(ctx context.Context, name string, before task.Time) (int, error)
 	WakeWorker(offer *class.Offer, free func() class.Capacities) *conn.Waker
-	Renew(ctx context.Context, lease tdf.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
+	Renew(ctx context.Context, lease task.Seconds, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	Execute(ctx context.Context, worker string, results ...tdf.Move) ([]redisstate.Outcome, error)
-	Room(ctx context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error)
+	Execute(ctx context.Context, worker string, results ...task.Move) ([]redisstate.Outcome, error)
+	Room(ctx context.Context) (settings task.Settings, invalid error, m task.Memory, err error)
 	FailedToStart(ctx context.Context, worker, source string, alone bool, program, why string) error
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 	EachDependency(ctx context.Context, id int64, do func(redisstate.Stored) bool) (more int, err error)
@@ -35,9 +35,9 @@ type common interface {
 type store interface {
 	common
 	CheckShare(ctx context.Context, owner string) error
-	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, tdf.Time, error)
+	Worker(ctx context.Context, name string) (presence.WorkerStatus, bool, task.Time, error)
 	NamesUnder(ctx context.Context, prefix string, enough int) (int, error)
-	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp tdf.Time, err error)
+	Register(ctx context.Context, w presence.WorkerInfo) (drained string, giveUp task.Time, err error)
 	Beat(ctx context.Context, name, boot string, b presence.HeartbeatChanges) (drained string, err error)
 	ClaimCall(ctx context.Context, session string, number int64) (*redisstate.ClaimCall, error)
 	Claim(ctx context.Context, r redisstate.ClaimParams) (redisstate.ClaimResult, error)

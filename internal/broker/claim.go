@@ -7,10 +7,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -63,7 +63,7 @@ func (r *ClaimRequest) required(t *access.Token) (all []redisstate.TaskVersion, 
 		round, _ := strconv.Atoi(parts[2])
 		revision, _ := strconv.Atoi(parts[3])
 		all = append(all, redisstate.TaskVersion{
-			ID: v.ID, State: tdf.State(parts[1]), Round: round, Revision: revision,
+			ID: v.ID, State: task.State(parts[1]), Round: round, Revision: revision,
 		})
 	}
 	return all, nil
@@ -176,7 +176,7 @@ func (b *Broker) Claim(ctx context.Context, t *access.Token, id string, r ClaimR
 func (k *Claiming) attempt(ctx context.Context) error {
 	if k.Drained == "" {
 		if !k.ends.IsZero() {
-			k.request.TimeLeft = tdf.For(max(time.Until(k.ends), time.Millisecond))
+			k.request.TimeLeft = task.For(max(time.Until(k.ends), time.Millisecond))
 		}
 		got, err := k.broker.claim(ctx, k.waitlist, k.request)
 		if err == nil && len(got.Claims) > 0 {
@@ -329,7 +329,7 @@ func (b *Broker) claim(ctx context.Context, l *waitlist, r redisstate.ClaimParam
 
 // renewAgain renews the claims that a repeated call has got, because their leases have begun with the first call. It
 // drops those that are lost.
-func (b *Broker) renewAgain(ctx context.Context, lease tdf.Seconds, c *redisstate.ClaimResult) error {
+func (b *Broker) renewAgain(ctx context.Context, lease task.Seconds, c *redisstate.ClaimResult) error {
 	renewals := make([]redisstate.LeaseRenewal, len(c.Claims))
 	for i, x := range c.Claims {
 		renewals[i] = redisstate.LeaseRenewal{ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore}
@@ -386,7 +386,7 @@ func (b *Broker) tasks(ctx context.Context, worker string, c *redisstate.ClaimRe
 }
 
 // earlier reads what earlier rounds have left for the first tasks: for as many of them as fit into one answer.
-func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[int64]*tdf.Task, error) {
+func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[int64]*task.Task, error) {
 	var ids []int64
 	for _, x := range claims {
 		if x.Task.Round > 0 {
@@ -400,21 +400,21 @@ func (b *Broker) earlier(ctx context.Context, claims []redisstate.Claim) (map[in
 	defer cancel()
 	stored, err := b.store.Read(ctx, ids, redisstate.Want{
 		Fields: redisstate.Head, MaxBytes: mostTexts,
-		Texts: func(t *tdf.Task) []redisstate.TextsOf {
+		Texts: func(t *task.Task) []redisstate.TextsOf {
 			return []redisstate.TextsOf{
-				{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint},
-				{Round: max(t.Round-1, 0), Texts: tdf.TextError},
+				{Round: redisstate.OfTask, Texts: task.TextCheckpoint},
+				{Round: max(t.Round-1, 0), Texts: task.TextError},
 			}
 		},
 	})
-	found := map[int64]*tdf.Task{}
+	found := map[int64]*task.Task{}
 	for _, x := range stored {
 		found[x.ID] = x.Task
 	}
 	return found, err
 }
 
-func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) ClaimedTask {
+func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
@@ -428,7 +428,7 @@ func taskOf(x redisstate.Claim, now tdf.Time, base64 bool) ClaimedTask {
 	case err == nil && utf8.ValidString(t.Input) && len(args) > 0:
 		out.Args = args
 	}
-	if end := min(t.EndBefore, now.Add(t.Timeout)); end < tdf.Never {
+	if end := min(t.EndBefore, now.Add(t.Timeout)); end < task.Never {
 		left := float64(end.Sub(now))
 		out.Deadline, out.Seconds = end.Std(), &left
 	}

@@ -6,23 +6,23 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Delivery reports the end of a round.
 type Delivery struct {
-	Task *tdf.Task // as it was claimed, or read later
+	Task *task.Task // as it was claimed, or read later
 	Ending
 	Following []Following // the tasks that the round opens if it succeeds
 
 	// Allowed returns an error if the round must not open these tasks. It may be nil.
-	Allowed func([]tdf.Properties) error
+	Allowed func([]task.Properties) error
 
 	// Answered is called when Err is known. It may be nil.
 	Answered func(context.Context)
-	// Err is the answer to the report; nil if the report is accepted. With a *[tdf.StateError], the task no longer
+	// Err is the answer to the report; nil if the report is accepted. With a *[task.StateError], the task no longer
 	// belongs to the worker. With any other error, the worker must send the report again.
 	Err error
 
@@ -32,8 +32,8 @@ type Delivery struct {
 	read        bool // Task has what decides whether it runs again
 	seen, alone bool // see seeUnfit: alone means that no other live worker could run the task
 
-	move tdf.Move
-	open []tdf.Properties // the tasks of Following, with all their properties
+	move task.Move
+	open []task.Properties // the tasks of Following, with all their properties
 }
 
 // Succeeds reports whether the report says that the round has succeeded.
@@ -83,7 +83,7 @@ func (d *Delivery) failToOpen(err error) {
 func (d *Delivery) change(answer error) bool {
 	var lasting Unstorable
 	switch {
-	case errors.As(answer, new(*tdf.StateError)):
+	case errors.As(answer, new(*task.StateError)):
 		return false
 	case errors.Is(answer, conn.ErrFull), conn.IsUnconfirmed(answer): // the same report may succeed later
 		return false
@@ -102,7 +102,7 @@ func (d *Delivery) change(answer error) bool {
 func (d *Delivery) loseResult(err error) {
 	r := &d.Result
 	d.ResultLost = true
-	d.Result = tdf.Result{
+	d.Result = task.Result{
 		Exit: r.Exit, Refused: true, Reason: fmt.Sprintf("the round's result is lost: %v", err),
 		Permanent: r.Permanent, Started: r.Started, ProgramSHA256: r.ProgramSHA256, ClearLive: r.ClearLive,
 		OutputBytes: r.OutputBytes, ErrorBytes: r.ErrorBytes, Seconds: r.Seconds, CPUSeconds: r.CPUSeconds,
@@ -164,14 +164,14 @@ func (send Send) take(ctx context.Context, d *Delivery, err error) error {
 		}
 	}
 	d.answer(ctx, err)
-	if errors.As(err, new(*tdf.StateError)) {
+	if errors.As(err, new(*task.StateError)) {
 		return nil
 	}
 	return err
 }
 
-func movesOf(all []*Delivery) []tdf.Move {
-	moves := make([]tdf.Move, len(all))
+func movesOf(all []*Delivery) []task.Move {
+	moves := make([]task.Move, len(all))
 	for i, d := range all {
 		moves[i] = d.move
 	}
@@ -183,7 +183,7 @@ func applying(s common, who string) Send {
 	return func(ctx context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		units := make([]redisstate.Unit, len(all))
 		for i, d := range all {
-			units[i] = redisstate.Unit{Moves: []tdf.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
+			units[i] = redisstate.Unit{Moves: []task.Move{d.move}, Open: d.open, ByRound: len(d.open) > 0}
 		}
 		return s.Apply(ctx, who, units...)
 	}

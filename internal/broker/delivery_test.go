@@ -4,21 +4,21 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A report that no replica has confirmed is sent again as it is. Another one could replace it after a failover.
 func TestUnconfirmedReport(t *testing.T) {
-	var sent []tdf.Move
+	var sent []task.Move
 	send := Send(func(_ context.Context, all []*Delivery) ([]redisstate.Outcome, error) {
 		sent = append(sent, movesOf(all)...)
 		return nil, &conn.UnknownError{Wanted: 1}
 	})
-	task := &tdf.Task{ID: 1, State: tdf.Running, Properties: tdf.Defaults("p", "", "")}
-	d := &Delivery{Task: task, Ending: Ending{Claim: "c", Result: tdf.Result{Exit: "0"}}, open: []tdf.Properties{{}}}
+	one := &task.Task{ID: 1, State: task.Running, Properties: task.Defaults("p", "", "")}
+	d := &Delivery{Task: one, Ending: Ending{Claim: "c", Result: task.Result{Exit: "0"}}, open: []task.Properties{{}}}
 	d.Decide()
 	expect.Fails(t, send.Deliver(t.Context(), []*Delivery{d}), "0 of 1 replicas")
 	expect.Len(t, sent, 1)

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -21,10 +21,10 @@ import (
 // away.
 type DirectStore interface {
 	common
-	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...tdf.Move) (
+	Turn(ctx, claiming context.Context, r redisstate.ClaimParams, results ...task.Move) (
 		outcomes []redisstate.Outcome, c redisstate.ClaimResult, err, claimErr error)
 	TakeName(ctx context.Context, w presence.WorkerInfo, before presence.PriorOwner) (drained string,
-		since tdf.Time, err error)
+		since task.Time, err error)
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
@@ -38,8 +38,8 @@ type Direct struct {
 	store DirectStore
 	name  string
 	offer class.Offer
-	lease tdf.Seconds
-	since tdf.Time    // when the worker took its name, by Redis's clock
+	lease task.Seconds
+	since task.Time   // when the worker took its name, by Redis's clock
 	waker *conn.Waker // nil until the worker waits
 
 	// Free returns what the worker has free. An idle worker takes only wake tokens of tasks that fit, because a token
@@ -55,7 +55,7 @@ type Direct struct {
 }
 
 // NewDirect returns a Direct for a worker, whose claims have this lease. The worker must call Close in the end.
-func NewDirect(s DirectStore, name string, offer class.Offer, lease tdf.Seconds) *Direct {
+func NewDirect(s DirectStore, name string, offer class.Offer, lease task.Seconds) *Direct {
 	return &Direct{store: s, name: name, offer: offer, lease: lease}
 }
 
@@ -245,7 +245,7 @@ func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []
 			x.answer(ctx, err)
 			continue
 		case !holds(stored[i], x.Task):
-			x.answer(ctx, &tdf.StateError{ID: x.Task.ID, Verb: tdf.VerbExecute})
+			x.answer(ctx, &task.StateError{ID: x.Task.ID, Verb: task.VerbExecute})
 			continue
 		}
 		x.Task, x.read = stored[i], true
@@ -256,12 +256,12 @@ func (d *Direct) readyToOpen(ctx context.Context, opening []*Delivery) (ready []
 }
 
 // holds reports whether a stored task still runs in the round of a claimed one.
-func holds(stored, claimed *tdf.Task) bool {
-	return stored != nil && stored.State == tdf.Running && stored.Round == claimed.Round
+func holds(stored, claimed *task.Task) bool {
+	return stored != nil && stored.State == task.Running && stored.Round == claimed.Round
 }
 
 // readTasks reads the tasks of reports. An element of a task that does not exist is nil.
-func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redisstate.Fields) ([]*tdf.Task, error) {
+func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redisstate.Fields) ([]*task.Task, error) {
 	ids := make([]int64, len(all))
 	for i, x := range all {
 		ids[i] = x.Task.ID
@@ -270,7 +270,7 @@ func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redissta
 		return nil, nil
 	}
 	stored, err := d.store.Read(ctx, ids, redisstate.Want{Fields: fields})
-	tasks := make([]*tdf.Task, len(stored))
+	tasks := make([]*task.Task, len(stored))
 	for i := range stored {
 		tasks[i] = stored[i].Task
 	}
@@ -278,11 +278,11 @@ func (d *Direct) readTasks(ctx context.Context, all []*Delivery, fields redissta
 }
 
 // Earlier returns what the earlier rounds of a claimed task have left: the checkpoint, and the error of the last round.
-func (d *Direct) Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastError string, err error) {
+func (d *Direct) Earlier(ctx context.Context, t *task.Task) (checkpoint, lastError string, err error) {
 	last := t.Round - 1
 	stored, err := d.store.ReadOne(ctx, t.ID, redisstate.Want{Texts: redisstate.SameTexts(
-		redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextCheckpoint},
-		redisstate.TextsOf{Round: last, Texts: tdf.TextError},
+		redisstate.TextsOf{Round: redisstate.OfTask, Texts: task.TextCheckpoint},
+		redisstate.TextsOf{Round: last, Texts: task.TextError},
 	)})
 	if err != nil {
 		return "", "", err
@@ -291,13 +291,13 @@ func (d *Direct) Earlier(ctx context.Context, t *tdf.Task) (checkpoint, lastErro
 }
 
 // WriteDependencies writes what a claimed task has waited for (see [WriteDependencies]).
-func (d *Direct) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error) {
+func (d *Direct) WriteDependencies(ctx context.Context, t *task.Task, to io.Writer) (unread, err error) {
 	return WriteDependencies(ctx, d.store, t.ID, to)
 }
 
 // Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
 // none, the error is [fs.ErrNotExist].
-func (d *Direct) Archive(ctx context.Context, _ *tdf.Task, sha256 string) (io.ReadCloser, error) {
+func (d *Direct) Archive(ctx context.Context, _ *task.Task, sha256 string) (io.ReadCloser, error) {
 	archive, err := d.store.Program(ctx, sha256)
 	switch {
 	case err != nil:

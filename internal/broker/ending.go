@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // ExitError is the exit status of a round that has failed without an exit status of its own.
@@ -61,17 +61,17 @@ const (
 type Ending struct {
 	Way
 	Claim  string
-	Result tdf.Result
-	Reason string      // why the task is given back
-	Delay  tdf.Seconds // for Later
-	PutOff tdf.Time    // for Unfit: see [tdf.Task.ReleaseUnfit]
+	Result task.Result
+	Reason string       // why the task is given back
+	Delay  task.Seconds // for Later
+	PutOff task.Time    // for Unfit: see [task.Task.ReleaseUnfit]
 	// Unstarted says, for Done, that no host could have started the program.
 	Unstarted bool
 }
 
 // Move returns the Move that reports the ending. If a task cannot be given back, the round fails instead: the ending is
 // then Done, and its Result says why. The Move has no verb if a round that timed out can have no such report.
-func (e *Ending) Move(t *tdf.Task) (m tdf.Move) {
+func (e *Ending) Move(t *task.Task) (m task.Move) {
 	var err error
 	switch e.Way {
 	case TimedOut:
@@ -93,7 +93,7 @@ func (e *Ending) Move(t *tdf.Task) (m tdf.Move) {
 			e.Way, e.Result, e.Unstarted = Done, refused(e.Result, e.Reason), true
 		}
 	}
-	if errors.Is(err, tdf.ErrLastRound) {
+	if errors.Is(err, task.ErrLastRound) {
 		e.Way = Done
 		e.Result = refused(e.Result, fmt.Sprintf("%s, and the task cannot be released: %v", e.Reason, err))
 	}
@@ -110,14 +110,14 @@ func (e *Ending) NotOpened(err error) {
 		e.Result.Subject(), e.Result.Exit))
 }
 
-func refused(r tdf.Result, reason string) tdf.Result {
+func refused(r task.Result, reason string) task.Result {
 	r.Refused, r.Reason = true, reason
 	return r
 }
 
 // Opens reports whether a round that has ended like this opens its new tasks. If the round has ended too late, its task
 // expires, and opens none.
-func (e *Ending) Opens(t *tdf.Task) bool {
+func (e *Ending) Opens(t *task.Task) bool {
 	r := &e.Result
 	return e.Way == Done && !r.HasFailed(t.FailOn) && r.Started.Add(r.Seconds) <= t.EndBefore
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -26,7 +26,7 @@ const (
 // A Renewal renews the lease of a claim, and says how the round gets on.
 type Renewal struct {
 	Run
-	Progress *tdf.Progress `json:"progress,omitempty"`
+	Progress *task.Progress `json:"progress,omitempty"`
 
 	Checkpoint       *string `json:"checkpoint,omitempty" doc:"data for the next round, up to 1 MiB; an empty text removes it"`
 	CheckpointBase64 []byte  `json:"checkpoint_base64,omitempty" doc:"instead of checkpoint"`
@@ -120,7 +120,7 @@ func (b *Broker) Renew(ctx context.Context, t *access.Token, id string, all []Re
 func (b *Broker) setEnds(ctx context.Context, ids []int64, all []redisstate.LeaseRenewal) error {
 	stored, err := b.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Facts})
 	for i := range stored {
-		if all[i].Until = tdf.Never; stored[i].Task != nil {
+		if all[i].Until = task.Never; stored[i].Task != nil {
 			all[i].Until = stored[i].Task.EndBefore
 		}
 	}
@@ -152,8 +152,8 @@ func (r *Renewal) renewal() (redisstate.LeaseRenewal, error) {
 		if err := t.check(); err != nil {
 			return out, err
 		}
-		out.Report.Tail = &tdf.Tail{
-			Text: string(t.Base64), TailEnd: tdf.TailEnd{All: t.End, Stdout: t.Stdout, Stderr: t.Stderr},
+		out.Report.Tail = &task.Tail{
+			Text: string(t.Base64), TailEnd: task.TailEnd{All: t.End, Stdout: t.Stdout, Stderr: t.Stderr},
 		}
 	}
 	if len(r.Updates) == 0 {
@@ -183,7 +183,7 @@ func (b *Broker) WriteDependencies(ctx context.Context, t *access.Token, id stri
 }
 
 // taskOf returns the task of a run, which must be one of the worker's own. The verb is for the error.
-func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, verb tdf.Verb) (*tdf.Task, error) {
+func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, verb task.Verb) (*task.Task, error) {
 	s, err := parseSession(t, id)
 	if err != nil {
 		return nil, err
@@ -201,9 +201,9 @@ func (b *Broker) taskOf(ctx context.Context, t *access.Token, id string, r Run, 
 	of := stored[0].Task
 	switch {
 	case of == nil || of.Rounds.At(r.Round).Claim != r.Claim: // the error says nothing about the task of another worker
-		return nil, &tdf.StateError{ID: r.ID, Verb: verb}
-	case of.State != tdf.Running || of.Round != r.Round:
-		return nil, &tdf.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
+		return nil, &task.StateError{ID: r.ID, Verb: verb}
+	case of.State != task.Running || of.Round != r.Round:
+		return nil, &task.StateError{ID: r.ID, Verb: verb, State: of.State, Round: of.Round}
 	}
 	return of, nil
 }

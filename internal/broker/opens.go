@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -21,7 +21,7 @@ func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64
 	for i := range reports {
 		opens = opens || len(reports[i].Open) > 0
 		for j := range reports[i].Open {
-			for _, after := range []*tdf.Dependencies{reports[i].Open[j].After, reports[i].Open[j].AfterAny} {
+			for _, after := range []*task.Dependencies{reports[i].Open[j].After, reports[i].Open[j].AfterAny} {
 				if after == nil {
 					continue
 				}
@@ -30,9 +30,9 @@ func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64
 				}
 			}
 		}
-		if len(of) > tdf.MaxDependencies {
+		if len(of) > task.MaxDependencies {
 			return nil, nil, invalid("open: the new tasks of all reports wait for more than %d tasks",
-				tdf.MaxDependencies)
+				task.MaxDependencies)
 		}
 	}
 	if !opens {
@@ -51,7 +51,7 @@ func (b *Broker) forOpening(ctx context.Context, reports []Report) (of map[int64
 }
 
 // checkOpen returns an error if the token of the report may not open the new tasks.
-func (x *reportDelivery) checkOpen(open []tdf.Properties) error {
+func (x *reportDelivery) checkOpen(open []task.Properties) error {
 	own := campaign{x.Task.Group, x.Task.Owner}
 	inGroup := func(id int64) bool { return own.group != "" && x.campaigns[id] == own }
 	for i := range open {

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // partOfArchive is how many bytes of an archive are in memory at once.
@@ -21,8 +21,8 @@ func (b *Broker) WriteProgram(ctx context.Context, t *access.Token, id string, r
 	if err != nil {
 		return err
 	}
-	if tdf.StoredProgram(of.Source) != sha256 {
-		return tdf.NewError(tdf.CodeNotFound, fmt.Sprintf("the source of task %d is another one", r.ID))
+	if task.StoredProgram(of.Source) != sha256 {
+		return task.NewError(task.CodeNotFound, fmt.Sprintf("the source of task %d is another one", r.ID))
 	}
 	for written, size := int64(0), int64(1); written < size; {
 		var part []byte
@@ -31,7 +31,7 @@ func (b *Broker) WriteProgram(ctx context.Context, t *access.Token, id string, r
 		case err != nil:
 			return err
 		case len(part) == 0:
-			return tdf.NewError(tdf.CodeNotFound, "no stored program has the SHA-256 "+sha256)
+			return task.NewError(task.CodeNotFound, "no stored program has the SHA-256 "+sha256)
 		}
 		if _, err := to.Write(part); err != nil {
 			return err

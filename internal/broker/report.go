@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -28,7 +28,7 @@ const (
 
 	mostExplained = 4 << 20 // bytes of errors that one call reads
 
-	longestDelay = tdf.Seconds(100 * 365 * 24 * 60 * 60)
+	longestDelay = task.Seconds(100 * 365 * 24 * 60 * 60)
 )
 
 // A Run names a run of a task.
@@ -67,7 +67,7 @@ type Report struct {
 	CPUSeconds float64 `json:"cpu_seconds,omitempty"`
 	MaxRSS     int64   `json:"max_rss,omitempty" doc:"bytes"`
 
-	Open []tdf.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
+	Open []task.Definition `json:"open,omitempty" doc:"for complete: tasks to open in the same step in which the result is accepted, if the round succeeds"`
 }
 
 // A Reported is the answer to a report. A repeated report is accepted if the first one was.
@@ -80,7 +80,7 @@ type Reported struct {
 }
 
 func (r *Report) check() error {
-	finite := func(x float64) bool { return x >= 0 && tdf.Seconds(x) <= longestDelay }
+	finite := func(x float64) bool { return x >= 0 && task.Seconds(x) <= longestDelay }
 	fails := r.Action == "fail"
 	kinds := 0
 	for _, given := range []bool{r.Permanent, r.Later != nil, r.Unfit} {
@@ -124,8 +124,8 @@ func (s workerSession) checkRuns(most int, runs []Run) error {
 		switch {
 		case !s.owns(r.Claim):
 			return fmt.Errorf("element %d: %w", i+1, errNotOwn)
-		case r.ID < 1 || r.Round < 0 || r.Round > tdf.MaxRound:
-			return invalid("element %d: want an id from 1 up, and a round from 0 to %d", i+1, tdf.MaxRound)
+		case r.ID < 1 || r.Round < 0 || r.Round > task.MaxRound:
+			return invalid("element %d: want an id from 1 up, and a round from 0 to %d", i+1, task.MaxRound)
 		case seen[r.ID]:
 			return invalid("element %d: task %d occurs twice", i+1, r.ID)
 		}
@@ -245,7 +245,7 @@ func (x *reportDelivery) checkShare(ctx context.Context, s store) error {
 		return nil
 	}
 	err := s.CheckShare(ctx, x.Task.Owner)
-	if tdf.CodeOf(err) == tdf.CodeFull {
+	if task.CodeOf(err) == task.CodeFull {
 		x.closed, err = err, nil
 	}
 	return err

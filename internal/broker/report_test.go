@@ -4,8 +4,8 @@ import (
 	"context"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A fullFor is a store in which an owner has its share of Redis's memory.
@@ -23,15 +23,15 @@ func (s fullFor) CheckShare(_ context.Context, owner string) error {
 
 // New tasks of a round count for the owner of its task. If Redis cannot tell, the report fails, and not the round.
 func TestFollowUpsHaveAShare(t *testing.T) {
-	full, away := tdf.NewError(tdf.CodeFull, "full"), tdf.NewError(tdf.CodeUnavailable, "away")
+	full, away := task.NewError(task.CodeFull, "full"), task.NewError(task.CodeUnavailable, "away")
 	for _, c := range []struct {
 		owner       string
 		open        int
 		err         error
 		closed, got error
 	}{{"eve", 1, full, full, nil}, {"eve", 0, full, nil, nil}, {"bob", 1, full, nil, nil}, {"eve", 1, away, nil, away}} {
-		task := &tdf.Task{ID: 1, State: tdf.Running, Properties: tdf.Properties{Owner: c.owner}, Rounds: tdf.Rounds{0: {Claim: "c"}}}
-		x := &reportDelivery{Report: &Report{Run: Run{ID: 1, Claim: "c"}, Open: make([]tdf.Definition, c.open)}, Delivery: Delivery{Task: task}}
+		one := &task.Task{ID: 1, State: task.Running, Properties: task.Properties{Owner: c.owner}, Rounds: task.Rounds{0: {Claim: "c"}}}
+		x := &reportDelivery{Report: &Report{Run: Run{ID: 1, Claim: "c"}, Open: make([]task.Definition, c.open)}, Delivery: Delivery{Task: one}}
 		expect.Equal(t, x.checkShare(t.Context(), fullFor{err: c.err}), c.got, c.owner, c.open)
 		expect.Equal(t, x.closed, c.closed, c.owner, c.open)
 	}

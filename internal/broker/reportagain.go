@@ -6,7 +6,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -19,7 +19,7 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 	for _, x := range over {
 		switch {
 		case x.Task == nil:
-			x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
+			x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute})
 		case x.Task.Round == x.Round:
 			refused = x.answerFrom(x.Task, refused)
 		default:
@@ -32,7 +32,7 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 			return err
 		}
 		for i, x := range all {
-			if x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute}); stored[i].Task != nil {
+			if x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute}); stored[i].Task != nil {
 				refused = x.answerFrom(stored[i].Task, refused)
 			}
 		}
@@ -43,17 +43,17 @@ func (b *Broker) answerAgain(ctx context.Context, over []*reportDelivery) error 
 // answerFrom answers a report whose claim does not hold, from the round of the claim. It accepts the copy of a report
 // that was accepted, and refuses one that says something else. If the round was refused, it adds the report to the
 // list.
-func (x *reportDelivery) answerFrom(t *tdf.Task, refused []*reportDelivery) []*reportDelivery {
+func (x *reportDelivery) answerFrom(t *task.Task, refused []*reportDelivery) []*reportDelivery {
 	r := t.Rounds.At(x.Round)
-	executed := r.Entered[tdf.Executed] > 0 && x.Agrees(r)
-	released := t.Round > x.Round && r.Entered[tdf.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
+	executed := r.Entered[task.Executed] > 0 && x.Agrees(r)
+	released := t.Round > x.Round && r.Entered[task.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
 	gives := x.Action == "release" || x.Later != nil || x.Unfit
 	switch {
 	case r.Claim != x.Run.Claim: // another worker's task, of which the answer says nothing
-		x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute})
+		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute})
 		return refused
 	case !executed && !(released && gives):
-		x.refuse(&tdf.StateError{ID: x.ID, Verb: tdf.VerbExecute, State: t.State, Round: t.Round})
+		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute, State: t.State, Round: t.Round})
 		return refused
 	case executed && r.Exit == "":
 		refused = append(refused, x)
@@ -65,7 +65,7 @@ func (x *reportDelivery) answerFrom(t *tdf.Task, refused []*reportDelivery) []*r
 // Agrees reports whether an executed round may have ended as the report says. If the report was refused, for example
 // because of its result, the round has no exit status (docs/lifecycle.md, "What makes a round fail"), and agrees with
 // every report.
-func (r *Report) Agrees(executed *tdf.Round) bool {
+func (r *Report) Agrees(executed *task.Round) bool {
 	return executed.Exit == "" || executed.Exit == r.exit()
 }
 
@@ -76,8 +76,8 @@ func (b *Broker) explain(ctx context.Context, refused []*reportDelivery) error {
 	for _, x := range refused {
 		rounds[x.ID] = x.Round
 	}
-	errorOf := func(t *tdf.Task) []redisstate.TextsOf {
-		return []redisstate.TextsOf{{Round: rounds[t.ID], Texts: tdf.TextError}}
+	errorOf := func(t *task.Task) []redisstate.TextsOf {
+		return []redisstate.TextsOf{{Round: rounds[t.ID], Texts: task.TextError}}
 	}
 	for len(refused) > 0 {
 		stored, err := b.read(ctx, refused, redisstate.Want{Texts: errorOf, MaxBytes: mostExplained})
@@ -98,7 +98,7 @@ func (b *Broker) explain(ctx context.Context, refused []*reportDelivery) error {
 }
 
 func (x *reportDelivery) refuse(err error) {
-	x.answer.Accepted, x.answer.Code, x.answer.Detail = false, string(tdf.CodeOf(err)), err.Error()
+	x.answer.Accepted, x.answer.Code, x.answer.Detail = false, string(task.CodeOf(err)), err.Error()
 }
 
 func (x *reportDelivery) accept() {
@@ -109,7 +109,8 @@ func (x *reportDelivery) accept() {
 }
 
 // errFull is the error of a report for whose new tasks Redis has no memory. Its code lets workers repeat the report.
-var errFull = tdf.NewError(tdf.CodeUnavailable, "redis is full (maxmemory is reached); the same call may succeed later")
+var errFull = task.NewError(task.CodeUnavailable,
+	"redis is full (maxmemory is reached); the same call may succeed later")
 
 // deliverTo sends reports, and answers them. It returns those whose tasks do not run with the claim any more: perhaps
 // another copy of the report was faster.

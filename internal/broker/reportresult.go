@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/bundle"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/record"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 )
@@ -15,11 +15,11 @@ import (
 // holds reports whether the task still runs with the claim.
 func (x *reportDelivery) holds() bool {
 	t := x.Task
-	return t != nil && t.State == tdf.Running && t.Round == x.Round && t.Current().Claim == x.Run.Claim
+	return t != nil && t.State == task.Running && t.Round == x.Round && t.Current().Claim == x.Run.Claim
 }
 
 // decide makes the move of a report. If the claim does not hold, there is none.
-func (x *reportDelivery) decide(now tdf.Time) {
+func (x *reportDelivery) decide(now task.Time) {
 	if !x.holds() {
 		return
 	}
@@ -30,7 +30,7 @@ func (x *reportDelivery) decide(now tdf.Time) {
 	case x.Report.Unfit:
 		x.Way = Unfit
 	case x.Report.Later != nil:
-		x.Way, x.Delay = Later, tdf.Seconds(*x.Report.Later)
+		x.Way, x.Delay = Later, task.Seconds(*x.Report.Later)
 	case x.Action == "release":
 		x.Way = Released
 	}
@@ -57,9 +57,9 @@ func (r *Report) exit() string {
 }
 
 // resultAt returns the result of the round, which ends now. So a result that Redis gets in time is in time.
-func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
-	r := tdf.Result{
-		Permanent: x.Permanent, InProcess: true, CPUSeconds: tdf.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
+func (x *reportDelivery) resultAt(now task.Time) task.Result {
+	r := task.Result{
+		Permanent: x.Permanent, InProcess: true, CPUSeconds: task.Seconds(x.CPUSeconds), MaxRSS: x.MaxRSS,
 		JSON: string(x.Result),
 	}
 	if r.Exit = x.exit(); x.Report.Unstarted {
@@ -70,9 +70,9 @@ func (x *reportDelivery) resultAt(now tdf.Time) tdf.Result {
 	}
 	r.Output, r.OutputBytes = shorten(string(x.StdoutBase64)+x.Stdout, x.StdoutBytes)
 	r.Error, r.ErrorBytes = shorten(string(x.StderrBase64)+x.Stderr, x.StderrBytes)
-	ran := max(now.Sub(x.Task.Rounds.At(x.Round).Entered[tdf.Running]), tdf.For(time.Microsecond))
+	ran := max(now.Sub(x.Task.Rounds.At(x.Round).Entered[task.Running]), task.For(time.Microsecond))
 	if r.Seconds = ran; x.Seconds > 0 {
-		r.Seconds = min(ran, tdf.Seconds(x.Seconds))
+		r.Seconds = min(ran, task.Seconds(x.Seconds))
 	}
 	r.Started = now.Add(-r.Seconds)
 	if err := x.addFiles(&r); err != nil {
@@ -99,7 +99,7 @@ func shorten(text string, had int64) (string, int64) {
 }
 
 // addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.
-func (x *reportDelivery) addFiles(r *tdf.Result) (err error) {
+func (x *reportDelivery) addFiles(r *task.Result) (err error) {
 	if r.HasFailed(x.Task.FailOn) {
 		return nil
 	}

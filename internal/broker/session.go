@@ -12,17 +12,17 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // Bounds of what a worker may say about itself. A grace period of the namespace is at least as long as the longest
 // lease, so a lease is short.
 const (
-	leastLease, usualLease, longestLease = tdf.Seconds(1), tdf.Seconds(60), tdf.Seconds(300)
+	leastLease, usualLease, longestLease = task.Seconds(1), task.Seconds(60), task.Seconds(300)
 
 	maxNames     = 16 << 20 // bytes of a token's registrations in a week, as if all had the size of the largest
 	mostSlots    = 100_000
@@ -35,11 +35,11 @@ const (
 
 // Errors of calls with a session.
 var (
-	errNoSession = tdf.NewError(tdf.CodeNotFound, "no worker has this session; register the worker")
-	errReplaced  = tdf.NewError(tdf.CodeTaken, "another worker has taken the name; end the tasks of this session")
-	errManyNames = tdf.NewError(tdf.CodeFull, "the token has registered too many names of workers within a week, "+
+	errNoSession = task.NewError(task.CodeNotFound, "no worker has this session; register the worker")
+	errReplaced  = task.NewError(task.CodeTaken, "another worker has taken the name; end the tasks of this session")
+	errManyNames = task.NewError(task.CodeFull, "the token has registered too many names of workers within a week, "+
 		"or too large ones; use names again")
-	errNotOwn = tdf.NewError(tdf.CodeForbidden, "the claim is not one of this worker; nothing was done")
+	errNotOwn = task.NewError(task.CodeForbidden, "the claim is not one of this worker; nothing was done")
 )
 
 // An invalidError means that a call of a worker is invalid. Nothing was done.
@@ -48,7 +48,7 @@ type invalidError struct{ Reason string }
 func (e *invalidError) Error() string { return e.Reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*invalidError) Code() tdf.Code { return tdf.CodeInvalid }
+func (*invalidError) Code() task.Code { return task.CodeInvalid }
 
 func invalid(format string, a ...any) error { return &invalidError{fmt.Sprintf(format, a...)} }
 
@@ -80,7 +80,7 @@ var validName = lazy.Regexp(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) {
 	w = presence.WorkerInfo{
 		Name: t.Name + "/" + r.Name, Host: r.Host, PID: r.PID, Version: "http", State: presence.WorkerWorking,
-		Slots: max(r.Slots, 1), Lease: tdf.Seconds(r.Lease), InProcess: true, OverHTTP: true,
+		Slots: max(r.Slots, 1), Lease: task.Seconds(r.Lease), InProcess: true, OverHTTP: true,
 		Offer: class.Offer{
 			Tags: r.Tags, Handlers: r.Programs, Anything: len(r.Programs) == 0, Programs: r.Sources,
 			Group: r.Campaign,
@@ -108,16 +108,16 @@ func (r *Registration) info(t *access.Token) (w presence.WorkerInfo, err error) 
 		return w, invalid("want either programs or sources, because a worker with sources claims the tasks of every " +
 			"program")
 	}
-	if len(r.Campaign) > tdf.MaxName || !isLine(r.Campaign) {
-		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, tdf.MaxName)
+	if len(r.Campaign) > task.MaxName || !isLine(r.Campaign) {
+		return w, invalid("campaign %.100q: want one line of at most %d bytes", r.Campaign, task.MaxName)
 	}
 	for _, tag := range r.Tags {
-		if err := tdf.CheckTag("tags", tag); err != nil {
+		if err := task.CheckTag("tags", tag); err != nil {
 			return w, err
 		}
 	}
 	for _, program := range r.Programs {
-		if program == "" || len(program) > tdf.MaxName || !isLine(program) {
+		if program == "" || len(program) > task.MaxName || !isLine(program) {
 			return w, invalid("programs: %.100q is no name of a program", program)
 		}
 	}
@@ -276,7 +276,7 @@ func (b *Broker) checkNames(ctx context.Context, t *access.Token, size int, know
 
 // giveUp gives up the tasks of an earlier start. It reads all running tasks, so a Broker does it for one worker at a
 // time.
-func (b *Broker) giveUp(ctx context.Context, worker string, since tdf.Time) (int, error) {
+func (b *Broker) giveUp(ctx context.Context, worker string, since task.Time) (int, error) {
 	select {
 	case b.givingUp <- struct{}{}:
 	case <-ctx.Done():
@@ -290,7 +290,7 @@ func (b *Broker) giveUp(ctx context.Context, worker string, since tdf.Time) (int
 type visit struct {
 	workerSession
 	presence.WorkerStatus
-	now tdf.Time
+	now task.Time
 }
 
 // visit reads the worker of a session.

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -19,7 +19,7 @@ const heldAfter = 3
 
 // A worker does not get a task again that it could not start: for firstPutOff, and for twice as long each time. This is
 // longer than the time to the next trial of a held program, so that another worker makes it.
-const firstPutOff, longestPutOff = tdf.Seconds(8), tdf.Seconds(600)
+const firstPutOff, longestPutOff = task.Seconds(8), task.Seconds(600)
 
 // A witness sees the tasks that a worker could not start. All reports of a call have one witness, because for each of
 // them, it would read the same again.
@@ -32,7 +32,7 @@ type witness struct {
 
 // others are the other workers that claim tasks. They may be busy: a task waits for them.
 type others struct {
-	now     tdf.Time
+	now     task.Time
 	workers []presence.WorkerStatus
 }
 
@@ -54,7 +54,7 @@ func newWitness(ctx context.Context, s common, worker string) *witness {
 
 // A sight is what a witness sees of a task.
 type sight struct {
-	now    tdf.Time
+	now    task.Time
 	alone  bool // no other worker could run the task
 	left   bool // one of the others has not tried it
 	rounds int  // how many rounds of it the worker has had
@@ -70,7 +70,7 @@ func (w *witness) see(ctx context.Context, id int64) (x sight, err error) {
 		return x, err
 	}
 	if stored.Task == nil {
-		return x, &tdf.StateError{ID: id, Verb: tdf.VerbRelease}
+		return x, &task.StateError{ID: id, Verb: task.VerbRelease}
 	}
 	tried, need := stored.Task.NamesNotOn(), stored.Task.Requirement()
 	for _, r := range stored.Task.Rounds {
@@ -97,7 +97,7 @@ func (d *Delivery) seeUnfit(ctx context.Context, w *witness) {
 	case err != nil:
 		d.PutOff = 1 // in the past: it keeps no worker from the task
 	case x.left:
-		d.PutOff = x.now.Add(min(firstPutOff*tdf.Seconds(int(1)<<min(max(x.rounds-1, 0), 7)), longestPutOff))
+		d.PutOff = x.now.Add(min(firstPutOff*task.Seconds(int(1)<<min(max(x.rounds-1, 0), 7)), longestPutOff))
 	}
 }
 

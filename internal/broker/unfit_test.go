@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -25,13 +25,13 @@ type countingStore struct {
 	workers []presence.WorkerStatus
 }
 
-func (s *countingStore) task(id int64) *tdf.Task {
-	return &tdf.Task{
-		ID: id, State: tdf.Running, Properties: tdf.Defaults(long, "rsync:/p", ""), Rounds: tdf.Rounds{0: {Claim: s.claim(id)}},
+func (s *countingStore) task(id int64) *task.Task {
+	return &task.Task{
+		ID: id, State: task.Running, Properties: task.Defaults(long, "rsync:/p", ""), Rounds: task.Rounds{0: {Claim: s.claim(id)}},
 	}
 }
 
-func (s *countingStore) Now(context.Context) (tdf.Time, error) {
+func (s *countingStore) Now(context.Context) (task.Time, error) {
 	s.counts["now"]++
 	return 1, nil
 }
@@ -41,7 +41,7 @@ func (s *countingStore) Workers(context.Context) ([]presence.WorkerStatus, error
 	return slices.Clone(s.workers), nil
 }
 
-func (s *countingStore) Room(context.Context) (settings tdf.Settings, invalid error, m tdf.Memory, err error) {
+func (s *countingStore) Room(context.Context) (settings task.Settings, invalid error, m task.Memory, err error) {
 	s.counts["room"]++
 	return settings, nil, m, nil
 }
@@ -63,7 +63,7 @@ func (s *countingStore) Apply(_ context.Context, _ string, units ...redisstate.U
 	return make([]redisstate.Outcome, len(units)), nil
 }
 
-func (s *countingStore) Execute(_ context.Context, _ string, moves ...tdf.Move) ([]redisstate.Outcome, error) {
+func (s *countingStore) Execute(_ context.Context, _ string, moves ...task.Move) ([]redisstate.Outcome, error) {
 	return make([]redisstate.Outcome, len(moves)), nil
 }
 
@@ -87,7 +87,7 @@ func TestReportsOfFailuresReadOnce(t *testing.T) {
 			for i := range all {
 				all[i] = &Delivery{Task: s.task(int64(i + 1)), Ending: Ending{Way: Unfit}}
 				if i%2 == 0 {
-					all[i].Ending = Ending{Unstarted: true, Result: tdf.Result{Refused: true, Reason: long}}
+					all[i].Ending = Ending{Unstarted: true, Result: task.Result{Refused: true, Reason: long}}
 				}
 			}
 			_, err := NewDirect(s, "w", class.Offer{}, 60).Exchange(t.Context(), t.Context(), nil, all...)

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -138,7 +138,7 @@ func (l *waitlist) learn(c *redisstate.ClaimResult) {
 	l.mu.Lock()
 	l.turns.Record(l.offer.Queues, c.Queues, c.Taken)
 	l.next = time.Time{}
-	if c.Next < tdf.Never && c.Now > 0 {
+	if c.Next < task.Never && c.Now > 0 {
 		l.next = time.Now().Add(max(c.Next.Sub(c.Now), 0).Std() + dueSlack)
 	}
 	if len(c.Claims) > 0 || c.Unwanted == 0 {

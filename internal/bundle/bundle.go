@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Limits of a bundle: its number of files, and the bytes of these files together. The name of a file has at most
@@ -29,7 +29,7 @@ type Packer struct {
 	packed bytes.Buffer
 	zipped *gzip.Writer
 	tar    *tar.Writer
-	files  tdf.Files
+	files  task.Files
 }
 
 // Add adds a file. It reads as many bytes from the file as size says, and returns an error if there are fewer. The
@@ -57,7 +57,7 @@ func (p *Packer) Add(name string, mode fs.FileMode, size int64, from io.Reader) 
 }
 
 // Bundle returns the bundle of the added files, and says how many they are. Without files, it returns "".
-func (p *Packer) Bundle() (packed string, files tdf.Files, err error) {
+func (p *Packer) Bundle() (packed string, files task.Files, err error) {
 	if p.tar == nil {
 		return "", p.files, nil
 	}
@@ -94,7 +94,7 @@ func Read(packed string, patterns []string, most int64,
 }
 
 // Check reads a bundle of files that match the patterns, and says how many files it has.
-func Check(packed string, patterns []string, most int64) (files tdf.Files, err error) {
+func Check(packed string, patterns []string, most int64) (files task.Files, err error) {
 	err = Read(packed, patterns, most, func(_ string, _ fs.FileMode, content io.Reader) error {
 		n, err := io.Copy(io.Discard, content)
 		files.Count++

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // What is packed is read, but only a file whose name was asked for is executable.
@@ -20,12 +20,12 @@ func TestRoundTrip(t *testing.T) {
 	packed, files, err := p.Bundle()
 	expect.NoError(t, err)
 	expect.Equal(t, packed, "")
-	expect.Equal(t, files, tdf.Files{})
+	expect.Equal(t, files, task.Files{})
 	expect.NoError(t, p.Add("a", 0o755, 5, strings.NewReader("hello and more")))
 	expect.NoError(t, p.Add("b/c", 0o755, 0, strings.NewReader("")))
 	packed, files, err = p.Bundle()
 	expect.NoError(t, err)
-	expect.Equal(t, files, tdf.Files{Count: 2, Bytes: 5})
+	expect.Equal(t, files, task.Files{Count: 2, Bytes: 5})
 	var got []string
 	err = Read(packed, []string{"a", "*"}, MaxBytes, func(name string, mode fs.FileMode, content io.Reader) error {
 		text, err := io.ReadAll(content)

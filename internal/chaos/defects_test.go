@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,36 +25,36 @@ func sound() *history {
 	}
 	h.add("follow 0")
 	h.add("child 1")
-	h.task("waits 2").After = &tdf.Dependencies{Tasks: []int64{2}}
-	h.task("waits 2").Current().Entered[tdf.Running] = 9
+	h.task("waits 2").After = &task.Dependencies{Tasks: []int64{2}}
+	h.task("waits 2").Current().Entered[task.Running] = 9
 	return h
 }
 
 // add adds an archived task.
 func (h *history) add(input string) {
 	id, outcome := int64(len(h.tasks)+1), outcomeOf(input)
-	t := &tdf.Task{ID: id, State: tdf.Archived, Outcome: outcome, Rounds: tdf.Rounds{0: {
-		Entered: map[tdf.State]tdf.Time{tdf.Running: 2, tdf.Executed: 3, tdf.State(outcome): 4, tdf.Archived: 5},
+	t := &task.Task{ID: id, State: task.Archived, Outcome: outcome, Rounds: task.Rounds{0: {
+		Entered: map[task.State]task.Time{task.Running: 2, task.Executed: 3, task.State(outcome): 4, task.Archived: 5},
 		Output:  outputOf(input),
 	}}}
 	t.Input = input
 	t.Log = fmt.Sprintf("1 m: open\n2 w: running\n3 w: executed\n4 s: %s\n5 m: archived", outcome)
-	if outcome == string(tdf.Failed) {
+	if outcome == string(task.Failed) {
 		t.Fails = 1
 	}
-	h.tasks = append(h.tasks, redisstate.Stored{ID: id, Task: t, Lists: []tdf.State{tdf.Archived}})
+	h.tasks = append(h.tasks, redisstate.Stored{ID: id, Task: t, Lists: []task.State{task.Archived}})
 	h.callbacks[id] = []callback{{id, input, outputOf(input)}}
 	h.archived[id] = fateOf(t)
-	h.counts = tdf.Counts{tdf.Archived: id}
+	h.counts = task.Counts{task.Archived: id}
 }
 
 // lose removes the first n tasks, as a failover does.
 func (h *history) lose(n int) {
 	h.batches[0].Lost, h.setting, h.archived = "x", onSentinel(0, false), map[int64]fate{}
-	h.tasks, h.counts = h.tasks[n:], tdf.Counts{tdf.Archived: int64(len(h.tasks) - n)}
+	h.tasks, h.counts = h.tasks[n:], task.Counts{task.Archived: int64(len(h.tasks) - n)}
 }
 
-func (h *history) task(input string) *tdf.Task {
+func (h *history) task(input string) *task.Task {
 	return h.tasks[h.byInput()[input][0]-1].Task
 }
 
@@ -66,9 +66,9 @@ func TestDefects(t *testing.T) {
 	expect.Len(t, lost.violations(), 0)
 	logged := func(input, old, now string) func(*history) {
 		return func(h *history) {
-			task := h.task(input)
-			expect.Contains(t, task.Log, old)
-			task.Log = strings.Replace(task.Log, old, now, 1)
+			one := h.task(input)
+			expect.Contains(t, one.Log, old)
+			one.Log = strings.Replace(one.Log, old, now, 1)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -85,8 +85,8 @@ func TestDefects(t *testing.T) {
 		"follow-up lost":       {func(h *history) { h.tasks = h.tasks[:10] }, "exactly once: task 1: 0 tasks follow"},
 		"follow-up twice":      {func(h *history) { h.add("follow 0") }, "exactly once: task 1: 2 tasks follow: [11 13]"},
 		"child of no task":     {func(h *history) { h.add("child 5") }, "it follows no task"},
-		"in two lists":         {func(h *history) { h.tasks[4].Lists = append(h.tasks[4].Lists, tdf.Running) }, "in the lists [archived running]"},
-		"list counts more":     {func(h *history) { h.counts[tdf.Open] = 1 }, "the lists have: open 1 archived 12"},
+		"in two lists":         {func(h *history) { h.tasks[4].Lists = append(h.tasks[4].Lists, task.Running) }, "in the lists [archived running]"},
+		"list counts more":     {func(h *history) { h.counts[task.Open] = 1 }, "the lists have: open 1 archived 12"},
 		"audit":                {func(h *history) { h.audit = []redisstate.Finding{{ID: 7, Problem: "x"}} }, "no orphans: task 7: tdf check finds: x"},
 		"limit not returned":   {func(h *history) { h.limited = 1 }, "the limit counts 1 tasks"},
 		"result of no claim":   {logged("plain 8", "2 w: running\n", ""), `after it was "open" in round 0, the log has the line "3 w: executed"`},
@@ -97,9 +97,9 @@ func TestDefects(t *testing.T) {
 		"counters do not add":  {func(h *history) { h.task("plain 8").Losses = 7 }, "its counters add up to 7"},
 		"two results":          {logged("plain 8", "3 w: executed", "3 w: executed\n3 w: executed"), "a round has two results"},
 		"output of another":    {func(h *history) { h.task("plain 8").Current().Output = outputOf("plain 9") }, `round 0 has the output "plain 9`},
-		"result of a lost run": {func(h *history) { delete(h.task("plain 8").Current().Entered, tdf.Executed) }, `want ""`},
+		"result of a lost run": {func(h *history) { delete(h.task("plain 8").Current().Entered, task.Executed) }, `want ""`},
 		"another outcome":      {func(h *history) { h.task("plain 8").Outcome = "failed" }, `with the outcome "failed", want "succeeded"`},
-		"not archived":         {func(h *history) { h.task("plain 8").State = tdf.Succeeded }, "it is succeeded, with the outcome"},
+		"not archived":         {func(h *history) { h.task("plain 8").State = task.Succeeded }, "it is succeeded, with the outcome"},
 		"callback lost":        {func(h *history) { delete(h.callbacks, 4) }, "task 4: no callback was called"},
 		"callback of another":  {func(h *history) { h.callbacks[4][0].Output = "x" }, `task 4: a callback saw the input "flaky 3"`},
 		"lost, durable":        {func(h *history) { h.lose(12); h.mayLose = onSentinel(2, false).mayLose }, "the call that opened root 0 returned this id, but x lost"},
@@ -107,7 +107,7 @@ func TestDefects(t *testing.T) {
 		"callback of no task":  {func(h *history) { h.lose(12); h.failovers = false }, `a callback saw the input "root 0"`},
 		"an id of two tasks":   {func(h *history) { h.lose(12); h.batches[0].IDs[1] = 1 }, "an id names one task: task 1: it names root 0"},
 		"a wrong message":      {func(h *history) { h.faulty = []string{"x"} }, "a manager wrote x"},
-		"too early":            {func(h *history) { h.task("waits 2").Current().Entered[tdf.Running] = 3 }, "task 3: its round 0 began at 3"},
+		"too early":            {func(h *history) { h.task("waits 2").Current().Entered[task.Running] = 3 }, "task 3: its round 0 began at 3"},
 		"no dependency":        {func(h *history) { h.task("waits 2").After = nil }, "it names no dependency"},
 		"changed afterwards":   {func(h *history) { h.task("plain 8").Round = 1 }, "archived tasks do not change: task 9"},
 		"removed afterwards":   {func(h *history) { h.tasks = h.tasks[:11] }, "archived tasks do not change: task 12"},

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -20,7 +20,7 @@ type history struct {
 	left      []string             // directories and processes of rounds that exist
 
 	tasks   []redisstate.Stored // all tasks of Redis
-	counts  tdf.Counts
+	counts  task.Counts
 	audit   []redisstate.Finding
 	limited int // the tasks that the limit counts
 
@@ -30,14 +30,14 @@ type history struct {
 
 // A fate is what must not change of an archived task.
 type fate struct {
-	State           tdf.State
+	State           task.State
 	Outcome, Output string
 	Round, Fails    int
 	Losses          int
 	Log             string
 }
 
-func fateOf(t *tdf.Task) fate {
+func fateOf(t *task.Task) fate {
 	return fate{t.State, t.Outcome, t.LastOutput(), t.Round, t.Fails, t.Losses, t.Log}
 }
 
@@ -66,7 +66,7 @@ var invariants = []struct {
 
 // violations returns the violations of all invariants, with the logs of the tasks.
 func (h *history) violations() (all []string) {
-	tasks := map[int64]*tdf.Task{}
+	tasks := map[int64]*task.Task{}
 	for _, t := range h.tasks {
 		tasks[t.ID] = t.Task
 	}
@@ -167,14 +167,14 @@ func followsOnce(h *history, violated report) {
 }
 
 func inOneList(h *history, violated report) {
-	counts := tdf.Counts{}
+	counts := task.Counts{}
 	for _, t := range h.tasks {
 		counts[t.Task.State]++
-		if !slices.Equal(t.Lists, []tdf.State{t.Task.State}) {
+		if !slices.Equal(t.Lists, []task.State{t.Task.State}) {
 			violated(t.ID, "it is %s, and in the lists %v", t.Task.State, t.Lists)
 		}
 	}
-	maps.DeleteFunc(h.counts, func(_ tdf.State, n int64) bool { return n == 0 })
+	maps.DeleteFunc(h.counts, func(_ task.State, n int64) bool { return n == 0 })
 	if !maps.Equal(counts, h.counts) {
 		violated(0, "there are tasks: %v; the lists have: %v", counts, h.counts)
 	}
@@ -191,8 +191,8 @@ func noOrphans(h *history, violated report) {
 
 // A transition of a log.
 type transition struct {
-	verb tdf.Verb
-	to   tdf.State
+	verb task.Verb
+	to   task.State
 }
 
 // notes has the transitions by the beginnings of their notes in logs. A longer beginning comes first.
@@ -200,19 +200,19 @@ var notes = []struct {
 	beginning string
 	transition
 }{
-	{"open: what it waited for has ended", transition{tdf.VerbUnblock, tdf.Open}},
-	{"open: a new place in the queue", transition{tdf.VerbRescore, tdf.Open}},
-	{"open", transition{tdf.VerbOpen, tdf.Open}},
-	{"running: its lease counts from now", transition{tdf.VerbRescore, tdf.Running}},
-	{"running", transition{tdf.VerbClaim, tdf.Running}},
-	{"executed", transition{tdf.VerbExecute, tdf.Executed}},
-	{"succeeded", transition{tdf.VerbSucceed, tdf.Succeeded}},
-	{"failed, reopened", transition{tdf.VerbFail, tdf.Open}},
-	{"failed: ", transition{tdf.VerbReject, tdf.Failed}},
-	{"failed", transition{tdf.VerbFail, tdf.Failed}},
-	{"released: ", transition{tdf.VerbRelease, tdf.Open}},
-	{"unclaimed: ", transition{tdf.VerbUnclaim, tdf.Open}},
-	{"archived", transition{tdf.VerbArchive, tdf.Archived}},
+	{"open: what it waited for has ended", transition{task.VerbUnblock, task.Open}},
+	{"open: a new place in the queue", transition{task.VerbRescore, task.Open}},
+	{"open", transition{task.VerbOpen, task.Open}},
+	{"running: its lease counts from now", transition{task.VerbRescore, task.Running}},
+	{"running", transition{task.VerbClaim, task.Running}},
+	{"executed", transition{task.VerbExecute, task.Executed}},
+	{"succeeded", transition{task.VerbSucceed, task.Succeeded}},
+	{"failed, reopened", transition{task.VerbFail, task.Open}},
+	{"failed: ", transition{task.VerbReject, task.Failed}},
+	{"failed", transition{task.VerbFail, task.Failed}},
+	{"released: ", transition{task.VerbRelease, task.Open}},
+	{"unclaimed: ", transition{task.VerbUnclaim, task.Open}},
+	{"archived", transition{task.VerbArchive, task.Archived}},
 }
 
 // transitionOf returns the transition of a line of a log. Its verb is "" if the line is none of a transition that
@@ -221,9 +221,9 @@ func transitionOf(line string) transition {
 	_, note, _ := strings.Cut(line, ": ")
 	if strings.HasPrefix(note, "lost with its worker ") {
 		if strings.HasSuffix(note, ", reopened") {
-			return transition{tdf.VerbLose, tdf.Open}
+			return transition{task.VerbLose, task.Open}
 		}
-		return transition{tdf.VerbLose, tdf.Failed}
+		return transition{task.VerbLose, task.Failed}
 	}
 	for _, n := range notes {
 		if strings.HasPrefix(note, n.beginning) {
@@ -236,19 +236,19 @@ func transitionOf(line string) transition {
 // legal follows the log of each task through the table of transitions.
 func legal(h *history, violated report) {
 	for _, t := range h.tasks {
-		state, round, counts := tdf.None, 0, map[tdf.Counter]int{}
+		state, round, counts := task.None, 0, map[task.Counter]int{}
 		// A report may settle its round. Then one line has both transitions (docs/lifecycle.md, "Results").
 		log := strings.ReplaceAll(t.Task.Log, ": executed, ", ": executed\n: ")
 		for line := range strings.SplitSeq(log, "\n") {
 			step := transitionOf(line)
-			n := slices.IndexFunc(tdf.Transitions, func(tr tdf.Transition) bool {
+			n := slices.IndexFunc(task.Transitions, func(tr task.Transition) bool {
 				return tr.Verb == step.verb && tr.To == step.to && slices.Contains(tr.From, state)
 			})
 			if n < 0 {
 				violated(t.ID, "after it was %q in round %d, the log has the line %q", state, round, line)
 				break
 			}
-			row := tdf.Transitions[n]
+			row := task.Transitions[n]
 			state = row.To
 			counts[row.Counts]++
 			if row.NewRound {
@@ -258,9 +258,9 @@ func legal(h *history, violated report) {
 		if state != t.Task.State || round != t.Task.Round {
 			violated(t.ID, "it is %s in round %d, but by its log %q in round %d", t.Task.State, t.Task.Round, state, round)
 		}
-		for counter, n := range map[tdf.Counter]int{
-			tdf.Fails: t.Task.Fails, tdf.Timeouts: t.Task.Timeouts, tdf.Losses: t.Task.Losses,
-			tdf.Releases: t.Task.Releases, tdf.Reopens: t.Task.Reopens,
+		for counter, n := range map[task.Counter]int{
+			task.Fails: t.Task.Fails, task.Timeouts: t.Task.Timeouts, task.Losses: t.Task.Losses,
+			task.Releases: t.Task.Releases, task.Reopens: t.Task.Reopens,
 		} {
 			if counts[counter] != n {
 				violated(t.ID, "its counter %s is %d, but by its log %d", counter, n, counts[counter])
@@ -276,7 +276,7 @@ func oneResult(h *history, violated report) {
 	for _, t := range h.tasks {
 		for n, r := range t.Task.Rounds.All() {
 			want := ""
-			if r.Entered[tdf.Executed] > 0 {
+			if r.Entered[task.Executed] > 0 {
 				want = outputOf(t.Task.Input)
 			}
 			if r.Output != want {
@@ -286,9 +286,9 @@ func oneResult(h *history, violated report) {
 		executed := 0
 		for line := range strings.SplitSeq(t.Task.Log, "\n") {
 			switch transitionOf(line).verb {
-			case tdf.VerbClaim:
+			case task.VerbClaim:
 				executed = 0
-			case tdf.VerbExecute:
+			case task.VerbExecute:
 				executed++
 			}
 			if executed > 1 {
@@ -300,7 +300,7 @@ func oneResult(h *history, violated report) {
 
 func ends(h *history, violated report) {
 	for _, t := range h.tasks {
-		if want := outcomeOf(t.Task.Input); t.Task.State != tdf.Archived || t.Task.Outcome != want {
+		if want := outcomeOf(t.Task.Input); t.Task.State != task.Archived || t.Task.Outcome != want {
 			violated(t.ID, "it is %s, with the outcome %q, want %q", t.Task.State, t.Task.Outcome, want)
 		}
 	}
@@ -354,7 +354,7 @@ func named(h *history, violated report) {
 }
 
 func inOrder(h *history, violated report) {
-	tasks := map[int64]*tdf.Task{}
+	tasks := map[int64]*task.Task{}
 	for _, t := range h.tasks {
 		tasks[t.ID] = t.Task
 	}
@@ -371,9 +371,9 @@ func inOrder(h *history, violated report) {
 			violated(t.ID, "its dependency %d is no task", t.Task.After.Tasks[0])
 			continue
 		}
-		ended := needed.Current().Entered[tdf.Succeeded]
+		ended := needed.Current().Entered[task.Succeeded]
 		for n, r := range t.Task.Rounds.All() {
-			at := r.Entered[tdf.Running]
+			at := r.Entered[task.Running]
 			if at > 0 && (ended == 0 || at < ended) && !h.isNearLeap(at) && !h.isNearLeap(ended) {
 				violated(t.ID, "its round %d began at %v, and its dependency %d succeeded at %v:\n%s", n, at, needed.ID,
 					ended, needed.Log)
@@ -383,9 +383,9 @@ func inOrder(h *history, violated report) {
 }
 
 // isNearLeap reports whether the clock was wrong when Redis gave out a time.
-func (h *history) isNearLeap(at tdf.Time) bool {
+func (h *history) isNearLeap(at task.Time) bool {
 	return slices.ContainsFunc(h.leaps, func(l leap) bool {
-		return tdf.At(l.begin.Add(-maxLeap)) <= at && at <= tdf.At(l.end.Add(maxLeap))
+		return task.At(l.begin.Add(-maxLeap)) <= at && at <= task.At(l.end.Add(maxLeap))
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -38,9 +38,9 @@ func outputOf(input string) string {
 // outcomeOf returns the outcome that a task must have.
 func outcomeOf(input string) string {
 	if strings.HasPrefix(input, "doomed ") {
-		return string(tdf.Failed)
+		return string(task.Failed)
 	}
-	return string(tdf.Succeeded)
+	return string(task.Succeeded)
 }
 
 func inputOf(n int) string { return fmt.Sprintf("%s %d", kinds[n%len(kinds)], n) }
@@ -73,7 +73,7 @@ const (
 
 func (s stored) definition(input string) manager.Definition {
 	d := manager.Definition{
-		Program: s.Program, Source: s.Source, Input: input, Group: group, FailOn: tdf.FailOnExit,
+		Program: s.Program, Source: s.Source, Input: input, Group: group, FailOn: task.FailOnExit,
 		MaxLosses: new(1000), MaxFails: new(0), // without a timeout, workers prefetch the tasks
 	}
 	kind, _, _ := strings.Cut(input, " ")

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -102,7 +102,7 @@ func (w *world) prepare(cfg config.Manager) stored {
 	expect.NoError(w, os.Mkdir(dir, 0o755))
 	expect.NoError(w, os.WriteFile(filepath.Join(dir, "run.sh"), []byte(script), 0o755))
 	pushed := expect.Result(program.Push(w.Context(), m, dir)).Value(w)
-	expect.NoError(w, m.SetLimit(w.Context(), limitKey, tdf.Limit{AtMost: 2}))
+	expect.NoError(w, m.SetLimit(w.Context(), limitKey, task.Limit{AtMost: 2}))
 	return stored{pushed.Program, pushed.Source}
 }
 
@@ -184,7 +184,7 @@ func (w *world) watch(fault string) {
 	var archived []redisstate.Stored
 	w.replicated(func() {
 		var ids []int64
-		for _, id := range expect.Result(w.store.List(w.Context(), tdf.Archived, "", 0, 1<<30)).Value(w) {
+		for _, id := range expect.Result(w.store.List(w.Context(), task.Archived, "", 0, 1<<30)).Value(w) {
 			if _, ok := w.archived[id]; !ok {
 				ids = append(ids, id)
 			}
@@ -204,7 +204,7 @@ func (w *world) audit() {
 	expect.Eventually(w, "servers have corrected times in the future", func() bool {
 		ahead = nil
 		for _, f := range expect.Result(w.store.Check(w.Context())).Value(w) {
-			if f.Repair.Verb == tdf.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
+			if f.Repair.Verb == task.VerbRescore || !f.Repair.Repair { // its entry in due may lie in the future, too
 				ahead = append(ahead, f)
 			} else {
 				w.found = append(w.found, f)
@@ -223,12 +223,12 @@ func (w *world) read(ids []int64) []redisstate.Stored {
 func (w *world) drain() *history {
 	w.Helper()
 	w.ledger.close()
-	var counts tdf.Counts
+	var counts task.Counts
 	expect.Eventually(w, "all tasks are archived", func() bool {
 		w.checkAlive()
 		w.ledger.poke()
 		counts = expect.Result(w.store.Counts(w.Context())).Value(w)
-		return w.ledger.settled() && counts.Total() > 0 && counts[tdf.Archived] == counts.Total()
+		return w.ledger.settled() && counts.Total() > 0 && counts[task.Archived] == counts.Total()
 	}, func() any { return counts })
 	for _, all := range [][]*process{w.workers, w.managers, w.servers} {
 		for _, p := range all {

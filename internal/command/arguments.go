@@ -10,7 +10,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Arguments are the arguments of a command: NAME FILE.cfg.
@@ -34,7 +34,7 @@ type UsageError struct{ Problem string }
 func (e *UsageError) Error() string { return e.Problem }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UsageError) Code() tdf.Code { return tdf.CodeInvalid }
+func (*UsageError) Code() task.Code { return task.CodeInvalid }
 
 // Parse parses the arguments of a command, with the command's own flags. The parameter description is a text for the
 // command's help. Parse prints the help or the version if an argument asks for it. If Parse returns an error, the

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/hidden"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Exit statuses of tdf-server and tdf-worker.
@@ -38,8 +38,8 @@ func Status(ctx context.Context, command string, err error, stderr io.Writer) in
 // Refused reports whether the same error would occur again after a restart. It returns true if the arguments or the
 // configuration are invalid, if Redis refuses the login, or if another worker has the worker's name.
 func Refused(err error) bool {
-	code := tdf.CodeOf(err)
-	return code == tdf.CodeInvalid || code == tdf.CodeRefused
+	code := task.CodeOf(err)
+	return code == task.CodeInvalid || code == task.CodeRefused
 }
 
 // Signals returns two contexts. The first SIGTERM, SIGINT or SIGHUP ends the first context, and the second signal

@@ -6,8 +6,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Forever is the Duration that "inf" stands for. It is the largest Duration, so adding to it overflows.
@@ -117,7 +117,7 @@ type Manager struct {
 	RoundDuration time.Duration // maximum time between the starts of two rounds of the manager; default: 1 s
 
 	// TaskDefaults are the defaults of new tasks. Program, Source and Input are empty.
-	TaskDefaults         tdf.Properties
+	TaskDefaults         task.Properties
 	AddRandomStartOffset bool // whether a random fraction of a second is added to each StartAfter; default: false
 	Log                  Log
 }

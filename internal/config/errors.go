@@ -8,7 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An Error says why a configuration is invalid. Its text is one line without passwords. Commands that return it exit
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*Error) Code() tdf.Code { return tdf.CodeInvalid }
+func (*Error) Code() task.Code { return task.CodeInvalid }
 
 // Locate sets the Source of an Error that a caller creates after it has loaded the configuration. The Source is the
 // key's environment variable if the variable is set, and otherwise the file.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A key describes a configuration key: its default, its valid values and its documentation.
@@ -27,7 +27,7 @@ func (k key) verbatim() bool { return k.secret() || k.name == "meta" }
 func (k key) secret() bool { return strings.HasSuffix(k.name, "password") }
 
 const (
-	maxCount = tdf.MaxCount
+	maxCount = task.MaxCount
 	maxBytes = 1_000_000_000_000_000
 
 	maxOutput = 256 << 20 // Redis's limit for a value is 512 MiB
@@ -162,8 +162,8 @@ var managerKeys = []key{
 
 // taskKeys come from the table of the properties of tasks.
 var taskKeys = func() (all []key) {
-	for i := range tdf.PropertyTable {
-		p := &tdf.PropertyTable[i]
+	for i := range task.PropertyTable {
+		p := &task.PropertyTable[i]
 		if p.Meaning == "" {
 			continue
 		}

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 type sample struct {
@@ -105,21 +105,21 @@ var samples = []sample{
 	{"WORKER_GROUP", "night/a b", "night/a b", func(s *settings) any { return s.worker.Group }},
 	{"WORKER_MAX_FILES_BYTES", "5", int64(5), func(s *settings) any { return s.worker.MaxFilesBytes }},
 	{"MANAGER_ROUND_DURATION", "2", 2 * time.Second, func(s *settings) any { return s.manager.RoundDuration }},
-	{"TASK_DEFAULTS_START_AFTER", "1700000000.25", tdf.Time(1700000000.25), func(s *settings) any { return s.manager.TaskDefaults.StartAfter }},
-	{"TASK_DEFAULTS_END_BEFORE", "1800000000", tdf.Time(1800000000), func(s *settings) any { return s.manager.TaskDefaults.EndBefore }},
-	{"TASK_DEFAULTS_TIMEOUT", "90", tdf.Seconds(90), func(s *settings) any { return s.manager.TaskDefaults.Timeout }},
+	{"TASK_DEFAULTS_START_AFTER", "1700000000.25", task.Time(1700000000.25), func(s *settings) any { return s.manager.TaskDefaults.StartAfter }},
+	{"TASK_DEFAULTS_END_BEFORE", "1800000000", task.Time(1800000000), func(s *settings) any { return s.manager.TaskDefaults.EndBefore }},
+	{"TASK_DEFAULTS_TIMEOUT", "90", task.Seconds(90), func(s *settings) any { return s.manager.TaskDefaults.Timeout }},
 	{"TASK_DEFAULTS_MAX_FAILS", "1", 1, func(s *settings) any { return s.manager.TaskDefaults.MaxFails }},
 	{"TASK_DEFAULTS_MAX_TIMEOUTS", "2", 2, func(s *settings) any { return s.manager.TaskDefaults.MaxTimeouts }},
 	{"TASK_DEFAULTS_MAX_LOSSES", "0", 0, func(s *settings) any { return s.manager.TaskDefaults.MaxLosses }},
-	{"TASK_DEFAULTS_BACKOFF", "0.5", tdf.Seconds(0.5), func(s *settings) any { return s.manager.TaskDefaults.Backoff }},
+	{"TASK_DEFAULTS_BACKOFF", "0.5", task.Seconds(0.5), func(s *settings) any { return s.manager.TaskDefaults.Backoff }},
 	{"TASK_DEFAULTS_BACKOFF_FACTOR", "1.5", 1.5, func(s *settings) any { return s.manager.TaskDefaults.BackoffFactor }},
-	{"TASK_DEFAULTS_BACKOFF_MAX", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.BackoffMax }},
-	{"TASK_DEFAULTS_KEEP_FINISHED", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepFinished }},
-	{"TASK_DEFAULTS_KEEP_ARCHIVED", "0", tdf.Seconds(0), func(s *settings) any { return s.manager.TaskDefaults.KeepArchived }},
-	{"TASK_DEFAULTS_KEEP_OUTPUTS", "60", tdf.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepOutputs }},
+	{"TASK_DEFAULTS_BACKOFF_MAX", "60", task.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.BackoffMax }},
+	{"TASK_DEFAULTS_KEEP_FINISHED", "60", task.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepFinished }},
+	{"TASK_DEFAULTS_KEEP_ARCHIVED", "0", task.Seconds(0), func(s *settings) any { return s.manager.TaskDefaults.KeepArchived }},
+	{"TASK_DEFAULTS_KEEP_OUTPUTS", "60", task.Seconds(60), func(s *settings) any { return s.manager.TaskDefaults.KeepOutputs }},
 	{"TASK_DEFAULTS_GROUP", "stage 1", "stage 1", func(s *settings) any { return s.manager.TaskDefaults.Group }},
 	{"TASK_DEFAULTS_META", `{"a": " ; #"}`, `{"a": " ; #"}`, func(s *settings) any { return s.manager.TaskDefaults.Meta }},
-	{"TASK_DEFAULTS_FAIL_ON", "any", tdf.FailOnAny, func(s *settings) any { return s.manager.TaskDefaults.FailOn }},
+	{"TASK_DEFAULTS_FAIL_ON", "any", task.FailOnAny, func(s *settings) any { return s.manager.TaskDefaults.FailOn }},
 	{"TASK_DEFAULTS_ADD_RANDOM_START_OFFSET", "ON", true, func(s *settings) any { return s.manager.AddRandomStartOffset }},
 	{"LOG_LEVEL", "Debug", slog.LevelDebug, func(s *settings) any { return s.worker.Log.Level }},
 	{"LOG_FORMAT", "json", "json", func(s *settings) any { return s.manager.Log.Format }},
@@ -213,7 +213,7 @@ func TestDefaults(t *testing.T) {
 			MaxOutput: 1 << 20, MaxCopyBytes: 1 << 30,
 			MaxProgramBytes: 1 << 30,
 		},
-		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: tdf.Defaults("", "", "")},
+		Manager{Redis: redis, Namespace: "N", Log: log, RoundDuration: time.Second, TaskDefaults: task.Defaults("", "", "")},
 	}
 	expect.Equal(t, cmp.Diff(want, []any{server, worker, manager}), "", "defaults (-want +got")
 }

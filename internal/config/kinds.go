@@ -12,9 +12,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A kind says which values of a key are valid, and stores them.
@@ -84,7 +84,7 @@ func namespace(at func(*settings) *string) kind {
 
 func validNamespace(s string) bool {
 	return s != "" && len(s) <= maxNamespace && plain(s) && !strings.ContainsFunc(s, unicode.IsSpace) &&
-		tdf.CollidesWithKeys(s) == ""
+		task.CollidesWithKeys(s) == ""
 }
 
 // maxNamespaces is the largest number of namespaces that work as one.
@@ -141,8 +141,8 @@ func userName(at func(*settings) *string) kind {
 }
 
 func group(at func(*settings) *string) kind {
-	return matching(fmt.Sprintf("a name of up to %d bytes", tdf.MaxName), func(s string) bool {
-		return len(s) <= tdf.MaxName && plain(s)
+	return matching(fmt.Sprintf("a name of up to %d bytes", task.MaxName), func(s string) bool {
+		return len(s) <= task.MaxName && plain(s)
 	}, at)
 }
 
@@ -231,9 +231,9 @@ func queues(at func(*settings) *[]class.QueueShare) kind {
 
 func tags(most int, at func(*settings) *[]string) kind {
 	parse := func(s string) ([]string, bool) {
-		all := tdf.SplitTags(s)
+		all := task.SplitTags(s)
 		return all, len(all) <= most && !slices.ContainsFunc(all, func(tag string) bool {
-			return tdf.CheckTag("", tag) != nil
+			return task.CheckTag("", tag) != nil
 		})
 	}
 	return bind(fmt.Sprintf("up to %d tags, separated by commas", most), parse, at)
@@ -320,12 +320,12 @@ const maxSeconds = 1e9
 // duration returns the kind of a number of seconds from 0 up. If opts.above is true, 0 is invalid. If opts.inf is
 // true, "inf" is valid and means Forever. Durations below opts.least are invalid.
 func duration(opts spanOpts, at func(*settings) *time.Duration) kind {
-	most := tdf.Seconds(maxSeconds)
+	most := task.Seconds(maxSeconds)
 	if opts.most > 0 {
-		most = tdf.For(opts.most)
+		most = task.For(opts.most)
 	}
 	parse := func(s string) (time.Duration, bool) {
-		v, err := tdf.ParseSeconds(s)
+		v, err := task.ParseSeconds(s)
 		d := v.Std()
 		switch {
 		case err != nil, opts.above && d <= 0, d < opts.least:

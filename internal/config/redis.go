@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/localpass"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 const (
@@ -111,7 +111,7 @@ func (r Redis) refusesNamespaces(namespaces ...string) (why string) {
 	}
 	names := map[string]string{} // by the beginnings of the keys
 	for _, namespace := range namespaces {
-		beginning, ok := tdf.InCluster(namespace)
+		beginning, ok := task.InCluster(namespace)
 		if !ok {
 			return namespace + " begins with }, so it cannot become a hash tag of the cluster; expected another name"
 		}

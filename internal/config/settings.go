@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // settings holds the values of all keys of all components.
@@ -73,7 +73,7 @@ const noFile = "(no file)"
 
 func defaults(source string) *settings {
 	s := &settings{source: source, from: map[string]string{}}
-	s.manager.TaskDefaults = tdf.Defaults("", "", "")
+	s.manager.TaskDefaults = task.Defaults("", "", "")
 	s.worker.setBounds()
 	for _, k := range keys {
 		if k.preset != "" && !k.kind.set(s, k.preset) {

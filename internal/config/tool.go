@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Tool is the configuration of the command tdf, which can act as a manager, a server or a worker.
@@ -83,7 +83,7 @@ func LoadTool(path string, environ []string, overrides ...Override) (Tool, error
 		t.Worker = w
 	}
 	if !t.IsSet("task_defaults", "fail_on") {
-		t.Manager.TaskDefaults.FailOn = tdf.FailOnExit
+		t.Manager.TaskDefaults.FailOn = task.FailOnExit
 	}
 	if s.redis.Embedded() {
 		t.Manager.Redis.Host, t.Worker.Redis.Host = loopback, loopback

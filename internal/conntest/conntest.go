@@ -15,10 +15,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -158,7 +158,7 @@ func textOfValue(c redis.Cmder) string {
 		}
 	case *redis.ZSliceCmd:
 		for _, z := range c.Val() {
-			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, tdf.Time(z.Score)))
+			lines = append(lines, fmt.Sprintf("%v@%s", z.Member, task.Time(z.Score)))
 		}
 	case *redis.MapStringStringCmd:
 		for _, name := range slices.Sorted(maps.Keys(c.Val())) {

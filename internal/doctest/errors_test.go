@@ -11,14 +11,14 @@ import (
 )
 
 // internalFolders lists the folders whose errors users do not handle. Folders below them count too.
-var internalFolders = []string{"internal", "redisstate", "internal/worker/process"}
+var internalFolders = []string{"internal", "redisstate"}
 
 // Each exported error has a code, and docs/manager.md lists the codes and the errors that users handle.
 func TestErrorsHaveCodes(t *testing.T) {
 	const heading = "## Codes of errors"
 	_, section, _ := strings.Cut(read(t, "docs/manager.md"), "\n"+heading+"\n")
 	section, _, _ = strings.Cut(section, "\n## ")
-	expect.Equal(t, first(rows(t, "docs/manager.md", heading)), declaredCodes(t, "code.go", "Code"), "docs/manager.md", heading)
+	expect.Equal(t, first(rows(t, "docs/manager.md", heading)), declaredCodes(t, "internal/task/code.go", "Code"), "docs/manager.md", heading)
 	found := 0
 	for _, file := range files(t, ".go") {
 		folder := filepath.Dir(file)
@@ -28,7 +28,7 @@ func TestErrorsHaveCodes(t *testing.T) {
 		parsed := syntax(t, file)
 		for name, hasCode := range exportedErrors(parsed) {
 			found++
-			expect.True(t, hasCode, file, name, "has no code: use tdf.NewError, or add the method Code")
+			expect.True(t, hasCode, file, name, "has no code: use task.NewError, or add the method Code")
 			if !slices.ContainsFunc(internalFolders, func(f string) bool { return strings.HasPrefix(folder+"/", f+"/") }) {
 				expect.Contains(t, section, "`"+parsed.Name.Name+"."+name+"`", "docs/manager.md", heading)
 			}

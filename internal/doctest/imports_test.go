@@ -1,7 +1,6 @@
 package doctest
 
 import (
-	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,32 +38,6 @@ func folderOf(imported string) (folder string, ok bool) {
 		return ".", true
 	}
 	return strings.CutPrefix(imported, module+"/")
-}
-
-// ARCHITECTURE.md lists each package, and each package imports only the packages that the page allows.
-func TestImportRules(t *testing.T) {
-	allowed := map[string][]string{}
-	for _, row := range rows(t, "ARCHITECTURE.md", "## Packages") {
-		allowed[names(row[0])[0]] = names(row[2])
-	}
-	found := imports(t, false)
-	for _, folder := range slices.Sorted(maps.Keys(allowed)) {
-		if _, ok := found[folder]; !ok {
-			t.Errorf("ARCHITECTURE.md lists %s, but it has no Go files", folder)
-		}
-	}
-	for folder, imported := range found {
-		may, listed := allowed[folder]
-		if !listed {
-			t.Errorf("ARCHITECTURE.md does not list the package %s", folder)
-			continue
-		}
-		for _, path := range imported {
-			if other, ok := folderOf(path); ok && !slices.Contains(may, other) {
-				t.Errorf("%s imports %s, but ARCHITECTURE.md allows only %v", folder, other, may)
-			}
-		}
-	}
 }
 
 // docs/development.md lists exactly the imported modules, and marks the modules that only tests import.

@@ -11,9 +11,9 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Tables of pages list exactly the names that the code has. Each table is found by its head.
@@ -26,8 +26,8 @@ func TestLists(t *testing.T) {
 	for _, m := range route.FindAllStringSubmatch(read(t, "internal/web/taskmaster/taskmaster.go"), -1) {
 		taskmaster = append(taskmaster, strings.ToUpper(m[1])+" "+m[2])
 	}
-	for _, tr := range tdf.Transitions {
-		if slices.Contains(tr.By, tdf.Manager) && tr.Verb != tdf.VerbOpen && tr.Verb != tdf.VerbReplace {
+	for _, tr := range task.Transitions {
+		if slices.Contains(tr.By, task.Manager) && tr.Verb != task.VerbOpen && tr.Verb != task.VerbReplace {
 			byHand = append(byHand, string(tr.Verb))
 		}
 	}
@@ -41,11 +41,11 @@ func TestLists(t *testing.T) {
 		{"clusters.md", "| file | content |", folder(t, "deploy/kubernetes")},
 		{"dashboard.md", "| role | sees | may change |", users},
 		{"dashboard.md", "| kind | shows |", constants(t, "internal/web/dashboard/plot/plot.go", "Kind")},
-		{"lifecycle.md", "| fail_on | a round has failed when |", constants(t, "properties.go", "FailOn")},
+		{"lifecycle.md", "| fail_on | a round has failed when |", constants(t, "internal/task/properties.go", "FailOn")},
 		{"notifications.md", "| kind | when |", constants(t, "internal/notify/notice/notice.go", "Kind")},
 		{"operations.md", "| status | meaning |", constants(t, "internal/command/process.go", "Status")},
-		{"periodic.md", "| value | at this time |", constants(t, "periodic.go", "Overlap")},
-		{"periodic.md", "| value | opens |", constants(t, "periodic.go", "Missed")},
+		{"periodic.md", "| value | at this time |", constants(t, "internal/task/periodic.go", "Overlap")},
+		{"periodic.md", "| value | opens |", constants(t, "internal/task/periodic.go", "Missed")},
 		{"programs.md", "| name | written by | content |", constants(t, "internal/worker/rounddir/create.go", "")},
 		{"programs.md", "| step | what failed |", constants(t, "fetch/errors.go", "Step")},
 		{"python.md", "| columns | content |", literals(t, "internal/results/csv.go", "Column", "Columns")},

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 const redisPage = "docs/redis.md"
@@ -35,7 +35,7 @@ func text(e ast.Expr) (string, bool) {
 // The page lists exactly the keys that the code builds.
 func TestKeys(t *testing.T) {
 	var built []string
-	for _, list := range tdf.Lists {
+	for _, list := range task.Lists {
 		built = append(built, string(list))
 	}
 	ast.Inspect(syntax(t, "redisstate/keys/keys.go"), func(n ast.Node) bool {
@@ -64,7 +64,7 @@ func beginning(e ast.Expr) []string {
 	if s, ok := text(e); ok {
 		return []string{s}
 	}
-	return nil // the key is the name of a list, as in string(s); TestKeys takes these names from tdf.Lists
+	return nil // the key is the name of a list, as in string(s); TestKeys takes these names from task.Lists
 }
 
 // constants returns the values of constants of a file that are literals. The name of a constant must begin with one of the
@@ -95,11 +95,11 @@ func constants(t testing.TB, path string, prefixes ...string) []string {
 
 // The page lists exactly the properties that the code names.
 func TestProperties(t *testing.T) {
-	properties := append(constants(t, "parse.go", "field", "Field"), constants(t, "transition.go", "Counter")...)
-	for _, p := range tdf.PropertyTable {
+	properties := append(constants(t, "internal/task/parse.go", "field", "Field"), constants(t, "internal/task/transition.go", "Counter")...)
+	for _, p := range task.PropertyTable {
 		properties = append(properties, p.Name)
 	}
-	ofRound := append(constants(t, "parse.go", "Round", "round"), "$state")
+	ofRound := append(constants(t, "internal/task/parse.go", "Round", "round"), "$state")
 	var listed, listedOfRound []string
 	for _, name := range first(rows(t, redisPage, "## A task")) {
 		if of, ok := strings.CutPrefix(name, "$round:"); ok {
@@ -114,8 +114,8 @@ func TestProperties(t *testing.T) {
 
 // The page shows the defaults of a new task.
 func TestDefaults(t *testing.T) {
-	defaults := map[string]string{"max_losses": strconv.Itoa(tdf.Defaults("", "", "").MaxLosses), "fail_on": string(tdf.FailOnStderr)}
-	d := tdf.Defaults("", "", "")
+	defaults := map[string]string{"max_losses": strconv.Itoa(task.Defaults("", "", "").MaxLosses), "fail_on": string(task.FailOnStderr)}
+	d := task.Defaults("", "", "")
 	for _, f := range d.OpenFields("") {
 		defaults[f.Name] = f.Value
 	}

@@ -6,18 +6,18 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // docs/operations.md lists the settings of a namespace with their defaults, in the order of the code.
 func TestSettings(t *testing.T) {
 	heading := "## Settings of a namespace"
 	listed := rows(t, "docs/operations.md", heading)
-	expect.Equal(t, first(listed), tdf.SettingNames, "docs/operations.md", heading)
+	expect.Equal(t, first(listed), task.SettingNames, "docs/operations.md", heading)
 	for _, row := range listed {
 		name := names(row[0])[0]
-		expect.Equal(t, row[1], "`"+tdf.DefaultSettings().Value(name)+"`", "docs/operations.md", heading, name)
+		expect.Equal(t, row[1], "`"+task.DefaultSettings().Value(name)+"`", "docs/operations.md", heading, name)
 	}
 }
 

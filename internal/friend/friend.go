@@ -4,9 +4,9 @@ package friend
 import (
 	"log/slog"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -23,8 +23,8 @@ var Of func(manager any) Parts
 
 // TaskOf returns the *manager.Task for a stored task. If whole is false, the Task is a summary. Package manager sets
 // it.
-var TaskOf func(t *tdf.Task, whole bool) any
+var TaskOf func(t *task.Task, whole bool) any
 
 // JSONOf returns the members of the JSON of a *manager.Task and those of others, in the order of docs/tdf.md, "JSON".
 // Package manager sets it.
-var JSONOf func(task any, others jsonview.Object) jsonview.Object
+var JSONOf func(one any, others jsonview.Object) jsonview.Object

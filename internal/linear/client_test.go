@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -33,7 +33,7 @@ type client struct {
 	old   []*redisstate.Store // connections of processes that have crashed
 	sent  sent
 	calls int
-	later []tdf.Move // decided from what an earlier step has read
+	later []task.Move // decided from what an earlier step has read
 }
 
 func newClient(h *history, i int, r *rand.Rand) *client {
@@ -117,8 +117,8 @@ func (c *client) nextCall() string {
 	return fmt.Sprintf("%s-%d", c.name, c.calls)
 }
 
-func (c *client) definition() tdf.Properties {
-	d := tdf.Defaults("p", "rsync:/p/run.sh", "")
+func (c *client) definition() task.Properties {
+	d := task.Defaults("p", "rsync:/p/run.sh", "")
 	d.MaxFails, d.MaxLosses = c.rand.IntN(3), c.rand.IntN(4)
 	if c.chance(15) {
 		d.Timeout, d.MaxTimeouts = 1e-6, c.rand.IntN(3)
@@ -137,7 +137,7 @@ func (c *client) open(ctx context.Context) {
 		c.openOnce(ctx)
 		return
 	}
-	definitions := []tdf.Properties{c.h.add(c.definition())}
+	definitions := []task.Properties{c.h.add(c.definition())}
 	for range c.rand.IntN(3) {
 		definitions = append(definitions, c.h.add(c.definition()))
 	}
@@ -145,7 +145,7 @@ func (c *client) open(ctx context.Context) {
 		definitions = definitions[:1]
 		d := &definitions[0]
 		if d.Unique = "f" + strconv.Itoa(c.rand.IntN(2)); c.chance(60) {
-			d.Unique, d.UniqueUntil = untilArchived+d.Unique, tdf.UntilArchived
+			d.Unique, d.UniqueUntil = untilArchived+d.Unique, task.UntilArchived
 		}
 		c.h.set(*d)
 	}
@@ -154,7 +154,7 @@ func (c *client) open(ctx context.Context) {
 	unknown := c.unknown(ctx, "open", err)
 	ops := make([]op, len(definitions))
 	for i, d := range definitions {
-		ops[i] = op{kind: string(tdf.VerbOpen), input: d.Input}
+		ops[i] = op{kind: string(task.VerbOpen), input: d.Input}
 		if i < len(opened) {
 			ops[i].id, ops[i].existing = opened[i].ID, opened[i].Existing
 		}
@@ -172,7 +172,7 @@ func (c *client) openOnce(ctx context.Context) {
 		c.h.mu.Unlock()
 	}
 	begun := c.h.tick()
-	o := op{kind: string(tdf.VerbOpen), input: d.Input, once: true}
+	o := op{kind: string(task.VerbOpen), input: d.Input, once: true}
 	in, err := c.store.Once(ctx, "request-"+d.Input, d.Input, func() error { return nil })
 	if err == nil {
 		var ids []int64
@@ -186,7 +186,7 @@ func (c *client) openOnce(ctx context.Context) {
 // turn reports some claims, and claims tasks.
 func (c *client) turn(ctx context.Context) {
 	r := redisstate.ClaimParams{Worker: c.nextCall(), Most: 1 + c.rand.IntN(3), Lease: c.lease()}
-	var moves []tdf.Move
+	var moves []task.Move
 	var ops []op
 	if claims := c.h.held(); len(claims) > 0 {
 		for range c.rand.IntN(3) {
@@ -201,7 +201,7 @@ func (c *client) turn(ctx context.Context) {
 	c.h.recordClaims(begun, unknown, r.Worker, r.Lease == longLease, claimed.Claims)
 }
 
-func (c *client) lease() tdf.Seconds {
+func (c *client) lease() task.Seconds {
 	if c.chance(50) {
 		return 1e-6
 	}
@@ -209,16 +209,16 @@ func (c *client) lease() tdf.Seconds {
 }
 
 // longLease is a lease that does not end in a history.
-const longLease = tdf.Seconds(24 * 3600)
+const longLease = task.Seconds(24 * 3600)
 
 // addReport adds the report of a claim, if none of its task is there.
-func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forged string) ([]tdf.Move, []op) {
+func (c *client) addReport(moves []task.Move, ops []op, x redisstate.Claim, forged string) ([]task.Move, []op) {
 	for _, m := range moves {
 		if m.ID == x.Task.ID {
 			return moves, ops
 		}
 	}
-	result := tdf.Result{Output: x.ID, Exit: "0"}
+	result := task.Result{Output: x.ID, Exit: "0"}
 	if c.chance(40) {
 		result.Error = "e"
 	}
@@ -233,7 +233,7 @@ func (c *client) addReport(moves []tdf.Move, ops []op, x redisstate.Claim, forge
 	return append(moves, m), append(ops, opOf(m))
 }
 
-func opOf(m tdf.Move) op {
+func opOf(m task.Move) op {
 	return op{
 		kind: string(m.Verb), id: m.ID, from: m.From, to: m.To, round: m.Round, next: m.Next,
 		claim: m.Claim, fenced: m.Due != "", result: m.HasResult(),
@@ -257,10 +257,10 @@ func (c *client) report(ctx context.Context) {
 }
 
 // outcomes records the outcomes of moves.
-func (c *client) outcomes(begun int64, unknown bool, moves []tdf.Move, ops []op, outcomes []redisstate.Outcome) {
+func (c *client) outcomes(begun int64, unknown bool, moves []task.Move, ops []op, outcomes []redisstate.Outcome) {
 	for i := range outcomes {
-		var state *tdf.StateError
-		var unique *tdf.UniqueError
+		var state *task.StateError
+		var unique *task.UniqueError
 		switch err := outcomes[i].Err; {
 		case errors.As(err, &unique):
 			ops[i].refused, ops[i].holder = true, unique.Holder
@@ -290,15 +290,15 @@ func (c *client) renewAny(ctx context.Context) {
 }
 
 // renew renews one of some claims.
-func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease tdf.Seconds) {
+func (c *client) renew(ctx context.Context, claims []redisstate.Claim, lease task.Seconds) {
 	x, begun := c.pick(claims), c.h.tick()
 	renewed, err := c.store.Renew(ctx, lease, redisstate.LeaseRenewal{
 		ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID, Until: x.Task.EndBefore,
 	})
-	o := op{kind: kindRenew, from: tdf.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: lease == longLease}
+	o := op{kind: kindRenew, from: task.Running, id: x.Task.ID, round: x.Task.Round, claim: x.ID, long: lease == longLease}
 	unknown := c.unknown(ctx, "renew", err)
 	if !unknown && renewed.Lost[0] != nil {
-		var state *tdf.StateError
+		var state *task.StateError
 		if !errors.As(renewed.Lost[0], &state) {
 			c.h.problem("renew", renewed.Lost[0])
 			return
@@ -330,13 +330,13 @@ func (c *client) move(ctx context.Context) {
 	c.h.record(begun, false, reads...)
 	c.rand.Shuffle(len(c.later), func(i, j int) { c.later[i], c.later[j] = c.later[j], c.later[i] })
 	var units []redisstate.Unit
-	var moves []tdf.Move
+	var moves []task.Move
 	var ops []op
 	used := map[int64]bool{}
 	for _, m := range c.later[:min(len(c.later), 1+c.rand.IntN(3))] {
 		if !used[m.ID] {
 			used[m.ID] = true
-			units, moves, ops = append(units, redisstate.Unit{Moves: []tdf.Move{m}}), append(moves, m), append(ops, opOf(m))
+			units, moves, ops = append(units, redisstate.Unit{Moves: []task.Move{m}}), append(moves, m), append(ops, opOf(m))
 		}
 	}
 	c.later = c.later[min(len(c.later), 3):] // some moves are never made, and some are made again
@@ -354,16 +354,16 @@ func (c *client) move(ctx context.Context) {
 }
 
 // decide returns a move of a manager or of an operator.
-func (c *client) decide(t *tdf.Task) (m tdf.Move, ok bool) {
+func (c *client) decide(t *task.Task) (m task.Move, ok bool) {
 	var err error
 	switch {
 	case t.State.Settled() && c.chance(60) && (t.Unique == "" || c.chance(60)):
 		m, err = t.Archive()
 	case t.State.Finished():
 		m, err = t.Reopen()
-	case t.State == tdf.Running && c.chance(30):
+	case t.State == task.Running && c.chance(30):
 		m, err = t.Requeue(false)
-	case t.State != tdf.Executed && c.chance(8):
+	case t.State != task.Executed && c.chance(8):
 		m, err = t.Cancel()
 	default:
 		return m, false
@@ -394,7 +394,7 @@ func (s watched) Apply(ctx context.Context, who string, units ...redisstate.Unit
 	outcomes, err := s.Store.Apply(ctx, who, units...)
 	for i, u := range units {
 		m := u.Moves[0]
-		if !slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool { return tr.Verb == m.Verb }) {
+		if !slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool { return tr.Verb == m.Verb }) {
 			continue
 		}
 		var o []redisstate.Outcome

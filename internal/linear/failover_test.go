@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -52,10 +52,10 @@ func (w *writer) run(steps int, patience time.Duration) {
 }
 
 func (w *writer) open(s *redisstate.Store) {
-	d := w.h.add(tdf.Defaults("p", "rsync:/p/run.sh", ""))
+	d := w.h.add(task.Defaults("p", "rsync:/p/run.sh", ""))
 	begun := w.h.tick()
 	ids, err := s.Open(w.h.Context(), w.name, d)
-	o := op{kind: string(tdf.VerbOpen), input: d.Input}
+	o := op{kind: string(task.VerbOpen), input: d.Input}
 	if !w.unknown(err) {
 		o.id = ids[0]
 		w.tasks = append(w.tasks, o.id)
@@ -79,14 +79,14 @@ func (w *writer) move(s *redisstate.Store) {
 		return
 	}
 	t := stored.Task
-	decide := map[tdf.State]func() (tdf.Move, error){tdf.Open: t.Cancel, tdf.Expired: t.Archive, tdf.Archived: t.Reopen}
+	decide := map[task.State]func() (task.Move, error){task.Open: t.Cancel, task.Expired: t.Archive, task.Archived: t.Reopen}
 	m, err := decide[t.State]()
 	if err != nil {
 		w.h.problem("decide", err)
 		return
 	}
 	begun := w.h.tick()
-	_, err = s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []tdf.Move{m}})
+	_, err = s.Apply(w.h.Context(), w.name, redisstate.Unit{Moves: []task.Move{m}})
 	w.h.record(begun, w.unknown(err), opOf(m))
 	if err != nil {
 		w.tasks = append(w.tasks[:i], w.tasks[i+1:]...)

@@ -14,10 +14,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -54,13 +54,13 @@ type history struct {
 	done     int       // steps
 	now      int64     // starts and answers so far
 	ops      []op
-	tasks    map[string]tdf.Properties // by input
+	tasks    map[string]task.Properties // by input
 	inputs   map[int64]string
 	claims   []redisstate.Claim
-	requests []tdf.Properties // tasks that were opened with a request, which any client may repeat
-	lost     []op             // opens without an answer
-	claiming map[string]op    // the calls that claim, by the worker, of which each call has another
-	answered map[string]bool  // the rounds that these calls have returned
+	requests []task.Properties // tasks that were opened with a request, which any client may repeat
+	lost     []op              // opens without an answer
+	claiming map[string]op     // the calls that claim, by the worker, of which each call has another
+	answered map[string]bool   // the rounds that these calls have returned
 	faults   map[string]int
 	settling []int64  // the tasks that a server is about to settle
 	problems []string // errors that are no answers
@@ -70,7 +70,7 @@ type history struct {
 func (h *history) begin() {
 	h.Helper()
 	h.moved.L = &h.mu
-	h.tasks, h.inputs, h.faults = map[string]tdf.Properties{}, map[int64]string{}, map[string]int{}
+	h.tasks, h.inputs, h.faults = map[string]task.Properties{}, map[int64]string{}, map[string]int{}
 	h.claiming, h.answered = map[string]op{}, map[string]bool{}
 	h.cfg, h.space = h.config(h.redis.Addr), redistest.Namespace(h)
 	h.raw = redistest.Client(h, redis.Options{Addr: h.redis.Addr, DB: h.cfg.DB, MaxRetries: -1})
@@ -84,7 +84,7 @@ func (h *history) run(seed uint64) {
 	h.working, h.restart = h.clients, make(chan struct{}, h.restarts)
 	s := h.connect(h.redis.Addr)
 	for _, key := range limited {
-		expect.NoError(h, s.SetLimit(h.Context(), key, tdf.Limit{AtMost: atMost}))
+		expect.NoError(h, s.SetLimit(h.Context(), key, task.Limit{AtMost: atMost}))
 	}
 	var all sync.WaitGroup
 	for i := range h.clients + h.servers {
@@ -218,7 +218,7 @@ func (h *history) readAll(s *redisstate.Store) {
 
 // find records the calls that have opened or claimed a task, as far as their answers did not say so. It returns the
 // read of the task.
-func (h *history) find(t *tdf.Task) []op {
+func (h *history) find(t *task.Task) []op {
 	for _, o := range h.lost {
 		if o.input == t.Input {
 			o.id = t.ID
@@ -252,7 +252,7 @@ func (h *history) recordClaims(begun int64, unknown bool, worker string, long bo
 	var ops []op
 	for _, c := range claims {
 		ops = append(ops, op{
-			kind: string(tdf.VerbClaim), input: c.Task.Input, id: c.Task.ID, round: c.Task.Round, claim: c.ID, long: long,
+			kind: string(task.VerbClaim), input: c.Task.Input, id: c.Task.ID, round: c.Task.Round, claim: c.ID, long: long,
 		})
 	}
 	ends := h.record(begun, false, ops...)
@@ -261,7 +261,7 @@ func (h *history) recordClaims(begun int64, unknown bool, worker string, long bo
 	if unknown {
 		ends = never
 	}
-	h.claiming[worker] = op{kind: string(tdf.VerbClaim), call: begun, ends: ends, long: long}
+	h.claiming[worker] = op{kind: string(task.VerbClaim), call: begun, ends: ends, long: long}
 	for _, o := range ops {
 		h.answered[nameOfRound(worker, o.id, o.round)] = true
 	}
@@ -269,7 +269,7 @@ func (h *history) recordClaims(begun int64, unknown bool, worker string, long bo
 }
 
 // add adds a definition whose input is unique in the history.
-func (h *history) add(d tdf.Properties) tdf.Properties {
+func (h *history) add(d task.Properties) task.Properties {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d.Input = fmt.Sprintf("task-%d", len(h.tasks))
@@ -314,14 +314,14 @@ func (h *history) problem(doing string, err error) {
 }
 
 // set changes a definition.
-func (h *history) set(d tdf.Properties) {
+func (h *history) set(d task.Properties) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.tasks[d.Input] = d
 }
 
 // request returns the task of an earlier request, if there is one and the caller wants it.
-func (h *history) request(wanted bool, choose func(int) int) (d tdf.Properties) {
+func (h *history) request(wanted bool, choose func(int) int) (d task.Properties) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if wanted && len(h.requests) > 0 {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An op is one call that concerns one task or one limit, with its answer.
@@ -23,15 +23,15 @@ type op struct {
 	existing bool // open: another task with this id holds the unique key
 	once     bool // open: other calls may have opened the task with the same request
 
-	from, to    tdf.State
+	from, to    task.State
 	round, next int
 	claim       string // the claim that the task must have, or that it gets; "" for any
 	fenced      bool   // the move also requires a score in the set of due tasks
 	long        bool   // claim and renew: the lease does not end in this history
 	result      bool   // the move stores the result of a round
 
-	refused bool      // the call has changed nothing
-	state   tdf.State // what a read or a refused call has seen: a state, which may be None, and in found, a round
+	refused bool       // the call has changed nothing
+	state   task.State // what a read or a refused call has seen: a state, which may be None, and in found, a round
 	found   int
 	holder  int64 // a refused reopen: the task that holds the unique key; else 0
 
@@ -81,13 +81,13 @@ func (o op) String() string {
 // mayFail reports whether the outcome of the call is unknown, so that it may have changed nothing. An open or a claim
 // without an answer is in a history only if it has changed something.
 func (o op) mayFail() bool {
-	return o.ends == never && o.kind != string(tdf.VerbOpen) && o.kind != string(tdf.VerbClaim)
+	return o.ends == never && o.kind != string(task.VerbOpen) && o.kind != string(task.VerbClaim)
 }
 
 // A taskState is what the model of a task knows of it.
 type taskState struct {
 	id    int64
-	state tdf.State
+	state task.State
 	round int
 	claim string // of the round; NoClaim before it is claimed
 	long  bool   // the lease does not end in this history
@@ -95,9 +95,9 @@ type taskState struct {
 }
 
 // seen returns the state of the task if a call has seen it in the given state. Claims let overdue tasks expire.
-func (s taskState) seen(state tdf.State, overdue bool) taskState {
-	if s.state == tdf.Open && overdue && state == tdf.Expired {
-		s.state = tdf.Expired
+func (s taskState) seen(state task.State, overdue bool) taskState {
+	if s.state == task.Open && overdue && state == task.Expired {
+		s.state = task.Expired
 	}
 	return s
 }
@@ -114,20 +114,20 @@ func (s taskState) fits(o op) bool {
 // stepTask is the model of one task: a state machine.
 func stepTask(s taskState, o op) (bool, taskState) {
 	switch {
-	case o.kind == string(tdf.VerbOpen):
+	case o.kind == string(task.VerbOpen):
 		if o.once && s.id == o.id {
 			return true, s
 		}
-		return s.id == 0, taskState{id: o.id, state: tdf.Open, claim: tdf.NoClaim}
+		return s.id == 0, taskState{id: o.id, state: task.Open, claim: task.NoClaim}
 	case o.kind == kindRead || o.refused:
 		return stepRefused(s, o)
 	case s.id != o.id:
 		return false, s
 	case o.kind == kindGone:
-		return s.round > o.round || s.round == o.round && s.state != tdf.Open && s.state != tdf.Running, s
-	case o.kind == string(tdf.VerbClaim):
-		ok := s.state == tdf.Open && s.round == o.round && !o.overdue
-		s.state, s.claim, s.long = tdf.Running, o.claim, o.long
+		return s.round > o.round || s.round == o.round && s.state != task.Open && s.state != task.Running, s
+	case o.kind == string(task.VerbClaim):
+		ok := s.state == task.Open && s.round == o.round && !o.overdue
+		s.state, s.claim, s.long = task.Running, o.claim, o.long
 		return ok, s
 	case o.kind == kindRenew:
 		ok := s.fits(o)
@@ -140,13 +140,13 @@ func stepTask(s taskState, o op) (bool, taskState) {
 }
 
 func (s taskState) move(o op) (bool, taskState) {
-	ok := s.fits(o) && (o.kind != string(tdf.VerbLose) || !s.long)
+	ok := s.fits(o) && (o.kind != string(task.VerbLose) || !s.long)
 	s.state, s.round = o.to, o.next
 	if o.result {
 		s.done += o.claim + ";"
 	}
 	if o.next != o.round {
-		s.claim, s.long = tdf.NoClaim, false
+		s.claim, s.long = task.NoClaim, false
 	}
 	return ok, s
 }
@@ -187,17 +187,17 @@ func stepKey(s keyState, o op) (bool, keyState) {
 		return s.holder == o.id, s
 	case o.holder != 0:
 		return s.holder == o.holder, s
-	case o.kind == string(tdf.VerbOpen):
+	case o.kind == string(task.VerbOpen):
 		if o.once && s.holder == o.id {
 			return true, s
 		}
 		return free, keyState{o.id, o.overdue && !archived}
-	case o.kind == string(tdf.VerbReopen):
+	case o.kind == string(task.VerbReopen):
 		return free || s.holder == o.id, keyState{o.id, o.overdue && !archived}
 	case s.holder != o.id:
 	case o.result: // an accepted report may repeat another one, which said something else
 		s.settles = s.settles || !archived && o.to.Settled()
-	case o.to == tdf.Archived, !archived && o.to.Settled():
+	case o.to == task.Archived, !archived && o.to.Settled():
 		s = keyState{}
 	}
 	return true, s
@@ -213,7 +213,7 @@ func stepLimit(s string, o op) (bool, string) {
 	switch o.kind {
 	case kindUse:
 		return len(running) == o.running, s
-	case string(tdf.VerbClaim):
+	case string(task.VerbClaim):
 		if len(running) >= atMost {
 			return false, s
 		}
@@ -251,7 +251,7 @@ func newView[S comparable](name string, step func(S, op) (bool, S), part func(o 
 
 var views = []view{
 	newView("id", stepID, func(o op) string {
-		if o.kind == string(tdf.VerbOpen) && !o.existing {
+		if o.kind == string(task.VerbOpen) && !o.existing {
 			return fmt.Sprint(o.id)
 		}
 		return ""
@@ -269,8 +269,8 @@ var views = []view{
 		return o.key
 	}),
 	newView("limit", stepLimit, func(o op) string {
-		leaves := o.from == tdf.Running && o.kind != kindRenew
-		if !o.refused && (leaves || o.kind == kindUse || o.kind == string(tdf.VerbClaim)) {
+		leaves := o.from == task.Running && o.kind != kindRenew
+		if !o.refused && (leaves || o.kind == kindUse || o.kind == string(task.VerbClaim)) {
 			return o.limit
 		}
 		return ""

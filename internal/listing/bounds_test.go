@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -39,15 +39,15 @@ func TestPagesEndAtTheirBounds(t *testing.T) {
 	} {
 		found, after := 0, ""
 		for pages := 0; pages == 0 || after != "" && found < many; pages++ {
-			f := expect.Result(listing.New(t.Context(), s, tdf.Query{}, after)).Value(t)
+			f := expect.Result(listing.New(t.Context(), s, task.Query{}, after)).Value(t)
 			f.Bounds = c.bounds
 			page := expect.Result(f.Page(2 * many)).Value(t)
 			if pages == 0 {
 				expect.Equal(t, page.Looked, c.looked, name)
 			}
-			for _, task := range page.Tasks {
+			for _, one := range page.Tasks {
 				want := int64(many - found)
-				expect.MustTrue(t, task.ID == want, name, "got task", task.ID, "want", want)
+				expect.MustTrue(t, one.ID == want, name, "got task", one.ID, "want", want)
 				found++
 			}
 			if after = page.Next; c.looked == 1 && pages == 3 {
@@ -72,21 +72,21 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 	bytes, account := pool.New(1<<20), &pool.Account{}
 	account.Begin(bytes, "a")
 	ctx, cancel := context.WithCancel(pool.With(t.Context(), account))
-	all := func(*tdf.Task) []redisstate.TextsOf { return []redisstate.TextsOf{listing.OfTask} }
+	all := func(*task.Task) []redisstate.TextsOf { return []redisstate.TextsOf{listing.OfTask} }
 	taken := 0
-	expect.NoError(t, listing.Each(ctx, s, tdf.Query{}, all, func(*tdf.Task) bool {
+	expect.NoError(t, listing.Each(ctx, s, task.Query{}, all, func(*task.Task) bool {
 		expect.Compare(t, bytes.Taken(), ">=", many*1500, "bytes of the page")
 		taken++
 		return true
 	}))
 	expect.Equal(t, taken, many)
 	expect.Equal(t, bytes.Taken(), 0, "bytes after all pages")
-	page := expect.Result(listing.Find(ctx, s, tdf.Query{Input: strings.Repeat("x", 1001)}, "", many)).Value(t)
+	page := expect.Result(listing.Find(ctx, s, task.Query{Input: strings.Repeat("x", 1001)}, "", many)).Value(t)
 	expect.Len(t, page.Tasks, many/2)
 	expect.Compare(t, bytes.Taken(), ">=", many/2*2000, "bytes of a page")
 	expect.Compare(t, bytes.Taken(), "<", many/2*6000, "bytes of a page without the tasks that are not selected")
 	taken = 0
-	expect.FailsWith(t, listing.Each(ctx, s, tdf.Query{}, all, func(*tdf.Task) bool {
+	expect.FailsWith(t, listing.Each(ctx, s, task.Query{}, all, func(*task.Task) bool {
 		cancel()
 		taken++
 		return true
@@ -94,6 +94,6 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 	expect.Equal(t, taken, 1, "tasks after the end")
 	account.End()
 	account.Begin(pool.New(2000), "a")
-	_, err := listing.Find(pool.With(t.Context(), account), s, tdf.Query{}, "", many)
+	_, err := listing.Find(pool.With(t.Context(), account), s, task.Query{}, "", many)
 	expect.FailsWith(t, err, pool.ErrLarge)
 }

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -24,7 +24,7 @@ const (
 	given  = "ids" // place.Order is the index of the task in the IDs of the query
 )
 
-func kindOf(q *tdf.Query) string {
+func kindOf(q *task.Query) string {
 	switch {
 	case len(q.IDs) > 0:
 		return given
@@ -43,7 +43,7 @@ func (p position) String() string {
 }
 
 // positionOf parses a cursor, which is a text that position.String has returned for the same query.
-func positionOf(q *tdf.Query, text string) (position, error) {
+func positionOf(q *task.Query, text string) (position, error) {
 	p := position{kind: kindOf(q)}
 	if text == "" {
 		return p, nil
@@ -51,7 +51,7 @@ func positionOf(q *tdf.Query, text string) (position, error) {
 	plain, err := base64.RawURLEncoding.DecodeString(text)
 	parts := strings.SplitN(string(plain), " ", 3)
 	if err != nil || parts[0] != p.kind || len(parts) == 2 {
-		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q does not belong to this query; use the "+
+		return p, &task.QueryError{Problem: fmt.Sprintf("the cursor %.80q does not belong to this query; use the "+
 			"cursor that the query's last page returned, or no cursor to begin again", text)}
 	}
 	if len(parts) == 1 {
@@ -59,7 +59,7 @@ func positionOf(q *tdf.Query, text string) (position, error) {
 	}
 	order, err := strconv.ParseFloat(parts[1], 64)
 	if err != nil || math.IsNaN(order) {
-		return p, &tdf.QueryError{Problem: fmt.Sprintf("the cursor %.80q has no valid position", text)}
+		return p, &task.QueryError{Problem: fmt.Sprintf("the cursor %.80q has no valid position", text)}
 	}
 	p.place = &redisstate.ListEntry{Order: order, Member: parts[2]}
 	return p, nil

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Fingerprint identifies a kind of failure. Two failed rounds have the same Fingerprint if they most likely failed
@@ -20,17 +20,17 @@ type Fingerprint struct {
 
 func (s Fingerprint) ID() string {
 	sum := sha256.Sum256([]byte(s.How + "\x00" + s.Line))
-	return hex.EncodeToString(sum[:])[:tdf.FailureIDLength]
+	return hex.EncodeToString(sum[:])[:task.FailureIDLength]
 }
 
 // A Failure is a failed round.
 type Failure struct {
-	Task  *tdf.Task
+	Task  *task.Task
 	Round int
 	How   string
 }
 
-// Fingerprint returns the fingerprint by the line that the rule chooses (see [tdf.Query].FailureBy).
+// Fingerprint returns the fingerprint by the line that the rule chooses (see [task.Query].FailureBy).
 func (f *Failure) Fingerprint(rule string) Fingerprint { return f.FingerprintOf(f.Line(rule)) }
 
 // FingerprintOf returns the fingerprint of the failure. Its parameter is the result of Line, which the caller already
@@ -47,10 +47,10 @@ func (f *Failure) Line(rule string) string {
 }
 
 // At returns when the round failed.
-func (f *Failure) At() tdf.Time {
+func (f *Failure) At() task.Time {
 	r := f.Task.Rounds.At(f.Round)
-	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[tdf.Executed], r.Entered[tdf.Failed],
-		r.Entered[tdf.TimedOut], r.Entered[tdf.Expired])
+	return max(r.FailedAt, r.TimedOutAt, r.LostAt, r.Entered[task.Executed], r.Entered[task.Failed],
+		r.Entered[task.TimedOut], r.Entered[task.Expired])
 }
 
 // The values of Failure.How, besides exit statuses and signals.
@@ -67,7 +67,7 @@ const (
 )
 
 // FailuresOf returns the failed rounds of a task, oldest first. It returns only rounds that were read.
-func FailuresOf(t *tdf.Task) []Failure {
+func FailuresOf(t *task.Task) []Failure {
 	var all []Failure
 	for i := range t.Rounds.All() {
 		if how := HowFailed(t, i); how != "" {
@@ -78,7 +78,7 @@ func FailuresOf(t *tdf.Task) []Failure {
 }
 
 // LastFailure returns the last failed round of a task, or nil if no round that was read has failed.
-func LastFailure(t *tdf.Task) *Failure {
+func LastFailure(t *task.Task) *Failure {
 	all := FailuresOf(t)
 	if len(all) == 0 {
 		return nil
@@ -87,26 +87,26 @@ func LastFailure(t *tdf.Task) *Failure {
 }
 
 // HowFailed returns how a round failed, or "" if it did not fail.
-func HowFailed(t *tdf.Task, round int) string {
+func HowFailed(t *task.Task, round int) string {
 	r := t.Rounds.At(round)
 	ended := ""
 	if round == t.Round {
 		ended = Outcome(t)
 	}
 	switch {
-	case r.TimedOutAt > 0 || ended == string(tdf.TimedOut):
+	case r.TimedOutAt > 0 || ended == string(task.TimedOut):
 		return HowTimedOut
 	case r.LostAt > 0:
 		return HowLost
-	case r.FailedAt > 0 || ended == string(tdf.Failed):
+	case r.FailedAt > 0 || ended == string(task.Failed):
 		return HowExited(r)
-	case ended == string(tdf.Expired):
+	case ended == string(task.Expired):
 		return howExpired(r)
 	}
 	return ""
 }
 
-func HowExited(r *tdf.Round) string {
+func HowExited(r *task.Round) string {
 	switch {
 	case r.Exit == "" && r.Worker != "" && r.Claim == "":
 		return HowNoExit
@@ -114,15 +114,15 @@ func HowExited(r *tdf.Round) string {
 		return HowRefused
 	case r.Exit == "":
 		return HowNotRun
-	case strings.HasPrefix(r.Exit, tdf.AnySignal):
+	case strings.HasPrefix(r.Exit, task.AnySignal):
 		return r.Exit
 	}
 	return "exit status " + r.Exit
 }
 
-func howExpired(r *tdf.Round) string {
+func howExpired(r *task.Round) string {
 	switch {
-	case r.Entered[tdf.Executed] > 0:
+	case r.Entered[task.Executed] > 0:
 		return HowLate
 	case r.Worker != "":
 		return HowRanTooLong

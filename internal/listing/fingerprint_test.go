@@ -5,8 +5,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestTellingLine(t *testing.T) {
@@ -34,7 +34,7 @@ func TestTellingLine(t *testing.T) {
 	} {
 		expect.Equal(t, tellingLine(c.text), c.want, name)
 	}
-	expect.Equal(t, chosenLine(tdf.ByLastLine, "one\ntwo\nrun.sh ran in /x on h\n"), "two")
+	expect.Equal(t, chosenLine(task.ByLastLine, "one\ntwo\nrun.sh ran in /x on h\n"), "two")
 }
 
 // What runtimes and tools print below the error is the same for all causes.
@@ -152,35 +152,35 @@ func FuzzFingerprint(f *testing.F) {
 }
 
 func TestHowRoundsFailed(t *testing.T) {
-	task := func(outcome string, rounds ...tdf.Round) *tdf.Task {
-		t := &tdf.Task{Outcome: outcome, Round: len(rounds) - 1, Rounds: tdf.Rounds{}}
+	one := func(outcome string, rounds ...task.Round) *task.Task {
+		t := &task.Task{Outcome: outcome, Round: len(rounds) - 1, Rounds: task.Rounds{}}
 		for i := range rounds {
 			t.Rounds[i] = &rounds[i]
 		}
 		return t
 	}
-	executed := map[tdf.State]tdf.Time{tdf.Executed: 5}
+	executed := map[task.State]task.Time{task.Executed: 5}
 	for name, c := range map[string]struct {
-		task *tdf.Task
+		task *task.Task
 		want string
 	}{
-		"open":               {task("", tdf.Round{}), ""},
-		"succeeded":          {task("succeeded", tdf.Round{Exit: "0", Worker: "w"}), ""},
-		"failed":             {task("failed", tdf.Round{Exit: "3", FailedAt: 1}), "exit status 3"},
-		"printed":            {task("failed", tdf.Round{Exit: "0", FailedAt: 1}), "exit status 0"},
-		"killed":             {task("failed", tdf.Round{Exit: "signal: killed", FailedAt: 1}), "signal: killed"},
-		"could not run":      {task("failed", tdf.Round{FailedAt: 1, Worker: "w", Claim: "c"}), HowNotRun},
-		"original":           {task("failed", tdf.Round{FailedAt: 1, Worker: "w"}), HowNoExit},
-		"refused":            {task("failed", tdf.Round{FailedAt: 1, Worker: "w", Claim: "c", Seconds: 3}), HowRefused},
-		"rejected":           {task("failed", tdf.Round{Error: "no"}), HowNotRun},
-		"timed out":          {task("timed_out", tdf.Round{TimedOutAt: 1, Exit: "signal: killed"}), HowTimedOut},
-		"timed out, no time": {task("timed_out", tdf.Round{}), HowTimedOut},
-		"lost":               {task("failed", tdf.Round{LostAt: 1, Worker: "w"}), HowLost},
-		"forgiven":           {task("succeeded", tdf.Round{FailedAt: 1, Exit: "1"}, tdf.Round{Exit: "0"}), "exit status 1"},
-		"never ran":          {task("expired", tdf.Round{}), HowNeverRan},
-		"ran too long":       {task("expired", tdf.Round{Worker: "w"}), HowRanTooLong},
-		"late":               {task("expired", tdf.Round{Worker: "w", Entered: executed}), HowLate},
-		"cancelled":          {task("cancelled", tdf.Round{Worker: "w"}), ""},
+		"open":               {one("", task.Round{}), ""},
+		"succeeded":          {one("succeeded", task.Round{Exit: "0", Worker: "w"}), ""},
+		"failed":             {one("failed", task.Round{Exit: "3", FailedAt: 1}), "exit status 3"},
+		"printed":            {one("failed", task.Round{Exit: "0", FailedAt: 1}), "exit status 0"},
+		"killed":             {one("failed", task.Round{Exit: "signal: killed", FailedAt: 1}), "signal: killed"},
+		"could not run":      {one("failed", task.Round{FailedAt: 1, Worker: "w", Claim: "c"}), HowNotRun},
+		"original":           {one("failed", task.Round{FailedAt: 1, Worker: "w"}), HowNoExit},
+		"refused":            {one("failed", task.Round{FailedAt: 1, Worker: "w", Claim: "c", Seconds: 3}), HowRefused},
+		"rejected":           {one("failed", task.Round{Error: "no"}), HowNotRun},
+		"timed out":          {one("timed_out", task.Round{TimedOutAt: 1, Exit: "signal: killed"}), HowTimedOut},
+		"timed out, no time": {one("timed_out", task.Round{}), HowTimedOut},
+		"lost":               {one("failed", task.Round{LostAt: 1, Worker: "w"}), HowLost},
+		"forgiven":           {one("succeeded", task.Round{FailedAt: 1, Exit: "1"}, task.Round{Exit: "0"}), "exit status 1"},
+		"never ran":          {one("expired", task.Round{}), HowNeverRan},
+		"ran too long":       {one("expired", task.Round{Worker: "w"}), HowRanTooLong},
+		"late":               {one("expired", task.Round{Worker: "w", Entered: executed}), HowLate},
+		"cancelled":          {one("cancelled", task.Round{Worker: "w"}), ""},
 	} {
 		how := ""
 		if f := LastFailure(c.task); f != nil {
@@ -192,10 +192,10 @@ func TestHowRoundsFailed(t *testing.T) {
 
 func TestLiteral(t *testing.T) {
 	for _, name := range []string{"p", "a*b", "a?", "[x]", `a\b`, "*"} {
-		q := tdf.Query{Program: Literal(name), States: []tdf.State{tdf.Open}}
+		q := task.Query{Program: Literal(name), States: []task.State{task.Open}}
 		for _, other := range []string{name, "p", "aXb", "x", "ab"} {
-			task := &tdf.Task{Properties: tdf.Properties{Program: other}, State: tdf.Open}
-			expect.Equal(t, head(&q, task), other == name, name, "matches", other)
+			one := &task.Task{Properties: task.Properties{Program: other}, State: task.Open}
+			expect.Equal(t, head(&q, one), other == name, name, "matches", other)
 		}
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -15,9 +15,9 @@ const idsPerPage = 1000
 
 // Find returns up to limit tasks that a query selects. It begins after the cursor, or with the first task if the cursor
 // is "".
-func Find(ctx context.Context, s Store, q tdf.Query, after string, limit int) (Page, error) {
+func Find(ctx context.Context, s Store, q task.Query, after string, limit int) (Page, error) {
 	if limit < 1 {
-		return Page{}, &tdf.QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
+		return Page{}, &task.QueryError{Problem: fmt.Sprintf("list %d tasks: limit must be at least 1", limit)}
 	}
 	w, err := New(ctx, s, q, after)
 	if err != nil {
@@ -28,10 +28,10 @@ func Find(ctx context.Context, s Store, q tdf.Query, after string, limit int) (P
 
 // ByID calls the function take with each task that a query selects, by ascending id, until take returns false. It reads
 // the texts that the query searches, and the texts that the function texts names.
-func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
-	take func(*tdf.Task) bool,
+func ByID(ctx context.Context, s Store, q task.Query, texts func(*task.Task) []redisstate.TextsOf,
+	take func(*task.Task) bool,
 ) error {
-	q.Order = tdf.OldestFirst
+	q.Order = task.OldestFirst
 	if _, err := prepare(q); err != nil {
 		return err
 	}
@@ -48,16 +48,16 @@ func ByID(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []red
 
 // Each calls the function take with each task that a query selects, in the query's order, until take returns false. It
 // reads the texts that the query searches, and the texts that the function texts names.
-func Each(ctx context.Context, s Store, q tdf.Query, texts func(*tdf.Task) []redisstate.TextsOf,
-	take func(*tdf.Task) bool,
+func Each(ctx context.Context, s Store, q task.Query, texts func(*task.Task) []redisstate.TextsOf,
+	take func(*task.Task) bool,
 ) error {
 	r := reader{store: s, q: q, texts: texts}
 	return r.each(ctx, take)
 }
 
 // Validate checks a query and the cursor of a page, without Redis. If one of them is invalid, it returns a
-// *[tdf.QueryError].
-func Validate(q tdf.Query, cursor string) error {
+// *[task.QueryError].
+func Validate(q task.Query, cursor string) error {
 	prepared, err := prepare(q)
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func Validate(q tdf.Query, cursor string) error {
 type Page struct {
 	// Tasks are summaries. They contain the input, the meta, and the texts that the query searches. Task.Unread and
 	// Round.Unread name the other texts.
-	Tasks []*tdf.Task
+	Tasks []*task.Task
 	// Looked is the number of tasks that were read for this page. The lists in Redis contain only the state, the group
 	// and the time. To check any other condition, the walk reads each task.
 	Looked int

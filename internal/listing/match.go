@@ -5,13 +5,13 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// prepare returns the query with its defaults, or a *[tdf.QueryError].
-func prepare(q tdf.Query) (tdf.Query, error) {
+// prepare returns the query with its defaults, or a *[task.QueryError].
+func prepare(q task.Query) (task.Query, error) {
 	if err := q.Validate(); err != nil {
 		return q, err
 	}
@@ -44,20 +44,20 @@ func withoutRepeats(ids []int64) []int64 {
 }
 
 // states returns the states that selected tasks can have, without duplicates, in the order of a task's life.
-func states(q *tdf.Query) []tdf.State {
-	return slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool {
+func states(q *task.Query) []task.State {
+	return slices.DeleteFunc(slices.Clone(task.States), func(s task.State) bool {
 		return len(q.States) > 0 && !slices.Contains(q.States, s) || len(q.Outcomes) > 0 && !endsIn(q, s)
 	})
 }
 
-func endsIn(q *tdf.Query, s tdf.State) bool {
-	return s == tdf.Archived || slices.ContainsFunc(q.Outcomes, func(outcome string) bool {
-		return outcome == string(s) || outcome == tdf.Cancelled && s == tdf.Expired
+func endsIn(q *task.Query, s task.State) bool {
+	return s == task.Archived || slices.ContainsFunc(q.Outcomes, func(outcome string) bool {
+		return outcome == string(s) || outcome == task.Cancelled && s == task.Expired
 	})
 }
 
 // head reports whether a task meets the conditions on state, program, group, owner and outcome.
-func head(q *tdf.Query, t *tdf.Task) bool {
+func head(q *task.Query, t *task.Task) bool {
 	program, _ := path.Match(q.Program, t.Program)
 	return slices.Contains(q.States, t.State) &&
 		(q.Group == "" || t.Group == q.Group) &&
@@ -68,44 +68,44 @@ func head(q *tdf.Query, t *tdf.Task) bool {
 
 // facts reports whether a task meets the conditions that the function head does not check, except the conditions on
 // texts.
-func facts(q *tdf.Query, t *tdf.Task) bool {
+func facts(q *task.Query, t *task.Task) bool {
 	entered := t.Current().Entered[t.State]
 	r := t.Rounds.At(t.LastRun())
-	return entered >= tdf.At(q.Since) && (q.Before.IsZero() || entered < tdf.At(q.Before)) &&
+	return entered >= task.At(q.Since) && (q.Before.IsZero() || entered < task.At(q.Before)) &&
 		(q.Queue == "" || t.Requirement().Queue == q.Queue) &&
 		(q.Worker == "" || r.Worker == q.Worker) &&
-		(q.Exit == "" || r.Exit == q.Exit || q.Exit == tdf.AnySignal && strings.HasPrefix(r.Exit, tdf.AnySignal)) &&
+		(q.Exit == "" || r.Exit == q.Exit || q.Exit == task.AnySignal && strings.HasPrefix(r.Exit, task.AnySignal)) &&
 		(q.Failure == "" || LastFailure(t) != nil)
 }
 
 // OfTask selects the input and the meta of a task, which are read for every selected task.
-var OfTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput | tdf.TextMeta}
+var OfTask = redisstate.TextsOf{Round: redisstate.OfTask, Texts: task.TextInput | task.TextMeta}
 
 // texts returns which texts of a selected task must be read.
-func texts(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
+func texts(q *task.Query, t *task.Task) []redisstate.TextsOf {
 	return append([]redisstate.TextsOf{OfTask}, Searched(q, t)...)
 }
 
 // Searched returns which texts of a task a query searches.
-func Searched(q *tdf.Query, t *tdf.Task) []redisstate.TextsOf {
+func Searched(q *task.Query, t *task.Task) []redisstate.TextsOf {
 	var texts []redisstate.TextsOf
 	if q.Input != "" || len(q.Params) > 0 {
 		texts = append(texts, OfTask)
 	}
 	if q.Output != "" {
-		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextOutput})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: task.TextOutput})
 	}
 	if q.Error != "" {
-		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: tdf.TextError})
+		texts = append(texts, redisstate.TextsOf{Round: t.LastRun(), Texts: task.TextError})
 	}
 	if q.Failure != "" {
-		texts = append(texts, redisstate.TextsOf{Round: LastFailure(t).Round, Texts: tdf.TextError})
+		texts = append(texts, redisstate.TextsOf{Round: LastFailure(t).Round, Texts: task.TextError})
 	}
 	return texts
 }
 
 // textsMatch reports whether a task meets the conditions on its texts.
-func textsMatch(q *tdf.Query, t *tdf.Task) bool {
+func textsMatch(q *task.Query, t *task.Task) bool {
 	r := t.Rounds.At(t.LastRun())
 	return strings.Contains(t.Input, q.Input) && (len(q.Params) == 0 || sweep.HasParams(t.Meta, q.Params)) &&
 		strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -31,7 +31,7 @@ func Metas(ctx context.Context, s Store, group string) iter.Seq2[Meta, error] {
 }
 
 func eachMeta(ctx context.Context, s Store, group string, yield func(Meta) bool) error {
-	stretch := redisstate.ListQuery{States: tdf.States, Group: group}
+	stretch := redisstate.ListQuery{States: task.States, Group: group}
 	for places, err := range stretch.Pages(ctx, s, idsPerPage) {
 		if err != nil {
 			return err
@@ -46,7 +46,7 @@ func eachMeta(ctx context.Context, s Store, group string, yield func(Meta) bool)
 
 func yieldMetas(ctx context.Context, s Store, places []redisstate.ListEntry, yield func(Meta) bool) (bool, error) {
 	ids, more := redisstate.IDsOf(places), true
-	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextMeta})
+	meta := redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: task.TextMeta})
 	for len(ids) > 0 && more {
 		err := pool.Part(ctx, func(ctx context.Context) (kept int64, err error) {
 			stored, err := s.Read(ctx, ids, redisstate.Want{Texts: meta, MaxBytes: bytesAtOnce})

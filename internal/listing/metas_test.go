@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -46,8 +46,8 @@ func TestMetasWhileTasksMove(t *testing.T) {
 	slices.Sort(want)
 	expect.Equal(t, got, want, "metas")
 	counts := expect.Result(m.Counts(t.Context(), "g")).Value(t)
-	expect.NotEqual(t, counts[tdf.Running], 0)
-	expect.NotEqual(t, counts[tdf.Open], 0)
+	expect.NotEqual(t, counts[task.Running], 0)
+	expect.NotEqual(t, counts[task.Open], 0)
 }
 
 func TestMetasOfNobody(t *testing.T) {

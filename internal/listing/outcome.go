@@ -3,18 +3,18 @@ package listing
 import (
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Settled lists the states in which tasks wait for a manager, in the order in which a manager handles them.
-var Settled = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool { return !s.Settled() })
+var Settled = slices.DeleteFunc(slices.Clone(task.States), func(s task.State) bool { return !s.Settled() })
 
 // Finished lists the states of finished tasks.
-var Finished = append(slices.Clone(Settled), tdf.Archived)
+var Finished = append(slices.Clone(Settled), task.Archived)
 
 // Outcome returns how a task ended, or "" if it has not ended. Components of the original TDF store no outcome. If they
 // settled the task, Outcome returns the state of the task.
-func Outcome(t *tdf.Task) string {
+func Outcome(t *task.Task) string {
 	if t.Outcome == "" && t.State.Settled() {
 		return string(t.State)
 	}
@@ -23,7 +23,7 @@ func Outcome(t *tdf.Task) string {
 
 // LastOutcome returns the same as Outcome. It also finds the outcome of an archived task that a component of the
 // original TDF settled.
-func LastOutcome(t *tdf.Task) string {
+func LastOutcome(t *task.Task) string {
 	for _, state := range Settled {
 		if Outcome(t) == "" && t.Current().Entered[state] > 0 {
 			return string(state)
@@ -33,9 +33,9 @@ func LastOutcome(t *tdf.Task) string {
 }
 
 // EndState returns the state in which a finished task ended.
-func EndState(t *tdf.Task) tdf.State {
-	if t.Outcome == tdf.Cancelled {
-		return tdf.Expired
+func EndState(t *task.Task) task.State {
+	if t.Outcome == task.Cancelled {
+		return task.Expired
 	}
-	return tdf.State(LastOutcome(t))
+	return task.State(LastOutcome(t))
 }

@@ -3,16 +3,16 @@ package listing
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // A reader reads all tasks that a query selects. While the caller takes the tasks of a part, it reads the next part.
 type reader struct {
 	store Store
-	q     tdf.Query
-	texts func(*tdf.Task) []redisstate.TextsOf
+	q     task.Query
+	texts func(*task.Task) []redisstate.TextsOf
 	after string                        // the cursor in the query
 	ids   func() ([]int64, error, bool) // the next ids of the query; nil if its ids do not change
 
@@ -24,14 +24,14 @@ var partBounds = Bounds{Time: PageBounds.Time, Tasks: 1000, Bytes: bytesAtOnce}
 
 // A part has some of the tasks. Its account is charged for them.
 type part struct {
-	tasks   []*tdf.Task
+	tasks   []*task.Task
 	last    bool
 	err     error
 	account *pool.Account
 }
 
 // each calls the function take with each task, until take returns false.
-func (r *reader) each(ctx context.Context, take func(*tdf.Task) bool) error {
+func (r *reader) each(ctx context.Context, take func(*task.Task) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	now, next := r.read(ctx), make(chan part, 1)
 	reading := false
@@ -70,7 +70,7 @@ func (r *reader) each(ctx context.Context, take func(*tdf.Task) bool) error {
 // read reads the next part.
 func (r *reader) read(ctx context.Context) part {
 	p := part{account: pool.Fork(ctx)}
-	p.last, p.err = r.walk(pool.With(ctx, p.account), func(t *tdf.Task) bool {
+	p.last, p.err = r.walk(pool.With(ctx, p.account), func(t *task.Task) bool {
 		p.tasks = append(p.tasks, t)
 		return true
 	})
@@ -78,7 +78,7 @@ func (r *reader) read(ctx context.Context) part {
 }
 
 // walk walks through the next part. It returns whether the part is the last one.
-func (r *reader) walk(ctx context.Context, take func(*tdf.Task) bool) (last bool, err error) {
+func (r *reader) walk(ctx context.Context, take func(*task.Task) bool) (last bool, err error) {
 	if r.ids != nil && r.after == "" {
 		ids, err, more := r.ids()
 		if err != nil || !more {

@@ -5,9 +5,9 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -35,11 +35,11 @@ func TestTheNextTasksAreReadAhead(t *testing.T) {
 		defs = append(defs, testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i)))
 	}
 	expect.Result(m.Open(t.Context(), defs...)).OK(t)
-	none := func(*tdf.Task) []redisstate.TextsOf { return nil }
-	for _, each := range []func(context.Context, listing.Store, tdf.Query, func(*tdf.Task) []redisstate.TextsOf,
-		func(*tdf.Task) bool) error{listing.Each, listing.ByID} {
+	none := func(*task.Task) []redisstate.TextsOf { return nil }
+	for _, each := range []func(context.Context, listing.Store, task.Query, func(*task.Task) []redisstate.TextsOf,
+		func(*task.Task) bool) error{listing.Each, listing.ByID} {
 		taken := 0
-		expect.NoError(t, each(t.Context(), s, tdf.Query{}, none, func(*tdf.Task) bool {
+		expect.NoError(t, each(t.Context(), s, task.Query{}, none, func(*task.Task) bool {
 			taken++
 			return false
 		}))
@@ -47,7 +47,7 @@ func TestTheNextTasksAreReadAhead(t *testing.T) {
 		expect.Len(t, s.reads, 1, "reads for one task")
 		<-s.reads
 		taken = 0
-		expect.NoError(t, each(t.Context(), s, tdf.Query{}, none, func(*tdf.Task) bool {
+		expect.NoError(t, each(t.Context(), s, task.Query{}, none, func(*task.Task) bool {
 			if taken++; taken == 2 { // the next tasks are read before this one is taken
 				<-s.reads
 				expect.Equal(t, <-s.reads, 300)

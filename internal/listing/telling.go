@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"unicode"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Limits for the search for the most informative line.
@@ -20,16 +20,16 @@ const (
 	lineKept    = 200  // characters of a line in a fingerprint
 )
 
-// chosenLine returns the line of a program's stderr that a rule chooses (see [tdf.Query].FailureBy).
+// chosenLine returns the line of a program's stderr that a rule chooses (see [task.Query].FailureBy).
 func chosenLine(rule, text string) string {
 	switch rule {
 	case "":
 		return tellingLine(text)
-	case tdf.ByFirstLine:
+	case task.ByFirstLine:
 		text = text[:min(len(text), endsLooked)]
 		first, _, _ := strings.Cut(strings.TrimLeftFunc(text, unicode.IsSpace), "\n")
 		return clean(first)
-	case tdf.ByLastLine:
+	case task.ByLastLine:
 		text = strings.TrimRightFunc(text[max(0, len(text)-endsLooked):], unicode.IsSpace)
 		i := strings.LastIndexByte(text, '\n')
 		for i >= 0 && isRemark().MatchString(text[i+1:]) {
@@ -52,7 +52,7 @@ func compiled(rule string) *regexp.Regexp {
 	if last := lastRule.Load(); last != nil && last.String() == rule {
 		return last
 	}
-	r, err := tdf.ParseRegexp(rule)
+	r, err := task.ParseRegexp(rule)
 	if err != nil {
 		return lazyNone() // the query was checked
 	}

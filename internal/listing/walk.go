@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
@@ -45,12 +45,12 @@ const (
 
 // A Walk reads tasks one by one, within its bounds. Set its exported fields before the first call of Each.
 type Walk struct {
-	Query  tdf.Query                            // the query with its defaults
-	Bounds Bounds                               // default: PageBounds
-	Rounds int                                  // the number of rounds that are read of each task
-	Texts  func(*tdf.Task) []redisstate.TextsOf // returns which texts of a selected task are read
-	Looked int                                  // the number of tasks that the walk has read
-	Sample func(id int64) bool                  // whether a task is read at all; nil reads all
+	Query  task.Query                            // the query with its defaults
+	Bounds Bounds                                // default: PageBounds
+	Rounds int                                   // the number of rounds that are read of each task
+	Texts  func(*task.Task) []redisstate.TextsOf // returns which texts of a selected task are read
+	Looked int                                   // the number of tasks that the walk has read
+	Sample func(id int64) bool                   // whether a task is read at all; nil reads all
 
 	// ByTime makes a query for a group find the tasks by the times at which they entered their states, as queries
 	// without a group do. Then Since is cheap, but each task of another group costs a look.
@@ -66,8 +66,8 @@ type Walk struct {
 }
 
 // New returns a walk through the tasks of a query. It begins after the cursor, or with the first task if the cursor is
-// "". If the query or the cursor is invalid, the error is a *[tdf.QueryError].
-func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error) {
+// "". If the query or the cursor is invalid, the error is a *[task.QueryError].
+func New(ctx context.Context, s Store, q task.Query, after string) (*Walk, error) {
 	q, err := prepare(q)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error)
 	}
 	return &Walk{
 		ctx: ctx, store: s, Query: q, Bounds: PageBounds, Rounds: rounds,
-		Texts:  func(t *tdf.Task) []redisstate.TextsOf { return texts(&q, t) },
+		Texts:  func(t *task.Task) []redisstate.TextsOf { return texts(&q, t) },
 		atOnce: mostAtOnce, begun: time.Now(), at: at, ended: q.CallbackFailed && len(q.IDs) == 0,
 	}, err
 }
@@ -93,7 +93,7 @@ func New(ctx context.Context, s Store, q tdf.Query, after string) (*Walk, error)
 const mostFailed = 10_000
 
 // selectFailed sets the ids of a query to those of the tasks whose callbacks have failed for good.
-func selectFailed(ctx context.Context, s Store, q *tdf.Query) error {
+func selectFailed(ctx context.Context, s Store, q *task.Query) error {
 	failed, err := s.FailedCallbacks(ctx, mostFailed)
 	if err != nil {
 		return err
@@ -109,15 +109,15 @@ func selectFailed(ctx context.Context, s Store, q *tdf.Query) error {
 }
 
 // Add makes the walk read the texts that the function texts names, in addition to the texts that the query searches.
-func (f *Walk) Add(texts func(*tdf.Task) []redisstate.TextsOf) {
-	f.Texts = func(t *tdf.Task) []redisstate.TextsOf { return slices.Concat(texts(t), Searched(&f.Query, t)) }
+func (f *Walk) Add(texts func(*task.Task) []redisstate.TextsOf) {
+	f.Texts = func(t *task.Task) []redisstate.TextsOf { return slices.Concat(texts(t), Searched(&f.Query, t)) }
 }
 
 // Page returns the next selected tasks. The parameter most is the maximum number of tasks.
 func (f *Walk) Page(most int) (Page, error) {
 	var page Page
 	f.atOnce = min(max(most, leastAtOnce), mostAtOnce)
-	err := f.Each(func(t *tdf.Task) bool {
+	err := f.Each(func(t *task.Task) bool {
 		page.Tasks = append(page.Tasks, t)
 		return len(page.Tasks) < most
 	})
@@ -134,7 +134,7 @@ func (f *Walk) Next() string {
 }
 
 // Each calls the function take with each selected task, until take returns false or the walk reaches a bound.
-func (f *Walk) Each(take func(*tdf.Task) bool) error {
+func (f *Walk) Each(take func(*task.Task) bool) error {
 	for more := true; more && !f.ended; more = more && !f.tired() {
 		places, last, err := f.places()
 		if err != nil {
@@ -179,14 +179,14 @@ func (f *Walk) places() (places []redisstate.ListEntry, last bool, err error) {
 		group = ""
 	}
 	return f.store.Find(f.ctx, redisstate.ListQuery{
-		States: f.Query.States, Group: group, After: tdf.At(f.Query.Since), Before: tdf.At(f.Query.Before),
-		OldestFirst: f.Query.Order != tdf.NewestFirst, Behind: f.at.place,
+		States: f.Query.States, Group: group, After: task.At(f.Query.Since), Before: task.At(f.Query.Before),
+		OldestFirst: f.Query.Order != task.NewestFirst, Behind: f.at.place,
 	}, f.atOnce)
 }
 
 // look reads the tasks at the given places. If a task is not selected, its element is nil. If the texts exceed the
 // bound, look returns fewer tasks than places.
-func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
+func (f *Walk) look(places []redisstate.ListEntry) ([]*task.Task, error) {
 	var ids []int64
 	var at []int // the place of each id
 	for i, p := range places {
@@ -194,7 +194,7 @@ func (f *Walk) look(places []redisstate.ListEntry) ([]*tdf.Task, error) {
 			ids, at = append(ids, id), append(at, i)
 		}
 	}
-	tasks := make([]*tdf.Task, len(places))
+	tasks := make([]*task.Task, len(places))
 	if len(ids) == 0 {
 		return tasks, nil
 	}
@@ -228,9 +228,9 @@ const taskBytes = 2 << 10
 func (f *Walk) read(ctx context.Context, ids []int64) ([]redisstate.Stored, error) {
 	return f.store.Read(ctx, ids, redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(f.Rounds),
-		KeepHead: f.head, Keep: func(t *tdf.Task) bool { return f.head(t) && facts(&f.Query, t) },
+		KeepHead: f.head, Keep: func(t *task.Task) bool { return f.head(t) && facts(&f.Query, t) },
 		Texts: f.Texts, MaxBytes: max(1, int(f.Bounds.Bytes-f.bytes)),
 	})
 }
 
-func (f *Walk) head(t *tdf.Task) bool { return head(&f.Query, t) }
+func (f *Walk) head(t *task.Task) bool { return head(&f.Query, t) }

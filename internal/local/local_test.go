@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -60,11 +60,11 @@ func open(t *testing.T, running *TDF, store *redisstate.Store, script string, in
 	expect.NoError(t, os.Mkdir(dir, 0o755))
 	expect.NoError(t, os.WriteFile(filepath.Join(dir, "run.sh"), []byte("#!/bin/sh\n"+script), 0o755))
 	for _, input := range inputs {
-		expect.Result(store.Open(t.Context(), "test", tdf.Defaults("p", "rsync:/nowhere/run.sh", input))).OK(t)
+		expect.Result(store.Open(t.Context(), "test", task.Defaults("p", "rsync:/nowhere/run.sh", input))).OK(t)
 	}
 }
 
-func counts(t *testing.T, store *redisstate.Store) tdf.Counts {
+func counts(t *testing.T, store *redisstate.Store) task.Counts {
 	t.Helper()
 	return expect.Result(store.Counts(t.Context())).Value(t)
 }
@@ -88,7 +88,7 @@ func TestOrphansAreKilledAndRedisIsNot(t *testing.T) {
 		files = append(files, filepath.Join(dir, strconv.Itoa(i)))
 	}
 	open(t, running, store, orphaning, files...)
-	eventually(t, "all tasks have succeeded", func() bool { return counts(t, store)[tdf.Succeeded] == int64(len(files)) })
+	eventually(t, "all tasks have succeeded", func() bool { return counts(t, store)[task.Succeeded] == int64(len(files)) })
 	for _, file := range files {
 		text := expect.Result(os.ReadFile(file)).Value(t)
 		orphan, _ := strconv.Atoi(strings.TrimSpace(string(text)))
@@ -145,10 +145,10 @@ func TestStopNow(t *testing.T) {
 	cfg.Worker.Grace = config.Forever
 	running, store := start(t, cfg)
 	open(t, running, store, "exec sleep 4242", "")
-	eventually(t, "the task runs", func() bool { return counts(t, store)[tdf.Running] == 1 })
+	eventually(t, "the task runs", func() bool { return counts(t, store)[task.Running] == 1 })
 	running.StopNow()
 	expect.NoError(t, running.Stop())
-	expect.Equal(t, counts(t, store)[tdf.Open], 1, "counts after StopNow")
+	expect.Equal(t, counts(t, store)[task.Open], 1, "counts after StopNow")
 }
 
 // If a worker cannot be made, Start returns the error. If a worker fails later, the error arrives on the channel that

@@ -7,9 +7,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // The webhook of the configuration gets a notice when a campaign ends.
@@ -24,11 +24,11 @@ func TestNotices(t *testing.T) {
 	eventually(t, "the first walk has ended", func() bool {
 		return expect.Result(store.Marks(t.Context(), "begun")).Value(t)[0] != ""
 	})
-	task := tdf.Defaults("p", "rsync:/nowhere/run.sh", "1")
-	task.Group = "night"
+	one := task.Defaults("p", "rsync:/nowhere/run.sh", "1")
+	one.Group = "night"
 	expect.NoError(t, os.Mkdir(filepath.Join(running.Directory, "p"), 0o755))
 	expect.NoError(t, os.WriteFile(filepath.Join(running.Directory, "p", "run.sh"), []byte("#!/bin/sh\n"), 0o755))
-	expect.Result(store.Open(t.Context(), "test", task)).OK(t)
+	expect.Result(store.Open(t.Context(), "test", one)).OK(t)
 	expect.NoError(t, store.CloseGroup(t.Context(), "night"))
 	expect.True(t, (<-calls).Header.Get("webhook-id") != "", "a notice without an id")
 	expect.NoError(t, running.Stop())

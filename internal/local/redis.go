@@ -19,7 +19,7 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Redis is a running Redis: the embedded Redis or a redis-server.
@@ -31,12 +31,12 @@ type Redis struct {
 
 // Errors of [Embedded] and [Serve].
 var (
-	ErrTaken    = tdf.NewError(tdf.CodeTaken, "the address is in use")
-	ErrInUse    = tdf.NewError(tdf.CodeTaken, "another redis-server uses the directory")
-	ErrSnapshot = tdf.NewError(tdf.CodeConflict, "the directory contains a snapshot (dump.rdb) but no append-only "+
+	ErrTaken    = task.NewError(task.CodeTaken, "the address is in use")
+	ErrInUse    = task.NewError(task.CodeTaken, "another redis-server uses the directory")
+	ErrSnapshot = task.NewError(task.CodeConflict, "the directory contains a snapshot (dump.rdb) but no append-only "+
 		"file, and redis-server would ignore the snapshot; start a redis-server in the directory, run CONFIG SET "+
 		"appendonly yes, and stop it")
-	ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "no redis-server in PATH; install it (apt install redis-server, "+
+	ErrNoProgram = task.NewError(task.CodeNotFound, "no redis-server in PATH; install it (apt install redis-server, "+
 		"dnf install redis, brew install redis), or leave out --data")
 )
 

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A File is a file with a secret. It is valid until Close.
@@ -28,7 +28,7 @@ type File struct {
 }
 
 // ErrHeld means that another running process has a file for the address.
-var ErrHeld = tdf.NewError(tdf.CodeTaken, "another process of this user has a password file for that address")
+var ErrHeld = task.NewError(task.CodeTaken, "another process of this user has a password file for that address")
 
 // Create makes a password for a Redis at a loopback address, and stores it in a file. The error may be [ErrHeld].
 func Create(host string, port int) (*File, error) { return keep(nameOf(host, port), rand.Text()) }

@@ -14,11 +14,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -115,7 +115,7 @@ func TestPage(t *testing.T) {
 	m := testspace.Manager(t, cfg)
 	s := testspace.Connect(t, cfg)
 	s.KeepCounts()
-	expect.Result(s.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
+	expect.Result(s.Open(t.Context(), "m", task.Defaults("p", "rsync:/p/run.sh", "x"))).OK(t)
 	expect.NoError(t, s.Close())
 	w := httptest.NewRecorder()
 	Process{Log: testspace.Silent, CertificateEnds: time.Unix(1_700_000_000, 0)}.handler(patient(m)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))

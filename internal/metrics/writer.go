@@ -7,8 +7,8 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -67,7 +67,7 @@ func (f *family) send(m *dto.Metric, labels []string) {
 // stats writes the present state of the namespace.
 func (w *writer) stats(s *admin.Stats) {
 	tasks := w.family(dto.MetricType_GAUGE, "tdf_tasks", "Tasks by state.", "state")
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		tasks.add(float64(s.Counts[state]), string(state))
 	}
 	workers := w.family(dto.MetricType_GAUGE, "tdf_workers",
@@ -82,8 +82,8 @@ func (w *writer) stats(s *admin.Stats) {
 		s.Waited.Seconds())
 	w.gauge("tdf_due_lag_seconds", "Time since the oldest due task became due.", s.DueLag.Seconds())
 	w.gauge("tdf_server_seen_timestamp_seconds",
-		"Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(tdf.At(s.Server)))
-	w.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(tdf.At(s.At)))
+		"Time of the last heartbeat of a server, by Redis's clock; 0 if there was none.", float64(task.At(s.Server)))
+	w.gauge("tdf_time_seconds", "Time of these metrics, by Redis's clock.", float64(task.At(s.At)))
 	w.gauge("tdf_slots", "Slots of the workers that claim tasks.", float64(s.Slots))
 	w.gauge("tdf_slots_busy", "Busy slots of the workers that claim tasks.", float64(s.Busy))
 	w.gauge("tdf_programs", "Stored programs of the namespace.", float64(s.Programs))
@@ -119,11 +119,11 @@ func (w *writer) queues(s *admin.Stats) {
 		return [2]int64{q.Open, q.Tasks.Unfinished()}
 	})
 	if len(others) > 0 {
-		rest := admin.Queue{Queue: counts.OtherQueues, Tasks: tdf.Counts{}}
+		rest := admin.Queue{Queue: counts.OtherQueues, Tasks: task.Counts{}}
 		for i := range others {
 			q := &others[i]
 			rest.Open, rest.Waited = rest.Open+q.Open, max(rest.Waited, q.Waited)
-			for _, state := range tdf.States {
+			for _, state := range task.States {
 				rest.Tasks[state] += q.Tasks[state]
 			}
 		}
@@ -132,7 +132,7 @@ func (w *writer) queues(s *admin.Stats) {
 	for _, q := range own {
 		open.add(float64(q.Open), q.Queue)
 		oldest.add(q.Waited.Seconds(), q.Queue)
-		for _, state := range tdf.States {
+		for _, state := range task.States {
 			tasks.add(float64(q.Tasks[state]), q.Queue, string(state))
 		}
 	}
@@ -161,7 +161,7 @@ func (w *writer) counts() {
 				finds[kind] += n
 			}
 		}
-		a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
+		a.Transitions(func(verb task.Verb, to task.State, n int64) {
 			transitions.add(float64(n), a.Queue, cmp.Or(string(to), "removed"), string(verb))
 		})
 		for kind, of := range spans {
@@ -188,7 +188,7 @@ func (f *family) histogram(a *counts.Activity, kind string) {
 // bounds are the upper bounds of the histograms.
 var bounds = func() (all []float64) {
 	for _, bound := range counts.SpanBounds() {
-		if bound < tdf.Forever {
+		if bound < task.Forever {
 			all = append(all, float64(bound))
 		}
 	}

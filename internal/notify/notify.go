@@ -6,9 +6,9 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/notify/notice"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/notices"
@@ -19,10 +19,10 @@ const (
 	walkPause = time.Second     // between two parts of a walk
 
 	turnTime   = 10 * time.Second
-	tryTime    = 30 * time.Second // for an attempt with all channels
-	lease      = tdf.Seconds(120) // longer than any attempt
-	atOnce     = 20               // notices that are delivered between two looks
-	mostTries  = 30               // about a day
+	tryTime    = 30 * time.Second  // for an attempt with all channels
+	lease      = task.Seconds(120) // longer than any attempt
+	atOnce     = 20                // notices that are delivered between two looks
+	mostTries  = 30                // about a day
 	firstRetry = 10 * time.Second
 	lastRetry  = time.Hour
 )
@@ -94,7 +94,7 @@ func (n *Notifier) runOnce(ctx context.Context) (time.Duration, error) {
 func (n *Notifier) deliver(ctx context.Context) error {
 	begun := time.Now()
 	var tried *notices.Stored
-	again := tdf.Seconds(tdf.Never)
+	again := task.Seconds(task.Never)
 	for i := 0; i < atOnce && (i == 0 || time.Since(begun) < n.turn); i++ {
 		next, err := n.watch.store.NextNotice(ctx, tried, again, lease)
 		if err != nil || next == nil {
@@ -108,11 +108,11 @@ func (n *Notifier) deliver(ctx context.Context) error {
 
 // try delivers a notice by each channel that has not taken it yet. It returns the notice as it is then, and after which
 // time it is due again.
-func (n *Notifier) try(ctx context.Context, stored *notices.Stored) (tried *notices.Stored, again tdf.Seconds) {
+func (n *Notifier) try(ctx context.Context, stored *notices.Stored) (tried *notices.Stored, again task.Seconds) {
 	x, err := notice.Read(*stored)
 	if err != nil { // written by another program
 		n.log.Error("a notice cannot be read", "error", err)
-		return stored, tdf.Seconds(tdf.Never)
+		return stored, task.Seconds(task.Never)
 	}
 	ctx, cancel := context.WithTimeout(ctx, tryTime)
 	defer cancel()
@@ -131,10 +131,10 @@ func (n *Notifier) try(ctx context.Context, stored *notices.Stored) (tried *noti
 		}
 		x.Delivered[c.name()] = time.Now().UTC()
 	}
-	again = tdf.Seconds(tdf.Never)
+	again = task.Seconds(task.Never)
 	if x.Error != "" {
 		if x.GivenUp = x.Tries >= mostTries; !x.GivenUp {
-			again = tdf.For(min(firstRetry<<min(x.Tries-1, 20), lastRetry))
+			again = task.For(min(firstRetry<<min(x.Tries-1, 20), lastRetry))
 		}
 	}
 	return &notices.Stored{ID: stored.ID, Text: x.Stored()}, again

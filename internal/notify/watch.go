@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/notify/notice"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -25,14 +25,14 @@ const (
 )
 
 type store interface {
-	Now(ctx context.Context) (tdf.Time, error)
+	Now(ctx context.Context) (task.Time, error)
 	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
-	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	Counts(ctx context.Context, groups ...string) (task.Counts, error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
 	See(ctx context.Context, all ...notices.Sighting) (int, error)
 	Marks(ctx context.Context, names ...string) ([]string, error)
 	MarksPage(ctx context.Context, cursor uint64) (map[string]string, uint64, error)
-	NextNotice(ctx context.Context, tried *notices.Stored, again, lease tdf.Seconds) (*notices.Stored, error)
+	NextNotice(ctx context.Context, tried *notices.Stored, again, lease task.Seconds) (*notices.Stored, error)
 }
 
 // A watch walks through all campaigns, again and again, and looks at all workers.
@@ -42,9 +42,9 @@ type watch struct {
 	cursor uint64          // of the walk through the marks
 	known  map[string]bool // the marks of all workers
 
-	quiet map[string]tdf.Time // the time of the last notice about lost workers of each token
-	spent map[string]*budget  // of the owners of campaigns
-	next  []string            // the tokens about which the next notices are
+	quiet map[string]task.Time // the time of the last notice about lost workers of each token
+	spent map[string]*budget   // of the owners of campaigns
+	next  []string             // the tokens about which the next notices are
 }
 
 // look does a part of the walk. It reports whether the walk is at its end.
@@ -88,7 +88,7 @@ func (w *watch) look(ctx context.Context) (end bool, err error) {
 }
 
 // campaigns returns the events of the next campaigns, and the name after which the walk goes on.
-func (w *watch) campaigns(ctx context.Context, now tdf.Time) (seen []notices.Sighting, next string, err error) {
+func (w *watch) campaigns(ctx context.Context, now task.Time) (seen []notices.Sighting, next string, err error) {
 	groups, next, err := w.store.Groups(ctx, "", w.after, groupsAtOnce)
 	if err != nil {
 		return nil, "", err
@@ -135,7 +135,7 @@ const noticesEach = 10
 
 // A budget counts the notices about campaigns of an owner.
 type budget struct {
-	since tdf.Time
+	since task.Time
 	n     int
 }
 
@@ -146,7 +146,7 @@ const (
 	held          // it has no notice yet
 )
 
-// ownerOf returns the owner in the name of a campaign ([tdf.OwnsName]).
+// ownerOf returns the owner in the name of a campaign ([task.OwnsName]).
 func ownerOf(campaign string) string {
 	owner, _, owned := strings.Cut(campaign, "/")
 	if !owned {
@@ -156,7 +156,7 @@ func ownerOf(campaign string) string {
 }
 
 // spend counts an event of a campaign. Campaigns without an owner are those of operators.
-func (w *watch) spend(campaign string, now tdf.Time) int {
+func (w *watch) spend(campaign string, now task.Time) int {
 	owner := ownerOf(campaign)
 	if owner == "" {
 		return alone
@@ -211,7 +211,7 @@ func ended(g redisstate.GroupCount, before string) string {
 	n := g.Counts.Finished()
 	number := strconv.FormatInt(n, 10)
 	noticed, err := strconv.ParseInt(before, 10, 64)
-	if g.Mark.Mark != tdf.GroupOpen || before == "~"+number || err == nil && noticed >= n {
+	if g.Mark.Mark != task.GroupOpen || before == "~"+number || err == nil && noticed >= n {
 		return number
 	}
 	return "~" + number
@@ -219,7 +219,7 @@ func ended(g redisstate.GroupCount, before string) string {
 
 // failing returns the value of the mark of a campaign whose tasks fail too often. The mark stays until the share is
 // half of that.
-func failing(c tdf.Counts, before string) string {
+func failing(c task.Counts, before string) string {
 	share := float64(c.Failures()) / float64(max(c.Finished(), 1))
 	if c.Finished() >= leastFinished && (share >= failingShare || before != "" && share >= failingShare/2) {
 		return "1"
@@ -244,7 +244,7 @@ func sentence(kind notice.Kind, g redisstate.GroupCount) string {
 }
 
 // workers returns the events of workers. The value of a mark is the start of the worker that is lost.
-func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []notices.Sighting, err error) {
+func (w *watch) workers(ctx context.Context, now task.Time) (seen []notices.Sighting, err error) {
 	workers, err := w.store.Workers(ctx)
 	if err != nil {
 		return nil, err
@@ -252,7 +252,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []notices.Sight
 	names := make([]string, len(workers))
 	w.known = map[string]bool{}
 	if w.quiet == nil {
-		w.quiet = map[string]tdf.Time{}
+		w.quiet = map[string]task.Time{}
 	}
 	w.next = nil
 	for i := range workers {
@@ -282,7 +282,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []notices.Sight
 			lost[of] = lost[of].with(x, len(seen)-1)
 		}
 	}
-	maps.DeleteFunc(w.quiet, func(_ string, at tdf.Time) bool { return now.Sub(at) >= quietTime })
+	maps.DeleteFunc(w.quiet, func(_ string, at task.Time) bool { return now.Sub(at) >= quietTime })
 	for _, l := range lost {
 		seen[l.first].Notice = notice.Notice{
 			Kind: notice.WorkerLost, At: now.Std(), Worker: l.Name,
@@ -297,7 +297,7 @@ func (w *watch) workers(ctx context.Context, now tdf.Time) (seen []notices.Sight
 
 // quietTime is how long no further notice tells of lost workers of a token. A client names its workers itself, so it
 // could cause any number of notices.
-const quietTime = tdf.Seconds(600)
+const quietTime = task.Seconds(600)
 
 // tokenOf returns the name of the token of a worker that works over HTTP, and "" for other workers.
 func tokenOf(worker string) string {

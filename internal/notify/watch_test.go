@@ -6,9 +6,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/notify/notice"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/notices"
@@ -70,10 +70,10 @@ func TestFailures(t *testing.T) {
 	s.tells("failures_above: 20 of 20 finished tasks of the campaign c have failed.")
 	s.fail(ids[20])
 	s.tells()
-	counts := tdf.Counts{tdf.Failed: 3, tdf.Succeeded: 22}
+	counts := task.Counts{task.Failed: 3, task.Succeeded: 22}
 	expect.Equal(t, failing(counts, "1"), "1", "12 percent, after a notice")
 	expect.Equal(t, failing(counts, ""), "", "12 percent, without a notice")
-	counts[tdf.Succeeded] = 30
+	counts[task.Succeeded] = 30
 	expect.Equal(t, failing(counts, "1"), "", "9 percent")
 }
 

@@ -9,8 +9,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // NewRequest returns a request without a body. It moves the URL's credentials to a header, because errors quote URLs.
@@ -66,12 +66,12 @@ func Client(transport http.RoundTripper) *http.Client {
 
 // checkRedirect refuses a redirect with an error, or removes the headers that the next request must not have.
 func checkRedirect(req *http.Request, via []*http.Request) error {
-	to := tdf.HideCredentials(req.URL.String())
+	to := task.HideCredentials(req.URL.String())
 	last := via[len(via)-1].URL
 	switch {
-	case req.URL.Scheme != tdf.SchemeHTTP && req.URL.Scheme != tdf.SchemeHTTPS:
+	case req.URL.Scheme != task.SchemeHTTP && req.URL.Scheme != task.SchemeHTTPS:
 		return refuse("redirected to %s, which is neither http nor https", to)
-	case req.URL.Scheme == tdf.SchemeHTTP && last.Scheme == tdf.SchemeHTTPS:
+	case req.URL.Scheme == task.SchemeHTTP && last.Scheme == task.SchemeHTTPS:
 		return refuse("redirected from https to %s, which is not encrypted", to)
 	case len(via) > maxRedirects:
 		return refuse("more than %d redirects", maxRedirects)
@@ -98,7 +98,7 @@ func originOf(u *url.URL) string {
 	return u.Scheme + "://" + strings.ToLower(u.Hostname()) + ":" + cmp.Or(standardPorts[port], port)
 }
 
-var standardPorts = map[string]string{tdf.SchemeHTTP: "80", tdf.SchemeHTTPS: "443"}
+var standardPorts = map[string]string{task.SchemeHTTP: "80", task.SchemeHTTPS: "443"}
 
 // locations refuses a redirect with an invalid Location header, because net/http would quote the header in an error.
 type locations struct{ http.RoundTripper }
@@ -121,7 +121,7 @@ type RedirectError struct{ reason string }
 func (e *RedirectError) Error() string { return e.reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*RedirectError) Code() tdf.Code { return tdf.CodeForbidden }
+func (*RedirectError) Code() task.Code { return task.CodeForbidden }
 
 func refuse(format string, args ...any) error {
 	return &RedirectError{fmt.Sprintf(format, args...)}

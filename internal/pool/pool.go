@@ -4,15 +4,15 @@ package pool
 import (
 	"sync"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Errors of a Pool.
 var (
-	ErrFull  = tdf.NewError(tdf.CodeUnavailable, "nothing is left for the call; the same call may succeed later")
-	ErrShare = tdf.NewError(tdf.CodeUnavailable,
+	ErrFull  = task.NewError(task.CodeUnavailable, "nothing is left for the call; the same call may succeed later")
+	ErrShare = task.NewError(task.CodeUnavailable,
 		"the client has its share; its calls may succeed when others of its own have ended")
-	ErrLarge = tdf.NewError(tdf.CodeFull, "the call needs more memory than one client may have; ask for less at once")
+	ErrLarge = task.NewError(task.CodeFull, "the call needs more memory than one client may have; ask for less at once")
 )
 
 // A Pool has a number of units. A client, which a key names, may have as many as are left for others after it, and at

@@ -10,7 +10,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Limits are limits for the size of a request or reply.
@@ -26,7 +26,7 @@ type Error string
 func (e Error) Error() string { return string(e) }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (Error) Code() tdf.Code { return tdf.CodeUnavailable }
+func (Error) Code() task.Code { return task.CodeUnavailable }
 
 // A Frame is a whole request or reply.
 type Frame struct {

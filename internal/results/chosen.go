@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // maxListed is the maximum length of the list of columns in an error, in bytes.
@@ -36,7 +36,7 @@ func checkRepeats(columns []string) error {
 }
 
 func invalid(text string, args ...any) error {
-	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("choose columns: "+text, args...))
+	return task.NewError(task.CodeInvalid, fmt.Sprintf("choose columns: "+text, args...))
 }
 
 func listed(names []string) string {

@@ -9,23 +9,23 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // taskWith returns a task with the given meta and result.
 func taskWith(meta, result string) *manager.Task {
-	t := &tdf.Task{ID: 1, Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: {Worker: "w", Result: result}}}
+	t := &task.Task{ID: 1, Properties: task.Properties{Meta: meta}, Rounds: task.Rounds{0: {Worker: "w", Result: result}}}
 	return friend.TaskOf(t, false).(*manager.Task)
 }
 
 func TestColumns(t *testing.T) {
 	c := newColumns(FromResult)
 	first := taskWith(`{"b":1.50,"id":"x","result.a":[1, 2],"output":null}`, `{"a":{"c": "ä"},"":true}`)
-	for _, task := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
-		c.collect(task)
+	for _, one := range []*manager.Task{first, taskWith("", `"text"`), taskWith("plain\xff", "7"), taskWith(`{"a":1}`, "")} {
+		c.collect(one)
 	}
 	names := c.names(true)
 	want := []string{"b", "parameter.id", "result.a", "parameter.output", "meta", "a", "result.result.a", "result.", "result"}
@@ -73,7 +73,7 @@ func sourceOf(passed *int, tasks ...*manager.Task) Source {
 // have stand in one column, and none is lost.
 func TestRowsComeAtOnce(t *testing.T) {
 	tasks := slices.Repeat([]*manager.Task{taskWith(`{"n":1}`, `{"a":1}`)}, 3*sampledTasks)
-	odd := &tdf.Task{ID: 7, InputReplaced: true, Rounds: tdf.Rounds{0: {Worker: "w", Result: `{"b":"<x>"}`}}}
+	odd := &task.Task{ID: 7, InputReplaced: true, Rounds: task.Rounds{0: {Worker: "w", Result: `{"b":"<x>"}`}}}
 	odd.Meta, odd.Resources = `{"id":"y\u0000"}`, "cpus=2"
 	tasks[sampledTasks] = friend.TaskOf(odd, false).(*manager.Task)
 	tasks[len(tasks)-1] = taskWith("", `{"last":2}`)
@@ -179,8 +179,8 @@ func TestFieldsOfTheLastLine(t *testing.T) {
 	for source, want := range map[string]string{FromAuto: "[result.r result.n]", FromLastLine: "[result.n]", FromResult: "[result.r]"} {
 		c := newColumns(source)
 		for _, result := range []string{`{"r":1}`, ""} {
-			task := &tdf.Task{ID: 1, Rounds: tdf.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
-			c.collect(friend.TaskOf(task, false).(*manager.Task))
+			one := &task.Task{ID: 1, Rounds: task.Rounds{0: {Worker: "w", Result: result, Output: `{"n":2}`}}}
+			c.collect(friend.TaskOf(one, false).(*manager.Task))
 		}
 		expect.Equal(t, fmt.Sprint(c.resultOrder), want, "--fields", source)
 	}
@@ -201,8 +201,8 @@ func TestColumnsAreLimited(t *testing.T) {
 		taskWith("", wide(4000, 4000)), taskWith(`{"a":1}`, `{"z":3}`),
 	}
 	c := newColumns(FromResult)
-	for _, task := range tasks {
-		c.collect(task)
+	for _, one := range tasks {
+		c.collect(one)
 	}
 	names := c.names(false)
 	for i, want := range []map[string]string{

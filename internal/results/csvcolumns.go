@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -235,7 +235,7 @@ func fixedCells(t *manager.Task) map[string]string {
 	cells["run"], cells["worker"], cells["exit"] = strconv.Itoa(r.Number), r.Worker, r.Exit
 	cells["started"], cells["ended"], cells["program_sha256"] = stamp(r.Started), stamp(r.Ended), r.ProgramSHA256
 	if r.RunTime > 0 {
-		cells["seconds"], cells["cpu_seconds"] = tdf.For(r.RunTime).String(), tdf.For(r.CPUTime).String()
+		cells["seconds"], cells["cpu_seconds"] = task.For(r.RunTime).String(), task.For(r.CPUTime).String()
 	}
 	if r.MaxRSS > 0 {
 		cells["max_rss"] = strconv.FormatInt(r.MaxRSS, 10)

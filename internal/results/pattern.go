@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // outputSearched is how many bytes of an output a pattern searches.
@@ -17,9 +17,9 @@ func ParsePattern(text string) (*regexp.Regexp, error) {
 	if text == "" {
 		return nil, nil
 	}
-	pattern, err := tdf.ParseRegexp(text)
+	pattern, err := task.ParseRegexp(text)
 	if err != nil {
-		return nil, tdf.NewError(tdf.CodeInvalid, "invalid pattern: "+err.Error())
+		return nil, task.NewError(task.CodeInvalid, "invalid pattern: "+err.Error())
 	}
 	return pattern, nil
 }

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/listing"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -66,7 +66,7 @@ type Table struct {
 	now   tablePass
 	passN uint32
 	swept time.Time // when the last pass through all tasks began, by the clock of this process
-	since tdf.Time  // tasks that finished before are in the table, by Redis's clock
+	since task.Time // tasks that finished before are in the table, by Redis's clock
 	most  int64     // the largest number of finished tasks since then
 }
 
@@ -74,7 +74,7 @@ type Table struct {
 type tablePass struct {
 	open, all  bool // whether it is under way; whether it reads all finished tasks
 	cursor     string
-	begun      tdf.Time
+	begun      task.Time
 	looked, of int64
 }
 
@@ -119,8 +119,8 @@ func (t *Table) Refresh(ctx context.Context, m *manager.Manager, longest time.Du
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
 	listing.Store
-	Now(ctx context.Context) (tdf.Time, error)
-	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	Now(ctx context.Context) (task.Time, error)
+	Counts(ctx context.Context, groups ...string) (task.Counts, error)
 }
 
 func (t *Table) refresh(ctx context.Context, s store, now time.Time, longest time.Duration) error {
@@ -135,8 +135,8 @@ func (t *Table) refresh(ctx context.Context, s store, now time.Time, longest tim
 }
 
 // finishedStates are the states of tasks in a table.
-var finishedStates = slices.DeleteFunc(slices.Clone(tdf.States), func(s tdf.State) bool {
-	return !s.Finished() && s != tdf.Archived
+var finishedStates = slices.DeleteFunc(slices.Clone(task.States), func(s task.State) bool {
+	return !s.Finished() && s != task.Archived
 })
 
 // begin begins a pass: through all finished tasks, or those that have finished since the last pass.
@@ -150,7 +150,7 @@ func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 		return err
 	}
 	var all, finished int64
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		all += counts[state]
 		if slices.Contains(finishedStates, state) {
 			finished += counts[state]
@@ -176,7 +176,7 @@ func (t *Table) begin(ctx context.Context, s store, now time.Time) error {
 
 // walk goes on with a pass.
 func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error {
-	q := tdf.Query{Group: t.choice.Group, Owner: t.choice.Owner, States: finishedStates, Order: tdf.OldestFirst}
+	q := task.Query{Group: t.choice.Group, Owner: t.choice.Owner, States: finishedStates, Order: task.OldestFirst}
 	if !t.now.all {
 		q.Since = (t.since - 1).Std() // a second more, in case that the clock of Redis was set back a little
 	}
@@ -186,16 +186,16 @@ func (t *Table) walk(ctx context.Context, s store, longest time.Duration) error 
 	}
 	w.Bounds.Time, w.ByTime, w.Sample = longest, !t.now.all, t.has
 	fromOutput := t.choice.Fields != FromResult || t.pattern != nil
-	w.Add(func(x *tdf.Task) []redisstate.TextsOf {
-		texts := tdf.TextResult
+	w.Add(func(x *task.Task) []redisstate.TextsOf {
+		texts := task.TextResult
 		if fromOutput {
-			texts |= tdf.TextOutput
+			texts |= task.TextOutput
 		}
 		return []redisstate.TextsOf{listing.OfTask, {Round: x.LastRun(), Texts: texts}}
 	})
 	until := time.Now().Add(longest)
 	rows := 0
-	err = w.Each(func(x *tdf.Task) bool {
+	err = w.Each(func(x *task.Task) bool {
 		t.put(friend.TaskOf(x, false).(*manager.Task))
 		rows++
 		return rows%20 > 0 || time.Now().Before(until) // patterns take time, too

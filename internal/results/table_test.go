@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
 )
@@ -37,8 +37,8 @@ func (c *campaign) open(group string, definitions ...manager.Definition) []int64
 		definitions[i].Program, definitions[i].Source, definitions[i].Group = "p", "rsync:/p/run.sh", group
 	}
 	var ids []int64
-	for _, task := range expect.Result(c.Manager.Open(c.Context(), definitions...)).Value(c.T) {
-		ids = append(ids, task.ID)
+	for _, one := range expect.Result(c.Manager.Open(c.Context(), definitions...)).Value(c.T) {
+		ids = append(ids, one.ID)
 	}
 	return ids
 }
@@ -178,7 +178,7 @@ func TestTableIsBounded(t *testing.T) {
 		expect.Equal(t, of.maxCells, 2_000_000, "docs/dashboard.md has other bounds")
 		of.maxRows, of.maxCells = maxRows, maxCells
 		for i := range rows {
-			of.put(friend.TaskOf(&tdf.Task{ID: int64(i + 1), State: tdf.Succeeded, Properties: tdf.Properties{Meta: meta(i)}, Rounds: tdf.Rounds{0: {Worker: "w"}}}, false).(*manager.Task))
+			of.put(friend.TaskOf(&task.Task{ID: int64(i + 1), State: task.Succeeded, Properties: task.Properties{Meta: meta(i)}, Rounds: task.Rounds{0: {Worker: "w"}}}, false).(*manager.Task))
 		}
 		return of
 	}
@@ -229,10 +229,10 @@ func TestMixedColumns(t *testing.T) {
 	t.Parallel()
 	of := table(t, Choice{Group: "g", Pattern: "(x)"})
 	for i, meta := range []string{`{"a":1,"outcome":"mine"}`, `{"a":1e400,"match":5}`, `{"a":"NaN"}`, `{}`, `{"a":"text"}`, `{"a":null}`, `{"a":[1]}`, `{"a":true}`, `{"a":1}`, "no JSON", ""} {
-		r := &tdf.Round{Worker: "w", Output: "x"}
-		of.put(friend.TaskOf(&tdf.Task{ID: int64(i + 1), Properties: tdf.Properties{Meta: meta}, Rounds: tdf.Rounds{0: r}}, false).(*manager.Task))
+		r := &task.Round{Worker: "w", Output: "x"}
+		of.put(friend.TaskOf(&task.Task{ID: int64(i + 1), Properties: task.Properties{Meta: meta}, Rounds: task.Rounds{0: r}}, false).(*manager.Task))
 	}
-	of.put(friend.TaskOf(&tdf.Task{ID: 12, Properties: tdf.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: tdf.Rounds{}}, false).(*manager.Task))
+	of.put(friend.TaskOf(&task.Task{ID: 12, Properties: task.Properties{Meta: `{"a":"of another input"}`}, InputReplaced: true, Rounds: task.Rounds{}}, false).(*manager.Task))
 	a := of.Columns("a")[0]
 	var got []string
 	for _, code := range a.Codes {

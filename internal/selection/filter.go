@@ -3,10 +3,11 @@ package selection
 import (
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
-// A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a [tdf.Query].
+// A Filter selects tasks by texts. An empty text sets no condition. The fields mean the same as those of a
+// [task.Query].
 type Filter struct {
 	IDs                          []string // ids and ranges such as 12-40
 	States, Outcomes             []string
@@ -33,9 +34,9 @@ func (f *Filter) Empty() bool {
 func (f *Filter) NeedsClock() bool { return f.OlderThan+f.NewerThan != "" }
 
 // Query returns the query at a time of Redis's clock. The error is an *[Error]. To check the other conditions, too, use
-// [tdf.Query.Validate].
-func (f *Filter) Query(now time.Time) (tdf.Query, error) {
-	q := tdf.Query{
+// [task.Query.Validate].
+func (f *Filter) Query(now time.Time) (task.Query, error) {
+	q := task.Query{
 		Group: f.Group, Outcomes: f.Outcomes, Queue: f.Queue, Owner: f.Owner, Program: f.Program, Worker: f.Worker,
 		Exit: f.Exit, Params: f.Params, Input: f.Input,
 		Output: f.Output, Error: f.Error, Failure: f.Failure, FailureBy: f.FailureBy,
@@ -52,7 +53,7 @@ func (f *Filter) Query(now time.Time) (tdf.Query, error) {
 		return q, err
 	}
 	for _, s := range f.States {
-		q.States = append(q.States, tdf.State(s))
+		q.States = append(q.States, task.State(s))
 	}
 	if err := oneOf("outcome", f.Outcomes, Outcomes()); err != nil {
 		return q, err
@@ -71,7 +72,7 @@ func before(now time.Time, of, text string) (time.Time, error) {
 		return time.Time{}, nil
 	}
 	span, err := Span(text)
-	if err != nil || span == tdf.Forever {
+	if err != nil || span == task.Forever {
 		return time.Time{}, &Error{of, text, "seconds, or a span such as 90s or 2h30m"}
 	}
 	return now.Add(-span.Std()), nil

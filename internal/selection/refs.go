@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -15,7 +15,7 @@ import (
 const MostRefs = 100_000
 
 // ErrMany means that a query selects, or names, more than [MostRefs] tasks.
-var ErrMany = tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("the filter has more than %d tasks or ids", MostRefs))
+var ErrMany = task.NewError(task.CodeInvalid, fmt.Sprintf("the filter has more than %d tasks or ids", MostRefs))
 
 // ForRefs makes a query read what [Refs] needs.
 func ForRefs(q *manager.Query) { q.Order, q.Read = manager.NewestFirst, manager.ReadSummary }
@@ -52,7 +52,7 @@ func Count(ctx context.Context, m *manager.Manager, q manager.Query, newest int)
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, s := range tdf.States {
+	for _, s := range task.States {
 		if len(q.States) == 0 || slices.Contains(q.States, s) {
 			n += int(counts[s])
 		}

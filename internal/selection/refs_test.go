@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -21,19 +21,19 @@ func TestCount(t *testing.T) {
 		expect.Result(m.Open(t.Context(), d)).OK(t)
 	}
 	refs := expect.Result(Refs(m.List(t.Context(), manager.Query{IDs: []int64{1, 2, 3}}))).Value(t)
-	expect.Result(m.Do(t.Context(), manager.Action{Verb: tdf.VerbCancel}, refs...)).OK(t)
+	expect.Result(m.Do(t.Context(), manager.Action{Verb: task.VerbCancel}, refs...)).OK(t)
 	for _, q := range []manager.Query{
 		{},
-		{States: []tdf.State{tdf.Open}},
-		{States: []tdf.State{tdf.Open, tdf.Open, tdf.Expired}},
+		{States: []task.State{task.Open}},
+		{States: []task.State{task.Open, task.Open, task.Expired}},
 		{Group: "a"},
-		{Group: "a", States: []tdf.State{tdf.Expired}, Order: manager.OldestFirst},
+		{Group: "a", States: []task.State{task.Expired}, Order: manager.OldestFirst},
 		{Group: "none"},
-		{States: []tdf.State{tdf.Running}},
+		{States: []task.State{task.Running}},
 		{Program: "p1"},
 		{Group: "b", Program: "p*"},
 		{IDs: []int64{3, 5}},
-		{Outcomes: []string{tdf.Cancelled}},
+		{Outcomes: []string{task.Cancelled}},
 		{Owner: "x"},
 	} {
 		read := q

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestIDs(t *testing.T) {
@@ -30,7 +30,7 @@ func TestIDs(t *testing.T) {
 }
 
 func TestTime(t *testing.T) {
-	const now = tdf.Time(1000)
+	const now = task.Time(1000)
 	for text, want := range map[string]string{
 		"90": "90 <nil>", "+90": "1090 <nil>", "+2h": "8200 <nil>", "+1d": "87400 <nil>", "inf": "inf <nil>", "+inf": "inf <nil>",
 		"1970-01-01T00:01:00Z": "60 <nil>",
@@ -55,7 +55,7 @@ func TestSpan(t *testing.T) {
 			expect.Equal(t, s.String(), want)
 		}
 		if err != nil {
-			expect.Equal(t, tdf.CodeOf(err), tdf.CodeInvalid)
+			expect.Equal(t, task.CodeOf(err), task.CodeInvalid)
 		}
 	}
 }

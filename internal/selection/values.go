@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An Error is an invalid text. It names the text and the valid values.
@@ -20,17 +20,17 @@ type Error struct {
 func (e *Error) Error() string { return fmt.Sprintf("invalid %s %q: want %s", e.Of, e.Value, e.Want) }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*Error) Code() tdf.Code { return tdf.CodeInvalid }
+func (*Error) Code() task.Code { return task.CodeInvalid }
 
 // States returns the names of all states.
-func States() []string { return names(func(tdf.State) bool { return true }) }
+func States() []string { return names(func(task.State) bool { return true }) }
 
 // Outcomes returns the names of all outcomes.
-func Outcomes() []string { return append(names(tdf.State.Settled), tdf.Cancelled) }
+func Outcomes() []string { return append(names(task.State.Settled), task.Cancelled) }
 
-func names(which func(tdf.State) bool) []string {
+func names(which func(task.State) bool) []string {
 	var all []string
-	for _, s := range tdf.States {
+	for _, s := range task.States {
 		if which(s) {
 			all = append(all, string(s))
 		}
@@ -104,7 +104,7 @@ func ID(text string) (int64, error) {
 }
 
 // Time reads a time: Unix seconds, RFC 3339, inf, or a span from now such as +2h.
-func Time(text string, now tdf.Time) (tdf.Time, error) {
+func Time(text string, now task.Time) (task.Time, error) {
 	if after, relative := strings.CutPrefix(text, "+"); relative {
 		s, err := Span(after)
 		if err != nil {
@@ -113,9 +113,9 @@ func Time(text string, now tdf.Time) (tdf.Time, error) {
 		return now.Add(s), nil
 	}
 	if at, err := time.Parse(time.RFC3339, text); err == nil && at.Unix() >= 0 {
-		return tdf.At(at), nil
+		return task.At(at), nil
 	}
-	at, err := tdf.ParseTime(text)
+	at, err := task.ParseTime(text)
 	if err != nil {
 		return 0, &Error{"time", text, "Unix seconds, 2030-01-31T12:00:00Z, or +2h from now"}
 	}
@@ -123,17 +123,17 @@ func Time(text string, now tdf.Time) (tdf.Time, error) {
 }
 
 // Span reads a span: seconds without a unit, units as in 2h30m, days as in 7d, or inf. A negative span is an error.
-func Span(text string) (tdf.Seconds, error) {
-	if s, err := tdf.ParseSeconds(text); err == nil {
+func Span(text string) (task.Seconds, error) {
+	if s, err := task.ParseSeconds(text); err == nil {
 		return s, nil
 	}
 	if days, ok := strings.CutSuffix(text, "d"); ok {
-		if s, err := tdf.ParseSeconds(days); err == nil {
+		if s, err := task.ParseSeconds(days); err == nil {
 			return 24 * 60 * 60 * s, nil
 		}
 	}
 	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
-		return tdf.For(d), nil
+		return task.For(d), nil
 	}
 	return 0, &Error{"span", text, "a span such as 90, 90s, 2h30m or 7d, or inf"}
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type aheadStore interface {
-	FutureTasks(ctx context.Context, from redisstate.FuturePage, now tdf.Time, limit int) ([]int64,
+	FutureTasks(ctx context.Context, from redisstate.FuturePage, now task.Time, limit int) ([]int64,
 		redisstate.FuturePage, bool, error)
 	FutureChecked(ctx context.Context) error
 }
@@ -26,8 +26,8 @@ const (
 // another server can finish it. Two servers may make the walk at the same time.
 type ahead struct {
 	page redisstate.FuturePage
-	back tdf.Time // Redis's time at the last step; if Redis's clock is set back later, the walk restarts
-	busy bool     // the walk is not finished
+	back task.Time // Redis's time at the last step; if Redis's clock is set back later, the walk restarts
+	busy bool      // the walk is not finished
 }
 
 // lookAhead visits the next pages of the walk.
@@ -75,13 +75,13 @@ func (s *Server) repair(ctx context.Context, ids []int64, done Done) error {
 }
 
 // repairAll makes the repairs of findings that the grace period allows. It returns Redis's time and the grace period.
-func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now tdf.Time, g tdf.Grace,
+func (s *Server) repairAll(ctx context.Context, found []redisstate.Finding, done Done) (now task.Time, g task.Grace,
 	err error,
 ) {
 	if now, g, err = s.watch.look(ctx); err != nil {
 		return now, g, err
 	}
-	var moves []tdf.Move
+	var moves []task.Move
 	for i := range found {
 		if m := &found[i].Repair; m.Verb != "" && now >= g.Holds(m) {
 			moves = append(moves, *m)

@@ -3,7 +3,7 @@ package server
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -19,13 +19,13 @@ const (
 // The server reads each entry twice, with two positions in the list: at once, and after clockSkew. A manager whose
 // clock is slow adds entries behind the first position. If a manager's clock is fast, its entries do not move the first
 // position past the present.
-func (s *Server) adoptArchived(ctx context.Context, now tdf.Time, done Done) error {
+func (s *Server) adoptArchived(ctx context.Context, now task.Time, done Done) error {
 	if s.audit.archived == nil {
 		since := redisstate.ListEntry{Order: float64(s.watch.earlier.Add(-clockSkew))}
 		s.audit.archived = []redisstate.ListEntry{since, since}
 	}
 	slow, fast := now.Add(-clockSkew), now.Add(clockSkew)
-	for i, upTo := range []struct{ before, position tdf.Time }{{fast, now}, {slow, slow}} {
+	for i, upTo := range []struct{ before, position task.Time }{{fast, now}, {slow, slow}} {
 		at := s.audit.archived[i]
 		for range archivedPages {
 			ids, next, last, err := s.store.ArchivedElsewhere(ctx, at, upTo.before, archivedSize)

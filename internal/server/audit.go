@@ -5,16 +5,16 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type auditStore interface {
-	Overlooked(ctx context.Context, now, since tdf.Time) ([]int64, error)
-	List(ctx context.Context, state tdf.State, group string, offset, limit int64) ([]int64, error)
+	Overlooked(ctx context.Context, now, since task.Time) ([]int64, error)
+	List(ctx context.Context, state task.State, group string, offset, limit int64) ([]int64, error)
 	Walk(ctx context.Context, from redisstate.WalkPage, limit int64) ([]int64, redisstate.WalkPage, bool, error)
 	Examine(ctx context.Context, ids []int64) ([]redisstate.Finding, error)
-	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before tdf.Time, most int) ([]int64,
+	ArchivedElsewhere(ctx context.Context, behind redisstate.ListEntry, before task.Time, most int) ([]int64,
 		redisstate.ListEntry, bool, error)
 	DanglingIDs(ctx context.Context, from redisstate.IndexPage, limit int64) ([]redisstate.Finding,
 		redisstate.IndexPage, bool, error)
@@ -32,33 +32,33 @@ const (
 // Every walkPause, the audit examines pagesPerWalk pages of the walk through all tasks and of the indexes of groups. If
 // it examined one page in each round, an idle server would mainly wait for the answers to these small calls.
 const (
-	walkPause    = tdf.Seconds(10)
+	walkPause    = task.Seconds(10)
 	pagesPerWalk = 10
 	walkExamined = 50  // tasks in one page of the walk
 	groupWalked  = 500 // ids in one page of the groups' indexes
 )
 
 // headPause is how long the audit does not examine a task at the head of the open list again.
-const headPause = tdf.Seconds(60)
+const headPause = task.Seconds(60)
 
 // auditGrace is how long an inconsistent task must stay unchanged before the audit repairs it: components of the
 // original TDF may be in the middle of moving it, and take milliseconds.
-const auditGrace = tdf.Seconds(60)
+const auditGrace = task.Seconds(60)
 
 // clockSkew is the largest expected error of the clocks of the original TDF's components.
-const clockSkew = tdf.Seconds(10)
+const clockSkew = task.Seconds(10)
 
 // audit finds due tasks that are not in $ns:due, and inconsistent tasks. Components of the original TDF, and edits by
 // hand, may cause both. An inconsistent task that may be in the middle of a move is a suspect. The audit repairs a
 // suspect only if the suspect has not changed for auditGrace (docs/guarantees.md, "The audit").
 type audit struct {
 	store    auditStore
-	grace    tdf.Seconds
+	grace    task.Seconds
 	page     redisstate.WalkPage
 	indexes  redisstate.IndexPage
-	looked   tdf.Time           // time of the last call of Overlooked
-	walked   tdf.Time           // time of the last pages of the walk
-	head     map[int64]tdf.Time // when the audit examined the tasks at the head of the open list
+	looked   task.Time           // time of the last call of Overlooked
+	walked   task.Time           // time of the last pages of the walk
+	head     map[int64]task.Time // when the audit examined the tasks at the head of the open list
 	suspects map[int64]suspicion
 	programs programs
 	archived []redisstate.ListEntry // see adoptArchived
@@ -67,8 +67,8 @@ type audit struct {
 }
 
 type suspicion struct {
-	snapshot string   // the Snapshot of the finding
-	since    tdf.Time // when the audit first found the task with this Snapshot
+	snapshot string    // the Snapshot of the finding
+	since    task.Time // when the audit first found the task with this Snapshot
 }
 
 // suspect makes the next audit examine a task.
@@ -79,7 +79,7 @@ func (a *audit) suspect(id int64) {
 }
 
 // runAudit examines a page of tasks, and repairs those that are certainly inconsistent.
-func (s *Server) runAudit(ctx context.Context, now tdf.Time) (Done, error) {
+func (s *Server) runAudit(ctx context.Context, now task.Time) (Done, error) {
 	done := Done{}
 	walks := now.Sub(s.audit.walked) >= walkPause || now < s.audit.walked
 	findings, err := s.audit.findings(ctx, now, walks)
@@ -123,9 +123,9 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err er
 	if s.audit.indexes, err = s.store.KeepIndexNames(ctx, next); err != nil {
 		return false, err
 	}
-	var moves []tdf.Move
+	var moves []task.Move
 	for _, f := range ghosts {
-		twice := slices.ContainsFunc(moves, func(m tdf.Move) bool { return m.ID == f.ID })
+		twice := slices.ContainsFunc(moves, func(m task.Move) bool { return m.ID == f.ID })
 		if !twice { // the next walk removes the id from its other indexes
 			moves = append(moves, f.Repair)
 		}
@@ -134,7 +134,7 @@ func (s *Server) removeGhosts(ctx context.Context, done Done) (last bool, err er
 }
 
 // findings returns the findings that may be repaired now.
-func (a *audit) findings(ctx context.Context, now tdf.Time, walks bool) ([]redisstate.Finding, error) {
+func (a *audit) findings(ctx context.Context, now task.Time, walks bool) ([]redisstate.Finding, error) {
 	ids, err := a.ids(ctx, now, walks)
 	if err != nil {
 		return nil, err
@@ -165,7 +165,7 @@ func (a *audit) findings(ctx context.Context, now tdf.Time, walks bool) ([]redis
 //   - new tasks that are not in $ns:due
 //   - tasks at the head of the open list that were not examined lately
 //   - if walks is set, the next pages of the walk through all tasks
-func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, error) {
+func (a *audit) ids(ctx context.Context, now task.Time, walks bool) ([]int64, error) {
 	ids := slices.Collect(maps.Keys(a.suspects))
 	newest, err := a.store.Overlooked(ctx, now, max(0, a.looked.Add(-clockSkew)))
 	if err != nil {
@@ -198,16 +198,16 @@ func (a *audit) ids(ctx context.Context, now tdf.Time, walks bool) ([]int64, err
 }
 
 // newHead returns the tasks at the head of the open list that were not examined within headPause.
-func (a *audit) newHead(ctx context.Context, now tdf.Time) (ids []int64, err error) {
+func (a *audit) newHead(ctx context.Context, now task.Time) (ids []int64, err error) {
 	var head []int64
-	for _, list := range tdf.ListsOf(tdf.Open) {
+	for _, list := range task.ListsOf(task.Open) {
 		page, err := a.store.List(ctx, list, "", 0, headExamined)
 		if err != nil {
 			return nil, err
 		}
 		head = append(head, page...)
 	}
-	examined := map[int64]tdf.Time{}
+	examined := map[int64]task.Time{}
 	for _, id := range head {
 		at, known := a.head[id]
 		if !known || now < at || now.Sub(at) >= headPause {

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 )
 
 // archiveByHand archives a task as the manager of the original TDF does, without changing the hash.
-func (s *site) archiveByHand(id int, from string, at tdf.Time) {
+func (s *site) archiveByHand(id int, from string, at task.Time) {
 	s.Helper()
 	s.do("ZREM", "$"+from, id)
 	s.do("ZADD", "$archived", at.String(), id)
@@ -37,11 +37,11 @@ func TestTasksArchivedByTheOriginal(t *testing.T) {
 	done := s.round()
 	expect.Equal(s, done["archived"], 2)
 	expect.Equal(s, done.Total(), 2)
-	for i, want := range []tdf.State{tdf.Succeeded, tdf.TimedOut} {
-		expect.Equal(s, s.mustBe(int64(i+1), tdf.Archived, 0).Outcome, string(want), "the outcome of task", i+1)
+	for i, want := range []task.State{task.Succeeded, task.TimedOut} {
+		expect.Equal(s, s.mustBe(int64(i+1), task.Archived, 0).Outcome, string(want), "the outcome of task", i+1)
 	}
 	at := s.cli.ZScore(s.Context(), s.ns+":archived", "1").Val()
-	expect.True(s, tdf.Time(at) <= s.now().Add(-3599), "the task was archived at", tdf.Time(at))
+	expect.True(s, task.Time(at) <= s.now().Add(-3599), "the task was archived at", task.Time(at))
 	expect.Equal(s, s.round().Total(), 0, "another round did")
 	s.checkConsistent()
 }
@@ -53,26 +53,26 @@ func TestTaskArchivedByOriginalIsCompletedInTheNextRound(t *testing.T) {
 	d.Group, d.KeepArchived = "g", 3600
 	ids := s.open(d, d, d, d)
 	for range ids {
-		expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+		expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
 	}
 	s.round()
 	now := s.now()
-	for i, at := range []tdf.Time{now, now.Add(9), now.Add(86400)} {
+	for i, at := range []task.Time{now, now.Add(9), now.Add(86400)} {
 		s.archiveByHand(int(ids[i]), "succeeded", at)
 		s.server.audit.walked = s.now()
 		s.round()
 		if at < now.Add(clockSkew) {
-			s.mustBe(ids[i], tdf.Archived, 0)
+			s.mustBe(ids[i], task.Archived, 0)
 		}
 	}
-	expect.Equal(s, expect.Result(s.store.Counts(s.Context(), "g")).Value(s)[tdf.Archived], 2, "counts of the group")
+	expect.Equal(s, expect.Result(s.store.Counts(s.Context(), "g")).Value(s)[task.Archived], 2, "counts of the group")
 	// If the clock of the manager is slow, the server completes the task somewhat later.
 	s.archiveByHand(int(ids[3]), "succeeded", now.Add(-9))
 	for s.server.audit.archived[0].Order < float64(now) {
 		s.round()
 	}
 	expect.NoError(s, s.server.adoptArchived(s.Context(), s.now().Add(clockSkew), Done{}))
-	expect.Equal(s, s.mustBe(ids[3], tdf.Archived, 0).Outcome, "succeeded", "outcome")
+	expect.Equal(s, s.mustBe(ids[3], task.Archived, 0).Outcome, "succeeded", "outcome")
 }
 
 // If a user deletes the hashes of a group's tasks, the group counts as finished.
@@ -80,7 +80,7 @@ func TestGroupWithGhostsIsFinished(t *testing.T) {
 	s := newSite(t)
 	d := define()
 	d.Group = "g"
-	s.open(slices.Repeat([]tdf.Properties{d}, 3)...)
+	s.open(slices.Repeat([]task.Properties{d}, 3)...)
 	for id := 1; id <= 3; id++ {
 		s.do("DEL", "$task:"+itoa(id))
 	}
@@ -99,7 +99,7 @@ func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
 	d2 := d
 	d2.MaxTimeouts = 1
 	dependent := define()
-	dependent.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+	dependent.AfterAny = &task.Dependencies{Tasks: []int64{1}}
 	ids := s.open(d, d2)
 	s.open(dependent)
 	s.round()
@@ -117,13 +117,13 @@ func TestRoundThatOriginalWorkerTimesOut(t *testing.T) {
 	s.do("ZADD", "$timed_out", now.String(), ids[0])
 	s.do("HSET", "$task:2", "state", "open", "round", "1", "1:open", now.String())
 	s.do("ZADD", "$open", now.String(), ids[1])
-	s.server.audit.walked, s.server.audit.head = s.now(), map[int64]tdf.Time{ids[1]: s.now()} // so that only the due times lead to the tasks
+	s.server.audit.walked, s.server.audit.head = s.now(), map[int64]task.Time{ids[1]: s.now()} // so that only the due times lead to the tasks
 	for range 3 {
 		s.round()
 	}
 	counts := expect.Result(s.store.Counts(s.Context(), "g")).Value(s)
-	expect.Equal(s, counts[tdf.TimedOut], 1)
-	expect.Equal(s, counts[tdf.Open], 1)
+	expect.Equal(s, counts[task.TimedOut], 1)
+	expect.Equal(s, counts[task.Open], 1)
 	got := s.task(3)
 	expect.True(s, !got.Waits(), "the dependent still waits", got.Log)
 }
@@ -147,9 +147,11 @@ type walkStore struct {
 	pages int
 }
 
-func (s *walkStore) Overlooked(context.Context, tdf.Time, tdf.Time) ([]int64, error) { return nil, nil }
+func (s *walkStore) Overlooked(context.Context, task.Time, task.Time) ([]int64, error) {
+	return nil, nil
+}
 
-func (s *walkStore) List(context.Context, tdf.State, string, int64, int64) ([]int64, error) {
+func (s *walkStore) List(context.Context, task.State, string, int64, int64) ([]int64, error) {
 	return s.open, nil
 }
 
@@ -165,7 +167,7 @@ func TestWhatAnAuditExamines(t *testing.T) {
 	store := &walkStore{open: []int64{1, 2}}
 	a := audit{store: store}
 	for _, c := range []struct {
-		at    tdf.Time
+		at    task.Time
 		walks bool
 		open  []int64
 		want  []int64
@@ -194,7 +196,7 @@ func TestAuditWalks(t *testing.T) {
 		expect.MustTrue(t, first != 0, "the first audit did not walk")
 		s.round()
 		expect.Equal(t, s.server.audit.walked, first, "the second audit walked")
-		for _, walked := range []tdf.Time{first.Add(-walkPause), s.now().Add(3600)} {
+		for _, walked := range []task.Time{first.Add(-walkPause), s.now().Add(3600)} {
 			s.server.audit.walked = walked
 			s.round()
 			got := s.server.audit.walked
@@ -209,7 +211,7 @@ func TestRecordsOfFailedCallbacks(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(s *site) {
 		s.byHand(1)
-		record := callbacks.Failure{State: tdf.Open, Attempts: 3, GivenUp: true}
+		record := callbacks.Failure{State: task.Open, Attempts: 3, GivenUp: true}
 		for id := range int64(301) {
 			f := record
 			f.Task = id

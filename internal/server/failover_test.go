@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -60,7 +60,7 @@ func (f *failover) drain() (lost int) {
 	t.Helper()
 	expect.Eventually(t, "all tasks are archived", func() bool {
 		c := expect.Result(f.store.Counts(t.Context())).Value(t)
-		return c.Unfinished() == 0 && c[tdf.Succeeded]+c[tdf.Failed] == 0
+		return c.Unfinished() == 0 && c[task.Succeeded]+c[task.Failed] == 0
 	}, func() any {
 		return []any{
 			expect.Result(f.store.Counts(t.Context())).Value(t), expect.Result(f.store.Check(t.Context())).Value(t),
@@ -75,11 +75,11 @@ func (f *failover) drain() (lost int) {
 			lost++
 			continue
 		}
-		task := found.Task
-		expect.Equal(t, task.State, tdf.Archived, id)
-		expect.Equal(t, task.Input, input, id)
-		if task.Outcome == string(tdf.Succeeded) {
-			expect.Equal(t, task.Rounds[task.Round].Output, input, id)
+		one := found.Task
+		expect.Equal(t, one.State, task.Archived, id)
+		expect.Equal(t, one.Input, input, id)
+		if one.Outcome == string(task.Succeeded) {
+			expect.Equal(t, one.Rounds[one.Round].Output, input, id)
 		}
 	}
 	return lost
@@ -183,9 +183,9 @@ func (f *failover) work(s *redisstate.Store, name string) {
 	for f.ctx.Err() == nil {
 		c, err := s.Claim(f.ctx, redisstate.ClaimParams{Worker: name, Most: 10, Lease: 1})
 		f.check(err, "claim")
-		var moves []tdf.Move
+		var moves []task.Move
 		for _, claim := range c.Claims {
-			m, err := claim.Task.Execute(claim.ID, tdf.Result{Output: claim.Task.Input, Exit: "0"})
+			m, err := claim.Task.Execute(claim.ID, task.Result{Output: claim.Task.Input, Exit: "0"})
 			f.check(err, "decide")
 			moves = append(moves, m)
 		}

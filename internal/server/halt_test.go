@@ -3,8 +3,8 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A server pauses a group when enough of its tasks have failed, once, and forgets the halt when the group is complete.
@@ -13,8 +13,8 @@ func TestHalt(t *testing.T) {
 	grouped := define()
 	grouped.Group = "g"
 	s.open(grouped, grouped, grouped, define())
-	halt, group := tdf.Pausable{Group: "g", Failures: 2}, tdf.Pausable{Group: "g"}
-	arm := func(what tdf.Pausable) {
+	halt, group := task.Pausable{Group: "g", Failures: 2}, task.Pausable{Group: "g"}
+	arm := func(what task.Pausable) {
 		s.Helper()
 		expect.MustEqual(s, expect.Result(s.store.Pause(s.Context(), "ann", what)).Value(s), 1)
 	}
@@ -33,7 +33,7 @@ func TestHalt(t *testing.T) {
 		s.Helper()
 		c := s.claim(60)
 		expect.MustEqual(s, c.Task.ID, id, "claimed task")
-		s.execute(c, tdf.Result{Exit: "1", Error: "boom"})
+		s.execute(c, task.Result{Exit: "1", Error: "boom"})
 	}
 	arm(halt)
 	fail(1)
@@ -43,9 +43,9 @@ func TestHalt(t *testing.T) {
 	fail(4) // task 3 is paused
 	expect.Result(s.store.Resume(s.Context(), "ann", group)).OK(s)
 	is(false, 0)
-	arm(tdf.Pausable{Group: "g", Failures: 9})
-	arm(tdf.Pausable{Group: "empty", Failures: 9})
-	s.execute(s.claim(60), tdf.Result{Exit: "0"})
+	arm(task.Pausable{Group: "g", Failures: 9})
+	arm(task.Pausable{Group: "empty", Failures: 9})
+	s.execute(s.claim(60), task.Result{Exit: "0"})
 	is(false, 2)
 	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
 	is(false, 1)

@@ -7,19 +7,19 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func limitedTask() tdf.Properties {
+func limitedTask() task.Properties {
 	d := define()
 	d.LimitKey = "db"
 	return d
 }
 
-func (s *site) limit(l tdf.Limit) {
+func (s *site) limit(l task.Limit) {
 	s.Helper()
 	expect.NoError(s, s.store.SetLimit(s.Context(), "db", l))
 }
@@ -46,7 +46,7 @@ func (s *site) claimAll(queues ...string) (ids []int64) {
 // A place that a lost worker leaves goes to the oldest waiting task, in the same round of the server.
 func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 1})
+	s.limit(task.Limit{AtMost: 1})
 	s.open(limitedTask(), limitedTask(), limitedTask())
 	s.claim(1e-6)
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
@@ -60,8 +60,8 @@ func TestPlaceOfLostWorkerIsUsed(t *testing.T) {
 // Waiting tasks of a paused queue keep no other task waiting. When the pause ends, they wait again, in their order.
 func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 0})
-	var all []tdf.Properties
+	s.limit(task.Limit{AtMost: 0})
+	var all []task.Properties
 	for range 500 + 10 {
 		d := limitedTask()
 		d.Queue = "night"
@@ -70,9 +70,9 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 	night := s.open(all...)
 	day := s.open(limitedTask())
 	expect.MustLen(t, s.claimAll("night", "default"), 0, "claimed")
-	pause := tdf.Pausable{Queue: "night"}
+	pause := task.Pausable{Queue: "night"}
 	expect.Result(s.store.Pause(s.Context(), "ann", pause)).OK(t)
-	s.limit(tdf.Limit{AtMost: 2})
+	s.limit(task.Limit{AtMost: 2})
 	s.returned()
 	expect.Equal(t, s.claimAll("night", "default"), day, "claimed")
 	expect.Result(s.store.Resume(s.Context(), "ann", pause)).OK(t)
@@ -84,14 +84,14 @@ func TestPausedTasksKeepNobodyWaiting(t *testing.T) {
 // While the whole namespace is paused, the waiting tasks stay where they are.
 func TestPausedNamespaceReturnsNothing(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 0})
+	s.limit(task.Limit{AtMost: 0})
 	ids := s.open(limitedTask(), limitedTask())
 	s.claimAll("default")
-	expect.Result(s.store.Pause(s.Context(), "ann", tdf.Everything)).OK(t)
-	s.limit(tdf.Limit{AtMost: 1})
+	expect.Result(s.store.Pause(s.Context(), "ann", task.Everything)).OK(t)
+	s.limit(task.Limit{AtMost: 1})
 	expect.Equal(t, s.returned(), 0)
-	expect.Result(s.store.Resume(s.Context(), "ann", tdf.Everything)).OK(t)
-	s.limit(tdf.Limit{AtMost: 2}) // a new limit makes the key due
+	expect.Result(s.store.Resume(s.Context(), "ann", task.Everything)).OK(t)
+	s.limit(task.Limit{AtMost: 2}) // a new limit makes the key due
 	expect.Equal(t, s.returned(), 2)
 	expect.Equal(t, s.claimAll("default"), ids, "claimed")
 }
@@ -99,12 +99,12 @@ func TestPausedNamespaceReturnsNothing(t *testing.T) {
 // With a running server, all tasks of a key get their turn, whether the limit is a number or a rate.
 func TestRunReturnsWaitingTasks(t *testing.T) {
 	t.Parallel()
-	for name, limit := range map[string]tdf.Limit{"number": {AtMost: 2}, "rate": {Starts: 3, Per: 0.02}} {
+	for name, limit := range map[string]task.Limit{"number": {AtMost: 2}, "rate": {Starts: 3, Per: 0.02}} {
 		t.Run(name, func(t *testing.T) {
 			onEach(t, func(s *site) {
 				const tasks = 30
 				s.limit(limit)
-				var all []tdf.Properties
+				var all []task.Properties
 				for range tasks {
 					all = append(all, limitedTask())
 				}
@@ -126,7 +126,7 @@ func TestRunReturnsWaitingTasks(t *testing.T) {
 						expect.Compare(t, n, "<=", limit.AtMost)
 					}
 					for _, claim := range c.Claims {
-						expect.NoError(t, s.execute(claim, tdf.Result{Exit: "0"}))
+						expect.NoError(t, s.execute(claim, task.Result{Exit: "0"}))
 						done++
 					}
 					if len(c.Claims) == 0 && !c.More {
@@ -147,19 +147,19 @@ const limitTestPatience = heartbeatPause
 func TestTasksOfManyKeysReturn(t *testing.T) {
 	s := newSite(t)
 	const keys, each = 120, 12
-	var all []tdf.Properties
+	var all []task.Properties
 	for i := range keys * each {
 		d := limitedTask()
 		d.LimitKey = "k" + strconv.Itoa(i%keys)
 		all = append(all, d)
 		if i < keys {
-			expect.NoError(t, s.store.SetLimit(s.Context(), d.LimitKey, tdf.Limit{AtMost: 0}))
+			expect.NoError(t, s.store.SetLimit(s.Context(), d.LimitKey, task.Limit{AtMost: 0}))
 		}
 	}
 	s.open(all...)
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	for i := range keys {
-		expect.NoError(t, s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), tdf.Limit{AtMost: each - 1}))
+		expect.NoError(t, s.store.SetLimit(s.Context(), "k"+strconv.Itoa(i), task.Limit{AtMost: each - 1}))
 	}
 	expect.Equal(t, s.returned(), keys*(each-1))
 	expect.Len(t, s.claimAll("default"), keys*(each-1), "were claimed")
@@ -170,7 +170,7 @@ func TestTasksOfManyKeysReturn(t *testing.T) {
 // check notices that the task no longer runs.
 func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 1})
+	s.limit(task.Limit{AtMost: 1})
 	s.open(limitedTask(), limitedTask())
 	s.do("ZREM", "$open:placed", "1")
 	s.do("ZREM", "$open:default", "1")
@@ -192,13 +192,13 @@ func TestLimitCountsTasksOfOriginalWorkers(t *testing.T) {
 // A stale member of the place of a key, from another program, does not keep the tasks behind it waiting.
 func TestStaleMembersOfLimitPlaces(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 1})
+	s.limit(task.Limit{AtMost: 1})
 	s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask())
 	first := s.claim(60)
 	s.claimAll("default")
 	s.do("ZADD", "$held:limit=db", 0, "x", 0, "2147483647 0000000001.000000 99")
 	s.do("HSET", "$task:2", "place", "default")
-	expect.NoError(t, s.execute(first, tdf.Result{Exit: "0"}))
+	expect.NoError(t, s.execute(first, task.Result{Exit: "0"}))
 	var got []int64
 	for range 5 {
 		s.do("ZADD", "$held", "XX", 1, "limit=db")
@@ -212,7 +212,7 @@ func TestStaleMembersOfLimitPlaces(t *testing.T) {
 func TestRemovedTasksLeaveTheirLimits(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(s *site) {
-		s.limit(tdf.Limit{AtMost: 1})
+		s.limit(task.Limit{AtMost: 1})
 		s.open(limitedTask())
 		s.claim(60)
 		s.do("DEL", "$task:1")
@@ -230,13 +230,13 @@ func TestRemovedTasksLeaveTheirLimits(t *testing.T) {
 // tasks of the other queue return as the limit has room.
 func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 0})
+	s.limit(task.Limit{AtMost: 0})
 	left := limitedTask()
 	left.Queue = "left"
 	s.open(left, left, left)
 	ids := s.open(limitedTask(), limitedTask(), limitedTask(), limitedTask(), limitedTask())
 	expect.MustLen(t, s.claimAll("left", "default"), 0, "claimed")
-	s.limit(tdf.Limit{AtMost: 2})
+	s.limit(task.Limit{AtMost: 2})
 	s.round()
 	expect.MustLen(t, s.claimAll("default"), 0, "claimed")
 	s.do("ZINCRBY", "$returned:limit=db", "-11", "1")
@@ -250,13 +250,13 @@ func TestQueueWithoutWorkersHoldsNobody(t *testing.T) {
 // If waiting tasks cannot return because a key has a wrong type, the server does its other work, and reports the error.
 func TestServerGoesOnWithoutReturns(t *testing.T) {
 	s := newSite(t)
-	s.limit(tdf.Limit{AtMost: 0})
+	s.limit(task.Limit{AtMost: 0})
 	d := limitedTask()
 	d.Queue = "a"
 	s.open(d)
 	s.claimAll("a")
 	s.do("SET", "$open:queue=a", "x")
-	s.limit(tdf.Limit{AtMost: 1})
+	s.limit(task.Limit{AtMost: 1})
 	s.do("DEL", "$servers")
 	expect.Result(s.server.RunOnce(s.Context())).Fails(s, "WRONGTYPE")
 	expect.Equal(s, fmt.Sprint(s.do("ZCARD", "$servers")), "1", "heartbeats")

@@ -11,8 +11,8 @@ import (
 	"github.com/alicebob/miniredis/v2"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -20,7 +20,7 @@ import (
 // A leaper is a site whose Redis has a clock that leaps.
 type leaper struct {
 	*site
-	leap func(by tdf.Seconds)
+	leap func(by task.Seconds)
 	runs bool // whether the clock is real; an artificial clock may stand still between two calls
 }
 
@@ -38,7 +38,7 @@ func onEachClock(t *testing.T, test func(s *leaper)) {
 	})
 	t.Run("real", func(t *testing.T) {
 		s := newSite(t)
-		test(&leaper{s, func(by tdf.Seconds) { s.shift(-by) }, true})
+		test(&leaper{s, func(by task.Seconds) { s.shift(-by) }, true})
 	})
 }
 
@@ -48,7 +48,7 @@ type clock struct {
 	r  *miniredis.Miniredis
 }
 
-func (c *clock) leap(by tdf.Seconds) {
+func (c *clock) leap(by task.Seconds) {
 	c.by += by.Std()
 	c.r.SetTime(time.Now().Add(c.by))
 }
@@ -70,12 +70,12 @@ func (c *clock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Proces
 }
 
 // shift adds a span to all times in Redis, and to the server's last reading of the clock.
-func (s *site) shift(by tdf.Seconds) {
+func (s *site) shift(by task.Seconds) {
 	s.Helper()
 	shifted := func(text any) (string, bool) {
 		value, _ := text.(string)
-		t, err := tdf.ParseTime(value)
-		return t.Add(by).String(), err == nil && t > 1e9 && t < tdf.Never
+		t, err := task.ParseTime(value)
+		return t.Add(by).String(), err == nil && t > 1e9 && t < task.Never
 	}
 	for _, key := range []string{"open", "running", "expired", "due", "servers", "programs_used"} {
 		for _, z := range s.cli.ZRangeWithScores(s.Context(), s.ns+":"+key, 0, -1).Val() {
@@ -134,14 +134,14 @@ func TestTasksCanBeClaimedAfterTheClockWasSetBack(t *testing.T) {
 		now := s.now()
 		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2 4 5 6]", "claimed")
 		left := s.cli.ZRangeWithScores(s.Context(), s.ns+":open", 0, -1).Val()
-		start, _ := tdf.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
+		start, _ := task.ParseTime(s.do("HGET", "$task:3", "start_after").(string))
 		expect.MustLen(s, left, 1)
 		expect.MustEqual[any](s, left[0].Member, "3")
-		expect.MustTrue(s, tdf.Time(left[0].Score) >= start, left, start)
-		expect.Compare(s, tdf.Time(left[0].Score), "<=", start.Add(0.001))
-		entered := s.mustBe(4, tdf.Running, 0).Rounds[0].Entered
-		expect.Compare(s, entered[tdf.Open], "<=", now)
-		expect.Compare(s, entered[tdf.Running], ">=", entered[tdf.Open])
+		expect.MustTrue(s, task.Time(left[0].Score) >= start, left, start)
+		expect.Compare(s, task.Time(left[0].Score), "<=", start.Add(0.001))
+		entered := s.mustBe(4, task.Running, 0).Rounds[0].Entered
+		expect.Compare(s, entered[task.Open], "<=", now)
+		expect.Compare(s, entered[task.Running], ">=", entered[task.Open])
 		expect.True(s, !s.grace().CheckFuture, "the server still examines tasks with times in the future")
 		expect.True(s, !s.server.ahead.busy, "the server still examines tasks with times in the future")
 		expect.Equal(s, s.round().Total(), 0, "another round did")
@@ -154,7 +154,7 @@ func TestRescoringIsResumed(t *testing.T) {
 	t.Parallel()
 	onEachClock(t, func(s *leaper) {
 		s.round()
-		definitions := slices.Repeat([]tdf.Properties{define()}, 2*aheadPages*aheadSize+300)
+		definitions := slices.Repeat([]task.Properties{define()}, 2*aheadPages*aheadSize+300)
 		s.open(definitions...)
 		s.leap(-3600)
 		first := s.round()
@@ -196,7 +196,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		s.open(late, define(), late)
 		expiredOnly := func(when string, want ...int64) {
 			s.Helper()
-			expect.Equal(s, expect.Result(s.store.List(s.Context(), tdf.Expired, "", 0, 10)).Value(s), want, when)
+			expect.Equal(s, expect.Result(s.store.List(s.Context(), task.Expired, "", 0, 10)).Value(s), want, when)
 		}
 		s.leap(3600)
 		if ids := s.claimable(); fmt.Sprint(ids) != "[2]" { // this claim happens before the server's round
@@ -216,7 +216,7 @@ func TestNoOpenTaskExpiresWhileTheClockIsAhead(t *testing.T) {
 		expect.Compare(s, grace.Running, "<=", s.now().Add(outageGrace+1))
 		expect.Compare(s, grace.Open, "<=", s.now().Add(outageGrace+1))
 		due := s.cli.ZScore(s.Context(), s.ns+":due", "1").Val()
-		expect.True(s, tdf.Time(due) <= s.mustBe(1, tdf.Open, 0).EndBefore.Add(1), "task 1 is due at", due, tdf.Time(due).Sub(late.EndBefore), "after its end")
+		expect.True(s, task.Time(due) <= s.mustBe(1, task.Open, 0).EndBefore.Add(1), "task 1 is due at", due, task.Time(due).Sub(late.EndBefore), "after its end")
 		expect.Equal(s, fmt.Sprint(s.claimable()), "[1 3 4]", "claimed")
 		s.checkConsistent()
 	})
@@ -237,7 +237,7 @@ func TestExpiryGoesOnAfterTheGracePeriod(t *testing.T) {
 		s.do("ZADD", "$due", s.now().Add(60).String(), 1)
 		expect.Len(s, s.claimable(), 0, "claimed")
 		for id := range int64(2) {
-			s.mustBe(id+1, tdf.Expired, 0)
+			s.mustBe(id+1, task.Expired, 0)
 		}
 		s.checkConsistent()
 	})
@@ -257,22 +257,22 @@ func TestLeasesCountFromNowAfterTheClockWasSetBack(t *testing.T) {
 		s.claimByHand(3, "0", s.now())
 		living := s.claim(300)
 		s.leap(-3600)
-		renewal := redisstate.LeaseRenewal{ID: living.Task.ID, Claim: living.ID, Until: tdf.Never}
+		renewal := redisstate.LeaseRenewal{ID: living.Task.ID, Claim: living.ID, Until: task.Never}
 		expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 300, renewal)).Value(s).Lost[0])
-		kept := s.mustBe(4, tdf.Running, 0).LeaseUntil
+		kept := s.mustBe(4, task.Running, 0).LeaseUntil
 		done := s.round()
 		expect.Equal(s, done["rescored"], 3, "the round did", done)
 		for _, c := range dead {
-			lease := s.mustBe(c.Task.ID, tdf.Running, 0).LeaseUntil.Sub(s.now())
+			lease := s.mustBe(c.Task.ID, task.Running, 0).LeaseUntil.Sub(s.now())
 			expect.Compare(s, lease, "<=", 300, "task", c.Task.ID)
 			expect.Compare(s, lease, ">=", 100, "task", c.Task.ID)
 		}
-		deadline := s.mustBe(2, tdf.Running, 0).Deadline.Sub(s.now())
+		deadline := s.mustBe(2, task.Running, 0).Deadline.Sub(s.now())
 		expect.Compare(s, deadline, "<=", 510)
 		expect.Compare(s, deadline, ">=", 100)
-		entered := s.mustBe(3, tdf.Running, 0).Rounds[0].Entered[tdf.Running]
+		entered := s.mustBe(3, task.Running, 0).Rounds[0].Entered[task.Running]
 		expect.True(s, entered <= s.now(), "the original's round began at", entered)
-		expect.Equal(s, s.mustBe(4, tdf.Running, 0).LeaseUntil, kept, "the living worker's lease was")
+		expect.Equal(s, s.mustBe(4, task.Running, 0).LeaseUntil, kept, "the living worker's lease was")
 		again := s.round()
 		expect.Equal(s, again.Total(), 0)
 		expect.True(s, !s.grace().CheckFuture, "another round did", again)
@@ -305,7 +305,7 @@ func TestAuditFindsAScoreInTheFuture(t *testing.T) {
 	findings := expect.Result(s.store.Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
 	expect.MustEqual(s, findings[0].ID, 2)
-	expect.MustEqual(s, findings[0].Repair.Verb, tdf.VerbRescore)
+	expect.MustEqual(s, findings[0].Repair.Verb, task.VerbRescore)
 	s.round()
 	expect.Equal(s, fmt.Sprint(s.claimable()), "[1 2]", "claimed")
 	s.checkConsistent()
@@ -324,9 +324,9 @@ func TestAuditFindsALeaseInTheFuture(t *testing.T) {
 	s.do("ZADD", "$due", ahead.String(), 1)
 	findings := expect.Result(s.store.Check(s.Context())).Value(s)
 	expect.MustLen(s, findings, 1)
-	expect.MustEqual(s, findings[0].Repair.Verb, tdf.VerbRescore)
+	expect.MustEqual(s, findings[0].Repair.Verb, task.VerbRescore)
 	s.round()
-	lease := s.mustBe(1, tdf.Running, 0).LeaseUntil.Sub(s.now())
+	lease := s.mustBe(1, task.Running, 0).LeaseUntil.Sub(s.now())
 	expect.True(s, lease <= 300, "the lease ends in", lease)
 	s.checkConsistent()
 }
@@ -338,9 +338,9 @@ func TestClaimSkipsOverdueTasksWithoutServer(t *testing.T) {
 	s.cli.ZAdd(s.Context(), s.ns+":servers", redis.Z{Score: float64(s.now().Add(-60)), Member: "server"})
 	over := define()
 	over.EndBefore = s.now().Add(-1)
-	s.open(slices.Repeat([]tdf.Properties{over}, 50)...)
+	s.open(slices.Repeat([]task.Properties{over}, 50)...)
 	id := s.open(define())[0]
 	expect.Equal(s, fmt.Sprint(s.claimable()), fmt.Sprint([]int64{id}), "claimed", id)
-	expect.Equal(s, expect.Result(s.store.Counts(s.Context())).Value(s)[tdf.Open], 50)
+	expect.Equal(s, expect.Result(s.store.Counts(s.Context())).Value(s)[task.Open], 50)
 	expect.Equal(s, s.round()["expired"], 50, "the server did")
 }

@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
-func after(ids ...int64) tdf.Properties {
+func after(ids ...int64) task.Properties {
 	d := define()
-	d.After = &tdf.Dependencies{Tasks: ids}
+	d.After = &task.Dependencies{Tasks: ids}
 	return d
 }
 
-func afterAny(ids ...int64) tdf.Properties {
+func afterAny(ids ...int64) task.Properties {
 	d := define()
-	d.AfterAny = &tdf.Dependencies{Tasks: ids}
+	d.AfterAny = &task.Dependencies{Tasks: ids}
 	return d
 }
 
-func inGroup(group string) tdf.Properties {
+func inGroup(group string) task.Properties {
 	d := define()
 	d.Group = group
 	return d
@@ -54,31 +54,31 @@ func (s *site) runAll(fails ...int64) (ran []int64) {
 		}
 		for _, claim := range c.Claims {
 			ran = append(ran, claim.Task.ID)
-			r := tdf.Result{Output: "out", Exit: "0"}
+			r := task.Result{Output: "out", Exit: "0"}
 			if slices.Contains(fails, claim.Task.ID) {
-				r = tdf.Result{Error: "no", Exit: "1"}
+				r = task.Result{Error: "no", Exit: "1"}
 			}
 			expect.NoError(s, s.execute(claim, r))
 		}
 	}
 }
 
-func (s *site) state(id int64) tdf.State {
+func (s *site) state(id int64) task.State {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Head})).Value(s)
 	return stored.Task.State
 }
 
-func (s *site) apply(m tdf.Move, err error) error {
+func (s *site) apply(m task.Move, err error) error {
 	s.Helper()
 	if err != nil {
 		return err
 	}
-	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
 	return outcomes[0].Err
 }
 
-func (s *site) task(id int64) *tdf.Task {
+func (s *site) task(id int64) *task.Task {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	return stored.Task
@@ -93,16 +93,16 @@ func TestDependencies(t *testing.T) {
 		second := s.open(after(first...), after(first[0]), afterAny(first...))
 		s.settle()
 		for _, id := range second {
-			task := s.task(id)
-			expect.True(s, task.Waits(), "task", id, task)
-			expect.NotEqual(s, task.Links, 0, "task", id)
-			expect.Equal(s, task.Current().Waits, task.Links, "task", id)
+			one := s.task(id)
+			expect.True(s, one.Waits(), "task", id, one)
+			expect.NotEqual(s, one.Links, 0, "task", id)
+			expect.Equal(s, one.Current().Waits, one.Links, "task", id)
 		}
 		expect.Equal(s, fmt.Sprint(s.runAll(first[1])), "[1 2 4 5]", "ran")
-		expect.Equal(s, s.mustBe(3, tdf.Failed, 0).LastError(), "a dependency was not met: task 2: failed")
+		expect.Equal(s, s.mustBe(3, task.Failed, 0).LastError(), "a dependency was not met: task 2: failed")
 		late := s.open(after(first[0]), afterAny(first[1]), after(3))
 		expect.Equal(s, fmt.Sprint(s.runAll()), "[6 7]", "ran")
-		s.mustBe(late[2], tdf.Failed, 0)
+		s.mustBe(late[2], task.Failed, 0)
 		s.nothingLeft()
 	})
 }
@@ -130,18 +130,18 @@ func TestFirstEndingCounts(t *testing.T) {
 	s.open(define())
 	s.open(after(1))
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Error: "no"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Error: "no"}))
 	m, ok := s.task(1).Settle(s.now(), nil)
 	expect.MustTrue(s, ok, "task 1 is not settled")
-	for _, m := range []func() (tdf.Move, error){
-		func() (tdf.Move, error) { return m, nil },
-		func() (tdf.Move, error) { return s.task(1).Reopen() },
+	for _, m := range []func() (task.Move, error){
+		func() (task.Move, error) { return m, nil },
+		func() (task.Move, error) { return s.task(1).Reopen() },
 	} {
 		expect.NoError(s, s.apply(m()))
 	}
 	s.open(after(1)) // begins to wait after the retry
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 3]")
-	s.mustBe(2, tdf.Failed, 0)
+	s.mustBe(2, task.Failed, 0)
 	s.nothingLeft()
 }
 
@@ -153,11 +153,11 @@ func TestRetryOfABranch(t *testing.T) {
 	s.open(after(2))
 	s.runAll(1)
 	for id := int64(1); id <= 3; id++ {
-		s.mustBe(id, tdf.Failed, 0)
+		s.mustBe(id, task.Failed, 0)
 	}
 	expect.NoError(s, s.apply(s.task(3).Reopen()))
 	s.runAll()
-	s.mustBe(3, tdf.Failed, 1) // its dependency is still failed
+	s.mustBe(3, task.Failed, 1) // its dependency is still failed
 	for id := int64(1); id <= 3; id++ {
 		expect.NoError(s, s.apply(s.task(id).Reopen()))
 	}
@@ -165,7 +165,7 @@ func TestRetryOfABranch(t *testing.T) {
 	expect.NoError(s, s.apply(s.task(2).Cancel()))
 	expect.NoError(s, s.apply(s.task(2).Reopen()))
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[1 2]")
-	s.mustBe(3, tdf.Failed, 2) // the first ending of task 2 was the cancellation
+	s.mustBe(3, task.Failed, 2) // the first ending of task 2 was the cancellation
 	expect.Contains(s, s.task(3).LastError(), "task 2: expired")
 	s.nothingLeft()
 }
@@ -178,9 +178,9 @@ func TestNeededTasksStay(t *testing.T) {
 	s.open(d)
 	s.open(after(1), afterAny(1))
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
 	s.settle()
-	expect.Result(s.mustBe(1, tdf.Succeeded, 0).Remove()).FailsWith(s, tdf.ErrNeeded)
+	expect.Result(s.mustBe(1, task.Succeeded, 0).Remove()).FailsWith(s, task.ErrNeeded)
 	unaware := *s.task(1)
 	unaware.Dependents = 0
 	expect.Fails(s, s.apply(unaware.Remove()), ": unfinished tasks need it")
@@ -198,9 +198,9 @@ func TestGroupDependencies(t *testing.T) {
 			onEach(t, func(s *site) {
 				all, some := inGroup("all"), inGroup("some")
 				strict, loose := define(), define()
-				strict.After, loose.AfterAny = &tdf.Dependencies{Group: "all"}, &tdf.Dependencies{Group: "some"}
+				strict.After, loose.AfterAny = &task.Dependencies{Group: "all"}, &task.Dependencies{Group: "some"}
 				bad := define()
-				bad.After = &tdf.Dependencies{Group: "some", Tasks: []int64{1}}
+				bad.After = &task.Dependencies{Group: "some", Tasks: []int64{1}}
 				s.open(all, all, some, some)
 				s.open(strict, loose, bad)
 				expect.Equal(s, fmt.Sprint(s.runAll(4)), "[1 2 3 4]")
@@ -219,8 +219,8 @@ func TestGroupDependencies(t *testing.T) {
 					expect.NoError(s, s.store.CloseGroup(s.Context(), group))
 				}
 				expect.Equal(s, fmt.Sprint(s.runAll()), "[5 6]")
-				expect.Contains(s, s.mustBe(7, tdf.Failed, 0).LastError(), `group "some": 1 task did not succeed`)
-				expect.FailsWith(s, s.store.ExtendGroup(s.Context(), "all"), tdf.ErrGroupDecided)
+				expect.Contains(s, s.mustBe(7, task.Failed, 0).LastError(), `group "some": 1 task did not succeed`)
+				expect.FailsWith(s, s.store.ExtendGroup(s.Context(), "all"), task.ErrGroupDecided)
 				s.nothingLeft()
 			})
 		})
@@ -238,16 +238,16 @@ func TestGraphsAgreeWithTheModel(t *testing.T) {
 
 func (s *site) graph(r *rand.Rand, n int) {
 	s.Helper()
-	all := make([]tdf.Properties, n)
-	succeeds, endsAs := make([]bool, n), make([]tdf.State, n)
+	all := make([]task.Properties, n)
+	succeeds, endsAs := make([]bool, n), make([]task.State, n)
 	shuffled := r.Perm(n) // places of the tasks in the call; a task waits only for tasks that come before it in this list
 	for i, at := range shuffled {
 		d := define()
-		strict, loose := &tdf.Dependencies{}, &tdf.Dependencies{}
+		strict, loose := &task.Dependencies{}, &task.Dependencies{}
 		succeeds[at] = r.IntN(8) > 0
-		endsAs[at] = tdf.Succeeded
+		endsAs[at] = task.Succeeded
 		if !succeeds[at] {
-			endsAs[at] = tdf.Failed
+			endsAs[at] = task.Failed
 		}
 		for range r.IntN(4) {
 			if i == 0 {
@@ -259,8 +259,8 @@ func (s *site) graph(r *rand.Rand, n int) {
 				continue
 			}
 			strict.Places = append(strict.Places, before)
-			if endsAs[before] != tdf.Succeeded {
-				endsAs[at] = tdf.Failed
+			if endsAs[before] != task.Succeeded {
+				endsAs[at] = task.Failed
 			}
 		}
 		d.After, d.AfterAny = strict, loose
@@ -280,7 +280,7 @@ func (s *site) graph(r *rand.Rand, n int) {
 	}
 	for i, o := range opened {
 		expect.Equal(s, s.state(o.ID), endsAs[i], "task", o.ID)
-		for _, of := range []*tdf.Dependencies{all[i].After, all[i].AfterAny} {
+		for _, of := range []*task.Dependencies{all[i].After, all[i].AfterAny} {
 			for _, at := range of.Places {
 				if position[o.ID] > 0 {
 					expect.Compare(s, position[opened[at].ID], "<=", position[o.ID], o.ID)
@@ -300,11 +300,11 @@ func TestForeignLinks(t *testing.T) {
 	s.do("RPUSH", "$group_dependents:no such group", "x", "99:0", "1:7")
 	s.do("HSET", "$task:1", "dependents", "many", "endings", "x", "0:released", "7e3")
 	group := define()
-	group.After = &tdf.Dependencies{Group: "g"}
+	group.After = &task.Dependencies{Group: "g"}
 	s.open(after(1), after(2), group)
 	s.do("HSET", "$task:4", "links", "3", "0:linked", "00", "0:waits", "-1", "0:released", "1000000")
 	s.settle()
-	expect.Contains(s, s.mustBe(3, tdf.Failed, 0).LastError(), "is not a list")
+	expect.Contains(s, s.mustBe(3, task.Failed, 0).LastError(), "is not a list")
 	n := s.do("ZCARD", "$ended")
 	expect.True(s, n.(int64) == 0, n, "endings are left")
 	s.do("RPUSH", "$dependents:2", "x", "1:0", "4:00", "4:0:0")
@@ -319,7 +319,7 @@ func TestLargeGraphs(t *testing.T) {
 	t.Parallel()
 	const n = 3_000
 	s := newSite(t)
-	star := make([]tdf.Properties, n)
+	star := make([]task.Properties, n)
 	for i := range star {
 		star[i] = after(1)
 	}
@@ -337,15 +337,15 @@ func TestLargeGraphs(t *testing.T) {
 func TestChain(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	chain := []tdf.Properties{define()}
+	chain := []task.Properties{define()}
 	for i := range 299 {
 		d := define()
-		d.After = &tdf.Dependencies{Places: []int{i}}
+		d.After = &task.Dependencies{Places: []int{i}}
 		chain = append(chain, d)
 	}
 	expect.Result(s.store.OpenAll(t.Context(), "manager", "", chain...)).OK(t)
 	expect.Len(t, s.runAll(1), 1)
-	expect.Equal(t, s.state(300), tdf.Failed)
+	expect.Equal(t, s.state(300), task.Failed)
 	s.nothingLeft()
 }
 
@@ -354,10 +354,10 @@ func TestChain(t *testing.T) {
 func TestTwoServersShareAGraph(t *testing.T) {
 	s := newSite(t)
 	const n = 120
-	all := make([]tdf.Properties, n)
+	all := make([]task.Properties, n)
 	for i := range all {
 		all[i] = inGroup("g")
-		d := &tdf.Dependencies{}
+		d := &task.Dependencies{}
 		for _, by := range []int{1, 7, 30} {
 			if i >= by && i%3 > 0 {
 				d.Places = append(d.Places, i-by)
@@ -369,7 +369,7 @@ func TestTwoServersShareAGraph(t *testing.T) {
 	}
 	expect.Result(s.store.OpenAll(t.Context(), "manager", "", all...)).OK(t)
 	last := define()
-	last.AfterAny = &tdf.Dependencies{Group: "g"}
+	last.AfterAny = &task.Dependencies{Group: "g"}
 	s.open(last)
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	ctx, stop := context.WithCancel(t.Context())
@@ -399,15 +399,15 @@ func TestTwoServersShareAGraph(t *testing.T) {
 	servers.Wait()
 	for range 3 { // a retry waits again for the tasks that are retried after it
 		for id := int64(1); id <= n+1; id++ {
-			if task := s.task(id); task.State.Finished() && task.Outcome != string(tdf.Succeeded) {
-				expect.NoError(t, s.apply(task.Reopen()))
+			if one := s.task(id); one.State.Finished() && one.Outcome != string(task.Succeeded) {
+				expect.NoError(t, s.apply(one.Reopen()))
 			}
 		}
 		s.endRunning()
 	}
 	for id := int64(1); id <= n+1; id++ {
 		got := s.state(id)
-		if got != tdf.Succeeded {
+		if got != task.Succeeded {
 			expect.Equal(t, id, n+1)
 			expect.True(t, got.Finished(), "task", id, "is", got, s.task(id).Log)
 		}
@@ -418,10 +418,10 @@ func TestTwoServersShareAGraph(t *testing.T) {
 // endRunning ends the rounds that workers have left, and then all others.
 func (s *site) endRunning() {
 	s.Helper()
-	ids := expect.Result(s.store.List(s.Context(), tdf.Running, "", 0, 1000)).Value(s)
+	ids := expect.Result(s.store.List(s.Context(), task.Running, "", 0, 1000)).Value(s)
 	for _, id := range ids {
-		task := s.task(id)
-		expect.NoError(s, s.execute(redisstate.Claim{Task: task, ID: task.Current().Claim}, tdf.Result{Exit: "0"}))
+		one := s.task(id)
+		expect.NoError(s, s.execute(redisstate.Claim{Task: one, ID: one.Current().Claim}, task.Result{Exit: "0"}))
 	}
 	s.runAll()
 }
@@ -433,7 +433,7 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 		return err
 	}
 	for _, claim := range c.Claims {
-		result := tdf.Result{Exit: "0"}
+		result := task.Result{Exit: "0"}
 		if r.IntN(6) == 0 {
 			result.Error = "no"
 		}
@@ -445,16 +445,16 @@ func workAndSteer(ctx context.Context, store *redisstate.Store, r *rand.Rand, n 
 			return err
 		}
 	}
-	for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
+	for _, steer := range []func(*task.Task) (task.Move, error){(*task.Task).Cancel, (*task.Task).Reopen} {
 		stored, err := store.ReadOne(ctx, 1+r.Int64N(n), redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
-		if stored.Task.State == tdf.Succeeded || r.IntN(3) > 0 {
+		if stored.Task.State == task.Succeeded || r.IntN(3) > 0 {
 			continue
 		}
 		if m, err := steer(stored.Task); err == nil {
-			if _, err := store.Apply(ctx, "user", redisstate.Unit{Moves: []tdf.Move{m}}); err != nil {
+			if _, err := store.Apply(ctx, "user", redisstate.Unit{Moves: []task.Move{m}}); err != nil {
 				return err
 			}
 		}
@@ -468,11 +468,11 @@ func TestEntriesOfEarlierRounds(t *testing.T) {
 	s.open(define(), define())
 	s.open(after(1, 2))
 	s.settle()
-	for _, steer := range []func(*tdf.Task) (tdf.Move, error){(*tdf.Task).Cancel, (*tdf.Task).Reopen} {
+	for _, steer := range []func(*task.Task) (task.Move, error){(*task.Task).Cancel, (*task.Task).Reopen} {
 		expect.NoError(s, s.apply(steer(s.task(3))))
 	}
 	s.settle()
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
 	s.settle()
 	got := s.task(3)
 	expect.True(s, got.Waits(), "after the end of one of two dependencies", got.Current())
@@ -487,15 +487,15 @@ func TestDependenciesOfSeveralRounds(t *testing.T) {
 	s.open(define(), inGroup("g"))
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	d := define()
-	d.MaxFails, d.After = 150, &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+	d.MaxFails, d.After = 150, &task.Dependencies{Tasks: []int64{1}, Group: "g"}
 	s.open(d)
 	ends := []func(c redisstate.Claim) error{
-		func(c redisstate.Claim) error { return s.execute(c, tdf.Result{Error: "no"}) },
+		func(c redisstate.Claim) error { return s.execute(c, task.Result{Error: "no"}) },
 		func(c redisstate.Claim) error { return s.apply(c.Task.Release("test")) },
 		func(c redisstate.Claim) error { return s.apply(s.task(c.Task.ID).Requeue(false)) },
 	}
-	for s.settle(); s.state(3) == tdf.Open && s.task(3).Waits(); s.settle() {
-		expect.NoError(t, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	for s.settle(); s.state(3) == task.Open && s.task(3).Waits(); s.settle() {
+		expect.NoError(t, s.execute(s.claim(60), task.Result{Exit: "0"}))
 	}
 	for i := range 120 {
 		expect.NoError(t, ends[i%len(ends)](s.claim(60)))
@@ -504,7 +504,7 @@ func TestDependenciesOfSeveralRounds(t *testing.T) {
 		}
 	}
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
-	expect.Compare(t, s.mustBe(3, tdf.Succeeded, 120).Current().Linked, "<=", 0)
+	expect.Compare(t, s.mustBe(3, task.Succeeded, 120).Current().Linked, "<=", 0)
 	s.nothingLeft()
 }
 
@@ -515,20 +515,20 @@ func TestOutputsOfAnAwaitedGroup(t *testing.T) {
 	d.KeepOutputs, d.KeepFinished = 1e-6, 1e-6
 	s.open(d, d)
 	group := define()
-	group.AfterAny = &tdf.Dependencies{Group: "g"}
+	group.AfterAny = &task.Dependencies{Group: "g"}
 	s.open(group)
 	s.settle()
 	for range 2 {
-		expect.NoError(t, s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}))
+		expect.NoError(t, s.execute(s.claim(60), task.Result{Output: "out", Exit: "0"}))
 	}
 	for range 3 {
 		s.do("ZADD", "$due", "XX", 1, 1, 1, 2)
 		s.server = New("another", settings, s.store, quiet())
 		s.settle()
 		for id := int64(1); id <= 2; id++ {
-			task := s.mustBe(id, tdf.Succeeded, 0)
-			expect.MustEqual(t, task.Current().Output, "out")
-			expect.MustTrue(t, s.due(id) >= s.now()+50, task.Current(), "due at", s.due(id))
+			one := s.mustBe(id, task.Succeeded, 0)
+			expect.MustEqual(t, one.Current().Output, "out")
+			expect.MustTrue(t, s.due(id) >= s.now()+50, one.Current(), "due at", s.due(id))
 		}
 	}
 	s.checkConsistent()
@@ -548,9 +548,9 @@ func TestLinkBeforeRemoval(t *testing.T) {
 	s.open(d)
 	expect.MustEqual(t, fmt.Sprint(s.runAll()), "[1]")
 	group := define()
-	group.After = &tdf.Dependencies{Group: "g"}
+	group.After = &task.Dependencies{Group: "g"}
 	m := expect.Result(s.task(1).Archive()).Value(t)
-	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}, Open: []tdf.Properties{after(1), group}})).OK(t)
+	expect.Result(s.store.Apply(t.Context(), "manager", redisstate.Unit{Moves: []task.Move{m}, Open: []task.Properties{after(1), group}})).OK(t)
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[2]")
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[3]")
@@ -558,7 +558,7 @@ func TestLinkBeforeRemoval(t *testing.T) {
 	s.do("ZREM", "$archived", 1)
 	s.open(group)
 	s.runAll()
-	expect.Contains(t, s.mustBe(4, tdf.Failed, 0).LastError(), "group g has no tasks")
+	expect.Contains(t, s.mustBe(4, task.Failed, 0).LastError(), "group g has no tasks")
 	s.nothingLeft()
 }
 
@@ -589,14 +589,14 @@ func TestAuditFindsUnheardEndings(t *testing.T) {
 func TestGroupThatWasEmpty(t *testing.T) {
 	s := newSite(t)
 	loose, strict := define(), define()
-	loose.AfterAny, strict.After = &tdf.Dependencies{Group: "g"}, &tdf.Dependencies{Group: "g"}
+	loose.AfterAny, strict.After = &task.Dependencies{Group: "g"}, &task.Dependencies{Group: "g"}
 	s.open(loose)
 	s.settle()
 	c := s.claim(60)
 	s.open(inGroup("g"))
 	s.open(strict)
 	s.settle()
-	expect.NoError(s, s.execute(c, tdf.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(c, task.Result{Exit: "0"}))
 	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
 	expect.Equal(s, fmt.Sprint(s.runAll()), "[2 3]")
 	s.nothingLeft()
@@ -646,12 +646,12 @@ func TestChangeOfAWaitingTask(t *testing.T) {
 	s.open(after(1))
 	soon := s.now().Add(60)
 	change := func() {
-		expect.NoError(s, s.apply(s.task(2).Change(tdf.Changes{EndBefore: new(soon.Std())})))
+		expect.NoError(s, s.apply(s.task(2).Change(task.Changes{EndBefore: new(soon.Std())})))
 	}
 	change()
 	s.settle()
 	expect.Equal(s, s.due(2), soon, "due at")
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Exit: "0"}))
 	m, _ := s.task(1).Settle(s.now(), nil)
 	expect.NoError(s, s.apply(m, nil))
 	expect.Result(s.store.HandleEndings(s.Context())).OK(s)
@@ -666,7 +666,7 @@ func TestEndingOfASettledResult(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), after(1))
 	s.settle()
-	c, r := s.claim(60), tdf.Result{Exit: "0"}
+	c, r := s.claim(60), task.Result{Exit: "0"}
 	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
 	s.server.clock = func() time.Time { return s.server.links.looked }
 	expect.NoError(s, s.apply(m.Settled(c.Task, r), nil))
@@ -693,7 +693,7 @@ func TestDependencyOfAWrongType(t *testing.T) {
 	s.do("SET", "$task:1", "x")
 	s.do("ZREM", "$open", 1)
 	s.do("ZADD", "$failed", 1, 1)
-	expect.Fails(s, s.store.CheckDependencies(s.Context(), []tdf.Properties{after(1)}), "there is no task 1")
+	expect.Fails(s, s.store.CheckDependencies(s.Context(), []task.Properties{after(1)}), "there is no task 1")
 	expect.NoError(s, s.store.EachDependent(s.Context(), func(d redisstate.Dependent) { s.Error(d) }))
 }
 
@@ -704,7 +704,7 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 		onEach(t, func(s *site) {
 			s.open(define(), define())
 			loose := define()
-			loose.AfterAny = &tdf.Dependencies{Tasks: []int64{1}}
+			loose.AfterAny = &task.Dependencies{Tasks: []int64{1}}
 			s.open(after(1, 2), loose)
 			s.settle()
 			s.do("DEL", "$task:1")
@@ -717,7 +717,7 @@ func TestAuditFindsDeletedDependencies(t *testing.T) {
 			expect.Contains(t, findings[0].Problem, "for which tasks wait")
 			expect.MustEqual(t, expect.Result(s.store.Repair(t.Context(), "server", findings)).Value(t), 1)
 			expect.Equal(t, fmt.Sprint(s.runAll()), "[2 4]")
-			expect.Contains(t, s.mustBe(3, tdf.Failed, 0).LastError(), "task 1 does not exist")
+			expect.Contains(t, s.mustBe(3, task.Failed, 0).LastError(), "task 1 does not exist")
 			s.nothingLeft()
 		})
 	}
@@ -728,9 +728,9 @@ func TestNothingIsLeftOfAFailedWait(t *testing.T) {
 	s := newSite(t)
 	s.open(define(), inGroup("g"))
 	d := define()
-	d.After = &tdf.Dependencies{Tasks: []int64{1}, Group: "g"}
+	d.After = &task.Dependencies{Tasks: []int64{1}, Group: "g"}
 	s.open(d)
 	expect.Equal(t, fmt.Sprint(s.runAll(1)), "[1 2]")
-	s.mustBe(3, tdf.Failed, 0)
+	s.mustBe(3, task.Failed, 0)
 	s.nothingLeft()
 }

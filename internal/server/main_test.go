@@ -12,11 +12,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
@@ -104,24 +104,24 @@ func (s *site) returned() (all int) {
 	return all
 }
 
-func (s *site) now() tdf.Time {
+func (s *site) now() task.Time {
 	s.Helper()
 	return expect.Result(s.store.Now(s.Context())).Value(s)
 }
 
-func (s *site) open(definitions ...tdf.Properties) []int64 {
+func (s *site) open(definitions ...task.Properties) []int64 {
 	s.Helper()
 	return expect.Result(s.store.Open(s.Context(), "manager", definitions...)).Value(s)
 }
 
-func (s *site) claim(lease tdf.Seconds) redisstate.Claim {
+func (s *site) claim(lease task.Seconds) redisstate.Claim {
 	s.Helper()
 	c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: lease})).Value(s)
 	expect.MustLen(s, c.Claims, 1)
 	return c.Claims[0]
 }
 
-func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
+func (s *site) execute(c redisstate.Claim, r task.Result) error {
 	s.Helper()
 	m := expect.Result(c.Task.Execute(c.ID, r)).Value(s)
 	outcomes := expect.Result(s.store.Execute(s.Context(), "w", m)).Value(s)
@@ -130,14 +130,14 @@ func (s *site) execute(c redisstate.Claim, r tdf.Result) error {
 
 // mustBe returns a task. It ends the test if the hash has another state or round, or if the list of this state does not
 // contain the id.
-func (s *site) mustBe(id int64, state tdf.State, round int) *tdf.Task {
+func (s *site) mustBe(id int64, state task.State, round int) *task.Task {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole | redisstate.Lists})).Value(s)
-	task := stored.Task
-	expect.MustEqual(s, task.State, state, id, round)
-	expect.MustEqual(s, task.Round, round, id, state)
-	expect.MustEqual(s, fmt.Sprint(stored.Lists), fmt.Sprint([]tdf.State{state}), id, state, round)
-	return task
+	one := stored.Task
+	expect.MustEqual(s, one.State, state, id, round)
+	expect.MustEqual(s, one.Round, round, id, state)
+	expect.MustEqual(s, fmt.Sprint(stored.Lists), fmt.Sprint([]task.State{state}), id, state, round)
+	return one
 }
 
 // checkConsistent checks that the audit finds nothing.
@@ -146,4 +146,4 @@ func (s *site) checkConsistent() {
 	expect.Len(s, expect.Result(s.store.Check(s.Context())).Value(s), 0)
 }
 
-func define() tdf.Properties { return tdf.Defaults("p", "rsync:/p/run.sh", "1") }
+func define() task.Properties { return task.Defaults("p", "rsync:/p/run.sh", "1") }

@@ -3,8 +3,8 @@ package server
 import (
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -25,7 +25,7 @@ func (s *site) byHand(id int, fields ...any) {
 }
 
 // claimByHand claims a task in two steps, as the worker of the original TDF does.
-func (s *site) claimByHand(id int, round string, at tdf.Time) {
+func (s *site) claimByHand(id int, round string, at task.Time) {
 	s.Helper()
 	s.do("ZREM", "$open", id)
 	s.do("ZADD", "$running", at.String(), id)
@@ -40,7 +40,7 @@ func (s *site) executeByHand(id int, round, stderr string) {
 	s.do("HSET", "$task:"+itoa(id), "state", "executed", round+":executed", at, round+":output", "out", round+":error", stderr)
 }
 
-func itoa(i int) string { return tdf.Time(i).String() }
+func itoa(i int) string { return task.Time(i).String() }
 
 func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 	t.Parallel()
@@ -50,11 +50,11 @@ func TestOriginalTaskFromOpenToArchived(t *testing.T) {
 		expect.NoError(s, c.Invalid)
 		expect.MustEqual(s, c.Task.Input, "1")
 		expect.MustEqual(s, c.Task.MaxLosses, 3)
-		expect.NoError(s, s.execute(c, tdf.Result{Output: "out", Exit: "0"}))
+		expect.NoError(s, s.execute(c, task.Result{Output: "out", Exit: "0"}))
 		s.round()
-		m := expect.Result(s.mustBe(1, tdf.Succeeded, 0).Archive()).Value(s)
-		s.server.apply(s.Context(), []tdf.Move{m}, Done{})
-		s.mustBe(1, tdf.Archived, 0)
+		m := expect.Result(s.mustBe(1, task.Succeeded, 0).Archive()).Value(s)
+		s.server.apply(s.Context(), []task.Move{m}, Done{})
+		s.mustBe(1, task.Archived, 0)
 		s.checkConsistent()
 	})
 }
@@ -71,13 +71,13 @@ func TestOriginalWorkersTasksAreSettledInTheNextRound(t *testing.T) {
 	s.executeByHand(2, "0", "boom")
 	s.executeByHand(3, "0", "boom")
 	s.round()
-	s.mustBe(1, tdf.Succeeded, 0)
-	s.mustBe(2, tdf.Failed, 0)
-	s.mustBe(3, tdf.Open, 1)
-	s.mustBe(4, tdf.TimedOut, 0)
-	s.mustBe(5, tdf.Open, 1)
-	s.mustBe(6, tdf.Expired, 0)
-	s.mustBe(7, tdf.Running, 0)
+	s.mustBe(1, task.Succeeded, 0)
+	s.mustBe(2, task.Failed, 0)
+	s.mustBe(3, task.Open, 1)
+	s.mustBe(4, task.TimedOut, 0)
+	s.mustBe(5, task.Open, 1)
+	s.mustBe(6, task.Expired, 0)
+	s.mustBe(7, task.Running, 0)
 	s.checkConsistent()
 }
 
@@ -87,23 +87,23 @@ func TestOriginalTimeOutComesWhenItIsDue(t *testing.T) {
 	claimed := s.now()
 	s.claimByHand(1, "0", claimed)
 	s.round()
-	s.mustBe(1, tdf.Running, 0)
+	s.mustBe(1, task.Running, 0)
 	due, err := s.cli.ZScore(s.Context(), s.ns+":due", "1").Result()
-	if err != nil || tdf.Time(due).String() != claimed.Add(51).String() { // the worker itself ends its program a second earlier
-		s.Fatalf("claimed at %v, due at %v, %v", claimed, tdf.Time(due), err)
+	if err != nil || task.Time(due).String() != claimed.Add(51).String() { // the worker itself ends its program a second earlier
+		s.Fatalf("claimed at %v, due at %v, %v", claimed, task.Time(due), err)
 	}
-	settleAfter := func(passed tdf.Time) (claimed tdf.Time) { // as if this time had passed since the claim
+	settleAfter := func(passed task.Time) (claimed task.Time) { // as if this time had passed since the claim
 		claimed = s.now() - passed
 		s.do("HSET", "$task:1", "0:running", claimed.String())
-		s.do("ZADD", "$due", tdf.Time(1).String(), "1")
+		s.do("ZADD", "$due", task.Time(1).String(), "1")
 		expect.Result(s.server.settleDue(s.Context())).OK(s)
 		return claimed
 	}
 	if claimed := settleAfter(50.1); s.now() < claimed+51 { // on a slow machine, the margin of one second may be over by now
-		s.mustBe(1, tdf.Running, 0)
+		s.mustBe(1, task.Running, 0)
 		settleAfter(100)
 	}
-	s.mustBe(1, tdf.TimedOut, 0)
+	s.mustBe(1, task.TimedOut, 0)
 }
 
 // repairedAfterGrace checks that the audit repairs a task only after the task stayed unchanged for the grace of the audit.
@@ -144,7 +144,7 @@ func TestOriginalWorkerDied(t *testing.T) {
 			s.byHand(1)
 			c.commands(s)
 			s.repairedAfterGrace()
-			expect.Equal(s, s.mustBe(1, tdf.Open, c.losses).Losses, c.losses)
+			expect.Equal(s, s.mustBe(1, task.Open, c.losses).Losses, c.losses)
 			expect.Equal(s, s.claim(60).Task.ID, 1, "the repaired task cannot be claimed")
 		})
 	}
@@ -162,7 +162,7 @@ func TestUnfinishedOriginalCommitIsNotSettled(t *testing.T) {
 	s.do("HSET", "$task:1", "0:error", "boom")
 	s.do("ZADD", "$due", "1", "1")
 	s.round()
-	s.mustBe(1, tdf.Failed, 0)
+	s.mustBe(1, task.Failed, 0)
 }
 
 // A worker of the original TDF loses its round. It then writes its result into the next round, which another worker is
@@ -172,18 +172,18 @@ func TestOriginalCommitIntoAnothersRound(t *testing.T) {
 	s.byHand(1, "timeout", "50", "max_timeouts", "1")
 	s.claimByHand(1, "0", s.now()-100)
 	s.round()
-	s.mustBe(1, tdf.Open, 1)
+	s.mustBe(1, task.Open, 1)
 	c := s.claim(60)
 	s.executeByHand(1, "0", "")
 	s.server.audit.grace = 60
 	expect.MustEqual(s, s.round().Total(), 0, "the late commit was settled")
 	// The worker that holds the claim renews its lease, and its result counts.
 	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
-	expect.NoError(s, s.execute(c, tdf.Result{Error: "mine"}))
+	expect.NoError(s, s.execute(c, task.Result{Error: "mine"}))
 	s.round()
-	task := s.mustBe(1, tdf.Failed, 1)
-	expect.Equal(s, task.Fails, 1)
-	expect.Equal(s, task.Rounds.At(1).Error, "mine")
+	one := s.mustBe(1, task.Failed, 1)
+	expect.Equal(s, one.Fails, 1)
+	expect.Equal(s, one.Rounds.At(1).Error, "mine")
 	s.checkConsistent()
 }
 
@@ -195,7 +195,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 	s.claim(600)
 	s.executeByHand(1, "0", "")
 	s.repairedAfterGrace()
-	s.mustBe(1, tdf.Running, 1) // the lease of the claim still holds
+	s.mustBe(1, task.Running, 1) // the lease of the claim still holds
 
 	s.byHand(2, "timeout", "50", "max_timeouts", "1")
 	s.claimByHand(2, "0", s.now()-100)
@@ -203,7 +203,7 @@ func TestOriginalCommitIntoAnothersRoundIsRepaired(t *testing.T) {
 	s.round()
 	s.executeByHand(2, "0", "") // no worker has claimed round 1 yet
 	s.repairedAfterGrace()
-	expect.Equal(s, s.mustBe(2, tdf.Open, 2).Losses, 1, "losses")
+	expect.Equal(s, s.mustBe(2, task.Open, 2).Losses, 1, "losses")
 }
 
 func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
@@ -212,10 +212,10 @@ func TestOriginalCommitAfterTheTaskFinished(t *testing.T) {
 		s.byHand(1, "timeout", "50")
 		s.claimByHand(1, "0", s.now()-100)
 		s.round()
-		s.mustBe(1, tdf.TimedOut, 0)
+		s.mustBe(1, task.TimedOut, 0)
 		s.executeByHand(1, "0", "")
 		s.repairedAfterGrace()
-		s.mustBe(1, tdf.TimedOut, 0)
+		s.mustBe(1, task.TimedOut, 0)
 	})
 }
 
@@ -234,11 +234,11 @@ func TestStuckInTheOriginalsTransientLists(t *testing.T) {
 	stuck(4, "failure", "0:executed", s.now().String(), "0:output", "", "0:error", "boom", "max_fails", "2")
 	stuck(5, "failure", "fails", "1") // the failure is already counted
 	s.round()
-	s.mustBe(1, tdf.TimedOut, 0)
-	s.mustBe(2, tdf.Open, 1)
-	s.mustBe(3, tdf.Failed, 0)
-	s.mustBe(4, tdf.Open, 1)
-	expect.Equal(s, s.mustBe(5, tdf.Failed, 0).Fails, 1, "counted twice")
+	s.mustBe(1, task.TimedOut, 0)
+	s.mustBe(2, task.Open, 1)
+	s.mustBe(3, task.Failed, 0)
+	s.mustBe(4, task.Open, 1)
+	expect.Equal(s, s.mustBe(5, task.Failed, 0).Fails, 1, "counted twice")
 	s.checkConsistent()
 }
 
@@ -255,9 +255,9 @@ func TestOtherThingsInTheLists(t *testing.T) {
 	s.byHand(3)
 	s.do("ZADD", "$succeeded", "5", "3")
 	s.repairedAfterGrace()
-	expect.Equal(s, s.mustBe(1, tdf.Archived, 0).Outcome, "succeeded", "outcome")
-	s.mustBe(2, tdf.Open, 0)
-	s.mustBe(3, tdf.Open, 0)
+	expect.Equal(s, s.mustBe(1, task.Archived, 0).Outcome, "succeeded", "outcome")
+	s.mustBe(2, task.Open, 0)
+	s.mustBe(3, task.Open, 0)
 	expect.True(s, s.do("ZSCORE", "$running", "99") == nil, "the id without a task is still in running")
 }
 
@@ -267,13 +267,13 @@ func TestStaleEntryInTransientLists(t *testing.T) {
 	s.open(define(), define())
 	s.claim(60)
 	c := s.claim(60)
-	s.execute(c, tdf.Result{Exit: "0"})
+	s.execute(c, task.Result{Exit: "0"})
 	s.round()
 	s.do("ZADD", "$timeout", s.now().String(), "1")
 	s.do("ZADD", "$failure", s.now().String(), "2")
 	s.repairedAfterGrace()
-	s.mustBe(1, tdf.Running, 0)
-	s.mustBe(2, tdf.Succeeded, 0)
+	s.mustBe(1, task.Running, 0)
+	s.mustBe(2, task.Succeeded, 0)
 }
 
 // If a worker of the original TDF claimed a task, the task times out on time. This holds even if the task's score in
@@ -298,7 +298,7 @@ func TestOriginalTimeOutAmongManyTasks(t *testing.T) {
 	for end := s.now().Add(1.3); s.now() < end; {
 	}
 	s.round()
-	s.mustBe(int64(id), tdf.TimedOut, 0)
+	s.mustBe(int64(id), task.TimedOut, 0)
 }
 
 // The audit's walk reaches every task, even if managers open tasks all the time.
@@ -317,7 +317,7 @@ func TestWalkReachesAllTasksWhileTasksAreOpened(t *testing.T) {
 		s.server.audit.walked = 0 // as if walkPause was over
 		s.round()
 	}
-	s.mustBe(1, tdf.Open, 0)
+	s.mustBe(1, task.Open, 0)
 }
 
 // Task keys of a wrong Redis type, and list members that are not ids, do not stop workers or the server.
@@ -331,9 +331,9 @@ func TestBrokenKeys(t *testing.T) {
 	s.do("LPUSH", "$task:992", "a list")
 	s.open(define())
 	c := s.claim(60)
-	s.execute(c, tdf.Result{Exit: "0"})
+	s.execute(c, task.Result{Exit: "0"})
 	s.round()
-	s.mustBe(c.Task.ID, tdf.Succeeded, 0)
+	s.mustBe(c.Task.ID, task.Succeeded, 0)
 	left := s.do("ZCARD", "$due")
 	expect.True(s, left == int64(0), left, "are still due")
 }

@@ -6,34 +6,34 @@ import (
 	"fmt"
 	_ "time/tzdata" // so that the servers of all machines know the same zones
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type periodicStore interface {
-	Periodics(ctx context.Context) (tdf.Hash, error)
+	Periodics(ctx context.Context) (task.Hash, error)
 	PeriodicText(ctx context.Context, name string) (string, error)
-	ChangePeriodic(ctx context.Context, who, name, from, to string, open ...tdf.Properties) ([]int64, error)
+	ChangePeriodic(ctx context.Context, who, name, from, to string, open ...task.Properties) ([]int64, error)
 	UnfinishedOf(ctx context.Context, ids []int64) ([]int64, error)
 }
 
 // periodicPause is the time after which a server reads all periodic tasks again. Until then, it does not notice that
 // one of them has changed, and reads only those whose time has come.
-const periodicPause = tdf.Seconds(10)
+const periodicPause = task.Seconds(10)
 
 // mostTimes is the largest number of times of a periodic that a server handles in a round.
 const mostTimes = 100
 
 // periodics remembers what the server last read of the periodic tasks.
 type periodics struct {
-	read   tdf.Time
-	next   map[string]tdf.Time // by name; without those that are paused or invalid
-	logged map[string]string   // the last error of each invalid record
+	read   task.Time
+	next   map[string]task.Time // by name; without those that are paused or invalid
+	logged map[string]string    // the last error of each invalid record
 }
 
 // openPeriodic opens the tasks of periodics whose time has come (docs/periodic.md). Several servers may do so at once:
 // one step opens the tasks and changes the record of the periodic, if no other client has changed it.
-func (s *Server) openPeriodic(ctx context.Context, now tdf.Time) (err error) {
+func (s *Server) openPeriodic(ctx context.Context, now task.Time) (err error) {
 	if err := s.readPeriodics(ctx, now); err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (s *Server) openPeriodic(ctx context.Context, now tdf.Time) (err error) {
 	return err
 }
 
-func (s *Server) readPeriodics(ctx context.Context, now tdf.Time) error {
+func (s *Server) readPeriodics(ctx context.Context, now task.Time) error {
 	p := &s.periodics
 	if since := now.Sub(p.read); 0 <= since && since < periodicPause {
 		return nil
@@ -55,9 +55,9 @@ func (s *Server) readPeriodics(ctx context.Context, now tdf.Time) error {
 		return err
 	}
 	before := p.logged
-	p.read, p.next, p.logged = now, map[string]tdf.Time{}, map[string]string{}
+	p.read, p.next, p.logged = now, map[string]task.Time{}, map[string]string{}
 	for name, text := range texts {
-		r, err := tdf.ParsePeriodic(name, text)
+		r, err := task.ParsePeriodic(name, text)
 		if err != nil {
 			if p.logged[name] = err.Error(); before[name] != err.Error() {
 				s.log.Error("a periodic is invalid, and opens no tasks", "error", err)
@@ -70,7 +70,7 @@ func (s *Server) readPeriodics(ctx context.Context, now tdf.Time) error {
 }
 
 // expect remembers the next time of a periodic.
-func (s *Server) expect(r *tdf.PeriodicRecord) {
+func (s *Server) expect(r *task.PeriodicRecord) {
 	if r.PausedBy == "" && r.Next > 0 {
 		s.periodics.next[r.Name] = r.Next
 	} else {
@@ -79,7 +79,7 @@ func (s *Server) expect(r *tdf.PeriodicRecord) {
 }
 
 // openDue handles the times of a periodic that have come.
-func (s *Server) openDue(ctx context.Context, name string, now tdf.Time) error {
+func (s *Server) openDue(ctx context.Context, name string, now task.Time) error {
 	text, err := s.store.PeriodicText(ctx, name)
 	if err != nil {
 		return err
@@ -88,7 +88,7 @@ func (s *Server) openDue(ctx context.Context, name string, now tdf.Time) error {
 	if text == "" {
 		return nil
 	}
-	r, err := tdf.ParsePeriodic(name, text)
+	r, err := task.ParsePeriodic(name, text)
 	if err != nil {
 		return nil // readPeriodics reports it
 	}
@@ -114,11 +114,11 @@ func (s *Server) openDue(ctx context.Context, name string, now tdf.Time) error {
 // take handles one time of a periodic, and returns its new record. If the tasks cannot be opened now, the record keeps
 // the reason, and the server tries again at the next time.
 func (s *Server) take(
-	ctx context.Context, r *tdf.PeriodicRecord, text string, step tdf.PeriodicStep,
-) (*tdf.PeriodicRecord, error) {
-	run := tdf.PeriodicRun{Time: step.Time, Outcome: tdf.PeriodicMissed, Why: step.Why}
+	ctx context.Context, r *task.PeriodicRecord, text string, step task.PeriodicStep,
+) (*task.PeriodicRecord, error) {
+	run := task.PeriodicRun{Time: step.Time, Outcome: task.PeriodicMissed, Why: step.Why}
 	var unfinished []int64
-	if step.Open && r.Overlap == tdf.OverlapSkip {
+	if step.Open && r.Overlap == task.OverlapSkip {
 		var err error
 		if unfinished, err = s.store.UnfinishedOf(ctx, r.IDs); err != nil {
 			return nil, err
@@ -126,7 +126,7 @@ func (s *Server) take(
 	}
 	switch {
 	case len(unfinished) > 0:
-		run.Outcome, run.Why = tdf.PeriodicSkipped, fmt.Sprintf(
+		run.Outcome, run.Why = task.PeriodicSkipped, fmt.Sprintf(
 			"tasks of an earlier time are unfinished: %d, such as task %d", len(unfinished), unfinished[0])
 	case step.Open:
 		after := r.Opening(step.Why, step.Time, step.Next, nil)
@@ -139,7 +139,7 @@ func (s *Server) take(
 		if ctx.Err() != nil || errors.Is(err, redisstate.ErrRecordChanged) {
 			return nil, err
 		}
-		run.Outcome, run.Why = tdf.PeriodicFailed, err.Error()
+		run.Outcome, run.Why = task.PeriodicFailed, err.Error()
 	}
 	after := r.After(run, step.Next)
 	if _, err := s.store.ChangePeriodic(ctx, s.name, r.Name, text, after.String()); err != nil {

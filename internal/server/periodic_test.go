@@ -9,39 +9,39 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // begin is the time at which the tests store their periodics. They never read Redis's clock.
-const begin = tdf.Time(1893456000) // 2030-01-01 00:00:00 UTC
+const begin = task.Time(1893456000) // 2030-01-01 00:00:00 UTC
 
-func minute(n int) tdf.Time { return begin.Add(tdf.Seconds(60 * n)) }
+func minute(n int) task.Time { return begin.Add(task.Seconds(60 * n)) }
 
 // periodic stores a periodic that opens a task each minute, unless change changes it.
-func (s *site) periodic(name string, change ...func(*tdf.Periodic, []tdf.Properties)) {
+func (s *site) periodic(name string, change ...func(*task.Periodic, []task.Properties)) {
 	s.Helper()
-	p, tasks := tdf.Periodic{Name: name, Schedule: "* * * * *"}, []tdf.Properties{define()}
+	p, tasks := task.Periodic{Name: name, Schedule: "* * * * *"}, []task.Properties{define()}
 	for _, c := range change {
 		c(&p, tasks)
 	}
-	r := expect.Result(tdf.NewPeriodicRecord(p, tasks, begin)).Value(s)
+	r := expect.Result(task.NewPeriodicRecord(p, tasks, begin)).Value(s)
 	before := expect.Result(s.store.PeriodicText(s.Context(), name)).Value(s)
 	expect.Result(s.store.ChangePeriodic(s.Context(), "ann", name, before, r.String())).OK(s)
 }
 
-func (s *site) record(name string) *tdf.PeriodicRecord {
+func (s *site) record(name string) *task.PeriodicRecord {
 	s.Helper()
 	text := expect.Result(s.store.PeriodicText(s.Context(), name)).Value(s)
-	return expect.Result(tdf.ParsePeriodic(name, text)).Value(s)
+	return expect.Result(task.ParsePeriodic(name, text)).Value(s)
 }
 
 // at makes the server look at its periodics at a time, and checks what then is known of the last time: its minute, the
 // outcome and a part of the reason. It also checks the number of all tasks.
-func (s *site) at(now tdf.Time, lastMinute int, outcome tdf.PeriodicOutcome, why string, tasks int64) {
+func (s *site) at(now task.Time, lastMinute int, outcome task.PeriodicOutcome, why string, tasks int64) {
 	s.Helper()
 	expect.NoError(s, s.server.openPeriodic(s.Context(), now))
 	r := s.record("p")
@@ -52,47 +52,47 @@ func (s *site) at(now tdf.Time, lastMinute int, outcome tdf.PeriodicOutcome, why
 	expect.Equal(s, expect.Result(s.store.Counts(s.Context())).Value(s).Total(), tasks)
 }
 
-func overlapping(p *tdf.Periodic, _ []tdf.Properties) { p.Overlap = tdf.OverlapOpen }
+func overlapping(p *task.Periodic, _ []task.Properties) { p.Overlap = task.OverlapOpen }
 
 func (s *site) cancel(id int64) {
 	s.Helper()
 	m := expect.Result(s.task(id).Cancel()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "ann", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "ann", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
 }
 
 // Each time opens the tasks once. While they are unfinished, the times are skipped.
 func TestPeriodicOpensEachTimeOnce(t *testing.T) {
 	onEach(t, func(s *site) {
-		s.periodic("p", func(_ *tdf.Periodic, tasks []tdf.Properties) { tasks[0].Group, tasks[0].Priority = "g", 3 })
+		s.periodic("p", func(_ *task.Periodic, tasks []task.Properties) { tasks[0].Group, tasks[0].Priority = "g", 3 })
 		expect.NoError(s, s.server.openPeriodic(s.Context(), begin))
 		expect.Equal(s, s.record("p").Next, minute(1))
-		s.at(minute(1), 1, tdf.PeriodicOpened, "", 1)
-		s.at(minute(1)+1, 1, tdf.PeriodicOpened, "", 1)
-		task := s.task(1)
-		expect.Equal(s, task.Group, "g")
-		expect.Equal(s, task.Priority, 3)
-		expect.Contains(s, task.Log, "periodic p: open")
+		s.at(minute(1), 1, task.PeriodicOpened, "", 1)
+		s.at(minute(1)+1, 1, task.PeriodicOpened, "", 1)
+		one := s.task(1)
+		expect.Equal(s, one.Group, "g")
+		expect.Equal(s, one.Priority, 3)
+		expect.Contains(s, one.Log, "periodic p: open")
 		expect.Equal(s, s.record("p").IDs, []int64{1})
-		s.at(minute(2), 2, tdf.PeriodicSkipped, "such as task 1", 1)
-		s.execute(s.claim(60), tdf.Result{Exit: "0"})
-		s.at(minute(3), 3, tdf.PeriodicSkipped, "such as task 1", 1)
+		s.at(minute(2), 2, task.PeriodicSkipped, "such as task 1", 1)
+		s.execute(s.claim(60), task.Result{Exit: "0"})
+		s.at(minute(3), 3, task.PeriodicSkipped, "such as task 1", 1)
 		s.round()
-		s.at(minute(4), 4, tdf.PeriodicOpened, "", 2)
-		s.at(minute(9), 9, tdf.PeriodicSkipped, "such as task 2", 2)
+		s.at(minute(4), 4, task.PeriodicOpened, "", 2)
+		s.at(minute(9), 9, task.PeriodicSkipped, "such as task 2", 2)
 		s.cancel(2)
-		s.at(minute(20), 20, tdf.PeriodicOpened, "the times from 2030-01-01 00:10:00 UTC to this one were missed", 3)
-		s.at(minute(5), 20, tdf.PeriodicOpened, "", 3) // the clock was set back
+		s.at(minute(20), 20, task.PeriodicOpened, "the times from 2030-01-01 00:10:00 UTC to this one were missed", 3)
+		s.at(minute(5), 20, task.PeriodicOpened, "", 3) // the clock was set back
 		s.periodic("p", overlapping)
-		s.at(minute(21), 21, tdf.PeriodicOpened, "", 4)
-		s.at(minute(22), 22, tdf.PeriodicOpened, "", 5)
+		s.at(minute(21), 21, task.PeriodicOpened, "", 4)
+		s.at(minute(22), 22, task.PeriodicOpened, "", 5)
 		expect.Equal(s, s.record("p").IDs, []int64{5})
-		s.periodic("p", func(p *tdf.Periodic, _ []tdf.Properties) { p.Missed, p.Overlap = tdf.MissedAll, tdf.OverlapOpen })
-		s.at(minute(30), 30, tdf.PeriodicOpened, "", 35) // from the first minute on
-		s.at(minute(30)+11, 30, tdf.PeriodicOpened, "", 35)
-		s.at(minute(1030), 1030, tdf.PeriodicOpened, "", 135) // only the newest
-		s.periodic("p", func(p *tdf.Periodic, _ []tdf.Properties) { p.Missed = tdf.MissedNone })
-		s.at(minute(2000)+61, 2001, tdf.PeriodicOpened, "were missed", 136)
+		s.periodic("p", func(p *task.Periodic, _ []task.Properties) { p.Missed, p.Overlap = task.MissedAll, task.OverlapOpen })
+		s.at(minute(30), 30, task.PeriodicOpened, "", 35) // from the first minute on
+		s.at(minute(30)+11, 30, task.PeriodicOpened, "", 35)
+		s.at(minute(1030), 1030, task.PeriodicOpened, "", 135) // only the newest
+		s.periodic("p", func(p *task.Periodic, _ []task.Properties) { p.Missed = task.MissedNone })
+		s.at(minute(2000)+61, 2001, task.PeriodicOpened, "were missed", 136)
 		s.checkConsistent()
 	})
 }
@@ -101,12 +101,12 @@ func TestPeriodicOpensEachTimeOnce(t *testing.T) {
 func TestPeriodicTasksBelongTogether(t *testing.T) {
 	s := newSite(t)
 	first, second, unique := define(), define(), define()
-	second.After, unique.Unique = &tdf.Dependencies{Places: []int{0}}, "key"
-	r := expect.Result(tdf.NewPeriodicRecord(tdf.Periodic{Name: "p", Schedule: "@every 1m", Overlap: tdf.OverlapOpen},
-		[]tdf.Properties{first, second, unique}, begin)).Value(t)
+	second.After, unique.Unique = &task.Dependencies{Places: []int{0}}, "key"
+	r := expect.Result(task.NewPeriodicRecord(task.Periodic{Name: "p", Schedule: "@every 1m", Overlap: task.OverlapOpen},
+		[]task.Properties{first, second, unique}, begin)).Value(t)
 	expect.Result(s.store.ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(t)
-	s.at(minute(1), 1, tdf.PeriodicOpened, "", 3)
-	s.at(minute(2), 2, tdf.PeriodicOpened, "", 5)
+	s.at(minute(1), 1, task.PeriodicOpened, "", 3)
+	s.at(minute(2), 2, task.PeriodicOpened, "", 5)
 	expect.Equal(s, s.record("p").IDs, []int64{4, 5, 3})
 	expect.Equal(s, s.task(5).After.Tasks, []int64{4})
 }
@@ -119,7 +119,7 @@ type disturbed struct {
 }
 
 func (d disturbed) ChangePeriodic(
-	ctx context.Context, who, name, from, to string, open ...tdf.Properties,
+	ctx context.Context, who, name, from, to string, open ...task.Properties,
 ) ([]int64, error) {
 	if d.before != nil && len(open) > 0 {
 		d.before()
@@ -140,19 +140,19 @@ func TestPeriodicOfSeveralServers(t *testing.T) {
 				both.Go(func() { expect.NoError(s, server.openPeriodic(s.Context(), minute(n))) })
 			}
 			both.Wait()
-			s.at(minute(n), n, tdf.PeriodicOpened, "", int64(n))
+			s.at(minute(n), n, task.PeriodicOpened, "", int64(n))
 		}
 		killed, kill := context.WithCancel(s.Context())
 		victim := New("victim", settings, disturbed{Store: s.store, after: context.Canceled}, quiet())
 		expect.NoError(s, victim.readPeriodics(s.Context(), minute(21)))
 		kill()
 		expect.NoError(s, victim.openPeriodic(killed, minute(21))) // killed before the step
-		s.at(minute(20), 20, tdf.PeriodicOpened, "", 20)
+		s.at(minute(20), 20, task.PeriodicOpened, "", 20)
 		expect.NoError(s, victim.openPeriodic(s.Context(), minute(21))) // its answer is lost
-		s.at(minute(21), 21, tdf.PeriodicOpened, "", 21)
+		s.at(minute(21), 21, task.PeriodicOpened, "", 21)
 		for n, change := range []func(){
 			func() {
-				s.periodic("p", overlapping, func(p *tdf.Periodic, _ []tdf.Properties) { p.Schedule = "@hourly" })
+				s.periodic("p", overlapping, func(p *task.Periodic, _ []task.Properties) { p.Schedule = "@hourly" })
 			},
 			func() { s.do("HDEL", "$periodic", "p") },
 		} {
@@ -173,28 +173,28 @@ func TestPeriodicFailures(t *testing.T) {
 	s := newSite(t)
 	log := &testlog.Buffer{}
 	s.server.log = slog.New(slog.NewTextHandler(log, nil))
-	s.periodic("p", func(_ *tdf.Periodic, tasks []tdf.Properties) {
+	s.periodic("p", func(_ *task.Periodic, tasks []task.Properties) {
 		tasks[0].Source = "redis:" + strings.Repeat("0", 64)
 	})
-	s.at(minute(1), 1, tdf.PeriodicFailed, "program", 0)
-	s.at(minute(1)+1, 1, tdf.PeriodicFailed, "program", 0)
+	s.at(minute(1), 1, task.PeriodicFailed, "program", 0)
+	s.at(minute(1)+1, 1, task.PeriodicFailed, "program", 0)
 	expect.Equal(s, s.record("p").Next, minute(2))
-	s.periodic("p", func(_ *tdf.Periodic, tasks []tdf.Properties) { tasks[0].Group = "g" })
-	s.at(minute(2), 2, tdf.PeriodicOpened, "", 1)
+	s.periodic("p", func(_ *task.Periodic, tasks []task.Properties) { tasks[0].Group = "g" })
+	s.at(minute(2), 2, task.PeriodicOpened, "", 1)
 	s.cancel(1)
 	expect.NoError(s, s.store.CloseGroup(s.Context(), "g"))
-	s.at(minute(3), 3, tdf.PeriodicFailed, "closed", 1)
+	s.at(minute(3), 3, task.PeriodicFailed, "closed", 1)
 	s.periodic("p", overlapping)
-	expect.NoError(s, s.store.ChangeSetting(s.Context(), tdf.SettingMaxTasks, "2"))
-	s.at(minute(4), 4, tdf.PeriodicOpened, "", 2)
-	s.at(minute(5), 5, tdf.PeriodicFailed, "max_tasks", 2)
+	expect.NoError(s, s.store.ChangeSetting(s.Context(), task.SettingMaxTasks, "2"))
+	s.at(minute(4), 4, task.PeriodicOpened, "", 2)
+	s.at(minute(5), 5, task.PeriodicFailed, "max_tasks", 2)
 	expect.Equal(s, s.record("p").IDs, []int64{2})
-	expect.NoError(s, s.store.ChangeSetting(s.Context(), tdf.SettingMaxTasks, "inf"))
-	s.at(minute(6), 6, tdf.PeriodicOpened, "", 3)
+	expect.NoError(s, s.store.ChangeSetting(s.Context(), task.SettingMaxTasks, "inf"))
+	s.at(minute(6), 6, task.PeriodicOpened, "", 3)
 	paused := *s.record("p")
 	paused.PausedBy = "ann"
 	s.do("HSET", "$periodic", "p", paused.String())
-	s.at(minute(7), 6, tdf.PeriodicOpened, "", 3)
+	s.at(minute(7), 6, task.PeriodicOpened, "", 3)
 	s.do("HSET", "$periodic", "p", "{", "q", strings.Replace(paused.String(), "* * * * *", "@every 1ns", 1))
 	for n := 8; n < 11; n++ {
 		expect.NoError(s, s.server.openPeriodic(s.Context(), minute(n)))
@@ -213,20 +213,20 @@ func TestPeriodicOnAFullRedis(t *testing.T) {
 	s.do("CONFIG", "SET", "maxmemory", "1mb")
 	s.store = connect(t, s.addr, s.ns)
 	s.server = New("server", settings, s.store, quiet())
-	s.at(minute(1), 1, tdf.PeriodicFailed, "redis", 0)
+	s.at(minute(1), 1, task.PeriodicFailed, "redis", 0)
 	s.do("CONFIG", "SET", "maxmemory", "0")
 	s.store = connect(t, s.addr, s.ns)
 	s.server = New("server", settings, s.store, quiet())
-	s.at(minute(2), 2, tdf.PeriodicOpened, "", 1)
+	s.at(minute(2), 2, task.PeriodicOpened, "", 1)
 }
 
 // A round of a server opens what is due.
 func TestARoundOpensPeriodics(t *testing.T) {
 	onEach(t, func(s *site) {
-		p := tdf.Periodic{Name: "p", Schedule: "@every 10s"}
-		r := expect.Result(tdf.NewPeriodicRecord(p, []tdf.Properties{define()}, s.now().Add(-60))).Value(s)
+		p := task.Periodic{Name: "p", Schedule: "@every 10s"}
+		r := expect.Result(task.NewPeriodicRecord(p, []task.Properties{define()}, s.now().Add(-60))).Value(s)
 		expect.Result(s.store.ChangePeriodic(s.Context(), "ann", "p", "", r.String())).OK(s)
 		s.round()
-		s.mustBe(1, tdf.Open, 0)
+		s.mustBe(1, task.Open, 0)
 	})
 }

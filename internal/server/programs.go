@@ -5,16 +5,16 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type programStore interface {
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error
+	UsePrograms(ctx context.Context, now task.Time, sums ...string) error
 	HasPrograms(ctx context.Context) (bool, error)
 	NeededPrograms(ctx context.Context) (map[string]string, error)
-	RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error)
+	RemoveUnused(ctx context.Context, before task.Time, most int64) (removed []string, err error)
 }
 
 // removedAtOnce is the largest number of stored programs that the server removes after a part of the walk.
@@ -24,15 +24,15 @@ const removedAtOnce = 10
 // the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics
 // need. Only a complete walk proves that an older program has no task.
 type programs struct {
-	ids    []int64  // the tasks of the present part of the walk
-	began  tdf.Time // when the present walk began; 0 if a part of it is missing, because of an error
-	part   tdf.Time // the value of began if the present part succeeds
-	ended  bool     // the present part is the end of the walk
-	walked tdf.Time // when the last complete walk began; 0 if there was none
+	ids    []int64   // the tasks of the present part of the walk
+	began  task.Time // when the present walk began; 0 if a part of it is missing, because of an error
+	part   task.Time // the value of began if the present part succeeds
+	ended  bool      // the present part is the end of the walk
+	walked task.Time // when the last complete walk began; 0 if there was none
 }
 
 // beginPart prepares the next part of the walk. If first is true, a new walk begins.
-func (p *programs) beginPart(now tdf.Time, first bool) {
+func (p *programs) beginPart(now task.Time, first bool) {
 	p.ids, p.ended = p.ids[:0], false
 	p.part, p.began = p.began, 0
 	if first {
@@ -49,7 +49,7 @@ func (p *programs) endPart() {
 
 // keepPrograms renews the last use of the programs that the tasks of the last part of the walk name. Then it removes
 // unused programs.
-func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace) error {
+func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Grace) error {
 	p := &s.audit.programs
 	stored, err := s.store.HasPrograms(ctx)
 	if err != nil {
@@ -73,14 +73,14 @@ func (s *Server) keepPrograms(ctx context.Context, now tdf.Time, grace tdf.Grace
 	if !stored || now < grace.Open {
 		return nil
 	}
-	removed, err := s.store.RemoveUnused(ctx, tdf.UnusedBefore(now, p.walked), removedAtOnce)
+	removed, err := s.store.RemoveUnused(ctx, task.UnusedBefore(now, p.walked), removedAtOnce)
 	for _, sum := range removed {
 		s.log.Info("unused program removed", "sha256", sum)
 	}
 	return err
 }
 
-func (s *Server) useNamed(ctx context.Context, now tdf.Time, ids []int64) error {
+func (s *Server) useNamed(ctx context.Context, now task.Time, ids []int64) error {
 	tasks, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Source})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (s *Server) useNamed(ctx context.Context, now tdf.Time, ids []int64) error 
 		if t.Task == nil {
 			continue
 		}
-		if sum := tdf.StoredProgram(t.Task.Source); sum != "" && !named[sum] {
+		if sum := task.StoredProgram(t.Task.Source); sum != "" && !named[sum] {
 			named[sum], sums = true, append(sums, sum)
 		}
 	}

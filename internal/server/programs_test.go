@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -56,10 +56,10 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 		unused, open, archived, fresh, pinned := s.storeOld("unused"), s.storeOld("open"), s.storeOld("archived"), s.storeOld("fresh"), s.storeOld("pinned")
 		staged := s.storeOld("staged")
 		s.do("HSET", "$pipelines", "p/s", "stored 1 2 X "+strings.TrimPrefix(staged, "redis:"), "p/wrong", "stored")
-		task := s.finish(define())
+		one := s.finish(define())
 		s.openWith(open)
-		s.do("HSET", fmt.Sprintf("$task:%d", task), "source", archived)
-		s.archive(task)
+		s.do("HSET", fmt.Sprintf("$task:%d", one), "source", archived)
+		s.archive(one)
 		expect.Result(s.store.PutProgram(s.Context(), []byte("fresh"))).OK(s)
 		expect.NoError(s, s.store.PinPrograms(s.Context(), strings.TrimPrefix(pinned, "redis:")))
 		srv := New("new", settings, s.store, quiet())
@@ -132,7 +132,7 @@ func TestUnusedProgramsAfterALeap(t *testing.T) {
 		source := s.storeOld("unused")
 		s.do("ZADD", "$programs_used", s.now().String(), strings.TrimPrefix(source, "redis:"))
 		s.round()
-		s.leap(2 * tdf.ProgramKeep)
+		s.leap(2 * task.ProgramKeep)
 		s.walk(s.server, 3*wholeWalk)
 		expect.True(s, s.isStored(source), "the program was removed")
 		s.endGrace()
@@ -146,9 +146,9 @@ func TestCompleteWalks(t *testing.T) {
 	t.Parallel()
 	var p programs
 	for _, part := range []struct {
-		at                 tdf.Time
+		at                 task.Time
 		first, fails, ends bool
-		walked             tdf.Time
+		walked             task.Time
 	}{
 		{10, false, false, true, 0}, // the end of a walk of which the beginning is unknown
 		{20, true, false, false, 0},

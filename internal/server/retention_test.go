@@ -5,34 +5,34 @@ import (
 	"math"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // finish opens a task with these properties in the group g, and ends it with a success.
-func (s *site) finish(d tdf.Properties) int64 {
+func (s *site) finish(d task.Properties) int64 {
 	s.Helper()
 	d.Group = "g"
 	id := s.open(d)[0]
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "out", Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Output: "out", Exit: "0"}))
 	s.round()
-	s.mustBe(id, tdf.Succeeded, 0)
+	s.mustBe(id, task.Succeeded, 0)
 	return id
 }
 
 func (s *site) archive(id int64) {
 	s.Helper()
-	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Archive()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	m := expect.Result(s.mustBe(id, task.Succeeded, 0).Archive()).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "manager", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
 }
 
 // due returns the task's score in due.
-func (s *site) due(id int64) tdf.Time {
+func (s *site) due(id int64) task.Time {
 	s.Helper()
 	score := expect.Result(s.cli.ZScore(s.Context(), s.ns+":due", fmt.Sprint(id)).Result()).Value(s)
-	return tdf.Time(score)
+	return task.Time(score)
 }
 
 // isGone reports whether Redis holds nothing about the task.
@@ -60,10 +60,10 @@ func TestRetention(t *testing.T) {
 		done := s.round()
 		expect.True(s, s.isGone(a), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
 		expect.True(s, s.isGone(c), "tasks whose period is over: gone", s.isGone(a), s.isGone(c), "the rounds did", done)
-		task := s.mustBe(b, tdf.Succeeded, 0)
-		period := s.due(b).Sub(task.Current().Entered[tdf.Succeeded])
+		one := s.mustBe(b, task.Succeeded, 0)
+		period := s.due(b).Sub(one.Current().Entered[task.Succeeded])
 		expect.Equal(s, math.Round(float64(period)), 3600, "the task with a period of an hour is due after", period, "s")
-		s.mustBe(d, tdf.Archived, 0)
+		s.mustBe(d, task.Archived, 0)
 		expect.True(s, s.do("ZSCORE", "$due", d) == nil, "a task without a limit is due")
 		s.checkConsistent()
 	})
@@ -92,7 +92,7 @@ func TestRetentionAfterALeap(t *testing.T) {
 		s.leap(3600)
 		s.round()
 		s.round()
-		s.mustBe(removed, tdf.Succeeded, 0)
+		s.mustBe(removed, task.Succeeded, 0)
 		expect.True(s, len(s.written(kept)) != 0, "the outputs were removed")
 		s.checkConsistent() // the server waits on purpose
 		s.endGrace()
@@ -146,7 +146,7 @@ func TestKeepOutputs(t *testing.T) {
 	before := places()
 	for _, id := range []int64{a, b, c, d} { // an hour passes
 		key := fmt.Sprintf("$task:%d", id)
-		s.do("HSET", key, "0:succeeded", s.mustBeFinished(id).Current().Entered[tdf.Succeeded].Add(-3600).String())
+		s.do("HSET", key, "0:succeeded", s.mustBeFinished(id).Current().Entered[task.Succeeded].Add(-3600).String())
 		s.do("ZADD", "$due", s.now().Add(-1).String(), id)
 	}
 	s.round()
@@ -154,17 +154,17 @@ func TestKeepOutputs(t *testing.T) {
 		expect.Len(s, s.written(id), want, "task", id, "still … of them")
 	}
 	expect.Equal(s, places(), before, "the tasks moved from … to")
-	task := s.mustBe(b, tdf.Archived, 0)
-	expect.Equal(s, task.OutputsFrom, 1)
-	expect.NotEqual(s, task.OutputsRemoved, 0)
-	expect.Equal(s, task.Current().Exit, "0")
-	expect.Equal(s, task.Outcome, "succeeded")
+	one := s.mustBe(b, task.Archived, 0)
+	expect.Equal(s, one.OutputsFrom, 1)
+	expect.NotEqual(s, one.OutputsRemoved, 0)
+	expect.Equal(s, one.Current().Exit, "0")
+	expect.Equal(s, one.Outcome, "succeeded")
 	expect.Equal(s, s.do("ZSCORE", "$due", a), nil, "the tasks are due at the wrong times")
-	expect.Equal(s, s.due(c).Sub(s.mustBeFinished(c).Current().Entered[tdf.Succeeded]), 7200, "the tasks are due at the wrong times")
+	expect.Equal(s, s.due(c).Sub(s.mustBeFinished(c).Current().Entered[task.Succeeded]), 7200, "the tasks are due at the wrong times")
 	s.checkConsistent()
 }
 
-func (s *site) mustBeFinished(id int64) *tdf.Task {
+func (s *site) mustBeFinished(id int64) *task.Task {
 	s.Helper()
 	stored := expect.Result(s.store.ReadOne(s.Context(), id, redisstate.Want{Fields: redisstate.Whole})).Value(s)
 	expect.MustTrue(s, stored.Task.State.Finished(), stored)
@@ -179,14 +179,14 @@ func TestRetryAfterTheOutputsAreRemoved(t *testing.T) {
 	id := s.finish(d)
 	s.round()
 	expect.MustLen(s, s.written(id), 0, "it still")
-	m := expect.Result(s.mustBe(id, tdf.Succeeded, 0).Reopen()).Value(s)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+	m := expect.Result(s.mustBe(id, task.Succeeded, 0).Reopen()).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "user", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
-	expect.NoError(s, s.execute(s.claim(60), tdf.Result{Output: "again", Exit: "0"}))
+	expect.NoError(s, s.execute(s.claim(60), task.Result{Output: "again", Exit: "0"}))
 	expect.Equal(s, fmt.Sprint(s.written(id)), "[1:output]", "before it is settled, it")
 	s.round()
 	s.round()
-	expect.Equal(s, s.mustBe(id, tdf.Succeeded, 1).OutputsFrom, 2)
+	expect.Equal(s, s.mustBe(id, task.Succeeded, 1).OutputsFrom, 2)
 	expect.Len(s, s.written(id), 0)
 	s.checkConsistent()
 }
@@ -197,15 +197,15 @@ func TestOutputsOfARetriedTaskStay(t *testing.T) {
 	d := define()
 	d.KeepOutputs = 3600
 	id := s.finish(d)
-	task := s.mustBeFinished(id)
-	remove, ok := task.Settle(task.Current().Entered[tdf.Succeeded].Add(3600), nil)
-	reopen, err := task.Reopen()
+	one := s.mustBeFinished(id)
+	remove, ok := one.Settle(one.Current().Entered[task.Succeeded].Add(3600), nil)
+	reopen, err := one.Reopen()
 	expect.MustTrue(s, ok, remove, err)
-	expect.MustEqual(s, remove.Verb, tdf.VerbRemoveOutputs)
+	expect.MustEqual(s, remove.Verb, task.VerbRemoveOutputs)
 	expect.NoError(s, err)
-	outcomes := expect.Result(s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{reopen}})).Value(s)
+	outcomes := expect.Result(s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []task.Move{reopen}})).Value(s)
 	expect.NoError(s, outcomes[0].Err)
-	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []tdf.Move{remove}})
+	outcomes, err = s.store.Apply(s.Context(), "x", redisstate.Unit{Moves: []task.Move{remove}})
 	expect.NoError(s, err)
 	expect.Fails(s, outcomes[0].Err, "")
 	expect.Len(s, s.written(id), 2)

@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -25,8 +25,8 @@ type Store interface {
 	historyStore
 	periodicStore
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
-	NextDue(ctx context.Context) (next, now tdf.Time, err error)
-	ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error
+	NextDue(ctx context.Context) (next, now task.Time, err error)
+	ServerHeartbeat(ctx context.Context, name string, now task.Time) error
 	WakeServer() *conn.Waker
 }
 
@@ -62,7 +62,7 @@ func WithClock(now func() time.Time) Option {
 // New returns a server. Its name identifies it in logs and in $ns:servers.
 func New(name string, cfg config.Server, store Store, log *slog.Logger, options ...Option) *Server {
 	s := &Server{name: name, cfg: cfg, store: store, log: log, clock: time.Now}
-	s.watch = watch{store: store, grace: tdf.For(cfg.OutageGrace), log: log, clock: time.Now}
+	s.watch = watch{store: store, grace: task.For(cfg.OutageGrace), log: log, clock: time.Now}
 	s.audit = audit{store: store, grace: auditGrace, suspects: map[int64]suspicion{}}
 	for _, option := range options {
 		option(s)
@@ -100,7 +100,7 @@ func (s *Server) pause() time.Duration { return max(s.cfg.RoundDuration, 10*time
 // heartbeatPause is the maximum time between two heartbeats. It does not depend on round_duration. It is shorter than
 // the constant absence, so that a new server sees that this server is running. Managers and tdf report a missing server
 // after 10 s.
-const heartbeatPause = time.Duration(tdf.ServerAbsence * 2 / 5 * tdf.Seconds(time.Second))
+const heartbeatPause = time.Duration(task.ServerAbsence * 2 / 5 * task.Seconds(time.Second))
 
 // heartbeat stores the time of the watch's last look at Redis. The server has noticed all outages and leaps of the
 // clock before that time (docs/operations.md, "Names of workers").

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func TestRoundSettlesDueTasks(t *testing.T) {
@@ -28,17 +28,17 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 		s.claim(1e-6)
 		s.do("ZADD", "$open", "0", "4")
 		s.open(waiting)
-		s.execute(good1, tdf.Result{Exit: "0"})
-		s.execute(bad1, tdf.Result{Exit: "1", Error: "boom"})
+		s.execute(good1, task.Result{Exit: "0"})
+		s.execute(bad1, task.Result{Exit: "1", Error: "boom"})
 		done := s.round()
-		s.mustBe(1, tdf.Succeeded, 0)
-		s.mustBe(2, tdf.Failed, 0)
-		s.mustBe(3, tdf.TimedOut, 0)
-		s.mustBe(4, tdf.Expired, 0)
-		task := s.mustBe(5, tdf.Open, 1)
-		expect.Equal(s, task.Losses, 1)
-		expect.Contains(s, task.Log, "lost with its worker w")
-		s.mustBe(6, tdf.Open, 0)
+		s.mustBe(1, task.Succeeded, 0)
+		s.mustBe(2, task.Failed, 0)
+		s.mustBe(3, task.TimedOut, 0)
+		s.mustBe(4, task.Expired, 0)
+		one := s.mustBe(5, task.Open, 1)
+		expect.Equal(s, one.Losses, 1)
+		expect.Contains(s, one.Log, "lost with its worker w")
+		s.mustBe(6, task.Open, 0)
 		expect.Equal(s, done.Total(), 5)
 		expect.Equal(s, done["reopened"], 1)
 		expect.Equal(s, s.round().Total(), 0, "another round did")
@@ -48,7 +48,7 @@ func TestRoundSettlesDueTasks(t *testing.T) {
 
 func TestManyDueTasksAreSettledInOneRound(t *testing.T) {
 	s := newSite(t)
-	var definitions []tdf.Properties
+	var definitions []task.Properties
 	for range 1234 {
 		d := define()
 		d.EndBefore = 5
@@ -66,13 +66,13 @@ func TestRenewalVoidsADecision(t *testing.T) {
 	c := s.claim(1e-6)
 	due := expect.Result(s.store.DueTasks(s.Context(), s.now(), 10)).Value(s)
 	expect.MustLen(s, due, 1)
-	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), tdf.Grace{})).Value(s)
-	expect.MustEqual(s, moves[0].Verb, tdf.VerbLose)
+	moves := expect.Result(s.server.decide(s.Context(), due, s.now(), task.Grace{})).Value(s)
+	expect.MustEqual(s, moves[0].Verb, task.VerbLose)
 	expect.NoError(s, expect.Result(s.store.Renew(s.Context(), 60, renewal(c))).Value(s).Lost[0])
 	done := Done{}
 	expect.NoError(s, s.server.apply(s.Context(), moves, done))
 	expect.Equal(s, done.Total(), 0)
-	s.mustBe(1, tdf.Running, 0)
+	s.mustBe(1, task.Running, 0)
 }
 
 func TestSeveralServers(t *testing.T) {
@@ -94,20 +94,20 @@ func TestSeveralServers(t *testing.T) {
 	for n := 0; n < 2*tasks; { // each task fails twice
 		c := expect.Result(s.store.Claim(ctx, claimOf(10))).Value(t)
 		for _, claim := range c.Claims {
-			s.execute(claim, tdf.Result{Error: "boom"})
+			s.execute(claim, task.Result{Error: "boom"})
 			n++
 		}
 	}
 	expect.Eventually(t, "all tasks have failed", func() bool {
 		counts := expect.Result(s.store.Counts(ctx)).Value(t)
-		return counts[tdf.Failed] == tasks
+		return counts[task.Failed] == tasks
 	})
 	stop()
 	for range 4 {
 		expect.NoError(t, endOf(t, ended))
 	}
 	for id := range int64(tasks) {
-		expect.Equal(t, s.mustBe(id+1, tdf.Failed, 1).Fails, 2, "task", id+1, "failed … times")
+		expect.Equal(t, s.mustBe(id+1, task.Failed, 1).Fails, 2, "task", id+1, "failed … times")
 	}
 	s.checkConsistent()
 }
@@ -142,10 +142,10 @@ func TestServerIsWoken(t *testing.T) {
 	brief.EndBefore = s.now().Add(0.5)
 	s.open(define(), brief)
 	c := s.claim(60)
-	s.execute(c, tdf.Result{Exit: "0"})
+	s.execute(c, task.Result{Exit: "0"})
 	expect.Eventually(s, "both tasks have ended", func() bool {
 		counts := expect.Result(s.store.Counts(ctx)).Value(s)
-		return counts[tdf.Succeeded] == 1 && counts[tdf.Expired] == 1
+		return counts[task.Succeeded] == 1 && counts[task.Expired] == 1
 	})
 	stop()
 	expect.NoError(s, endOf(s.T, ended))
@@ -159,7 +159,7 @@ func TestHeartbeatsWithinARound(t *testing.T) {
 	ended := make(chan error)
 	server := New("server", config.Server{RoundDuration: time.Hour}, s.store, quiet())
 	go func() { ended <- server.Run(ctx) }()
-	var heartbeats []tdf.Time
+	var heartbeats []task.Time
 	expect.Eventually(t, "a second heartbeat", func() bool {
 		last := expect.Result(s.store.LastServerHeartbeat(ctx)).Value(t)
 		if last > 0 && !slices.Contains(heartbeats, last) {
@@ -190,9 +190,9 @@ func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 			s.round()
 			state := s.do("HGET", "$task:"+itoa(id), "state")
 			claimed := len(c.Claims) == 1
-			expect.Equal(s, claimed, state == string(tdf.Running), property, "=", value)
+			expect.Equal(s, claimed, state == string(task.Running), property, "=", value)
 			if !claimed {
-				expect.Equal[any](s, state, string(tdf.Failed), property, "=", value)
+				expect.Equal[any](s, state, string(task.Failed), property, "=", value)
 			}
 			s.do("DEL", "$task:"+itoa(id))
 			for _, list := range []string{"open", "due", "running", "failed"} {
@@ -206,7 +206,7 @@ func TestClaimAndServerAgreeOnProperties(t *testing.T) {
 func TestSettlesOverASlowLink(t *testing.T) {
 	t.Parallel() // the test only waits
 	s := newSite(t)
-	large := tdf.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
+	large := task.Defaults("p", "rsync:/p/run.sh", strings.Repeat("x", 100<<10))
 	large.EndBefore = s.now().Add(0.001)
 	s.open(large, large)
 	proxy := redistest.NewProxy(t, s.addr)

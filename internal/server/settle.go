@@ -5,14 +5,14 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 type settleStore interface {
-	DueTasks(ctx context.Context, now tdf.Time, most int) ([]redisstate.Due, error)
+	DueTasks(ctx context.Context, now task.Time, most int) ([]redisstate.Due, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	SetUnstarted(ctx context.Context, now tdf.Time, tasks []redisstate.Stored) error
+	SetUnstarted(ctx context.Context, now task.Time, tasks []redisstate.Stored) error
 	HandleEndings(ctx context.Context) (int, error)
 }
 
@@ -91,7 +91,9 @@ func (s *Server) settleDue(ctx context.Context) (Done, error) {
 
 // decide returns a Move for each due task. If a renewal, for example, changes a task's due time before its Move is
 // applied, the Move has no effect.
-func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time, grace tdf.Grace) ([]tdf.Move, error) {
+func (s *Server) decide(
+	ctx context.Context, due []redisstate.Due, now task.Time, grace task.Grace,
+) ([]task.Move, error) {
 	if len(due) == 0 {
 		return nil, nil
 	}
@@ -104,7 +106,7 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 		return nil, err
 	}
 	err = s.store.SetUnstarted(ctx, now, stored)
-	moves := make([]tdf.Move, len(stored))
+	moves := make([]task.Move, len(stored))
 	for i, t := range stored {
 		moves[i] = s.decideOne(t, now, grace)
 		moves[i].Due = due[i].Score
@@ -113,9 +115,9 @@ func (s *Server) decide(ctx context.Context, due []redisstate.Due, now tdf.Time,
 }
 
 // decideOne returns the Move for one due task.
-func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace tdf.Grace) tdf.Move {
+func (s *Server) decideOne(t redisstate.Stored, now task.Time, grace task.Grace) task.Move {
 	if t.Task == nil {
-		m, _ := tdf.Placement{ID: t.ID, Lists: tdf.Lists}.Repair(now)
+		m, _ := task.Placement{ID: t.ID, Lists: task.Lists}.Repair(now)
 		return m
 	}
 	m, ok := t.Task.Settle(now, t.Invalid)
@@ -124,16 +126,16 @@ func (s *Server) decideOne(t redisstate.Stored, now tdf.Time, grace tdf.Grace) t
 		return t.Task.Reschedule(grace.Holds(&m))
 	case ok:
 		return m
-	case t.Task.State == tdf.Executed || t.Task.MustLink():
+	case t.Task.State == task.Executed || t.Task.MustLink():
 		s.audit.suspect(t.ID) // the round may have no whole result; another program may have made the task wait
-	case t.Task.State != tdf.Running && !t.Task.Waits() && t.Task.Current().Claim == "":
+	case t.Task.State != task.Running && !t.Task.Waits() && t.Task.Current().Claim == "":
 		s.audit.suspect(t.ID) // a component of the original TDF may have moved the task
 	}
 	return t.Task.Reschedule(t.Task.NextDue(now))
 }
 
 // apply applies the Moves, and counts in done the Moves that had an effect.
-func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
+func (s *Server) apply(ctx context.Context, moves []task.Move, done Done) error {
 	units := make([]redisstate.Unit, len(moves))
 	for i := range moves {
 		units[i].Moves = moves[i : i+1]
@@ -141,11 +143,11 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 	outcomes, err := s.store.Apply(ctx, s.name, units...)
 	for i, o := range outcomes {
 		m := &moves[i]
-		if o.Err != nil || m.Verb == tdf.VerbReschedule {
+		if o.Err != nil || m.Verb == task.VerbReschedule {
 			continue
 		}
 		done[kindOf(*m)]++
-		if m.Repair && m.Verb != tdf.VerbArchive {
+		if m.Repair && m.Verb != task.VerbArchive {
 			s.log.Warn("inconsistent task repaired", "task", m.ID, "how", m.Note)
 		}
 	}
@@ -156,25 +158,25 @@ func (s *Server) apply(ctx context.Context, moves []tdf.Move, done Done) error {
 }
 
 // kindOf returns the key of a Move in Done.
-func kindOf(m tdf.Move) string {
+func kindOf(m task.Move) string {
 	switch {
-	case m.Verb == tdf.VerbArchive:
+	case m.Verb == task.VerbArchive:
 		return string(m.To)
-	case m.Verb == tdf.VerbRepair || m.Repair:
+	case m.Verb == task.VerbRepair || m.Repair:
 		return "repaired"
-	case m.Verb == tdf.VerbRescore:
+	case m.Verb == task.VerbRescore:
 		return "rescored"
-	case m.Verb == tdf.VerbUnblock:
+	case m.Verb == task.VerbUnblock:
 		return "unblocked"
-	case m.Verb == tdf.VerbUnclaim:
+	case m.Verb == task.VerbUnclaim:
 		return "unclaimed"
-	case m.To == tdf.Open:
+	case m.To == task.Open:
 		return "reopened"
-	case m.Verb == tdf.VerbLose:
+	case m.Verb == task.VerbLose:
 		return "lost"
-	case m.Verb == tdf.VerbRemove:
+	case m.Verb == task.VerbRemove:
 		return "removed"
-	case m.Verb == tdf.VerbRemoveOutputs:
+	case m.Verb == task.VerbRemoveOutputs:
 		return "outputs_removed"
 	}
 	return string(m.To)

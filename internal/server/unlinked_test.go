@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // failAll claims, executes and fails open tasks, without the server.
 func (s *site) failAll(ids []int64) {
 	s.Helper()
-	var moves []tdf.Move
+	var moves []task.Move
 	for len(moves) < len(ids) {
 		c := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 500, Lease: 60})).Value(s)
 		for _, claim := range c.Claims {
-			m := expect.Result(claim.Task.Execute(claim.ID, tdf.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
+			m := expect.Result(claim.Task.Execute(claim.ID, task.Result{Output: "out", Error: "no", Exit: "1"})).Value(s)
 			moves = append(moves, m)
 		}
 	}
@@ -29,7 +29,7 @@ func (s *site) failAll(ids []int64) {
 	var units []redisstate.Unit
 	for _, t := range stored {
 		m, _ := t.Task.Settle(now, nil)
-		units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
+		units = append(units, redisstate.Unit{Moves: []task.Move{m}})
 	}
 	expect.Result(s.store.Apply(s.Context(), "server", units...)).OK(s)
 }
@@ -41,10 +41,10 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 	onEach(t, func(s *site) {
 		removed, emptied := inGroup("g"), define()
 		removed.KeepFinished, emptied.KeepOutputs = 1e-6, 1e-6
-		ids := s.open(slices.Concat(slices.Repeat([]tdf.Properties{removed}, n), slices.Repeat([]tdf.Properties{emptied}, n))...)
+		ids := s.open(slices.Concat(slices.Repeat([]task.Properties{removed}, n), slices.Repeat([]task.Properties{emptied}, n))...)
 		s.failAll(ids)
 		loose, group := afterAny(ids...), define()
-		group.After = &tdf.Dependencies{Group: "g"}
+		group.After = &task.Dependencies{Group: "g"}
 		waiting := s.open(loose, group)
 		s.settle()
 		stored := expect.Result(s.store.Read(t.Context(), ids, redisstate.Want{Fields: redisstate.Whole})).Value(t)
@@ -54,7 +54,7 @@ func TestNothingIsRemovedBeforeTasksAreLinked(t *testing.T) {
 		}
 		expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 		expect.Equal(t, fmt.Sprint(s.runAll()), fmt.Sprint(waiting[:1]))
-		expect.Contains(t, s.mustBe(waiting[1], tdf.Failed, 0).LastError(), fmt.Sprintf("%d tasks did not succeed", n))
+		expect.Contains(t, s.mustBe(waiting[1], task.Failed, 0).LastError(), fmt.Sprintf("%d tasks did not succeed", n))
 		s.do("ZADD", "$due", 1, ids[0])
 		s.settle()
 		expect.True(t, s.isGone(ids[0]), "a task that nobody needs any more stays")
@@ -90,7 +90,7 @@ func TestATaskCannotWaitForItself(t *testing.T) {
 	s.open(after(1), afterAny(2))
 	s.settle()
 	for id := int64(1); id <= 2; id++ {
-		expect.Contains(t, s.mustBe(id, tdf.Failed, 0).LastError(), fmt.Sprintf("task %d would wait for itself", id))
+		expect.Contains(t, s.mustBe(id, task.Failed, 0).LastError(), fmt.Sprintf("task %d would wait for itself", id))
 	}
 	s.nothingLeft()
 }
@@ -105,7 +105,7 @@ func TestFailedTasksOfAGroupThatWereRemoved(t *testing.T) {
 	s.open(inGroup("g"))
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	group := define()
-	group.After = &tdf.Dependencies{Group: "g"}
+	group.After = &task.Dependencies{Group: "g"}
 	s.open(group)
 	expect.Equal(t, fmt.Sprint(s.runAll()), "[2 3]")
 }
@@ -138,7 +138,7 @@ type beatStore struct {
 	beats int
 }
 
-func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now task.Time) error {
 	s.beats++
 	return s.Store.ServerHeartbeat(ctx, name, now)
 }
@@ -147,13 +147,13 @@ func (s *beatStore) ServerHeartbeat(ctx context.Context, name string, now tdf.Ti
 func TestHeartbeatsDuringTheWork(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	var all []tdf.Properties
+	var all []task.Properties
 	for range 60 {
 		all = append(all, inGroup("g"))
 	}
 	ids := s.open(all...)
 	for range 3 {
-		s.open(slices.Repeat([]tdf.Properties{after(ids...)}, 200)...)
+		s.open(slices.Repeat([]task.Properties{after(ids...)}, 200)...)
 	}
 	expect.NoError(t, s.store.CloseGroup(t.Context(), "g"))
 	work := map[string]func(ctx context.Context) error{

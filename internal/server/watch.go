@@ -5,18 +5,18 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 type watchStore interface {
 	Replication(info conn.Info) conn.Replication
-	Now(ctx context.Context) (tdf.Time, error)
+	Now(ctx context.Context) (task.Time, error)
 	Info(ctx context.Context, sections ...string) (conn.Info, error)
-	LastServerHeartbeat(ctx context.Context) (tdf.Time, error)
-	LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error)
-	Grace(ctx context.Context) (tdf.Grace, error)
-	SetGrace(ctx context.Context, g tdf.Grace) error
+	LastServerHeartbeat(ctx context.Context) (task.Time, error)
+	LongestLease(ctx context.Context, now task.Time) (task.Seconds, error)
+	Grace(ctx context.Context) (task.Grace, error)
+	SetGrace(ctx context.Context, g task.Grace) error
 	Outages() int64
 	Dials() int64
 }
@@ -26,16 +26,16 @@ type watchStore interface {
 // (docs/guarantees.md, "After an outage").
 type watch struct {
 	store watchStore
-	grace tdf.Seconds
+	grace task.Seconds
 	log   *slog.Logger
 	clock func() time.Time // the clock of this process
 
 	// last is the observation of the last complete look. A failed look does not change it, so that the next look
 	// notices the same event again.
 	last observation
-	kept tdf.Grace // the grace period at the last complete look
+	kept task.Grace // the grace period at the last complete look
 
-	earlier tdf.Time // the last heartbeat of any server before this server started; 0 if there was none
+	earlier task.Time // the last heartbeat of any server before this server started; 0 if there was none
 }
 
 // An observation is the result of one look.
@@ -57,26 +57,26 @@ type event struct {
 // A reading is a time of Redis's clock, with the times of this process's clock before and after the call that read it.
 // If Redis or the server is slow, these two times are far apart, although no clock has leapt.
 type reading struct {
-	at            tdf.Time
+	at            task.Time
 	before, after time.Time
 }
 
 // leapt reports whether Redis's clock leapt between two readings, and whether it was set back.
 func (r reading) leapt(before reading) (leapt, back bool) {
 	passed := r.at.Sub(before.at)
-	shortest, longest := tdf.For(r.before.Sub(before.after)), tdf.For(r.after.Sub(before.before))
+	shortest, longest := task.For(r.before.Sub(before.after)), task.For(r.after.Sub(before.before))
 	back = passed <= shortest-leap
 	return back || passed >= longest+leap, back
 }
 
 // Limits in seconds. If a look finds a time beyond one of these limits, this is an event.
 const (
-	absence = tdf.ServerAbsence // how long no server has sent a heartbeat
-	leap    = tdf.ServerAbsence // how far Redis's clock has diverged from this process's clock since the last look
+	absence = task.ServerAbsence // how long no server has sent a heartbeat
+	leap    = task.ServerAbsence // how far Redis's clock has diverged from this process's clock since the last look
 )
 
 // look returns the time of Redis's clock, and the current grace period.
-func (w *watch) look(ctx context.Context) (now tdf.Time, g tdf.Grace, err error) {
+func (w *watch) look(ctx context.Context) (now task.Time, g task.Grace, err error) {
 	ctx = conn.Between(ctx, nil) // a heartbeat between these calls would look, too
 	clock := reading{before: w.clock()}
 	if now, err = w.store.Now(ctx); err != nil {
@@ -101,7 +101,7 @@ func (w *watch) look(ctx context.Context) (now tdf.Time, g tdf.Grace, err error)
 
 // begin begins a grace period for all servers. If the clock was set back, begin shortens an earlier grace period. If
 // begin did not shorten it, the earlier grace period would last until the clock reaches the old end of this period.
-func (w *watch) begin(ctx context.Context, now tdf.Time, g tdf.Grace, e event) (tdf.Grace, error) {
+func (w *watch) begin(ctx context.Context, now task.Time, g task.Grace, e event) (task.Grace, error) {
 	lease, err := w.store.LongestLease(ctx, now)
 	if err != nil {
 		return g, err
@@ -109,7 +109,7 @@ func (w *watch) begin(ctx context.Context, now tdf.Time, g tdf.Grace, e event) (
 	grace := max(w.grace, lease)
 	end := now.Add(grace)
 	if e.back {
-		g = tdf.Grace{CheckFuture: true}
+		g = task.Grace{CheckFuture: true}
 	}
 	g.Running = max(g.Running, end)
 	if e.leap {

@@ -7,16 +7,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 func renewal(c redisstate.Claim) redisstate.LeaseRenewal {
-	return redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: tdf.Never}
+	return redisstate.LeaseRenewal{ID: c.Task.ID, Round: c.Task.Round, Claim: c.ID, Until: task.Never}
 }
 
 func claimOf(most int) redisstate.ClaimParams {
@@ -40,7 +40,7 @@ func (s *site) settlesNothing(situation string) {
 	s.Helper()
 	expect.Equal(s, s.round().Total(), 0, situation, "the round did")
 	for id := range int64(3) {
-		s.mustBe(id+1, tdf.Running, 0)
+		s.mustBe(id+1, task.Running, 0)
 	}
 }
 
@@ -52,7 +52,7 @@ func (s *site) endGrace() {
 }
 
 // grace returns the grace period in Redis.
-func (s *site) grace() tdf.Grace {
+func (s *site) grace() task.Grace {
 	s.Helper()
 	return expect.Result(s.store.Grace(s.Context())).Value(s)
 }
@@ -67,9 +67,9 @@ func (s *site) settlesAll() {
 		}
 		s.round()
 	}
-	s.mustBe(1, tdf.Open, 1)
-	s.mustBe(2, tdf.TimedOut, 0)
-	s.mustBe(3, tdf.Expired, 0)
+	s.mustBe(1, task.Open, 1)
+	s.mustBe(2, task.TimedOut, 0)
+	s.mustBe(3, task.Expired, 0)
 }
 
 func TestNoGraceForTheFirstServer(t *testing.T) {
@@ -131,7 +131,7 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 				if look%2 == 1 {
 					store.before, store.after = slow.before, slow.after
 				}
-				if _, g, err := w.look(t.Context()); g != (tdf.Grace{}) || err != nil {
+				if _, g, err := w.look(t.Context()); g != (task.Grace{}) || err != nil {
 					t.Errorf("%+v: look %d: %+v, %v", slow, look, g, err)
 				}
 				time.Sleep(slow.between)
@@ -147,9 +147,9 @@ func TestNoGraceAfterASlowLook(t *testing.T) {
 // A slowStore answers after a delay.
 type slowStore struct {
 	before, after time.Duration // delays of Now: before it reads the clock, and after
-	ahead         tdf.Seconds   // added to the time that Redis's clock shows
+	ahead         task.Seconds  // added to the time that Redis's clock shows
 	between       time.Duration // delay before LastServerHeartbeat answers; 0 means that no other server exists
-	grace         tdf.Grace
+	grace         task.Grace
 	fail          string // the call that fails
 	info          conn.Info
 	primary       string
@@ -166,7 +166,7 @@ func TestReasonAfterAnotherRunID(t *testing.T) {
 	w := watch{store: store, grace: 30, log: quiet(), clock: time.Now}
 	look := func() string {
 		store.dials++
-		seen, e, err := w.observe(t.Context(), reading{before: time.Now(), at: tdf.At(time.Now()), after: time.Now()})
+		seen, e, err := w.observe(t.Context(), reading{before: time.Now(), at: task.At(time.Now()), after: time.Now()})
 		expect.NoError(t, err)
 		w.last = seen
 		return e.why
@@ -187,9 +187,9 @@ func (s *slowStore) err(call string) error {
 	return nil
 }
 
-func (s *slowStore) Now(context.Context) (tdf.Time, error) {
+func (s *slowStore) Now(context.Context) (task.Time, error) {
 	time.Sleep(s.before)
-	now := tdf.At(time.Now()).Add(s.ahead)
+	now := task.At(time.Now()).Add(s.ahead)
 	time.Sleep(s.after)
 	return now, s.err("now")
 }
@@ -198,17 +198,17 @@ func (s *slowStore) Info(context.Context, ...string) (conn.Info, error) {
 	return s.info, s.err("info")
 }
 
-func (s *slowStore) LastServerHeartbeat(context.Context) (tdf.Time, error) {
+func (s *slowStore) LastServerHeartbeat(context.Context) (task.Time, error) {
 	if s.between == 0 {
 		return 0, s.err("server")
 	}
 	time.Sleep(s.between)
-	return tdf.At(time.Now()).Add(s.ahead), s.err("server")
+	return task.At(time.Now()).Add(s.ahead), s.err("server")
 }
 
-func (s *slowStore) Grace(context.Context) (tdf.Grace, error) { return s.grace, s.err("grace") }
+func (s *slowStore) Grace(context.Context) (task.Grace, error) { return s.grace, s.err("grace") }
 
-func (s *slowStore) SetGrace(_ context.Context, g tdf.Grace) error {
+func (s *slowStore) SetGrace(_ context.Context, g task.Grace) error {
 	if err := s.err("set"); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (s *slowStore) SetGrace(_ context.Context, g tdf.Grace) error {
 func (s *slowStore) Outages() int64 { return 0 }
 func (s *slowStore) Dials() int64   { return s.dials }
 
-func (s *slowStore) LongestLease(context.Context, tdf.Time) (tdf.Seconds, error) {
+func (s *slowStore) LongestLease(context.Context, task.Time) (task.Seconds, error) {
 	return 0, s.err("lease")
 }
 
@@ -228,7 +228,7 @@ func TestNoGraceAfterASlowStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := watch{store: &slowStore{between: time.Minute}, grace: 30, log: quiet(), clock: time.Now}
 		_, g, err := w.look(t.Context())
-		expect.Equal(t, g, tdf.Grace{})
+		expect.Equal(t, g, task.Grace{})
 		expect.NoError(t, err)
 	})
 }
@@ -260,7 +260,7 @@ func TestGraceOfAnotherServerIsKept(t *testing.T) {
 	s := newSite(t)
 	s.round()
 	s.openThreeOverdue()
-	expect.NoError(s, s.store.SetGrace(s.Context(), tdf.Grace{Running: s.now().Add(outageGrace)}))
+	expect.NoError(s, s.store.SetGrace(s.Context(), task.Grace{Running: s.now().Add(outageGrace)}))
 	s.settlesNothing("another server began a grace period")
 	s.settlesAll()
 }
@@ -320,5 +320,5 @@ func TestGraceHoldsForTheAudit(t *testing.T) {
 	}
 	s.endGrace()
 	s.round()
-	s.mustBe(1, tdf.Open, 1)
+	s.mustBe(1, task.Open, 1)
 }

@@ -7,26 +7,26 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
 // PutTasks writes tasks with these properties, with their entries in the list of their state, and has the audit's
 // repair write all other entries.
-func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]tdf.Hash) {
+func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]task.Hash) {
 	t.Helper()
-	var moves []tdf.Move
+	var moves []task.Move
 	last, err := s.LastID(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = s.Redis.Pipelined(t.Context(), func(p redis.Pipeliner) error {
 		for id, h := range tasks {
-			task, _ := tdf.ParseTask(id, h)
-			m := tdf.Placement{ID: id, Task: task}.Reindex("put")
+			one, _ := task.ParseTask(id, h)
+			m := task.Placement{ID: id, Task: one}.Reindex("put")
 			moves, last = append(moves, m), max(last, id)
 			p.HSet(t.Context(), s.Keys.Task(id), map[string]string(h))
-			p.ZAdd(t.Context(), s.Keys.List(task.State), redis.Z{Score: float64(m.Score.Min), Member: strconv.FormatInt(id, 10)})
+			p.ZAdd(t.Context(), s.Keys.List(one.State), redis.Z{Score: float64(m.Score.Min), Member: strconv.FormatInt(id, 10)})
 		}
 		p.Set(t.Context(), s.Keys.TaskID(), last, 0)
 		return nil
@@ -37,7 +37,7 @@ func PutTasks(t testing.TB, s *redisstate.Store, tasks map[int64]tdf.Hash) {
 	for some := range slices.Chunk(moves, 500) {
 		var units []redisstate.Unit
 		for _, m := range some {
-			units = append(units, redisstate.Unit{Moves: []tdf.Move{m}})
+			units = append(units, redisstate.Unit{Moves: []task.Move{m}})
 		}
 		outcomes, err := s.Apply(t.Context(), "test", units...)
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
@@ -93,19 +93,19 @@ func Client(t testing.TB, cfg config.Manager) *redis.Client {
 
 // Apply applies a Move. The parameters m and err are the results of the function that decided the Move. If err is not
 // nil, the test fails.
-func Apply(t testing.TB, s *redisstate.Store, m tdf.Move, err error) {
+func Apply(t testing.TB, s *redisstate.Store, m task.Move, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []tdf.Move{m}})
+	outcomes, err := s.Apply(t.Context(), "w", redisstate.Unit{Moves: []task.Move{m}})
 	if err != nil || outcomes[0].Err != nil {
 		t.Fatal(err, outcomes)
 	}
 }
 
 // End reports the result of a claim, and settles the task, as a worker and a server do.
-func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r tdf.Result) {
+func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r task.Result) {
 	t.Helper()
 	move, err := c.Task.Execute(c.ID, r)
 	Apply(t, s, move, err)
@@ -119,7 +119,7 @@ func End(t testing.TB, s *redisstate.Store, c redisstate.Claim, r tdf.Result) {
 }
 
 // Read reads a whole task.
-func Read(t testing.TB, s *redisstate.Store, id int64) *tdf.Task {
+func Read(t testing.TB, s *redisstate.Store, id int64) *task.Task {
 	t.Helper()
 	stored, err := s.ReadOne(t.Context(), id, redisstate.Want{Fields: redisstate.Whole})
 	if err != nil {
@@ -138,7 +138,7 @@ func IDs(tasks []*manager.Task, err error) ([]int64, error) {
 }
 
 // Tail returns the tail of a round that has printed a text to stdout, and nothing to stderr.
-func Tail(stdout string) *tdf.Tail {
+func Tail(stdout string) *task.Tail {
 	n := int64(len(stdout))
-	return &tdf.Tail{Text: stdout, TailEnd: tdf.TailEnd{All: n, Stdout: n}}
+	return &task.Tail{Text: stdout, TailEnd: task.TailEnd{All: n, Stdout: n}}
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/crypto/argon2"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A hash is the argon2id hash of a password.
@@ -70,7 +70,7 @@ func (h hash) accepts(password string) bool {
 // Hash returns the hash of a password, for a line of the file.
 func Hash(password string) (string, error) {
 	if len(password) < minPassword || len(password) > maxPassword {
-		return "", tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("invalid password: want %d to %d bytes", minPassword,
+		return "", task.NewError(task.CodeInvalid, fmt.Sprintf("invalid password: want %d to %d bytes", minPassword,
 			maxPassword))
 	}
 	h := usual

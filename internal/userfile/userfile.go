@@ -14,8 +14,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
@@ -37,8 +37,8 @@ const (
 
 // Errors of changes.
 var (
-	ErrTaken  = tdf.NewError(tdf.CodeTaken, "the file has a user of this name; remove it first")
-	ErrNoUser = tdf.NewError(tdf.CodeNotFound, "the file has no user of this name")
+	ErrTaken  = task.NewError(task.CodeTaken, "the file has a user of this name; remove it first")
+	ErrNoUser = task.NewError(task.CodeNotFound, "the file has no user of this name")
 )
 
 // Read returns the users in a file. The file must belong to its owner alone, as other files with secrets. No error
@@ -93,7 +93,7 @@ func Add(path, name string, role access.Role, password string) error {
 	case t.Check() != nil:
 		return t.Check()
 	case !known(role):
-		return tdf.NewError(tdf.CodeInvalid, "a user cannot have the role "+string(role)+", which sees no tasks")
+		return task.NewError(task.CodeInvalid, "a user cannot have the role "+string(role)+", which sees no tasks")
 	case slices.ContainsFunc(all, func(u User) bool { return u.Name == name }):
 		return ErrTaken
 	}

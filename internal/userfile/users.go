@@ -6,8 +6,8 @@ import (
 	"os"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // atOnce is the largest number of passwords that are checked at the same time, because each check needs memory.
@@ -64,11 +64,11 @@ func (u *Users) users() (map[string]User, error) {
 	return u.all, nil
 }
 
-var errUnread = tdf.NewError(tdf.CodeUnavailable,
+var errUnread = task.NewError(task.CodeUnavailable,
 	"the server cannot read the file of its users; its log says why. A login with a token is still possible")
 
 // ErrDenied means that there is no such user, or that the password is wrong.
-var ErrDenied = tdf.NewError(tdf.CodeForbidden, "the user or the password is wrong")
+var ErrDenied = task.NewError(task.CodeForbidden, "the user or the password is wrong")
 
 // none is checked in place of the hash of an unknown user, so that the time of the answer does not tell who is a user.
 var none = hash{

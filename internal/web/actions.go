@@ -8,16 +8,16 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
 // verbs are the actions of the API.
-var verbs = map[string]tdf.Verb{
-	"cancel": tdf.VerbCancel, "retry": tdf.VerbReopen, "requeue": tdf.VerbRelease, "archive": tdf.VerbArchive,
-	"change": tdf.VerbChange, "remove": tdf.VerbRemove,
+var verbs = map[string]task.Verb{
+	"cancel": task.VerbCancel, "retry": task.VerbReopen, "requeue": task.VerbRelease, "archive": task.VerbArchive,
+	"change": task.VerbChange, "remove": task.VerbRemove,
 }
 
 // maxSkipped is the largest number of reasons in the answer.
@@ -56,15 +56,15 @@ func (parameters) Schema(huma.Registry) *huma.Schema {
 }
 
 // each returns the function that makes the changes of a task with new values of parameters.
-func (p parameters) each(c manager.Changes) (func(*tdf.Task) (tdf.Changes, error), error) {
+func (p parameters) each(c manager.Changes) (func(*task.Task) (task.Changes, error), error) {
 	if c.Meta != nil {
-		return nil, refuse(string(tdf.CodeInvalid), "parameters with changes.meta: the parameters are the meta")
+		return nil, refuse(string(task.CodeInvalid), "parameters with changes.meta: the parameters are the meta")
 	}
 	var template *sweep.Template
 	if c.Input != nil {
 		var err error
 		if template, err = sweep.ParseTemplate(*c.Input); err != nil {
-			return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("changes.input: %v", err))
+			return nil, refuse(string(task.CodeInvalid), fmt.Sprintf("changes.input: %v", err))
 		}
 	}
 	return sweep.Changing(c, p, template), nil
@@ -78,15 +78,15 @@ func (o *options) action(c *call, name string) (manager.Action, error) {
 	x := manager.Action{Verb: verbs[name], Elsewhere: o.Elsewhere}
 	switch {
 	case x.Verb == "":
-		return x, refuse(string(tdf.CodeInvalid), fmt.Sprintf("unknown action %.100q", name))
-	case o.Elsewhere && x.Verb != tdf.VerbRelease:
-		return x, refuse(string(tdf.CodeInvalid), "elsewhere is only for requeue")
-	case o.Changes == nil && o.Parameters == nil && x.Verb == tdf.VerbChange:
-		return x, refuse(string(tdf.CodeInvalid), "change without changes")
+		return x, refuse(string(task.CodeInvalid), fmt.Sprintf("unknown action %.100q", name))
+	case o.Elsewhere && x.Verb != task.VerbRelease:
+		return x, refuse(string(task.CodeInvalid), "elsewhere is only for requeue")
+	case o.Changes == nil && o.Parameters == nil && x.Verb == task.VerbChange:
+		return x, refuse(string(task.CodeInvalid), "change without changes")
 	case o.Changes == nil && o.Parameters == nil:
 		return x, nil
-	case x.Verb != tdf.VerbChange && x.Verb != tdf.VerbReopen:
-		return x, refuse(string(tdf.CodeInvalid), "changes and parameters are only for change and retry")
+	case x.Verb != task.VerbChange && x.Verb != task.VerbReopen:
+		return x, refuse(string(task.CodeInvalid), "changes and parameters are only for change and retry")
 	}
 	if o.Changes != nil {
 		x.Changes = o.Changes.Changes
@@ -194,11 +194,11 @@ func (a *api) actOnTasks(ctx context.Context, c *call, in *bulkInput) (*out[done
 		return nil, partly(result.Done, err)
 	}
 	for _, id := range missing {
-		result.Skipped = append(result.Skipped, &tdf.StateError{ID: id, Verb: action.Verb, State: tdf.None})
+		result.Skipped = append(result.Skipped, &task.StateError{ID: id, Verb: action.Verb, State: task.None})
 	}
 	answer := done{Done: result.Done, Skipped: len(result.Skipped)}
 	for _, err := range result.Skipped[:min(len(result.Skipped), maxSkipped)] {
-		answer.Reasons = append(answer.Reasons, skipped{string(tdf.CodeOf(err)), err.Error()})
+		answer.Reasons = append(answer.Reasons, skipped{string(task.CodeOf(err)), err.Error()})
 	}
 	return &out[done]{answer}, nil
 }
@@ -211,9 +211,9 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 	}
 	switch {
 	case (len(b.IDs) > 0) == (b.Filter != nil):
-		return nil, nil, refuse(string(tdf.CodeInvalid), "want either ids or a filter")
+		return nil, nil, refuse(string(task.CodeInvalid), "want either ids or a filter")
 	case (b.Filter != nil) != (b.Expect != nil):
-		return nil, nil, refuse(string(tdf.CodeInvalid), "want expect together with a filter, and only then")
+		return nil, nil, refuse(string(task.CodeInvalid), "want expect together with a filter, and only then")
 	case len(q.IDs) > maxTasks:
 		return nil, nil, refuse(tooLarge, fmt.Sprintf("%d ids; at most %d are possible in one call", len(q.IDs),
 			maxTasks))
@@ -227,7 +227,7 @@ func (a *api) selected(ctx context.Context, c *call, b *bulk) (refs []manager.Re
 		return nil, nil, err
 	}
 	if b.Expect != nil && *b.Expect != len(refs) {
-		return nil, nil, refuse(string(tdf.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d",
+		return nil, nil, refuse(string(task.CodeConflict), fmt.Sprintf("the filter selects %d tasks, and not %d",
 			len(refs), *b.Expect))
 	}
 	found := map[int64]bool{}

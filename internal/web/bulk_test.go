@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 )
@@ -42,9 +42,9 @@ func TestOpenLines(t *testing.T) {
 	expect.Equal(t, last.Line, 1201, ids)
 	expect.Equal(t, last.Opened, 601, ids)
 	expect.Equal(t, ids, 601)
-	task := expect.Result(s.manager.Get(t.Context(), 601)).Value(t)
-	expect.Equal(t, task.Owner, "submitter")
-	expect.NotEqual(t, task.CorrelationID, "")
+	one := expect.Result(s.manager.Get(t.Context(), 601)).Value(t)
+	expect.Equal(t, one.Owner, "submitter")
+	expect.NotEqual(t, one.CorrelationID, "")
 	all = s.opening(access.Submitter, `{"program":"p","unique":"submitter/u"}`)
 	expect.MustLen(t, all, 2)
 	expect.MustEqual(t, fmt.Sprint(all[0].Existing), "[601]")
@@ -118,8 +118,8 @@ func TestLinesBothWays(t *testing.T) {
 	expect.True(t, webtest.Decode[linesDone](t, answer.Text()).Done, "the last line")
 }
 
-func sweepPath(task, input string, more string) string {
-	return base + "/sweeps?task=" + url.QueryEscape(task) + "&input=" + url.QueryEscape(input) + more
+func sweepPath(one, input string, more string) string {
+	return base + "/sweeps?task=" + url.QueryEscape(one) + "&input=" + url.QueryEscape(input) + more
 }
 
 func TestSweeps(t *testing.T) {
@@ -127,12 +127,12 @@ func TestSweeps(t *testing.T) {
 	path := sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s","max_fails":2}`, "--rate {rate} {mode}", "")
 	got := s.as(access.Submitter, 200, "POST", path, "rate,mode\n0.1,a b\n0.2,c\n0.2,c\n", "Content-Type: text/csv; charset=utf-8")
 	expect.Equal(t, strings.TrimSpace(got.text), `{"campaign":"submitter/s","opened":3,"known":0,"repeated":1,"fail_on":"stderr"}`, got.text)
-	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
-	expect.Equal(t, task.Input, "--rate 0.1 'a b'")
-	expect.Equal(t, task.Meta, `{"rate":0.1,"mode":"a b"}`)
-	expect.MustTrue(t, task.MaxFails != nil, task)
-	expect.Equal(t, *task.MaxFails, 2)
-	expect.Equal(t, task.Owner, "submitter")
+	one := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.Equal(t, one.Input, "--rate 0.1 'a b'")
+	expect.Equal(t, one.Meta, `{"rate":0.1,"mode":"a b"}`)
+	expect.MustTrue(t, one.MaxFails != nil, one)
+	expect.Equal(t, *one.MaxFails, 2)
+	expect.Equal(t, one.Owner, "submitter")
 	expect.Contains(t, s.as(access.Submitter, 200, "GET", base+"/groups/submitter%2Fs", "").text, `"closed":true`)
 	s.as(access.Submitter, 409, "POST", path, "rate,mode\n1,2\n", "Content-Type: text/csv")
 	got = s.as(access.Submitter, 200, "POST", path+"&extend=true", `{"rate":0.1,"mode":"a b"}`+"\n"+`{"rate":7,"mode":"x"}`, "Content-Type: "+jsonLines)
@@ -167,7 +167,7 @@ func testExtensions(t *testing.T, s *site, first bool) {
 			expect.Equal(t, got.Opened+got.Known, 2000)
 		})
 	}
-	counts := func() tdf.Counts { return expect.Result(s.manager.Counts(t.Context(), "c")).Value(t) }
+	counts := func() task.Counts { return expect.Result(s.manager.Counts(t.Context(), "c")).Value(t) }
 	if first {
 		open("")
 		expect.Eventually(t, "the opening has begun", func() bool { return counts().Total() > 0 })
@@ -177,12 +177,12 @@ func testExtensions(t *testing.T, s *site, first bool) {
 	}
 	all.Wait()
 	expect.Equal(t, opened.Load(), 2000)
-	expect.Equal(t, counts()[tdf.Open], 2000)
+	expect.Equal(t, counts()[task.Open], 2000)
 }
 
 func TestRefusedSweeps(t *testing.T) {
 	s := newSite(t, Options{Memory: 16 << 20})
-	const task = `{"program":"p","campaign":"submitter/s"}`
+	const one = `{"program":"p","campaign":"submitter/s"}`
 	before := fmt.Sprint(s.world())
 	for _, c := range []struct {
 		task, input, body string
@@ -194,21 +194,21 @@ func TestRefusedSweeps(t *testing.T) {
 		{`{"program":"p","campaign":"s"}`, "", "a\n1\n", 403, ""},
 		{`{"program":"p","campaign":"submitter/s","meta":"m"}`, "", "a\n1\n", 422, "meta"},
 		{`{"campaign":"submitter/s"}`, "", "a\n1\n", 422, "program"},
-		{task, "{b}", "a\n1\n", 422, "line 2"},
-		{task, "{", "a\n1\n", 422, "input"},
-		{task, "", "a\n1\n2,3\n", 422, "line 3"},
-		{task, "", "a\n1\n\"2\n", 422, "quote"},
-		{task, "", "a\n", 422, "no rows"},
-		{task, "", "\xff\n1\n", 422, "UTF-8"},
-		{task, "", "a\n" + strings.Repeat("x", 2<<20), 422, "bytes"},
-		{task, "", strings.Repeat("a,", 400_000) + "b\n", 422, "name"},
-		{task, "", "a\n" + strings.Repeat("1\n", 90_000), 413, "memory"},
+		{one, "{b}", "a\n1\n", 422, "line 2"},
+		{one, "{", "a\n1\n", 422, "input"},
+		{one, "", "a\n1\n2,3\n", 422, "line 3"},
+		{one, "", "a\n1\n\"2\n", 422, "quote"},
+		{one, "", "a\n", 422, "no rows"},
+		{one, "", "\xff\n1\n", 422, "UTF-8"},
+		{one, "", "a\n" + strings.Repeat("x", 2<<20), 422, "bytes"},
+		{one, "", strings.Repeat("a,", 400_000) + "b\n", 422, "name"},
+		{one, "", "a\n" + strings.Repeat("1\n", 90_000), 413, "memory"},
 	} {
 		got := s.as(access.Submitter, c.status, "POST", sweepPath(c.task, c.input, ""), c.body, "Content-Type: text/csv")
 		expect.Contains(t, got.text, c.want, c.task, c.input, c.body)
 		expect.Compare(t, len(got.text), "<=", 2000, c.task, c.input, c.body)
 	}
-	s.as(access.Submitter, 415, "POST", sweepPath(task, "", ""), "a\n1\n", "Content-Type: application/json")
+	s.as(access.Submitter, 415, "POST", sweepPath(one, "", ""), "a\n1\n", "Content-Type: application/json")
 	s.as(access.Submitter, 422, "POST", base+"/sweeps", "a\n1\n", "Content-Type: text/csv")
 	expect.Equal(t, fmt.Sprint(s.world()), before, "the calls have changed something")
 }
@@ -219,7 +219,7 @@ func TestResults(t *testing.T) {
 	s.as(access.Submitter, 200, "POST", sweepPath(`{"program":"p","source":"rsync:/p/run.sh","campaign":"submitter/s"}`, "", ""), "rate\n0.1\n=2\n", "Content-Type: text/csv")
 	for range 2 {
 		c := h.claim()
-		h.end(c, tdf.Result{Exit: "0", Output: `{"loss":` + fmt.Sprint(c.Task.ID) + `}`})
+		h.end(c, task.Result{Exit: "0", Output: `{"loss":` + fmt.Sprint(c.Task.ID) + `}`})
 	}
 	s.open(testspace.Define("q", "rsync:/q/run.sh", "secret"))
 	for role, n := range map[access.Role]int{access.Submitter: 3, access.Viewer: 4} {

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -200,7 +200,7 @@ type eventReader struct {
 // A progressOf is the last known progress of a task.
 type progressOf struct {
 	round int
-	tdf.Progress
+	task.Progress
 	cycle int // when it was last seen
 }
 
@@ -235,7 +235,7 @@ func (r *eventReader) begin(ctx context.Context) error {
 func (r *eventReader) move() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.position = tdf.At(r.changes.At()).String()
+	r.position = task.At(r.changes.At()).String()
 	r.looks++
 }
 
@@ -264,7 +264,7 @@ func (r *eventReader) publishChanges(ctx context.Context) error {
 
 // publishProgress reads the progress of some running tasks.
 func (r *eventReader) publishProgress(ctx context.Context) error {
-	page, err := r.manager.Page(ctx, manager.Query{States: []tdf.State{tdf.Running}, Order: manager.OldestFirst},
+	page, err := r.manager.Page(ctx, manager.Query{States: []task.State{task.Running}, Order: manager.OldestFirst},
 		r.cursor, progressAtOnce)
 	if err != nil {
 		return err
@@ -277,7 +277,7 @@ func (r *eventReader) publishProgress(ctx context.Context) error {
 		before := r.known[t.ID]
 		changed := now.Progress != before.Progress || now.round != before.round
 		r.known[t.ID] = now
-		if changed && now.Progress != (tdf.Progress{}) {
+		if changed && now.Progress != (task.Progress{}) {
 			r.publish(newEvent(progressEvents, t.ID, t.Group, t.Owner, "", progressData{t.ID, t.Round, &now.Progress}))
 		}
 	}

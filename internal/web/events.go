@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -69,13 +69,13 @@ func newEvent(kind string, id int64, group, owner, position string, data any) *e
 
 // stateData are the data of an event about a state.
 type stateData struct {
-	ID       int64     `json:"id"`
-	State    tdf.State `json:"state"`
-	Outcome  string    `json:"outcome,omitempty"`
-	Round    int       `json:"round"`
-	Program  string    `json:"program"`
-	Campaign string    `json:"campaign,omitempty"`
-	Time     time.Time `json:"time"`
+	ID       int64      `json:"id"`
+	State    task.State `json:"state"`
+	Outcome  string     `json:"outcome,omitempty"`
+	Round    int        `json:"round"`
+	Program  string     `json:"program"`
+	Campaign string     `json:"campaign,omitempty"`
+	Time     time.Time  `json:"time"`
 }
 
 func stateEvent(c *admin.Change, position string) *event {
@@ -87,9 +87,9 @@ func stateEvent(c *admin.Change, position string) *event {
 
 // progressData are the data of an event about the progress of a running task.
 type progressData struct {
-	ID       int64         `json:"id"`
-	Round    int           `json:"round"`
-	Progress *tdf.Progress `json:"progress"`
+	ID       int64          `json:"id"`
+	Round    int            `json:"round"`
+	Progress *task.Progress `json:"progress"`
 }
 
 // outputData are the data of an event about the output of a running task.
@@ -170,7 +170,7 @@ func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscr
 		return s, nil
 	}
 	if len(s.ids) == 0 {
-		return nil, refuse(string(tdf.CodeInvalid), "events of the type output need ids")
+		return nil, refuse(string(task.CodeInvalid), "events of the type output need ids")
 	}
 	found := 0
 	for _, err := range c.manager.List(ctx, c.own(manager.Query{IDs: in.IDs})) {
@@ -180,7 +180,7 @@ func (a *api) subscriber(ctx context.Context, c *call, in *eventsInput) (*subscr
 		found++
 	}
 	if found < len(s.ids) {
-		return nil, fmt.Errorf("stream the output of %d tasks: %w", len(s.ids), tdf.ErrNoTask)
+		return nil, fmt.Errorf("stream the output of %d tasks: %w", len(s.ids), task.ErrNoTask)
 	}
 	return s, nil
 }
@@ -203,8 +203,8 @@ var errSlow = errors.New("the client is too slow")
 
 // sendEvents sends events to a client until it goes away.
 func (a *api) sendEvents(to *stream, s *subscriber, last string) error {
-	since, err := tdf.ParseTime(last)
-	known, at := err == nil && since > 0 && since < tdf.Never, a.events.at()
+	since, err := task.ParseTime(last)
+	known, at := err == nil && since > 0 && since < task.Never, a.events.at()
 	if known {
 		at = last
 	}
@@ -271,7 +271,7 @@ func (s *stream) send(text string) error {
 
 // catchUp sends the changes that a client has missed since its last event. The client has joined the hub before, so
 // nothing is missing in between.
-func (a *api) catchUp(to *stream, s *subscriber, since tdf.Time) error {
+func (a *api) catchUp(to *stream, s *subscriber, since task.Time) error {
 	ctx, cancel := context.WithTimeout(to.ctx, 10*a.Timeout)
 	defer cancel()
 	changes := a.admin.Changes(since.Std())

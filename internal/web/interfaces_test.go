@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/internal/webtest"
 )
@@ -32,7 +32,7 @@ func probe(undone *int) wire.Interface {
 		}},
 		{Method: "POST", Path: "/fail", Need: wire.ToOperate, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
 			c.Undo = func() { *undone++ }
-			return nil, map[string]error{"none": tdf.ErrNoTask, "taken": tdf.NewError(tdf.CodeTaken, "taken"), "failed": context.DeadlineExceeded}[string(c.Body)]
+			return nil, map[string]error{"none": task.ErrNoTask, "taken": task.NewError(task.CodeTaken, "taken"), "failed": context.DeadlineExceeded}[string(c.Body)]
 		}},
 		{Method: "POST", Path: "/empty", Need: wire.ToOperate, Bulk: true, Do: func(_ context.Context, c *wire.Call) (*wire.Answer, error) {
 			c.Undo = func() { *undone++ }

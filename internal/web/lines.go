@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -200,13 +200,13 @@ func (o *lineOpener) parse(line []byte) (d manager.Definition, err error) {
 
 // invalid returns an error that has a code. JSON that cannot be read is invalid.
 func invalid(err error) error {
-	if tdf.CodeOf(err) == tdf.CodeFailed {
-		return tdf.NewError(tdf.CodeInvalid, err.Error())
+	if task.CodeOf(err) == task.CodeFailed {
+		return task.NewError(task.CodeInvalid, err.Error())
 	}
 	return err
 }
 
-var errPlaces = tdf.NewError(tdf.CodeInvalid,
+var errPlaces = task.NewError(task.CodeInvalid,
 	"places are not possible, because lines are opened in batches; name tasks by their ids")
 
 func hasPlaces(d *manager.Dependencies) bool { return d != nil && len(d.Places) > 0 }

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -117,10 +117,10 @@ type groupInput struct {
 
 // group is the state of a group.
 type group struct {
-	Counts   map[tdf.State]int64 `json:"tasks" doc:"the number of tasks in each state"`
-	Closed   bool                `json:"closed"`
-	Decided  bool                `json:"decided"`
-	Complete bool                `json:"complete" doc:"the group is closed, and its tasks are finished"`
+	Counts   map[task.State]int64 `json:"tasks" doc:"the number of tasks in each state"`
+	Closed   bool                 `json:"closed"`
+	Decided  bool                 `json:"decided"`
+	Complete bool                 `json:"complete" doc:"the group is closed, and its tasks are finished"`
 }
 
 func (a *api) getGroup(ctx context.Context, c *call, in *groupInput) (*out[group], error) {
@@ -135,8 +135,8 @@ func (a *api) getGroup(ctx context.Context, c *call, in *groupInput) (*out[group
 }
 
 func groupOf(s manager.GroupStatus) group {
-	g := group{map[tdf.State]int64{}, s.Closed, s.Decided, s.Complete()}
-	for _, state := range tdf.States {
+	g := group{map[task.State]int64{}, s.Closed, s.Decided, s.Complete()}
+	for _, state := range task.States {
 		g.Counts[state] = s.Counts[state]
 	}
 	return g
@@ -189,7 +189,7 @@ func checkGroup(c *call, name string) error {
 	if err := c.token.CheckGroup(name); err != nil {
 		return err
 	}
-	return (tdf.Pausable{Group: name}).Check()
+	return (task.Pausable{Group: name}).Check()
 }
 
 type workerInput struct {
@@ -240,9 +240,9 @@ type limitInput struct {
 }
 
 func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, error) {
-	l, err := tdf.NewLimit(in.Body.AtMost, in.Body.Starts, tdf.Seconds(in.Body.Span))
+	l, err := task.NewLimit(in.Body.AtMost, in.Body.Starts, task.Seconds(in.Body.Span))
 	if err != nil {
-		return nil, refuse(string(tdf.CodeInvalid), err.Error())
+		return nil, refuse(string(task.CodeInvalid), err.Error())
 	}
 	return nil, c.manager.SetLimit(ctx, in.Key, l)
 }
@@ -259,8 +259,8 @@ type pausable struct {
 	Namespace bool   `json:"namespace,omitempty" doc:"the whole namespace"`
 }
 
-func (p pausable) value() (tdf.Pausable, error) {
-	v := tdf.Pausable{Namespace: p.Namespace, Queue: p.Queue, Group: p.Group, Failures: p.Failures}
+func (p pausable) value() (task.Pausable, error) {
+	v := task.Pausable{Namespace: p.Namespace, Queue: p.Queue, Group: p.Group, Failures: p.Failures}
 	return v, v.Check()
 }
 
@@ -286,7 +286,7 @@ func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused],
 	return &out[[]paused]{pauses}, err
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context, *call,
+func changePause(change func(*manager.Manager, context.Context, ...task.Pausable) error) func(context.Context, *call,
 	*pauseInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *pauseInput) (*none, error) {
 		what, err := in.Body.value()

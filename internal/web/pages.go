@@ -17,10 +17,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -168,7 +168,7 @@ func replicationText(r admin.Replication) string {
 
 // notFound answers a call whose path or method no route has.
 func (a *api) notFound(w http.ResponseWriter, r *http.Request) {
-	p := refuse(string(tdf.CodeNotFound), "no such path")
+	p := refuse(string(task.CodeNotFound), "no such path")
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := r.Clone(r.Context())
 		other.Method = method

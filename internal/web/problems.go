@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -46,12 +46,12 @@ var kinds = []kind{
 	{Code: unauthorized, Status: 401, Title: "No valid token", Text: "The call has no token, or its token is " +
 		"unknown, revoked or expired. Send the header Authorization: Bearer TOKEN."},
 	{
-		Code: string(tdf.CodeForbidden), Status: 403, Title: "Not allowed",
+		Code: string(task.CodeForbidden), Status: 403, Title: "Not allowed",
 		Text: "The role of the token does not allow this.",
 	},
 	{Code: otherOrigin, Status: 403, Title: "Another origin", Text: "A web page of another origin has made the call."},
 	{
-		Code: string(tdf.CodeNotFound), Status: 404, Title: "Not found",
+		Code: string(task.CodeNotFound), Status: 404, Title: "Not found",
 		Text: "The object or the path does not exist, or the token may not see it.",
 	},
 	{
@@ -60,12 +60,12 @@ var kinds = []kind{
 	},
 	{Code: tooSlow, Status: 408, Title: "Too slow", Text: "The body of the call took too long."},
 	{
-		Code: string(tdf.CodeConflict), Status: 409, Title: "Conflict",
+		Code: string(task.CodeConflict), Status: 409, Title: "Conflict",
 		Text: "The present state of the object forbids the action.",
 	},
-	{Code: string(tdf.CodeTaken), Status: 409, Title: "Taken", Text: "Another object has the name, the id or the key."},
+	{Code: string(task.CodeTaken), Status: 409, Title: "Taken", Text: "Another object has the name, the id or the key."},
 	{
-		Code: string(tdf.CodeExpired), Status: 410, Title: "Gone",
+		Code: string(task.CodeExpired), Status: 410, Title: "Gone",
 		Text: "The object existed, and was removed because it was old.",
 	},
 	{
@@ -80,7 +80,7 @@ var kinds = []kind{
 		Text: "The header Host names a host that this server does not have. The configuration lists its names.",
 	},
 	{
-		Code: string(tdf.CodeInvalid), Status: 422, Title: "Invalid",
+		Code: string(task.CodeInvalid), Status: 422, Title: "Invalid",
 		Text: "The call is wrong, whatever the namespace contains. Nothing was done.",
 	},
 	{
@@ -89,37 +89,37 @@ var kinds = []kind{
 			"header Retry-After says how long to wait.",
 	},
 	{
-		Code: string(tdf.CodeFailed), Status: 500, Title: "Internal error",
+		Code: string(task.CodeFailed), Status: 500, Title: "Internal error",
 		Text: "The log of the server has the error, with the correlation id of the call.", hidden: true,
 	},
 	{
-		Code: string(tdf.CodeDamaged), Status: 500, Title: "Damaged data",
+		Code: string(task.CodeDamaged), Status: 500, Title: "Damaged data",
 		Text: "Data in Redis are not as TDF writes them. The log of the server says more.", hidden: true,
 	},
 	{
-		Code: string(tdf.CodeRefused), Status: 503, Title: "Redis refuses",
+		Code: string(task.CodeRefused), Status: 503, Title: "Redis refuses",
 		Text:   "Redis refuses the server, for example because its password is wrong. The log of the server says more.",
 		hidden: true,
 	},
 	{
-		Code: string(tdf.CodeUnavailable), Status: 503, Title: "Unavailable",
+		Code: string(task.CodeUnavailable), Status: 503, Title: "Unavailable",
 		Text: "Redis does not answer, or the server is busy. The same call may succeed later.", hidden: true,
 	},
 	{
-		Code: string(tdf.CodeCancelled), Status: 503, Title: "Cancelled",
+		Code: string(task.CodeCancelled), Status: 503, Title: "Cancelled",
 		Text: "The client has gone, or the server stops.", hidden: true,
 	},
 	{
-		Code: string(tdf.CodeUnknown), Status: 504, Title: "Unknown outcome",
+		Code: string(task.CodeUnknown), Status: 504, Title: "Unknown outcome",
 		Text: "The change was made, but too few replicas of Redis have confirmed it in time, so a failure of the primary " +
 			"may undo it. The same call with the same Idempotency-Key tells whether they have confirmed it since.",
 	},
 	{
-		Code: string(tdf.CodeTooManyRequirements), Status: 507, Title: "Too many requirements",
+		Code: string(task.CodeTooManyRequirements), Status: 507, Title: "Too many requirements",
 		Text: "The tasks would have too many different requirements. Make the properties coarser that the detail names.",
 	},
 	{
-		Code: string(tdf.CodeFull), Status: 507, Title: "Full",
+		Code: string(task.CodeFull), Status: 507, Title: "Full",
 		Text: "There is no space for more. Remove something, or raise the limit.",
 	},
 }
@@ -130,7 +130,7 @@ func kindOf(code string) kind {
 			return k
 		}
 	}
-	return kindOf(string(tdf.CodeFailed))
+	return kindOf(string(task.CodeFailed))
 }
 
 // A problem is the answer to a call that failed (RFC 9457).
@@ -161,7 +161,7 @@ func (a *api) problemOf(ctx context.Context, err error) *problem {
 		p.CorrelationID = callOf(ctx).id
 		return p
 	}
-	k := kindOf(string(tdf.CodeOf(err)))
+	k := kindOf(string(task.CodeOf(err)))
 	switch {
 	case errors.As(err, new(*redisstate.RequireError)):
 		k = kindOf(precondition)
@@ -208,7 +208,7 @@ func ofHuma(ctx huma.Context, _ string, v any) (any, error) {
 	if !ok {
 		return v, nil
 	}
-	p := refuse(string(tdf.CodeInvalid), e.Detail)
+	p := refuse(string(task.CodeInvalid), e.Detail)
 	for i, d := range e.Errors {
 		if i < 10 {
 			p.Detail += "; " + d.Location + ": " + d.Message

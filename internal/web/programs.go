@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -91,7 +91,7 @@ func changeProgram(change func(context.Context, *manager.Manager, ...string) err
 			return nil, err
 		}
 		if !slices.ContainsFunc(stored, func(p program.Stored) bool { return p.SHA256 == in.SHA256 }) {
-			return nil, tdf.NewError(tdf.CodeNotFound, "no stored program has the SHA-256 "+in.SHA256)
+			return nil, task.NewError(task.CodeNotFound, "no stored program has the SHA-256 "+in.SHA256)
 		}
 		return nil, change(ctx, c.manager, in.SHA256)
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 )
 
@@ -147,7 +147,7 @@ func (c *call) lacks(n wire.Need) error {
 	if n.Met(c.rights()) {
 		return nil
 	}
-	return refuse(string(tdf.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name,
+	return refuse(string(task.CodeForbidden), fmt.Sprintf("the token %s has the role %s, which may not %s", c.token.Name,
 		c.token.Role, n.Name))
 }
 
@@ -181,7 +181,7 @@ func checkType(r *http.Request, kinds []string) error {
 func bodyProblem(err error) error {
 	large, network := new(http.MaxBytesError), net.Error(nil)
 	switch {
-	case errors.As(err, new(*problem)), tdf.CodeOf(err) != tdf.CodeFailed && !errors.As(err, &network):
+	case errors.As(err, new(*problem)), task.CodeOf(err) != task.CodeFailed && !errors.As(err, &network):
 		return err
 	case errors.As(err, &large):
 		return refuse(tooLarge, fmt.Sprintf("the body has more than %d bytes", large.Limit))

@@ -10,7 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -45,16 +45,16 @@ func (taskView) Schema(huma.Registry) *huma.Schema {
 			s.Properties[name] = of
 		}
 	}
-	maps.Copy(s.Properties, propertySchemas(func(*tdf.Property) bool { return true }))
+	maps.Copy(s.Properties, propertySchemas(func(*task.Property) bool { return true }))
 	return s
 }
 
 // Schema describes a definition, a list of definitions, and JSON Lines.
 func (definitions) Schema(huma.Registry) *huma.Schema {
-	one := &huma.Schema{Type: huma.TypeObject, Properties: propertySchemas(func(*tdf.Property) bool {
+	one := &huma.Schema{Type: huma.TypeObject, Properties: propertySchemas(func(*task.Property) bool {
 		return true
 	}), Required: []string{"program"}}
-	for _, name := range []string{tdf.FieldAfter, tdf.FieldAfterAny} {
+	for _, name := range []string{task.FieldAfter, task.FieldAfterAny} {
 		one.Properties[name] = schemaOf(reflect.TypeFor[manager.Dependencies](), false)
 	}
 	one.Properties["fail_on"].Description += "; without it, the one of the server's [task_defaults], which is exit " +
@@ -66,28 +66,28 @@ func (definitions) Schema(huma.Registry) *huma.Schema {
 // Schema describes the properties that can change.
 func (changes) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Type: huma.TypeObject, Properties: propertySchemas((*tdf.Property).CanChange),
+		Type: huma.TypeObject, Properties: propertySchemas((*task.Property).CanChange),
 		AdditionalProperties: false,
 	}
 }
 
 // propertySchemas returns the schemas of properties by their names in JSON.
-func propertySchemas(which func(*tdf.Property) bool) map[string]*huma.Schema {
+func propertySchemas(which func(*task.Property) bool) map[string]*huma.Schema {
 	all := map[string]*huma.Schema{}
-	usual := tdf.Defaults("", "", "")
-	for i := range tdf.PropertyTable {
-		p := &tdf.PropertyTable[i]
+	usual := task.Defaults("", "", "")
+	for i := range task.PropertyTable {
+		p := &task.PropertyTable[i]
 		if !which(p) {
 			continue
 		}
 		s := &huma.Schema{Type: huma.TypeString, Description: p.Want}
 		switch value := p.Value(&usual); {
-		case p.Unit == tdf.UnitSpan:
+		case p.Unit == task.UnitSpan:
 			s = &huma.Schema{Description: p.Want, OneOf: []*huma.Schema{
 				{Type: huma.TypeNumber},
 				{Type: huma.TypeString, Enum: []any{"inf"}},
 			}}
-		case p.Unit == tdf.UnitTime || value == nil:
+		case p.Unit == task.UnitTime || value == nil:
 		default:
 			s = schemaOf(reflect.TypeOf(value), false)
 			s.Description = p.Want

@@ -10,8 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // streamWriteTime is how long the client may take to read a part of a stream, which is an answer that may go on for
@@ -88,8 +88,8 @@ const writeBuffer = 64 << 10
 
 // Reasons why streams end.
 var (
-	errStopping = tdf.NewError(tdf.CodeUnavailable, "the server stops")
-	errRevoked  = tdf.NewError(tdf.CodeForbidden, "the token or the session does not hold any more")
+	errStopping = task.NewError(task.CodeUnavailable, "the server stops")
+	errRevoked  = task.NewError(task.CodeForbidden, "the token or the session does not hold any more")
 )
 
 // guard returns a context that ends when the client goes away, when the server stops, and when the token of the call is

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
@@ -49,7 +49,7 @@ func (h hand) report(c redisstate.Claim, r redisstate.LiveReport) {
 }
 
 // end reports a result, and settles the task.
-func (h hand) end(c redisstate.Claim, r tdf.Result) {
+func (h hand) end(c redisstate.Claim, r task.Result) {
 	h.Helper()
 	testspace.End(h, h.Store, c, r)
 }
@@ -73,7 +73,7 @@ func (s *site) get(ctx context.Context, server *httptest.Server, role access.Rol
 // A list as JSON Lines has all pages of a query, and only the tasks that the caller may see.
 func TestListAsJSONLines(t *testing.T) {
 	s := newSite(t, Options{})
-	var all []tdf.Definition
+	var all []task.Definition
 	for i := range 1200 {
 		all = append(all, testspace.Define("p", "rsync:/p/run.sh", strconv.Itoa(i)))
 	}
@@ -111,7 +111,7 @@ func TestFollowOutput(t *testing.T) {
 		expect.Result(io.ReadFull(got.Body, part)).OK(t)
 		expect.MustEqual(t, string(part), more)
 	}
-	h.end(begun, tdf.Result{Output: text + "four", Error: "E", Exit: "0"})
+	h.end(begun, task.Result{Output: text + "four", Error: "E", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "fourE")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "")
 	again := s.get(t.Context(), server, access.Operator, "/tasks/1/output?follow=true")
@@ -138,7 +138,7 @@ func TestFollowOutputWithAGap(t *testing.T) {
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(first.Text)))).OK(t)
 	h.report(begun, redisstate.LiveReport{Tail: second})
 	expect.Result(io.ReadFull(got.Body, make([]byte, len(second.Text)))).OK(t)
-	h.end(begun, tdf.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
+	h.end(begun, task.Result{Output: strings.Repeat("nine\n", 4) + "ten\n", Exit: "0"})
 	expect.Equal(t, string(expect.Result(io.ReadAll(got.Body)).Value(t)), "ten\n")
 	expect.Equal(t, got.Trailer.Get("X-Output-Incomplete"), "true")
 }
@@ -208,7 +208,7 @@ func TestClientThatReadsNothing(t *testing.T) {
 	server, h := httptest.NewServer(d), s.hand()
 	defer server.Close()
 	s.as(access.Operator, 201, "POST", "/api/v1/tasks", plain)
-	h.end(h.claim(), tdf.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
+	h.end(h.claim(), task.Result{Output: strings.Repeat("x", 30<<20), Exit: "0"})
 	connection, err := net.Dial("tcp", server.Listener.Addr().String())
 	expect.NoError(t, err)
 	defer connection.Close()
@@ -228,7 +228,7 @@ func TestAnswersOfLargeOutputs(t *testing.T) {
 	two, rounds := 20, 7
 	s.open(manager.Definition{Program: "p", Source: "rsync:/p/run.sh", MaxFails: &two})
 	for i := range rounds {
-		h.end(h.claim(), tdf.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
+		h.end(h.claim(), task.Result{Output: strings.Repeat(string(rune('a'+i)), 1<<20), Error: "x", Exit: "1"})
 	}
 	got := s.as(access.Operator, 200, "GET", base+"/tasks/1", "").text
 	for i := range rounds {
@@ -240,7 +240,7 @@ func TestAnswersOfLargeOutputs(t *testing.T) {
 	}
 	s.as(access.Operator, 200, "POST", base+"/tasks/1/cancel", "")
 	for range 8 {
-		h.end(h.claim(), tdf.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
+		h.end(h.claim(), task.Result{Output: strings.Repeat("\x01", 1<<20), Exit: "0"})
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -9,8 +9,8 @@ import (
 	"mime"
 	"net/http"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -48,7 +48,7 @@ type swept struct {
 type sweeper struct {
 	*api
 	*call
-	base   tdf.Properties
+	base   task.Properties
 	input  *sweep.Template                    // nil for all parameters in their order
 	rows   func() iter.Seq2[sweep.Row, error] // called for each walk
 	extend bool
@@ -108,7 +108,7 @@ func (s *sweeper) openAll(ctx context.Context) (*sweep.Walk, error) {
 		}
 	}
 	err := s.call.manager.CloseGroup(ctx, s.base.Group)
-	if errors.Is(err, tdf.ErrGroupEmpty) {
+	if errors.Is(err, task.ErrGroupEmpty) {
 		err = nil
 	}
 	return checked, err
@@ -121,13 +121,13 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 ) {
 	var d manager.Definition
 	if err := readJSON([]byte(in.Task), &d); err != nil {
-		return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("task: %v", err))
+		return nil, refuse(string(task.CodeInvalid), fmt.Sprintf("task: %v", err))
 	}
 	switch {
 	case d.Group == "":
-		return nil, refuse(string(tdf.CodeInvalid), "task: want a campaign")
+		return nil, refuse(string(task.CodeInvalid), "task: want a campaign")
 	case d.Input != "" || d.Meta != "" || d.Unique != "":
-		return nil, refuse(string(tdf.CodeInvalid),
+		return nil, refuse(string(task.CodeInvalid),
 			"task: input, meta and unique would be the same for all rows; see the parameter input")
 	}
 	all := []manager.Definition{d}
@@ -142,7 +142,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 	if in.Input != "" {
 		var err error
 		if s.input, err = sweep.ParseTemplate(in.Input); err != nil {
-			return nil, refuse(string(tdf.CodeInvalid), fmt.Sprintf("input: %v", err))
+			return nil, refuse(string(task.CodeInvalid), fmt.Sprintf("input: %v", err))
 		}
 	}
 	return s, nil
@@ -151,7 +151,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 // readPoints counts the tasks of the campaign. From then on, all its new tasks have keys.
 func (s *sweeper) readPoints(ctx context.Context) error {
 	err := s.call.manager.BeginExtension(ctx, s.base.Group)
-	s.isNew, s.points = errors.Is(err, tdf.ErrGroupEmpty), sweep.Tally{}
+	s.isNew, s.points = errors.Is(err, task.ErrGroupEmpty), sweep.Tally{}
 	if err != nil && !s.isNew {
 		return err
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -89,7 +89,7 @@ type opened struct {
 func (a *api) openTasks(ctx context.Context, c *call, in *openInput) (*openOutput, error) {
 	switch n := len(in.Body); {
 	case n == 0:
-		return nil, refuse(string(tdf.CodeInvalid), "no tasks to open")
+		return nil, refuse(string(task.CodeInvalid), "no tasks to open")
 	case n > maxTasks:
 		return nil, refuse(tooLarge, fmt.Sprintf("more than %d tasks in one call", maxTasks))
 	}
@@ -178,7 +178,7 @@ func (a *api) checkDependencies(ctx context.Context, c *call, all []manager.Defi
 		delete(needed, t.ID)
 	}
 	for id := range needed {
-		return fmt.Errorf("wait for task %d: %w", id, tdf.ErrNoTask)
+		return fmt.Errorf("wait for task %d: %w", id, task.ErrNoTask)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func tasksOf(after *manager.Dependencies) []int64 {
 	return after.Tasks
 }
 
-// A Filter has the conditions of a [tdf.Query] as parameters of a path. It is exported only because the library that
+// A Filter has the conditions of a [task.Query] as parameters of a path. It is exported only because the library that
 // reads parameters needs it.
 type Filter struct {
 	IDs      []int64   `query:"ids" doc:"tasks with one of these ids"`
@@ -222,7 +222,7 @@ func (f *Filter) query(c *call) manager.Query {
 		CallbackFailed: f.Callback,
 	}
 	for _, s := range f.States {
-		q.States = append(q.States, tdf.State(s))
+		q.States = append(q.States, task.State(s))
 	}
 	return c.own(q)
 }
@@ -336,7 +336,7 @@ func (a *api) summary(ctx context.Context, c *call, id int64) (*manager.Task, er
 	for t, err := range c.manager.List(ctx, c.own(manager.Query{IDs: []int64{id}})) {
 		return t, err
 	}
-	return nil, fmt.Errorf("task %d: %w", id, tdf.ErrNoTask)
+	return nil, fmt.Errorf("task %d: %w", id, task.ErrNoTask)
 }
 
 func etag(t *manager.Task) string { return fmt.Sprintf(`"%s-%d-%d"`, t.State, t.Round, t.Revision) }
@@ -397,7 +397,7 @@ const missingOutput = http.TrailerPrefix + "X-Output-Incomplete"
 // followOutput writes the output of a round as it arrives.
 func (a *api) followOutput(ctx context.Context, c *call, in *outputInput) error {
 	if in.Stream != "stdout" {
-		return refuse(string(tdf.CodeInvalid),
+		return refuse(string(task.CodeInvalid),
 			"a followed output is stdout and stderr together, so stream must be stdout")
 	}
 	if _, err := a.summary(ctx, c, in.ID); err != nil {

@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -94,40 +94,40 @@ func (a *api) addActionsTo(ctx context.Context, c *call, x *manager.Transaction,
 		return nil
 	}
 	found := map[int64]*manager.Task{}
-	for task, err := range c.manager.List(ctx, c.own(manager.Query{IDs: ids})) {
+	for one, err := range c.manager.List(ctx, c.own(manager.Query{IDs: ids})) {
 		if err != nil {
 			return err
 		}
-		found[task.ID] = task
+		found[one.ID] = one
 	}
 	var changed []string
 	read := func(v version) (*manager.Task, error) {
-		task := found[v.ID]
-		if task == nil {
-			return nil, fmt.Errorf("task %d: %w", v.ID, tdf.ErrNoTask)
+		one := found[v.ID]
+		if one == nil {
+			return nil, fmt.Errorf("task %d: %w", v.ID, task.ErrNoTask)
 		}
-		if v.ETag != "" && v.ETag != etag(task) && len(changed) < maxSkipped {
-			changed = append(changed, fmt.Sprintf("task %d has the ETag %s", v.ID, etag(task)))
+		if v.ETag != "" && v.ETag != etag(one) && len(changed) < maxSkipped {
+			changed = append(changed, fmt.Sprintf("task %d has the ETag %s", v.ID, etag(one)))
 		}
-		return task, nil
+		return one, nil
 	}
 	for _, s := range t.Actions {
 		action, err := s.options.action(c, s.Action)
 		if err != nil {
 			return err
 		}
-		task, err := read(s.version)
+		one, err := read(s.version)
 		if err != nil {
 			return err
 		}
-		x.Do(action, task)
+		x.Do(action, one)
 	}
 	for _, v := range t.Require {
-		task, err := read(v)
+		one, err := read(v)
 		if err != nil {
 			return err
 		}
-		x.Require(task)
+		x.Require(one)
 	}
 	if len(changed) > 0 {
 		return refuse(precondition, strings.Join(changed, "; "))

@@ -10,10 +10,10 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/program"
@@ -136,7 +136,7 @@ func TestShareOfPrograms(t *testing.T) {
 func TestQueues(t *testing.T) {
 	s := newSite(t, Options{})
 	for _, queue := range []string{"", "", "q"} {
-		s.open(tdf.Definition{Program: "p", Source: "rsync:/p/run.sh", Queue: queue})
+		s.open(task.Definition{Program: "p", Source: "rsync:/p/run.sh", Queue: queue})
 	}
 	s.hand().claim()
 	s.as(access.Operator, 204, "POST", base+"/pauses/add", `{"queue":"r"}`)
@@ -153,15 +153,15 @@ func TestQueues(t *testing.T) {
 func TestShareOfRequirements(t *testing.T) {
 	s := newSite(t, Options{})
 	of := friend.Of(s.manager).Store
-	task := `{"program":"p","source":"rsync:/p/run.sh","tags":["a"]}`
-	s.as(access.Submitter, 201, "POST", base+"/tasks", task)
+	one := `{"program":"p","source":"rsync:/p/run.sh","tags":["a"]}`
+	s.as(access.Submitter, 201, "POST", base+"/tasks", one)
 	var others []redis.Z
 	for i := range 2499 {
 		others = append(others, redis.Z{Member: fmt.Sprint("tags=", i), Score: 9e9})
 	}
 	expect.NoError(t, of.Redis.ZAdd(t.Context(), of.Keys.RequirementsOf("submitter"), others...).Err())
 	before := fmt.Sprint(s.world())
-	other := strings.Replace(task, `"a"`, `"b"`, 1)
+	other := strings.Replace(one, `"a"`, `"b"`, 1)
 	for _, c := range [][2]string{
 		{"tasks", other},
 		{"tasks/1/change", `{"changes":{"tags":["b"]}}`},
@@ -173,6 +173,6 @@ func TestShareOfRequirements(t *testing.T) {
 		expect.Contains(t, refused.text, "make the queues, tags, resources, min_time or handlers of the tasks coarser")
 	}
 	expect.Equal(t, fmt.Sprint(s.world()), before)
-	s.as(access.Submitter, 201, "POST", base+"/tasks", task)
+	s.as(access.Submitter, 201, "POST", base+"/tasks", one)
 	s.as(access.Operator, 201, "POST", base+"/tasks", other)
 }

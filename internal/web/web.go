@@ -13,12 +13,12 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/dashboard"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -84,7 +84,7 @@ type api struct {
 	Options
 	manager  *manager.Manager
 	admin    *admin.Admin
-	defaults tdf.Properties // of new tasks
+	defaults task.Properties // of new tasks
 	broker   *broker.Broker
 	huma     huma.API
 	mux      *wire.Mux

@@ -11,8 +11,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
@@ -83,7 +83,7 @@ type registerInput struct {
 func (a *api) registerWorker(ctx context.Context, c *call, in *registerInput) (*out[broker.Registered], error) {
 	r, err := a.broker.Register(ctx, &c.token, in.Key, in.Body)
 	if taken := new(presence.NameTakenError); errors.As(err, &taken) {
-		p := refuse(string(tdf.CodeTaken), taken.Error())
+		p := refuse(string(task.CodeTaken), taken.Error())
 		p.retry = int(math.Ceil(float64(taken.Wait())))
 		return nil, p
 	}

@@ -12,12 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
@@ -180,7 +180,7 @@ func TestClientGoesAwayDuringAClaim(t *testing.T) {
 	s.open(handled(1)...)
 	answer := expect.Result(http.ReadResponse(bufio.NewReader(c), nil)).Value(t)
 	expect.Contains(t, string(expect.Result(io.ReadAll(answer.Body)).Value(t)), `"id":1`)
-	expect.True(t, s.task(1).State == tdf.Running, "a delivered task runs")
+	expect.True(t, s.task(1).State == task.Running, "a delivered task runs")
 }
 
 // A drained worker gets nothing until it is resumed, also if it waits already. Its other calls say who has drained it.
@@ -188,15 +188,15 @@ func TestDrainedWorker(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(2)...)
 	w := s.worker()
-	task := w.one()
+	one := w.one()
 	s.as(access.Operator, 204, "POST", base+"/workers/worker%2Fw/drain", "")
-	for what, body := range map[string]string{"claims": "{}", "heartbeat": `{"runs":[1]}`, "renewals": "{" + of(task) + "}"} {
+	for what, body := range map[string]string{"claims": "{}", "heartbeat": `{"runs":[1]}`, "renewals": "{" + of(one) + "}"} {
 		text := w.post(200, what, body)
 		expect.Contains(t, text, `"drained":"token operator at`, what)
 		expect.NotContains(t, text, `"program"`, what)
 	}
 	expect.True(t, strings.Contains(s.as(access.Operator, 200, "GET", base+"/workers", "").text, `"state":"draining"`), "the list of workers")
-	expect.True(t, w.report(task, `"action":"complete"`).Accepted, "its tasks end")
+	expect.True(t, w.report(one, `"action":"complete"`).Accepted, "its tasks end")
 	s.as(access.Operator, 204, "POST", base+"/workers/worker%2Fw/resume", "")
 	w.one()
 }
@@ -261,7 +261,7 @@ func TestRevokedTokenWhileItWaits(t *testing.T) {
 	s.open(handled(1)...)
 	a := <-got
 	expect.Equal(t, a.StatusCode, 403)
-	expect.Equal(t, s.task(1).State, tdf.Open)
+	expect.Equal(t, s.task(1).State, task.Open)
 }
 
 // When the server stops, waiting calls end, and no task is lost.
@@ -355,7 +355,7 @@ func TestProgramsOfClaims(t *testing.T) {
 	archive := strings.Repeat("an archive\x00\xff", 200_000) // several parts
 	stored := func(archive string) (source, sum string) {
 		source = expect.Result(friend.Of(s.manager).Store.PutProgram(t.Context(), []byte(archive))).Value(t)
-		return source, tdf.StoredProgram(source)
+		return source, task.StoredProgram(source)
 	}
 	source, sum := stored(archive)
 	_, other := stored("another archive")
@@ -363,8 +363,8 @@ func TestProgramsOfClaims(t *testing.T) {
 	w := s.begin(s.tokens[access.Worker], "w", `,"sources":true,"programs":[]`)
 	tasks := w.claim(`{"most":9}`).Tasks
 	expect.MustLen(t, tasks, 2)
-	read := func(w *remoteWorker, task broker.ClaimedTask, sum string) answer {
-		return s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/programs/%s?id=%d&round=%d&claim=%s", base, w.session, sum, task.ID, task.Round, task.Claim), "")
+	read := func(w *remoteWorker, one broker.ClaimedTask, sum string) answer {
+		return s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/programs/%s?id=%d&round=%d&claim=%s", base, w.session, sum, one.ID, one.Round, one.Claim), "")
 	}
 	got := read(w, tasks[0], sum)
 	expect.Equal(t, got.StatusCode, 200)

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/bundle"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func packedIn64(t *testing.T, name string, size int) string {
@@ -38,20 +38,20 @@ func TestReportsOfFiles(t *testing.T) {
 		s.TB = t
 		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","fail_on":"exit","fetch":`+c.fetch+`}`)
 		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", i), "")
-		task := w.one()
-		expect.Equal(t, len(task.Fetch), strings.Count(c.fetch, `"`)/2)
-		expect.True(t, w.report(task, `"action":"complete",`+c.more).Accepted, c.more)
+		one := w.one()
+		expect.Equal(t, len(one.Fetch), strings.Count(c.fetch, `"`)/2)
+		expect.True(t, w.report(one, `"action":"complete",`+c.more).Accepted, c.more)
 		s.settle()
-		got := s.task(task.ID)
-		packed := expect.Result(s.manager.Files(t.Context(), task.ID, 0)).Value(t)
-		shown := fmt.Sprint(s.as(access.Operator, 200, "GET", fmt.Sprintf("%s/tasks/%d", base, task.ID), "").text)
+		got := s.task(one.ID)
+		packed := expect.Result(s.manager.Files(t.Context(), one.ID, 0)).Value(t)
+		shown := fmt.Sprint(s.as(access.Operator, 200, "GET", fmt.Sprintf("%s/tasks/%d", base, one.ID), "").text)
 		if c.fails != "" {
-			expect.Equal(t, got.State, tdf.Failed, c.fails)
+			expect.Equal(t, got.State, task.Failed, c.fails)
 			expect.Contains(t, got.RoundNumber(0).Error, c.fails)
 			expect.Equal(t, packed, "", c.fails)
 			continue
 		}
-		expect.Equal(t, got.State, tdf.Succeeded)
+		expect.Equal(t, got.State, task.Succeeded)
 		if strings.Contains(c.more, "kept") {
 			expect.Contains(t, shown, `"files":{"count":0,"bytes":0,"kept":"6 GB; they are on w"}`)
 			continue

@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
@@ -42,7 +42,7 @@ func TestNamesOfWorkers(t *testing.T) {
 	s.open(handled(2)...)
 	other := s.token(access.Token{Name: "other", Role: access.Worker})
 	w := s.begin(s.tokens[access.Worker], "w", `,"host":"first.example","pid":7`)
-	task := w.one()
+	one := w.one()
 	got := s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
 	expect.Equal(t, got.StatusCode, 409)
 	expect.Contains(t, got.text, `"code":"taken"`)
@@ -50,15 +50,15 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.Equal(t, got.Header.Get("Retry-After"), "", "of a living worker")
 	store := friend.Of(s.manager).Store
 	now := expect.Result(store.Now(t.Context())).Value(t)
-	expect.NoError(t, store.SetGrace(t.Context(), tdf.Grace{Running: now.Add(1e6)}))
-	seen := func(at tdf.Time) {
+	expect.NoError(t, store.SetGrace(t.Context(), task.Grace{Running: now.Add(1e6)}))
+	seen := func(at task.Time) {
 		expect.NoError(t, store.Redis.HSet(t.Context(), store.Keys.Worker("worker/w"), "seen", at.String()).Err())
 	}
 	seen(now.Add(-1e6))
 	got = s.call(w.token, "POST", base+"/work", `{"name":"w"}`)
 	expect.Equal(t, got.StatusCode, 409)
 	expect.NotEqual(t, got.Header.Get("Retry-After"), "", "in a grace period")
-	expect.NoError(t, store.SetGrace(t.Context(), tdf.Grace{}))
+	expect.NoError(t, store.SetGrace(t.Context(), task.Grace{}))
 	seen(now)
 	expect.True(t, s.begin(other, "w", "").session != w.session, "another token has names of its own")
 	for range 2 { // a registration can be repeated with its key
@@ -83,10 +83,10 @@ func TestNamesOfWorkers(t *testing.T) {
 	expect.NotEqual(t, second.Session, w.session)
 	expect.Equal(t, second.Worker, "worker/w")
 	w.refused(409, "claims", "{}")
-	w.refused(409, "renewals", "{"+of(task)+"}")
+	w.refused(409, "renewals", "{"+of(one)+"}")
 	v := &remoteWorker{s, w.token, second.Session}
 	expect.True(t, v.one().ID == 2, "the second start works")
-	v.refused(403, "reports", "{"+of(task)+`,"action":"complete"}`) // each session has its own claims
+	v.refused(403, "reports", "{"+of(one)+`,"action":"complete"}`) // each session has its own claims
 }
 
 // No token can use the sessions and claims of another one, and no worker those of another worker.
@@ -94,7 +94,7 @@ func TestForeignClaims(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(3)...)
 	a := s.worker()
-	task := a.one()
+	one := a.one()
 	thief := s.token(access.Token{Name: "thief", Role: access.Worker})
 	b := s.begin(thief, "w", "")
 	sibling := s.begin(a.token, "w2", "")
@@ -103,13 +103,13 @@ func TestForeignClaims(t *testing.T) {
 	stolen.refused(409, "claims", "{}", `{"number":1}`)
 	stolen.refused(409, "heartbeat", "{}")
 	for _, w := range []*remoteWorker{b, sibling, stolen} {
-		run := of(task)
+		run := of(one)
 		w.refused(403, "reports", "{"+run+`,"action":"complete"}`, "{"+run+`,"action":"release"}`, "{"+run+`,"action":"complete","open":[{"program":"evil"}]}`)
 		w.refused(403, "renewals", "{"+run+"}", "{"+run+`,"checkpoint":"evil"}`)
-		got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=%d&round=0&claim=%s", base, w.session, task.ID, task.Claim), "")
+		got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=%d&round=0&claim=%s", base, w.session, one.ID, one.Claim), "")
 		expect.True(t, got.StatusCode == 403, got.StatusCode, got.text)
 	}
-	mixed := "[{" + of(own) + `,"action":"complete"},{` + of(task) + `,"action":"complete"}]`
+	mixed := "[{" + of(own) + `,"action":"complete"},{` + of(one) + `,"action":"complete"}]`
 	b.refused(403, "reports", mixed)
 	moved := own
 	moved.Round = 1
@@ -122,8 +122,8 @@ func TestForeignClaims(t *testing.T) {
 	for _, session := range []string{"w", "w.", ".", "w2." + strings.Repeat("A", 26), "nobody." + strings.Repeat("A", 26), strings.Repeat("w", 200), "%00", "a%2Fw." + strings.Repeat("A", 26)} {
 		expect.OneOf(t, s.call(thief, "POST", base+"/work/"+session+"/claims", "{}").StatusCode, 404, 422)
 	}
-	expect.Equal(t, s.task(1).State, tdf.Running, "both tasks run")
-	expect.Equal(t, s.task(2).State, tdf.Running, "both tasks run")
+	expect.Equal(t, s.task(1).State, task.Running, "both tasks run")
+	expect.Equal(t, s.task(2).State, task.Running, "both tasks run")
 }
 
 // claimRoutes has the bodies or queries with which each route for workers names a claim; nil for a route that names none.
@@ -149,9 +149,9 @@ func TestForgedClaimsSayNothing(t *testing.T) {
 	for _, end := range []string{
 		`"action":"complete","stdout":"out"`, `"action":"fail","permanent":true`, `"action":"release","error":"x"`, `"action":"complete","files":"YQ=="`, "",
 	} {
-		task := victim.one()
-		if ids = append(ids, task.ID); end != "" {
-			expect.MustTrue(t, victim.report(task, end).Accepted)
+		one := victim.one()
+		if ids = append(ids, one.ID); end != "" {
+			expect.MustTrue(t, victim.report(one, end).Accepted)
 		}
 	}
 	expect.Result(s.manager.Cancel(t.Context(), manager.Ref{ID: 7, Round: 0})).OK(t)
@@ -265,8 +265,8 @@ func TestHostileReports(t *testing.T) {
 	s := newSite(t, Options{})
 	s.open(handled(1)...)
 	w := s.worker()
-	task := w.one()
-	run := of(task)
+	one := w.one()
+	run := of(one)
 	var bodies []string
 	for _, members := range []string{
 		"", `,"action":"steal"`, `,"action":"complete","exit":-1`, `,"action":"complete","exit":256`, `,"action":"complete","exit":"0"`, `,"action":"complete","later":1`, `,"action":"fail","later":-1`,
@@ -281,7 +281,7 @@ func TestHostileReports(t *testing.T) {
 	w.refused(422, "reports", bodies...)
 	w.refused(403, "reports", `{"action":"complete"}`, `{"id":1,"round":0,"claim":"x","action":"complete"}`)
 	w.post(413, "reports", `{"stdout":"`+strings.Repeat("x", 65<<20)+`"}`)
-	expect.True(t, w.report(task, `"action":"complete"`).Accepted, "the task can still be reported")
+	expect.True(t, w.report(one, `"action":"complete"`).Accepted, "the task can still be reported")
 }
 
 // Outputs are cut at their limit, as those of other workers, and may be any bytes.
@@ -323,7 +323,7 @@ func TestInputsOfAnyBytes(t *testing.T) {
 	expect.MustEqual(t, string(got[0].MetaBase64), "\xff")
 	expect.Equal(t, *got[1].Input, "plain")
 	broken := s.task(2)
-	expect.Equal(t, broken.State, tdf.Executed)
+	expect.Equal(t, broken.State, task.Executed)
 	expect.Contains(t, broken.LastRun().Error, "quote")
 	s.open(testspace.Define("p", "", "again"))
 	again := w.claim(`{"base64":true}`).Tasks

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -17,10 +17,10 @@ import (
 func (s *site) settle() {
 	s.Helper()
 	h := s.hand()
-	for task, err := range s.manager.List(s.Context(), manager.Query{States: []tdf.State{tdf.Executed}}) {
+	for one, err := range s.manager.List(s.Context(), manager.Query{States: []task.State{task.Executed}}) {
 		expect.NoError(s, err)
 		now := expect.Result(h.Now(s.Context())).Value(s)
-		if move, ok := testspace.Read(s, h.Store, task.ID).Settle(now, nil); ok {
+		if move, ok := testspace.Read(s, h.Store, one.ID).Settle(now, nil); ok {
 			testspace.Apply(s, h.Store, move, nil)
 		}
 	}
@@ -31,30 +31,30 @@ func TestReports(t *testing.T) {
 	s := newSite(t, Options{})
 	for _, c := range []struct {
 		more, fails   string // members of the report; max_fails
-		state         tdf.State
+		state         task.State
 		text, exit    string
 		round, fails2 int
 	}{
-		{`"action":"complete"`, "0", tdf.Succeeded, "", "0", 0, 0},
-		{`"action":"complete","exit":3`, "0", tdf.Failed, "", "3", 0, 1},
-		{`"action":"complete","stderr":"bad"`, "0", tdf.Failed, "bad", "0", 0, 1},
-		{`"action":"fail","error":"why"`, "1", tdf.Open, "why", "1", 1, 1},
-		{`"action":"fail","error":"why","exit":7`, "0", tdf.Failed, "why", "7", 0, 1},
-		{`"action":"fail"`, "0", tdf.Failed, "the worker gave no reason", "1", 0, 1},
-		{`"action":"fail","error":"why","permanent":true`, "5", tdf.Failed, "why", "1", 0, 1},
-		{`"action":"fail","error":"busy","later":0`, "0", tdf.Open, "", "", 1, 0},
-		{`"action":"fail","error":"no gpu","unfit":true`, "0", tdf.Open, "", "", 1, 0},
-		{`"action":"release","error":"stopping"`, "0", tdf.Open, "", "", 1, 0},
+		{`"action":"complete"`, "0", task.Succeeded, "", "0", 0, 0},
+		{`"action":"complete","exit":3`, "0", task.Failed, "", "3", 0, 1},
+		{`"action":"complete","stderr":"bad"`, "0", task.Failed, "bad", "0", 0, 1},
+		{`"action":"fail","error":"why"`, "1", task.Open, "why", "1", 1, 1},
+		{`"action":"fail","error":"why","exit":7`, "0", task.Failed, "why", "7", 0, 1},
+		{`"action":"fail"`, "0", task.Failed, "the worker gave no reason", "1", 0, 1},
+		{`"action":"fail","error":"why","permanent":true`, "5", task.Failed, "why", "1", 0, 1},
+		{`"action":"fail","error":"busy","later":0`, "0", task.Open, "", "", 1, 0},
+		{`"action":"fail","error":"no gpu","unfit":true`, "0", task.Open, "", "", 1, 0},
+		{`"action":"release","error":"stopping"`, "0", task.Open, "", "", 1, 0},
 		{
-			`"action":"complete","stderr":"two\nlines","result":"` + strings.Repeat("x", 1<<20) + `"`, "1", tdf.Open,
+			`"action":"complete","stderr":"two\nlines","result":"` + strings.Repeat("x", 1<<20) + `"`, "1", task.Open,
 			"two\nlines\nresult: 1048578 bytes, more than 1048576", "", 1, 1,
 		},
 	} {
 		s.TB = t
 		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p","fail_on":"any","max_fails":`+c.fails+`}`)
 		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", len(s.all())), "")
-		task := w.one()
-		first := w.report(task, c.more)
+		one := w.one()
+		first := w.report(one, c.more)
 		expect.True(t, first.Accepted, c.more, first)
 		if _, why, _ := strings.Cut(c.text, "result: "); why != "" {
 			expect.Contains(t, first.Detail, why)
@@ -62,25 +62,25 @@ func TestReports(t *testing.T) {
 			expect.Equal(t, first.Detail, "", c.more)
 		}
 		s.settle()
-		again := (&remoteWorker{s.another(), w.token, w.session}).report(task, c.more)
+		again := (&remoteWorker{s.another(), w.token, w.session}).report(one, c.more)
 		expect.True(t, again == first, c.more, again)
-		got := s.task(task.ID)
+		got := s.task(one.ID)
 		r := got.RoundNumber(0)
 		expect.Equal(t, got.State, c.state, c.more)
 		expect.True(t, strings.HasPrefix(r.Error, c.text), c.more, got.State, r.Error, r.Exit, got.Round, got.Fails)
 		expect.Equal(t, r.Exit, c.exit, c.more)
 		expect.Equal(t, got.Round, c.round, c.more)
 		expect.Equal(t, got.Fails, c.fails2, c.more)
-		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, task.ID))
+		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, one.ID))
 	}
 }
 
 // all returns all tasks.
 func (s *site) all() (all []*manager.Task) {
 	s.Helper()
-	for task, err := range s.manager.List(s.Context(), manager.Query{}) {
+	for one, err := range s.manager.List(s.Context(), manager.Query{}) {
 		expect.NoError(s, err)
-		all = append(all, task)
+		all = append(all, one)
 	}
 	return all
 }
@@ -94,7 +94,7 @@ func TestReportsThatMayNotOpenTasks(t *testing.T) {
 	s.settle()
 	for _, open := range []string{
 		`[{"after":{"tasks":[1]}}]`, `[{"campaign":"other"}]`, `[{"unique":"u"}]`, `[{"queue":"q"}]`, `[{"after":{"group":"g"}}]`, `[{"after":{"places":[0]}}]`, `[{"after":{"places":[7]}}]`,
-		"[" + strings.Repeat(`{"input":"x"},`, tdf.MaxFollowing) + `{"input":"x"}]`,
+		"[" + strings.Repeat(`{"input":"x"},`, task.MaxFollowing) + `{"input":"x"}]`,
 	} {
 		s.as(access.Submitter, 201, "POST", base+"/tasks", `{"program":"p"}`)
 		before := len(s.all())
@@ -145,15 +145,15 @@ func TestReportsOpenOnlyWhatTheirTokenMay(t *testing.T) {
 	open := func(w *remoteWorker, open string, n int) broker.Reported {
 		s.open(manager.Definition{Program: "p", Queue: "q", Group: "g"})
 		before := len(s.all())
-		task := w.one()
-		answer := w.report(task, `"action":"complete","open":[`+strings.ReplaceAll(open, "OWN", fmt.Sprint(task.ID))+`]`)
+		one := w.one()
+		answer := w.report(one, `"action":"complete","open":[`+strings.ReplaceAll(open, "OWN", fmt.Sprint(one.ID))+`]`)
 		expect.Len(t, s.all(), before+n, open, answer)
 		return answer
 	}
 	open(w, `{"after":{"tasks":[2,OWN]},"queue":"q2","priority":-1},{"unique":"g/key","limit_key":"g/host"},{"after":{"places":[0]},"queue":"q2"}`, 3)
 	w.report(w.one(), `"action":"complete"`)
 	open(operator, `{"program":"other","queue":"other","after":{"tasks":[1]}}`, 1)
-	expect.NoError(t, s.admin.ChangeSetting(t.Context(), tdf.SettingRoundsOpen, "no"))
+	expect.NoError(t, s.admin.ChangeSetting(t.Context(), task.SettingRoundsOpen, "no"))
 	expect.Contains(t, open(operator, `{"input":"x"}`, 0).Detail, "rounds_open of the namespace is no")
 }
 
@@ -163,19 +163,19 @@ func TestWhatALaterRoundGets(t *testing.T) {
 	two := 2
 	s.open(manager.Definition{Program: "p", MaxFails: &two})
 	w := s.worker()
-	task := w.one()
-	w.post(200, "renewals", "{"+of(task)+`,"checkpoint_base64":"/wA="}`)
-	w.report(task, `"action":"fail","error":"first"`)
+	one := w.one()
+	w.post(200, "renewals", "{"+of(one)+`,"checkpoint_base64":"/wA="}`)
+	w.report(one, `"action":"fail","error":"first"`)
 	s.settle()
-	task = w.one()
-	expect.Equal(t, task.Round, 1)
-	expect.Equal(t, string(task.CheckpointBase64), "\xff\x00")
-	expect.Equal(t, *task.LastError, "first")
-	got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	one = w.one()
+	expect.Equal(t, one.Round, 1)
+	expect.Equal(t, string(one.CheckpointBase64), "\xff\x00")
+	expect.Equal(t, *one.LastError, "first")
+	got := s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, one.Claim), "")
 	expect.Equal(t, got.StatusCode, 200)
 	expect.Equal(t, got.text, "")
-	w.report(task, `"action":"complete"`)
-	got = s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, task.Claim), "")
+	w.report(one, `"action":"complete"`)
+	got = s.call(w.token, "GET", fmt.Sprintf("%s/work/%s/after?id=1&round=1&claim=%s", base, w.session, one.Claim), "")
 	expect.True(t, got.StatusCode == 409, got.StatusCode, got.text)
 }
 
@@ -187,8 +187,8 @@ func TestReportsInBulk(t *testing.T) {
 	w := s.worker()
 	lines := ""
 	for len(lines) == 0 || strings.Count(lines, "\n") < n {
-		for _, task := range w.claim(`{"most":100}`).Tasks {
-			lines += "{" + of(task) + `,"action":"complete","result":1}` + "\n"
+		for _, one := range w.claim(`{"most":100}`).Tasks {
+			lines += "{" + of(one) + `,"action":"complete","result":1}` + "\n"
 		}
 	}
 	for range 2 {

@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -102,39 +102,39 @@ func TestWorkOnATask(t *testing.T) {
 	s := newSite(t, Options{})
 	s.define(manager.Definition{Program: "p", Input: `a "b c"`, Meta: "m", Group: "g", Timeout: 90e9})
 	w := s.worker()
-	task := w.one()
-	expect.Equal(t, task.ID, 1)
-	expect.Equal(t, task.Round, 0)
-	expect.Equal(t, task.Program, "p")
-	expect.Equal(t, *task.Input, `a "b c"`)
-	expect.Equal(t, *task.Meta, "m")
-	expect.Equal(t, task.Campaign, "g")
-	expect.Equal(t, strings.Join(task.Args, "|"), "a|b c")
-	expect.Compare(t, *task.Seconds, ">", 89)
-	expect.True(t, !task.Deadline.IsZero(), task)
-	text := w.post(200, "renewals", "{"+of(task)+`,"progress":{"fraction":0.5,"text":"half"},"checkpoint":"c","updates":["x","y"],"updates_from":1}`)
+	one := w.one()
+	expect.Equal(t, one.ID, 1)
+	expect.Equal(t, one.Round, 0)
+	expect.Equal(t, one.Program, "p")
+	expect.Equal(t, *one.Input, `a "b c"`)
+	expect.Equal(t, *one.Meta, "m")
+	expect.Equal(t, one.Campaign, "g")
+	expect.Equal(t, strings.Join(one.Args, "|"), "a|b c")
+	expect.Compare(t, *one.Seconds, ">", 89)
+	expect.True(t, !one.Deadline.IsZero(), one)
+	text := w.post(200, "renewals", "{"+of(one)+`,"progress":{"fraction":0.5,"text":"half"},"checkpoint":"c","updates":["x","y"],"updates_from":1}`)
 	expect.Contains(t, text, `"lost":[]`)
 	expect.Contains(t, text, `"lease":60`)
-	w.post(200, "renewals", "{"+of(task)+`,"updates":["y","z"],"updates_from":2,"tail":{"base64":"b//+","end":7,"stdout":5,"stderr":-1}}`)
+	w.post(200, "renewals", "{"+of(one)+`,"updates":["y","z"],"updates_from":2,"tail":{"base64":"b//+","end":7,"stdout":5,"stderr":-1}}`)
 	large := strings.Repeat("AAAA", 1366)
 	for _, tail := range []string{
 		`"base64":"b//+","end":2,"stdout":0,"stderr":0`, `"base64":"","end":1,"stdout":-2,"stderr":0`,
 		`"base64":"` + large + `","end":4098,"stdout":0,"stderr":0`,
 	} {
-		w.refused(422, "renewals", "{"+of(task)+`,"tail":{`+tail+`}}`)
+		w.refused(422, "renewals", "{"+of(one)+`,"tail":{`+tail+`}}`)
 	}
 	got := s.task(1)
 	expect.Equal(t, got.LastRun().Tail, "o\xff\xfe")
-	expect.Equal(t, got.LastRun().TailEnd, tdf.TailEnd{All: 7, Stdout: 5, Stderr: -1})
+	expect.Equal(t, got.LastRun().TailEnd, task.TailEnd{All: 7, Stdout: 5, Stderr: -1})
 	expect.Equal(t, got.LastRun().Progress.Fraction, 0.5)
-	expect.Equal(t, got.State, tdf.Running)
+	expect.Equal(t, got.State, task.Running)
 	for range 3 {
-		answer := w.report(task, `"action":"complete","stdout":"out","result":{"n":[1]},"seconds":0.25`)
+		answer := w.report(one, `"action":"complete","stdout":"out","result":{"n":[1]},"seconds":0.25`)
 		expect.True(t, answer == broker.Reported{ID: 1, Accepted: true}, answer)
 	}
 	got = s.task(1)
 	r := got.LastRun()
-	expect.Equal(t, got.State, tdf.Succeeded)
+	expect.Equal(t, got.State, task.Succeeded)
 	expect.Equal(t, r.Output, "out")
 	expect.Equal(t, r.Result, `{"n":[1]}`)
 	expect.Equal(t, r.Exit, "0")

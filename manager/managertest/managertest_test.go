@@ -14,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -45,17 +46,17 @@ func Example() {
 	begin := tm.Now()
 	err := m.Run(context.Background(), manager.Callbacks{
 		AllGroups: true,
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			if task.Output() != "1000" {
-				next := task.Definition
-				next.Input = task.Output()
-				task.Open(next)
+		Succeeded: func(_ context.Context, one *manager.Finished) error {
+			if one.Output() != "1000" {
+				next := one.Definition
+				next.Input = one.Output()
+				one.Open(next)
 			}
 			return nil
 		},
 	})
-	for _, task := range tm.Tasks() {
-		fmt.Println(task.ID, task.State, task.Round, task.Output())
+	for _, one := range tm.Tasks() {
+		fmt.Println(one.ID, one.State, one.Round, one.Output())
 	}
 	fmt.Printf("%v, after %.0f hours\n", err, tm.Now().Sub(begin).Hours())
 	// Output:
@@ -118,11 +119,11 @@ func TestLives(t *testing.T) {
 		"is lost once": {func(*manager.Definition) {}, []managertest.Result{lost, good}, "succeeded", [4]int{1, 0, 0, 1}, 35},
 	} {
 		t.Run(name, func(t *testing.T) {
-			task := runToArchive(t, c.change, c.results...)
-			got := [4]int{task.Round, task.Fails, task.Timeouts, task.Losses}
+			one := runToArchive(t, c.change, c.results...)
+			got := [4]int{one.Round, one.Fails, one.Timeouts, one.Losses}
 			expect.Equal(t, got, c.counts, c.outcome)
-			expect.Equal(t, task.Outcome, c.outcome)
-			took := tdf.For(task.Entered.Sub(task.Opened))
+			expect.Equal(t, one.Outcome, c.outcome)
+			took := task.For(one.Entered.Sub(one.Opened))
 			expect.Compare(t, took, ">=", c.took)
 			expect.Compare(t, took, "<=", c.took+0.001)
 		})
@@ -268,8 +269,8 @@ func TestClosedGroup(t *testing.T) {
 	expect.Result(m.Open(t.Context(), first, define("long", source, ""))).OK(t)
 	expect.Result(m.Open(t.Context(), next)).OK(t)
 	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{
-		AllGroups: true, Succeeded: func(ctx context.Context, task *manager.Finished) error {
-			if task.Group == "g" {
+		AllGroups: true, Succeeded: func(ctx context.Context, one *manager.Finished) error {
+			if one.Group == "g" {
 				return m.CloseGroup(ctx, "g")
 			}
 			return nil
@@ -334,8 +335,8 @@ func TestAProgramMayLookAtTheTester(t *testing.T) {
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
-	task := tm.Tasks()[0]
-	expect.Equal(t, task.Outcome, tdf.Cancelled)
+	one := tm.Tasks()[0]
+	expect.Equal(t, one.Outcome, task.Cancelled)
 	expect.Equal(t, states, []tdf.State{tdf.Running})
 }
 
@@ -350,8 +351,8 @@ func TestOrderOfResults(t *testing.T) {
 		expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	}
 	var ids []int64
-	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, task *manager.Finished) error {
-		ids = append(ids, task.ID)
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, one *manager.Finished) error {
+		ids = append(ids, one.ID)
 		return nil
 	}})
 	want := []int64{2, 4, 6, 8, 10, 12, 1, 3, 5, 7, 9, 11}
@@ -374,16 +375,16 @@ func TestSkip(t *testing.T) {
 		var ids []int64
 		expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{
 			Groups: []string{"g"}, InOrder: inOrder, Skip: func(id int64) bool { return id%3 == 1 || id == 3 },
-			Succeeded: func(_ context.Context, task *manager.Finished) error {
-				ids = append(ids, task.ID)
+			Succeeded: func(_ context.Context, one *manager.Finished) error {
+				ids = append(ids, one.ID)
 				return nil
 			},
 			Stop: func(context.Context, manager.Summary) bool { return len(ids) == 3 },
 		}))
 		slices.Sort(ids)
 		expect.Equal(t, ids, []int64{2, 5, 6})
-		for _, task := range tm.Tasks() {
-			expect.Equal(t, task.State == tdf.Archived, slices.Contains(ids, task.ID), task.ID)
+		for _, one := range tm.Tasks() {
+			expect.Equal(t, one.State == tdf.Archived, slices.Contains(ids, one.ID), one.ID)
 		}
 	}
 }
@@ -401,11 +402,11 @@ func TestRequeuedElsewhere(t *testing.T) {
 	})
 	expect.Result(tm.Manager.Open(t.Context(), define("p", source, ""))).OK(t)
 	expect.NoError(t, tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true}))
-	task := tm.Tasks()[0]
-	expect.Equal(t, task.Round, 1)
-	expect.Equal(t, task.Output(), "again")
-	expect.MustEqual(t, task.Rounds[0].Worker, "worker-1")
-	expect.NotEqual(t, task.Rounds[1].Worker, "worker-1")
+	one := tm.Tasks()[0]
+	expect.Equal(t, one.Round, 1)
+	expect.Equal(t, one.Output(), "again")
+	expect.MustEqual(t, one.Rounds[0].Worker, "worker-1")
+	expect.NotEqual(t, one.Rounds[1].Worker, "worker-1")
 }
 
 // Run waits for a task that runs for weeks. Run makes few rounds meanwhile, and in each round the last heartbeat of the
@@ -421,8 +422,8 @@ func TestLongWait(t *testing.T) {
 	rounds, begin := 0, tm.Now()
 	err := tm.Manager.Run(t.Context(), manager.Callbacks{
 		AllGroups: true,
-		Succeeded: func(_ context.Context, task *manager.Finished) error {
-			if task.ID == 1 && len(tm.In(tdf.Running)) > 0 {
+		Succeeded: func(_ context.Context, one *manager.Finished) error {
+			if one.ID == 1 && len(tm.In(tdf.Running)) > 0 {
 				return manager.ErrNotYet
 			}
 			return nil
@@ -476,8 +477,8 @@ func TestWhatProgramsLeave(t *testing.T) {
 	d.MaxFails = new(1)
 	expect.Result(tm.Manager.Open(t.Context(), d)).OK(t)
 	var result string
-	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, task *manager.Finished) error {
-		result = task.Result()
+	err := tm.Manager.Run(t.Context(), manager.Callbacks{AllGroups: true, Succeeded: func(_ context.Context, one *manager.Finished) error {
+		result = one.Result()
 		return nil
 	}})
 	expect.NoError(t, err)
@@ -513,18 +514,18 @@ func TestRetention(t *testing.T) {
 	})
 	expect.NoError(t, err, called)
 	expect.Equal(t, called, 2)
-	for _, task := range tm.Tasks() {
-		expect.True(t, task.Input != "brief", "the task with a period of 0 still exists")
+	for _, one := range tm.Tasks() {
+		expect.True(t, one.Input != "brief", "the task with a period of 0 still exists")
 	}
 }
 
 // A task that times out waits and is removed as a task that fails.
 func TestTimeoutsWithBackoffAndRetention(t *testing.T) {
-	task := runToArchive(t, func(d *manager.Definition) {
+	one := runToArchive(t, func(d *manager.Definition) {
 		d.Timeout, d.MaxTimeouts, d.Backoff, d.KeepFinished = time.Second, new(1), new(100*time.Second), new(time.Hour)
 	}, managertest.Result{Duration: managertest.Forever})
-	took := task.Entered.Sub(task.Opened)
-	expect.Equal(t, task.Outcome, "timed_out", took, "want about 102 s")
+	took := one.Entered.Sub(one.Opened)
+	expect.Equal(t, one.Outcome, "timed_out", took, "want about 102 s")
 	expect.Compare(t, took, ">=", 82*time.Second)
 	expect.Compare(t, took, "<=", 122*time.Second)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -19,8 +20,8 @@ const lease = tdf.Seconds(30)
 // A run is the execution of a program. The test knows its result from the start.
 type run struct {
 	redisstate.Claim
-	began    tdf.Time
-	ends     tdf.Time
+	began    task.Time
+	ends     task.Time
 	timesOut bool // whether the worker ends the program at the end of the timeout
 	result   Result
 }
@@ -103,10 +104,10 @@ func (w *world) everything() (*class.Offer, error) {
 }
 
 // run calls the test's function for the program of a claimed task, and computes when the run ends.
-func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
+func (w *world) run(c *redisstate.Claim, t *task.Task) *run {
 	r := &run{Claim: *c, began: w.now, ends: end, result: w.resultOf(t)}
 	if r.result.Duration < Forever {
-		r.ends = w.now.Add(tdf.For(r.result.Duration))
+		r.ends = w.now.Add(task.For(r.result.Duration))
 	}
 	if over := w.now.Add(t.Timeout); r.ends > over {
 		r.ends, r.timesOut = over, true
@@ -118,7 +119,7 @@ func (w *world) run(c *redisstate.Claim, t *tdf.Task) *run {
 	return r
 }
 
-func (w *world) resultOf(t *tdf.Task) Result {
+func (w *world) resultOf(t *task.Task) Result {
 	program, ok := w.programs.Load(t.Program)
 	if !ok {
 		w.t.Errorf("managertest: task %d needs the program %q, which the test does not set; call Tester.Program", t.ID,
@@ -195,20 +196,20 @@ func digits(r *run) int { return len(strconv.FormatInt(r.Task.ID, 10)) }
 // the report.
 func (w *world) execute(r *run) error {
 	worker := r.Task.Current().Worker
-	result := tdf.Result{
+	result := task.Result{
 		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
 		Started: r.began, Seconds: r.ends.Sub(r.began),
 	}
 	end := broker.Ending{Claim: r.ID, Result: result}
-	task := r.Task
+	one := r.Task
 	if r.timesOut {
 		// a claim leaves out what only a time-out needs
 		stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
 		if err != nil {
 			return err
 		}
-		task, end.Way, end.Result.Exit = stored.Task, broker.TimedOut, "signal: terminated"
+		one, end.Way, end.Result.Exit = stored.Task, broker.TimedOut, "signal: terminated"
 	}
-	_, err := w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []tdf.Move{end.Move(task)}})
+	_, err := w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []task.Move{end.Move(one)}})
 	return err
 }

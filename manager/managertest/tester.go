@@ -10,6 +10,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -123,7 +124,7 @@ func (x *Tester) Outputs(group string) []string {
 	return outputs
 }
 
-func view(t *tdf.Task) *manager.Task { return friend.TaskOf(t, true).(*manager.Task) }
+func view(t *task.Task) *manager.Task { return friend.TaskOf(t, true).(*manager.Task) }
 
 // Now returns the time of the test's clock.
 func (x *Tester) Now() time.Time {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -61,7 +62,7 @@ func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
 		return err
 	}
 	w.called = true
-	for until := tdf.Time(0); ; {
+	for until := task.Time(0); ; {
 		next, byDue, err := w.settle()
 		if err != nil {
 			return err
@@ -82,7 +83,7 @@ func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
 			until = w.nextRound(round, held)
 		}
 		switch {
-		case next < end && (next <= until || len(places) == 0 && held >= tdf.Forever.Std()):
+		case next < end && (next <= until || len(places) == 0 && held >= task.Forever.Std()):
 			w.jump(next, byDue)
 		case w.now < until:
 			w.set(until)
@@ -96,16 +97,16 @@ func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
 
 // nextRound returns the latest time of a manager's next round. The time between rounds grows while no event happens. If
 // it did not grow, an hour without an event would take thousands of rounds.
-func (w *world) nextRound(round, held time.Duration) tdf.Time {
+func (w *world) nextRound(round, held time.Duration) task.Time {
 	idle := w.now.Sub(w.changed) / 8
-	return w.now.Add(min(max(tdf.For(round), idle), tdf.For(held)))
+	return w.now.Add(min(max(task.For(round), idle), task.For(held)))
 }
 
 // change records that an event happens now.
 func (w *world) change() { w.changed, w.inVain = w.now, 0 }
 
 // jump moves the clock to the time of an event. byDue says whether the event is a check of the server.
-func (w *world) jump(at tdf.Time, byDue bool) {
+func (w *world) jump(at task.Time, byDue bool) {
 	if byDue {
 		w.inVain++
 	}
@@ -114,7 +115,7 @@ func (w *world) jump(at tdf.Time, byDue bool) {
 
 // settle lets workers and server do all that they can do now, and returns the time of the next event. If no event
 // follows, that time is the end of the test's time. byDue says whether the event is a check of the server.
-func (w *world) settle() (next tdf.Time, byDue bool, err error) {
+func (w *world) settle() (next task.Time, byDue bool, err error) {
 	for {
 		if err := w.step(); err != nil {
 			return 0, false, err
@@ -166,13 +167,13 @@ func (w *world) step() error {
 const noticed = tdf.Seconds(10)
 
 // due returns when the server next has something to check: a task, or a time of a periodic.
-func (w *world) due() (tdf.Time, error) {
+func (w *world) due() (task.Time, error) {
 	due, _, err := w.store.NextDue(w.ctx)
 	if err != nil {
 		return 0, err
 	}
 	texts, err := w.store.Periodics(w.ctx)
-	all, _ := tdf.ParsePeriodics(texts)
+	all, _ := task.ParsePeriodics(texts)
 	for _, r := range all {
 		switch {
 		case r.PausedBy != "" || r.Next == 0:
@@ -188,7 +189,7 @@ func (w *world) due() (tdf.Time, error) {
 // stuck fails the test, because no event can happen any more.
 func (w *waiter) stuck() error {
 	lines := []string{"managertest: Run waits, but no event can happen any more:"}
-	left := slices.DeleteFunc(w.tasks(), func(t *tdf.Task) bool { return t.State == tdf.Archived })
+	left := slices.DeleteFunc(w.tasks(), func(t *task.Task) bool { return t.State == tdf.Archived })
 	for _, t := range left[:min(len(left), mostNamed)] {
 		what := strings.TrimSpace(fmt.Sprintf("%s %.80s", t.Program, t.Input))
 		lines = append(lines, fmt.Sprintf("task %d (%s) is %s: %s", t.ID, what, t.State, w.why(t)))
@@ -205,7 +206,7 @@ func (w *waiter) stuck() error {
 }
 
 // why says why a task does not proceed.
-func (w *waiter) why(t *tdf.Task) string {
+func (w *waiter) why(t *task.Task) string {
 	switch t.State {
 	case tdf.Running:
 		return "the task's program never ends, and the task has neither timeout nor end_before"

@@ -12,6 +12,7 @@ import (
 	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -20,7 +21,7 @@ import (
 // The beginning and the end of the test's time. The first renewal of each run lasts until this end, so that the clock
 // need not stop for renewals. Only workers that never report have shorter leases.
 var (
-	begin = tdf.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
+	begin = task.At(time.Date(2030, time.January, 1, 0, 0, 0, 0, time.UTC))
 	end   = begin.Add(1e10)
 )
 
@@ -41,14 +42,14 @@ type world struct {
 	programs sync.Map // functions func(Run) Result by program name
 
 	mu      sync.Mutex // locked while time passes; protects the fields below
-	now     tdf.Time
+	now     task.Time
 	runs    []*run
-	start   tdf.Time // when the next open task may start
-	workers int      // the number of workers that have claimed tasks
-	seen    tdf.Time // when the server has done its last round
-	called  bool     // whether a manager or the test may have changed tasks since then
-	changed tdf.Time // when the last event happened
-	inVain  int      // how often the clock has jumped to a check of the server since the last event
+	start   task.Time // when the next open task may start
+	workers int       // the number of workers that have claimed tasks
+	seen    task.Time // when the server has done its last round
+	called  bool      // whether a manager or the test may have changed tasks since then
+	changed task.Time // when the last event happened
+	inVain  int       // how often the clock has jumped to a check of the server since the last event
 }
 
 // newWorld starts a world, which ends when the test ends.
@@ -104,17 +105,17 @@ func (w *world) connect(namespace string) *redisstate.Store {
 
 // set moves the clock to the given time, rounded up to a microsecond. Redis stores microseconds. Without rounding up,
 // the clock could stop a fraction of a microsecond before the task's start or deadline.
-func (w *world) set(now tdf.Time) {
+func (w *world) set(now task.Time) {
 	at := now.Std()
-	if tdf.At(at) < now {
+	if task.At(at) < now {
 		at = at.Add(time.Microsecond)
 	}
-	w.now = tdf.At(at)
+	w.now = task.At(at)
 	w.redis.SetTime(at)
 }
 
-func (w *world) tasks() []*tdf.Task {
-	var all []*tdf.Task
+func (w *world) tasks() []*task.Task {
+	var all []*task.Task
 	const page = 100
 	for ids, err := range w.store.IDs(w.ctx, page) {
 		w.check(err)
@@ -126,6 +127,6 @@ func (w *world) tasks() []*tdf.Task {
 			}
 		}
 	}
-	slices.SortFunc(all, func(a, b *tdf.Task) int { return int(a.ID - b.ID) })
+	slices.SortFunc(all, func(a, b *task.Task) int { return int(a.ID - b.ID) })
 	return all
 }

@@ -8,15 +8,15 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // AddSession stores a session of a holder. It removes the expired ones, and the oldest one if there are too many. Two
 // calls at the same time may leave one more. A full Redis stores it, too, because the user must be able to see that
 // Redis is full.
-func (s *Accounts) AddSession(ctx context.Context, holder, digest string, add access.Session, now tdf.Time) error {
+func (s *Accounts) AddSession(ctx context.Context, holder, digest string, add access.Session, now task.Time) error {
 	const doing = "store a session"
 	all, err := conn.Ask(ctx, s.Conn, doing, func(r redis.Cmdable) *redis.MapStringStringCmd {
 		return r.HGetAll(ctx, s.Keys.Sessions(holder))
@@ -35,9 +35,9 @@ func (s *Accounts) AddSession(ctx context.Context, holder, digest string, add ac
 }
 
 // surplusSessions returns the digests of the sessions that must go so that another one has room.
-func surplusSessions(all map[string]string, now tdf.Time) []string {
+func surplusSessions(all map[string]string, now task.Time) []string {
 	var gone, rest []string
-	expires := map[string]tdf.Time{}
+	expires := map[string]task.Time{}
 	for digest, text := range all {
 		if read, err := access.ParseSession(text); err != nil || read.Expires <= now {
 			gone = append(gone, digest)
@@ -51,7 +51,7 @@ func surplusSessions(all map[string]string, now tdf.Time) []string {
 
 // Session returns a session, and the time of Redis's clock. It returns [access.ErrLoggedOut] if there is no such
 // session.
-func (s *Accounts) Session(ctx context.Context, holder, digest string) (read access.Session, now tdf.Time, err error) {
+func (s *Accounts) Session(ctx context.Context, holder, digest string) (read access.Session, now task.Time, err error) {
 	var text *redis.StringCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read a session", func(p redis.Pipeliner) {
@@ -63,7 +63,7 @@ func (s *Accounts) Session(ctx context.Context, holder, digest string) (read acc
 	if read, err = access.ParseSession(text.Val()); err != nil {
 		return access.Session{}, 0, access.ErrLoggedOut
 	}
-	return read, tdf.At(clock.Val()), nil
+	return read, task.At(clock.Val()), nil
 }
 
 // RemoveSession removes a session.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -51,7 +51,7 @@ func (s *Accounts) setToken(ctx context.Context, doing, name, text, replaced str
 
 // Token returns a token, and the time of Redis's clock. It returns [access.ErrNoToken] if there is no such token, or if
 // its text in Redis is invalid.
-func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now tdf.Time, err error) {
+func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now task.Time, err error) {
 	var text *redis.StringCmd
 	var used *redis.FloatCmd
 	var clock *redis.TimeCmd
@@ -65,12 +65,12 @@ func (s *Accounts) Token(ctx context.Context, name string) (t access.Token, now 
 	if err != nil {
 		return access.Token{}, 0, access.ErrNoToken
 	}
-	t.LastUse = tdf.Time(used.Val()).Std()
-	return t, tdf.At(clock.Val()), nil
+	t.LastUse = task.Time(used.Val()).Std()
+	return t, task.At(clock.Val()), nil
 }
 
 // NoteTokenUse records that a token was used. It is best effort, and does nothing if the token was removed.
-func (s *Accounts) NoteTokenUse(ctx context.Context, name string, now tdf.Time) error {
+func (s *Accounts) NoteTokenUse(ctx context.Context, name string, now task.Time) error {
 	return s.BestEffort(ctx, "record the use of a token", func(p redis.Pipeliner) {
 		p.ZAddXX(ctx, s.Keys.TokensUsed(), redis.Z{Score: float64(now), Member: name})
 	})
@@ -87,9 +87,9 @@ func (s *Accounts) Tokens(ctx context.Context) ([]access.Token, error) {
 	if err != nil {
 		return nil, err
 	}
-	lastUse := map[string]tdf.Time{}
+	lastUse := map[string]task.Time{}
 	for _, z := range used.Val() {
-		lastUse[fmt.Sprint(z.Member)] = tdf.Time(z.Score)
+		lastUse[fmt.Sprint(z.Member)] = task.Time(z.Score)
 	}
 	all := []access.Token{}
 	for name, text := range texts.Val() {

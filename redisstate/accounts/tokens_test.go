@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -45,11 +45,11 @@ func TestTokens(t *testing.T) {
 		expect.Equal(t, cmp.Diff(before, conntest.Dump(t, s.Conn)), "")
 		expect.NoError(t, s.NoteTokenUse(t.Context(), "a", 1.5))
 		got, now, err := s.Token(t.Context(), "a")
-		if err != nil || now == 0 || got.Text() != a.Text() || tdf.At(got.LastUse) != 1.5 || !got.Accepts(text, now.Std()) {
+		if err != nil || now == 0 || got.Text() != a.Text() || task.At(got.LastUse) != 1.5 || !got.Accepts(text, now.Std()) {
 			t.Errorf("%+v at %v, %v", got, now, err)
 		}
 		all, err := s.Tokens(t.Context())
-		if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || !all[1].LastUse.IsZero() || tdf.At(all[0].LastUse) != 1.5 {
+		if err != nil || len(all) != 2 || all[0].Name != "a" || all[1].Name != "b" || !all[1].LastUse.IsZero() || task.At(all[0].LastUse) != 1.5 {
 			t.Errorf("%+v, %v", all, err)
 		}
 		expect.NoError(t, s.RemoveToken(t.Context(), "a"))

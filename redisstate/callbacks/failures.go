@@ -9,25 +9,25 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Failure is the record of a callback that has failed (docs/manager.md, "Callbacks"). It counts as long as its task
 // has this state and this round.
 type Failure struct {
-	Task     int64     `json:"-"`
-	State    tdf.State `json:"state"`
-	Round    int       `json:"round"`
-	Attempts int       `json:"attempts"`
-	At       tdf.Time  `json:"at"`                 // when the last attempt failed
-	Manager  string    `json:"manager"`            // the manager of the last attempt
-	Error    string    `json:"error"`              // of the last attempt, with its stack if it panicked
-	GivenUp  bool      `json:"given_up,omitempty"` // whether no manager calls the callback again
+	Task     int64      `json:"-"`
+	State    task.State `json:"state"`
+	Round    int        `json:"round"`
+	Attempts int        `json:"attempts"`
+	At       task.Time  `json:"at"`                 // when the last attempt failed
+	Manager  string     `json:"manager"`            // the manager of the last attempt
+	Error    string     `json:"error"`              // of the last attempt, with its stack if it panicked
+	GivenUp  bool       `json:"given_up,omitempty"` // whether no manager calls the callback again
 }
 
 // IsOf reports whether the record is about the task as it is now.
-func (f *Failure) IsOf(t *tdf.Task) bool {
+func (f *Failure) IsOf(t *task.Task) bool {
 	return t != nil && f.Attempts > 0 && f.State == t.State && f.Round == t.Round
 }
 

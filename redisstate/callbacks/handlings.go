@@ -8,19 +8,19 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A Handling says of which tasks a manager calls the callbacks (docs/manager.md, "Callbacks").
 type Handling struct {
-	ID       string   `json:"-"` // of one call of Run
-	Manager  string   `json:"manager"`
-	Groups   []string `json:"groups,omitempty"`
-	All      bool     `json:"all,omitempty"`      // all groups, except those of others
-	Forced   bool     `json:"forced,omitempty"`   // also those of others
-	Pipeline string   `json:"pipeline,omitempty"` // the pipeline whose stages the groups are
-	Until    tdf.Time `json:"until"`              // the record counts until then, unless it is renewed
+	ID       string    `json:"-"` // of one call of Run
+	Manager  string    `json:"manager"`
+	Groups   []string  `json:"groups,omitempty"`
+	All      bool      `json:"all,omitempty"`      // all groups, except those of others
+	Forced   bool      `json:"forced,omitempty"`   // also those of others
+	Pipeline string    `json:"pipeline,omitempty"` // the pipeline whose stages the groups are
+	Until    task.Time `json:"until"`              // the record counts until then, unless it is renewed
 }
 
 // SayHandling stores or renews a Handling, and the leases of its call of Run.
@@ -46,7 +46,7 @@ func (s Callbacks) EndHandlings(ctx context.Context, ids ...string) error {
 }
 
 // Handlings returns the Handlings that count at the time now, ordered by their ids. It removes the others.
-func (s Callbacks) Handlings(ctx context.Context, now tdf.Time) ([]Handling, error) {
+func (s Callbacks) Handlings(ctx context.Context, now task.Time) ([]Handling, error) {
 	texts, err := conn.Ask(ctx, s.Conn, "read which tasks managers handle",
 		func(r redis.Cmdable) *redis.MapStringStringCmd { return r.HGetAll(ctx, s.Keys.Handlings()) })
 	var all []Handling

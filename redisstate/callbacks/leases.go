@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -12,7 +12,7 @@ import (
 // Lease leases tasks to the call of Run with this id, and ends its leases of other tasks. It returns the records of the
 // tasks that are leased now, in the order of the ids. Without a record, Attempts is 0. The leases hold for the given
 // time, and longer if [Callbacks.SayHandling] renews them.
-func (s Callbacks) Lease(ctx context.Context, run string, holds tdf.Seconds, ids, ended []int64) ([]Failure, error) {
+func (s Callbacks) Lease(ctx context.Context, run string, holds task.Seconds, ids, ended []int64) ([]Failure, error) {
 	args := []any{run, holds.String(), len(ended)}
 	for _, id := range ended {
 		args = append(args, id)

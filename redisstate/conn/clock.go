@@ -7,28 +7,28 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A clock remembers when Redis's clock was last read.
 type clock struct {
 	mu     sync.Mutex
-	seen   tdf.Time  // a time by Redis's clock,
+	seen   task.Time // a time by Redis's clock,
 	seenAt time.Time // and by this machine's clock
 }
 
 // Now returns the time by Redis's clock.
-func (s *Conn) Now(ctx context.Context) (tdf.Time, error) {
+func (s *Conn) Now(ctx context.Context) (task.Time, error) {
 	now, err := Ask(ctx, s, "read the clock", func(r redis.Cmdable) *redis.TimeCmd { return r.Time(ctx) })
 	if err != nil {
 		return 0, err
 	}
-	s.SeeTime(tdf.At(now))
-	return tdf.At(now), nil
+	s.SeeTime(task.At(now))
+	return task.At(now), nil
 }
 
 // SeeTime records a time of Redis's clock.
-func (s *Conn) SeeTime(now tdf.Time) {
+func (s *Conn) SeeTime(now task.Time) {
 	c := &s.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -36,12 +36,12 @@ func (s *Conn) SeeTime(now tdf.Time) {
 }
 
 // About returns the approximate time by Redis's clock, or 0 if it is unknown.
-func (s *Conn) About() tdf.Time {
+func (s *Conn) About() task.Time {
 	c := &s.clock
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.seen == 0 {
 		return 0
 	}
-	return c.seen.Add(tdf.For(time.Since(c.seenAt)))
+	return c.seen.Add(task.For(time.Since(c.seenAt)))
 }

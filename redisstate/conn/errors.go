@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
@@ -27,7 +27,7 @@ type RefusedError struct {
 func (e *RefusedError) Error() string { return fmt.Sprintf("redis at %s: %s", e.Addr, e.Reason) }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*RefusedError) Code() tdf.Code { return tdf.CodeRefused }
+func (*RefusedError) Code() task.Code { return task.CodeRefused }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
@@ -43,13 +43,13 @@ func (e *WaitingError) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*WaitingError) Code() tdf.Code { return tdf.CodeUnavailable }
+func (*WaitingError) Code() task.Code { return task.CodeUnavailable }
 
 func (e *WaitingError) Unwrap() error { return e.Err }
 
 // ErrFull means that Redis has reached its maxmemory and accepts no new tasks. Workers can still finish running tasks,
 // and managers can still archive finished ones.
-var ErrFull = tdf.NewError(tdf.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and "+
+var ErrFull = task.NewError(task.CodeFull, "redis is full (maxmemory is reached) and accepts no new data; archive and "+
 	"remove finished tasks, or raise maxmemory")
 
 // passing contains the first words of error replies that count as an outage, with a description of the outage. Such an
@@ -230,7 +230,7 @@ func (*UnstorableError) Unstorable() {}
 func (e *UnstorableError) Error() string { return "redis cannot store this: " + e.Reason }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UnstorableError) Code() tdf.Code { return tdf.CodeFull }
+func (*UnstorableError) Code() task.Code { return task.CodeFull }
 
 func (e *UnstorableError) Unwrap() error { return e.Err }
 
@@ -263,7 +263,7 @@ func (e *ForbiddenError) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*ForbiddenError) Code() tdf.Code { return tdf.CodeForbidden }
+func (*ForbiddenError) Code() task.Code { return task.CodeForbidden }
 
 func (e *ForbiddenError) Unwrap() error { return e.Err }
 

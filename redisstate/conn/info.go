@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Info is the answer of Redis to INFO. The embedded Redis reports only its run id.
@@ -63,8 +63,8 @@ func ParseInfo(text string) Info {
 }
 
 // Memory returns the memory that Redis compares with its maxmemory.
-func (i Info) Memory() tdf.Memory {
-	return tdf.Memory{Used: i.Number("used_memory") - i.Number("mem_not_counted_for_evict"), Max: i.Number("maxmemory")}
+func (i Info) Memory() task.Memory {
+	return task.Memory{Used: i.Number("used_memory") - i.Number("mem_not_counted_for_evict"), Max: i.Number("maxmemory")}
 }
 
 // Number returns a number of the answer, or 0 if there is none.

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Replication says which Redis is the primary, and how far its replicas are.
@@ -26,9 +26,9 @@ func (r Replication) NoQuorum() bool { return r.Sentinels > 0 && 2*r.SentinelsUp
 // A Replica is a replica as the primary sees it.
 type Replica struct {
 	Addr   string
-	State  string      // online, or the state of its synchronization
-	Lag    tdf.Seconds // since its last message
-	Behind int64       // bytes of the replication that it has not confirmed
+	State  string       // online, or the state of its synchronization
+	Lag    task.Seconds // since its last message
+	Behind int64        // bytes of the replication that it has not confirmed
 }
 
 // online is the state of a replica that receives all writes.
@@ -69,7 +69,7 @@ func (s *Conn) Replication(info Info) Replication {
 		lag, _ := strconv.ParseFloat(fields["lag"], 64)
 		offset, _ := strconv.ParseInt(fields["offset"], 10, 64)
 		r.Replicas = append(r.Replicas, Replica{
-			Addr: net.JoinHostPort(fields["ip"], fields["port"]), State: fields["state"], Lag: tdf.Seconds(lag),
+			Addr: net.JoinHostPort(fields["ip"], fields["port"]), State: fields["state"], Lag: task.Seconds(lag),
 			Behind: max(0, end-offset),
 		})
 	}
@@ -87,7 +87,7 @@ func (r Replication) Online() (n int) {
 }
 
 // Lag returns the largest lag of the replicas.
-func (r Replication) Lag() (most tdf.Seconds) {
+func (r Replication) Lag() (most task.Seconds) {
 	for _, replica := range r.Replicas {
 		most = max(most, replica.Lag)
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -57,7 +57,8 @@ func (r *request) next(k keys.Names, of []string) (all []string, slot string, se
 }
 
 // ErrOtherRequest means that an earlier request with the same name had another content.
-var ErrOtherRequest = tdf.NewError(tdf.CodeConflict, "an earlier call with this key had another content; use a new key")
+var ErrOtherRequest = task.NewError(task.CodeConflict,
+	"an earlier call with this key had another content; use a new key")
 
 // requestLife is the number of seconds for which Redis keeps the answers to a request.
 const requestLife = 24 * 60 * 60

@@ -8,7 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An UnknownError means that the outcome of a change is unknown (docs/guarantees.md, "Confirmed writes"). Either Redis
@@ -29,7 +29,7 @@ func (e *UnknownError) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UnknownError) Code() tdf.Code { return tdf.CodeUnknown }
+func (*UnknownError) Code() task.Code { return task.CodeUnknown }
 
 func (e *UnknownError) Unwrap() error { return e.Err }
 

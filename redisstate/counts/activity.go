@@ -10,8 +10,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -44,10 +44,10 @@ const (
 )
 
 // spanBounds are the upper bounds of the counts of spans.
-var spanBounds = []tdf.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, tdf.Forever}
+var spanBounds = []task.Seconds{0.01, 0.1, 0.5, 1, 5, 15, 60, 300, 1800, 7200, 43_200, 172_800, task.Forever}
 
-// SpanBounds returns the upper bounds of the counts of spans. The last one is [tdf.Forever].
-func SpanBounds() []tdf.Seconds { return slices.Clone(spanBounds) }
+// SpanBounds returns the upper bounds of the counts of spans. The last one is [task.Forever].
+func SpanBounds() []task.Seconds { return slices.Clone(spanBounds) }
 
 // spanNames are the names of the counts of each kind of span. They are made only once, because workers count several
 // spans of each task.
@@ -70,44 +70,44 @@ func spanCountsOf(kind string) spanCounts {
 }
 
 // Spans returns how many spans of a kind are as long as each of [SpanBounds] or shorter, and the sum of all spans.
-func (a *Activity) Spans(kind string) (upTo []uint64, sum tdf.Seconds) {
+func (a *Activity) Spans(kind string) (upTo []uint64, sum task.Seconds) {
 	n := uint64(0)
 	names := spanNames[kind]
 	for _, name := range names.upTo {
 		n += uint64(a.Counts[name])
 		upTo = append(upTo, n)
 	}
-	return upTo, tdf.Seconds(a.Counts[names.sum]) / 1e6
+	return upTo, task.Seconds(a.Counts[names.sum]) / 1e6
 }
 
-// Transitions calls a function for each counted transition: its verb, and the state to which it led, or [tdf.None] if
+// Transitions calls a function for each counted transition: its verb, and the state to which it led, or [task.None] if
 // it removed the task.
-func (a *Activity) Transitions(each func(verb tdf.Verb, to tdf.State, n int64)) {
+func (a *Activity) Transitions(each func(verb task.Verb, to task.State, n int64)) {
 	for name, n := range a.Counts {
 		if made, ok := strings.CutPrefix(name, CountTransition); ok {
 			verb, to, _ := strings.Cut(made, ":")
-			each(tdf.Verb(verb), tdf.State(to), n)
+			each(task.Verb(verb), task.State(to), n)
 		}
 	}
 }
 
 // A made is a counted transition.
 type made struct {
-	verb tdf.Verb
-	to   tdf.State
+	verb task.Verb
+	to   task.State
 }
 
 // transitionNames are the names of the counts of transitions.
 var transitionNames = func() map[made]string {
 	names := map[made]string{}
-	for _, t := range tdf.Transitions {
+	for _, t := range task.Transitions {
 		names[made{t.Verb, t.To}] = CountTransition + string(t.Verb) + ":" + string(t.To)
 	}
 	return names
 }()
 
 // TransitionName returns "" for a change that is no transition.
-func TransitionName(verb tdf.Verb, to tdf.State) string { return transitionNames[made{verb, to}] }
+func TransitionName(verb task.Verb, to task.State) string { return transitionNames[made{verb, to}] }
 
 // Limits of the counts in Redis.
 const (

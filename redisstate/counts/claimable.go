@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -21,7 +21,7 @@ type Claimable struct {
 // Claimable counts the due tasks that a worker with this offer may claim now, at most the given number. The cost grows
 // with the number of requirements. While groups are paused, it also grows with the number of tasks, and for a worker
 // for one group with the number of its tasks.
-func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused tdf.Paused, now tdf.Time,
+func (s *Counters) Claimable(ctx context.Context, o *class.Offer, paused task.Paused, now task.Time,
 	most int,
 ) (found []Claimable, err error) {
 	queues, held := paused.Withhold(o.Shares())
@@ -98,7 +98,7 @@ func (s *Counters) setsFor(ctx context.Context, o *class.Offer, queues []string)
 const readAtOnce = 1000
 
 // dueIn counts the due tasks of a set that are in no paused group, at most the given number.
-func (s *Counters) dueIn(ctx context.Context, name string, held []string, now tdf.Time, most int) (found int,
+func (s *Counters) dueIn(ctx context.Context, name string, held []string, now task.Time, most int) (found int,
 	err error,
 ) {
 	key, until := s.Keys.OpenSet(name), now.String()

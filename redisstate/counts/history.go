@@ -7,13 +7,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // A HistorySpan is a span of time for which Redis has entries of a namespace's counts (docs/metrics.md, "History").
 type HistorySpan struct {
-	Step  tdf.Seconds // between two entries
+	Step  task.Seconds // between two entries
 	Steps int
 }
 
@@ -24,11 +24,13 @@ var (
 )
 
 // step returns the number of the step in which a time is. Each step has one entry.
-func (h HistorySpan) step(at tdf.Time) int64 { return int64(math.Floor(float64(at) / float64(h.Step))) }
+func (h HistorySpan) step(at task.Time) int64 {
+	return int64(math.Floor(float64(at) / float64(h.Step)))
+}
 
 // A HistoryEntry has what the namespace had counted of all queues together at one time.
 type HistoryEntry struct {
-	At     tdf.Time         `json:"at"`
+	At     task.Time        `json:"at"`
 	Counts map[string]int64 `json:"counts"` // those of historyNames that are not 0
 }
 
@@ -36,7 +38,7 @@ type HistoryEntry struct {
 var historyNames = namesOfHistory()
 
 func namesOfHistory() (names []string) {
-	for _, t := range tdf.Transitions {
+	for _, t := range task.Transitions {
 		if t.To.Settled() {
 			names = append(names, TransitionName(t.Verb, t.To))
 		}
@@ -48,7 +50,7 @@ func namesOfHistory() (names []string) {
 }
 
 // PresentHistory returns an entry with the present counts, which it does not store.
-func (s *Counters) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEntry, error) {
+func (s *Counters) PresentHistory(ctx context.Context, now task.Time) (HistoryEntry, error) {
 	all, err := s.Activity(ctx, &ActivityCounter{}, 0)
 	e := HistoryEntry{At: now, Counts: map[string]int64{}}
 	for _, a := range all {
@@ -63,7 +65,7 @@ func (s *Counters) PresentHistory(ctx context.Context, now tdf.Time) (HistoryEnt
 
 // KeepHistory stores the entries of the present steps, if no server has stored them. Only the first entry of a step
 // counts, so the call may be repeated. Each entry expires by itself when its span is over.
-func (s *Counters) KeepHistory(ctx context.Context, now tdf.Time) error {
+func (s *Counters) KeepHistory(ctx context.Context, now task.Time) error {
 	spans := []HistorySpan{HistoryHour, HistoryDay}
 	exist, err := conn.AskEach(ctx, s.Conn, "look for the history", spans,
 		func(p redis.Pipeliner, h HistorySpan) *redis.IntCmd {
@@ -82,7 +84,7 @@ func (s *Counters) KeepHistory(ctx context.Context, now tdf.Time) error {
 	}
 	return s.BestEffort(ctx, "store the history", func(p redis.Pipeliner) {
 		for _, h := range spans {
-			keep := (tdf.Seconds(h.Steps+2) * h.Step).Std()
+			keep := (task.Seconds(h.Steps+2) * h.Step).Std()
 			p.SetNX(ctx, s.historyKey(h, h.step(now)), text, keep)
 		}
 	})
@@ -94,7 +96,7 @@ func (s *Counters) historyKey(h HistorySpan, step int64) string {
 
 // History returns the entries of a span that ends now, the oldest first. A step in which no server ran has no entry. It
 // skips values that are no entries of their steps, because another program has written them.
-func (s *Counters) History(ctx context.Context, h HistorySpan, now tdf.Time) (entries []HistoryEntry, err error) {
+func (s *Counters) History(ctx context.Context, h HistorySpan, now task.Time) (entries []HistoryEntry, err error) {
 	var names []string
 	first := h.step(now) - int64(h.Steps)
 	for i := range h.Steps + 1 {

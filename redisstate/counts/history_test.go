@@ -7,14 +7,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
-var succeeds = TransitionName(tdf.VerbSucceed, tdf.Succeeded)
+var succeeds = TransitionName(task.VerbSucceed, task.Succeeded)
 
 // succeed counts tasks of a queue that have succeeded.
 func succeed(s *Counters, queue string, n int64) {
@@ -23,7 +23,7 @@ func succeed(s *Counters, queue string, n int64) {
 }
 
 // historyText returns the times of the entries, and how many tasks had succeeded.
-func historyText(t *testing.T, s *Counters, h HistorySpan, now tdf.Time) (text string) {
+func historyText(t *testing.T, s *Counters, h HistorySpan, now task.Time) (text string) {
 	t.Helper()
 	for _, e := range expect.Result(s.History(t.Context(), h, now)).Value(t) {
 		text += fmt.Sprintf("%v:%d ", e.At, e.Counts[succeeds])
@@ -37,7 +37,7 @@ func TestHistory(t *testing.T) {
 		s := New(c)
 		s.KeepCounts()
 		ctx, other := t.Context(), New(conntest.Another(t, s.Conn))
-		start := tdf.Time(1_800_000_000)
+		start := task.Time(1_800_000_000)
 		succeed(s, "a", 3)
 		succeed(s, "b", 4)
 		s.Count("a", CountLife+"1", 5) // not in the history
@@ -54,7 +54,7 @@ func TestHistory(t *testing.T) {
 		expect.NoError(t, s.KeepHistory(ctx, start+5)) // the clock was set back
 		expect.Equal(t, historyText(t, s, HistoryHour, start+5), "1800000001:7 ", "before a later entry")
 		for i := range 100 {
-			expect.NoError(t, s.KeepHistory(ctx, start+tdf.Time(60*i)))
+			expect.NoError(t, s.KeepHistory(ctx, start+task.Time(60*i)))
 		}
 		hour := expect.Result(s.History(ctx, HistoryHour, start+60*99)).Value(t)
 		expect.MustLen(t, hour, 61)

@@ -8,8 +8,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -108,7 +108,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 		after = ""
 		for i, name := range page {
 			// another program may have written the name
-			if all[name] == nil && tdf.CheckLabel(tdf.FieldQueue, name) == nil {
+			if all[name] == nil && task.CheckLabel(task.FieldQueue, name) == nil {
 				all[name] = nil
 			}
 			if i == namesPerPage-1 {
@@ -125,7 +125,7 @@ func (c *QueueCounter) readNames(ctx context.Context, s *Counters) error {
 func (s *Counters) countQueues(ctx context.Context, queues []string,
 	sets map[string][]string,
 ) (map[string]QueueCount, error) {
-	var tasks map[string]tdf.Counts
+	var tasks map[string]task.Counts
 	counted := make(chan error, 1)
 	go func() { // at the same time, because each of both takes many round trips
 		var err error
@@ -154,8 +154,8 @@ func (s *Counters) countQueues(ctx context.Context, queues []string,
 
 // countTasks counts the tasks in each state of those queues that have tasks. It leaves out the default queue, which has
 // no index.
-func (s *Counters) countTasks(ctx context.Context, queues []string) (map[string]tdf.Counts, error) {
-	all := map[string]tdf.Counts{}
+func (s *Counters) countTasks(ctx context.Context, queues []string) (map[string]task.Counts, error) {
+	all := map[string]task.Counts{}
 	for page := range slices.Chunk(queues, countedPerPage) {
 		counts := make([]index.ReadCounts, len(page))
 		err := s.Pipeline(ctx, "count the tasks of queues by state", func(p redis.Pipeliner) {

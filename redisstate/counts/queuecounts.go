@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/limits"
 )
@@ -18,10 +18,10 @@ type QueueCount struct {
 	Queue string // [class.DefaultQueue] for the tasks without a queue
 	Open  int64
 	// the time since which the next task of a requirement has been due: the earliest of these times; 0 if there is none
-	First tdf.Time
+	First task.Time
 
 	// all tasks of the queue by state, only from [Counters.CountQueues]; nil for the default queue, which has no index
-	Tasks tdf.Counts
+	Tasks task.Counts
 }
 
 // setsPerCount is how many sets are counted in one round trip.
@@ -67,10 +67,10 @@ func (s *Counters) OpenWith(ctx context.Context, r class.Requirement) (int64, er
 func (s *Counters) requirementsOf(ctx context.Context, ids []int64) (names []string, err error) {
 	places, err := conn.AskEach(ctx, s.Conn, "read the places of tasks", ids,
 		func(p redis.Pipeliner, id int64) *redis.StringCmd {
-			return p.HGet(ctx, s.Keys.Task(id), tdf.FieldPlace)
+			return p.HGet(ctx, s.Keys.Task(id), task.FieldPlace)
 		})
 	for _, place := range places {
-		t := tdf.Task{State: tdf.Open, PlacedIn: place.Val()}
+		t := task.Task{State: task.Open, PlacedIn: place.Val()}
 		names = append(names, t.PlacedSet())
 	}
 	return names, err
@@ -90,7 +90,7 @@ func (s *Counters) countSets(ctx context.Context, names []string) (counts []Queu
 			for i, name := range page {
 				key := s.Keys.OpenSet(name)
 				if name == "" {
-					sizes[i] = p.ZCount(ctx, key, "-inf", tdf.At(now).String())
+					sizes[i] = p.ZCount(ctx, key, "-inf", task.At(now).String())
 					plain = p.ZRangeWithScores(ctx, key, 0, 0)
 				} else {
 					sizes[i], firsts[i] = p.ZCard(ctx, key), p.ZRange(ctx, key, 0, 0)
@@ -104,11 +104,11 @@ func (s *Counters) countSets(ctx context.Context, names []string) (counts []Queu
 			r, _ := class.ParseRequirement(cmp.Or(name, class.Plain))
 			c := found[r.Queue]
 			c.Queue, c.Open = r.Queue, c.Open+sizes[i].Val()
-			var first tdf.Time
+			var first task.Time
 			if firsts[i] != nil && len(firsts[i].Val()) > 0 {
 				first = limits.TimeOf(firsts[i].Val()[0])
 			} else if name == "" && len(plain.Val()) > 0 && sizes[i].Val() > 0 {
-				first = tdf.Time(plain.Val()[0].Score)
+				first = task.Time(plain.Val()[0].Score)
 			}
 			if first > 0 && (c.First == 0 || first < c.First) {
 				c.First = first

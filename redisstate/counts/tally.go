@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -125,10 +125,10 @@ func (t *tally) close() bool {
 func (s *Counters) Count(queue, name string, n int64) { s.tally.count(queue, name, n) }
 
 // CountSpan counts a span of a kind, such as CountRun.
-func (s *Counters) CountSpan(queue, kind string, span tdf.Seconds) {
+func (s *Counters) CountSpan(queue, kind string, span task.Seconds) {
 	span = min(max(span, 0), 1e10) // above, a sum of microseconds might overflow
 	names := spanNames[kind]
-	s.Count(queue, names.upTo[slices.IndexFunc(spanBounds, func(bound tdf.Seconds) bool { return span <= bound })], 1)
+	s.Count(queue, names.upTo[slices.IndexFunc(spanBounds, func(bound task.Seconds) bool { return span <= bound })], 1)
 	s.Count(queue, names.sum, int64(span*1e6))
 }
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -48,7 +48,7 @@ func (s *Names) Waiting(ctx context.Context) (names []string, err error) {
 	var plain *redis.IntCmd
 	var first *redis.StringSliceCmd
 	err = s.Pipeline(ctx, "read requirements with due tasks", func(p redis.Pipeliner) {
-		plain, first = p.ZCard(ctx, s.Keys.List(tdf.Open)), p.HKeys(ctx, s.Keys.First())
+		plain, first = p.ZCard(ctx, s.Keys.List(task.Open)), p.HKeys(ctx, s.Keys.First())
 	})
 	if plain.Val() > 0 {
 		names = []string{class.Plain}

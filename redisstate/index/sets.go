@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/keys"
 )
@@ -25,22 +25,22 @@ const GroupIDs = 1 << 40
 const MaxID int64 = GroupIDs - 1
 
 // GroupCode returns the code of a state: its number in the indexes and in the scripts. It is at least 1. For
-// [tdf.None], it is 0.
-func GroupCode(s tdf.State) int { return slices.Index(tdf.Lists, s) + 1 }
+// [task.None], it is 0.
+func GroupCode(s task.State) int { return slices.Index(task.Lists, s) + 1 }
 
 // GroupScore returns the score of a task in its indexes.
-func GroupScore(s tdf.State, id int64) float64 { return float64(int64(GroupCode(s))*GroupIDs + id) }
+func GroupScore(s task.State, id int64) float64 { return float64(int64(GroupCode(s))*GroupIDs + id) }
 
 // GroupRange returns the lowest and the highest score of a state's tasks in an index.
-func GroupRange(s tdf.State) (first, last string) {
+func GroupRange(s task.State) (first, last string) {
 	from := int64(GroupCode(s)) * GroupIDs
 	return strconv.FormatInt(from, 10), strconv.FormatInt(from+MaxID, 10)
 }
 
-// stateRanges has the range of each state of tdf.States. It exists because a scrape of the metrics needs each of them
+// stateRanges has the range of each state of task.States. It exists because a scrape of the metrics needs each of them
 // for hundreds of queues.
 var stateRanges = func() (all [][2]string) {
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		first, last := GroupRange(state)
 		all = append(all, [2]string{first, last})
 	}
@@ -49,7 +49,7 @@ var stateRanges = func() (all [][2]string) {
 
 // IsGroupScore reports whether a task with this id can have this score in an index.
 func IsGroupScore(score float64, id int64) bool {
-	return id >= 0 && id <= MaxID && slices.ContainsFunc(tdf.Lists, func(s tdf.State) bool {
+	return id >= 0 && id <= MaxID && slices.ContainsFunc(task.Lists, func(s task.State) bool {
 		return GroupScore(s, id) == score
 	})
 }
@@ -79,7 +79,7 @@ func Pair(group, queue string) string {
 
 // indexesOf returns the indexes that should have a task. It reads a group with a line feed, which is invalid, as the
 // scripts do.
-func indexesOf(t *tdf.Task) (all []Set) {
+func indexesOf(t *task.Task) (all []Set) {
 	group, queue, has := strings.Cut(Pair(t.Group, t.Queue), "\n")
 	if group != "" {
 		all = append(all, Set{Name: group})
@@ -91,7 +91,7 @@ func indexesOf(t *tdf.Task) (all []Set) {
 }
 
 // IndexScores returns each task's scores in its indexes.
-func (s *Names) IndexScores(ctx context.Context, sightings []tdf.Placement) ([][]*redis.FloatCmd, error) {
+func (s *Names) IndexScores(ctx context.Context, sightings []task.Placement) ([][]*redis.FloatCmd, error) {
 	scores := make([][]*redis.FloatCmd, len(sightings))
 	err := s.Pipeline(ctx, "look up tasks in their groups and queues", func(p redis.Pipeliner) {
 		for i, x := range sightings {
@@ -118,9 +118,9 @@ func CountIn(ctx context.Context, p redis.Pipeliner, key string) (counts ReadCou
 	return counts
 }
 
-func (r ReadCounts) Counts() tdf.Counts {
-	counts := tdf.Counts{}
-	for i, state := range tdf.States {
+func (r ReadCounts) Counts() task.Counts {
+	counts := task.Counts{}
+	for i, state := range task.States {
 		counts[state] = r[i].Val()
 	}
 	return counts

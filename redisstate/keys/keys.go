@@ -4,7 +4,7 @@ package keys
 import (
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Names builds the names of the keys of a namespace (docs/redis.md).
@@ -16,9 +16,9 @@ type Names struct {
 // Of returns the names of the keys of a namespace.
 func Of(namespace string) Names { return Names{ns: namespace, prefix: namespace + ":"} }
 
-// InCluster returns the names of the keys of a namespace in a Redis Cluster ([tdf.InCluster]).
+// InCluster returns the names of the keys of a namespace in a Redis Cluster ([task.InCluster]).
 func InCluster(namespace string) Names {
-	beginning, _ := tdf.InCluster(namespace) // others refuse a namespace that cannot be in a cluster
+	beginning, _ := task.InCluster(namespace) // others refuse a namespace that cannot be in a cluster
 	return Names{ns: namespace, prefix: beginning + ":"}
 }
 
@@ -30,15 +30,15 @@ func (k Names) Namespace() string { return k.ns }
 func (k Names) Key(name string) string { return k.prefix + name }
 
 // List returns the key of the sorted set that holds the ids of the tasks in state s.
-func (k Names) List(s tdf.State) string { return k.Key(string(s)) }
+func (k Names) List(s task.State) string { return k.Key(string(s)) }
 
 // OpenSet returns the key of the set with a name: the open tasks with a requirement, those of a group, or those that
 // are held for a reason. The name "" is that of the list of the open tasks without a place.
 func (k Names) OpenSet(name string) string {
 	switch {
 	case name == "":
-		return k.List(tdf.Open)
-	case tdf.LimitOf(name) != "" || tdf.GroupOf(name) != "" || tdf.SourceOf(name) != "":
+		return k.List(task.Open)
+	case task.LimitOf(name) != "" || task.GroupOf(name) != "" || task.SourceOf(name) != "":
 		return k.Key("held:" + name)
 	}
 	return k.Key("open:" + name)
@@ -178,7 +178,7 @@ func (k Names) Kinds() map[string]string {
 		k.Tokens(): "hash", k.TokensUsed(): "zset", k.Activity(): "zset", k.Notices(): "hash", k.NoticesDue(): "zset",
 		k.Noticed(): "hash", k.Dashboard(""): "string",
 	}
-	for _, list := range tdf.Lists {
+	for _, list := range task.Lists {
 		kinds[k.List(list)] = "zset"
 	}
 	return kinds

@@ -6,8 +6,8 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // keyWord finds the first word of each key that ends with a name or a number, in the code that builds the key.
@@ -36,7 +36,7 @@ func TestNoNamespaceHasTheKeysOfAnother(t *testing.T) {
 			source := expect.Result(os.ReadFile(file)).Value(t)
 			for _, word := range keyWord.FindAllStringSubmatch(string(source), -1) {
 				found++
-				expect.True(t, tdf.CollidesWithKeys("P:"+word[1]) != "", file, "a namespace P", word[1], "would have keys of namespace P")
+				expect.True(t, task.CollidesWithKeys("P:"+word[1]) != "", file, "a namespace P", word[1], "would have keys of namespace P")
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -18,7 +18,7 @@ func (s *Limiter) FailedToStart(ctx context.Context, worker, source string, alon
 	e := &conn.Args{}
 	e.Add(source, worker)
 	e.Flag(alone)
-	e.Count(tdf.MaxPaused / 2) // users may pause as much
+	e.Count(task.MaxPaused / 2) // users may pause as much
 	e.Add(program, why)
 	return s.fault(ctx, "note that a program could not be started", e)
 }
@@ -36,21 +36,21 @@ func (s *Limiter) fault(ctx context.Context, doing string, e *conn.Args) error {
 	return err
 }
 
-// HeldSources returns the sources that are held now. Sources are named by [tdf.Properties.SourceName].
-func (s *Limiter) HeldSources(ctx context.Context) (all []tdf.FailingSource, err error) {
+// HeldSources returns the sources that are held now. Sources are named by [task.Properties.SourceName].
+func (s *Limiter) HeldSources(ctx context.Context) (all []task.FailingSource, err error) {
 	names, err := conn.Ask(ctx, s.Conn, "read what is held", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.HKeys(ctx, s.Keys.Paused())
 	})
-	names = slices.DeleteFunc(names, func(name string) bool { return tdf.SourceOf(name) == "" })
+	names = slices.DeleteFunc(names, func(name string) bool { return task.SourceOf(name) == "" })
 	if err != nil || len(names) == 0 {
 		return nil, err
 	}
 	entries, err := conn.AskEach(ctx, s.Conn, "read why sources are held", names,
 		func(p redis.Pipeliner, name string) *redis.StringCmd {
-			return p.HGet(ctx, s.Keys.Failing(), tdf.SourceOf(name))
+			return p.HGet(ctx, s.Keys.Failing(), task.SourceOf(name))
 		})
 	for i, entry := range entries {
-		all = append(all, tdf.ParseFailing(tdf.SourceOf(names[i]), entry.Val()))
+		all = append(all, task.ParseFailing(task.SourceOf(names[i]), entry.Val()))
 	}
 	return all, err
 }

@@ -8,14 +8,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // SetLimit sets the limit of a key. The limit holds from the next claim on, and counts the tasks of the key that run
 // already.
-func (s *Limiter) SetLimit(ctx context.Context, key string, limit tdf.Limit) error {
+func (s *Limiter) SetLimit(ctx context.Context, key string, limit task.Limit) error {
 	if err := limit.Check(); err != nil {
 		return fmt.Errorf("set the limit of %q: %w", key, err)
 	}
@@ -28,21 +28,21 @@ func (s *Limiter) RemoveLimit(ctx context.Context, key string) error {
 }
 
 func (s *Limiter) writeLimit(ctx context.Context, key, limit string, keepStarts int) error {
-	if err := tdf.CheckLimitKey(key); err != nil {
+	if err := task.CheckLimitKey(key); err != nil {
 		return fmt.Errorf("set a limit: %w", err)
 	}
 	keys := []string{s.Keys.Limits(), s.Keys.Held(), s.Keys.Starts(key), s.Keys.WakeServer()}
 	reply, err := s.Run(ctx, fmt.Sprintf("set the limit of %q", key), lua.LimitSet, keys,
-		[]any{key, limit, tdf.MaxLimits, keepStarts}, conn.IsNumber)
+		[]any{key, limit, task.MaxLimits, keepStarts}, conn.IsNumber)
 	if !conn.Unanswered(err) && conn.Number(reply) < 0 {
 		return fmt.Errorf("set the limit of %q: more than %d keys would have a limit; remove other limits", key,
-			tdf.MaxLimits)
+			task.MaxLimits)
 	}
 	return err
 }
 
 // Limits returns the limits of all keys and how they are used, ordered by key.
-func (s *Limiter) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
+func (s *Limiter) Limits(ctx context.Context) ([]task.LimitUse, error) {
 	keys, err := conn.Ask(ctx, s.Conn, "read limits", func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.HKeys(ctx, s.Keys.Limits())
 	})
@@ -54,14 +54,14 @@ func (s *Limiter) Limits(ctx context.Context) ([]tdf.LimitUse, error) {
 	if err != nil {
 		return nil, err
 	}
-	return slices.DeleteFunc(all, func(u tdf.LimitUse) bool { return !u.Limited }), nil
+	return slices.DeleteFunc(all, func(u task.LimitUse) bool { return !u.Limited }), nil
 }
 
 // usesAtOnce is how many keys a round trip reads.
 const usesAtOnce = 500
 
 // LimitUses returns how the limits of keys are used.
-func (s *Limiter) LimitUses(ctx context.Context, keys ...string) (uses []tdf.LimitUse, err error) {
+func (s *Limiter) LimitUses(ctx context.Context, keys ...string) (uses []task.LimitUse, err error) {
 	for some := range slices.Chunk(keys, usesAtOnce) {
 		page, err := s.readLimitUses(ctx, some)
 		if err != nil {
@@ -72,9 +72,9 @@ func (s *Limiter) LimitUses(ctx context.Context, keys ...string) (uses []tdf.Lim
 	return uses, nil
 }
 
-func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]tdf.LimitUse, error) {
+func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]task.LimitUse, error) {
 	const doing = "read how limits are used"
-	uses := make([]tdf.LimitUse, len(keys))
+	uses := make([]task.LimitUse, len(keys))
 	var clock *redis.TimeCmd
 	limits, running, waiting := make([]*redis.StringCmd, len(keys)), make([]*redis.IntCmd, len(keys)),
 		make([]*redis.IntCmd, len(keys))
@@ -82,7 +82,7 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]tdf.Limit
 		clock = p.Time(ctx)
 		for i, key := range keys {
 			limits[i], running[i] = p.HGet(ctx, s.Keys.Limits(), key), p.ZCard(ctx, s.Keys.Limited(key))
-			waiting[i] = p.ZCard(ctx, s.Keys.OpenSet(tdf.LimitReason(key)))
+			waiting[i] = p.ZCard(ctx, s.Keys.OpenSet(task.LimitReason(key)))
 		}
 	})
 	if err != nil {
@@ -92,12 +92,12 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]tdf.Limit
 	for i := range uses {
 		u := &uses[i]
 		u.Key, u.Running, u.Waiting = keys[i], int(running[i].Val()), int(waiting[i].Val())
-		if u.Limit, u.Limited = tdf.ParseLimit(limits[i].Val()); u.Limit.Starts > 0 {
+		if u.Limit, u.Limited = task.ParseLimit(limits[i].Val()); u.Limit.Starts > 0 {
 			rated = append(rated, i)
 		}
 	}
 	starts, err := conn.AskEach(ctx, s.Conn, doing, rated, func(p redis.Pipeliner, i int) *redis.IntCmd {
-		since := "(" + tdf.At(clock.Val()).Add(-uses[i].Limit.Per).String()
+		since := "(" + task.At(clock.Val()).Add(-uses[i].Limit.Per).String()
 		return p.ZCount(ctx, s.Keys.Starts(keys[i]), since, "+inf")
 	})
 	for k, i := range rated {
@@ -108,10 +108,10 @@ func (s *Limiter) readLimitUses(ctx context.Context, keys []string) ([]tdf.Limit
 
 // CountedByLimits reports for each task whether the limit of its key counts it. It is true for a task without a key,
 // and for a task that does not run.
-func (s *Limiter) CountedByLimits(ctx context.Context, all []tdf.Placement) ([]bool, error) {
+func (s *Limiter) CountedByLimits(ctx context.Context, all []task.Placement) ([]bool, error) {
 	scores, err := conn.AskEach(ctx, s.Conn, "read which tasks the limits count", all,
-		func(p redis.Pipeliner, x tdf.Placement) *redis.FloatCmd {
-			if x.Task == nil || x.Task.State != tdf.Running || x.Task.LimitKey == "" {
+		func(p redis.Pipeliner, x task.Placement) *redis.FloatCmd {
+			if x.Task == nil || x.Task.State != task.Running || x.Task.LimitKey == "" {
 				return nil
 			}
 			return p.ZScore(ctx, s.Keys.Limited(x.Task.LimitKey), strconv.FormatInt(x.ID, 10))

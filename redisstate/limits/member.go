@@ -5,7 +5,7 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A member of a set of open tasks has the priority, the time and the id of its task, so that Redis orders the tasks as
@@ -14,7 +14,7 @@ const timeAt, timeEnd, idAt = 11, 28, 29
 
 // Member returns the member of a task. Without an id, it is smaller than those of all tasks with this priority and
 // time.
-func Member(priority int, at tdf.Time, id int64) string {
+func Member(priority int, at task.Time, id int64) string {
 	text := fmt.Sprintf("%010d %017.6f ", math.MaxInt32-int64(priority), min(max(float64(at), 0), 9999999999))
 	if id > 0 {
 		text += fmt.Sprint(id)
@@ -23,12 +23,12 @@ func Member(priority int, at tdf.Time, id int64) string {
 }
 
 // TimeOf returns the time in a member, 0 for a foreign one.
-func TimeOf(member string) tdf.Time {
+func TimeOf(member string) task.Time {
 	if len(member) < timeEnd {
 		return 0
 	}
 	at, _ := strconv.ParseFloat(member[timeAt:timeEnd], 64)
-	return tdf.Time(at)
+	return task.Time(at)
 }
 
 // IDsOf returns the ids in members, 0 for a foreign one.

@@ -8,31 +8,31 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 // A Pausing says who has paused something, and when.
 type Pausing struct {
-	tdf.Pausable
+	task.Pausable
 	By    string
-	Since tdf.Time
+	Since task.Time
 }
 
 // Pause stops claims from the given queues, groups or namespace. When it returns, no worker claims their tasks any
 // more. It returns the number of new pauses.
-func (s *Limiter) Pause(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+func (s *Limiter) Pause(ctx context.Context, who string, what ...task.Pausable) (int, error) {
 	return s.setPaused(ctx, "1", who, what)
 }
 
 // Resume ends pauses, and returns how many it ended. The server then returns the tasks of groups that claims have held.
-func (s *Limiter) Resume(ctx context.Context, who string, what ...tdf.Pausable) (int, error) {
+func (s *Limiter) Resume(ctx context.Context, who string, what ...task.Pausable) (int, error) {
 	return s.setPaused(ctx, "", who, what)
 }
 
-func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tdf.Pausable) (n int, err error) {
-	args := []any{pausing, who, tdf.MaxPaused}
+func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []task.Pausable) (n int, err error) {
+	args := []any{pausing, who, task.MaxPaused}
 	for _, p := range what {
 		if err := p.Check(); err != nil {
 			return 0, fmt.Errorf("pause or resume: %w", err)
@@ -46,7 +46,7 @@ func (s *Limiter) setPaused(ctx context.Context, pausing, who string, what []tdf
 	}
 	if n = conn.Number(reply); n < 0 {
 		return 0, fmt.Errorf("pause: more than %d queues and groups would be paused; resume some of them",
-			tdf.MaxPaused)
+			task.MaxPaused)
 	}
 	return n, err
 }
@@ -72,10 +72,10 @@ func (s *Limiter) pausings(ctx context.Context) ([]Pausing, error) {
 	}
 	var paused []Pausing
 	for name, text := range all {
-		if what, ok := tdf.ParsePausable(name); ok {
+		if what, ok := task.ParsePausable(name); ok {
 			since, by, _ := strings.Cut(text, " ")
 			p := Pausing{Pausable: what, By: by}
-			p.Since, _ = tdf.ParseTime(since)
+			p.Since, _ = task.ParseTime(since)
 			paused = append(paused, p)
 		}
 	}

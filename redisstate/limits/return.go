@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -14,7 +14,7 @@ import (
 // because another program has damaged their place, ReturnHeld returns the others, and an error.
 func (s *Limiter) ReturnHeld(ctx context.Context) (n int, more bool, err error) {
 	const doing = "return held tasks"
-	keys := []string{s.Keys.List(tdf.Open), s.Keys.Due(), s.Keys.Paused(), s.Keys.Failing()}
+	keys := []string{s.Keys.List(task.Open), s.Keys.Due(), s.Keys.Paused(), s.Keys.Failing()}
 	reply, err := s.Run(ctx, doing, lua.Unhold, keys, []any{s.Keys.TaskPrefix()},
 		conn.Tuple(conn.IsNumber, conn.IsText, conn.IsText))
 	if err != nil {
@@ -32,7 +32,7 @@ const movedAtOnce = 1000
 
 // MoveLater makes tasks claimable whose time has come, and reports whether there are more of them.
 func (s *Limiter) MoveLater(ctx context.Context) (more bool, err error) {
-	reply, err := s.Run(ctx, "make tasks claimable whose time has come", lua.Later, []string{s.Keys.List(tdf.Open)},
+	reply, err := s.Run(ctx, "make tasks claimable whose time has come", lua.Later, []string{s.Keys.List(task.Open)},
 		[]any{s.Keys.TaskPrefix(), movedAtOnce}, conn.IsNumber)
 	return conn.Number(reply) == movedAtOnce, err
 }

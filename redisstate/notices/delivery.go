@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -85,13 +85,13 @@ func (s *Outbox) MarksPage(ctx context.Context, cursor uint64) (marks map[string
 }
 
 // NextNotice stores how an attempt to deliver a notice has ended, if tried is not nil, and returns the next notice that
-// is due, or nil. The tried notice is due again after a time; with [tdf.Never], it is not. The next notice is due again
-// after the lease, unless a later call says how its attempt has ended. Without a lease, there is no next notice.
-func (s *Outbox) NextNotice(ctx context.Context, tried *Stored, again, lease tdf.Seconds) (*Stored, error) {
+// is due, or nil. The tried notice is due again after a time; with [task.Never], it is not. The next notice is due
+// again after the lease, unless a later call says how its attempt has ended. Without a lease, there is no next notice.
+func (s *Outbox) NextNotice(ctx context.Context, tried *Stored, again, lease task.Seconds) (*Stored, error) {
 	id, text, after := "", "", ""
 	if tried != nil {
 		id, text = strconv.FormatInt(tried.ID, 10), tried.Text
-		if again < tdf.Seconds(tdf.Never) {
+		if again < task.Seconds(task.Never) {
 			after = again.String()
 		}
 	}

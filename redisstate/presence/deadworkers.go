@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -16,7 +16,7 @@ const deathsKept = 7 * day
 // CountDead counts the workers whose last heartbeat came after a time, and not after another one: they are dead. It
 // counts each death once, whichever clients count, and only those of workers for which counted returns true. Workers
 // that have died more than a week ago are forgotten, which it counts, too.
-func (s *Presence) CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*WorkerStatus) bool) error {
+func (s *Presence) CountDead(ctx context.Context, after, upTo task.Time, counted func(*WorkerStatus) bool) error {
 	ctx = conn.Unacknowledged(ctx)
 	forgotten, err := conn.Ask(ctx, s.Conn, "forget dead workers", func(r redis.Cmdable) *redis.IntCmd {
 		return r.ZRemRangeByScore(ctx, s.Keys.DeadWorkers(), "-inf", "("+upTo.Add(-deathsKept).String())

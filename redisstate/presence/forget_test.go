@@ -6,8 +6,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A worker is remembered for a week, and for three leases. The names of the others leave the list, and then the set of all names.
@@ -15,7 +15,7 @@ func TestForgottenWorkers(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
 		ctx := t.Context()
 		now := expect.Result(s.Now(ctx)).Value(t)
-		for name, lease := range map[string]tdf.Seconds{"usual": 60, "short": 60, "leases": week, "drained": 60} {
+		for name, lease := range map[string]task.Seconds{"usual": 60, "short": 60, "leases": week, "drained": 60} {
 			w := WorkerInfo{Name: name, Boot: name, Lease: lease, State: "working"}
 			_, _, err := s.TakeName(ctx, w, PriorOwner{})
 			expect.NoError(t, err)

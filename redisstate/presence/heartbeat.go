@@ -10,14 +10,14 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
 const (
-	day  = tdf.Seconds(24 * 60 * 60)
+	day  = task.Seconds(24 * 60 * 60)
 	week = 7 * day
 )
 
@@ -29,7 +29,7 @@ type WorkerInfo struct {
 	Name, Host, Version string
 	PID                 int
 	Process             string // identifies the process among the processes of all machines
-	Lease               tdf.Seconds
+	Lease               task.Seconds
 	State               string // starting, working, draining or gone
 	Slots               int
 	Runs                []int64 // the ids of the tasks that the worker runs
@@ -48,8 +48,8 @@ type WorkerInfo struct {
 // "Programs that fail").
 type Pause struct {
 	Program string
-	For     tdf.Seconds // how long a slot pauses; 0 for a remark
-	Why     string      // one line
+	For     task.Seconds // how long a slot pauses; 0 for a remark
+	Why     string       // one line
 }
 
 // MaxPauses is the largest number of pauses that a worker reports with a heartbeat.
@@ -67,7 +67,7 @@ func parsePauses(lines string) []Pause {
 	var pauses []Pause
 	for line := range strings.SplitSeq(lines, "\n") {
 		parts := strings.SplitN(line, "\t", 3)
-		if length, err := tdf.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
+		if length, err := task.ParseSeconds(parts[0]); err == nil && len(parts) == 3 && len(pauses) < MaxPauses {
 			pauses = append(pauses, Pause{Program: parts[1], For: length, Why: parts[2]})
 		}
 	}
@@ -82,7 +82,7 @@ const inProcess = "in process"
 const inProcessNoSource = inProcess + ", without sources"
 
 // remembered returns how long Redis remembers the worker. A worker is alive until the end of its lease.
-func (w *WorkerInfo) remembered() tdf.Seconds {
+func (w *WorkerInfo) remembered() task.Seconds {
 	return max(UsuallyRemembered, 3*w.Lease)
 }
 
@@ -117,10 +117,10 @@ func (w *WorkerInfo) fields() []any {
 // A NameTakenError means that another worker has the name (docs/operations.md, "Names of workers").
 type NameTakenError struct {
 	Name, Host, PID string
-	Process, Boot   string   // process and boot id of the worker that has the name
-	Seen, Now       tdf.Time // Seen is the time of that worker's last heartbeat; Now is the time of this error
-	Lease           tdf.Seconds
-	GraceUntil      tdf.Time // end of the grace period; until then, that worker may be alive without a heartbeat
+	Process, Boot   string    // process and boot id of the worker that has the name
+	Seen, Now       task.Time // Seen is the time of that worker's last heartbeat; Now is the time of this error
+	Lease           task.Seconds
+	GraceUntil      task.Time // end of the grace period; until then, that worker may be alive without a heartbeat
 }
 
 func (e *NameTakenError) Error() string {
@@ -138,7 +138,7 @@ func (e *NameTakenError) Error() string {
 }
 
 // Wait returns the rest of the grace period if only this period keeps the name. Otherwise it returns 0.
-func (e *NameTakenError) Wait() tdf.Seconds {
+func (e *NameTakenError) Wait() task.Seconds {
 	if e.Now.Sub(e.Seen) <= e.Lease {
 		return 0
 	}
@@ -146,7 +146,7 @@ func (e *NameTakenError) Wait() tdf.Seconds {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*NameTakenError) Code() tdf.Code { return tdf.CodeRefused }
+func (*NameTakenError) Code() task.Code { return task.CodeRefused }
 
 // NameTaken makes it a broker.NameTaken.
 func (*NameTakenError) NameTaken() {}
@@ -165,13 +165,13 @@ type PriorOwner struct {
 
 	// Seen is the time of the prior owner's last heartbeat. From the time Since until now, Redis was available and
 	// received no later heartbeat. Both times are 0 if they are unknown.
-	Seen, Since tdf.Time
+	Seen, Since task.Time
 }
 
 // TakeName registers a worker that starts. If another live worker has the name, the error is a *[NameTakenError]. If a
 // user has drained the worker, drained is the user's name, and otherwise it is "". TakeName also returns the time by
 // Redis's clock since which the worker has the name. Older claims under this name belong to earlier workers.
-func (s *Presence) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since tdf.Time,
+func (s *Presence) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner) (drained string, since task.Time,
 	err error,
 ) {
 	a, err := s.heartbeat(ctx, w, "1", before)
@@ -182,7 +182,7 @@ func (s *Presence) TakeName(ctx context.Context, w WorkerInfo, before PriorOwner
 // does, or changes the registration. If giveUp is not 0, the claims that an earlier worker of this name made before
 // this time must be given up; GaveUp of [HeartbeatChanges] then says that this is done. Until then, each repeated call
 // returns the same time.
-func (s *Presence) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp tdf.Time, err error) {
+func (s *Presence) Register(ctx context.Context, w WorkerInfo) (drained string, giveUp task.Time, err error) {
 	a, err := s.heartbeat(ctx, w, "2", PriorOwner{})
 	return a.drained, a.giveUp, err
 }
@@ -202,7 +202,7 @@ type HeartbeatChanges struct {
 }
 
 // ErrSignedOff means that a worker has signed off, or that Redis does not know it.
-var ErrSignedOff = tdf.NewError(tdf.CodeExpired, "the worker has signed off; register it again")
+var ErrSignedOff = task.NewError(task.CodeExpired, "the worker has signed off; register it again")
 
 // Beat sends a heartbeat of a worker that Register has registered. It changes nothing else of the registration, so a
 // registration or a sign-off at the same time holds. It returns the same drained as [Presence.TakeName]. The error is
@@ -230,7 +230,7 @@ func heartbeatForm(reply any) bool {
 // A heartbeatAnswer is the answer to a heartbeat.
 type heartbeatAnswer struct {
 	drained    string
-	at, giveUp tdf.Time
+	at, giveUp task.Time
 }
 
 func (s *Presence) heartbeat(ctx context.Context, w WorkerInfo, taking string, before PriorOwner) (heartbeatAnswer,
@@ -268,25 +268,25 @@ func (s *Presence) callHeartbeat(
 		return a, ErrSignedOff
 	case 4:
 		a.drained = conn.Text(parts[1])
-		a.giveUp, _ = tdf.ParseTime(conn.Text(parts[3])) // 0 for ""
-		a.at, err = tdf.ParseTime(conn.Text(parts[2]))
+		a.giveUp, _ = task.ParseTime(conn.Text(parts[3])) // 0 for ""
+		a.at, err = task.ParseTime(conn.Text(parts[2]))
 		return a, err
 	}
 	e := &NameTakenError{
 		Name: w.Name, Host: conn.Text(parts[3]), PID: conn.Text(parts[4]),
 		Process: conn.Text(parts[5]), Boot: conn.Text(parts[6]),
 	}
-	e.Now, _ = tdf.ParseTime(conn.Text(parts[1]))
-	e.GraceUntil, _ = tdf.ParseTime(conn.Text(parts[2]))
-	e.Seen, _ = tdf.ParseTime(conn.Text(parts[7]))
-	e.Lease, _ = tdf.ParseSeconds(conn.Text(parts[8]))
+	e.Now, _ = task.ParseTime(conn.Text(parts[1]))
+	e.GraceUntil, _ = task.ParseTime(conn.Text(parts[2]))
+	e.Seen, _ = task.ParseTime(conn.Text(parts[7]))
+	e.Lease, _ = task.ParseSeconds(conn.Text(parts[8]))
 	return a, e
 }
 
 const readLeases = "read the leases of workers"
 
 // LongestLease returns the longest lease of all workers that sent a heartbeat within the last day.
-func (s *Presence) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds, error) {
+func (s *Presence) LongestLease(ctx context.Context, now task.Time) (task.Seconds, error) {
 	names, err := conn.Ask(ctx, s.Conn, readLeases, func(r redis.Cmdable) *redis.StringSliceCmd {
 		return r.ZRangeArgs(ctx, redis.ZRangeArgs{
 			Key: s.Keys.Workers(), ByScore: true, Start: now.Add(-day).String(), Stop: "+inf", Count: 10_000,
@@ -298,9 +298,9 @@ func (s *Presence) LongestLease(ctx context.Context, now tdf.Time) (tdf.Seconds,
 	leases, err := conn.AskEach(ctx, s.Conn, readLeases, names, func(p redis.Pipeliner, name string) *redis.StringCmd {
 		return p.HGet(ctx, s.Keys.Worker(name), "lease")
 	})
-	var longest tdf.Seconds
+	var longest task.Seconds
 	for _, l := range leases {
-		if lease, err := tdf.ParseSeconds(l.Val()); err == nil && lease < tdf.Forever {
+		if lease, err := task.ParseSeconds(l.Val()); err == nil && lease < task.Forever {
 			longest = max(longest, lease)
 		}
 	}

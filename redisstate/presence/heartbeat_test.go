@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Only one live worker at a time can have a name (docs/operations.md, "Names of workers").
@@ -41,7 +41,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		w := WorkerInfo{Name: "w", Lease: 60}
 		expect.NoError(t, took(first.TakeName(t.Context(), w, PriorOwner{})))
 		now := expect.Result(first.Now(t.Context())).Value(t)
-		silentFor := func(d tdf.Seconds) {
+		silentFor := func(d task.Seconds) {
 			first.Redis.HSet(t.Context(), first.Keys.Worker("w"), "seen", now.Add(-d).String())
 		}
 		silentFor(30)
@@ -55,10 +55,10 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-61), Since: now.Add(-30)})))
 		mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{Seen: now.Add(-62), Since: now.Add(-61)})))
 		expect.NoError(t, first.ServerHeartbeat(t.Context(), "s", now))
-		expect.NoError(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(20)}))
+		expect.NoError(t, first.SetGrace(t.Context(), task.Grace{Running: now.Add(20)}))
 		text := mustBeTaken(t, took(second.TakeName(t.Context(), w, PriorOwner{}))).Error()
 		expect.True(t, strings.Contains(text, "Redis was away, so that worker may be alive; try again in "), text)
-		expect.NoError(t, first.SetGrace(t.Context(), tdf.Grace{Running: now.Add(-1)}))
+		expect.NoError(t, first.SetGrace(t.Context(), task.Grace{Running: now.Add(-1)}))
 		expect.NoError(t, signed(first.WorkerHeartbeat(t.Context(), w))) // the owner keeps its name
 		silentFor(61)
 		expect.NoError(t, took(second.TakeName(t.Context(), w, PriorOwner{})))
@@ -81,7 +81,7 @@ func TestSilentWorkersLoseTheirNames(t *testing.T) {
 func TestBeatKeepsTheRegistration(t *testing.T) {
 	onEach(t, func(t *testing.T, s *Presence) {
 		w := WorkerInfo{Name: "w", Boot: "1", Host: "h", Lease: 60, Slots: 2, State: "working", Offer: class.Offer{Tags: []string{"a"}}}
-		register := func(boot string) (giveUp tdf.Time) {
+		register := func(boot string) (giveUp task.Time) {
 			w.Boot = boot
 			_, giveUp, err := s.Register(t.Context(), w)
 			expect.NoError(t, err)
@@ -127,4 +127,4 @@ func mustBeTaken(t *testing.T, err error) *NameTakenError {
 func signed(_ string, err error) error { return err }
 
 // took returns only the error of a call of TakeName.
-func took(_ string, _ tdf.Time, err error) error { return err }
+func took(_ string, _ task.Time, err error) error { return err }

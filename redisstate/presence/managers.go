@@ -9,13 +9,13 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // ManagerHeartbeat records that this client is a manager that waits for finished tasks. The client must send the next
 // heartbeat within the given time.
-func (s *Presence) ManagerHeartbeat(ctx context.Context, now tdf.Time, within tdf.Seconds) error {
+func (s *Presence) ManagerHeartbeat(ctx context.Context, now task.Time, within task.Seconds) error {
 	return s.BestEffort(ctx, "send the heartbeat of a manager", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.Keys.Managers(), redis.Z{Score: float64(now.Add(within)), Member: s.Boot()})
 		p.ZRemRangeByScore(ctx, s.Keys.Managers(), "-inf", "("+now.String())

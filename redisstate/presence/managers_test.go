@@ -7,9 +7,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/conntest"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A waiting manager is woken even if Redis still lists many crashed managers before and after it.
@@ -17,7 +17,7 @@ func TestAManagerIsWokenAmongCrashedOnes(t *testing.T) {
 	s := of(conntest.New(t))
 	now := expect.Result(s.Now(t.Context())).Value(t)
 	for i := range 3 * mostManagers {
-		until := now.Add(tdf.Seconds(10 * (i + 1)))
+		until := now.Add(task.Seconds(10 * (i + 1)))
 		s.Redis.ZAdd(t.Context(), s.Keys.Managers(), redis.Z{Score: float64(until), Member: "crashed" + strconv.Itoa(i)})
 	}
 	// The entries of half of the crashed managers expire later.

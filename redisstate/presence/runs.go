@@ -7,7 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -24,7 +24,7 @@ func (r Run) String() string {
 
 // Hold notes runs of a worker that does not name its runs when it renews their leases, so that [Presence.Held] can. The
 // note is kept for the given time after the last call, which also may note no runs.
-func (s *Presence) Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...Run) error {
+func (s *Presence) Hold(ctx context.Context, worker string, keep task.Seconds, runs ...Run) error {
 	return s.Pipeline(conn.Unacknowledged(ctx), "note the runs of worker "+worker, func(p redis.Pipeliner) {
 		if len(runs) > 0 {
 			p.SAdd(ctx, s.Keys.Claims(worker), members(runs)...)

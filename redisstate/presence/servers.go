@@ -5,18 +5,18 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
 // clockSlack is the tolerance for times in the future. If a heartbeat is later than now by more than clockSlack, the
 // clock was set back.
-const clockSlack = tdf.Seconds(5)
+const clockSlack = task.Seconds(5)
 
 // ServerHeartbeat records that a server is alive. It removes the heartbeats of servers that have been silent for a day.
 // It also removes heartbeats with a time in the future, because the clock was set back after them. A live server soon
 // sends a new heartbeat.
-func (s *Presence) ServerHeartbeat(ctx context.Context, name string, now tdf.Time) error {
+func (s *Presence) ServerHeartbeat(ctx context.Context, name string, now task.Time) error {
 	return s.BestEffort(ctx, "send the heartbeat of a server", func(p redis.Pipeliner) {
 		p.ZAdd(ctx, s.Keys.Servers(), redis.Z{Score: float64(now), Member: name})
 		p.ZRemRangeByScore(ctx, s.Keys.Servers(), "-inf", now.Add(-day).String())
@@ -25,14 +25,14 @@ func (s *Presence) ServerHeartbeat(ctx context.Context, name string, now tdf.Tim
 }
 
 // LastServerHeartbeat returns the time of the latest heartbeat of any server, or 0 if no heartbeat is stored.
-func (s *Presence) LastServerHeartbeat(ctx context.Context) (tdf.Time, error) {
+func (s *Presence) LastServerHeartbeat(ctx context.Context) (task.Time, error) {
 	newest, err := conn.Ask(ctx, s.Conn, "read the heartbeats of servers", func(r redis.Cmdable) *redis.ZSliceCmd {
 		return r.ZRevRangeWithScores(ctx, s.Keys.Servers(), 0, 0)
 	})
 	if len(newest) == 0 {
 		return 0, err
 	}
-	return tdf.Time(newest[0].Score), err
+	return task.Time(newest[0].Score), err
 }
 
 // Names of fields in the hash `leap`.
@@ -42,26 +42,26 @@ const (
 )
 
 // Grace returns the latest grace period.
-func (s *Presence) Grace(ctx context.Context) (tdf.Grace, error) {
+func (s *Presence) Grace(ctx context.Context) (task.Grace, error) {
 	var until *redis.StringCmd
 	var leap *redis.SliceCmd
 	err := s.Pipeline(ctx, "read the grace period", func(p redis.Pipeliner) {
 		until, leap = p.Get(ctx, s.Keys.GraceUntil()), p.HMGet(ctx, s.Keys.Leap(), leapUntil, leapAhead)
 	})
 	if err != nil {
-		return tdf.Grace{}, err
+		return task.Grace{}, err
 	}
-	var g tdf.Grace
-	g.Running, _ = tdf.ParseTime(until.Val())
+	var g task.Grace
+	g.Running, _ = task.ParseTime(until.Val())
 	if of := leap.Val(); len(of) == 2 {
-		g.Open, _ = tdf.ParseTime(conn.Text(of[0]))
+		g.Open, _ = task.ParseTime(conn.Text(of[0]))
 		g.CheckFuture = of[1] != nil
 	}
 	return g, nil
 }
 
 // SetGrace stores a grace period in Redis. Other servers, later servers and claims then respect it.
-func (s *Presence) SetGrace(ctx context.Context, g tdf.Grace) error {
+func (s *Presence) SetGrace(ctx context.Context, g task.Grace) error {
 	return s.BestEffort(ctx, "store the grace period", func(p redis.Pipeliner) {
 		p.Set(ctx, s.Keys.GraceUntil(), g.Running.String(), 0)
 		p.HSet(ctx, s.Keys.Leap(), leapUntil, g.Open.String())

@@ -9,8 +9,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -26,17 +26,17 @@ const (
 // A WorkerStatus is a worker's last report about itself. It also says whether the worker is drained.
 type WorkerStatus struct {
 	WorkerInfo
-	Seen    tdf.Time // time of the worker's last heartbeat
-	Drained string   // name of the user who has drained the worker; "" if it is not drained
+	Seen    task.Time // time of the worker's last heartbeat
+	Drained string    // name of the user who has drained the worker; "" if it is not drained
 }
 
 // Alive reports whether the worker is alive at the time now: it has not signed off, and its lease has not ended.
-func (w *WorkerStatus) Alive(now tdf.Time) bool {
+func (w *WorkerStatus) Alive(now task.Time) bool {
 	return w.State != WorkerGone && now.Sub(w.Seen) <= w.Lease
 }
 
 // Claims reports whether the worker is alive and claims tasks at the time now: it neither starts, stops nor drains.
-func (w *WorkerStatus) Claims(now tdf.Time) bool {
+func (w *WorkerStatus) Claims(now task.Time) bool {
 	return w.Alive(now) && w.State == WorkerWorking && w.Drained == ""
 }
 
@@ -85,14 +85,14 @@ func parseWorker(name string, h map[string]string) WorkerStatus {
 	w.Used, _ = class.ParseAmounts(h["resources_used"])
 	w.PID, _ = strconv.Atoi(h["pid"])
 	w.Slots, _ = strconv.Atoi(h["slots"])
-	w.Lease, _ = tdf.ParseSeconds(h["lease"])
-	w.Seen, _ = tdf.ParseTime(h["seen"])
+	w.Lease, _ = task.ParseSeconds(h["lease"])
+	w.Seen, _ = task.ParseTime(h["seen"])
 	w.Runs = conn.IDsOf(strings.Fields(h["runs"]))
 	return w
 }
 
 // Worker returns a worker, and the time by Redis's clock. If Redis remembers no worker of this name, known is false.
-func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now tdf.Time, err error) {
+func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, known bool, now task.Time, err error) {
 	var h *redis.MapStringStringCmd
 	var clock *redis.TimeCmd
 	err = s.Pipeline(ctx, "read worker "+name, func(p redis.Pipeliner) {
@@ -102,7 +102,7 @@ func (s *Presence) Worker(ctx context.Context, name string) (w WorkerStatus, kno
 	if err != nil {
 		return w, false, 0, err
 	}
-	return parseWorker(name, h.Val()), h.Val()["boot"] != "", tdf.At(clock.Val()), nil
+	return parseWorker(name, h.Val()), h.Val()["boot"] != "", task.At(clock.Val()), nil
 }
 
 // NamesUnder returns how many of the workers that Redis remembers have names with this prefix. If the namespace has at
@@ -146,12 +146,12 @@ func (s *Presence) Drain(ctx context.Context, name, by string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	keep, _ := tdf.ParseSeconds(kept) // 0 if the worker has not written it
+	keep, _ := task.ParseSeconds(kept) // 0 if the worker has not written it
 	return true, s.Write(ctx, doing, func(p redis.Pipeliner) { setDrain(ctx, p, key, by, keep) })
 }
 
 // setDrain sets or ends a drain. The hash of a drained worker does not expire.
-func setDrain(ctx context.Context, p redis.Pipeliner, worker, by string, keep tdf.Seconds) {
+func setDrain(ctx context.Context, p redis.Pipeliner, worker, by string, keep task.Seconds) {
 	if by == "" {
 		p.HDel(ctx, worker, "drain")
 		p.Expire(ctx, worker, cmp.Or(keep, UsuallyRemembered).Std())
@@ -189,7 +189,7 @@ func queuesText(queues []class.QueueShare) string {
 // parseOffer reads the offer from the hash of a worker. A worker of the original TDF has none of these fields: it
 // claims tasks without a queue, tags and a priority.
 func parseOffer(h map[string]string) class.Offer {
-	o := class.Offer{Tags: tdf.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
+	o := class.Offer{Tags: task.SplitTags(h["tags"]), Programs: true, Group: h["group"]}
 	o.Resources, _ = class.ParseAmounts(h["resources"]) // nil for an invalid text, as for none
 	for part := range strings.SplitSeq(h["queues"], ",") {
 		if q, err := class.ParseQueueShare(part); err == nil {

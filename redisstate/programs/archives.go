@@ -10,7 +10,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -19,8 +19,8 @@ import (
 type Stored struct {
 	SHA256  string
 	Bytes   int64
-	LastUse tdf.Time // 0 if the program is pinned
-	Pinned  bool     // the server keeps the program, even if no task names it
+	LastUse task.Time // 0 if the program is pinned
+	Pinned  bool      // the server keeps the program, even if no task names it
 }
 
 // Programs returns the stored archives, ordered by size.
@@ -44,7 +44,7 @@ func (s *Archives) Programs(ctx context.Context) ([]Stored, error) {
 			Pinned: uses[z.Member] == pinned,
 		}
 		if !programs[i].Pinned {
-			programs[i].LastUse = tdf.Time(uses[z.Member])
+			programs[i].LastUse = task.Time(uses[z.Member])
 		}
 	}
 	return programs, nil
@@ -75,7 +75,7 @@ func (s *Archives) OwnProgram(ctx context.Context, sum, token string) error {
 // The caller has looked for tasks that need the program: at the time since, it began to look at all tasks with ids up
 // to last. If a client has used the program after that time, or has opened a task that names it after that id, the
 // program stays, and removed is false. The caller must then look again.
-func (s *Archives) RemoveProgram(ctx context.Context, sum string, since tdf.Time, last int64) (removed bool,
+func (s *Archives) RemoveProgram(ctx context.Context, sum string, since task.Time, last int64) (removed bool,
 	err error,
 ) {
 	keys := []string{

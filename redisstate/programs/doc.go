@@ -2,7 +2,7 @@
 package programs
 
 import (
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -16,4 +16,4 @@ type Archives struct {
 func New(c *conn.Conn) *Archives { return &Archives{Conn: c} }
 
 // ErrNoProgram means that the namespace does not store a program. It was never pushed, or it was removed.
-var ErrNoProgram = tdf.NewError(tdf.CodeNotFound, "it is not stored; push it again")
+var ErrNoProgram = task.NewError(task.CodeNotFound, "it is not stored; push it again")

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
@@ -21,7 +21,7 @@ import (
 var pinned = math.Inf(1)
 
 // usedPrograms holds the times at which this client last renewed the last use of stored programs. A client renews it
-// again only after renewPause. This time is far shorter than tdf.ProgramKeep.
+// again only after renewPause. This time is far shorter than task.ProgramKeep.
 type usedPrograms struct {
 	mu      sync.Mutex
 	renewed map[string]time.Time
@@ -57,15 +57,15 @@ func (u *usedPrograms) record(sums []string) {
 
 // NameDefinitions prepares a call that opens tasks: no server removes the stored programs that the tasks name. Without
 // such programs, it sends no command.
-func (s *Archives) NameDefinitions(ctx context.Context, definitions []tdf.Properties) error {
+func (s *Archives) NameDefinitions(ctx context.Context, definitions []task.Properties) error {
 	return s.NamePrograms(ctx, programsOf(definitions))
 }
 
 // programsOf returns the stored programs that definitions name. It also has "" if a definition names none.
-func programsOf(definitions []tdf.Properties) map[string]bool {
+func programsOf(definitions []task.Properties) map[string]bool {
 	sums := map[string]bool{}
 	for i := range definitions {
-		sums[tdf.StoredProgram(definitions[i].Source)] = true
+		sums[task.StoredProgram(definitions[i].Source)] = true
 	}
 	return sums
 }
@@ -73,7 +73,7 @@ func programsOf(definitions []tdf.Properties) map[string]bool {
 // CheckPrograms checks that the stored programs that new tasks name are stored. The error wraps [ErrNoProgram] if one
 // of them is not. Without such programs, CheckPrograms sends no command. It overlooks a removal by a user that begins
 // before and ends after the check. For a request that was carried out before, it checks nothing.
-func (s *Archives) CheckPrograms(ctx context.Context, definitions []tdf.Properties) error {
+func (s *Archives) CheckPrograms(ctx context.Context, definitions []task.Properties) error {
 	if conn.IsRepeated(ctx) {
 		return nil
 	}
@@ -120,7 +120,7 @@ func (s *Archives) NamePrograms(ctx context.Context, sums map[string]bool) error
 }
 
 // UsePrograms renews the last use of stored programs. It ignores programs that are not stored.
-func (s *Archives) UsePrograms(ctx context.Context, now tdf.Time, sums ...string) error {
+func (s *Archives) UsePrograms(ctx context.Context, now task.Time, sums ...string) error {
 	for page := range slices.Chunk(sums, programsAtOnce) {
 		if err := s.setUse(ctx, "renew the last use of programs", float64(now), redis.ZAddArgs{XX: true, GT: true},
 			page); err != nil {
@@ -175,7 +175,7 @@ func (s *Archives) HasPrograms(ctx context.Context) (bool, error) {
 
 // RemoveUnused removes stored programs whose last use was before the given time, but at most the given number. It
 // returns their SHA-256 sums. If a client uses a program in the meantime, it stays.
-func (s *Archives) RemoveUnused(ctx context.Context, before tdf.Time, most int64) (removed []string, err error) {
+func (s *Archives) RemoveUnused(ctx context.Context, before task.Time, most int64) (removed []string, err error) {
 	if s.ScanRefused() {
 		return nil, nil // walks may have left out tasks
 	}
@@ -192,7 +192,7 @@ func (s *Archives) RemoveUnused(ctx context.Context, before tdf.Time, most int64
 
 const removeUnused = "remove unused programs"
 
-func (s *Archives) removeUnused(ctx context.Context, before tdf.Time, unused []string) (removed []string, err error) {
+func (s *Archives) removeUnused(ctx context.Context, before task.Time, unused []string) (removed []string, err error) {
 	keys, args := []string{s.Keys.ProgramsUsed(), s.Keys.Programs(), s.Keys.ProgramOwners()}, []any{before.String()}
 	for _, sum := range unused {
 		keys, args = append(keys, s.Keys.Program(sum)), append(args, sum)

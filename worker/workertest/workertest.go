@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/worker"
 )
@@ -109,7 +110,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 	if collects {
 		result.readJSON(dir)
 	}
-	result.Error = tdf.AppendLine(result.Error, ended.Reason)
+	result.Error = task.AppendLine(result.Error, ended.Reason)
 	result.applyFailOn(cmp.Or(t.FailOn, tdf.FailOnStderr))
 	return result
 }
@@ -119,7 +120,7 @@ func Run(ctx context.Context, h worker.Handler, t Task) Result {
 var errTimedOut = errors.New("the task's timeout is over")
 
 func (t Task) round() *worker.Round {
-	args, _ := tdf.SplitInput(t.Input) // a manager opens no task whose input cannot be split
+	args, _ := task.SplitInput(t.Input) // a manager opens no task whose input cannot be split
 	return &worker.Round{
 		ID: cmp.Or(t.ID, 1), Number: t.Round, Program: t.Program, Input: t.Input, Args: args, Group: t.Group,
 		Meta:   t.Meta,
@@ -187,13 +188,13 @@ func (result *Result) readJSON(dir *rounddir.Dir) {
 	result.JSON = text
 	if err != nil {
 		result.Err = errors.Join(err, result.Err)
-		result.Error, result.Exit = tdf.AppendLine(result.Error, err.Error()), ""
+		result.Error, result.Exit = task.AppendLine(result.Error, err.Error()), ""
 	}
 }
 
 // applyFailOn sets Err if the handler returned nil, but its text on Stderr makes the round fail.
 func (result *Result) applyFailOn(rule tdf.FailOn) {
-	round := tdf.Round{Exit: result.Exit, HasError: result.Error != ""}
+	round := task.Round{Exit: result.Exit, HasError: result.Error != ""}
 	if result.Err == nil && round.HasFailed(rule) {
 		result.Err = fmt.Errorf("the round fails because the handler wrote to Stderr (fail_on=%s): %s", rule,
 			result.Error)

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // claimRows are about which tasks a worker gets.
@@ -40,7 +40,7 @@ var claimRows = []row{
 	{"the highest priority first", nil, func(s *scene) {
 		var want []int64
 		for _, priority := range []int{1, 0, 7} {
-			id := s.open(func(d *tdf.Properties) { d.Priority = priority })
+			id := s.open(func(d *task.Properties) { d.Priority = priority })
 			want = append(want, id)
 		}
 		w := s.worker("w")
@@ -51,27 +51,27 @@ var claimRows = []row{
 		}
 	}},
 	{"only the tasks that it can run", nil, func(s *scene) {
-		s.open(func(d *tdf.Properties) { d.Queue = "other" })
-		s.open(func(d *tdf.Properties) { d.Tags = []string{"gpu"} })
-		s.open(func(d *tdf.Properties) { d.StartAfter = s.now().Add(3600) })
+		s.open(func(d *task.Properties) { d.Queue = "other" })
+		s.open(func(d *task.Properties) { d.Tags = []string{"gpu"} })
+		s.open(func(d *task.Properties) { d.StartAfter = s.now().Add(3600) })
 		w := s.worker("w")
 		expect.True(s, w.claim() == nil, "claimed a task that is not for the worker")
 		id := s.open()
 		expect.Equal(s, s.claim(w).id(), id)
 	}},
 	{"only a task for which it has the time", []need{limits}, func(s *scene) {
-		long := s.open(func(d *tdf.Properties) { d.MinTime = 7200 })
-		short := s.open(func(d *tdf.Properties) { d.MinTime = 600 })
+		long := s.open(func(d *task.Properties) { d.MinTime = 7200 })
+		short := s.open(func(d *task.Properties) { d.MinTime = 600 })
 		w := s.worker("w", func(o *offer) { o.timeLimit = 3600 })
 		expect.Equal(s, w.register(), "")
 		r := s.claim(w)
 		expect.Equal(s, r.id(), short)
 		s.reports(r, ending{}, accepted)
-		expect.Equal(s, s.task(long).State, tdf.Open)
+		expect.Equal(s, s.task(long).State, task.Open)
 	}},
 	{"only the tasks of a campaign", []need{campaigns}, func(s *scene) {
-		s.open(func(d *tdf.Properties) { d.Group, d.ByGroup = "other", true })
-		id := s.open(func(d *tdf.Properties) { d.Group, d.ByGroup = "g", true })
+		s.open(func(d *task.Properties) { d.Group, d.ByGroup = "other", true })
+		id := s.open(func(d *task.Properties) { d.Group, d.ByGroup = "g", true })
 		w := s.worker("w", func(o *offer) { o.campaign = "g" })
 		r := s.claim(w)
 		expect.Equal(s, r.id(), id)
@@ -79,7 +79,7 @@ var claimRows = []row{
 		expect.True(s, w.claim() == nil, "claimed a task of another campaign")
 	}},
 	{"a queue that its token may not use", []need{tokens}, func(s *scene) {
-		id := s.open(func(d *tdf.Properties) { d.Queue = "secret" })
+		id := s.open(func(d *task.Properties) { d.Queue = "secret" })
 		s.unchanged(func() { s.forbidden(func(o *offer) { o.queue = "secret" }) })
 		s.is(id, "open 0")
 	}},

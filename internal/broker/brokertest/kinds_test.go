@@ -7,19 +7,19 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A kind is a kind of worker.
 type kind struct {
 	name   string
-	task   func(*tdf.Properties) // what the tasks of this kind have
+	task   func(*task.Properties) // what the tasks of this kind have
 	worker func(*scene, offer) worker
 	lacks  map[need]string // what the kind does not have, and why
 
-	api     bool        // its workers are those of package worker, over the API
-	longest tdf.Seconds // the longest lease that its workers may ask for; 0 if they all have the same
+	api     bool         // its workers are those of package worker, over the API
+	longest task.Seconds // the longest lease that its workers may ask for; 0 if they all have the same
 }
 
 // A need is something that a row needs, and that some kinds do not have.
@@ -46,8 +46,8 @@ const (
 // An offer is what a worker says about itself.
 type offer struct {
 	name, queue, campaign string
-	lease                 tdf.Seconds // 0 for the usual one
-	timeLimit             tdf.Seconds // 0 for none
+	lease                 task.Seconds // 0 for the usual one
+	timeLimit             task.Seconds // 0 for none
 	host                  string
 }
 
@@ -80,10 +80,10 @@ type ending struct {
 	fails     string // why it fails
 	permanent bool   // for good
 	unfit     bool   // because of its worker
-	later     tdf.Seconds
+	later     task.Seconds
 	returned  bool // the worker gives it back
 	result    string
-	opens     []tdf.Definition
+	opens     []task.Definition
 	waits     bool // for its end: the worker gets the order to end it
 }
 
@@ -122,7 +122,7 @@ var kinds = []*kind{
 		beats: "it sends one heartbeat after the other", tokens: "it reaches Redis itself",
 	}},
 	{
-		name: "run.sh", worker: newScript, task: func(d *tdf.Properties) { d.Source = "rsync:/nowhere/run.sh" },
+		name: "run.sh", worker: newScript, task: func(d *task.Properties) { d.Source = "rsync:/nowhere/run.sh" },
 		lacks: map[need]string{
 			verdicts: "a program has an exit status", calls: "it has no client",
 			copies: "a program ends once", numbers: "its claims have call slots", shared: "no name has a slash",
@@ -136,14 +136,14 @@ var kinds = []*kind{
 	}},
 	{
 		name: "run.sh over HTTP", worker: newScript, api: true, longest: 300,
-		task: func(d *tdf.Properties) { d.Source = "rsync:/nowhere/run.sh" },
+		task: func(d *task.Properties) { d.Source = "rsync:/nowhere/run.sh" },
 		lacks: map[need]string{
 			verdicts: "a program has an exit status", calls: asHTTP, copies: "a program ends once", numbers: asHTTP,
 			shared: asHTTP, beats: "it sends one heartbeat after the other",
 		},
 	},
 	{
-		name: "Taskmaster", worker: newTaskmaster, task: func(d *tdf.Properties) { d.Program = "taskmaster" },
+		name: "Taskmaster", worker: newTaskmaster, task: func(d *task.Properties) { d.Program = "taskmaster" },
 		lacks: map[need]string{
 			verdicts: "a failure has a text only", returns: "there is no such call", opens: "there is no such call",
 			copies: "a second report has the status 409", numbers: "claims have no numbers",

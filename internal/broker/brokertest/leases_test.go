@@ -1,8 +1,8 @@
 package brokertest
 
 import (
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -46,7 +46,7 @@ var leaseRows = []row{
 		expect.True(s, ok, "the task is lost")
 		m.Due = expect.Result(s.redis.Do(s.Context(), "ZSCORE", s.store.Keys.Due(), id).Text()).Value(s)
 		expect.True(s, r.renew(), "the claim is lost")
-		all := expect.Result(s.store.Apply(s.Context(), "server", redisstate.Unit{Moves: []tdf.Move{m}})).Value(s)
+		all := expect.Result(s.store.Apply(s.Context(), "server", redisstate.Unit{Moves: []task.Move{m}})).Value(s)
 		expect.Fails(s, all[0].Err, "")
 		s.is(id, "running 0")
 	}},
@@ -80,8 +80,8 @@ var leaseRows = []row{
 		if s.kind.longest > 0 {
 			expect.Compare(s, until, ">", s.now().Add(s.kind.longest-60))
 		}
-		other := expect.Result(s.store.Open(s.Context(), "test", func() tdf.Properties {
-			d := tdf.Defaults("p", "", "")
+		other := expect.Result(s.store.Open(s.Context(), "test", func() task.Properties {
+			d := task.Defaults("p", "", "")
 			d.Queue = queue
 			return d
 		}())).Value(s)[0]
@@ -96,7 +96,7 @@ var leaseRows = []row{
 		s.settles(id, "succeeded 0")
 	}},
 	{"a time-out", nil, func(s *scene) {
-		id := s.open(func(d *tdf.Properties) { d.Timeout, d.MaxTimeouts = 3600, 1 })
+		id := s.open(func(d *task.Properties) { d.Timeout, d.MaxTimeouts = 3600, 1 })
 		_, r := s.begin("w")
 		s.set(s.store.Keys.Task(id), "deadline", s.now().Add(-60))
 		s.due(id)
@@ -104,7 +104,7 @@ var leaseRows = []row{
 		s.unchanged(func() { s.reports(r, ending{}, refused) })
 	}},
 	{"the end of end_before", nil, func(s *scene) {
-		id := s.open(func(d *tdf.Properties) { d.EndBefore = s.now().Add(3600) })
+		id := s.open(func(d *task.Properties) { d.EndBefore = s.now().Add(3600) })
 		_, r := s.begin("w")
 		s.set(s.store.Keys.Task(id), "end_before", s.now().Add(-60), "deadline", s.now().Add(-60))
 		s.due(id)

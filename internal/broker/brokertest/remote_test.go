@@ -11,8 +11,8 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/webtest"
 )
 
@@ -168,13 +168,13 @@ func (r *remoteRound) renew() bool {
 func (r *remoteRound) report(e ending) answer {
 	type body struct {
 		remoteTask
-		Action    string           `json:"action"`
-		Exit      int              `json:"exit,omitempty"`
-		Error     string           `json:"error,omitempty"`
-		Permanent bool             `json:"permanent,omitempty"`
-		Unfit     bool             `json:"unfit,omitempty"`
-		Later     *tdf.Seconds     `json:"later,omitempty"`
-		Open      []tdf.Definition `json:"open,omitempty"`
+		Action    string            `json:"action"`
+		Exit      int               `json:"exit,omitempty"`
+		Error     string            `json:"error,omitempty"`
+		Permanent bool              `json:"permanent,omitempty"`
+		Unfit     bool              `json:"unfit,omitempty"`
+		Later     *task.Seconds     `json:"later,omitempty"`
+		Open      []task.Definition `json:"open,omitempty"`
 	}
 	b := body{remoteTask: r.remoteTask, Action: "complete", Open: e.opens}
 	switch {
@@ -291,8 +291,8 @@ type skuldClient struct {
 
 var unique atomic.Int64
 
-func skuldTask(d *tdf.Properties) {
-	d.Program, d.Unique, d.UniqueUntil = "skuld", fmt.Sprint("skuld:", unique.Add(1)), tdf.UntilArchived
+func skuldTask(d *task.Properties) {
+	d.Program, d.Unique, d.UniqueUntil = "skuld", fmt.Sprint("skuld:", unique.Add(1)), task.UntilArchived
 }
 
 func newSkuld(s *scene, o offer) worker { return &skuldClient{s, o} }

@@ -6,15 +6,15 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // once lets the next round that fails be the last one.
-func once(d *tdf.Properties) { d.MaxFails = 0 }
+func once(d *task.Properties) { d.MaxFails = 0 }
 
 // reportRows are about what a report does.
 var reportRows = []row{
@@ -62,9 +62,9 @@ var reportRows = []row{
 	}},
 	{"given back in the last round", []need{returns}, func(s *scene) {
 		id := s.open()
-		_, r := s.beginIn(id, tdf.MaxRound)
+		_, r := s.beginIn(id, task.MaxRound)
 		s.reports(r, ending{returned: true, fails: "the worker stops"}, acceptedAsFailed)
-		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
+		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", task.MaxRound))
 		expect.Contains(s, t.LastError(), "cannot be released")
 	}},
 	{"put off", []need{verdicts}, func(s *scene) {
@@ -78,9 +78,9 @@ var reportRows = []row{
 	}},
 	{"put off in the last round", []need{verdicts}, func(s *scene) {
 		id := s.open()
-		_, r := s.beginIn(id, tdf.MaxRound)
+		_, r := s.beginIn(id, task.MaxRound)
 		s.reports(r, ending{fails: "no licence", later: 3600}, acceptedAsFailed)
-		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", tdf.MaxRound))
+		t := s.settles(id, fmt.Sprintf("failed %d fails 1 reopens %[1]d", task.MaxRound))
 		expect.Contains(s, t.LastError(), "no licence, and the task cannot be released")
 	}},
 	{"unfit while another worker is busy", []need{verdicts}, func(s *scene) {
@@ -205,7 +205,7 @@ var reportRows = []row{
 	{"a result that is no JSON", nil, func(s *scene) { s.spoils(ending{result: `{"n":`}, "JSON") }},
 	{"a result that is not UTF-8", nil, func(s *scene) { s.spoils(ending{result: "\"\xff\""}, "UTF-8") }},
 	{"opens tasks", []need{opens}, func(s *scene) {
-		id := s.open(func(d *tdf.Properties) { d.Group = "g" })
+		id := s.open(func(d *task.Properties) { d.Group = "g" })
 		_, r := s.begin("w")
 		s.reports(r, ending{opens: defined("a", "b")}, accepted)
 		expect.Equal(s, s.count(), 3, "the result and the new tasks are one step")
@@ -240,25 +240,25 @@ var reportRows = []row{
 		expect.Equal(s, s.count(), 3)
 	}},
 	{"opens an invalid task", []need{opens}, func(s *scene) {
-		s.spoils(ending{opens: []tdf.Definition{{Queue: "a b"}}}, "queue")
+		s.spoils(ending{opens: []task.Definition{{Queue: "a b"}}}, "queue")
 	}},
 	{"opens too many tasks", []need{opens}, func(s *scene) {
-		s.spoils(ending{opens: make([]tdf.Definition, tdf.MaxFollowing+1)}, "too many")
+		s.spoils(ending{opens: make([]task.Definition, task.MaxFollowing+1)}, "too many")
 	}},
 	{"opens tasks although rounds may not", []need{opens}, func(s *scene) {
-		expect.NoError(s, s.store.ChangeSetting(s.Context(), tdf.SettingRoundsOpen, "no"))
+		expect.NoError(s, s.store.ChangeSetting(s.Context(), task.SettingRoundsOpen, "no"))
 		s.spoils(ending{opens: defined("a")}, "rounds_open")
 	}},
 	{"opens tasks of a queue that its token may not use", []need{opens, tokens}, func(s *scene) {
-		s.spoils(ending{opens: []tdf.Definition{{Queue: "secret"}}}, "queues")
+		s.spoils(ending{opens: []task.Definition{{Queue: "secret"}}}, "queues")
 	}},
 }
 
 // defined defines tasks with these inputs.
-func defined(inputs ...string) []tdf.Definition {
-	var all []tdf.Definition
+func defined(inputs ...string) []task.Definition {
+	var all []task.Definition
 	for _, input := range inputs {
-		all = append(all, tdf.Definition{Input: input})
+		all = append(all, task.Definition{Input: input})
 	}
 	return all
 }
@@ -274,7 +274,7 @@ func (s *scene) opening(inputs ...string) ending {
 // beginIn lets a worker begin a task in a later round.
 func (s *scene) beginIn(id int64, number int) (worker, round) {
 	s.Helper()
-	opened := s.task(id).Current().Entered[tdf.Open]
+	opened := s.task(id).Current().Entered[task.Open]
 	s.set(s.store.Keys.Task(id), "round", number, fmt.Sprint(number, ":open"), opened, "reopens", number)
 	return s.begin("w")
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/internal/web/skuld"
@@ -93,10 +93,10 @@ func (s *scene) newSite() *site {
 }
 
 // open opens a task that the scene's workers can run. It may run twice.
-func (s *scene) open(change ...func(*tdf.Properties)) int64 {
+func (s *scene) open(change ...func(*task.Properties)) int64 {
 	s.Helper()
-	d := tdf.Defaults("p", "", "")
-	d.Queue, d.FailOn, d.MaxFails, d.MaxLosses = queue, tdf.FailOnExit, 1, 1
+	d := task.Defaults("p", "", "")
+	d.Queue, d.FailOn, d.MaxFails, d.MaxLosses = queue, task.FailOnExit, 1, 1
 	if s.kind.task != nil {
 		s.kind.task(&d)
 	}
@@ -106,13 +106,13 @@ func (s *scene) open(change ...func(*tdf.Properties)) int64 {
 	return expect.Result(s.store.Open(s.Context(), "test", d)).Value(s)[0]
 }
 
-func (s *scene) task(id int64) *tdf.Task {
+func (s *scene) task(id int64) *task.Task {
 	s.Helper()
 	return testspace.Read(s, s.store, id)
 }
 
 // is checks the state of a task, its round, and what is counted.
-func (s *scene) is(id int64, want string) *tdf.Task {
+func (s *scene) is(id int64, want string) *task.Task {
 	s.Helper()
 	t := s.task(id)
 	expect.Equal(s, summary(t), want, "task", id, t.LastError(), t.Log)
@@ -120,7 +120,7 @@ func (s *scene) is(id int64, want string) *tdf.Task {
 }
 
 // summary returns a task's state and round, and what is counted, as in "open 1 fails 1".
-func summary(t *tdf.Task) string {
+func summary(t *task.Task) string {
 	text := fmt.Sprint(t.State, " ", t.Round)
 	for i, n := range []int{t.Fails, t.Timeouts, t.Losses, t.Releases, t.UnfitHosts, t.Reopens} {
 		if n > 0 {
@@ -131,7 +131,7 @@ func summary(t *tdf.Task) string {
 }
 
 // settles makes rounds of the server until a task is as wanted.
-func (s *scene) settles(id int64, want string) *tdf.Task {
+func (s *scene) settles(id int64, want string) *task.Task {
 	s.Helper()
 	expect.Eventually(s, "the task is settled as "+want, func() bool {
 		s.round()
@@ -144,7 +144,7 @@ func (s *scene) settles(id int64, want string) *tdf.Task {
 // the task.
 func (s *scene) startsElsewhere(id int64) {
 	s.Helper()
-	for _, key := range []string{s.store.Keys.List(tdf.Open), s.store.Keys.Later()} {
+	for _, key := range []string{s.store.Keys.List(task.Open), s.store.Keys.Later()} {
 		due := redis.Z{Score: float64(s.now() - 1), Member: id}
 		expect.NoError(s, s.store.Redis.ZAddXX(s.Context(), key, due).Err())
 	}
@@ -158,7 +158,7 @@ func (s *scene) round() {
 	expect.Result(s.server.RunOnce(s.Context())).OK(s)
 }
 
-func (s *scene) now() tdf.Time {
+func (s *scene) now() task.Time {
 	s.Helper()
 	return expect.Result(s.store.Now(s.Context())).Value(s)
 }
@@ -173,7 +173,7 @@ func (s *scene) silence() {
 		s.set(s.store.Keys.Worker(w.Name), "seen", seen)
 		expect.NoError(s, s.redis.ZAdd(ctx, s.store.Keys.Workers(), redis.Z{Score: float64(seen), Member: w.Name}).Err())
 	}
-	for _, id := range s.redis.ZRange(ctx, s.store.Keys.List(tdf.Running), 0, -1).Val() {
+	for _, id := range s.redis.ZRange(ctx, s.store.Keys.List(task.Running), 0, -1).Val() {
 		s.set(s.cfg.Namespace+":task:"+id, "lease_until", now.Add(-1))
 		s.due(id)
 	}
@@ -189,7 +189,7 @@ func (s *scene) due(id any) {
 func (s *scene) set(key string, pairs ...any) {
 	s.Helper()
 	for i := range pairs {
-		if at, ok := pairs[i].(tdf.Time); ok {
+		if at, ok := pairs[i].(task.Time); ok {
 			pairs[i] = at.String()
 		}
 	}
@@ -197,7 +197,7 @@ func (s *scene) set(key string, pairs ...any) {
 }
 
 // apply applies the Move of somebody else, such as an operator.
-func (s *scene) apply(m tdf.Move, err error) {
+func (s *scene) apply(m task.Move, err error) {
 	s.Helper()
 	testspace.Apply(s, s.store, m, err)
 }
@@ -212,7 +212,7 @@ func (s *scene) world() map[string]string {
 			all[key] += f + "=" + fields[f] + "\n"
 		}
 	}
-	for _, state := range []tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Failed} {
+	for _, state := range []task.State{task.Open, task.Running, task.Executed, task.Succeeded, task.Failed} {
 		all[string(state)] = fmt.Sprint(s.redis.ZRange(ctx, s.store.Keys.List(state), 0, -1).Val())
 	}
 	return all

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 	"github.com/tdf-framework/tdf/redisstate/lua"
@@ -60,9 +60,9 @@ func (s *simulation) join(name, queue string) {
 
 func (s *simulation) open(n int, program string, priority int) []int64 {
 	s.Helper()
-	all := make([]tdf.Properties, n)
+	all := make([]task.Properties, n)
 	for i := range all {
-		all[i] = tdf.Defaults(program, "rsync:/"+program+"/run.sh", fmt.Sprint(i))
+		all[i] = task.Defaults(program, "rsync:/"+program+"/run.sh", fmt.Sprint(i))
 		all[i].Priority = priority
 	}
 	return expect.Result(s.store.Open(s.Context(), "test", all...)).Value(s)
@@ -79,7 +79,7 @@ func (s *simulation) second() {
 }
 
 // run lets a worker claim up to n tasks, and report each of them as the function says.
-func (s *simulation) run(worker string, n int, how func(t *tdf.Task) broker.Ending) (ran int) {
+func (s *simulation) run(worker string, n int, how func(t *task.Task) broker.Ending) (ran int) {
 	s.Helper()
 	w := s.workers[worker]
 	for calls := 0; ran < n; calls++ {
@@ -99,17 +99,17 @@ func (s *simulation) run(worker string, n int, how func(t *tdf.Task) broker.Endi
 	return ran
 }
 
-func unfit(*tdf.Task) broker.Ending {
+func unfit(*task.Task) broker.Ending {
 	return broker.Ending{Way: broker.Unfit, Reason: "no interpreter"}
 }
 
-func unstarted(*tdf.Task) broker.Ending {
-	return broker.Ending{Unstarted: true, Result: tdf.Result{Refused: true, Reason: "fetch: not found"}}
+func unstarted(*task.Task) broker.Ending {
+	return broker.Ending{Unstarted: true, Result: task.Result{Refused: true, Reason: "fetch: not found"}}
 }
 
-func sound(*tdf.Task) broker.Ending { return broker.Ending{Result: tdf.Result{Exit: "0"}} }
+func sound(*task.Task) broker.Ending { return broker.Ending{Result: task.Result{Exit: "0"}} }
 
-func (s *simulation) in(state tdf.State) int64 {
+func (s *simulation) in(state task.State) int64 {
 	s.Helper()
 	return expect.Result(s.store.Counts(s.Context())).Value(s)[state]
 }
@@ -130,7 +130,7 @@ func TestABrokenWorkerBesideASoundOne(t *testing.T) {
 		s.run("sound", each, sound)
 		s.second()
 	}
-	expect.Equal(t, s.in(tdf.Succeeded), int64(n))
+	expect.Equal(t, s.in(task.Succeeded), int64(n))
 	for _, stored := range expect.Result(s.store.Read(t.Context(), ids[:1000], redisstate.Want{Fields: redisstate.Facts})).Value(t) {
 		expect.Equal(t, stored.Task.Fails+stored.Task.UnfitHosts, 0)
 	}
@@ -154,7 +154,7 @@ func TestASoleWorkerThatIsRepaired(t *testing.T) {
 	}
 	s.run("w", n, sound)
 	s.second()
-	expect.Equal(t, s.in(tdf.Succeeded), int64(n))
+	expect.Equal(t, s.in(task.Succeeded), int64(n))
 	expect.True(t, !s.isHeld())
 }
 
@@ -166,7 +166,7 @@ func TestTasksOfADeadSource(t *testing.T) {
 		s.open(1000, "dead", 2147483647)
 	}
 	s.open(others, "sound", 0)
-	how := func(t *tdf.Task) broker.Ending {
+	how := func(t *task.Task) broker.Ending {
 		if t.Program == "dead" {
 			return unstarted(t)
 		}
@@ -177,8 +177,8 @@ func TestTasksOfADeadSource(t *testing.T) {
 		s.run("b", 8, how)
 		s.second()
 	}
-	expect.Equal(t, s.in(tdf.Succeeded), int64(others))
-	expect.Compare(t, s.in(tdf.Failed), "<=", int64(30))
+	expect.Equal(t, s.in(task.Succeeded), int64(others))
+	expect.Compare(t, s.in(task.Failed), "<=", int64(30))
 }
 
 // A hold ends after ten minutes without a failure, also if no task of the program is left. Nothing of it remains.
@@ -198,7 +198,7 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 		expect.True(t, !s.isHeld(), n)
 		s.run("a", n, sound)
 		s.second()
-		expect.Equal(t, s.in(tdf.Succeeded)+s.in(tdf.Failed), int64(n))
+		expect.Equal(t, s.in(task.Succeeded)+s.in(task.Failed), int64(n))
 		for _, key := range []string{"held", "paused"} {
 			exists := expect.Result(s.store.Redis.Exists(t.Context(), s.store.Keys.Key(key)).Result()).Value(t)
 			expect.Equal(t, exists, int64(0), key, n)
@@ -211,7 +211,7 @@ func TestAHoldWithoutTrialsEnds(t *testing.T) {
 func TestTrialsOnOtherWorkers(t *testing.T) {
 	s := newSimulation(t, "a", "b", "c")
 	s.join("gone", "gpu")
-	gpu := tdf.Defaults("p", "rsync:/p/run.sh", "gpu")
+	gpu := task.Defaults("p", "rsync:/p/run.sh", "gpu")
 	gpu.Priority, gpu.Queue = 5, "gpu"
 	unserved := expect.Result(s.store.Open(t.Context(), "test", gpu)).Value(t)[0]
 	s.open(20, "p", 0)
@@ -229,7 +229,7 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 	for range 10 {
 		s.second()
 		for _, name := range []string{"a", "b", "c"} {
-			s.run(name, 1, func(t *tdf.Task) broker.Ending {
+			s.run(name, 1, func(t *task.Task) broker.Ending {
 				workers = append(workers, name)
 				return unfit(t)
 			})
@@ -243,7 +243,7 @@ func TestTrialsOnOtherWorkers(t *testing.T) {
 func TestNoProgramIsHeldBesideTheOriginal(t *testing.T) {
 	for _, original := range []string{"no", "yes"} {
 		s := newSimulation(t, "a", "b")
-		expect.NoError(t, s.store.ChangeSetting(t.Context(), tdf.SettingOriginalWorkers, original))
+		expect.NoError(t, s.store.ChangeSetting(t.Context(), task.SettingOriginalWorkers, original))
 		s.open(10, "p", 0)
 		s.run("a", 4, unfit)
 		s.run("b", 4, unfit)

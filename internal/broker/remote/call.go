@@ -19,8 +19,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
@@ -117,7 +117,7 @@ func (r *refusal) Error() string {
 }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (r *refusal) Code() tdf.Code { return tdf.Code(r.code) }
+func (r *refusal) Code() task.Code { return task.Code(r.code) }
 
 // An invalid refusal means that the call can never be accepted as it is.
 type invalid struct{ *refusal }
@@ -147,7 +147,7 @@ func (c *client) call(ctx context.Context, r *request) error {
 	if r.body != nil {
 		var err error
 		if body, err = encode(r.body); err != nil {
-			return invalid{&refusal{status: http.StatusUnprocessableEntity, code: string(tdf.CodeInvalid), detail: err.Error()}}
+			return invalid{&refusal{status: http.StatusUnprocessableEntity, code: string(task.CodeInvalid), detail: err.Error()}}
 		}
 	}
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {

@@ -11,8 +11,8 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -77,7 +77,7 @@ func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstat
 	if err := r.call(ctx, call); err != nil {
 		return redisstate.ClaimResult{}, err
 	}
-	c := redisstate.ClaimResult{Now: tdf.At(got.Now), Sent: call.sent, Next: tdf.Never}
+	c := redisstate.ClaimResult{Now: task.At(got.Now), Sent: call.sent, Next: task.Never}
 	for i := range got.Tasks {
 		c.Claims = append(c.Claims, claimOf(&got.Tasks[i]))
 	}
@@ -90,34 +90,34 @@ func (r *Remote) claim(ctx context.Context, body broker.ClaimRequest) (redisstat
 // claimOf returns a claim with what the worker needs of its task. Its deadline is the end of the timeout, whether the
 // task then times out or expires.
 func claimOf(t *broker.ClaimedTask) redisstate.Claim {
-	task := &tdf.Task{
-		ID: t.ID, State: tdf.Running, Round: t.Round, Checkpoint: textOf(t.Checkpoint, t.CheckpointBase64),
-		Rounds: tdf.Rounds{t.Round: {Claim: t.Claim}},
+	one := &task.Task{
+		ID: t.ID, State: task.Running, Round: t.Round, Checkpoint: textOf(t.Checkpoint, t.CheckpointBase64),
+		Rounds: task.Rounds{t.Round: {Claim: t.Claim}},
 	}
-	task.Properties = tdf.Defaults(t.Program, t.Source, textOf(t.Input, nil))
-	task.Group, task.Meta, task.FailOn = t.Campaign, textOf(t.Meta, t.MetaBase64), tdf.FailOnUnknown
-	task.Timeout, task.Fetch = tdf.Forever, t.Fetch
+	one.Properties = task.Defaults(t.Program, t.Source, textOf(t.Input, nil))
+	one.Group, one.Meta, one.FailOn = t.Campaign, textOf(t.Meta, t.MetaBase64), task.FailOnUnknown
+	one.Timeout, one.Fetch = task.Forever, t.Fetch
 	if t.Seconds != nil {
-		task.Timeout = max(tdf.Seconds(*t.Seconds), tdf.For(time.Millisecond))
+		one.Timeout = max(task.Seconds(*t.Seconds), task.For(time.Millisecond))
 	}
 	if t.InputBase64 != nil {
-		task.InputEncoding, task.Input = tdf.InputBase64, base64.StdEncoding.EncodeToString(t.InputBase64)
+		one.InputEncoding, one.Input = task.InputBase64, base64.StdEncoding.EncodeToString(t.InputBase64)
 	}
 	if t.After {
-		task.Links = 1
+		one.Links = 1
 	}
 	if t.Round > 0 {
-		task.Rounds[t.Round-1] = &tdf.Round{Error: textOf(t.LastError, t.LastErrorBase64)}
+		one.Rounds[t.Round-1] = &task.Round{Error: textOf(t.LastError, t.LastErrorBase64)}
 	}
-	return redisstate.Claim{Task: task, ID: t.Claim, Invalid: invalidTask(task)}
+	return redisstate.Claim{Task: one, ID: t.Claim, Invalid: invalidTask(one)}
 }
 
 // invalidTask returns why the worker cannot run a task, or nil. The name of the program is a part of paths.
-func invalidTask(t *tdf.Task) error {
-	if t.ID < 1 || t.Round < 0 || t.Round > tdf.MaxRound {
+func invalidTask(t *task.Task) error {
+	if t.ID < 1 || t.Round < 0 || t.Round > task.MaxRound {
 		return fmt.Errorf("the API returned a task with the id %d and the round %d", t.ID, t.Round)
 	}
-	of := tdf.Defaults(t.Program, t.Source, "")
+	of := task.Defaults(t.Program, t.Source, "")
 	of.Group, of.Fetch = t.Group, t.Fetch
 	return of.Validate()
 }
@@ -131,13 +131,13 @@ func textOf(text *string, encoded []byte) string {
 }
 
 // Earlier returns what the claim has said about earlier rounds.
-func (r *Remote) Earlier(_ context.Context, t *tdf.Task) (checkpoint, lastError string, err error) {
+func (r *Remote) Earlier(_ context.Context, t *task.Task) (checkpoint, lastError string, err error) {
 	return t.Checkpoint, t.Rounds.At(t.Round - 1).Error, nil
 }
 
 // WriteDependencies writes what a claimed task has waited for. It reads all of it before, so that a connection that
 // breaks off does no harm.
-func (r *Remote) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Writer) (unread, err error) {
+func (r *Remote) WriteDependencies(ctx context.Context, t *task.Task, to io.Writer) (unread, err error) {
 	var lines []byte
 	if unread = r.call(ctx, r.get("/after", t, &lines)); unread != nil {
 		return unread, nil
@@ -147,7 +147,7 @@ func (r *Remote) WriteDependencies(ctx context.Context, t *tdf.Task, to io.Write
 }
 
 // Archive returns the stored program that a claimed task names. If there is none, the error is [fs.ErrNotExist].
-func (r *Remote) Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.ReadCloser, error) {
+func (r *Remote) Archive(ctx context.Context, t *task.Task, sha256 string) (io.ReadCloser, error) {
 	var archive []byte
 	err := r.call(ctx, r.get("/programs/"+url.PathEscape(sha256), t, &archive))
 	if hasStatus(err, http.StatusNotFound) {
@@ -160,7 +160,7 @@ func (r *Remote) Archive(ctx context.Context, t *tdf.Task, sha256 string) (io.Re
 }
 
 // get returns a call that reads something of a claimed task.
-func (r *Remote) get(path string, t *tdf.Task, answer *[]byte) *request {
+func (r *Remote) get(path string, t *task.Task, answer *[]byte) *request {
 	q := url.Values{"id": {fmt.Sprint(t.ID)}, "round": {fmt.Sprint(t.Round)}, "claim": {t.Current().Claim}}
 	return &request{
 		method: http.MethodGet, path: r.session + path + "?" + q.Encode(), answer: answer, longest: archiveTime,

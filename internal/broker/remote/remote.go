@@ -9,16 +9,16 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
 
 // A Remote serves one worker in this process.
 type Remote struct {
 	*client
-	lease   tdf.Seconds
+	lease   task.Seconds
 	start   string // the Idempotency-Key of its registrations
 	session string // the first part of its paths; "" before the registration
 	lost    int    // tasks of an earlier start
@@ -30,7 +30,7 @@ type Remote struct {
 
 // New returns a Remote for a worker whose name and claims hold for the lease. It sleeps between two attempts of a call.
 // An invalid configuration is a *[config.Error].
-func New(cfg config.API, lease tdf.Seconds, log *slog.Logger, sleep func(context.Context, time.Duration)) (*Remote,
+func New(cfg config.API, lease task.Seconds, log *slog.Logger, sleep func(context.Context, time.Duration)) (*Remote,
 	error,
 ) {
 	c, err := newClient(cfg, log, sleep)

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/presence"
@@ -307,20 +307,20 @@ func TestHostileAnswers(t *testing.T) {
 		f.says(200, `{"now":"2026-01-02T03:04:05Z","lease":30,"tasks":[`+tasks+`]}`)
 		return r.Exchange(t.Context(), t.Context(), &redisstate.ClaimParams{Most: 1})
 	}
-	for _, task := range []string{
+	for _, one := range []string{
 		`{"id":0,"program":"p"}`, `{"id":1,"round":-1,"program":"p"}`, `{"id":1,"round":2000000000,"program":"p"}`, `{"id":1,"program":"../p"}`, `{"id":1}`,
 		`{"id":1,"program":"p","source":"file:/etc/passwd"}`, `{"id":1,"program":"p","campaign":"a\u0000b"}`,
 	} {
-		c := expect.Result(claim(task)).Value(t)
+		c := expect.Result(claim(one)).Value(t)
 		expect.MustLen(t, c.Claims, 1)
-		expect.True(t, c.Claims[0].Invalid != nil, "the task is valid", task)
+		expect.True(t, c.Claims[0].Invalid != nil, "the task is valid", one)
 	}
 	_, err := claim(`{"id":1,"program":"p"},{"id":2,"program":"p"}`)
 	expect.Fails(t, err, "2 tasks instead of 1")
 
 	report := func(answers string) error {
 		f.says(200, answers)
-		return r.report(t.Context(), deliveries(tdf.Result{Exit: "0"}))
+		return r.report(t.Context(), deliveries(task.Result{Exit: "0"}))
 	}
 	for _, answers := range []string{`{}`, `{"reports":[]}`, `{"reports":[{"id":1,"accepted":true},{"id":1,"accepted":true}]}`, `{"reports":[{"id":2,"accepted":true}]}`, `{"reports":[{"id":1,"round":1,"accepted":true}]}`} {
 		expect.Fails(t, report(answers), "the API answered")
@@ -332,10 +332,10 @@ func TestHostileAnswers(t *testing.T) {
 	expect.Equal(t, renewed.Now, 0)
 }
 
-func deliveries(results ...tdf.Result) (all []*broker.Delivery) {
+func deliveries(results ...task.Result) (all []*broker.Delivery) {
 	for i, x := range results {
-		task := broker.ClaimedTask{ID: int64(i + 1), Program: "p", Claim: fmt.Sprint("c", i+1)}
-		all = append(all, &broker.Delivery{Task: claimOf(&task).Task, Ending: broker.Ending{Claim: task.Claim, Result: x}})
+		one := broker.ClaimedTask{ID: int64(i + 1), Program: "p", Claim: fmt.Sprint("c", i+1)}
+		all = append(all, &broker.Delivery{Task: claimOf(&one).Task, Ending: broker.Ending{Claim: one.Claim, Result: x}})
 	}
 	return all
 }
@@ -346,7 +346,7 @@ func TestReports(t *testing.T) {
 		text := expect.Result(encode(reportOf(d))).Value(t)
 		return strings.TrimPrefix(strings.TrimSpace(string(text)), `{"id":1,"round":0,"claim":"c1",`)
 	}
-	for want, x := range map[string]tdf.Result{
+	for want, x := range map[string]task.Result{
 		`"action":"complete","exit":0,"stdout":"a<b","result":{"n":1},"seconds":2}`:                 {Exit: "0", Output: "a<b", JSON: `{"n": 1}`, Seconds: 2},
 		`"action":"complete","exit":3,"stderr":"boom\nreason"}`:                                     {Exit: "3", Error: "boom", Reason: "reason"},
 		`"action":"complete","exit":0,"stdout_base64":"/wA=","stderr":"warning"}`:                   {Exit: "0", Output: "\xff\x00", Error: "warning"},
@@ -354,7 +354,7 @@ func TestReports(t *testing.T) {
 		`"action":"fail","error":"run.sh ended with signal: odd"}`:                                  {Exit: "signal: odd"},
 		`"action":"fail","exit":1,"stderr":"err","error":"for good","permanent":true}`:              {Exit: "1", Error: "err", Reason: "for good", Permanent: true},
 		`"action":"complete","exit":0,"stdout":"a","stderr":"b","stdout_bytes":7,"stderr_bytes":8}`: {Exit: "0", Output: "a", Error: "b", OutputBytes: 7, ErrorBytes: 8},
-		`"action":"complete","exit":0,"files_kept":"on w in /d"}`:                                   {Exit: "0", Files: tdf.Files{Kept: "on w in /d"}},
+		`"action":"complete","exit":0,"files_kept":"on w in /d"}`:                                   {Exit: "0", Files: task.Files{Kept: "on w in /d"}},
 		`"action":"complete","exit":0,"stdout":"a"}`:                                                {Exit: "0", Output: "a", OutputBytes: 1},
 		`"action":"complete","exit":0}`:                                                             {Exit: "0", Permanent: true},
 		`"action":"fail","error":"no run.sh"}`:                                                      {Refused: true, Reason: "no run.sh"},
@@ -367,7 +367,7 @@ func TestReports(t *testing.T) {
 		`"action":"fail","error":"busy\ufffd","later":5}`: {Way: broker.Later, Reason: "busy\xff", Delay: 5},
 		`"action":"fail","error":"no gpu","unfit":true}`:  {Way: broker.Unfit, Reason: "no gpu"},
 	} {
-		d := deliveries(tdf.Result{Output: "not sent"})[0]
+		d := deliveries(task.Result{Output: "not sent"})[0]
 		e.Claim = d.Claim
 		d.Ending = e
 		expect.Equal(t, strings.ReplaceAll(lines(d), "\uFFFD", `\ufffd`), want)
@@ -378,7 +378,7 @@ func TestReports(t *testing.T) {
 func TestRefusedReports(t *testing.T) {
 	f := newFake(t, (*httptest.Server).Start)
 	r := f.working()
-	all := deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0", JSON: "[[]]"}, tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})
+	all := deliveries(task.Result{Exit: "0"}, task.Result{Exit: "0", JSON: "[[]]"}, task.Result{Exit: "0"}, task.Result{Exit: "0"}, task.Result{Exit: "0"})
 	all[3].Way = broker.TimedOut
 	all[4].Way, all[4].Reason = broker.Unfit, "no gpu"
 	answered := 0
@@ -411,7 +411,7 @@ func TestRefusedReports(t *testing.T) {
 	expect.True(t, all[0].Err == nil, all[0].Err)
 	expect.True(t, all[1].ResultLost, "the result is not lost")
 	expect.Contains(t, all[1].Result.Reason, "too deep")
-	expect.True(t, errors.As(all[2].Err, new(*tdf.StateError)), "not lost", all[2].Err)
+	expect.True(t, errors.As(all[2].Err, new(*task.StateError)), "not lost", all[2].Err)
 	expect.True(t, all[3].ResultLost, "the output counts as stored")
 	expect.Equal(t, all[4].Way, broker.Done)
 	expect.Equal(t, all[4].Result.Reason, "gone")
@@ -419,10 +419,10 @@ func TestRefusedReports(t *testing.T) {
 		expect.True(t, !strings.Contains(call, `"id":4`), "the round that timed out is reported")
 	}
 	f.says(500, "") // perhaps one of the tasks is damaged
-	expect.Fails(t, r.report(t.Context(), deliveries(tdf.Result{Exit: "0"}, tdf.Result{Exit: "0"})), "500")
+	expect.Fails(t, r.report(t.Context(), deliveries(task.Result{Exit: "0"}, task.Result{Exit: "0"})), "500")
 	expect.Len(t, f.made(), 3)
-	opening := deliveries(tdf.Result{Exit: "0"})
-	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), tdf.Never
+	opening := deliveries(task.Result{Exit: "0"})
+	opening[0].Following, opening[0].Task.EndBefore = make([]broker.Following, 1), task.Never
 	for _, status := range []int{404, 500} { // of a proxy, for example
 		f.says(status, "")
 		expect.Fails(t, r.report(t.Context(), opening), fmt.Sprint(status))
@@ -437,11 +437,11 @@ func TestRenewals(t *testing.T) {
 	f.says(200, `{"lease":30,"lost":[{"id":2,"round":0,"detail":"it is open in round 1"}]}`)
 	progress, checkpoint := "0.5 half done", "\xff"
 	renewed := expect.Result(r.Renew(t.Context(), redisstate.LeaseRenewal{ID: 1, Claim: "c", Report: redisstate.LiveReport{
-		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &tdf.Tail{Text: "tail\xff", TailEnd: tdf.TailEnd{All: 9, Stdout: -1, Stderr: 2}},
+		Progress: &progress, Checkpoint: &checkpoint, PID: 7, Tail: &task.Tail{Text: "tail\xff", TailEnd: task.TailEnd{All: 9, Stdout: -1, Stderr: 2}},
 		Updates: []string{"a\nb", strings.Repeat("x", 5000), "left out"}, FirstUpdate: 999,
 	}}, redisstate.LeaseRenewal{ID: 2, Limit: 5, Begun: true})).Value(t)
 	expect.Fails(t, renewed.Lost[1], "it is open in round 1")
-	expect.True(t, errors.As(renewed.Lost[1], new(*tdf.StateError)), "not lost", renewed.Lost)
+	expect.True(t, errors.As(renewed.Lost[1], new(*task.StateError)), "not lost", renewed.Lost)
 	all := f.made()
 	expect.MustLen(t, all, 1)
 	expect.Contains(t, all[0], `"progress":{"fraction":0.5,"text":"half done"},"checkpoint_base64":"/w==","tail":{"base64":"dGFpbP8=","end":9,"stdout":-1,"stderr":2},"updates":["a b","xxx`)
@@ -478,26 +478,26 @@ func TestClaimsThatWait(t *testing.T) {
 	expect.MustLen(t, c.Claims, 1)
 	expect.Equal(t, strings.Join(f.made(), "\n"), `POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"wait":20,"number":2}`+"\n\n"+
 		`POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"number":2}`+"\n")
-	task := c.Claims[0].Task
-	checkpoint, lastError, err := r.Earlier(t.Context(), task)
+	one := c.Claims[0].Task
+	checkpoint, lastError, err := r.Earlier(t.Context(), one)
 	expect.NoError(t, err)
 	expect.Equal(t, checkpoint+" "+lastError, "cp boom")
-	expect.Equal(t, task.Timeout, 5)
-	expect.Equal(t, task.Links, 1)
-	_, data, err := task.Arguments()
+	expect.Equal(t, one.Timeout, 5)
+	expect.Equal(t, one.Links, 1)
+	_, data, err := one.Arguments()
 	expect.NoError(t, err)
 	expect.Equal(t, string(data), "\xff")
 
 	f.says(200, "archive")
-	archive := expect.Result(r.Archive(t.Context(), task, "aa")).Value(t)
+	archive := expect.Result(r.Archive(t.Context(), one, "aa")).Value(t)
 	expect.Equal(t, string(expect.Result(io.ReadAll(archive)).Value(t)), "archive")
 	var after strings.Builder
-	unread, err := r.WriteDependencies(t.Context(), task, &after)
+	unread, err := r.WriteDependencies(t.Context(), one, &after)
 	expect.NoError(t, errors.Join(unread, err))
 	expect.Equal(t, strings.Join(f.made(), ""), "GET /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/programs/aa?claim=c&id=7&round=1 GET /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/after?claim=c&id=7&round=1 ")
 	f.says(404, `{"detail":"none"}`)
-	_, err = r.Archive(t.Context(), task, "aa")
+	_, err = r.Archive(t.Context(), one, "aa")
 	expect.FailsWith(t, err, fs.ErrNotExist)
-	unread, _ = r.WriteDependencies(t.Context(), task, &after)
+	unread, _ = r.WriteDependencies(t.Context(), one, &after)
 	expect.Fails(t, unread, "none")
 }

@@ -12,8 +12,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 )
 
@@ -104,7 +104,7 @@ func (r *Remote) renew(ctx context.Context, all []redisstate.LeaseRenewal, out *
 	return nil
 }
 
-// A lostError says that a claim does not hold any more. It wraps a *[tdf.StateError].
+// A lostError says that a claim does not hold any more. It wraps a *[task.StateError].
 type lostError struct {
 	id     int64
 	detail string
@@ -112,14 +112,14 @@ type lostError struct {
 
 func (e *lostError) Error() string { return e.detail }
 
-func (e *lostError) Unwrap() error { return &tdf.StateError{ID: e.id, Verb: tdf.VerbExecute} }
+func (e *lostError) Unwrap() error { return &task.StateError{ID: e.id, Verb: task.VerbExecute} }
 
 func renewalOf(r *redisstate.LeaseRenewal) broker.Renewal {
 	out := broker.Renewal{Run: broker.Run{ID: r.ID, Round: r.Round, Claim: r.Claim}}
 	if r.Report.Progress != nil {
 		number, text, _ := strings.Cut(*r.Report.Progress, " ")
 		fraction, _ := strconv.ParseFloat(number, 64) // the worker has written it
-		out.Progress = &tdf.Progress{Fraction: fraction, Text: text}
+		out.Progress = &task.Progress{Fraction: fraction, Text: text}
 	}
 	if c := r.Report.Checkpoint; c != nil {
 		if out.Checkpoint = c; !utf8.ValidString(*c) {
@@ -235,10 +235,10 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 	case r.Refused, failed && r.Permanent:
 		out.Error, out.Permanent = r.Reason, r.Permanent
 	case err != nil:
-		text = tdf.AppendLine(r.Error, r.Reason)
+		text = task.AppendLine(r.Error, r.Reason)
 		out.Exit, out.Error = signalExit(r.Exit), fmt.Sprintf("%s ended with %s", r.Subject(), r.Exit)
 	default:
-		out.Action, text = "complete", tdf.AppendLine(r.Error, r.Reason)
+		out.Action, text = "complete", task.AppendLine(r.Error, r.Reason)
 		if r.JSON != "" {
 			out.Result = json.RawMessage(r.JSON)
 		}

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/notices"
 )
@@ -30,13 +30,13 @@ const (
 
 // A Notice tells of an event.
 type Notice struct {
-	ID       int64               `json:"id,omitempty"` // grows with each notice; Redis has it apart from the notice
-	Kind     Kind                `json:"kind"`
-	At       time.Time           `json:"at"`
-	Text     string              `json:"text"` // a sentence for people
-	Campaign string              `json:"campaign,omitempty"`
-	Worker   string              `json:"worker,omitempty"`
-	Tasks    map[tdf.State]int64 `json:"tasks,omitempty"` // the tasks of the campaign in each state
+	ID       int64                `json:"id,omitempty"` // grows with each notice; Redis has it apart from the notice
+	Kind     Kind                 `json:"kind"`
+	At       time.Time            `json:"at"`
+	Text     string               `json:"text"` // a sentence for people
+	Campaign string               `json:"campaign,omitempty"`
+	Worker   string               `json:"worker,omitempty"`
+	Tasks    map[task.State]int64 `json:"tasks,omitempty"` // the tasks of the campaign in each state
 
 	Delivered map[string]time.Time `json:"delivered,omitempty"` // when each channel has taken the notice: webhook, mail
 	Tries     int                  `json:"tries,omitempty"`
@@ -69,7 +69,7 @@ func (n *Notice) Delivery() string {
 }
 
 // ErrUnreadable means that another program has written a notice, or has changed it.
-var ErrUnreadable = tdf.NewError(tdf.CodeDamaged, "cannot be read")
+var ErrUnreadable = task.NewError(task.CodeDamaged, "cannot be read")
 
 // Read reads a notice as Redis stores it.
 func Read(stored notices.Stored) (n Notice, err error) {

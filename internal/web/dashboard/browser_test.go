@@ -19,9 +19,9 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -147,8 +147,8 @@ func TestAccessibility(t *testing.T) {
 		check(b, path)
 	}
 	s = serialSite(t, web.Options{})
-	s.run("plotted", 8, func(i int) tdf.Result {
-		return tdf.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
+	s.run("plotted", 8, func(i int) task.Result {
+		return task.Result{Exit: strconv.Itoa(i / 7), Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
 	})
 	b = s.tab(s.serve())
 	b.login(access.Operator)
@@ -172,7 +172,9 @@ func TestCampaignInABrowser(t *testing.T) {
 	b.text("--lr 0.1")
 	b.do(chromedp.Click(`[name=open]`))
 	b.text("0 of 2 tasks")
-	s.finish(2, func(i int) tdf.Result { return tdf.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)} })
+	s.finish(2, func(i int) task.Result {
+		return task.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d}`, i)}
+	})
 	b.text("2 of 2 tasks")
 	b.sees("the plot", `document.querySelector("svg.plot path.s0") !== null`)
 	b.do(chromedp.SetValue(`[name=kind]`, "line"), chromedp.Click(`.choices button`))
@@ -183,8 +185,8 @@ func TestCampaignInABrowser(t *testing.T) {
 // A person retries one of two groups of failures of a campaign. The tasks of the other group stay as they are.
 func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 	s := newSite(t, web.Options{})
-	s.run("night", 5, func(i int) tdf.Result {
-		return tdf.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
+	s.run("night", 5, func(i int) task.Result {
+		return task.Result{Exit: "3", Seconds: 1, Error: []string{"MemoryError: no room\n", "ValueError: lr is negative\n"}[i/3]}
 	})
 	b := s.tab(s.serve())
 	b.login(access.Operator)
@@ -192,8 +194,8 @@ func TestRetryOfAGroupInTheBrowser(t *testing.T) {
 	b.do(chromedp.Click(`a[aria-label^="Retry this group: 2 tasks"]`))
 	b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
 	b.text("2 tasks retried.")
-	expect.Equal(t, s.count(tdf.Open), 2)
-	expect.Equal(t, s.count(tdf.Failed), 3)
+	expect.Equal(t, s.count(task.Open), 2)
+	expect.Equal(t, s.count(task.Failed), 3)
 }
 
 // A person drains a worker, and lets it work again. A form that another site could have made does nothing.
@@ -285,6 +287,6 @@ func TestBulkInTheBrowser(t *testing.T) {
 		b.do(chromedp.WaitVisible(first), chromedp.Click(first), chromedp.Click(second), chromedp.Click(`button[form=pick][value=cancel]`))
 		b.do(chromedp.WaitVisible(`button[formaction="/ui/tasks/do"]`), chromedp.Click(`button[formaction="/ui/tasks/do"]`))
 		b.text("2 tasks cancelled.")
-		expect.Equal(t, s.count(tdf.Expired), int64(2*i+2), "scripts", scripts, "cancelled tasks")
+		expect.Equal(t, s.count(task.Expired), int64(2*i+2), "scripts", scripts, "cancelled tasks")
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // campaignsPerPage is the number of campaigns on a page of their list.
 const campaignsPerPage = 50
 
-var errNoCampaign = tdf.NewError(tdf.CodeNotFound, "there is no such campaign")
+var errNoCampaign = task.NewError(task.CodeNotFound, "there is no such campaign")
 
 func loadCampaigns(ctx context.Context, v *visit) (any, error) {
 	prefix := v.query.Get("q")
-	if v.owner != "" && !tdf.OwnsName(v.owner, prefix) {
+	if v.owner != "" && !task.OwnsName(v.owner, prefix) {
 		prefix = v.owner + "/"
 	}
 	return v.dashboard.shards.GroupPage(ctx, prefix, v.query.Get("cursor"), campaignsPerPage)
@@ -48,7 +48,7 @@ func (c *campaign) Finished() int64 { return c.Counts.Total() - c.Counts.Unfinis
 // campaignName returns the campaign of an address, if the user may see it.
 func campaignName(v *visit) (string, error) {
 	name := v.path("name")
-	if !tdf.OwnsName(v.owner, name) {
+	if !task.OwnsName(v.owner, name) {
 		return "", errMayNot
 	}
 	return name, nil
@@ -77,7 +77,7 @@ func loadCampaign(ctx context.Context, v *visit) (any, error) {
 	}
 	failures := make(chan error, 1) // both may read for half a second, so they do so at the same time
 	go func() {
-		if c.Counts.Failures()+c.Counts[tdf.Archived] == 0 {
+		if c.Counts.Failures()+c.Counts[task.Archived] == 0 {
 			failures <- nil
 			return
 		}
@@ -177,7 +177,7 @@ func stateOf(s manager.GroupStatus) string {
 		return "finished with failures"
 	case s.Counts.Unfinished() == 0:
 		return "finished"
-	case s.Counts[tdf.Running]+s.Counts[tdf.Executed] > 0:
+	case s.Counts[task.Running]+s.Counts[task.Executed] > 0:
 		return "running"
 	}
 	return "waiting"

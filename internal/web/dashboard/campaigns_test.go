@@ -13,9 +13,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/manager"
@@ -23,7 +23,7 @@ import (
 )
 
 // run opens tasks of a campaign, and runs each with the result that a function returns.
-func (s *site) run(group string, n int, result func(i int) tdf.Result) {
+func (s *site) run(group string, n int, result func(i int) task.Result) {
 	s.Helper()
 	var all []manager.Definition
 	for i := range n {
@@ -36,7 +36,7 @@ func (s *site) run(group string, n int, result func(i int) tdf.Result) {
 }
 
 // finish runs open tasks.
-func (s *site) finish(n int, result func(i int) tdf.Result) {
+func (s *site) finish(n int, result func(i int) task.Result) {
 	s.Helper()
 	for i := range n {
 		got := expect.Result(s.store.Claim(s.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(s)
@@ -48,11 +48,11 @@ func (s *site) finish(n int, result func(i int) tdf.Result) {
 // A campaign shows its progress, its failures with an example, and a plot, whose choices are in the address.
 func TestCampaign(t *testing.T) {
 	s := newSite(t, web.Options{})
-	s.run("night/1", 8, func(i int) tdf.Result {
+	s.run("night/1", 8, func(i int) task.Result {
 		if i == 7 {
-			return tdf.Result{Exit: "3", Seconds: 1, Error: "Traceback\nValueError: <script>bad\u202e 7\n"}
+			return task.Result{Exit: "3", Seconds: 1, Error: "Traceback\nValueError: <script>bad\u202e 7\n"}
 		}
-		return tdf.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d.5}`, i), Output: fmt.Sprintf("acc=%d\n", 10*i)}
+		return task.Result{Exit: "0", Seconds: 1, JSON: fmt.Sprintf(`{"loss":%d.5}`, i), Output: fmt.Sprintf("acc=%d\n", 10*i)}
 	})
 	b := s.as(access.Operator)
 	list := b.page("/ui/campaigns", 200)
@@ -112,7 +112,7 @@ func TestCampaign(t *testing.T) {
 		expect.Eventually(t, progress, func() bool { return strings.Contains(b.page(at, 200), progress) })
 	}
 	shows("7 of 8 tasks")
-	s.finish(1, func(int) tdf.Result { return tdf.Result{Exit: "0", Seconds: 1, JSON: `{"loss":9}`} })
+	s.finish(1, func(int) task.Result { return task.Result{Exit: "0", Seconds: 1, JSON: `{"loss":9}`} })
 	shows("8 of 8 tasks")
 }
 
@@ -172,14 +172,14 @@ func TestNewCampaign(t *testing.T) {
 		got = b.send(values("stored", stored[1], "rows", script["file"], "timeout", "60", "max_fails", "2"), nil)
 		expect.Equal(t, []string{fmt.Sprint(got.StatusCode), got.Header.Get("Location")}, []string{"303", "/ui/campaigns/grid"}, got.text)
 	}
-	expect.Equal(t, expect.Result(s.manager.Counts(t.Context(), "grid")).Value(t)[tdf.Open], 3, "open tasks")
+	expect.Equal(t, expect.Result(s.manager.Counts(t.Context(), "grid")).Value(t)[task.Open], 3, "open tasks")
 	status := expect.Result(s.manager.GroupStatus(t.Context(), "grid")).Value(t)
 	expect.True(t, status.Closed, "the campaign is closed, as one of tdf open is")
-	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
-	expect.Equal(t, task.Input, "0.1 fast")
-	expect.MustTrue(t, task.MaxFails != nil, task.Input, task.MaxFails, task.Program)
-	expect.Equal(t, *task.MaxFails, 2)
-	expect.True(t, strings.HasPrefix(task.Program, "sim"), task.Input, task.MaxFails, task.Program)
+	one := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.Equal(t, one.Input, "0.1 fast")
+	expect.MustTrue(t, one.MaxFails != nil, one.Input, one.MaxFails, one.Program)
+	expect.Equal(t, *one.MaxFails, 2)
+	expect.True(t, strings.HasPrefix(one.Program, "sim"), one.Input, one.MaxFails, one.Program)
 
 	for name, c := range map[string]struct {
 		values  url.Values

@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/results"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
@@ -107,7 +107,7 @@ type Dashboard struct {
 	Options
 	host      Host
 	namespace string
-	failOn    tdf.FailOn // of new tasks
+	failOn    task.FailOn // of new tasks
 	shards    *admin.Shards
 	places    []*place // the namespaces; the first one has the sessions
 	admin     *admin.Admin

@@ -5,8 +5,8 @@ import (
 	"maps"
 	"net/url"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A failuresPage is what the page of the failures shows.
@@ -19,7 +19,7 @@ type failuresPage struct {
 func loadFailures(ctx context.Context, v *visit) (any, error) {
 	page := failuresPage{Filter: onlyFilter(v.query)}
 	err := page.read(ctx, v)
-	if tdf.CodeOf(err) == tdf.CodeInvalid {
+	if task.CodeOf(err) == task.CodeInvalid {
 		page.Problem, err = err.Error(), nil
 	}
 	return page, err

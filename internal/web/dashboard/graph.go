@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -104,14 +104,14 @@ func (v *visit) addBefore(ctx context.Context, p *place, t *manager.Task, to *ne
 		}
 		if of.Group != "" {
 			n := node{Text: "Campaign " + of.Group, Link: CampaignAddress(of.Group), Any: i > 0}
-			if tdf.OwnsName(v.owner, of.Group) {
+			if task.OwnsName(v.owner, of.Group) {
 				status, err := p.manager.GroupStatus(ctx, of.Group)
 				if err != nil {
 					return err
 				}
-				n.State, n.Class = stateOf(status), string(tdf.Running)
+				n.State, n.Class = stateOf(status), string(task.Running)
 				if status.Complete() {
-					n.Class = string(tdf.Succeeded)
+					n.Class = string(task.Succeeded)
 				}
 			}
 			to.Nodes = append(to.Nodes, n)

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/manager"
@@ -19,7 +19,7 @@ import (
 // states of its own tasks.
 func TestGraph(t *testing.T) {
 	s := newSite(t, web.Options{})
-	open := func(owner string, after, anyway *tdf.Dependencies) int64 {
+	open := func(owner string, after, anyway *task.Dependencies) int64 {
 		t.Helper()
 		d := testspace.Define("p", "rsync:/p/run.sh", "")
 		d.Owner, d.After, d.AfterAny = owner, after, anyway
@@ -32,9 +32,9 @@ func TestGraph(t *testing.T) {
 	for range 30 {
 		ids = append(ids, open("submitter", nil, nil))
 	}
-	first := &tdf.Dependencies{Tasks: ids[:1]}
-	many := open("submitter", nil, &tdf.Dependencies{Tasks: ids})
-	byGroup := open("", &tdf.Dependencies{Group: "submitter/<b>g"}, nil)
+	first := &task.Dependencies{Tasks: ids[:1]}
+	many := open("submitter", nil, &task.Dependencies{Tasks: ids})
+	byGroup := open("", &task.Dependencies{Group: "submitter/<b>g"}, nil)
 	expect.Result(s.manager.Cancel(t.Context(), manager.ByIDs(ids[1])...)).OK(t)
 	expect.Result(s.store.LinkWaiting(t.Context())).OK(t)
 	views := 0
@@ -69,10 +69,10 @@ func TestGraph(t *testing.T) {
 	expect.Equal(t, strings.Count(text, "<li "), 1, "dependents of the submitter")
 	expect.NotContains(t, text, "more</a>")
 	claims := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 100, Lease: 60})).Value(t)
-	var last *tdf.Task
+	var last *task.Task
 	for _, c := range claims.Claims {
-		m := expect.Result(c.Task.Execute(c.ID, tdf.Result{Exit: "0"})).Value(t)
-		u := redisstate.Unit{Moves: []tdf.Move{m}, Open: slices.Repeat([]tdf.Properties{tdf.Defaults("p", "rsync:/p/run.sh", "<i>")}, 23), ByRound: true}
+		m := expect.Result(c.Task.Execute(c.ID, task.Result{Exit: "0"})).Value(t)
+		u := redisstate.Unit{Moves: []task.Move{m}, Open: slices.Repeat([]task.Properties{task.Defaults("p", "rsync:/p/run.sh", "<i>")}, 23), ByRound: true}
 		expect.NoError(t, expect.Result(s.store.Apply(t.Context(), "w", u)).Value(t)[0].Err)
 		last = c.Task
 	}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func loadLimits(ctx context.Context, v *visit) (any, error) {
@@ -14,7 +14,7 @@ func loadLimits(ctx context.Context, v *visit) (any, error) {
 // setLimit sets the limit of a key. The fields are key, at_most and rate, such as 10/1s.
 func setLimit(ctx context.Context, v *visit) (string, error) {
 	field := func(name string) string { return strings.TrimSpace(v.request.PostForm.Get(name)) }
-	l, err := tdf.ReadLimit(field("at_most"), field("rate"))
+	l, err := task.ReadLimit(field("at_most"), field("rate"))
 	if err != nil {
 		return "", asInvalid(err)
 	}
@@ -23,10 +23,10 @@ func setLimit(ctx context.Context, v *visit) (string, error) {
 
 // asInvalid makes an error one that the user may see and correct.
 func asInvalid(err error) error {
-	if tdf.CodeOf(err) != tdf.CodeFailed {
+	if task.CodeOf(err) != task.CodeFailed {
 		return err
 	}
-	return tdf.NewError(tdf.CodeInvalid, err.Error())
+	return task.NewError(task.CodeInvalid, err.Error())
 }
 
 func removeLimit(ctx context.Context, v *visit) (string, error) {

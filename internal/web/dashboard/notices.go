@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/notify/notice"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // shownNotices is the number of notices on their page.
@@ -28,7 +28,7 @@ func loadNotices(ctx context.Context, v *visit) (any, error) {
 
 // CampaignOf returns the campaign of a notice if a campaign can have this name, else "".
 func (noticesPage) CampaignOf(n notice.Notice) string {
-	if len(n.Campaign) > tdf.MaxName {
+	if len(n.Campaign) > task.MaxName {
 		return ""
 	}
 	return n.Campaign

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // An overview is what the first page shows.
@@ -21,7 +21,7 @@ type overview struct {
 }
 
 type stateCount struct {
-	State tdf.State
+	State task.State
 	N     int64
 }
 
@@ -59,7 +59,7 @@ func loadOverview(ctx context.Context, v *visit) (any, error) {
 	if o.Status, err = d.progress(ctx, of.name, "", of.admin.Watch); err != nil {
 		return nil, err
 	}
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		o.States = append(o.States, stateCount{state, o.Stats.Counts[state]})
 	}
 	return o, nil

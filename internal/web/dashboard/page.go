@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -93,10 +93,10 @@ func (v *visit) own(q manager.Query) manager.Query {
 
 // Errors of pages.
 var (
-	errNoPage      = tdf.NewError(tdf.CodeNotFound, "there is no such page")
-	errMayNot      = tdf.NewError(tdf.CodeForbidden, "your role does not allow this")
-	errOtherOrigin = tdf.NewError(tdf.CodeForbidden, "another web page has sent this request")
-	errStaleForm   = tdf.NewError(tdf.CodeForbidden,
+	errNoPage      = task.NewError(task.CodeNotFound, "there is no such page")
+	errMayNot      = task.NewError(task.CodeForbidden, "your role does not allow this")
+	errOtherOrigin = task.NewError(task.CodeForbidden, "another web page has sent this request")
+	errStaleForm   = task.NewError(task.CodeForbidden,
 		"the form is of another session; go back, reload the page, and try again")
 )
 
@@ -346,10 +346,10 @@ func readForm(w http.ResponseWriter, v *visit, largest int64) error {
 	r.Body = http.MaxBytesReader(w, r.Body, largest)
 	// the host has charged for the bytes, so that none need go to files
 	if err := r.ParseMultipartForm(largest); err != nil && !errors.Is(err, http.ErrNotMultipart) {
-		if tdf.CodeOf(err) != tdf.CodeFailed {
+		if task.CodeOf(err) != task.CodeFailed {
 			return err
 		}
-		return tdf.NewError(tdf.CodeInvalid, "the form cannot be read, or is too large")
+		return task.NewError(task.CodeInvalid, "the form cannot be read, or is too large")
 	}
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	if !sameText(r.PostForm.Get("csrf"), csrfOf(v.session)) {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/notify/notice"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/redisstate/notices"
@@ -49,7 +49,7 @@ func (s *site) fill() {
 	d.Meta = hostile
 	d.Group = "<b>g"
 	expect.Result(s.manager.Open(s.Context(), d)).OK(s)
-	testspace.PutTasks(s, s.store, map[int64]tdf.Hash{
+	testspace.PutTasks(s, s.store, map[int64]task.Hash{
 		2: {
 			"id": "2", "state": "failed", "round": "1", "program": "p<i>", "source": "rsync:/p/run.sh", "input": "<b>g", "meta": hostile, "group": "<b>g", "owner": "operator", "log": hostile + "\n",
 			"0:open": "1800000000", "0:worker": hostile, "0:claim": "c", "0:started": "1800000010", "0:executed": "1800000020", "0:failure": "1800000020", "0:exit": hostile, "0:error": hostile, "0:output": hostile,
@@ -68,7 +68,7 @@ func (s *site) fill() {
 		`{"delivered":{`+strings.Repeat(`"<b>g`, 3000), "<script>", strings.Repeat(" ", 1<<20), `{"delivered":{"<b>g":"2030-01-31T12:00:06Z"},"tries":1}`,
 	)
 	waiting := testspace.Define("p", "rsync:/p/run.sh", "")
-	waiting.After, waiting.AfterAny = &tdf.Dependencies{Group: "<b>g"}, &tdf.Dependencies{Tasks: []int64{2, 3}}
+	waiting.After, waiting.AfterAny = &task.Dependencies{Group: "<b>g"}, &task.Dependencies{Tasks: []int64{2, 3}}
 	expect.Result(s.manager.Open(s.Context(), waiting)).OK(s)
 	expect.Result(s.store.LinkWaiting(s.Context())).OK(s)
 }

@@ -8,8 +8,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/results"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/dashboard/plot"
 )
 
@@ -102,7 +102,7 @@ func (p *plotted) draw(table tableColumns) error {
 		Kind: plot.Kind(p.Kind), X: columns[0], Y: columns[1], Colour: columns[2], Facet: columns[3],
 		XScale: plot.Scale(p.XScale), YScale: plot.Scale(p.YScale),
 	})
-	if tdf.CodeOf(err) == tdf.CodeInvalid {
+	if task.CodeOf(err) == task.CodeInvalid {
 		p.Problem, err = err.Error(), nil
 	}
 	p.Figure = figure
@@ -143,7 +143,7 @@ func (p *plotted) CSV(campaign string) string {
 }
 
 // errNoPlot says that there is nothing to draw.
-var errNoPlot = tdf.NewError(tdf.CodeNotFound, "the campaign has no results for this plot")
+var errNoPlot = task.NewError(task.CodeNotFound, "the campaign has no results for this plot")
 
 func plotSVG(f *plot.Figure) ([]byte, error) { return f.SVG(), nil }
 

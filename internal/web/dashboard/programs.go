@@ -3,7 +3,7 @@ package dashboard
 import (
 	"context"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -19,7 +19,7 @@ func changeProgram(ctx context.Context, v *visit) (string, error) {
 		"unpin": program.Unpin, "remove": program.Remove,
 	}[v.path("do")]
 	if change == nil {
-		return "", tdf.NewError(tdf.CodeNotFound, "no such action")
+		return "", task.NewError(task.CodeNotFound, "no such action")
 	}
 	return "", change(ctx, v.actingHere(), v.path("sha256"))
 }

@@ -5,8 +5,8 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -46,12 +46,12 @@ func busiest(all []admin.Queue, n int) []admin.Queue {
 	return shown
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...tdf.Pausable) error) func(context.Context,
+func changePause(change func(*manager.Manager, context.Context, ...task.Pausable) error) func(context.Context,
 	*visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
-		what, ok := tdf.ParsePausable(v.request.PostForm.Get("pause"))
+		what, ok := task.ParsePausable(v.request.PostForm.Get("pause"))
 		if !ok {
-			return "", tdf.NewError(tdf.CodeInvalid, "pause: want queue=NAME, group=NAME or namespace")
+			return "", task.NewError(task.CodeInvalid, "pause: want queue=NAME, group=NAME or namespace")
 		}
 		return "", change(v.actingHere(), ctx, what)
 	}

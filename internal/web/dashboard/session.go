@@ -10,8 +10,8 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // visit returns the visit of a logged-in user. The error is [access.ErrLoggedOut] if the browser has no session.
@@ -139,7 +139,7 @@ func (d *Dashboard) openSession(ctx context.Context, r *http.Request) (string, e
 		return "", err
 	}
 	if !toSee(t.Role.Rights()) {
-		return "", tdf.NewError(tdf.CodeForbidden,
+		return "", task.NewError(task.CodeForbidden,
 			"a token of a worker cannot see tasks, so it cannot use the dashboard")
 	}
 	return d.admin.OpenSession(ctx, t)
@@ -149,7 +149,7 @@ func (d *Dashboard) credentials(ctx context.Context, r *http.Request) (access.To
 	if key := r.PostFormValue("key"); key != "" {
 		t, err := d.admin.UseLogin(ctx, key)
 		if errors.Is(err, access.ErrLoggedOut) {
-			err = tdf.NewError(tdf.CodeForbidden, "the link was used before, or is too "+
+			err = task.NewError(task.CodeForbidden, "the link was used before, or is too "+
 				"old: get another with tdf login, or log in with a token")
 		}
 		return t, err

@@ -6,10 +6,10 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/manager"
@@ -32,7 +32,7 @@ func TestShards(t *testing.T) {
 	}
 	store := testspace.Connect(t, cfg)
 	got := expect.Result(store.Claim(t.Context(), redisstate.ClaimParams{Worker: "w", Most: 1, Lease: 3600})).Value(t)
-	testspace.End(t, store, got.Claims[0], tdf.Result{Exit: "3", Error: "boom"})
+	testspace.End(t, store, got.Claims[0], task.Result{Exit: "3", Error: "boom"})
 	name := cfg.Namespace + "/1"
 	address := "/ui/tasks/" + url.PathEscape(name)
 
@@ -63,7 +63,7 @@ func TestShards(t *testing.T) {
 	done := b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"campaign=grid&state=open"}, "expect": {"3"}})
 	expect.Contains(t, done.text, "3 tasks cancelled")
 	b.post(address+"/retry", nil)
-	expect.Equal(t, expect.Result(second.Get(t.Context(), 1)).Value(t).State, tdf.Open)
+	expect.Equal(t, expect.Result(second.Get(t.Context(), 1)).Value(t).State, task.Open)
 	b.post("/ui/limits/set", url.Values{"key": {"k"}, "at_most": {"3"}, "from": {"/ui/limits?namespace=" + cfg.Namespace}})
 	expect.Len(t, expect.Result(second.Limits(t.Context())).Value(t), 1)
 	expect.Len(t, expect.Result(s.manager.Limits(t.Context())).Value(t), 0)

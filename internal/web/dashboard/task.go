@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -91,7 +91,7 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 	}
 	if r := page.Chosen; r != nil {
 		page.Streams = streamsOf(t, r)
-		if r.Ended.IsZero() && t.State == tdf.Running {
+		if r.Ended.IsZero() && t.State == task.Running {
 			page.Output = v.dashboard.outputs.of(of, t.ID, r)
 			// so that the worker reports each second while the page is open
 			if err := of.admin.Follow(ctx, t.ID); err != nil {
@@ -107,10 +107,10 @@ func loadTask(ctx context.Context, v *visit) (any, error) {
 }
 
 // possible reports whether a manager can do something to a task in a state.
-func possible(v tdf.Verb, from tdf.State) bool {
-	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
-		return tr.Verb == v && slices.Contains(tr.From, from) && slices.Contains(tr.By, tdf.Manager)
-	}) || v == tdf.VerbChange && from == tdf.Open
+func possible(v task.Verb, from task.State) bool {
+	return slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool {
+		return tr.Verb == v && slices.Contains(tr.From, from) && slices.Contains(tr.By, task.Manager)
+	}) || v == task.VerbChange && from == task.Open
 }
 
 // factsOf returns the properties of a task that differ from their defaults.
@@ -120,15 +120,15 @@ func factsOf(t *manager.Task) (all []taskFact) {
 			all = append(all, taskFact{name, value})
 		}
 	}
-	properties := t.Properties(tdf.Defaults("", "", ""))
-	for i := range tdf.PropertyTable {
-		if p := &tdf.PropertyTable[i]; p.Shown(&properties) {
+	properties := t.Properties(task.Defaults("", "", ""))
+	for i := range task.PropertyTable {
+		if p := &task.PropertyTable[i]; p.Shown(&properties) {
 			value := p.Text(&properties)
 			switch {
 			case p.Name == "source":
-				value = tdf.HideCredentials(value)
-			case p.Unit == tdf.UnitTime:
-				if at, err := tdf.ParseTime(value); err == nil && at < tdf.Never {
+				value = task.HideCredentials(value)
+			case p.Unit == task.UnitTime:
+				if at, err := task.ParseTime(value); err == nil && at < task.Never {
 					value = at.Std().UTC().Format("2006-01-02 15:04:05 UTC")
 				}
 			}
@@ -177,7 +177,7 @@ func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
 	first, last := now, time.Time{}
 	for i := range rounds {
 		r := &rounds[i]
-		for _, at := range []time.Time{r.Entered[tdf.Open], r.Started, r.Ended} {
+		for _, at := range []time.Time{r.Entered[task.Open], r.Started, r.Ended} {
 			if !at.IsZero() && at.Before(first) {
 				first = at
 			}
@@ -186,7 +186,7 @@ func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
 			}
 		}
 	}
-	if t.State == tdf.Running || t.State == tdf.Open {
+	if t.State == task.Running || t.State == task.Open {
 		last = now
 	}
 	width := max(last.Sub(first), time.Millisecond)
@@ -201,7 +201,7 @@ func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
 		if end.IsZero() {
 			end = last
 		}
-		if opened := row.Entered[tdf.Open]; !opened.IsZero() {
+		if opened := row.Entered[task.Open]; !opened.IsZero() {
 			begun := row.Started
 			if begun.IsZero() {
 				begun = end
@@ -221,21 +221,21 @@ func roundRows(t *manager.Task, now time.Time) (rows []roundRow) {
 func endingOf(t *manager.Task, r *manager.Round) (text, class string) {
 	switch {
 	case !r.Lost.IsZero():
-		return "the worker was lost", string(tdf.Failed)
+		return "the worker was lost", string(task.Failed)
 	case !r.TimedOut.IsZero():
-		return "timed out", string(tdf.TimedOut)
+		return "timed out", string(task.TimedOut)
 	case !r.Failed.IsZero():
-		return string(tdf.Failed), string(tdf.Failed)
+		return string(task.Failed), string(task.Failed)
 	}
 	if r.Number == t.Round {
 		return string(t.State), outcomeClass(t)
 	}
-	for _, state := range []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired} {
+	for _, state := range []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired} {
 		if !r.Entered[state].IsZero() {
 			return string(state), string(state)
 		}
 	}
-	return "released", string(tdf.Expired)
+	return "released", string(task.Expired)
 }
 
 func outcomeClass(t *manager.Task) string {

@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -141,7 +141,7 @@ func aboutTasks(v *visit) Subject { return Subject{Group: v.query.Get("campaign"
 func loadTasks(ctx context.Context, v *visit) (any, error) {
 	l := emptyList(v.query)
 	err := l.read(ctx, v)
-	if tdf.CodeOf(err) == tdf.CodeInvalid {
+	if task.CodeOf(err) == task.CodeInvalid {
 		l.Problem, err = err.Error(), nil
 	}
 	return l, err
@@ -239,23 +239,23 @@ func resultsAddress(q manager.Query, as string) string {
 // A verb is what a user can do to tasks.
 type verb struct {
 	Name, Label, Done string
-	tdf.Verb
+	task.Verb
 	Says string // what happens, on the page that asks for a confirmation
 }
 
 var verbs = []verb{
-	{"retry", "Retry", "retried", tdf.VerbReopen, "Finished tasks run again."},
-	{"cancel", "Cancel", "cancelled", tdf.VerbCancel, "Open and running tasks end. Workers end the running programs."},
-	{"requeue", "Requeue", "requeued", tdf.VerbRelease, "Running tasks are taken from their workers, and run again."},
-	{"archive", "Archive", "archived", tdf.VerbArchive, "Finished tasks are archived, without a callback."},
-	{"change", "Change", "changed", tdf.VerbChange, "Open tasks get new values of properties."},
+	{"retry", "Retry", "retried", task.VerbReopen, "Finished tasks run again."},
+	{"cancel", "Cancel", "cancelled", task.VerbCancel, "Open and running tasks end. Workers end the running programs."},
+	{"requeue", "Requeue", "requeued", task.VerbRelease, "Running tasks are taken from their workers, and run again."},
+	{"archive", "Archive", "archived", task.VerbArchive, "Finished tasks are archived, without a callback."},
+	{"change", "Change", "changed", task.VerbChange, "Open tasks get new values of properties."},
 	{
-		"remove", "Remove", "removed", tdf.VerbRemove,
+		"remove", "Remove", "removed", task.VerbRemove,
 		"Finished tasks are deleted, with their outputs. This cannot be undone.",
 	},
 }
 
-var errNoVerb = tdf.NewError(tdf.CodeInvalid, "unknown action")
+var errNoVerb = task.NewError(task.CodeInvalid, "unknown action")
 
 func verbOf(name string) (*verb, error) {
 	for i := range verbs {
@@ -273,7 +273,7 @@ type confirmation struct {
 	Examples   []*manager.Task
 	Filters    url.Values
 	Raw        string // Filters, encoded
-	Properties []*tdf.Property
+	Properties []*task.Property
 	Changed    []string // names of properties that the form changes
 }
 
@@ -293,7 +293,7 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 	if len(c.Filters) == 0 {
 		return nil, errNothing
 	}
-	if c.Verb == tdf.VerbChange || c.Verb == tdf.VerbReopen {
+	if c.Verb == task.VerbChange || c.Verb == task.VerbReopen {
 		c.Properties = changeable()
 	}
 	all, _, err := v.selected(ctx, v.query)
@@ -319,12 +319,12 @@ func loadConfirmation(ctx context.Context, v *visit) (any, error) {
 	return c, err
 }
 
-var errNothing = tdf.NewError(tdf.CodeInvalid, "no task is selected: tick some tasks, or set a filter")
+var errNothing = task.NewError(task.CodeInvalid, "no task is selected: tick some tasks, or set a filter")
 
 // changeable returns the properties that a form can change.
-func changeable() (all []*tdf.Property) {
-	for i := range tdf.PropertyTable {
-		if p := &tdf.PropertyTable[i]; p.CanChange() && p.Help != "" {
+func changeable() (all []*task.Property) {
+	for i := range task.PropertyTable {
+		if p := &task.PropertyTable[i]; p.CanChange() && p.Help != "" {
 			all = append(all, p)
 		}
 	}
@@ -339,18 +339,18 @@ func changesOf(form url.Values, now time.Time) (all manager.Changes, err error) 
 		if name == "" {
 			continue
 		}
-		at := slices.IndexFunc(changeable(), func(p *tdf.Property) bool { return p.Name == name })
+		at := slices.IndexFunc(changeable(), func(p *task.Property) bool { return p.Name == name })
 		if at < 0 || i >= len(values) {
 			return all, fmt.Errorf("%.100q: %w", name, errNoProperty)
 		}
 		p, text := changeable()[at], values[i]
 		switch p.Unit {
-		case tdf.UnitTime:
-			var read tdf.Time
-			read, err = selection.Time(text, tdf.At(now))
+		case task.UnitTime:
+			var read task.Time
+			read, err = selection.Time(text, task.At(now))
 			text = read.String()
-		case tdf.UnitSpan:
-			var read tdf.Seconds
+		case task.UnitSpan:
+			var read task.Seconds
 			read, err = selection.Span(text)
 			text = read.String()
 		}
@@ -361,7 +361,7 @@ func changesOf(form url.Values, now time.Time) (all manager.Changes, err error) 
 	return all, nil
 }
 
-var errNoProperty = tdf.NewError(tdf.CodeInvalid, "no such property can be changed")
+var errNoProperty = task.NewError(task.CodeInvalid, "no such property can be changed")
 
 // actOnTasks changes the tasks that the user has confirmed.
 func actOnTasks(ctx context.Context, v *visit) (string, error) {
@@ -378,8 +378,8 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	action := manager.Action{Verb: what.Verb, Elsewhere: form.Has("elsewhere") && what.Verb == tdf.VerbRelease}
-	if what.Verb == tdf.VerbChange || what.Verb == tdf.VerbReopen {
+	action := manager.Action{Verb: what.Verb, Elsewhere: form.Has("elsewhere") && what.Verb == task.VerbRelease}
+	if what.Verb == task.VerbChange || what.Verb == task.VerbReopen {
 		if action.Changes, err = changesOf(form, now); err != nil {
 			return "", err
 		}
@@ -405,7 +405,7 @@ func actOnTasks(ctx context.Context, v *visit) (string, error) {
 	return "", nil
 }
 
-var errOtherNumber = tdf.NewError(tdf.CodeConflict, "nothing was done; go back, and confirm again")
+var errOtherNumber = task.NewError(task.CodeConflict, "nothing was done; go back, and confirm again")
 
 // maxReasons is the largest number of reasons on the page about an action.
 const maxReasons = 20
@@ -424,7 +424,7 @@ func (v *visit) tell(what *verb, done manager.Result, back string) {
 // actOnTask changes the task of an address.
 func actOnTask(ctx context.Context, v *visit) (string, error) {
 	what, err := verbOf(v.path("do"))
-	if err != nil || what.Verb == tdf.VerbChange {
+	if err != nil || what.Verb == task.VerbChange {
 		return "", errNoVerb
 	}
 	t, _, err := v.task(ctx)
@@ -439,7 +439,7 @@ func actOnTask(ctx context.Context, v *visit) (string, error) {
 		return "", err
 	case len(done.Skipped) > 0:
 		return "", done.Skipped[0]
-	case what.Verb == tdf.VerbRemove:
+	case what.Verb == task.VerbRemove:
 		return Base + "/tasks", nil
 	}
 	return TaskAddress(t.Name()), nil

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 )
@@ -23,7 +23,7 @@ func (s *site) open(n int, owner string) {
 	}
 }
 
-func (s *site) count(state tdf.State) int64 {
+func (s *site) count(state task.State) int64 {
 	s.Helper()
 	counts := expect.Result(s.manager.Counts(s.Context())).Value(s)
 	return counts[state]
@@ -64,24 +64,24 @@ func TestBulkChange(t *testing.T) {
 		got := b.post("/ui/tasks/do", c.form)
 		expect.Equal(t, got.StatusCode, c.status, name, got.text)
 	}
-	expect.MustEqual(t, s.count(tdf.Open), 3, "open tasks after refused changes")
+	expect.MustEqual(t, s.count(task.Open), 3, "open tasks after refused changes")
 	got := b.post("/ui/tasks/do", form("change", "state=open", "3", "property", "priority", "value", "7", "property", "timeout", "value", "2h", "property", "", "value", ""))
 	expect.Equal(t, got.StatusCode, 200)
 	expect.Contains(t, got.text, "3 tasks changed.")
-	task := testspace.Read(t, s.store, 2)
-	expect.Equal(t, task.Priority, 7)
-	expect.Equal(t, task.Timeout, 7200)
+	one := testspace.Read(t, s.store, 2)
+	expect.Equal(t, one.Priority, 7)
+	expect.Equal(t, one.Timeout, 7200)
 	expect.NoError(t, s.store.Redis.HSet(t.Context(), s.store.Keys.Task(2), "input_replaced", "1").Err())
 	expect.Contains(t, b.page("/ui/tasks/2", 200), "the parameters in the meta are those of an earlier input")
 	got = b.post("/ui/tasks/do", form("cancel", "id=1&id=2-3", "3"))
 	expect.Equal(t, got.StatusCode, 200)
-	expect.Equal(t, s.count(tdf.Expired), 3)
+	expect.Equal(t, s.count(task.Expired), 3)
 	got = b.post("/ui/tasks/do", form("requeue", "state=expired", "3"))
 	expect.Contains(t, got.text, "0 tasks requeued. 3 tasks left as they are.")
 	expect.Contains(t, got.text, "it is expired in round 0")
 	got = b.post("/ui/tasks/1/retry", nil)
 	expect.Equal(t, got.Header.Get("Location"), "/ui/tasks/1")
-	expect.Equal(t, s.count(tdf.Open), 1)
+	expect.Equal(t, s.count(task.Open), 1)
 	expect.Contains(t, testspace.Read(t, s.store, 1).Log, "token operator", "the log does not name the user")
 }
 
@@ -106,8 +106,8 @@ func TestTasksOfOthers(t *testing.T) {
 	expect.Contains(t, b.page("/ui/tasks/confirm?do=cancel&id=1-4", 200), "Cancel 2 tasks")
 	b.post("/ui/tasks/do", url.Values{"do": {"cancel"}, "tasks": {"id=1-4"}, "expect": {"2"}})
 	expect.Equal(t, b.post("/ui/tasks/3/cancel", nil).StatusCode, 404)
-	expect.Equal(t, s.count(tdf.Open), 2)
-	expect.Equal(t, s.count(tdf.Expired), 2)
+	expect.Equal(t, s.count(task.Open), 2)
+	expect.Equal(t, s.count(task.Expired), 2)
 }
 
 // The list has pages and columns, and its results can be downloaded. A session opens only what reads.

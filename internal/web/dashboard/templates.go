@@ -16,8 +16,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 //go:embed templates static
@@ -39,7 +39,7 @@ var functions = template.FuncMap{
 		return a - b
 	}, "share": shareOf, "campaignstate": stateOf, "elapsed": format.Elapsed, "minutely": minutely,
 	"perminute": perMinute,
-	"states":    func() []tdf.State { return tdf.States }, "outputmark": func() template.HTML { return outputMark },
+	"states":    func() []task.State { return task.States }, "outputmark": func() template.HTML { return outputMark },
 }
 
 // templates has the template of each page, which may use those of templates/parts.html, and the template "layout" of

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -130,7 +130,7 @@ func TestLongTranscript(t *testing.T) {
 // Two hundred pages of a round read its output once, and a transcript that no page follows makes room for others.
 func TestSharedTranscript(t *testing.T) {
 	var all transcripts
-	a := &manager.Round{Tail: "a", TailEnd: tdf.TailEnd{All: 1}}
+	a := &manager.Round{Tail: "a", TailEnd: task.TailEnd{All: 1}}
 	shared := all.of(&place{}, 1, a)
 	var runs, readers atomic.Int64
 	add := make(chan admin.OutputPart)

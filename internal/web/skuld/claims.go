@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -25,7 +25,7 @@ const (
 	undoTime = time.Minute // a claim may be for a week, so it is worth to wait for Redis
 
 	// A claim begins with a short lease. So a task is soon free again if Redis has claimed it and the answer is lost.
-	firstLease = tdf.Seconds(60)
+	firstLease = task.Seconds(60)
 )
 
 // workerOf returns the name under which the holder of a token claims tasks. No worker over HTTP can have a name with
@@ -33,11 +33,11 @@ const (
 func workerOf(c *wire.Call) string { return c.Token.Name + "/skuld/client" }
 
 // leaseOf returns the length of a claim from a number of milliseconds.
-func leaseOf(dt int64) (tdf.Seconds, error) {
+func leaseOf(dt int64) (task.Seconds, error) {
 	if dt < 1 || dt > longestClaim.Milliseconds() {
 		return 0, wire.Invalid(fmt.Sprintf("dt: want milliseconds from 1 to %d", longestClaim.Milliseconds()))
 	}
-	return tdf.Seconds(dt) / 1000, nil
+	return task.Seconds(dt) / 1000, nil
 }
 
 type claiming struct {
@@ -54,7 +54,7 @@ func (a *app) claim(ctx context.Context, c *wire.Call, in *claiming) (any, error
 	lease, err := leaseOf(in.DT)
 	queue, notFor := queueOf(c, in.Queue)
 	queue = cmp.Or(queue, class.DefaultQueue)
-	if err = errors.Join(err, notFor, tdf.CheckLabel("queue", queue)); err != nil {
+	if err = errors.Join(err, notFor, task.CheckLabel("queue", queue)); err != nil {
 		return nil, err
 	}
 	s := a.store
@@ -95,7 +95,7 @@ func claimSound(ctx context.Context, s store, r redisstate.ClaimParams) ([]redis
 }
 
 // hold makes a new claim hold for its whole time, and returns its task.
-func hold(ctx context.Context, s store, x redisstate.Claim, lease tdf.Seconds) (*wireTask, error) {
+func hold(ctx context.Context, s store, x redisstate.Claim, lease task.Seconds) (*wireTask, error) {
 	if lease > firstLease {
 		renewed, err := s.Renew(ctx, lease, redisstate.LeaseRenewal{
 			ID: x.Task.ID, Round: x.Task.Round, Claim: x.ID,
@@ -129,12 +129,12 @@ type holding struct {
 
 // round returns the task and the round of the claim. Only its own token, or an operator, may use a claim: for others,
 // the error does not even say whether there is such a task.
-func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*tdf.Task, *tdf.Round, error) {
+func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*task.Task, *task.Round, error) {
 	if h.Claim == nil || *h.Claim < 0 {
 		return nil, nil, wire.Invalid("claim: want the index of the claim in the task's list of claims, from 0")
 	}
 	t, err := find(ctx, a.store, h.Task, "", mostClaims)
-	if err != nil && !errors.Is(err, tdf.ErrNoTask) {
+	if err != nil && !errors.Is(err, task.ErrNoTask) {
 		return nil, nil, err
 	}
 	if err == nil && *h.Claim <= t.Round {
@@ -147,12 +147,12 @@ func (a *app) round(ctx context.Context, c *wire.Call, h *holding) (*tdf.Task, *
 }
 
 var (
-	errNoClaim = tdf.NewError(tdf.CodeNotFound, "the token has no such claim")
-	errLost    = tdf.NewError(tdf.CodeConflict, "the claim does not hold any more; drop the task")
+	errNoClaim = task.NewError(task.CodeNotFound, "the token has no such claim")
+	errLost    = task.NewError(task.CodeConflict, "the claim does not hold any more; drop the task")
 )
 
 // holds reports whether the task still runs with the claim.
-func (h *holding) holds(t *tdf.Task) bool { return t.State == tdf.Running && t.Round == *h.Claim }
+func (h *holding) holds(t *task.Task) bool { return t.State == task.Running && t.Round == *h.Claim }
 
 type renewing struct {
 	holding
@@ -180,7 +180,7 @@ func (a *app) renew(ctx context.Context, c *wire.Call, in *renewing) (any, error
 }
 
 // extend renews the lease of a claim, unless it holds for longer, and reports updates.
-func (a *app) extend(ctx context.Context, c *wire.Call, h *holding, t *tdf.Task, r *tdf.Round, lease tdf.Seconds,
+func (a *app) extend(ctx context.Context, c *wire.Call, h *holding, t *task.Task, r *task.Round, lease task.Seconds,
 	report redisstate.LiveReport,
 ) error {
 	if !h.holds(t) {
@@ -203,7 +203,7 @@ type updating struct {
 }
 
 // leastLease is what is left of a claim that has run out, and that nobody has ended yet.
-const leastLease = tdf.Seconds(0.001)
+const leastLease = task.Seconds(0.001)
 
 // update adds a message to the log of a claim. Its number is that of the messages before it, so the log has no gaps. A
 // call may be repeated.
@@ -277,7 +277,7 @@ func (a *app) complete(ctx context.Context, c *wire.Call, in *completing) (any, 
 		if err := a.execute(ctx, c, in, t, r); err != nil {
 			return nil, err
 		}
-	} else if r.Entered[tdf.Executed] == 0 {
+	} else if r.Entered[task.Executed] == 0 {
 		return nil, errLost
 	}
 	return written{W: nodes(replicas)}, nil
@@ -294,7 +294,7 @@ func checkResult(message json.RawMessage) error {
 	return nil
 }
 
-func (a *app) checkUpdates(ctx context.Context, c *wire.Call, in *completing, t *tdf.Task) error {
+func (a *app) checkUpdates(ctx context.Context, c *wire.Call, in *completing, t *task.Task) error {
 	known, err := updatesOf(ctx, a.store, t.ID, *in.Claim)
 	if err == nil && *in.Seq != len(known) {
 		err = conflict("seq: the claim has %d updates", len(known))
@@ -303,18 +303,18 @@ func (a *app) checkUpdates(ctx context.Context, c *wire.Call, in *completing, t 
 }
 
 // execute reports the result of the round.
-func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *tdf.Task, r *tdf.Round) error {
+func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *task.Task, r *task.Round) error {
 	s := a.store
 	now, err := s.Now(ctx)
 	if err != nil {
 		return err
 	}
-	result := tdf.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[tdf.Running]}
-	result.Seconds = max(now.Sub(result.Started), tdf.For(time.Microsecond))
+	result := task.Result{Exit: "0", InProcess: true, JSON: string(in.Message), Started: r.Entered[task.Running]}
+	result.Seconds = max(now.Sub(result.Started), task.For(time.Microsecond))
 	end := broker.Ending{Claim: r.Claim, Result: result}
 	outcomes, err := s.Execute(ctx, workerOf(c), end.Move(t).Settled(t, result))
 	if err == nil && outcomes[0].Err != nil {
-		if err = outcomes[0].Err; errors.As(err, new(*tdf.StateError)) {
+		if err = outcomes[0].Err; errors.As(err, new(*task.StateError)) {
 			err = errLost
 		}
 	}
@@ -322,5 +322,5 @@ func (a *app) execute(ctx context.Context, c *wire.Call, in *completing, t *tdf.
 }
 
 func conflict(format string, a ...any) error {
-	return tdf.NewError(tdf.CodeConflict, fmt.Sprintf(format, a...))
+	return task.NewError(task.CodeConflict, fmt.Sprintf(format, a...))
 }

@@ -9,7 +9,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -58,7 +58,7 @@ func (a *app) enqueue(ctx context.Context, c *wire.Call, in *enqueueing) (any, e
 	}
 	owner := c.Token.Owner()
 	if o := opened[0]; o.Existing && (o.Program != program || owner != "" && o.Owner != owner) {
-		return nil, tdf.NewError(tdf.CodeTaken, "another task has the id")
+		return nil, task.NewError(task.CodeTaken, "another task has the id")
 	}
 	return written{ID: t.ID, W: nodes(replicas)}, nil
 }
@@ -68,8 +68,8 @@ func (a *app) define(ctx context.Context, c *wire.Call, in *enqueueing) (d manag
 	d = manager.Definition{
 		Program: program, Input: inputOf(t.DataBase64), Priority: &t.Priority, Group: group, Owner: c.Token.Owner(),
 		CorrelationID: c.ID,
-		EndBefore:     manager.NoEnd(), Timeout: manager.NoTimeout, MaxLosses: new(tdf.MaxCount), Unique: keyPrefix + t.ID,
-		UniqueUntil: tdf.UntilArchived,
+		EndBefore:     manager.NoEnd(), Timeout: manager.NoTimeout, MaxLosses: new(task.MaxCount), Unique: keyPrefix + t.ID,
+		UniqueUntil: task.UntilArchived,
 	}
 	if d.Queue, err = queueOf(c, t.Queue); err != nil || len(t.Dependencies) == 0 {
 		return d, err

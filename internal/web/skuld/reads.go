@@ -5,8 +5,8 @@ import (
 	"context"
 	"strconv"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 )
@@ -44,7 +44,7 @@ func (a *app) getTask(ctx context.Context, c *wire.Call, in *getting) (any, erro
 }
 
 // whole returns a task with the last updates of its last claims.
-func whole(ctx context.Context, s store, t *tdf.Task) (wireTask, error) {
+func whole(ctx context.Context, s store, t *task.Task) (wireTask, error) {
 	out := view(t, mostClaims)
 	if len(out.Claims) == 0 {
 		return out, nil

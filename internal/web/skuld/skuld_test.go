@@ -15,7 +15,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -23,6 +22,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/internal/web/skuld"
@@ -90,19 +90,19 @@ func (s *site) fails(status int, text, path, body string) {
 	expect.Contains(s, fmt.Sprint(answer), text, path, body, status)
 }
 
-func (s *site) enqueue(task string) string {
+func (s *site) enqueue(one string) string {
 	s.Helper()
-	return s.do("/enqueue", `{"task":{`+task+`}}`)["id"].(string)
+	return s.do("/enqueue", `{"task":{`+one+`}}`)["id"].(string)
 }
 
 // claim returns the id of a task that it claims for a minute, and its number of claims; "" if there is none.
 func (s *site) claim(queue string) (string, int) {
 	s.Helper()
-	task, _ := s.do("/claim", `{"queue":"`+queue+`","dt":60000}`)["task"].(map[string]any)
-	if task == nil {
+	one, _ := s.do("/claim", `{"queue":"`+queue+`","dt":60000}`)["task"].(map[string]any)
+	if one == nil {
 		return "", 0
 	}
-	return task["id"].(string), len(task["claims"].([]any))
+	return one["id"].(string), len(one["claims"].([]any))
 }
 
 func (s *site) task(id string) map[string]any {
@@ -110,14 +110,14 @@ func (s *site) task(id string) map[string]any {
 	return s.do("/get_task", `{"id":"`+id+`"}`)["task"].(map[string]any)
 }
 
-func claimsOf(task map[string]any) (all []map[string]any) {
-	for _, c := range task["claims"].([]any) {
+func claimsOf(one map[string]any) (all []map[string]any) {
+	for _, c := range one["claims"].([]any) {
 		all = append(all, c.(map[string]any))
 	}
 	return all
 }
 
-func (s *site) stored(id string) *tdf.Task {
+func (s *site) stored(id string) *task.Task {
 	s.Helper()
 	st := friend.Of(s.manager).Store
 	number := expect.Result(st.Holder(s.Context(), "skuld:"+id)).Value(s)
@@ -131,7 +131,7 @@ func (s *site) expire(id string) {
 	expect.Result(friend.Of(s.manager).Store.Renew(s.Context(), 0, redisstate.LeaseRenewal{ID: t.ID, Round: t.Round, Claim: t.Current().Claim})).OK(s)
 	expect.Eventually(s, "the claim has ended", func() bool {
 		expect.Result(s.server.RunOnce(s.Context())).OK(s)
-		return s.stored(id).State != tdf.Running
+		return s.stored(id).State != task.Running
 	})
 }
 
@@ -146,10 +146,10 @@ func TestReadme(t *testing.T) {
 	expect.MustLen(t, list, 1)
 	expect.Equal(t, fmt.Sprint(list[0]), fmt.Sprintf("map[claims:[] data:sup? id:%s priority:0 queue:general state:open]", id))
 
-	task := s.do("/claim", `{"queue":"general","dt":10000}`)["task"].(map[string]any)
-	claims := claimsOf(task)
-	expect.MustEqual[any](t, task["data"], "sup?")
-	expect.MustEqual[any](t, task["id"], id)
+	one := s.do("/claim", `{"queue":"general","dt":10000}`)["task"].(map[string]any)
+	claims := claimsOf(one)
+	expect.MustEqual[any](t, one["data"], "sup?")
+	expect.MustEqual[any](t, one["id"], id)
 	expect.MustLen(t, claims, 1)
 	expect.MustEqual(t, claims[0]["completed"], nil)
 	start, end := number(claims[0]["start"]), number(claims[0]["end"])
@@ -169,7 +169,7 @@ func TestReadme(t *testing.T) {
 	expect.Compare(t, number(claims[1]["completed"]), ">=", number(claims[1]["start"]))
 	next, _ := s.claim("general")
 	expect.Equal(t, next, "", "a completed task")
-	expect.Equal(t, s.stored(id).State, tdf.Succeeded, "without a round of the server")
+	expect.Equal(t, s.stored(id).State, task.Succeeded, "without a round of the server")
 }
 
 func number(v any) int64 {
@@ -228,7 +228,7 @@ func TestData(t *testing.T) {
 		id := s.enqueue(`"queue":"q","data":` + string(text))
 		got, _ := s.task(id)["data"].(string)
 		expect.True(t, got == data, data[:min(len(data), 20)], got[:min(len(got), 20)])
-		args := expect.Result(tdf.SplitInput(s.stored(id).Input)).Value(t)
+		args := expect.Result(task.SplitInput(s.stored(id).Input)).Value(t)
 		expect.MustLen(t, args, 1)
 		expect.Equal(t, args[0], data)
 	}
@@ -323,7 +323,7 @@ func TestUpdates(t *testing.T) {
 	s.fails(409, "lost", "/get_task", `{"id":"`+id+`","claim":1,"seq":1}`)
 	s.fails(409, "has 1 updates", "/complete", `{"task":"`+id+`","claim":1,"seq":0}`)
 	s.do("/complete", `{"task":"`+id+`","claim":1,"seq":1,"message":{"sum":3}}`)
-	expect.Equal(t, s.stored(id).State, tdf.Succeeded)
+	expect.Equal(t, s.stored(id).State, task.Succeeded)
 	whole := expect.Result(s.manager.Get(t.Context(), s.stored(id).ID)).Value(t)
 	expect.Equal(t, whole.Rounds[1].Result, `{"sum":3}`)
 
@@ -504,8 +504,8 @@ func TestListAndWipe(t *testing.T) {
 	var seen []string
 	for cursor, more := "", true; more; {
 		answer := s.do("/list_tasks", `{"limit":10,"cursor":"`+cursor+`"}`)
-		for _, task := range answer["tasks"].([]any) {
-			seen = append(seen, task.(map[string]any)["id"].(string))
+		for _, one := range answer["tasks"].([]any) {
+			seen = append(seen, one.(map[string]any)["id"].(string))
 		}
 		cursor, more = answer["next"].(string)
 	}
@@ -527,7 +527,7 @@ func TestListAndWipe(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(s.do("/wipe", "")), "map[removed:0]")
 	expect.Equal(t, fmt.Sprint(s.do("/count_tasks", "")["count"]), "0")
 	counts := expect.Result(s.manager.Counts(t.Context())).Value(t)
-	expect.Equal(t, counts[tdf.Open], int64(1), "tasks that are not of Skuld")
+	expect.Equal(t, counts[task.Open], int64(1), "tasks that are not of Skuld")
 	expect.Equal(t, s.enqueue(`"id":"t00"`), "t00", "the id of a removed task")
 	expect.Equal(t, s.task("t00")["state"], "open")
 }

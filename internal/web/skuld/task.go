@@ -9,9 +9,9 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/lazy"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/sweep"
@@ -52,7 +52,7 @@ type wireClaim struct {
 var validID = lazy.Regexp(`^[A-Za-z0-9_-]{1,100}$`)
 
 // idOf returns the Skuld id of a task, or "" if the task is none of Skuld.
-func idOf(t *tdf.Task) string {
+func idOf(t *task.Task) string {
 	if t == nil || t.Program != program || !strings.HasPrefix(t.Unique, keyPrefix) {
 		return ""
 	}
@@ -63,12 +63,12 @@ func idOf(t *tdf.Task) string {
 func facts(rounds int) redisstate.Want {
 	return redisstate.Want{
 		Fields: redisstate.Facts, Rounds: redisstate.LastRounds(rounds),
-		Texts: redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: tdf.TextInput}),
+		Texts: redisstate.SameTexts(redisstate.TextsOf{Round: redisstate.OfTask, Texts: task.TextInput}),
 	}
 }
 
 // find reads the task with an id, with its last rounds. If owner is not "", it finds only tasks of this owner.
-func find(ctx context.Context, s store, id, owner string, rounds int) (*tdf.Task, error) {
+func find(ctx context.Context, s store, id, owner string, rounds int) (*task.Task, error) {
 	if !validID().MatchString(id) {
 		return nil, wire.Invalid(
 			fmt.Sprintf("task %.100q: want the id of a task: 1 to 100 letters, digits, hyphens and underscores", id))
@@ -78,17 +78,17 @@ func find(ctx context.Context, s store, id, owner string, rounds int) (*tdf.Task
 		return nil, err
 	}
 	stored, err := s.ReadOne(ctx, number, facts(rounds))
-	if err != nil && tdf.CodeOf(err) != tdf.CodeNotFound {
+	if err != nil && task.CodeOf(err) != task.CodeNotFound {
 		return nil, err
 	}
 	if t := stored.Task; idOf(t) == id && (owner == "" || t.Owner == owner) {
 		return t, nil
 	}
-	return nil, fmt.Errorf("task %s: %w", id, tdf.ErrNoTask)
+	return nil, fmt.Errorf("task %s: %w", id, task.ErrNoTask)
 }
 
 // view returns a task with its last claims, without their updates.
-func view(t *tdf.Task, most int) wireTask {
+func view(t *task.Task, most int) wireTask {
 	out := wireTask{
 		ID: idOf(t), Queue: cmp.Or(t.Queue, class.DefaultQueue), Priority: t.Priority, State: string(t.State),
 		Claims: []wireClaim{},
@@ -105,25 +105,25 @@ func view(t *tdf.Task, most int) wireTask {
 	return out
 }
 
-func claimOf(t *tdf.Task, id int) (c wireClaim) {
+func claimOf(t *task.Task, id int) (c wireClaim) {
 	r := t.Rounds.At(id)
-	c.Start = ms(r.Entered[tdf.Running])
-	switch end := cmp.Or(r.Entered[tdf.Executed], r.LostAt, r.TimedOutAt, r.Entered[tdf.Expired]); {
+	c.Start = ms(r.Entered[task.Running])
+	switch end := cmp.Or(r.Entered[task.Executed], r.LostAt, r.TimedOutAt, r.Entered[task.Expired]); {
 	case end > 0:
 		c.End = ms(end)
-	case id == t.Round && t.State == tdf.Running:
+	case id == t.Round && t.State == task.Running:
 		c.End = ms(t.LeaseUntil)
 	default: // released
-		c.End = ms(t.Rounds.At(id + 1).Entered[tdf.Open])
+		c.End = ms(t.Rounds.At(id + 1).Entered[task.Open])
 	}
-	if r.Entered[tdf.Succeeded] > 0 {
-		c.Completed = ms(r.Entered[tdf.Executed])
+	if r.Entered[task.Succeeded] > 0 {
+		c.Completed = ms(r.Entered[task.Executed])
 	}
 	return c
 }
 
-func ms(t tdf.Time) *int64 {
-	if t <= 0 || t >= tdf.Never {
+func ms(t task.Time) *int64 {
+	if t <= 0 || t >= task.Never {
 		return nil
 	}
 	n := t.Std().UnixMilli()
@@ -141,7 +141,7 @@ func inputOf(data []byte) string {
 }
 
 func dataOf(input string) (*string, []byte) {
-	words, err := tdf.SplitInput(input)
+	words, err := task.SplitInput(input)
 	if err == nil && len(words) == 2 && words[0]+" " == base64Flag {
 		if data, err := base64.StdEncoding.DecodeString(words[1]); err == nil {
 			return nil, data

@@ -128,7 +128,7 @@ func TestRightsOfTokens(t *testing.T) {
 	expect.Equal(t, status, 200, "its own task")
 	for _, path := range []string{"/tasks/v1", "/tasks/v1?queue=q"} {
 		_, text = s.as(submitter, "GET", path, "")
-		expect.Len(t, webtest.Decode[[]task](t, text), 1, "a submitter lists its own tasks only", path)
+		expect.Len(t, webtest.Decode[[]taskJSON](t, text), 1, "a submitter lists its own tasks only", path)
 	}
 	gone := s.submit("q", `{}`)
 	expect.NoError(t, s.redis.Del(t.Context(), s.store.Keys.Task(3)).Err())

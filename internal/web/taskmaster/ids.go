@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate/index"
 )
@@ -39,7 +39,7 @@ func (n ids) id(text string) (int64, error) {
 	}
 	id := int64(binary.BigEndian.Uint64(b[8:]) &^ (3 << 62))
 	if id < 1 || id > index.MaxID || n.uuid(id) != strings.ToLower(text) {
-		return 0, tdf.ErrNoTask
+		return 0, task.ErrNoTask
 	}
 	return id, nil
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
@@ -22,6 +21,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/server"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/internal/web/taskmaster"
@@ -99,7 +99,7 @@ func (s *site) must(status int, method, path, body string) string {
 }
 
 // A task has the members that clients read.
-type task struct {
+type taskJSON struct {
 	TaskID, QueueName, Status string
 	Result                    any
 	LastError                 *string
@@ -118,12 +118,12 @@ func (s *site) submit(queue, payload string, more ...string) (id string) {
 	return answer["taskId"]
 }
 
-func (s *site) get(id string) task {
+func (s *site) get(id string) taskJSON {
 	s.Helper()
-	return webtest.Decode[task](s, s.must(200, "GET", "/tasks/v1/"+id, ""))
+	return webtest.Decode[taskJSON](s, s.must(200, "GET", "/tasks/v1/"+id, ""))
 }
 
-func (s *site) mustBe(id, status string, attempts int) task {
+func (s *site) mustBe(id, status string, attempts int) taskJSON {
 	s.Helper()
 	t := s.get(id)
 	expect.Equal(s, fmt.Sprintf("%s %d", t.Status, t.Attempts), fmt.Sprintf("%s %d", status, attempts), "task", id)
@@ -183,15 +183,15 @@ func (s *site) silence(worker string, d time.Duration) {
 	s.Helper()
 	name, ctx := s.name(worker), s.Context()
 	now := expect.Result(s.store.Now(ctx)).Value(s)
-	s.redis.HSet(ctx, s.store.Keys.Worker(name), "seen", now.Add(-tdf.For(d)).String())
-	s.redis.ZAdd(ctx, s.store.Keys.Workers(), redis.Z{Score: float64(now.Add(-tdf.For(d))), Member: name})
-	for _, id := range s.redis.ZRange(ctx, s.store.Keys.List(tdf.Running), 0, -1).Val() {
+	s.redis.HSet(ctx, s.store.Keys.Worker(name), "seen", now.Add(-task.For(d)).String())
+	s.redis.ZAdd(ctx, s.store.Keys.Workers(), redis.Z{Score: float64(now.Add(-task.For(d))), Member: name})
+	for _, id := range s.redis.ZRange(ctx, s.store.Keys.List(task.Running), 0, -1).Val() {
 		key := s.cfg.Namespace + ":task:" + id
 		round := s.redis.HGet(ctx, key, "round").Val()
 		if s.redis.HGet(ctx, key, round+":worker").Val() != name {
 			continue
 		}
-		until := expect.Result(tdf.ParseTime(s.redis.HGet(ctx, key, "lease_until").Val())).Value(s).Add(-tdf.For(d))
+		until := expect.Result(task.ParseTime(s.redis.HGet(ctx, key, "lease_until").Val())).Value(s).Add(-task.For(d))
 		s.redis.HSet(ctx, key, "lease_until", until.String())
 		s.redis.ZAdd(ctx, s.store.Keys.Due(), redis.Z{Score: float64(until), Member: id})
 	}

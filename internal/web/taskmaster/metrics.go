@@ -10,8 +10,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/metrics"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate/counts"
 )
@@ -31,8 +31,8 @@ type meter struct {
 
 // A transition is what a counter counts. Its reason is a tag.
 type transition struct {
-	verb   tdf.Verb
-	to     tdf.State
+	verb   task.Verb
+	to     task.State
 	reason string
 }
 
@@ -43,33 +43,33 @@ var (
 
 // meters are the metrics of Taskmaster that TDF counts.
 var meters = map[string]meter{
-	"tasks.submitted": {help: "Tasks submitted.", tags: byQueue, counts: []transition{{tdf.VerbOpen, tdf.Open, ""}}},
+	"tasks.submitted": {help: "Tasks submitted.", tags: byQueue, counts: []transition{{task.VerbOpen, task.Open, ""}}},
 	"tasks.claimed": {
 		help: "Tasks claimed by workers.", tags: byQueue,
-		counts: []transition{{tdf.VerbClaim, tdf.Running, ""}},
+		counts: []transition{{task.VerbClaim, task.Running, ""}},
 	},
 	"tasks.completed": {
 		help: "Tasks completed successfully.", tags: byQueue,
-		counts: []transition{{tdf.VerbSucceed, tdf.Succeeded, ""}},
+		counts: []transition{{task.VerbSucceed, task.Succeeded, ""}},
 	},
 	"tasks.failed": {help: "Failures of tasks.", tags: byQueue, counts: []transition{
-		{tdf.VerbFail, tdf.Open, ""},
-		{tdf.VerbFail, tdf.Failed, ""},
+		{task.VerbFail, task.Open, ""},
+		{task.VerbFail, task.Failed, ""},
 	}},
 	"tasks.dead_lettered": {help: "Tasks that are dead.", tags: byReason, counts: []transition{
-		{tdf.VerbFail, tdf.Failed, "exhausted"},
-		{tdf.VerbTimeOut, tdf.TimedOut, "exhausted"},
-		{tdf.VerbLose, tdf.Failed, "worker_dead"},
-		{tdf.VerbExpire, tdf.Expired, "deadline"},
+		{task.VerbFail, task.Failed, "exhausted"},
+		{task.VerbTimeOut, task.TimedOut, "exhausted"},
+		{task.VerbLose, task.Failed, "worker_dead"},
+		{task.VerbExpire, task.Expired, "deadline"},
 	}},
 	"tasks.requeued": {help: "Tasks that wait for another attempt.", tags: byReason, counts: []transition{
-		{tdf.VerbFail, tdf.Open, "failure"},
-		{tdf.VerbTimeOut, tdf.Open, "timeout"},
-		{tdf.VerbLose, tdf.Open, "worker_dead"},
+		{task.VerbFail, task.Open, "failure"},
+		{task.VerbTimeOut, task.Open, "timeout"},
+		{task.VerbLose, task.Open, "worker_dead"},
 	}},
 	"tasks.cleaned": {
 		help: "Finished tasks that were removed.", tags: byQueue,
-		counts: []transition{{tdf.VerbRemove, tdf.None, ""}},
+		counts: []transition{{task.VerbRemove, task.None, ""}},
 	},
 	"workers.registered": {help: "Registrations of workers.", tags: byQueue, plain: counts.CountRegistered},
 	"workers.died":       {help: "Workers that are dead.", tags: byQueue, plain: counts.CountDied},
@@ -92,14 +92,14 @@ var meters = map[string]meter{
 type sample struct {
 	tags  map[string]string
 	count int64
-	sum   tdf.Seconds // of a timer
+	sum   task.Seconds // of a timer
 }
 
 // samples returns the values of a meter.
 func (m *meter) samples(activities []counts.Activity) (all []sample) {
 	for i := range activities {
 		a := &activities[i]
-		add := func(reason string, count int64, sum tdf.Seconds) {
+		add := func(reason string, count int64, sum task.Seconds) {
 			tags := map[string]string{"queue": a.Queue, "reason": reason}
 			maps.DeleteFunc(tags, func(key, _ string) bool { return !slices.Contains(m.tags, key) })
 			if count > 0 {
@@ -112,7 +112,7 @@ func (m *meter) samples(activities []counts.Activity) (all []sample) {
 			continue
 		}
 		byReason := map[string]int64{"": a.Counts[m.plain]}
-		a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
+		a.Transitions(func(verb task.Verb, to task.State, n int64) {
 			for _, t := range m.counts {
 				if t.verb == verb && t.to == to {
 					byReason[t.reason] += n
@@ -135,7 +135,7 @@ func (a *app) activities(ctx context.Context, most int) ([]counts.Activity, erro
 	}
 	a.counting.Lock()
 	defer a.counting.Unlock()
-	silent := now.Add(-tdf.For(a.Dead))
+	silent := now.Add(-task.For(a.Dead))
 	if err := a.store.CountDead(ctx, a.counted, silent, isOurs); err != nil {
 		return nil, err
 	}
@@ -218,7 +218,7 @@ func (a *app) metric(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	name := c.PathValue("name")
 	m, known := meters[name]
 	if !known {
-		return nil, tdf.NewError(tdf.CodeNotFound, "there is no such metric")
+		return nil, task.NewError(task.CodeNotFound, "there is no such metric")
 	}
 	activities, err := a.activities(ctx, mostQueues)
 	if err != nil {
@@ -234,7 +234,7 @@ func (a *app) metric(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	}
 	v := metricView{Name: name, Description: m.help, AvailableTags: []availableTag{}}
 	var count int64
-	var sum tdf.Seconds
+	var sum task.Seconds
 	for _, s := range all {
 		count, sum = count+s.count, sum+s.sum
 	}

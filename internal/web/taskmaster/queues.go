@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -65,7 +65,7 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 			return nil, err
 		}
 		v := queueView{
-			QueueName: name, Pending: tasks[tdf.Open], Running: tasks[tdf.Running] + tasks[tdf.Executed],
+			QueueName: name, Pending: tasks[task.Open], Running: tasks[task.Running] + tasks[task.Executed],
 			Dead: tasks.Failures(), ActiveWorkers: active[name],
 		}
 		if tasks.Total() == 0 && v.ActiveWorkers == 0 {
@@ -83,8 +83,8 @@ func (a *app) queues(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 
 // hasFailed reports whether a task of a queue has ever become open again after a failure, a time-out or a loss.
 func hasFailed(a *counts.Activity) (has bool) {
-	a.Transitions(func(verb tdf.Verb, to tdf.State, n int64) {
-		has = has || to == tdf.Open && n > 0 && (verb == tdf.VerbFail || verb == tdf.VerbTimeOut)
+	a.Transitions(func(verb task.Verb, to task.State, n int64) {
+		has = has || to == task.Open && n > 0 && (verb == task.VerbFail || verb == task.VerbTimeOut)
 	})
 	return has
 }
@@ -92,7 +92,7 @@ func hasFailed(a *counts.Activity) (has bool) {
 // failed counts the open tasks of a group that have failed at least once, among the first of them.
 func (a *app) failed(ctx context.Context, group string, left *int) (n int64, err error) {
 	for offset := int64(0); *left > 0; offset += failedAtOnce {
-		ids, err := a.store.List(ctx, tdf.Open, group, offset, failedAtOnce)
+		ids, err := a.store.List(ctx, task.Open, group, offset, failedAtOnce)
 		if err != nil || len(ids) == 0 {
 			return n, err
 		}
@@ -102,7 +102,7 @@ func (a *app) failed(ctx context.Context, group string, left *int) (n int64, err
 			return n, err
 		}
 		for _, x := range stored {
-			if x.Task != nil && x.Task.State == tdf.Open && x.Task.Fails+x.Task.Timeouts > 0 {
+			if x.Task != nil && x.Task.State == task.Open && x.Task.Fails+x.Task.Timeouts > 0 {
 				n++
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 )
 
@@ -20,7 +20,7 @@ const usualAttempts = 3
 
 // longestBackoff is the longest wait before a further attempt. TDF varies waits by up to 20 %, so the setting is
 // shorter.
-const longestBackoff = tdf.Seconds(300) / 1.2
+const longestBackoff = task.Seconds(300) / 1.2
 
 type submission struct {
 	QueueName   string          `json:"queueName"`
@@ -58,28 +58,28 @@ func (a *app) submit(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 }
 
 // properties returns the properties of the task that a submission opens.
-func (a *app) properties(in *submission) (d tdf.Properties, err error) {
+func (a *app) properties(in *submission) (d task.Properties, err error) {
 	attempts, priority := orUsual(in.MaxAttempts, usualAttempts), orUsual(in.Priority, 0)
 	switch {
 	case strings.TrimSpace(in.QueueName) == "":
 		return d, wire.Invalid("queueName is missing")
 	case len(in.Payload) == 0:
 		return d, wire.Invalid("payload is missing")
-	case attempts < 1 || attempts > tdf.MaxCount:
-		return d, wire.Invalid(fmt.Sprintf("maxAttempts: want 1 to %d", tdf.MaxCount))
+	case attempts < 1 || attempts > task.MaxCount:
+		return d, wire.Invalid(fmt.Sprintf("maxAttempts: want 1 to %d", task.MaxCount))
 	case checkTags(in.Tags) != nil:
 		return d, checkTags(in.Tags)
 	case priority < math.MinInt32 || priority > math.MaxInt32:
 		return d, wire.Invalid("priority: want a number of 32 bits")
 	}
-	d = tdf.Defaults(Program, "", quote(string(in.Payload)))
+	d = task.Defaults(Program, "", quote(string(in.Payload)))
 	d.Queue, d.Group, d.Priority, d.Tags = queueOf(in.QueueName), groupPrefix+in.QueueName, priority,
 		slices.Compact(slices.Sorted(slices.Values(encodeTags(in.Tags))))
 	d.MaxAttempts, d.MaxFails, d.MaxTimeouts, d.MaxLosses = attempts, attempts-1, attempts-1, attempts-1
-	d.FailOn, d.Backoff, d.BackoffFactor, d.BackoffMax = tdf.FailOnExit, 2*a.retry, 2, longestBackoff
+	d.FailOn, d.Backoff, d.BackoffFactor, d.BackoffMax = task.FailOnExit, 2*a.retry, 2, longestBackoff
 	d.KeepFinished, d.KeepArchived, d.KeepOutputs = a.keep.KeepFinished, a.keep.KeepArchived, a.keep.KeepOutputs
 	if in.Deadline != nil {
-		d.ClaimBefore = max(tdf.At(*in.Deadline), 1) // a deadline in the past is valid; 0 would mean no time
+		d.ClaimBefore = max(task.At(*in.Deadline), 1) // a deadline in the past is valid; 0 would mean no time
 	}
 	return d, d.Validate()
 }
@@ -107,7 +107,7 @@ func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\'
 // payloadOf returns the payload of a task. If another client has opened it with another input, the payload is the input
 // as a text.
 func payloadOf(input string) json.RawMessage {
-	if args, err := tdf.SplitInput(input); err == nil && len(args) == 1 && json.Valid([]byte(args[0])) {
+	if args, err := task.SplitInput(input); err == nil && len(args) == 1 && json.Valid([]byte(args[0])) {
 		return json.RawMessage(args[0])
 	}
 	text, _ := json.Marshal(input) // a text can always be written

@@ -7,9 +7,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -38,19 +38,19 @@ type Options struct {
 type store interface {
 	broker.Applier
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
-	Now(ctx context.Context) (tdf.Time, error)
-	Open(ctx context.Context, who string, definitions ...tdf.Properties) ([]int64, error)
+	Now(ctx context.Context) (task.Time, error)
+	Open(ctx context.Context, who string, definitions ...task.Properties) ([]int64, error)
 	ReadOne(ctx context.Context, id int64, want redisstate.Want) (redisstate.Stored, error)
-	List(ctx context.Context, of tdf.State, group string, offset, most int64) ([]int64, error)
+	List(ctx context.Context, of task.State, group string, offset, most int64) ([]int64, error)
 	LastID(ctx context.Context) (int64, error)
-	Counts(ctx context.Context, groups ...string) (tdf.Counts, error)
+	Counts(ctx context.Context, groups ...string) (task.Counts, error)
 	QueueCounts(ctx context.Context) ([]counts.QueueCount, error)
 	Activity(ctx context.Context, c *counts.ActivityCounter, most int) ([]counts.Activity, error)
 	CountRegistration(queue string)
-	CountDead(ctx context.Context, after, upTo tdf.Time, counted func(*presence.WorkerStatus) bool) error
-	Worker(ctx context.Context, name string) (w presence.WorkerStatus, known bool, now tdf.Time, err error)
+	CountDead(ctx context.Context, after, upTo task.Time, counted func(*presence.WorkerStatus) bool) error
+	Worker(ctx context.Context, name string) (w presence.WorkerStatus, known bool, now task.Time, err error)
 	Workers(ctx context.Context) ([]presence.WorkerStatus, error)
-	Hold(ctx context.Context, worker string, keep tdf.Seconds, runs ...presence.Run) error
+	Hold(ctx context.Context, worker string, keep task.Seconds, runs ...presence.Run) error
 	LetGo(ctx context.Context, worker string, runs ...presence.Run) error
 	Held(ctx context.Context, worker string) ([]presence.Run, error)
 }
@@ -61,17 +61,17 @@ type app struct {
 	store  store
 	broker *broker.Broker
 	ids    ids
-	retry  tdf.Seconds // base of the back-off
-	keep   tdf.Properties
+	retry  task.Seconds // base of the back-off
+	keep   task.Properties
 
 	counting sync.Mutex
-	counted  tdf.Time // the time up to which this process has counted dead workers
+	counted  task.Time // the time up to which this process has counted dead workers
 }
 
 // Defaults of Taskmaster, for keys of [task_defaults] that have their own defaults.
 const (
-	usualRetry = tdf.Seconds(1)
-	usualKeep  = tdf.Seconds(7 * 24 * 60 * 60)
+	usualRetry = task.Seconds(1)
+	usualKeep  = task.Seconds(7 * 24 * 60 * 60)
 )
 
 // New returns the interface to the tasks of a manager's namespace. From the manager's TaskDefaults, it takes the
@@ -86,8 +86,8 @@ func New(m *manager.Manager, o Options) wire.Interface {
 	if a.keep.Backoff > 0 {
 		a.retry = a.keep.Backoff
 	}
-	for _, span := range []*tdf.Seconds{&a.keep.KeepFinished, &a.keep.KeepArchived} {
-		if *span == tdf.Forever {
+	for _, span := range []*task.Seconds{&a.keep.KeepFinished, &a.keep.KeepArchived} {
+		if *span == task.Forever {
 			*span = usualKeep
 		}
 	}

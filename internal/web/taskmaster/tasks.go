@@ -9,8 +9,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -25,7 +25,7 @@ const (
 )
 
 // A task is a task as Taskmaster shows it.
-type task struct {
+type taskJSON struct {
 	TaskID     string          `json:"taskId"`
 	QueueName  string          `json:"queueName"`
 	Status     string          `json:"status"`
@@ -39,13 +39,13 @@ type task struct {
 
 // statusOf returns the status of a task. An executed task is settled within the call that reports it, unless Redis goes
 // away in between.
-func statusOf(t *tdf.Task) string {
+func statusOf(t *task.Task) string {
 	switch {
-	case t.State == tdf.Open:
+	case t.State == task.Open:
 		return pending
-	case t.State == tdf.Running || t.State == tdf.Executed:
+	case t.State == task.Running || t.State == task.Executed:
 		return running
-	case t.Outcome == string(tdf.Succeeded):
+	case t.Outcome == string(task.Succeeded):
 		return done
 	}
 	return dead
@@ -53,7 +53,7 @@ func statusOf(t *tdf.Task) string {
 
 // attemptsOf returns the number of claims, with the one that is under way, and without those whose workers gave the
 // task back.
-func attemptsOf(t *tdf.Task) int {
+func attemptsOf(t *task.Task) int {
 	n := t.Fails + t.Timeouts + t.Losses
 	if s := statusOf(t); s == running || s == done {
 		n++
@@ -65,7 +65,7 @@ func attemptsOf(t *tdf.Task) int {
 const mostRounds = 10
 
 // lastFailed returns the number of the last round that failed or timed out, or -1.
-func lastFailed(t *tdf.Task) int {
+func lastFailed(t *task.Task) int {
 	for round := t.Round; round >= 0 && round > t.Round-mostRounds; round-- {
 		if r := t.Rounds.At(round); r.FailedAt > 0 || r.TimedOutAt > 0 || r.LostAt > 0 && t.State.Finished() &&
 			round == t.Round {
@@ -75,8 +75,8 @@ func lastFailed(t *tdf.Task) int {
 	return -1
 }
 
-func (a *app) view(t *tdf.Task) task {
-	v := task{
+func (a *app) view(t *task.Task) taskJSON {
+	v := taskJSON{
 		TaskID: a.ids.uuid(t.ID), QueueName: cmp.Or(t.Queue, class.DefaultQueue), Status: statusOf(t),
 		Attempts: attemptsOf(t), Tags: decodeTags(t.Tags), CreatedAt: t.Opened().Std(),
 	}
@@ -103,10 +103,10 @@ const (
 // want reads what view shows.
 var want = redisstate.Want{
 	Fields: redisstate.Head | redisstate.Facts, Rounds: redisstate.LastRounds(mostRounds), MaxBytes: mostTexts,
-	Texts: func(t *tdf.Task) []redisstate.TextsOf {
-		texts := []redisstate.TextsOf{{Round: t.LastRun(), Texts: tdf.TextResult}}
+	Texts: func(t *task.Task) []redisstate.TextsOf {
+		texts := []redisstate.TextsOf{{Round: t.LastRun(), Texts: task.TextResult}}
 		if round := lastFailed(t); round >= 0 {
-			texts = append(texts, redisstate.TextsOf{Round: round, Texts: tdf.TextError})
+			texts = append(texts, redisstate.TextsOf{Round: round, Texts: task.TextError})
 		}
 		return texts
 	},
@@ -114,9 +114,9 @@ var want = redisstate.Want{
 
 // read returns the tasks of the interface among those with these ids. If their texts do not fit into one answer, it
 // returns the first of them.
-func (a *app) read(ctx context.Context, c *wire.Call, ids ...int64) ([]*tdf.Task, error) {
+func (a *app) read(ctx context.Context, c *wire.Call, ids ...int64) ([]*task.Task, error) {
 	stored, err := a.store.Read(ctx, ids, want)
-	var all []*tdf.Task
+	var all []*task.Task
 	for _, x := range stored {
 		if t := x.Task; t != nil && t.Program == Program && (c.Token.Owner() == "" || t.Owner == c.Token.Owner()) {
 			all = append(all, t)
@@ -135,7 +135,7 @@ func (a *app) get(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 		return nil, err
 	}
 	if len(tasks) == 0 {
-		return nil, tdf.ErrNoTask
+		return nil, task.ErrNoTask
 	}
 	return wire.JSON(http.StatusOK, a.view(tasks[0]))
 }
@@ -167,7 +167,7 @@ func (a *app) list(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	views := []task{}
+	views := []taskJSON{}
 	for _, t := range tasks {
 		views = append(views, a.view(t))
 	}
@@ -177,10 +177,10 @@ func (a *app) list(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
 // queries are the queries of the statuses.
 var queries = map[string]manager.Query{
 	"":      {},
-	pending: {States: []tdf.State{tdf.Open}},
-	running: {States: []tdf.State{tdf.Running, tdf.Executed}},
-	done:    {Outcomes: []string{string(tdf.Succeeded)}},
-	dead:    {Outcomes: []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired), tdf.Cancelled}},
+	pending: {States: []task.State{task.Open}},
+	running: {States: []task.State{task.Running, task.Executed}},
+	done:    {Outcomes: []string{string(task.Succeeded)}},
+	dead:    {Outcomes: []string{string(task.Failed), string(task.TimedOut), string(task.Expired), task.Cancelled}},
 }
 
 // mostPages bounds how much a list reads: tasks that do not belong to the answer take time, too.

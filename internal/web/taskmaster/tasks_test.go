@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/webtest"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -85,7 +85,7 @@ func TestBackOff(t *testing.T) {
 	s.mustBe(id, "PENDING", 1)
 	expect.Len(t, s.claim("w", "q", 1), 0, "claimed before the end of the back-off")
 	stored := testspace.Read(t, s.store, 1)
-	wait := stored.Ready.Sub(stored.Rounds.At(1).Entered[tdf.Open])
+	wait := stored.Ready.Sub(stored.Rounds.At(1).Entered[task.Open])
 	expect.Compare(t, wait, ">=", 1.6)
 	expect.Compare(t, wait, "<=", 2.4)
 	expect.Equal(t, fmt.Sprint(stored.Backoff, stored.BackoffFactor), "2 2", "base and factor")
@@ -185,8 +185,8 @@ func TestRetention(t *testing.T) {
 	s.mustClaim("w", "q", 1)
 	s.complete(204, id, "w")
 	stored := testspace.Read(t, s.store, 1)
-	expect.Equal(t, stored.KeepFinished, tdf.Seconds(7*24*3600))
-	due := tdf.Time(s.redis.ZScore(t.Context(), s.store.Keys.Due(), "1").Val())
+	expect.Equal(t, stored.KeepFinished, task.Seconds(7*24*3600))
+	due := task.Time(s.redis.ZScore(t.Context(), s.store.Keys.Due(), "1").Val())
 	expect.Equal(t, due.Sub(stored.EndedAt()), stored.KeepFinished, "when the server removes it")
 
 	cfg := testspace.Config(t, redistest.Shared(t))
@@ -210,7 +210,7 @@ func TestLists(t *testing.T) {
 		queue := []string{"a", "b"}[i%2]
 		ids[queue] = append(ids[queue], s.submit(queue, `{}`, `"maxAttempts":1`))
 	}
-	expect.Result(s.store.Open(t.Context(), "m", tdf.Defaults("p", "rsync:/p/run.sh", "1"))).OK(t) // a task of TDF, which Taskmaster does not show
+	expect.Result(s.store.Open(t.Context(), "m", task.Defaults("p", "rsync:/p/run.sh", "1"))).OK(t) // a task of TDF, which Taskmaster does not show
 	claims := s.mustClaim("w", "a", 2)
 	s.complete(204, claims[0].TaskID, "w")
 	s.fail(204, claims[1].TaskID, "w")
@@ -233,7 +233,7 @@ func TestLists(t *testing.T) {
 		"?queue=none":                     {},
 	} {
 		var got []string
-		for _, x := range webtest.Decode[[]task](t, s.must(200, "GET", "/tasks/v1"+query, "")) {
+		for _, x := range webtest.Decode[[]taskJSON](t, s.must(200, "GET", "/tasks/v1"+query, "")) {
 			got = append(got, x.TaskID)
 		}
 		expect.True(t, slices.Equal(got, want), query, "got", got, "want", want)
@@ -269,14 +269,14 @@ func TestTasksOfTDF(t *testing.T) {
 	offer := &class.Offer{Queues: []class.QueueShare{{Queue: "q"}}, Handlers: []string{"taskmaster"}}
 	c := expect.Result(s.store.Claim(t.Context(), redisstate.ClaimParams{Worker: "tdf", Most: 1, Lease: 60, Offer: offer})).Value(t)
 	expect.MustLen(t, c.Claims, 1, "claimed")
-	args := expect.Result(tdf.SplitInput(c.Claims[0].Task.Input)).Value(t)
+	args := expect.Result(task.SplitInput(c.Claims[0].Task.Input)).Value(t)
 	expect.Equal(t, fmt.Sprint(args), `[{"a":"it's"}]`, "arguments")
 	s.mustBe(id, "RUNNING", 1)
 	s.complete(409, id, "tdf")
-	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, tdf.Result{Exit: "0", Output: "text", JSON: `{"n":1}`})).Value(t)
+	m := expect.Result(c.Claims[0].Task.Execute(c.Claims[0].ID, task.Result{Exit: "0", Output: "text", JSON: `{"n":1}`})).Value(t)
 	testspace.Apply(t, s.store, m, nil)
 	s.round()
 	expect.Equal(t, fmt.Sprint(s.mustBe(id, "DONE", 1).Result), "map[n:1]")
-	task := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
-	expect.Equal(t, fmt.Sprintln(task.Queue, task.Group, task.Program), "q taskmaster/q taskmaster\n")
+	one := expect.Result(s.manager.Get(t.Context(), 1)).Value(t)
+	expect.Equal(t, fmt.Sprintln(one.Queue, one.Group, one.Program), "q taskmaster/q taskmaster\n")
 }

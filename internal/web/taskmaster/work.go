@@ -8,9 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
 	"github.com/tdf-framework/tdf/redisstate/conn"
@@ -170,22 +170,22 @@ func (a *app) report(ctx context.Context, c *wire.Call, of func(*completion) bro
 		Fields: redisstate.Head | redisstate.Facts,
 		Rounds: redisstate.LastRounds(1),
 	})
-	if err != nil && tdf.CodeOf(err) != tdf.CodeNotFound {
+	if err != nil && task.CodeOf(err) != task.CodeNotFound {
 		return nil, err
 	}
 	// A token that may see no tasks does not learn whether there is one.
 	absent := err != nil || stored.Task.Program != Program
 	switch {
 	case absent && c.Token.Owner() == "":
-		return nil, tdf.ErrNoTask
-	case absent, stored.Task.State != tdf.Running, stored.Task.Current().Worker != w.name:
+		return nil, task.ErrNoTask
+	case absent, stored.Task.State != task.Running, stored.Task.Current().Worker != w.name:
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	}
 	report := of(&in)
 	report.Run = broker.Run{ID: id, Round: stored.Task.Round, Claim: stored.Task.Current().Claim}
 	answers, err := a.broker.Report(ctx, w.token, w.session, []broker.Report{report})
 	switch {
-	case tdf.CodeOf(err) == tdf.CodeForbidden: // a worker of TDF has the same name
+	case task.CodeOf(err) == task.CodeForbidden: // a worker of TDF has the same name
 		return nil, notOwned(c.PathValue("id"), in.WorkerID)
 	case err != nil:
 		return nil, err
@@ -212,11 +212,11 @@ func (a *app) verify(ctx context.Context, r *broker.Report) error {
 		return err
 	}
 	if !r.Agrees(stored[0].Task.Rounds.At(r.Round)) {
-		return tdf.NewError(tdf.CodeConflict, "another report of this attempt was faster, and said the opposite")
+		return task.NewError(task.CodeConflict, "another report of this attempt was faster, and said the opposite")
 	}
 	return nil
 }
 
 func notOwned(id, worker string) error {
-	return tdf.NewError(tdf.CodeConflict, fmt.Sprintf("the task %.50s does not run on the worker %.100q", id, worker))
+	return task.NewError(task.CodeConflict, fmt.Sprintf("the task %.50s does not run on the worker %.100q", id, worker))
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/broker"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate/presence"
 )
@@ -82,7 +82,7 @@ func (r *registration) check(t *access.Token) error {
 	if err := checkTags(r.Tags); err != nil {
 		return err
 	}
-	if err := tdf.CheckLabel("queueName", r.QueueName); err != nil {
+	if err := task.CheckLabel("queueName", r.QueueName); err != nil {
 		return err
 	}
 	return t.CheckQueue(r.QueueName)
@@ -116,7 +116,7 @@ func (a *app) signUp(ctx context.Context, w worker, r *registration) error {
 		Tags: encodeTags(r.Tags), Programs: []string{Program}, Lease: a.Dead.Seconds(),
 	})
 	if taken := new(presence.NameTakenError); errors.As(err, &taken) { // a worker of TDF has the name
-		return tdf.NewError(tdf.CodeTaken, taken.Error())
+		return task.NewError(task.CodeTaken, taken.Error())
 	}
 	if err == nil {
 		a.store.CountRegistration(r.QueueName)
@@ -139,13 +139,13 @@ func (a *app) heartbeat(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 	case err != nil:
 		return nil, err
 	case !alive:
-		return nil, tdf.NewError(tdf.CodeNotFound, "no such worker is alive; register it")
+		return nil, task.NewError(task.CodeNotFound, "no such worker is alive; register it")
 	}
 	return wire.Empty(http.StatusNoContent), nil
 }
 
 // keepNotes is how long Redis keeps which tasks a worker holds: longer than their leases.
-func (a *app) keepNotes() tdf.Seconds { return 2 * tdf.For(a.Dead) }
+func (a *app) keepNotes() task.Seconds { return 2 * task.For(a.Dead) }
 
 // beat sends the heartbeat of a worker, and renews the leases of its tasks. It returns how many tasks the worker holds,
 // and whether it is known.
@@ -160,8 +160,8 @@ func (a *app) beat(ctx context.Context, w worker) (held int, known bool, err err
 		renewals[i] = broker.Renewal{Run: broker.Run(runs[id])}
 	}
 	_, err = a.broker.Heartbeat(ctx, w.token, w.session, ids)
-	switch code := tdf.CodeOf(err); {
-	case err != nil && (code == tdf.CodeNotFound || code == tdf.CodeExpired || code == tdf.CodeTaken):
+	switch code := task.CodeOf(err); {
+	case err != nil && (code == task.CodeNotFound || code == task.CodeExpired || code == task.CodeTaken):
 		return 0, false, nil // unknown, or a worker of TDF has had the name
 	case err != nil:
 		return 0, false, err
@@ -203,7 +203,7 @@ const (
 	deadWorker   = "DEAD"
 )
 
-func (a *app) stateOf(w *presence.WorkerStatus, now tdf.Time) string {
+func (a *app) stateOf(w *presence.WorkerStatus, now task.Time) string {
 	switch silent := now.Sub(w.Seen).Std(); {
 	case silent > a.Dead || w.State == presence.WorkerGone:
 		return deadWorker
@@ -245,7 +245,7 @@ func (a *app) workers(ctx context.Context, _ *wire.Call) (*wire.Answer, error) {
 }
 
 // known returns the workers that have a handler for the tasks of the interface, and the time by Redis's clock.
-func (a *app) known(ctx context.Context) ([]presence.WorkerStatus, tdf.Time, error) {
+func (a *app) known(ctx context.Context) ([]presence.WorkerStatus, task.Time, error) {
 	all, err := a.store.Workers(ctx)
 	if err != nil {
 		return nil, 0, err

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/friend"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -45,11 +45,11 @@ func Routes(m *manager.Manager) []wire.Route {
 
 // store lists the methods of *redisstate.Store that this package uses.
 type store interface {
-	Now(ctx context.Context) (tdf.Time, error)
+	Now(ctx context.Context) (task.Time, error)
 	Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error)
 	Groups(ctx context.Context, prefix, after string, most int) ([]redisstate.GroupCount, string, error)
-	Placed(ctx context.Context, place string, now tdf.Time, most int64) ([]int64, error)
-	AnyPlaced(ctx context.Context, place string, now tdf.Time) (int64, error)
+	Placed(ctx context.Context, place string, now task.Time, most int64) ([]int64, error)
+	AnyPlaced(ctx context.Context, place string, now task.Time) (int64, error)
 	HavePlaced(ctx context.Context, places []string) ([]bool, error)
 	Apply(ctx context.Context, who string, units ...redisstate.Unit) ([]redisstate.Outcome, error)
 }
@@ -67,12 +67,12 @@ func (a *app) begin(c *wire.Call) request { return request{c, a.store} }
 
 // read returns the versions with these ids, nil for those that do not exist or that the token may not see, and the
 // time.
-func (s *request) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time, error) {
+func (s *request) read(ctx context.Context, ids []int64) ([]*task.Task, task.Time, error) {
 	now, err := s.store.Now(ctx)
 	if err != nil {
 		return nil, 0, err
 	}
-	found := make([]*tdf.Task, 0, len(ids))
+	found := make([]*task.Task, 0, len(ids))
 	for some := range slices.Chunk(ids, readAtOnce) {
 		stored, err := s.store.Read(ctx, some, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {
@@ -90,8 +90,8 @@ func (s *request) read(ctx context.Context, ids []int64) ([]*tdf.Task, tdf.Time,
 
 // sees reports whether a task is a version that the token may see. Names of groups decide: in a submitter's group, its
 // clients share the tasks with operators, who may have opened some of them.
-func (s *request) sees(t *tdf.Task) bool {
-	return isVersion(t) && tdf.OwnsName(s.call.Token.Owner(), t.Group)
+func (s *request) sees(t *task.Task) bool {
+	return isVersion(t) && task.OwnsName(s.call.Token.Owner(), t.Group)
 }
 
 func (a *app) listGroups(ctx context.Context, c *wire.Call) (*wire.Answer, error) {
@@ -165,7 +165,7 @@ const listTries = 10
 // list returns the versions of a group as they were at one moment, in the order of their times; only the first ones if
 // limit is not 0. Redis lists the ids at one moment, and a version never changes. If one is gone before it is read, its
 // successor is missing, so list reads the ids again, and the new versions.
-func (s *request) list(ctx context.Context, group string, now tdf.Time, limit int) (list []version, err error) {
+func (s *request) list(ctx context.Context, group string, now task.Time, limit int) (list []version, err error) {
 	most := mostListed + 1
 	if limit > 0 {
 		most = min(most, limit)
@@ -177,7 +177,7 @@ func (s *request) list(ctx context.Context, group string, now tdf.Time, limit in
 			return nil, err
 		}
 		if len(ids) > mostListed {
-			return nil, tdf.NewError(tdf.CodeFull, fmt.Sprintf("the group has more than %d tasks; use limit",
+			return nil, task.NewError(task.CodeFull, fmt.Sprintf("the group has more than %d tasks; use limit",
 				mostListed))
 		}
 		var whole bool
@@ -214,7 +214,7 @@ func (s *request) listed(ctx context.Context, ids []int64, known map[int64]versi
 			}
 			if bytes += len(v.Data); bytes > mostAnswered {
 				return nil, false,
-					tdf.NewError(tdf.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
+					task.NewError(task.CodeFull, "the tasks of the group have more than 64 MiB of data; use limit")
 			}
 			if list = append(list, v); len(list) == limit {
 				return list, whole, nil
@@ -237,7 +237,7 @@ func (a *app) listGroup(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 		return nil, err
 	}
 	s := a.begin(c)
-	now := tdf.Time(0)
+	now := task.Time(0)
 	if !owned {
 		if now, err = s.store.Now(ctx); err != nil {
 			return nil, err

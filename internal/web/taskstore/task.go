@@ -6,7 +6,7 @@ import (
 	"math"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // Program is the program, and the queue, of the tasks of this interface in TDF.
@@ -32,15 +32,15 @@ type change struct {
 }
 
 // available returns the time from which the new version is available. Times of 0 and below count from now.
-func (c *change) available(now tdf.Time) tdf.Time {
+func (c *change) available(now task.Time) task.Time {
 	spec, unit := float64(c.Nanos), 1e-9
 	if c.Millis != nil {
 		spec, unit = float64(*c.Millis), 1e-3
 	}
 	if spec > 0 {
-		return tdf.Time(spec * unit)
+		return task.Time(spec * unit)
 	}
-	return now.Add(tdf.Seconds(-spec * unit))
+	return now.Add(task.Seconds(-spec * unit))
 }
 
 // meta is what a task's property meta says about its owner.
@@ -49,11 +49,11 @@ type meta struct {
 }
 
 // properties returns the task of TDF for a version.
-func properties(group, data string, available tdf.Time, owner int32) tdf.Properties {
-	d := tdf.Defaults(Program, "", data)
+func properties(group, data string, available task.Time, owner int32) task.Properties {
+	d := task.Defaults(Program, "", data)
 	d.Queue, d.Group, d.ByGroup, d.StartAfter = Program, group, true, available
 	if !utf8.ValidString(data) || d.Validate() != nil { // the data are no arguments of a program
-		d.Input, d.InputEncoding = base64.StdEncoding.EncodeToString([]byte(data)), tdf.InputBase64
+		d.Input, d.InputEncoding = base64.StdEncoding.EncodeToString([]byte(data)), task.InputBase64
 	}
 	if owner != 0 {
 		text, _ := json.Marshal(meta{owner})
@@ -70,11 +70,11 @@ func placeOf(group string) string {
 
 // isVersion reports whether a task of TDF is a version of this interface that exists: a worker of TDF may have claimed
 // it, or a user may have cancelled it.
-func isVersion(t *tdf.Task) bool {
-	return t != nil && t.State == tdf.Open && t.Program == Program && t.Queue == Program && t.Source == ""
+func isVersion(t *task.Task) bool {
+	return t != nil && t.State == task.Open && t.Program == Program && t.Queue == Program && t.Source == ""
 }
 
-func ownerOf(t *tdf.Task) int32 {
+func ownerOf(t *task.Task) int32 {
 	var m meta
 	if json.Unmarshal([]byte(t.Meta), &m) != nil {
 		return 0
@@ -82,7 +82,7 @@ func ownerOf(t *tdf.Task) int32 {
 	return m.Owner
 }
 
-func versionOf(id int64, t *tdf.Properties, owner int32) version {
+func versionOf(id int64, t *task.Properties, owner int32) version {
 	data := t.Input
 	if _, decoded, err := t.Arguments(); err == nil && decoded != nil {
 		data = string(decoded)

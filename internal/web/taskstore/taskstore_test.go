@@ -16,12 +16,12 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/internal/web"
 	"github.com/tdf-framework/tdf/internal/web/taskstore"
@@ -75,7 +75,7 @@ func (s *site) get(path string) string {
 }
 
 // A task is a task in an answer.
-type task struct {
+type taskJSON struct {
 	ID                 int64
 	Group, Data        string
 	Timespec, Duration int64
@@ -84,7 +84,7 @@ type task struct {
 
 // An answer is the answer to an update or a claim.
 type answer struct {
-	Tasks []task
+	Tasks []taskJSON
 	Error *struct {
 		Changes, Deletes, Depends, Owned []int64
 		Bugs                             []string
@@ -99,7 +99,7 @@ func (s *site) post(path, body string) (a answer) {
 }
 
 // made returns the tasks that a successful call has made.
-func (s *site) made(path, body string) []task {
+func (s *site) made(path, body string) []taskJSON {
 	s.Helper()
 	a := s.post(path, body)
 	expect.MustTrue(s, a.Error == nil, path, body, a.Error)
@@ -108,13 +108,13 @@ func (s *site) made(path, body string) []task {
 
 func (s *site) now() int64 { return expect.Result(s.Now(s.Context())).Value(s).UnixMilli() }
 
-func (s *site) list(path string) (all []*task) {
+func (s *site) list(path string) (all []*taskJSON) {
 	s.Helper()
 	expect.NoError(s, json.Unmarshal([]byte(s.get(path)), &all))
 	return all
 }
 
-func data(all []*task) string {
+func data(all []*taskJSON) string {
 	var texts []string
 	for _, t := range all {
 		texts = append(texts, t.Data)
@@ -345,7 +345,7 @@ func TestBodies(t *testing.T) {
 	for _, body := range []string{
 		"", "x", "[]", "null", `"a"`, "claim=" + claim, "update=", "update=" + url.QueryEscape("{\"adds\":[{\"group\":\"g\",\"data\":\"caf\xe9\"}]}"), "update=%7B", "update=x&update=" + update, `{"clientid":"x"}`, `{"clientid":99999999999}`, `{}{}`, `{"adds":[{}]}`,
 		`{"adds":[{"group":""}]}`, `{"adds":[{"group":"a\u0000b"}]}`, `{"adds":[{"group":"` + strings.Repeat("g", 201) + `"}]}`, `{"deletes":[1.5]}`, `{"deletes":[1,1]}`,
-		`{"adds":[{"group":"g","data":"` + strings.Repeat("x", tdf.MaxInput+1) + `"}]}`, `{"adds":[{"group":"g","timespec":9223372036854775807}]}`,
+		`{"adds":[{"group":"g","data":"` + strings.Repeat("x", task.MaxInput+1) + `"}]}`, `{"adds":[{"group":"g","timespec":9223372036854775807}]}`,
 		`{"depends":[` + strings.Repeat("1,", 1000) + `1]}`, `{"adds":[` + strings.Repeat(`{"group":"g","data":"`+strings.Repeat("x", 100_000)+`"},`, 45) + `{"group":"g"}]}`,
 	} {
 		s.as(access.Operator, 400, "POST", "/update", body, form)
@@ -357,7 +357,7 @@ func TestBodies(t *testing.T) {
 // Any string is data.
 func TestAnyData(t *testing.T) {
 	s := newSite(t)
-	for _, want := range []string{"", " ", "'", "a \"b\" \\", "\x00\x01\n\t", "ü \u2028 😀", "{\"a\": [1, 2]}", "YQ==", strings.Repeat("x", tdf.MaxInput), strings.Repeat("\"", 90_000)} {
+	for _, want := range []string{"", " ", "'", "a \"b\" \\", "\x00\x01\n\t", "ü \u2028 😀", "{\"a\": [1, 2]}", "YQ==", strings.Repeat("x", task.MaxInput), strings.Repeat("\"", 90_000)} {
 		body, _ := json.Marshal(map[string]any{"clientid": 1, "adds": []any{map[string]any{"group": "g", "data": want}}})
 		made := s.made("/update", string(body))
 		claimed := s.made("/claim", `{"clientid":1,"group":"g","duration":60000000000}`)
@@ -388,7 +388,7 @@ func TestTokens(t *testing.T) {
 	expect.MustLen(t, got.Tasks, 1)
 	expect.MustEqual(t, got.Tasks[0].Owner, "submitter")
 	expect.MustEqual(t, got.Tasks[0].Input, "mine")
-	expect.Equal(t, got.Tasks[0].State, tdf.Open)
+	expect.Equal(t, got.Tasks[0].State, task.Open)
 	given := strings.Repeat(`,{"group":"submitter/given"}`, 500) // by an operator
 	s.made("/update", `{"clientid":1,"adds":[`+given[1:]+`]}`)
 	expect.Contains(t, s.as(access.Submitter, 200, "POST", "/claim", `{"clientid":2,"group":"submitter/given","duration":1}`), `"ownerid":2`)

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"net/url"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/web/wire"
 	"github.com/tdf-framework/tdf/redisstate"
 )
@@ -98,7 +98,7 @@ func (a *app) postUpdate(ctx context.Context, c *wire.Call) (*wire.Answer, error
 			return answer(tasks, p, err)
 		}
 	}
-	return nil, tdf.NewError(tdf.CodeUnavailable, "the tasks of the call change all the time")
+	return nil, task.NewError(task.CodeUnavailable, "the tasks of the call change all the time")
 }
 
 func answer(tasks []version, p *plan, err error) (*wire.Answer, error) {
@@ -132,7 +132,7 @@ type plan struct {
 }
 
 // open adds a new version. The argument token is the owner of the task in TDF.
-func (s *request) open(p *plan, d tdf.Properties, token string) error {
+func (s *request) open(p *plan, d task.Properties, token string) error {
 	d.Owner = token
 	if err := s.call.Token.CheckGroup(d.Group); err != nil {
 		return err
@@ -186,7 +186,7 @@ func (s *request) plan(ctx context.Context, u *update) (*plan, error) {
 }
 
 // replace removes the old version of a task, or refuses the plan. Without the task, it adds the id to the list missing.
-func (p *plan) replace(id int64, t *tdf.Task, now tdf.Time, missing *[]int64, replaced map[int64]bool) bool {
+func (p *plan) replace(id int64, t *task.Task, now task.Time, missing *[]int64, replaced map[int64]bool) bool {
 	switch {
 	case t == nil:
 		*missing = append(*missing, id)
@@ -206,7 +206,7 @@ func (p *plan) replace(id int64, t *tdf.Task, now tdf.Time, missing *[]int64, re
 }
 
 // require makes the plan require that tasks are unchanged.
-func (p *plan) require(ids []int64, tasks []*tdf.Task, already map[int64]bool) {
+func (p *plan) require(ids []int64, tasks []*task.Task, already map[int64]bool) {
 	for i, id := range ids {
 		switch t := tasks[i]; {
 		case t == nil:
@@ -234,7 +234,7 @@ func (s *request) commit(ctx context.Context, p *plan) (tasks []version, changed
 	}
 	o := outcomes[0]
 	for _, reason := range o.Refused {
-		if !errors.As(reason, new(*tdf.StateError)) {
+		if !errors.As(reason, new(*task.StateError)) {
 			p.refused.Bugs = append(p.refused.Bugs, reason.Error())
 		}
 	}
@@ -274,7 +274,7 @@ func (a *app) postClaim(ctx context.Context, c *wire.Call) (*wire.Answer, error)
 			return answer(tasks, p, err)
 		}
 	}
-	return nil, tdf.NewError(tdf.CodeUnavailable, "other claims were always faster")
+	return nil, task.NewError(task.CodeUnavailable, "other claims were always faster")
 }
 
 // planClaim makes a plan for the claim of a random task. It reports whether it has found one.

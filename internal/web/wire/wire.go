@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"reflect"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -97,7 +97,7 @@ func (c *Call) ReadText(name string, text []byte, v any) error {
 }
 
 // Invalid returns the error of a call that is wrong, whatever the namespace contains.
-func Invalid(problem string) error { return tdf.NewError(tdf.CodeInvalid, problem) }
+func Invalid(problem string) error { return task.NewError(task.CodeInvalid, problem) }
 
 // An Answer is the answer to a call that succeeded.
 type Answer struct {

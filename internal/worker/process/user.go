@@ -9,7 +9,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A runAs is a user that programs run as.
@@ -24,7 +24,7 @@ type UserError struct{ err error }
 func (e *UserError) Error() string { return e.err.Error() }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (*UserError) Code() tdf.Code  { return tdf.CodeInvalid }
+func (*UserError) Code() task.Code { return task.CodeInvalid }
 func (e *UserError) Unwrap() error { return e.err }
 
 func userError(name, format string, args ...any) error {

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func inMemory(t *testing.T) (*Record, string) {
@@ -46,7 +46,7 @@ func TestStreamInMemory(t *testing.T) {
 				tail, changed := r.Tail(nil)
 				expect.True(t, changed, "the tail is", tail, changed)
 				expect.True(t, strings.HasSuffix(tail.Text, want[max(0, size-50):]+"e"), "the tail is", tail, changed)
-				expect.Equal(t, tail.TailEnd, tdf.TailEnd{All: int64(size + 1), Stdout: int64(size), Stderr: 1})
+				expect.Equal(t, tail.TailEnd, task.TailEnd{All: int64(size + 1), Stdout: int64(size), Stderr: 1})
 				texts := expect.Result(r.Read(1<<20, "w", nil)).Value(t)
 				expect.Equal(t, texts.Output, want, size)
 				expect.Equal(t, texts.OutputBytes, int64(size), size)

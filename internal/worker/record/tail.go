@@ -8,7 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
@@ -22,14 +22,14 @@ const lineBytes = 512
 // stdout, and then the new text of stderr. The text is valid UTF-8. If the last bytes are the beginning of a character,
 // Tail leaves them out for now. If the program has secrets, the text has only whole lines, and Tail masks each as a
 // whole. changed says whether the text has changed since the last call.
-func (r *Record) Tail(s *secrets.Secrets) (tail tdf.Tail, changed bool) {
+func (r *Record) Tail(s *secrets.Secrets) (tail task.Tail, changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range r.files {
 		changed = !r.closed && r.files[i].follow(&r.tail, s) || changed
 	}
-	end := tdf.TailEnd{All: r.tail.end, Stdout: r.files[0].masked, Stderr: r.files[1].masked}
-	return tdf.Tail{Text: r.tail.text(), TailEnd: end}, changed
+	end := task.TailEnd{All: r.tail.end, Stdout: r.files[0].masked, Stderr: r.files[1].masked}
+	return task.Tail{Text: r.tail.text(), TailEnd: end}, changed
 }
 
 // Silent returns how long ago the program last printed something, by the times of its files.

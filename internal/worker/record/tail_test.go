@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
 )
 
@@ -117,7 +117,7 @@ func TestTailOfAnEmptiedFile(t *testing.T) {
 	write(t, r.Stdout, "x\n")
 	tail(t, r, "before\nx\n", true)
 	ends, _ := r.Tail(nil)
-	expect.Equal(t, ends.TailEnd, tdf.TailEnd{All: 9, Stdout: 2})
+	expect.Equal(t, ends.TailEnd, task.TailEnd{All: 9, Stdout: 2})
 }
 
 // The position in stdout counts masked text. It is unknown once a secret may have been skipped.
@@ -127,10 +127,10 @@ func TestEndsOfTails(t *testing.T) {
 	write(t, r.Stdout, "a hunterXY b\xff\n")
 	write(t, r.Stderr, "ä\n")
 	got, _ := r.Tail(s)
-	expect.Equal(t, got, tdf.Tail{Text: "a *** b\uFFFD\nä\n", TailEnd: tdf.TailEnd{All: 14, Stdout: 9, Stderr: 3}})
+	expect.Equal(t, got, task.Tail{Text: "a *** b\uFFFD\nä\n", TailEnd: task.TailEnd{All: 14, Stdout: 9, Stderr: 3}})
 	write(t, r.Stdout, strings.Repeat("x", 2*tailBytes)+"\n")
 	got, _ = r.Tail(s)
-	expect.Equal(t, got.TailEnd, tdf.TailEnd{All: 15 + 2*tailBytes, Stdout: -1, Stderr: 3})
+	expect.Equal(t, got.TailEnd, task.TailEnd{All: 15 + 2*tailBytes, Stdout: -1, Stderr: 3})
 }
 
 func TestSilent(t *testing.T) {

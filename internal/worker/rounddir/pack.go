@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/bundle"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A TooMuchError says why files that match cannot be packed: together, they exceed a limit.
@@ -20,13 +20,13 @@ type TooMuchError string
 func (e TooMuchError) Error() string { return string(e) }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (TooMuchError) Code() tdf.Code { return tdf.CodeFull }
+func (TooMuchError) Code() task.Code { return task.CodeFull }
 
 // Pack packs the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
 // out files for which skip returns true, and links, and all other entries; it follows no link. The error says what to
 // do if no file matches. It is a TooMuchError if the files have more bytes than most, whose configuration key is
 // max_fetch, or if they are too many.
-func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files tdf.Files,
+func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files task.Files,
 	err error,
 ) {
 	f := &finder{Matcher: bundle.NewMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}

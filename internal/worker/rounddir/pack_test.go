@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/bundle"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func scratch(t *testing.T) (*Dir, string) {
@@ -90,7 +90,7 @@ func TestPackFails(t *testing.T) {
 		packed, files, err := d.Pack([]string{pattern}, 5, nil)
 		expect.Fails(t, err, want, pattern)
 		expect.Equal(t, packed, "", pattern)
-		expect.Equal(t, files, tdf.Files{}, pattern)
+		expect.Equal(t, files, task.Files{}, pattern)
 	}
 	expect.NoError(t, os.Rename(dir, dir+"2"))
 	expect.NoError(t, os.Symlink("/etc", dir))

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -24,8 +24,8 @@ import (
 type Client struct {
 	// has no defaults for tasks, because defaults would replace empty values from the command line
 	*manager.Manager
-	defaults  tdf.Properties // the configuration's [task_defaults]
-	namespace string         // "" unless several namespaces work as one
+	defaults  task.Properties // the configuration's [task_defaults]
+	namespace string          // "" unless several namespaces work as one
 }
 
 // Namespace returns the client's namespace, or "" if it is the only one.
@@ -37,14 +37,14 @@ func (c *Client) TaskName(id int64) string { return manager.TaskName(c.namespace
 func (c *Client) Admin() *admin.Admin { return admin.New(c.Manager) }
 
 // RedisTime returns the time of Redis's clock.
-func (c *Client) RedisTime(ctx context.Context) (tdf.Time, error) {
+func (c *Client) RedisTime(ctx context.Context) (task.Time, error) {
 	now, err := c.Now(ctx)
-	return tdf.At(now), err
+	return task.At(now), err
 }
 
 // Define returns the properties of a new task. It keeps empty arguments, and uses the configuration's defaults for all
 // other properties.
-func (c *Client) Define(name, source, input string) tdf.Properties {
+func (c *Client) Define(name, source, input string) task.Properties {
 	p := c.defaults
 	p.Program, p.Source, p.Input = name, source, input
 	return p
@@ -53,7 +53,7 @@ func (c *Client) Define(name, source, input string) tdf.Properties {
 type opener func(context.Context, ...manager.Definition) ([]*manager.Task, error)
 
 // OpenAs opens tasks with exactly the given properties. The opener is a method of the manager.
-func (c *Client) OpenAs(ctx context.Context, open opener, all ...tdf.Properties) ([]*manager.Task, error) {
+func (c *Client) OpenAs(ctx context.Context, open opener, all ...task.Properties) ([]*manager.Task, error) {
 	definitions := make([]manager.Definition, len(all))
 	for i := range all {
 		definitions[i] = all[i].Definition()

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // pathCommands and pathFlags are the commands and flags whose values are files or directories. Shells
@@ -56,7 +56,7 @@ func CompleteGlobalFlags(root *cobra.Command) {
 // flagValues lists the values of each flag that accepts only certain words.
 var flagValues = map[string][]string{
 	"state": selection.States(), "outcome": selection.Outcomes(), "format": {"csv", "jsonl"}, "role": access.Roles(),
-	"fail-on": {string(tdf.FailOnStderr), string(tdf.FailOnExit), string(tdf.FailOnAny)},
+	"fail-on": {string(task.FailOnStderr), string(task.FailOnExit), string(task.FailOnAny)},
 }
 
 // completeListed completes a comma-separated list of values. It does not offer a value that is already in the list.

@@ -7,9 +7,9 @@ import (
 	"io"
 	"testing"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
@@ -18,7 +18,7 @@ import (
 func TestStatus(t *testing.T) {
 	interrupted, cancel := context.WithCancelCause(t.Context())
 	cancel(errors.New("interrupted"))
-	invalid := &tdf.PropertyError{Property: "queue", Reason: "is empty"}
+	invalid := &task.PropertyError{Property: "queue", Reason: "is empty"}
 	for _, test := range []struct {
 		ctx  context.Context
 		err  error
@@ -26,7 +26,7 @@ func TestStatus(t *testing.T) {
 	}{
 		{t.Context(), nil, 0},
 		{t.Context(), errors.New("any error"), 1},
-		{t.Context(), tdf.ErrNoTask, 1},
+		{t.Context(), task.ErrNoTask, 1},
 		{t.Context(), conn.ErrFull, 1},
 		{t.Context(), PartlyError{invalid}, 1},
 		{t.Context(), Usagef("invalid value"), 2},

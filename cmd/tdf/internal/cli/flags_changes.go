@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
@@ -41,7 +41,7 @@ func (c *Changes) AddTo(a *App, cmd *cobra.Command) {
 // Given reports whether the user gave any of the flags.
 func (c *Changes) Given() bool {
 	return slices.ContainsFunc([]string{"input", "param", "program", "source", "handler"}, c.task.changed) ||
-		slices.ContainsFunc(propertiesWithFlag(), func(p *tdf.Property) bool { return c.task.changed(p.Flag()) })
+		slices.ContainsFunc(propertiesWithFlag(), func(p *task.Property) bool { return c.task.changed(p.Flag()) })
 }
 
 // Check returns an error for invalid flags. It needs no connection to Redis.
@@ -101,7 +101,7 @@ func (c *Changes) Read(ctx context.Context, m *Client) (manager.Changes, *progra
 }
 
 // Each returns a function that makes the changes of each task, or nil if all tasks get the same changes.
-func (c *Changes) Each(all manager.Changes) (func(*tdf.Task) (tdf.Changes, error), error) {
+func (c *Changes) Each(all manager.Changes) (func(*task.Task) (task.Changes, error), error) {
 	if len(c.params) == 0 {
 		return nil, nil
 	}
@@ -128,7 +128,7 @@ func (c *Changes) Each(all manager.Changes) (func(*tdf.Task) (tdf.Changes, error
 
 // checkForAnyTask refuses changes that are invalid for every task.
 func checkForAnyTask(c manager.Changes) error {
-	d := c.Apply(tdf.Defaults("any", "rsync:/any/run.sh", ""))
+	d := c.Apply(task.Defaults("any", "rsync:/any/run.sh", ""))
 	if err := d.Validate(); err != nil {
 		return Usagef("%v", err)
 	}

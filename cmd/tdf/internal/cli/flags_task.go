@@ -8,21 +8,21 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // TaskFlags holds the flags for properties of tasks, except the program and its input. They come from
-// tdf.PropertyTable.
+// task.PropertyTable.
 type TaskFlags struct {
 	changed func(flag string) bool
 	Text    map[string]*string // the values, by the names of the flags
 }
 
 // propertiesWithFlag returns the rows of the properties that have a flag in open, set and retry.
-func propertiesWithFlag() (all []*tdf.Property) {
-	for i := range tdf.PropertyTable {
-		if p := &tdf.PropertyTable[i]; p.Help != "" {
+func propertiesWithFlag() (all []*task.Property) {
+	for i := range task.PropertyTable {
+		if p := &task.PropertyTable[i]; p.Help != "" {
 			all = append(all, p)
 		}
 	}
@@ -34,7 +34,7 @@ func (f *TaskFlags) Flags(c *cobra.Command) {
 	f.changed, f.Text = c.Flags().Changed, map[string]*string{}
 	for _, p := range propertiesWithFlag() {
 		f.Text[p.Flag()] = c.Flags().String(p.Flag(), "", p.Help)
-		if p.Unit == tdf.UnitPatterns {
+		if p.Unit == task.UnitPatterns {
 			c.Flags().Lookup(p.Flag()).Value = (*joined)(f.Text[p.Flag()])
 		}
 	}
@@ -57,7 +57,7 @@ func (j *joined) Set(text string) error {
 // Check returns an error for invalid flags. It needs no connection to Redis. It accepts times in the past, because
 // Redis's clock may differ from the clock of this machine.
 func (f *TaskFlags) Check() error {
-	_, err := f.Changes(tdf.At(time.Now()))
+	_, err := f.Changes(task.At(time.Now()))
 	return err
 }
 
@@ -72,13 +72,13 @@ func (f *TaskFlags) Read(ctx context.Context, m *Client) (manager.Changes, error
 	}
 	all, err := f.Changes(now)
 	if err == nil && all.EndBefore != nil {
-		err = CheckEnd("value "+strconv.Quote(*f.Text["end-before"])+" for --end-before", tdf.At(*all.EndBefore), now)
+		err = CheckEnd("value "+strconv.Quote(*f.Text["end-before"])+" for --end-before", task.At(*all.EndBefore), now)
 	}
 	return all, err
 }
 
 // Changes returns the changes at the given time, from which times such as +2h count.
-func (f *TaskFlags) Changes(now tdf.Time) (all manager.Changes, err error) {
+func (f *TaskFlags) Changes(now task.Time) (all manager.Changes, err error) {
 	for _, p := range propertiesWithFlag() {
 		if !f.changed(p.Flag()) {
 			continue
@@ -102,12 +102,12 @@ func (f *TaskFlags) Changes(now tdf.Time) (all manager.Changes, err error) {
 }
 
 // valueText returns the value of a flag in the form of Redis.
-func valueText(p *tdf.Property, text string, now tdf.Time) (string, error) {
+func valueText(p *task.Property, text string, now task.Time) (string, error) {
 	switch p.Unit {
-	case tdf.UnitTime:
+	case task.UnitTime:
 		at, err := parseTime(p.Flag(), text, now)
 		return at.String(), err
-	case tdf.UnitSpan:
+	case task.UnitSpan:
 		span, err := ParseSpanFlag(p.Flag(), text)
 		return span.String(), err
 	}

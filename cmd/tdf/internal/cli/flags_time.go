@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/selection"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // invalidFlag returns the error for a flag whose text package selection refuses. Any other error stays as it is.
@@ -35,13 +35,13 @@ func invalidFilter(err error) error {
 }
 
 // parseTime reads a flag's time: Unix seconds, RFC 3339, inf, or a span from now such as +2h.
-func parseTime(flag, text string, now tdf.Time) (tdf.Time, error) {
+func parseTime(flag, text string, now task.Time) (task.Time, error) {
 	at, err := selection.Time(text, now)
 	return at, invalidFlag(flag, err)
 }
 
 // ParseSpanFlag reads the value of a flag that is a span. The rules for properties check its range.
-func ParseSpanFlag(flag, text string) (tdf.Seconds, error) {
+func ParseSpanFlag(flag, text string) (task.Seconds, error) {
 	s, err := selection.Span(text)
 	return s, invalidFlag(flag, err)
 }
@@ -56,7 +56,7 @@ type spanValue time.Duration
 
 func (v *spanValue) Set(text string) error {
 	s, err := selection.Span(text)
-	if err != nil || s == tdf.Forever {
+	if err != nil || s == task.Forever {
 		return errors.New("want seconds, or a span such as 90s or 2h30m")
 	}
 	*v = spanValue(s.Std())
@@ -69,7 +69,7 @@ func (*spanValue) Type() string { return "duration" }
 
 // CheckEnd returns an error for an end_before in the past, because the task would expire at once. The error contains
 // the name of the flag or of the configuration key that sets end_before.
-func CheckEnd(name string, at, now tdf.Time) error {
+func CheckEnd(name string, at, now task.Time) error {
 	if at > now {
 		return nil
 	}

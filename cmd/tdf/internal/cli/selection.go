@@ -5,7 +5,7 @@ import (
 	"iter"
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -57,7 +57,7 @@ func UnknownIDs(ctx context.Context, s *Shards, args []string, existing map[stri
 
 // CheckFailure returns an error for an unknown failure group.
 func (f *Filter) CheckFailure(ctx context.Context, s *Shards) error {
-	all := s.Shards.All(manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: tdf.States})
+	all := s.Shards.All(manager.Query{Failure: f.Failure, FailureBy: f.FailureBy, States: task.States})
 	exists, err := matchesAny(s.List(ctx, all))
 	if err != nil || exists {
 		return err

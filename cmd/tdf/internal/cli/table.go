@@ -7,9 +7,9 @@ import (
 	pretty "github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A table prints rows under a heading. On a terminal, columns are aligned; otherwise, tabs separate the cells.
@@ -97,7 +97,7 @@ func (t *table) colourRow(cells []string, heading bool) pretty.Row {
 
 // colours maps states of tasks and workers to their colours.
 var colours = map[string]text.Color{
-	string(tdf.Succeeded): text.FgGreen, string(tdf.Failed): text.FgRed, string(tdf.TimedOut): text.FgRed,
-	string(tdf.Expired): text.FgYellow, string(tdf.Running): text.FgCyan,
+	string(task.Succeeded): text.FgGreen, string(task.Failed): text.FgRed, string(task.TimedOut): text.FgRed,
+	string(task.Expired): text.FgYellow, string(task.Running): text.FgCyan,
 	admin.WorkerWorking: text.FgGreen, admin.WorkerDraining: text.FgYellow, admin.WorkerSilent: text.FgRed,
 }

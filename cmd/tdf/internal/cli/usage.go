@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 )
 
@@ -176,7 +176,7 @@ func (e PartlyError) Error() string { return e.Err.Error() }
 func (e PartlyError) Unwrap() error { return e.Err }
 
 // Code returns the error's code (docs/manager.md, "Codes of errors").
-func (PartlyError) Code() tdf.Code { return tdf.CodeFailed }
+func (PartlyError) Code() task.Code { return task.CodeFailed }
 
 // status prints the error of a command, and returns the command's exit status.
 func (a *App) status(ctx context.Context, err error) int {

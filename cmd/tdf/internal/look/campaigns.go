@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -37,10 +37,10 @@ func Campaigns(a *cli.App) *cobra.Command {
 
 // A campaignLine is a line of tdf campaigns --json.
 type campaignLine struct {
-	Campaign string              `json:"campaign"`
-	Tasks    map[tdf.State]int64 `json:"tasks"`
-	Closed   bool                `json:"closed"`
-	Complete bool                `json:"complete"`
+	Campaign string               `json:"campaign"`
+	Tasks    map[task.State]int64 `json:"tasks"`
+	Closed   bool                 `json:"closed"`
+	Complete bool                 `json:"complete"`
 }
 
 func listCampaigns(ctx context.Context, a *cli.App, s *cli.Shards, prefix string, asJSON bool) error {
@@ -74,14 +74,14 @@ func listCampaigns(ctx context.Context, a *cli.App, s *cli.Shards, prefix string
 
 // stateColumns returns the headings of a table's columns with the number of tasks in each state.
 func stateColumns() (columns []string) {
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		columns = append(columns, string(state))
 	}
 	return columns
 }
 
-func stateCells(counts tdf.Counts) (cells []string) {
-	for _, state := range tdf.States {
+func stateCells(counts task.Counts) (cells []string) {
+	for _, state := range task.States {
 		cells = append(cells, format.Number(counts[state]))
 	}
 	return cells

@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Explain(a *cli.App) *cobra.Command {
@@ -38,7 +38,7 @@ func Explain(a *cli.App) *cobra.Command {
 
 func explainTask(ctx context.Context, a *cli.App, m *cli.Client, id int64, asJSON bool) error {
 	e, err := m.Admin().Explain(ctx, id)
-	if errors.Is(err, tdf.ErrNoTask) {
+	if errors.Is(err, task.ErrNoTask) {
 		err = noTask(ctx, a, m, id)
 	}
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -69,7 +69,7 @@ func (r *failureReport) report(ctx context.Context, s *cli.Shards, names []strin
 		return err
 	}
 	if r.forgiven && len(r.filter.States) == 0 {
-		chosen = chosen.With(func(q *manager.Query) { q.States = tdf.States })
+		chosen = chosen.With(func(q *manager.Query) { q.States = task.States })
 	}
 	found, err := s.Failures(ctx, chosen, r.paging.Cursor)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -224,7 +224,7 @@ func (p *taskPrinter) age(t *manager.Task) string {
 // is not due yet.
 func stateAt(t *manager.Task, now time.Time) string {
 	switch {
-	case t.Stored().LeaseExpired(tdf.At(now)):
+	case t.Stored().LeaseExpired(task.At(now)):
 		return format.StateText(t) + " (lease ended)"
 	case !t.WaitsForLimit && t.ClaimableFrom.After(now):
 		return format.StateText(t) + " (not due)"

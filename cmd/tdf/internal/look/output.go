@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -92,7 +92,7 @@ func (p *printout) read(ctx context.Context) (*manager.Task, error) {
 
 // explained returns an error with the reason why the task may not exist.
 func (p *printout) explained(ctx context.Context, err error) error {
-	if errors.Is(err, tdf.ErrNoTask) {
+	if errors.Is(err, task.ErrNoTask) {
 		return noTask(ctx, p.a, p.m, p.id)
 	}
 	return err
@@ -126,7 +126,7 @@ func (p *printout) text() string {
 func (p *printout) printWhole(t *manager.Task) error {
 	r := p.r
 	switch {
-	case t.Round == p.round && t.State == tdf.Open:
+	case t.Round == p.round && t.State == task.Open:
 		p.a.Say("task %d has no output yet: it is open (see tdf explain %d)", t.ID, t.ID)
 	case !admin.RoundEnded(t, p.round):
 		p.a.Say("round %d runs on %s and has no output yet", p.round, r.Worker)

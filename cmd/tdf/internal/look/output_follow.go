@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // followRound prints the output of a round as it arrives, until the round ends.
 func (p *printout) followRound(ctx context.Context, t *manager.Task) error {
-	if t.State == tdf.Open {
+	if t.State == task.Open {
 		p.sayOpen(t)
 	} else {
 		p.a.Say("round %d is running on %s; its output arrives from the worker's next heartbeat on, by default "+

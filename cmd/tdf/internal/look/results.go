@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/results"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -188,7 +188,7 @@ func (e *export) writeWhole(ctx context.Context, s *cli.Shards, all results.Sour
 			return n, err
 		}
 		whole, err := readView(ctx, e.a, m, t.ID)
-		if errors.Is(err, tdf.ErrNoTask) {
+		if errors.Is(err, task.ErrNoTask) {
 			continue
 		}
 		if err == nil {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -62,7 +62,7 @@ func showTasks(ctx context.Context, a *cli.App, s *cli.Shards, names []string, a
 		ids, _ := idsOf(name) // valid
 		for _, id := range ids {
 			v, err := readView(ctx, a, m, id)
-			if errors.Is(err, tdf.ErrNoTask) {
+			if errors.Is(err, task.ErrNoTask) {
 				if missing != nil {
 					a.Say("tdf: %v", missing)
 				}
@@ -123,7 +123,7 @@ func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, 
 	if v.last, v.updates, err = m.Admin().LastUpdates(ctx, id, 1); err != nil {
 		return nil, err
 	}
-	if t.State != tdf.Running {
+	if t.State != task.Running {
 		return v, nil
 	}
 	name := v.current().Worker
@@ -137,7 +137,7 @@ func readView(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*view, 
 // readTask reads a task. If the task does not exist, the error explains why.
 func readTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) (*manager.Task, error) {
 	t, err := m.Get(ctx, id)
-	if errors.Is(err, tdf.ErrNoTask) {
+	if errors.Is(err, task.ErrNoTask) {
 		return t, noTask(ctx, a, m, id)
 	}
 	if err == nil {
@@ -166,17 +166,17 @@ func noTask(ctx context.Context, a *cli.App, m *cli.Client, id int64) error {
 	return missingTask(fmt.Sprintf("read task %s: no such task; it was removed (the last id is %d)", name, last))
 }
 
-// A missingTask is [tdf.ErrNoTask] with more details.
+// A missingTask is [task.ErrNoTask] with more details.
 type missingTask string
 
 func (e missingTask) Error() string { return string(e) }
-func (e missingTask) Unwrap() error { return tdf.ErrNoTask }
+func (e missingTask) Unwrap() error { return task.ErrNoTask }
 
 // json returns the task as JSON, with facts that the task itself does not contain.
 func (v *view) json() jsonview.Object {
 	var others jsonview.Object
 	others.Set("updates", v.updates)
-	if v.State == tdf.Running {
+	if v.State == task.Running {
 		v.addRunning(&others)
 	}
 	return friend.JSONOf(v.Task, others)

@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -63,7 +63,7 @@ func (v *view) sinceText() string {
 
 // definition returns the properties that differ from the defaults, and the counters.
 func (v *view) definition() []fact {
-	d, usual := v.Definition, tdf.Defaults("", "", "")
+	d, usual := v.Definition, task.Defaults("", "", "")
 	unless := func(skip bool, text string) string {
 		if skip {
 			return ""
@@ -73,7 +73,7 @@ func (v *view) definition() []fact {
 	facts := []fact{
 		{"campaign", d.Group},
 		{"program", d.Program},
-		{"source", tdf.HideCredentials(d.Source)},
+		{"source", task.HideCredentials(d.Source)},
 		{"handler", unless(d.Source != "", "required, because the task has no source")},
 		{"queue", d.Queue},
 		{"priority", unless(*d.Priority == 0, format.Number(*d.Priority))},
@@ -87,7 +87,7 @@ func (v *view) definition() []fact {
 		{"start after", cli.Clock(d.StartAfter)},
 		{"end before", unless(d.EndBefore.Equal(manager.NoEnd()), cli.Clock(d.EndBefore))},
 		{"claim before", unless(d.ClaimBefore.Equal(manager.NoEnd()), cli.Clock(d.ClaimBefore))},
-		{"timeout", unless(d.Timeout == manager.NoTimeout, tdf.For(d.Timeout).String()+" s")},
+		{"timeout", unless(d.Timeout == manager.NoTimeout, task.For(d.Timeout).String()+" s")},
 		{"fails", unless(v.Fails+*d.MaxFails == 0, countText(v.Fails, *d.MaxFails))},
 		{"timeouts", unless(v.Timeouts+*d.MaxTimeouts == 0, countText(v.Timeouts, *d.MaxTimeouts))},
 		{"losses", unless(v.Losses == 0 && *d.MaxLosses == usual.MaxLosses, countText(v.Losses, *d.MaxLosses))},
@@ -105,8 +105,8 @@ func (v *view) definition() []fact {
 		{"updates", v.updatesText()},
 	}
 	properties := d.Properties(usual)
-	for i := range tdf.PropertyTable { // the properties that have no line above
-		if p := &tdf.PropertyTable[i]; !slices.Contains(shownAbove, p.Name) && p.Shown(&properties) {
+	for i := range task.PropertyTable { // the properties that have no line above
+		if p := &task.PropertyTable[i]; !slices.Contains(shownAbove, p.Name) && p.Shown(&properties) {
 			facts = append(facts, fact{strings.ReplaceAll(p.Name, "_", " "), p.Text(&properties)})
 		}
 	}
@@ -145,7 +145,7 @@ func backoffText(d manager.Definition) string {
 		format.Span(d.BackoffMax))
 }
 
-func releasesText(t *tdf.Task) string {
+func releasesText(t *task.Task) string {
 	if t.UnfitHosts == 0 {
 		return format.Number(t.Releases)
 	}
@@ -182,7 +182,7 @@ func (v *view) ending(r *manager.Round) string {
 // round returns the facts about a round.
 func (v *view) round(r *manager.Round) []fact {
 	return []fact{
-		{"opened", cli.Clock(r.Entered[tdf.Open])},
+		{"opened", cli.Clock(r.Entered[task.Open])},
 		{"worker", v.workerText(r)},
 		{"started", cli.Clock(r.Started)},
 		{"ended", cli.Clock(r.Ended)},
@@ -200,7 +200,7 @@ func (v *view) round(r *manager.Round) []fact {
 }
 
 // followUpsText returns the ids of the tasks that a round has opened.
-func followUpsText(r tdf.IDRange) string {
+func followUpsText(r task.IDRange) string {
 	switch r.First {
 	case 0:
 		return ""
@@ -213,7 +213,7 @@ func followUpsText(r tdf.IDRange) string {
 // workerText returns the worker of a round. For a running round, it adds the host and the process id.
 func (v *view) workerText(r *manager.Round) string {
 	text := r.Worker
-	if text == "" || r.Number != v.Round || v.State != tdf.Running {
+	if text == "" || r.Number != v.Round || v.State != task.Running {
 		return text
 	}
 	switch w := v.worker; {
@@ -232,7 +232,7 @@ func (v *view) workerText(r *manager.Round) string {
 
 // lastOutput returns the time since the last output of the running round.
 func (v *view) lastOutput(r *manager.Round) string {
-	if r.Number != v.Round || v.State != tdf.Running {
+	if r.Number != v.Round || v.State != task.Running {
 		return ""
 	}
 	if r.LastOutput.IsZero() {
@@ -265,7 +265,7 @@ func memoryText(r *manager.Round) string {
 }
 
 // filesText says how many files the round has brought back.
-func filesText(f *tdf.Files) string {
+func filesText(f *task.Files) string {
 	switch {
 	case f == nil:
 		return ""
@@ -285,7 +285,7 @@ func removedText(r *manager.Round) string {
 
 func removedAt(t time.Time) string { return "removed at " + cli.Clock(t) + ", because of keep_outputs" }
 
-func progressText(p *tdf.Progress) string {
+func progressText(p *task.Progress) string {
 	if p == nil {
 		return ""
 	}
@@ -329,7 +329,7 @@ func (v *view) logText() string {
 	lines := slices.Clone(v.Log)
 	for i, line := range lines {
 		moment, rest, _ := strings.Cut(line, " ")
-		if t, err := tdf.ParseTime(moment); err == nil {
+		if t, err := task.ParseTime(moment); err == nil {
 			lines[i] = cli.Clock(t.Std()) + " " + rest
 		}
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -68,7 +68,7 @@ func parseUpdate(text string) (u admin.Update, err error) {
 
 func (u *updateReader) run(ctx context.Context) error {
 	t, _, err := u.m.Admin().CurrentRound(ctx, u.id)
-	if errors.Is(err, tdf.ErrNoTask) {
+	if errors.Is(err, task.ErrNoTask) {
 		return noTask(ctx, u.a, u.m, u.id)
 	}
 	if err != nil {

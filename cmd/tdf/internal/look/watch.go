@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -130,8 +130,8 @@ func (w *watching) nothing() error {
 // cancelAfterFailures cancels the open tasks if the number of failed tasks has reached --stop-after. If tasks are
 // reopened later, it cancels them again.
 func (w *watching) cancelAfterFailures(ctx context.Context, s *admin.Status) error {
-	failed := s.Counts[tdf.Failed] + s.Counts[tdf.TimedOut]
-	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[tdf.Open] == 0 {
+	failed := s.Counts[task.Failed] + s.Counts[task.TimedOut]
+	if w.stopAfter == 0 || failed < w.stopAfter || s.Counts[task.Open] == 0 {
 		return nil
 	}
 	n := 0
@@ -212,8 +212,8 @@ func (w *watching) finish(ctx context.Context) error {
 	}
 	var parts []string
 	for _, o := range []string{
-		string(tdf.Succeeded), string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired),
-		tdf.Cancelled,
+		string(task.Succeeded), string(task.Failed), string(task.TimedOut), string(task.Expired),
+		task.Cancelled,
 	} {
 		if n := outcomes[o]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, strings.ReplaceAll(o, "_", " ")))
@@ -223,7 +223,7 @@ func (w *watching) finish(ctx context.Context) error {
 	if !w.cancelled && allSucceeded(outcomes) {
 		return nil
 	}
-	if outcomes[string(tdf.Failed)]+outcomes[string(tdf.TimedOut)] > 0 {
+	if outcomes[string(task.Failed)]+outcomes[string(task.TimedOut)] > 0 {
 		w.say("causes of failures: %s", cli.FailuresCommand(w.campaign))
 	}
 	return cli.ErrProblems
@@ -231,7 +231,7 @@ func (w *watching) finish(ctx context.Context) error {
 
 func allSucceeded(outcomes map[string]int64) bool {
 	for outcome, n := range outcomes {
-		if n > 0 && outcome != string(tdf.Succeeded) {
+		if n > 0 && outcome != string(task.Succeeded) {
 			return false
 		}
 	}

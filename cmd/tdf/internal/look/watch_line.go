@@ -9,9 +9,9 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A piece is a part of the line that tdf watch prints.
@@ -44,11 +44,11 @@ func pieces(s *admin.Status) []piece {
 		all = append(all, piece{pausedText(s), needPaused})
 	}
 	for _, of := range []struct {
-		states []tdf.State
+		states []task.State
 		need   int
 	}{
-		{[]tdf.State{tdf.Open, tdf.Running, tdf.Executed, tdf.Succeeded, tdf.Archived}, needStates},
-		{[]tdf.State{tdf.Failed, tdf.TimedOut, tdf.Expired}, needFailed},
+		{[]task.State{task.Open, task.Running, task.Executed, task.Succeeded, task.Archived}, needStates},
+		{[]task.State{task.Failed, task.TimedOut, task.Expired}, needFailed},
 	} {
 		if text := inStates(s.Counts, of.states); text != "" {
 			all = append(all, piece{text, of.need})
@@ -85,7 +85,7 @@ func pausedText(s *admin.Status) string {
 	return text
 }
 
-func inStates(counts tdf.Counts, states []tdf.State) string {
+func inStates(counts task.Counts, states []task.State) string {
 	var parts []string
 	for _, state := range states {
 		if n := counts[state]; n > 0 {

@@ -6,15 +6,15 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // On a narrow terminal, the line leaves out the least important pieces, but keeps the estimate.
 func TestTerminalLine(t *testing.T) {
 	s := &admin.Status{
-		Counts: tdf.Counts{tdf.Open: 329, tdf.Running: 6, tdf.Succeeded: 57, tdf.Failed: 8},
+		Counts: task.Counts{task.Open: 329, task.Running: 6, task.Succeeded: 57, task.Failed: 8},
 		Rate:   2.96, RateSoFar: 2.9, Workers: 1, Slots: 6, Busy: 6, Later: 90,
 		Estimate: admin.Estimate{Low: 98 * time.Second, High: 180 * time.Second},
 	}
@@ -44,7 +44,7 @@ func TestTerminalLine(t *testing.T) {
 // the hold.
 func TestPauseIsReportedOnce(t *testing.T) {
 	s := &admin.Status{
-		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: tdf.Counts{tdf.Open: 5, tdf.Failed: 60},
+		At: time.Unix(1_700_000_000, 0), Server: time.Unix(1_700_000_000, 0), Workers: 3, Slots: 3, Counts: task.Counts{task.Open: 5, task.Failed: 60},
 		Pauses:   []admin.Pause{{Program: "bad", Workers: 3, Of: 3, Until: time.Unix(1_700_000_045, 0), Why: "exit 4"}},
 		Estimate: admin.Estimate{Unknown: "bad cannot be started"},
 	}

@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -34,7 +34,7 @@ func (f *afterFlags) flags(c *cobra.Command) {
 }
 
 // properties returns the properties d with the dependencies of the flags.
-func (f *afterFlags) properties(d tdf.Properties) (tdf.Properties, error) {
+func (f *afterFlags) properties(d task.Properties) (task.Properties, error) {
 	var err error
 	d.After, err = dependencies("after", f.tasks, f.group)
 	if err != nil {
@@ -44,11 +44,11 @@ func (f *afterFlags) properties(d tdf.Properties) (tdf.Properties, error) {
 	return d, err
 }
 
-func dependencies(flag, ids, group string) (*tdf.Dependencies, error) {
+func dependencies(flag, ids, group string) (*task.Dependencies, error) {
 	if ids == "" && group == "" {
 		return nil, nil
 	}
-	d := &tdf.Dependencies{Group: group}
+	d := &task.Dependencies{Group: group}
 	var err error
 	if ids != "" {
 		if d.Tasks, err = cli.ParseIDs(strings.Split(ids, ",")); err != nil {
@@ -106,7 +106,7 @@ func (f *afterFlags) pair(c *sweep.Candidate) error {
 	if len(ids) == 0 {
 		return fmt.Errorf("--after-same: campaign %s has no task with these parameters", f.same)
 	}
-	d := tdf.Dependencies{}
+	d := task.Dependencies{}
 	if c.Task.After != nil {
 		d = *c.Task.After
 	}

@@ -5,9 +5,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -20,9 +20,9 @@ func (f *periodicFlags) flags(c *cobra.Command) {
 		"cron, @hourly, @daily, @weekly, @monthly, @yearly, or '@every 90m'; needs --name")
 	flags.StringVar(&f.Name, "name", "", "`NAME` name of the periodic; one with this name is replaced")
 	flags.StringVar(&f.Zone, "zone", "", "`ZONE` time zone of --every, such as Europe/Berlin (default: UTC)")
-	flags.StringVar((*string)(&f.Overlap), "overlap", string(tdf.OverlapSkip),
+	flags.StringVar((*string)(&f.Overlap), "overlap", string(task.OverlapSkip),
 		"`RULE` skip or open: what happens at a time of --every while tasks of an earlier time are unfinished")
-	flags.StringVar((*string)(&f.Missed), "missed", string(tdf.MissedLast),
+	flags.StringVar((*string)(&f.Missed), "missed", string(task.MissedLast),
 		"`RULE` last, none or all: which times of --every are opened late if no server ran")
 }
 
@@ -53,8 +53,8 @@ func (p *plan) storePeriodic(ctx context.Context) error {
 		if err != nil {
 			return rowError(err)
 		}
-		if f.Tasks = append(f.Tasks, c.Task.Definition()); len(f.Tasks) > tdf.MaxPeriodicTasks {
-			return cli.Usagef("--every: a periodic has at most %d tasks", tdf.MaxPeriodicTasks)
+		if f.Tasks = append(f.Tasks, c.Task.Definition()); len(f.Tasks) > task.MaxPeriodicTasks {
+			return cli.Usagef("--every: a periodic has at most %d tasks", task.MaxPeriodicTasks)
 		}
 	}
 	if p.packed != nil {

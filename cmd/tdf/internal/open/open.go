@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -213,15 +213,15 @@ func (o *opening) packed() (*program.Packed, error) {
 
 // failOn returns the rule by which a round fails. If the user has not chosen it here, and it is not the usual rule,
 // warning describes it.
-func (o *opening) failOn(tool config.Tool) (rule tdf.FailOn, warning string) {
+func (o *opening) failOn(tool config.Tool) (rule task.FailOn, warning string) {
 	if o.changed("fail-on") {
-		return tdf.FailOn(*o.task.Text["fail-on"]), ""
+		return task.FailOn(*o.task.Text["fail-on"]), ""
 	}
 	rule = tool.Manager.TaskDefaults.FailOn
 	switch rule {
-	case tdf.FailOnStderr:
+	case task.FailOnStderr:
 		warning = "a round fails if it prints anything to stderr"
-	case tdf.FailOnAny:
+	case task.FailOnAny:
 		warning = "a round fails if it prints anything to stderr, or if its exit status is not 0"
 	default:
 		return rule, ""

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // dryTasks is the number of tasks that --dry-run shows.
@@ -44,9 +44,9 @@ func (p *plan) showCommon(total int64) error {
 	t.Row("tasks", format.Number(total))
 	t.Row("program", p.base.Program)
 	if p.base.Source != "" {
-		t.Row("source", tdf.HideCredentials(p.base.Source))
+		t.Row("source", task.HideCredentials(p.base.Source))
 	}
-	defaults := tdf.Defaults(p.base.Program, p.base.Source, p.base.Input)
+	defaults := task.Defaults(p.base.Program, p.base.Source, p.base.Input)
 	usual := defaults.OpenFields("")
 	for _, f := range p.base.OpenFields("") {
 		if f.Name != "meta" && f.Name != "place" && f.Name != "links" && !slices.Contains(usual, f) {

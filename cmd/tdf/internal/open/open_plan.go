@@ -8,10 +8,10 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -24,14 +24,14 @@ type plan struct {
 	shard  int // the index of the namespace; with --shards N, it gets one of N parts of the rows
 	sweep  *rowSource
 	packed *program.Packed // nil if the program is stored elsewhere
-	base   tdf.Properties  // properties of every task; in a sweep, without input and meta
+	base   task.Properties // properties of every task; in a sweep, without input and meta
 	rule   string          // warning about fail_on, or ""
 	fresh  bool            // this command makes the campaign, and fails if another command opens it meanwhile
 	isNew  bool            // the campaign has no tasks yet, so another command must not open it meanwhile
 
-	points sweep.Tally      // counts for each point; with --extend, the counts include the tasks of the campaign
-	found  *sweep.Walk      // result of the first walk through all rows; nil if the rows can be read only once
-	first  []tdf.Properties // first few tasks, for --dry-run
+	points sweep.Tally       // counts for each point; with --extend, the counts include the tasks of the campaign
+	found  *sweep.Walk       // result of the first walk through all rows; nil if the rows can be read only once
+	first  []task.Properties // first few tasks, for --dry-run
 }
 
 // plans has a plan for each namespace, in the order of --shards. They are carried out one after the other, and the
@@ -92,13 +92,13 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 	}
 	p.base.Unique = p.unique
 	if p.changed("unique-until") {
-		p.base.UniqueUntil = tdf.UniqueUntil(p.uniqueUntil)
+		p.base.UniqueUntil = task.UniqueUntil(p.uniqueUntil)
 	}
 	properties, err := p.task.Read(ctx, p.m)
 	if err != nil {
 		return err
 	}
-	if p.base = properties.Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < tdf.Never {
+	if p.base = properties.Apply(p.base); properties.EndBefore == nil && p.base.EndBefore < task.Never {
 		if err := p.checkUsualEnd(ctx); err != nil {
 			return err
 		}
@@ -167,7 +167,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 		return err
 	}
 	stamp := now.Std().Format("-20060102-150405")
-	name := strings.ToValidUTF8(p.base.Program[:min(len(p.base.Program), tdf.MaxName-len(stamp)-len("-999"))], "")
+	name := strings.ToValidUTF8(p.base.Program[:min(len(p.base.Program), task.MaxName-len(stamp)-len("-999"))], "")
 	for n := 1; ; n++ {
 		p.base.Group = name + stamp
 		if n > 1 {
@@ -186,7 +186,7 @@ func (p *plan) makeUpName(ctx context.Context) error {
 func (p *plan) readPoints(ctx context.Context) error {
 	if !p.dryRun {
 		err := p.m.BeginExtension(ctx, p.base.Group)
-		p.isNew = errors.Is(err, tdf.ErrGroupEmpty)
+		p.isNew = errors.Is(err, task.ErrGroupEmpty)
 		if err != nil && !p.isNew {
 			return err
 		}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -51,7 +51,7 @@ func (s *rowSource) close() {
 func (s *rowSource) isOnce() bool { return s.Rows != nil && s.Once }
 
 // candidates returns a candidate for each row.
-func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[sweep.Candidate, error] {
+func (s *rowSource) candidates(d task.Properties) iter.Seq2[sweep.Candidate, error] {
 	return func(yield func(sweep.Candidate, error) bool) {
 		if s.Rows == nil {
 			yield(sweep.Candidate{Task: d}, nil)
@@ -63,7 +63,7 @@ func (s *rowSource) candidates(d tdf.Properties) iter.Seq2[sweep.Candidate, erro
 	}
 }
 
-func (s *rowSource) each(d tdf.Properties, yield func(sweep.Candidate) bool) error {
+func (s *rowSource) each(d task.Properties, yield func(sweep.Candidate) bool) error {
 	rows, err := s.Read()
 	if err != nil {
 		return err

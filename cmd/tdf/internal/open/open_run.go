@@ -8,9 +8,9 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -56,7 +56,7 @@ func (all plans) closeCampaign(ctx context.Context) error {
 	if !p.fresh && !p.extend {
 		return nil
 	}
-	if err := p.all.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+	if err := p.all.CloseGroup(ctx, p.base.Group); err != nil && !errors.Is(err, task.ErrGroupEmpty) {
 		return err
 	}
 	return nil
@@ -81,7 +81,7 @@ type OpenRun struct {
 	*plan
 	walk   *sweep.Walk
 	bar    *progressbar.ProgressBar
-	batch  []tdf.Properties
+	batch  []task.Properties
 	bytes  int
 	opened idRanges
 	before int64         // number of tasks that were opened before the run started over
@@ -207,7 +207,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	}
 	opened, err := r.m.OpenAs(ctx, r.opener(), r.batch...)
 	switch {
-	case errors.Is(err, tdf.ErrGroupDecided):
+	case errors.Is(err, task.ErrGroupDecided):
 		err = cli.Usagef("extend campaign %s: its completion was already acted on; choose another name", r.base.Group)
 	case errors.Is(err, manager.ErrGroupTaken) && !r.extend:
 		return r.takenError("was opened by another command just now")
@@ -217,7 +217,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	r.isNew = r.isNew && len(opened) == 0
 	// not before, because the campaign may belong to another command
 	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 {
-		err = errors.Join(err, r.m.Pause(ctx, tdf.Pausable{Group: r.base.Group, Failures: r.halt}))
+		err = errors.Join(err, r.m.Pause(ctx, task.Pausable{Group: r.base.Group, Failures: r.halt}))
 	}
 	var ids []int64
 	for _, t := range opened {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/program"
 )
 
@@ -43,7 +43,7 @@ func pushProgram(ctx context.Context, a *cli.App, m *cli.Client, packed program.
 		return err
 	}
 	if pin {
-		if err := program.Pin(ctx, m.Manager, tdf.StoredProgram(packed.Source)); err != nil {
+		if err := program.Pin(ctx, m.Manager, task.StoredProgram(packed.Source)); err != nil {
 			return err
 		}
 	}

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Settings(a *cli.App) *cobra.Command {
@@ -45,7 +45,7 @@ func parseSettings(args []string) ([]admin.Setting, error) {
 		if !ok {
 			return nil, cli.Usagef("invalid setting %q: want NAME=VALUE, such as max_tasks=1000000", arg)
 		}
-		settings := tdf.DefaultSettings()
+		settings := task.DefaultSettings()
 		if err := settings.Change(name, value); err != nil {
 			return nil, cli.Usagef("%v", err)
 		}

@@ -10,11 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/metrics"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Stats(a *cli.App) *cobra.Command {
@@ -89,7 +89,7 @@ func printStats(ctx context.Context, a *cli.App, asJSON, prometheus bool, on cli
 
 func statsTable(a *cli.App, s *admin.Stats) error {
 	t := a.Table("metric", "value")
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		t.Row(string(state), format.Number(s.Counts[state]))
 	}
 	t.Row("finished per second", format.PerSecond(s.Rate))

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/jsonview"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Token(a *cli.App) *cobra.Command {
@@ -67,7 +67,7 @@ func tokenAdd(a *cli.App) *cobra.Command {
 	return c
 }
 
-func addToken(ctx context.Context, a *cli.App, t access.Token, life tdf.Seconds) error {
+func addToken(ctx context.Context, a *cli.App, t access.Token, life task.Seconds) error {
 	return a.WithManager(ctx, func(m *cli.Client) error {
 		now, err := m.RedisTime(ctx)
 		if err != nil {

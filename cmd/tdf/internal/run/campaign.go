@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -23,7 +23,7 @@ type campaign struct {
 	template *template
 	log      *jobLog
 	rows     *resultsFile
-	base     tdf.Properties
+	base     task.Properties
 	began    time.Time
 	id       string // of this call: containers may share a host name and a process id
 
@@ -186,7 +186,7 @@ func (c *campaign) settle(ctx context.Context, t *manager.Task) error {
 	if !news {
 		return nil
 	}
-	if t.Outcome != tdf.Cancelled {
+	if t.Outcome != task.Cancelled {
 		err := c.record(ctx, t)
 		if err != nil { // a full disk, for example: the results of other tasks would be lost, too
 			c.abort(err)
@@ -194,7 +194,7 @@ func (c *campaign) settle(ctx context.Context, t *manager.Task) error {
 		}
 	}
 	if c.count(t) {
-		c.cancel(ctx, tdf.Open)
+		c.cancel(ctx, task.Open)
 	}
 	c.poke()
 	return nil
@@ -218,7 +218,7 @@ func (c *campaign) count(t *manager.Task) (halts bool) {
 // --resume does not leave out a task whose files are missing.
 func (c *campaign) record(ctx context.Context, t *manager.Task) error {
 	err := c.printer.print(t)
-	if err == nil && t.Outcome == string(tdf.Succeeded) {
+	if err == nil && t.Outcome == string(task.Succeeded) {
 		err = c.fetch(ctx, t)
 	}
 	if err != nil {

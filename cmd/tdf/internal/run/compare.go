@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -49,7 +49,7 @@ func (c *campaign) compare(ctx context.Context, ids []int64) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	states := map[int64]tdf.State{}
+	states := map[int64]task.State{}
 	for t, err := range c.m.List(ctx, manager.Query{IDs: ids}) {
 		if err != nil {
 			return err
@@ -65,15 +65,15 @@ func (c *campaign) compare(ctx context.Context, ids []int64) error {
 		switch state, is := states[id]; {
 		case !is:
 			c.vanish(id)
-		case state != tdf.Archived:
+		case state != task.Archived:
 			waits = true
 		case !waits || !c.keepOrder:
 			t, err := c.m.Get(ctx, id)
-			if errors.Is(err, tdf.ErrNoTask) {
+			if errors.Is(err, task.ErrNoTask) {
 				c.vanish(id)
 				continue
 			}
-			if err == nil && t.State == tdf.Archived {
+			if err == nil && t.State == task.Archived {
 				err = c.settle(ctx, t)
 			}
 			if err != nil {
@@ -145,7 +145,7 @@ func (c *campaign) isComplete(ctx context.Context) bool {
 		return err == nil
 	}
 	for t, err := range c.m.List(ctx, manager.Query{
-		Group: c.base.Group, States: []tdf.State{tdf.Open, tdf.Running, tdf.Executed},
+		Group: c.base.Group, States: []task.State{task.Open, task.Running, task.Executed},
 	}) {
 		if err != nil {
 			return false

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -55,11 +55,11 @@ func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
 }
 
 // cancel cancels pending tasks in the given states, or in any. It returns how many, and how many it may have cancelled.
-func (c *campaign) cancel(ctx context.Context, from ...tdf.State) (cancelled, unknown int) {
+func (c *campaign) cancel(ctx context.Context, from ...task.State) (cancelled, unknown int) {
 	c.mu.Lock()
 	ids := c.own.after(0, len(c.own.pending))
 	c.mu.Unlock()
-	result, err := c.m.Do(ctx, manager.Action{Verb: tdf.VerbCancel, From: from}, manager.ByIDs(ids...)...)
+	result, err := c.m.Do(ctx, manager.Action{Verb: task.VerbCancel, From: from}, manager.ByIDs(ids...)...)
 	if err != nil {
 		unknown = len(ids) - result.Done - len(result.Skipped)
 		c.a.Say("tdf: cancel the tasks of campaign %s: %v", c.base.Group, err)

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -57,13 +57,13 @@ func (c *campaign) open(ctx context.Context) error {
 			return err
 		}
 		if halted { // the tasks that were cancelled did not include these
-			c.cancel(ctx, tdf.Open)
+			c.cancel(ctx, task.Open)
 		}
 	}
 }
 
 // openBatch opens tasks. It reports whether too many tasks have failed.
-func (c *campaign) openBatch(ctx context.Context, batch []tdf.Properties) (halted bool, err error) {
+func (c *campaign) openBatch(ctx context.Context, batch []task.Properties) (halted bool, err error) {
 	c.opening <- struct{}{}
 	defer func() { <-c.opening }()
 	tasks, err := c.m.OpenAs(ctx, c.m.Open, batch...)
@@ -79,7 +79,7 @@ func (c *campaign) openBatch(ctx context.Context, batch []tdf.Properties) (halte
 	if err != nil && ctx.Err() != nil {
 		c.unsure = len(batch) - len(tasks)
 	}
-	if errors.Is(err, tdf.ErrGroupClosed) {
+	if errors.Is(err, task.ErrGroupClosed) {
 		err = fmt.Errorf("campaign %s is closed: name another one, or run the rest of its commands with "+
 			"--joblog and --resume",
 			c.base.Group)
@@ -94,7 +94,7 @@ func (c *campaign) endOpening(ctx context.Context) error {
 	c.mu.Unlock()
 	if closes {
 		err := c.m.CloseGroup(ctx, c.base.Group)
-		if err != nil && !errors.Is(err, tdf.ErrGroupEmpty) {
+		if err != nil && !errors.Is(err, task.ErrGroupEmpty) {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (c *campaign) endOpening(ctx context.Context) error {
 
 // A fed is the task of an input, or the error that ended the inputs.
 type fed struct {
-	task tdf.Properties
+	task task.Properties
 	err  error
 }
 
@@ -130,11 +130,11 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 				return
 			}
 			number++
-			task, skip, err := c.taskOf(&row, number)
+			one, skip, err := c.taskOf(&row, number)
 			if skip {
 				continue
 			}
-			if !send(fed{task, err}) || err != nil {
+			if !send(fed{one, err}) || err != nil {
 				return
 			}
 		}
@@ -143,41 +143,41 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 }
 
 // taskOf returns the task of an input. skip means that --resume leaves it out.
-func (c *campaign) taskOf(row *sweep.Row, number int64) (task tdf.Properties, skip bool, err error) {
-	task = c.base
-	task.Input, err = c.template.input(row, number)
+func (c *campaign) taskOf(row *sweep.Row, number int64) (one task.Properties, skip bool, err error) {
+	one = c.base
+	one.Input, err = c.template.input(row, number)
 	if err != nil {
-		return task, false, err
+		return one, false, err
 	}
 	if c.template.fetch != nil {
-		task.Fetch, err = c.template.fetch.patterns(row, number)
+		one.Fetch, err = c.template.fetch.patterns(row, number)
 		if err != nil {
-			return task, false, err
+			return one, false, err
 		}
 	}
-	skip = c.log.hasSucceeded(task.Input)
+	skip = c.log.hasSucceeded(one.Input)
 	lacks := false
 	if len(row.Params) > 0 {
-		task.Meta, lacks = c.template.meta(row)
+		one.Meta, lacks = c.template.meta(row)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case skip:
 		c.skipped++
-		return task, true, nil
+		return one, true, nil
 	case lacks:
 		c.shortened++
 	}
-	err = task.Validate()
+	err = one.Validate()
 	if err != nil {
-		return task, false, cli.Usagef("input %d: %v", number, err)
+		return one, false, cli.Usagef("input %d: %v", number, err)
 	}
-	return task, false, nil
+	return one, false, nil
 }
 
 // next returns the next batch: at least one task, or none at the end.
-func next(ctx context.Context, tasks <-chan fed) (batch []tdf.Properties, err error) {
+func next(ctx context.Context, tasks <-chan fed) (batch []task.Properties, err error) {
 	var pause <-chan time.Time
 	for len(batch) < openAtOnce {
 		select {

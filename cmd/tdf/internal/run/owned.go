@@ -3,7 +3,7 @@ package run
 import (
 	"slices"
 
-	"github.com/tdf-framework/tdf"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -73,9 +73,9 @@ func (o *owned) handle(t *manager.Task) {
 		o.reopens[t.ID] = t.Reopens
 	}
 	switch t.Outcome {
-	case string(tdf.Succeeded):
+	case string(task.Succeeded):
 		return
-	case tdf.Cancelled:
+	case task.Cancelled:
 		o.left++
 	default:
 		o.failed++
@@ -86,7 +86,7 @@ func (o *owned) handle(t *manager.Task) {
 // reopen makes a handled task pending again, because it was retried.
 func (o *owned) reopen(id int64) {
 	switch outcome, bad := o.bad[id]; {
-	case outcome == tdf.Cancelled:
+	case outcome == task.Cancelled:
 		o.left--
 	case bad:
 		o.failed--

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -47,7 +47,7 @@ func (p *printer) print(t *manager.Task) error {
 	}
 	printed, reason := r.Error, ""
 	n := r.ErrorBytes
-	if t.Outcome == string(tdf.TimedOut) && strings.HasPrefix(printed, "timed out: ") {
+	if t.Outcome == string(task.TimedOut) && strings.HasPrefix(printed, "timed out: ") {
 		n = 0 // the worker's own text
 	}
 	if n <= int64(len(printed)) {
@@ -57,7 +57,7 @@ func (p *printer) print(t *manager.Task) error {
 	if err != nil {
 		return fmt.Errorf("print stderr: %w", err)
 	}
-	if t.Outcome == string(tdf.Succeeded) {
+	if t.Outcome == string(task.Succeeded) {
 		return nil
 	}
 	if printed != "" && !strings.HasSuffix(printed, "\n") {
@@ -72,9 +72,9 @@ func why(t *manager.Task, r *manager.Round, reason string) string {
 	_, err := strconv.Atoi(r.Exit)
 	onlyExit := reason == "" || strings.HasSuffix(reason, "and printed nothing to stderr") // says no more than r.Exit
 	switch {
-	case t.Outcome == string(tdf.Failed) && onlyExit && err == nil:
+	case t.Outcome == string(task.Failed) && onlyExit && err == nil:
 		return "exit status " + r.Exit
-	case t.Outcome == string(tdf.Failed) && onlyExit && r.Exit != "":
+	case t.Outcome == string(task.Failed) && onlyExit && r.Exit != "":
 		return r.Exit
 	case reason != "":
 		return format.OneLine(reason, 500)

@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/results"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -153,7 +153,7 @@ func (c *campaign) writeResults(ctx context.Context) error {
 	}
 	if c.shortened > 0 {
 		c.a.Say("the parameters of %s are longer than %d bytes: %s lacks some of their values, except in the column input",
-			format.Counted(int(c.shortened), "command"), tdf.MaxMeta, c.results)
+			format.Counted(int(c.shortened), "command"), task.MaxMeta, c.results)
 	}
 	return nil
 }

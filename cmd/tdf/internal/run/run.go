@@ -13,10 +13,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/resources"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -298,9 +298,9 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 
 // define determines the properties that all tasks have.
 func (c *campaign) define(ctx context.Context) error {
-	name, source := c.programName(), tdf.SchemeExec+":"+c.dir
+	name, source := c.programName(), task.SchemeExec+":"+c.dir
 	if c.ownDir {
-		source = tdf.SchemeExec + ":"
+		source = task.SchemeExec + ":"
 	}
 	if len(c.send) > 0 {
 		packed, err := c.pack()
@@ -348,5 +348,5 @@ func (c *campaign) campaignName(name string) string {
 		return c.run.campaign
 	}
 	stamp := c.began.UTC().Format("-20060102-150405-") + c.id
-	return strings.ToValidUTF8(name[:min(len(name), tdf.MaxName-len(stamp))], "") + stamp
+	return strings.ToValidUTF8(name[:min(len(name), task.MaxName-len(stamp))], "") + stamp
 }

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/sweep"
 )
 
@@ -221,8 +221,8 @@ func (t *template) input(row *sweep.Row, number int64) (string, error) {
 		words[i] = sweep.Quote(w)
 	}
 	input := strings.Join(words, " ")
-	if len(input) > tdf.MaxInput {
-		return "", cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input), tdf.MaxInput)
+	if len(input) > task.MaxInput {
+		return "", cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input), task.MaxInput)
 	}
 	return input, nil
 }
@@ -243,7 +243,7 @@ func (t *template) patterns(row *sweep.Row, number int64) ([]string, error) {
 // command does not use, and if the others are too long, all of them: the input of the task has their values.
 func (t *template) meta(row *sweep.Row) (meta string, lacks bool) {
 	meta = row.JSON()
-	if len(meta) <= tdf.MaxMeta {
+	if len(meta) <= task.MaxMeta {
 		return meta, false
 	}
 	used := sweep.Row{}
@@ -254,7 +254,7 @@ func (t *template) meta(row *sweep.Row) (meta string, lacks bool) {
 		}
 	}
 	meta = used.JSON()
-	if len(meta) > tdf.MaxMeta {
+	if len(meta) > task.MaxMeta {
 		return "", true
 	}
 	return meta, true

@@ -12,12 +12,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	deploy "github.com/tdf-framework/tdf/deploy/slurm"
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/secrets"
 	"github.com/tdf-framework/tdf/worker"
 )
@@ -173,7 +173,7 @@ func prefixOf(api config.API) (string, error) {
 func offerOf(cfg *config.Worker) class.Offer {
 	return class.Offer{
 		Queues: cfg.Queues, Tags: cfg.Tags, Group: cfg.Group, Programs: true, Resources: cfg.Resources.AtLeast(),
-		TimeLeft: tdf.For(worker.TimeForPrograms(*cfg)),
+		TimeLeft: task.For(worker.TimeForPrograms(*cfg)),
 	}
 }
 

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Close(a *cli.App) *cobra.Command {
@@ -20,7 +20,7 @@ func Close(a *cli.App) *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithShards(c.Context(), func(s *cli.Shards) error {
 				err := s.CloseGroup(c.Context(), args[0])
-				if errors.Is(err, tdf.ErrGroupEmpty) {
+				if errors.Is(err, task.ErrGroupEmpty) {
 					return cli.UnknownCampaign(args[0])
 				}
 				if err != nil {

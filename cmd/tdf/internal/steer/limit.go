@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Limit(a *cli.App) *cobra.Command {
@@ -41,10 +41,10 @@ func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error
 		return cli.Usagef("--rate without a key")
 	}
 	key, remove := args[0], len(args) == 2 && args[1] == "none"
-	if err := tdf.CheckLimitKey(key); err != nil {
+	if err := task.CheckLimitKey(key); err != nil {
 		return cli.Usagef("%v", err)
 	}
-	limit, err := tdf.ReadLimit(strings.Join(args[1:], ""), rate)
+	limit, err := task.ReadLimit(strings.Join(args[1:], ""), rate)
 	switch {
 	case remove && rate != "":
 		return cli.Usagef("none removes the whole limit; leave --rate out")

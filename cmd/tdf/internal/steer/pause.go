@@ -6,10 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -27,16 +27,16 @@ func (p *pausables) flags(c *cobra.Command) {
 }
 
 // read returns what the flags name. It returns a usage error for a name that no queue or campaign can have.
-func (p *pausables) read() ([]tdf.Pausable, error) {
-	var all []tdf.Pausable
+func (p *pausables) read() ([]task.Pausable, error) {
+	var all []task.Pausable
 	for _, queue := range p.queues {
-		all = append(all, tdf.Pausable{Queue: queue})
+		all = append(all, task.Pausable{Queue: queue})
 	}
 	for _, campaign := range p.campaigns {
-		all = append(all, tdf.Pausable{Group: campaign})
+		all = append(all, task.Pausable{Group: campaign})
 	}
 	for _, what := range all {
-		if what == (tdf.Pausable{}) {
+		if what == (task.Pausable{}) {
 			return nil, cli.Usagef("empty name of a queue or campaign; to pause or resume all tasks, use --all")
 		}
 		if err := what.Check(); err != nil {
@@ -44,7 +44,7 @@ func (p *pausables) read() ([]tdf.Pausable, error) {
 		}
 	}
 	if p.all {
-		all = append(all, tdf.Everything)
+		all = append(all, task.Everything)
 	}
 	return all, nil
 }
@@ -133,7 +133,7 @@ func sayStillPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
 	return err
 }
 
-func sayEach(a *cli.App, what []tdf.Pausable, state string) {
+func sayEach(a *cli.App, what []task.Pausable, state string) {
 	for _, p := range what {
 		a.Say("%s: %s", p.Text(), state)
 	}

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 )
@@ -19,13 +19,13 @@ import (
 // A steering is a command that changes the tasks of a selection: retry, cancel, archive, rm, requeue or set.
 type steering struct {
 	a    *cli.App
-	verb tdf.Verb
+	verb task.Verb
 	name string // the command's name
 	past string // participle for messages about changed tasks, such as "cancelled"
 
-	states   []tdf.State // states to select if the user gives no id, state or outcome
-	outcomes []string    // outcomes to select if the user gives no id, state or outcome
-	scope    string      // message about the eligible states, printed if a selected task is in another state
+	states   []task.State // states to select if the user gives no id, state or outcome
+	outcomes []string     // outcomes to select if the user gives no id, state or outcome
+	scope    string       // message about the eligible states, printed if a selected task is in another state
 
 	filter     cli.Filter
 	all        bool
@@ -38,7 +38,7 @@ type steering struct {
 }
 
 // finished lists the states of tasks that can be retried or removed.
-var finished = []tdf.State{tdf.Succeeded, tdf.Failed, tdf.TimedOut, tdf.Expired, tdf.Archived}
+var finished = []task.State{task.Succeeded, task.Failed, task.TimedOut, task.Expired, task.Archived}
 
 // command adds the arguments and flags that all these commands have in common.
 func (s *steering) command(c *cobra.Command) *cobra.Command {
@@ -128,11 +128,11 @@ func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Ac
 	acted, err := all.Do(ctx, act, chosen.eligible...)
 	if err == nil && len(dependents) > 0 {
 		var more manager.Result
-		more, err = all.Do(ctx, manager.Action{Verb: tdf.VerbReopen}, dependents...)
+		more, err = all.Do(ctx, manager.Action{Verb: task.VerbReopen}, dependents...)
 		acted.Done, acted.Skipped = acted.Done+more.Done, append(acted.Skipped, more.Skipped...)
 	}
 	s.report(acted, cli.MayHaveChanged(err))
-	if s.verb == tdf.VerbReopen && acted.Done > 0 {
+	if s.verb == task.VerbReopen && acted.Done > 0 {
 		s.a.Say("progress: %s", cli.WatchCommand(chosen.campaign))
 	}
 	if err == nil && len(acted.Skipped) > 0 {
@@ -177,8 +177,8 @@ func isPast(err error) bool { return errors.Is(err, manager.ErrPast) }
 
 // list prints the ids for --dry-run.
 func (s *steering) list(chosen []manager.Ref) error {
-	for _, task := range chosen {
-		if _, err := fmt.Fprintln(s.a.Stdout, manager.TaskName(task.Namespace, task.ID)); err != nil {
+	for _, one := range chosen {
+		if _, err := fmt.Fprintln(s.a.Stdout, manager.TaskName(one.Namespace, one.ID)); err != nil {
 			return err
 		}
 	}

@@ -6,20 +6,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
 // A choice holds the tasks that ids and filters selected for a command that changes tasks (cancel, retry, ...).
 type choice struct {
 	eligible   []manager.Ref
-	skipped    []string          // a text about each task that is not eligible, with the reason
-	wrongState bool              // a task was skipped because of its state
-	counts     map[tdf.State]int // number of selected tasks in each state
-	states     []tdf.State       // states of the query; empty means all states
-	campaign   string            // the campaign of all eligible tasks; "" if there is none
+	skipped    []string           // a text about each task that is not eligible, with the reason
+	wrongState bool               // a task was skipped because of its state
+	counts     map[task.State]int // number of selected tasks in each state
+	states     []task.State       // states of the query; empty means all states
+	campaign   string             // the campaign of all eligible tasks; "" if there is none
 }
 
 // selectTasks returns the tasks that the arguments and flags select.
@@ -28,7 +28,7 @@ func (s *steering) selectTasks(ctx context.Context, all *cli.Shards, args []stri
 	if err != nil {
 		return nil, err
 	}
-	chosen := &choice{counts: map[tdf.State]int{}}
+	chosen := &choice{counts: map[task.State]int{}}
 	queries = queries.With(func(q *manager.Query) {
 		if len(q.States)+len(q.Outcomes)+len(q.IDs) == 0 {
 			q.States, q.Outcomes = s.states, s.outcomes
@@ -51,7 +51,7 @@ func (s *steering) selectTasks(ctx context.Context, all *cli.Shards, args []stri
 	return chosen, err
 }
 
-func (s *choice) add(t *manager.Task, verb tdf.Verb) {
+func (s *choice) add(t *manager.Task, verb task.Verb) {
 	s.counts[t.State]++
 	if startsFrom(verb, t.State) {
 		if len(s.eligible) == 0 {
@@ -66,9 +66,9 @@ func (s *choice) add(t *manager.Task, verb tdf.Verb) {
 }
 
 // startsFrom reports whether a user may apply the verb to a task in this state.
-func startsFrom(verb tdf.Verb, state tdf.State) bool {
-	return slices.ContainsFunc(tdf.Transitions, func(tr tdf.Transition) bool {
-		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, tdf.Manager)
+func startsFrom(verb task.Verb, state task.State) bool {
+	return slices.ContainsFunc(task.Transitions, func(tr task.Transition) bool {
+		return tr.Verb == verb && slices.Contains(tr.From, state) && slices.Contains(tr.By, task.Manager)
 	})
 }
 
@@ -76,7 +76,7 @@ func startsFrom(verb tdf.Verb, state tdf.State) bool {
 func (s *choice) String() string {
 	n := 0
 	var parts []string
-	for _, state := range tdf.States {
+	for _, state := range task.States {
 		if s.counts[state] > 0 {
 			n += s.counts[state]
 			parts = append(parts, fmt.Sprintf("%d %s", s.counts[state], state))

@@ -3,13 +3,13 @@ package steer
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 func Archive(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: tdf.VerbArchive, past: "archived", states: finished[:4],
+		a: a, verb: task.VerbArchive, past: "archived", states: finished[:4],
 		scope: "tdf archive applies to tasks that succeeded, failed, timed out or expired",
 	}
 	return s.command(&cobra.Command{
@@ -23,7 +23,7 @@ func Archive(a *cli.App) *cobra.Command {
 
 func Cancel(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: tdf.VerbCancel, past: "cancelled", states: []tdf.State{tdf.Open, tdf.Running},
+		a: a, verb: task.VerbCancel, past: "cancelled", states: []task.State{task.Open, task.Running},
 		scope: "tdf cancel applies to open and running tasks",
 	}
 	return s.command(&cobra.Command{
@@ -37,7 +37,7 @@ func Cancel(a *cli.App) *cobra.Command {
 
 func Requeue(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: tdf.VerbRelease, past: "requeued", states: []tdf.State{tdf.Running},
+		a: a, verb: task.VerbRelease, past: "requeued", states: []task.State{task.Running},
 		scope: "tdf requeue applies to running tasks",
 	}
 	c := s.command(&cobra.Command{
@@ -53,9 +53,9 @@ func Requeue(a *cli.App) *cobra.Command {
 
 func Retry(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, changes: &cli.Changes{}, verb: tdf.VerbReopen, past: "retried", states: []tdf.State{
-			tdf.Failed,
-			tdf.TimedOut, tdf.Expired,
+		a: a, changes: &cli.Changes{}, verb: task.VerbReopen, past: "retried", states: []task.State{
+			task.Failed,
+			task.TimedOut, task.Expired,
 		},
 		scope: "tdf retry applies to finished tasks; tdf requeue takes running tasks from their workers",
 	}
@@ -79,7 +79,7 @@ func Retry(a *cli.App) *cobra.Command {
 			return s.retryCallbacks(c.Context(), args)
 		}
 		if s.filter.Failure != "" { // outcomes instead of states, because a manager may have archived the failed tasks
-			s.states, s.outcomes = nil, []string{string(tdf.Failed), string(tdf.TimedOut), string(tdf.Expired)}
+			s.states, s.outcomes = nil, []string{string(task.Failed), string(task.TimedOut), string(task.Expired)}
 		}
 		return run(c, args)
 	}
@@ -88,7 +88,7 @@ func Retry(a *cli.App) *cobra.Command {
 
 func Rm(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, verb: tdf.VerbRemove, past: "removed", states: finished,
+		a: a, verb: task.VerbRemove, past: "removed", states: finished,
 		scope: "tdf rm applies to finished tasks; cancel others first with tdf cancel",
 	}
 	return s.command(&cobra.Command{
@@ -102,7 +102,7 @@ func Rm(a *cli.App) *cobra.Command {
 
 func Set(a *cli.App) *cobra.Command {
 	s := &steering{
-		a: a, changes: &cli.Changes{}, verb: tdf.VerbChange, past: "changed", states: []tdf.State{tdf.Open},
+		a: a, changes: &cli.Changes{}, verb: task.VerbChange, past: "changed", states: []task.State{task.Open},
 		scope: "tdf set applies to open tasks; tdf retry can change finished tasks",
 	}
 	c := s.command(&cobra.Command{

@@ -13,8 +13,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/internal/task"
 )
 
 // A Kind is a kind of plots.
@@ -86,7 +86,7 @@ type Figure struct {
 
 // errNumbers says that the values of an axis must be numbers.
 func errNumbers(kind Kind, c *Column) error {
-	return tdf.NewError(tdf.CodeInvalid, fmt.Sprintf("draw %s: the values of %s must be numbers; choose another "+
+	return task.NewError(task.CodeInvalid, fmt.Sprintf("draw %s: the values of %s must be numbers; choose another "+
 		"column, or scatter", kind, label(c.Name)))
 }
 

@@ -1,0 +1,153 @@
+package task
+
+import (
+	"encoding/base64"
+	"errors"
+	"strings"
+)
+
+// MaxInput is the maximum length of a task's input in bytes. It is the longest argument that Linux passes to a program.
+const MaxInput = 128<<10 - 1
+
+var (
+	errUnbalanced = errors.New("a quote is not closed")
+	errTrailing   = errors.New("it ends in a backslash that escapes nothing")
+	errNewline    = errors.New(
+		"a line break outside quotes would end the command; quote the line break, or use a space")
+)
+
+// InputEncoding says what the input of a task is (docs/programs.md, "Inputs of any bytes").
+type InputEncoding string
+
+// The encodings.
+const (
+	InputWords  InputEncoding = "words"  // the arguments of run.sh; this is the default
+	InputBase64 InputEncoding = "base64" // any bytes, in the alphabet of RFC 4648 with padding
+)
+
+// Arguments returns the arguments of run.sh. If the input has any bytes, there are none, and data has the bytes;
+// otherwise data is nil.
+func (d *Properties) Arguments() (args []string, data []byte, err error) {
+	if d.InputEncoding != InputBase64 {
+		args, err = SplitInput(d.Input)
+		return args, nil, err
+	}
+	if data, err = base64.StdEncoding.Strict().DecodeString(d.Input); err != nil {
+		return nil, nil, errors.New("it is not base64, as input_encoding says")
+	}
+	return nil, append([]byte{}, data...), nil
+}
+
+// SplitInput splits a task's input into the arguments of run.sh. It follows the rules by which a POSIX shell splits a
+// command into words. It splits at blanks, and understands '…', "…" and backslashes. It expands nothing: $, ;, * and >
+// are ordinary characters (docs/programs.md, "Input").
+func SplitInput(input string) ([]string, error) {
+	if input != "" && onlyBlanks(input) {
+		return strings.FieldsFunc(input, func(c rune) bool { return c == ' ' || c == '\t' }), nil
+	}
+	s := splitter{rest: input}
+	for s.rest != "" {
+		if err := s.step(); err != nil {
+			return nil, err
+		}
+	}
+	s.endWord()
+	return s.words, nil
+}
+
+// onlyBlanks reports whether nothing but blanks separates the words of an input, and nothing is quoted.
+func onlyBlanks(input string) bool { return !strings.ContainsAny(input, "\\'\"\n") }
+
+// splitter holds the unread rest of the input and the current word.
+type splitter struct {
+	rest   string
+	words  []string
+	word   strings.Builder
+	inWord bool // whether a word has begun; the word may still be empty, as after ''
+}
+
+// special are the bytes that do not simply belong to a word.
+const special = " \t\n\\'\""
+
+func (s *splitter) step() error {
+	if n := strings.IndexAny(s.rest, special); n != 0 {
+		if n < 0 {
+			n = len(s.rest)
+		}
+		s.word.WriteString(s.rest[:n])
+		s.rest, s.inWord = s.rest[n:], true
+		return nil
+	}
+	c := s.rest[0]
+	s.rest = s.rest[1:]
+	switch c {
+	case ' ', '\t':
+		s.endWord()
+		return nil
+	case '\n':
+		return errNewline
+	}
+	if c == '\\' && strings.HasPrefix(s.rest, "\n") {
+		s.rest = s.rest[1:] // an escaped line break is dropped and does not separate words
+		return nil
+	}
+	s.inWord = true
+	switch c {
+	case '\'':
+		return s.single()
+	case '"':
+		return s.double()
+	default:
+		return s.escape()
+	}
+}
+
+func (s *splitter) endWord() {
+	if s.inWord {
+		s.words = append(s.words, s.word.String())
+	}
+	s.word.Reset()
+	s.inWord = false
+}
+
+func (s *splitter) single() error {
+	text, rest, closed := strings.Cut(s.rest, "'")
+	if !closed {
+		return errUnbalanced
+	}
+	s.word.WriteString(text)
+	s.rest = rest
+	return nil
+}
+
+// double adds the text up to the closing double quote to the word. Between double quotes, a backslash escapes only $ `
+// " \ and a line break.
+func (s *splitter) double() error {
+	for s.rest != "" {
+		c := s.rest[0]
+		s.rest = s.rest[1:]
+		switch {
+		case c == '"':
+			return nil
+		case c == '\\' && s.rest != "" && strings.IndexByte("$`\"\\\n", s.rest[0]) >= 0:
+			if err := s.escape(); err != nil {
+				return err
+			}
+		default:
+			s.word.WriteByte(c)
+		}
+	}
+	return errUnbalanced
+}
+
+// escape adds the next byte to the word unchanged. It drops an escaped line break.
+func (s *splitter) escape() error {
+	if s.rest == "" {
+		return errTrailing
+	}
+	if s.rest[0] != '\n' {
+		s.word.WriteByte(s.rest[0])
+	}
+	s.rest = s.rest[1:]
+	return nil
+}

@@ -1,0 +1,167 @@
+package task
+
+import (
+	"math"
+	"testing"
+
+	"github.com/tdf-framework/tdf/internal/class"
+	"github.com/tdf-framework/tdf/internal/expect"
+)
+
+func TestLimitText(t *testing.T) {
+	for want, l := range map[string]Limit{
+		"at_most=4":                     {AtMost: 4},
+		"rate=10/1":                     {Starts: 10, Per: 1},
+		"at_most=3 rate=10000/0.001000": {AtMost: 3, Starts: 10_000, Per: 0.001},
+	} {
+		expect.Equal(t, l.String(), want)
+	}
+	for l, want := range map[Limit]int{{AtMost: 1}: 0, {Starts: 1, Per: 0.001}: 61, {Starts: 1, Per: 60}: 120} {
+		expect.Equal(t, l.KeepStarts(), want, "the starts of", l, "stay for … s")
+	}
+}
+
+func TestLimitCheck(t *testing.T) {
+	for _, l := range []Limit{
+		{AtMost: -1},
+		{AtMost: MaxAtMost + 1},
+		{Starts: -1, Per: 1},
+		{Starts: 1},
+		{Starts: 1, Per: Seconds(math.NaN())},
+		{Starts: 1, Per: Forever},
+		{Starts: 1, Per: -1},
+		{Starts: MaxStarts + 1, Per: 1},
+	} {
+		expect.Fails(t, l.Check(), "", "was accepted")
+	}
+}
+
+func TestParseRate(t *testing.T) {
+	for text, want := range map[string]Limit{
+		"10/1s": {Starts: 10, Per: 1}, "10/s": {Starts: 10, Per: 1}, "600/m": {Starts: 600, Per: 60}, "5/1.5s": {Starts: 5, Per: 1.5},
+		"1/2h": {Starts: 1, Per: 7200}, "1/d": {Starts: 1, Per: 86400}, "3/20": {Starts: 3, Per: 20}, "1/0.0015s": {Starts: 1, Per: 0.0015},
+	} {
+		if n, per, err := ParseRate(text); n != want.Starts || per != want.Per || err != nil {
+			t.Errorf("%q: %d, %v, %v", text, n, per, err)
+		}
+	}
+	for _, text := range []string{
+		"", "10", "/", "10/", "/s", "10/x", "0/s", "-1/s", "1.5/s", "10/-1s", "10/infs", "10/NaN", "10/0s", "10001/s", "1/1000d", "1 /s", "1/ 1s", "1/s/s",
+	} {
+		if n, per, err := ParseRate(text); err == nil {
+			t.Errorf("%q was read as %d starts in %v s", text, n, per)
+		}
+	}
+}
+
+// A task that waits has a place of its key. A change returns it to its queue, and the next claim makes it wait again
+// if the limit has no room.
+func TestPlaceOfWaitingTask(t *testing.T) {
+	waiting := func() *Task {
+		d := Defaults("p", "rsync:/p/run.sh", "x")
+		d.LimitKey, d.Queue, d.Priority = "db", "a", 5
+		return &Task{Properties: d, State: Open, PlacedIn: LimitReason("db") + "\npriority=5;queue=a"}
+	}
+	x := waiting()
+	expect.True(t, x.WaitsForLimit(), x.OpenPlace())
+	expect.Equal(t, x.OpenPlace(), x.PlacedIn)
+	expect.True(t, x.IsHeld(), x.OpenPlace())
+	for name, c := range map[string]struct {
+		c     Changes
+		place string
+	}{
+		"queue":           {Changes{Queue: new("b")}, "priority=5;queue=b"},
+		"priority":        {Changes{Priority: new(-1)}, "priority=-1;queue=a"},
+		"priority 0":      {Changes{Priority: new(0)}, "queue=a"},
+		"key":             {Changes{LimitKey: new("other")}, "priority=5;queue=a"},
+		"no key":          {Changes{LimitKey: new("")}, "priority=5;queue=a"},
+		"start_after":     {Changes{StartAfter: new(Time(9e9).Std())}, "priority=5;queue=a"},
+		"key and queue":   {Changes{LimitKey: new("other"), Queue: new("b")}, "priority=5;queue=b"},
+		"no place at all": {Changes{LimitKey: new(""), Queue: new(""), Priority: new(0)}, "-"},
+	} {
+		m, err := waiting().Change(c.c)
+		got := ""
+		for _, f := range m.Set {
+			if f.Name == FieldPlace {
+				got = f.Value
+			}
+		}
+		for _, name := range m.Clear {
+			if name == FieldPlace {
+				got = "-"
+			}
+		}
+		expect.NoError(t, err, name, c.place)
+		expect.Equal(t, got, c.place, name)
+	}
+	plain := Defaults("p", "rsync:/p/run.sh", "x")
+	plain.LimitKey = "db"
+	expect.Equal(t, plain.Place(), class.Plain, "a task with only a limit key has the place … so workers of older releases would claim it")
+	for place, held := range map[string]bool{
+		"": false, "waiting": true, "limit=a\n": true, "paused=a;b\npriority=-5": true, "group=g;queue=a": false,
+		"priority=5": false, "limit=a": false,
+		"handler=limit=x": false,
+	} {
+		expect.Equal(t, (&Task{State: Open, PlacedIn: place}).IsHeld(), held, "the place", place, "is held", !held)
+	}
+	for _, place := range []string{"limit=\n", "limit=other\n", "paused=g\n", "paused=\n"} {
+		x := waiting()
+		x.PlacedIn, x.LimitKey = place, ""
+		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "held for a reason that is not its own:", place)
+	}
+	if x := waiting(); true {
+		x.LimitKey = ""
+		expect.Equal(t, x.OpenPlace(), "priority=5;queue=a", "a waiting task without a key has the place")
+	}
+}
+
+// Each Move that leaves or enters the state running names the limit key. No other Move of a table does.
+func TestMovesNameTheLimitKey(t *testing.T) {
+	for _, tr := range Transitions {
+		for _, from := range tr.From {
+			x := Task{Properties: Defaults("p", "", ""), State: from}
+			x.LimitKey = "db"
+			m, err := x.move(tr.Verb, tr.To)
+			want := from == Running || tr.To == Running
+			expect.NoError(t, err, from)
+			expect.Equal(t, m.Limit == "db", want, from)
+		}
+	}
+	x := &Task{Properties: Defaults("p", "", ""), State: Executed}
+	x.LimitKey = "db"
+	if m, _ := x.lose(Executed); m.Limit != "db" {
+		t.Error("a lost task that was found executed keeps its place")
+	}
+}
+
+func TestReadLimit(t *testing.T) {
+	for texts, want := range map[[2]string]Limit{
+		{"4", ""}: {AtMost: 4}, {"0", ""}: {}, {"", "10/1s"}: {Starts: 10, Per: 1}, {"4", "600/m"}: {AtMost: 4, Starts: 600, Per: 60},
+	} {
+		got := expect.Result(ReadLimit(texts[0], texts[1])).Value(t)
+		expect.Equal(t, got, want)
+		expect.Equal(t, got.StopsAll(), texts[0] == "0")
+	}
+	for texts, want := range map[[2]string]string{
+		{"", ""}: "at least one of them", {"0", "10/1s"}: "leave out one of them", {"x", ""}: `"x"`, {"-1", ""}: "invalid limit -1", {"4", "x"}: `"x"`,
+	} {
+		_, err := ReadLimit(texts[0], texts[1])
+		expect.Fails(t, err, want)
+	}
+}
+
+// A limit in Redis is read as it was written. What is no limit lets no task start, as in claims.
+func TestParseLimit(t *testing.T) {
+	for _, l := range []Limit{{AtMost: 4}, {}, {Starts: 10, Per: 1.5}, {AtMost: 4, Starts: 10, Per: 60}} {
+		got, ok := ParseLimit(l.String())
+		expect.True(t, ok, l)
+		expect.Equal(t, got, l)
+	}
+	for _, foreign := range []string{"odd", "at_most=x", "rate=x/1", "at_most=2 rate=1/", "at_most=1 rate=0/1"} {
+		got, ok := ParseLimit(foreign)
+		expect.True(t, ok, foreign)
+		expect.True(t, got.StopsAll(), foreign)
+	}
+	_, ok := ParseLimit("")
+	expect.True(t, !ok)
+}
