@@ -6,6 +6,9 @@ import "github.com/tdf-framework/tdf/internal/task"
 // value of the manager's TaskDefaults. If that value is zero too, it gets the default that docs/lifecycle.md names.
 type Definition = task.Definition
 
+// MaxInput is the maximum length of a task's input in bytes.
+const MaxInput = task.MaxInput
+
 // Dependencies name the tasks and the group that a task waits for before it runs (docs/lifecycle.md, "Dependencies").
 type Dependencies = task.Dependencies
 

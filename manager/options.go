@@ -17,7 +17,7 @@ import (
 // Options configure a manager. Only Namespace is required. Every other field that is zero gets its default.
 type Options struct {
 	// Redis is the address of Redis, and the user and password. Default: localhost, port 6379, no password.
-	Redis config.Redis
+	Redis tdf.Redis
 
 	// Namespace is the name of the project. All keys of the project in Redis begin with this name.
 	Namespace string
@@ -45,7 +45,7 @@ type Options struct {
 }
 
 // LoadOptions reads a configuration file, such as manager.cfg. Environment variables override the file
-// (docs/configuration.md). Log writes to stderr with the settings of section [log]. The error is a *[config.Error].
+// (docs/configuration.md). Log writes to stderr with the settings of section [log]. The error is a *[tdf.ConfigError].
 func LoadOptions(path string) (Options, error) {
 	cfg, err := config.LoadManager(path)
 	if err != nil {

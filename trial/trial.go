@@ -11,8 +11,10 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/local"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
@@ -20,7 +22,7 @@ import (
 type Trial struct {
 	tdf       *local.TDF
 	redis     *embedded.Redis // nil if the caller runs the Redis
-	at        config.Redis
+	at        tdf.Redis
 	namespace string
 	stopped   chan struct{}
 }
@@ -33,7 +35,7 @@ func Start(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 		return nil, err
 	}
 	host, port, _ := net.SplitHostPort(redis.Addr())
-	at := config.Redis{Host: host, Password: password}
+	at := tdf.Redis{Host: host, Password: password}
 	at.Port, _ = strconv.Atoi(port)
 	t, err := StartOn(ctx, at, "trial", workers, w)
 	if err != nil {
@@ -45,7 +47,7 @@ func Start(ctx context.Context, workers int, w io.Writer) (*Trial, error) {
 }
 
 // StartOn does the same as Start, but with the caller's Redis and namespace.
-func StartOn(ctx context.Context, at config.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
+func StartOn(ctx context.Context, at tdf.Redis, namespace string, workers int, w io.Writer) (*Trial, error) {
 	log := slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	server, err := config.DefaultServer(namespace)
 	if err != nil {
@@ -61,11 +63,11 @@ func StartOn(ctx context.Context, at config.Redis, namespace string, workers int
 	for i := range workers {
 		cfg.Workers = append(cfg.Workers, fmt.Sprintf("worker-%d", i+1))
 	}
-	tdf, err := local.Start(ctx, cfg)
+	all, err := local.Start(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	t := &Trial{tdf: tdf, at: at, namespace: namespace, stopped: make(chan struct{})}
+	t := &Trial{tdf: all, at: at, namespace: namespace, stopped: make(chan struct{})}
 	go t.logFailure(log)
 	return t, nil
 }
@@ -79,11 +81,9 @@ func (t *Trial) logFailure(log *slog.Logger) {
 	}
 }
 
-// Manager returns the configuration of a manager for this trial.
-func (t *Trial) Manager() (config.Manager, error) {
-	cfg, err := config.DefaultManager(t.namespace)
-	cfg.Redis = t.at
-	return cfg, err
+// Manager returns the options of a manager for this trial.
+func (t *Trial) Manager() manager.Options {
+	return manager.Options{Redis: t.at, Namespace: t.namespace}
 }
 
 // Stop stops the workers, the server and the embedded Redis, and removes their files.

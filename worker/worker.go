@@ -80,8 +80,19 @@ func init() {
 	}
 }
 
+// Config is the configuration of a worker (docs/configuration.md). [DefaultConfig] and [LoadConfig] make one.
+type Config = config.Worker
+
+// DefaultConfig returns the configuration of a worker whose Redis is at localhost:6379. The error is a
+// *[tdf.ConfigError]: the namespace is invalid.
+func DefaultConfig(namespace string) (Config, error) { return config.DefaultWorker(namespace) }
+
+// LoadConfig reads a configuration file, such as worker.cfg. Environment variables override the file. The error is a
+// *[tdf.ConfigError].
+func LoadConfig(file string) (Config, error) { return config.LoadWorker(file) }
+
 // Load returns a worker with the configuration of a file (docs/configuration.md). Unless [WithLog] sets another log,
-// the worker logs to stderr with the settings of section [log]. The errors are those of [New]; a *[config.Error] also
+// the worker logs to stderr with the settings of section [log]. The errors are those of [New]; a *[tdf.ConfigError] also
 // names the file.
 func Load(name, file string, with ...Option) (*Worker, error) {
 	cfg, err := config.LoadWorker(file)
@@ -98,8 +109,8 @@ func Load(name, file string, with ...Option) (*Worker, error) {
 // New returns a worker. It does not connect to Redis or the API: [Worker.Run] does. Each worker of a namespace has a
 // name of its own ([CheckName]).
 //
-// An invalid configuration is a *[config.Error]. New also returns an error if options exclude each other.
-func New(name string, cfg config.Worker, with ...Option) (*Worker, error) {
+// An invalid configuration is a *[tdf.ConfigError]. New also returns an error if options exclude each other.
+func New(name string, cfg Config, with ...Option) (*Worker, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
@@ -184,7 +195,7 @@ func (w *Worker) plainSlots() int {
 // Run waits while Redis or the API is away. It returns an error if
 //   - Redis or the API refuses the worker, for example because of a wrong password,
 //   - another worker has the name, or takes it while this worker runs,
-//   - this host cannot run programs as the configuration asks: a *[config.Error],
+//   - this host cannot run programs as the configuration asks: a *[tdf.ConfigError],
 //   - a [Handler] or [Runner] still runs, although its context ended kill_grace ago, or one second ago if kill_grace is
 //     shorter. Its task is released, and another worker may run it. The caller should end the process.
 //

@@ -97,11 +97,7 @@ func count(ctx context.Context, file, name string, files []string, stderr io.Wri
 			return "", err
 		}
 		defer all.Stop()
-		cfg, err := all.Manager()
-		if err != nil {
-			return "", err
-		}
-		return countWith(ctx, manager.OptionsOf(cfg), name, files, stderr)
+		return countWith(ctx, all.Manager(), name, files, stderr)
 	}
 	o, err := manager.LoadOptions(file)
 	if err != nil {

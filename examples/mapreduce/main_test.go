@@ -18,6 +18,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/testlog"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/managertest"
+	"github.com/tdf-framework/tdf/worker"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -125,6 +126,6 @@ func TestFailedTask(t *testing.T) {
 
 func TestConfigurationFiles(t *testing.T) {
 	expect.Result(config.LoadTool("cfg/server.cfg", nil)).OK(t)
-	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
+	expect.Result(worker.LoadConfig("cfg/worker.cfg")).OK(t)
 	expect.Result(manager.LoadOptions("cfg/manager.cfg")).OK(t)
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf"
-	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/sweep"
 )
@@ -91,7 +90,7 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 			continue
 		}
 		next := input + words(other)
-		if full = len(next) > task.MaxInput; full {
+		if full = len(next) > tdf.MaxInput; full {
 			break
 		}
 		input = next
@@ -104,7 +103,7 @@ func (w *wordCount) succeeded(ctx context.Context, t *manager.Finished) error {
 		return nil
 	case full:
 		w.failure = fmt.Errorf("merge the counts of task %d: more than %d bytes, the longest input of a task; count "+
-			"fewer files", t.ID, task.MaxInput)
+			"fewer files", t.ID, tdf.MaxInput)
 		return w.failure
 	}
 	return manager.ErrNotYet

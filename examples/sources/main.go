@@ -34,11 +34,7 @@ func run(ctx context.Context, dir string, stdout, stderr io.Writer) error {
 		return err
 	}
 	defer tdf.Stop()
-	cfg, err := tdf.Manager()
-	if err != nil {
-		return err
-	}
-	m, err := manager.New(manager.OptionsOf(cfg))
+	m, err := manager.New(tdf.Manager())
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf"
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/program"
 	"github.com/tdf-framework/tdf/trial"
@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	total, err := c.compute(ctx, stderr)
 	if err != nil {
 		fmt.Fprintf(stderr, "sum: %v\n", err)
-		if errors.As(err, new(*config.Error)) {
+		if errors.As(err, new(*tdf.ConfigError)) {
 			return 2
 		}
 		return 1
@@ -71,16 +71,12 @@ func (c *command) compute(ctx context.Context, stderr io.Writer) (int64, error) 
 }
 
 func (c *command) computeHere(ctx context.Context, stderr io.Writer) (int64, error) {
-	tdf, err := trial.Start(ctx, 2, stderr)
+	all, err := trial.Start(ctx, 2, stderr)
 	if err != nil {
 		return 0, err
 	}
-	defer tdf.Stop()
-	cfg, err := tdf.Manager()
-	if err != nil {
-		return 0, err
-	}
-	o := manager.OptionsOf(cfg)
+	defer all.Stop()
+	o := all.Manager()
 	o.Progress = stderr
 	m, err := manager.New(o)
 	if err != nil {

@@ -15,7 +15,9 @@ import (
 	"github.com/tdf-framework/tdf/internal/leaktest"
 	"github.com/tdf-framework/tdf/internal/redistest"
 	"github.com/tdf-framework/tdf/internal/testlog"
+	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/trial"
+	"github.com/tdf-framework/tdf/worker"
 )
 
 func TestMain(m *testing.M) { os.Exit(leaktest.M{M: m}.Run()) }
@@ -43,7 +45,7 @@ func onRedis(t *testing.T) (file string) {
 	file = filepath.Join(t.TempDir(), "manager.cfg")
 	text := fmt.Sprintf("[redis]\nhost=%s\nport=%s\n[tdf]\nnamespace=%s\n", host, port, namespace)
 	expect.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-	cfg := expect.Result(config.LoadManager(file)).Value(t)
+	cfg := expect.Result(manager.LoadOptions(file)).Value(t)
 	tdf := expect.Result(trial.StartOn(t.Context(), cfg.Redis, namespace, 2, os.Stderr)).Value(t)
 	t.Cleanup(func() {
 		expect.NoError(t, tdf.Stop())
@@ -142,8 +144,8 @@ func TestScript(t *testing.T) {
 
 func TestConfigurationFiles(t *testing.T) {
 	expect.Result(config.LoadTool("cfg/server.cfg", nil)).OK(t)
-	expect.Result(config.LoadWorker("cfg/worker.cfg")).OK(t)
-	expect.Result(config.LoadManager("cfg/manager.cfg")).OK(t)
+	expect.Result(worker.LoadConfig("cfg/worker.cfg")).OK(t)
+	expect.Result(manager.LoadOptions("cfg/manager.cfg")).OK(t)
 }
 
 func TestPlan(t *testing.T) {

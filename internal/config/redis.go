@@ -1,6 +1,7 @@
 package config
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"slices"
@@ -39,6 +40,8 @@ type Redis struct {
 	// PEM files of the certificate by which Redis knows this client, and of its key; "" means none
 	TLSCert, TLSKey string
 	TLSServerName   string // the name in the certificates of Redis and the sentinels; "" means the host of the address
+	// TLSConfig is what a program passes instead of these files and this name; nil means that it passes none.
+	TLSConfig *tls.Config `json:"-"`
 
 	Replicas Replicas
 }

@@ -15,6 +15,10 @@ import (
 // addTLS makes connections speak TLS. Each connection reads the files of certificates again, so that a renewed one
 // needs no restart.
 func addTLS(options *redis.Options, cfg config.Redis) (err error) {
+	if cfg.TLSConfig != nil {
+		options.TLSConfig = cfg.TLSConfig.Clone()
+		return nil
+	}
 	options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: cfg.TLSServerName}
 	if cfg.TLSCA != "" {
 		if options.TLSConfig.RootCAs, err = readRoots(cfg.TLSCA); err != nil {
@@ -41,7 +45,7 @@ func (s *Conn) CertificateEnds() (end time.Time) {
 	if t == nil || t.GetClientCertificate == nil {
 		return end
 	}
-	if pair, err := t.GetClientCertificate(nil); err == nil {
+	if pair, err := t.GetClientCertificate(nil); err == nil && pair.Leaf != nil {
 		end = pair.Leaf.NotAfter
 	}
 	return end
