@@ -47,13 +47,13 @@ func Example_pipeline() {
 
 // everyNight makes the servers open a task every night.
 func everyNight(ctx context.Context, m *manager.Manager, source string) error {
-	return m.SetPeriodic(ctx, manager.Periodic{
+	return m.Periodics().Set(ctx, manager.Periodic{
 		Name: "nightly", Schedule: "30 3 * * *", Zone: "Europe/Berlin",
 		Tasks: []manager.Definition{{Program: "report", Source: source, Group: "reports"}},
 	})
 }
 
-func ExampleManager_SetPeriodic() {
+func ExamplePeriodics_Set() {
 	ctx := context.Background()
 	m, err := manager.Load("manager.cfg")
 	if err != nil {
@@ -176,7 +176,7 @@ func TestLimitPage(t *testing.T) {
 	tm.Program("crawl", func(managertest.Run) managertest.Result { return managertest.Result{} })
 	m, ctx := tm.Manager, t.Context()
 	open := func() error {
-		err := m.SetLimit(ctx, "example.org", tdf.Limit{AtMost: 2, Starts: 10, Per: 1})
+		err := m.Limits().Set(ctx, "example.org", tdf.Limit{AtMost: 2, Starts: 10, Per: 1})
 		if err != nil {
 			return err
 		}
@@ -188,16 +188,16 @@ func TestLimitPage(t *testing.T) {
 	for range 25 {
 		expect.NoError(t, open())
 	}
-	if limits, err := m.Limits(ctx); err != nil || len(limits) != 1 || limits[0].Key != "example.org" || limits[0].Starts != 10 {
+	if limits, err := m.Limits().All(ctx); err != nil || len(limits) != 1 || limits[0].Key != "example.org" || limits[0].Starts != 10 {
 		t.Errorf("limits: %+v, %v", limits, err)
 	}
 	done := 0
 	err := m.Run(ctx, manager.Callbacks{AllGroups: true, Succeeded: func(context.Context, *manager.Finished) error { done++; return nil }})
 	expect.NoError(t, err)
 	expect.Equal(t, done, 25)
-	expect.NoError(t, m.RemoveLimit(ctx, "example.org"))
-	expect.Len(t, expect.Result(m.Limits(ctx)).Value(t), 0, "limits")
-	if err := m.SetLimit(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
+	expect.NoError(t, m.Limits().Remove(ctx, "example.org"))
+	expect.Len(t, expect.Result(m.Limits().All(ctx)).Value(t), 0, "limits")
+	if err := m.Limits().Set(ctx, "a\nb", tdf.Limit{}); !errors.As(err, new(*tdf.PropertyError)) {
 		t.Errorf("an invalid key: %v", err)
 	}
 }
@@ -221,11 +221,11 @@ func TestQueuePage(t *testing.T) {
 	expect.Equal(t, *tasks[1].Priority, 5)
 	expect.Equal(t, tasks[1].Tags[0], "europe")
 
-	expect.NoError(t, m.Pause(ctx, tdf.Pausable{Queue: "crawl"}))
-	if paused, err := m.Paused(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
+	expect.NoError(t, m.Pauses().Begin(ctx, tdf.Pausable{Queue: "crawl"}))
+	if paused, err := m.Pauses().All(ctx); err != nil || len(paused) != 1 || paused[0].Queue != "crawl" || paused[0].By != "manager" {
 		t.Errorf("paused: %+v, %v", paused, err)
 	}
-	expect.NoError(t, m.Resume(ctx, tdf.Pausable{Queue: "crawl"}))
+	expect.NoError(t, m.Pauses().End(ctx, tdf.Pausable{Queue: "crawl"}))
 	expect.NoError(t, m.Run(ctx, manager.Callbacks{AllGroups: true}))
 	expect.Equal(t, expect.Result(m.Counts(ctx)).Value(t)[tdf.Archived], 2, "counts")
 }

@@ -19,26 +19,32 @@ type PeriodicRecord = task.PeriodicRecord
 // ErrNoPeriodic means that there is no periodic with the name.
 var ErrNoPeriodic = task.NewError(tdf.CodeNotFound, "there is no such periodic")
 
-// SetPeriodic stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
-// time once (docs/periodic.md). It checks the tasks as Open does, and opens none of them. If the same periodic is
-// stored already, nothing changes, so a manager can call SetPeriodic at each start. A new schedule or zone begins anew.
+// Periodics are the periodics of a namespace (docs/periodic.md).
+type Periodics struct{ m *Manager }
+
+// Periodics returns the periodics of the namespace. It makes no call.
+func (m *Manager) Periodics() Periodics { return Periodics{m} }
+
+// Set stores a periodic, or replaces the one with the same name. From then on, the servers open its tasks, each
+// time once. It checks the tasks as Open does, and opens none of them. If the same periodic is
+// stored already, nothing changes, so a manager can call Set at each start. A new schedule or zone begins anew.
 // A pause, and what is known of the last time, stay.
 //
 // The error wraps a *[tdf.PropertyError] if the periodic or a task is invalid.
-func (m *Manager) SetPeriodic(ctx context.Context, p Periodic) error {
-	tasks := m.properties(p.Tasks)
-	_, err := m.changePeriodic(ctx, "store", p.Name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
-		if err := m.store.CheckOneStep(ctx, tasks); err != nil {
+func (p Periodics) Set(ctx context.Context, periodic Periodic) error {
+	tasks := p.m.properties(periodic.Tasks)
+	_, err := p.change(ctx, "store", periodic.Name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
+		if err := p.m.store.CheckOneStep(ctx, tasks); err != nil {
 			return periodicChange{}, err
 		}
-		stored, err := task.NewPeriodicRecord(p, tasks, now)
+		stored, err := task.NewPeriodicRecord(periodic, tasks, now)
 		switch {
 		case err != nil:
 			return periodicChange{}, err
 		case r != nil:
 			return periodicChange{to: r.Replaced(stored)}, nil
 		}
-		n, err := m.store.CountPeriodics(ctx)
+		n, err := p.m.store.CountPeriodics(ctx)
 		if err == nil && n >= task.MaxPeriodics {
 			err = task.NewError(tdf.CodeFull, fmt.Sprintf("there are %d already; remove some", n))
 		}
@@ -47,9 +53,9 @@ func (m *Manager) SetPeriodic(ctx context.Context, p Periodic) error {
 	return err
 }
 
-// Periodics returns all periodics, ordered by name. If Redis has invalid ones, it also returns their errors.
-func (m *Manager) Periodics(ctx context.Context) ([]*PeriodicRecord, error) {
-	texts, err := m.store.Periodics(ctx)
+// All returns all periodics, ordered by name. If Redis has invalid ones, it also returns their errors.
+func (p Periodics) All(ctx context.Context) ([]*PeriodicRecord, error) {
+	texts, err := p.m.store.Periodics(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +63,9 @@ func (m *Manager) Periodics(ctx context.Context) ([]*PeriodicRecord, error) {
 	return all, errors.Join(invalid...)
 }
 
-// GetPeriodic returns a periodic. If there is none with the name, the error wraps [ErrNoPeriodic].
-func (m *Manager) GetPeriodic(ctx context.Context, name string) (*PeriodicRecord, error) {
-	r, _, err := m.readPeriodic(ctx, name)
+// Get returns a periodic. If there is none with the name, the error wraps [ErrNoPeriodic].
+func (p Periodics) Get(ctx context.Context, name string) (*PeriodicRecord, error) {
+	r, _, err := p.read(ctx, name)
 	if err == nil && r == nil {
 		err = ErrNoPeriodic
 	}
@@ -69,8 +75,8 @@ func (m *Manager) GetPeriodic(ctx context.Context, name string) (*PeriodicRecord
 	return r, nil
 }
 
-func (m *Manager) readPeriodic(ctx context.Context, name string) (r *PeriodicRecord, text string, err error) {
-	text, err = m.store.PeriodicText(ctx, name)
+func (p Periodics) read(ctx context.Context, name string) (r *PeriodicRecord, text string, err error) {
+	text, err = p.m.store.PeriodicText(ctx, name)
 	if err != nil || text == "" {
 		return nil, "", err
 	}
@@ -78,26 +84,26 @@ func (m *Manager) readPeriodic(ctx context.Context, name string) (r *PeriodicRec
 	return r, text, err
 }
 
-// PausePeriodic makes the servers skip the times of a periodic until [Manager.ResumePeriodic]. The tasks that are open
+// Pause makes the servers skip the times of a periodic until [Periodics.Resume]. The tasks that are open
 // already go on. The record shows the manager's name. If there is no such periodic, the error wraps [ErrNoPeriodic].
-func (m *Manager) PausePeriodic(ctx context.Context, name string) error {
-	_, err := m.changePeriodic(ctx, "pause", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
+func (p Periodics) Pause(ctx context.Context, name string) error {
+	_, err := p.change(ctx, "pause", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
 		paused := *r
 		if r.PausedBy == "" {
-			paused.PausedBy, paused.PausedAt = m.name, now
+			paused.PausedBy, paused.PausedAt = p.m.name, now
 		}
 		return periodicChange{to: &paused}, nil
 	})
 	return err
 }
 
-// ResumePeriodic ends the pause of a periodic. The times during the pause are not missed: the next time is the first
+// Resume ends the pause of a periodic. The times during the pause are not missed: the next time is the first
 // one from now on. If the periodic is not paused, this also holds, for example after the clock of Redis was wrong.
-func (m *Manager) ResumePeriodic(ctx context.Context, name string) error {
-	_, err := m.changePeriodic(ctx, "resume", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
+func (p Periodics) Resume(ctx context.Context, name string) error {
+	_, err := p.change(ctx, "resume", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
@@ -107,27 +113,27 @@ func (m *Manager) ResumePeriodic(ctx context.Context, name string) error {
 	return err
 }
 
-// RemovePeriodic removes a periodic. The tasks that it has opened stay.
-func (m *Manager) RemovePeriodic(ctx context.Context, name string) error {
-	text, err := m.store.PeriodicText(ctx, name)
+// Remove removes a periodic. The tasks that it has opened stay.
+func (p Periodics) Remove(ctx context.Context, name string) error {
+	text, err := p.m.store.PeriodicText(ctx, name)
 	if err == nil && text == "" {
 		err = ErrNoPeriodic
 	}
 	if err != nil {
 		return fmt.Errorf("remove periodic %q: %w", name, err)
 	}
-	return m.store.RemovePeriodic(ctx, name)
+	return p.m.store.RemovePeriodic(ctx, name)
 }
 
-// RunPeriodic opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
+// Run opens the tasks of a periodic now, also if it is paused, or if tasks of an earlier time are unfinished.
 // It returns the ids of the tasks. The next time stays the same.
-func (m *Manager) RunPeriodic(ctx context.Context, name string) (ids []int64, err error) {
-	return m.changePeriodic(ctx, "run", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
+func (p Periodics) Run(ctx context.Context, name string) (ids []int64, err error) {
+	return p.change(ctx, "run", name, func(r *PeriodicRecord, now task.Time) (periodicChange, error) {
 		if r == nil {
 			return periodicChange{}, ErrNoPeriodic
 		}
-		unfinished, err := m.store.UnfinishedOf(ctx, r.IDs)
-		return periodicChange{r.Opening("by "+m.name, now, r.Next, unfinished), r.Properties()}, err
+		unfinished, err := p.m.store.UnfinishedOf(ctx, r.IDs)
+		return periodicChange{r.Opening("by "+p.m.name, now, r.Next, unfinished), r.Properties()}, err
 	})
 }
 
@@ -137,13 +143,13 @@ type periodicChange struct {
 	open []task.Properties
 }
 
-// changePeriodic changes the record of a periodic. If another client has changed it meanwhile, it calls the function
+// change changes the record of a periodic. If another client has changed it meanwhile, it calls the function
 // change again. This function gets nil if there is no periodic.
-func (m *Manager) changePeriodic(
+func (p Periodics) change(
 	ctx context.Context, doing, name string, change func(*PeriodicRecord, task.Time) (periodicChange, error),
 ) ([]int64, error) {
 	for {
-		ids, err := m.tryPeriodic(ctx, name, change)
+		ids, err := p.try(ctx, name, change)
 		if err != nil && !errors.Is(err, redisstate.ErrRecordChanged) {
 			return ids, fmt.Errorf("%s periodic %q: %w", doing, name, err)
 		}
@@ -153,14 +159,14 @@ func (m *Manager) changePeriodic(
 	}
 }
 
-func (m *Manager) tryPeriodic(
+func (p Periodics) try(
 	ctx context.Context, name string, change func(*PeriodicRecord, task.Time) (periodicChange, error),
 ) ([]int64, error) {
-	r, text, err := m.readPeriodic(ctx, name)
+	r, text, err := p.read(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	now, err := m.store.Now(ctx)
+	now, err := p.m.store.Now(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -168,5 +174,5 @@ func (m *Manager) tryPeriodic(
 	if err != nil || len(c.open) == 0 && c.to.String() == text {
 		return nil, err
 	}
-	return m.store.ChangePeriodic(ctx, m.name, name, text, c.to.String(), c.open...)
+	return p.m.store.ChangePeriodic(ctx, p.m.name, name, text, c.to.String(), c.open...)
 }

@@ -87,7 +87,7 @@ func TestWatchNamesObstacles(t *testing.T) {
 		mustBe("a queue", "plain", "")
 		mustBe("a queue", "", unserved)
 
-		expect.NoError(t, m.SetLimit(t.Context(), "db", task.Limit{}))
+		expect.NoError(t, m.Limits().Set(t.Context(), "db", task.Limit{}))
 		mustBe("a limit of 0", "limit", `the limit of key "db" is 0`)
 		mustBe("a limit of 0", "plain", "")
 
@@ -97,12 +97,12 @@ func TestWatchNamesObstacles(t *testing.T) {
 		expect.NoError(t, m.CloseGroup(t.Context(), "plain"))
 		mustBe("a closed group", "waits", "")
 
-		expect.NoError(t, m.Pause(t.Context(), task.Pausable{Queue: "crawl"}, task.Pausable{Group: "plain"}, task.Pausable{Group: "none"}))
+		expect.NoError(t, m.Pauses().Begin(t.Context(), task.Pausable{Queue: "crawl"}, task.Pausable{Group: "plain"}, task.Pausable{Group: "none"}))
 		by := ": paused by tester"
 		mustBe("pauses", "queue", unserved+" | queue crawl"+by)
 		mustBe("pauses", "plain", "campaign plain"+by)
 		mustBe("pauses", "limit", `the limit of key "db" is 0`)
-		expect.NoError(t, m.Pause(t.Context(), task.Everything))
+		expect.NoError(t, m.Pauses().Begin(t.Context(), task.Everything))
 		mustBe("a pause of the namespace", "limit", "all tasks"+by+` | the limit of key "db" is 0`)
 		mustBe("a pause of the namespace", "waits", "")
 	})
@@ -116,7 +116,7 @@ func TestWatchNamesFewObstacles(t *testing.T) {
 	var many []func(*manager.Definition)
 	for i := range 200 {
 		many = append(many, func(d *manager.Definition) { d.Queue, d.LimitKey = fmt.Sprint("q", i), fmt.Sprint("k", i) })
-		expect.NoError(t, m.SetLimit(t.Context(), fmt.Sprint("k", i), task.Limit{}))
+		expect.NoError(t, m.Limits().Set(t.Context(), fmt.Sprint("k", i), task.Limit{}))
 	}
 	mustOpen(t, m, "g", many...)
 	for _, group := range []string{"g", ""} {

@@ -59,9 +59,9 @@ func TestWatchSaysThatNothingMoves(t *testing.T) {
 	expect.Result(m.Cancel(t.Context(), manager.ByIDs(21)...)).OK(t)
 	expect.Equal(t, look(1).Unknown, "", "after a task has finished")
 	before := look(1)
-	expect.NoError(t, m.Pause(t.Context(), task.Everything))
+	expect.NoError(t, m.Pauses().Begin(t.Context(), task.Everything))
 	expect.Equal(t, look(100).Unknown, "the tasks are paused")
-	expect.NoError(t, m.Resume(t.Context(), task.Everything))
+	expect.NoError(t, m.Pauses().End(t.Context(), task.Everything))
 	expect.Equal(t, look(11), before, "after the pause")
 	expect.Compare(t, w.seen[len(w.seen)-1].at.Sub(w.seen[0].at), "<=", 11, "seconds that count")
 }

@@ -102,7 +102,7 @@ func (w *world) prepare(cfg config.Manager) stored {
 	expect.NoError(w, os.Mkdir(dir, 0o755))
 	expect.NoError(w, os.WriteFile(filepath.Join(dir, "run.sh"), []byte(script), 0o755))
 	pushed := expect.Result(program.Push(w.Context(), m, dir)).Value(w)
-	expect.NoError(w, m.SetLimit(w.Context(), limitKey, task.Limit{AtMost: 2}))
+	expect.NoError(w, m.Limits().Set(w.Context(), limitKey, task.Limit{AtMost: 2}))
 	return stored{pushed.Program, pushed.Source}
 }
 

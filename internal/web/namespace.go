@@ -65,9 +65,9 @@ func (a *api) addNamespace() {
 	add(a, route{
 		http.MethodPost, "/pauses/add", "pause", "Pause a queue, a campaign or the namespace", toOperate,
 		false,
-	}, changePause((*manager.Manager).Pause))
+	}, changePause(manager.Pauses.Begin))
 	add(a, route{http.MethodPost, "/pauses/remove", "resume", "End a pause", toOperate, false},
-		changePause((*manager.Manager).Resume))
+		changePause(manager.Pauses.End))
 }
 
 // An out is an answer whose body is a value of package admin, or a list of them.
@@ -219,7 +219,7 @@ type usedLimit struct {
 }
 
 func (a *api) listLimits(ctx context.Context, c *call, _ *none) (*out[[]usedLimit], error) {
-	all, err := c.manager.Limits(ctx)
+	all, err := c.manager.Limits().All(ctx)
 	limits := make([]usedLimit, len(all))
 	for i, l := range all {
 		limits[i] = usedLimit{l.Key, limit{Starts: l.Starts, Span: float64(l.Per)}, l.Running, l.Waiting}
@@ -244,11 +244,11 @@ func (a *api) setLimit(ctx context.Context, c *call, in *limitInput) (*none, err
 	if err != nil {
 		return nil, refuse(string(task.CodeInvalid), err.Error())
 	}
-	return nil, c.manager.SetLimit(ctx, in.Key, l)
+	return nil, c.manager.Limits().Set(ctx, in.Key, l)
 }
 
 func (a *api) removeLimit(ctx context.Context, c *call, in *keyInput) (*none, error) {
-	return nil, c.manager.RemoveLimit(ctx, in.Key)
+	return nil, c.manager.Limits().Remove(ctx, in.Key)
 }
 
 // pausable is what a call pauses or resumes.
@@ -274,7 +274,7 @@ type paused struct {
 type pauseInput struct{ Body pausable }
 
 func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused], error) {
-	all, err := c.manager.Paused(ctx)
+	all, err := c.manager.Pauses().All(ctx)
 	pauses := make([]paused, len(all))
 	for i, p := range all {
 		pauses[i] = paused{
@@ -286,14 +286,14 @@ func (a *api) listPauses(ctx context.Context, c *call, _ *none) (*out[[]paused],
 	return &out[[]paused]{pauses}, err
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...task.Pausable) error) func(context.Context, *call,
+func changePause(change func(manager.Pauses, context.Context, ...task.Pausable) error) func(context.Context, *call,
 	*pauseInput) (*none, error) {
 	return func(ctx context.Context, c *call, in *pauseInput) (*none, error) {
 		what, err := in.Body.value()
 		if err != nil {
 			return nil, err
 		}
-		if err := change(c.manager, ctx, what); err != nil {
+		if err := change(c.manager.Pauses(), ctx, what); err != nil {
 			return nil, fmt.Errorf("%s: %w", what.Text(), err)
 		}
 		return nil, nil

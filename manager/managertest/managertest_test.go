@@ -171,18 +171,18 @@ func TestStuck(t *testing.T) {
 		}, "all tasks are archived, but Stop does not return true"},
 		"unknown program": {nil, nothing, manager.Callbacks{AllGroups: true}, `task 1 needs the program "p"`},
 		"limit of 0": {atOnce, func(t *testing.T, m *manager.Manager) {
-			expect.NoError(t, m.SetLimit(t.Context(), "k", tdf.Limit{}))
+			expect.NoError(t, m.Limits().Set(t.Context(), "k", tdf.Limit{}))
 			open(manager.Definition{LimitKey: "k", Input: "y"})(t, m)
 		}, manager.Callbacks{AllGroups: true}, `task 2 (p y) is open: limit: the limit of key "k" is 0`},
 		"paused": {atOnce, func(t *testing.T, m *manager.Manager) {
-			expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+			expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Everything))
 		}, manager.Callbacks{AllGroups: true}, "task 1 (p x) is open: pause: all tasks: paused by manager"},
 		"paused with a limit": {atOnce, func(t *testing.T, m *manager.Manager) {
-			expect.NoError(t, m.SetLimit(t.Context(), "k", tdf.Limit{AtMost: 1}))
+			expect.NoError(t, m.Limits().Set(t.Context(), "k", tdf.Limit{AtMost: 1}))
 			for range 2 {
 				open(manager.Definition{LimitKey: "k"})(t, m)
 			}
-			expect.NoError(t, m.Pause(t.Context(), tdf.Everything))
+			expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Everything))
 		}, manager.Callbacks{AllGroups: true}, "task 3 (p) is open: pause: all tasks: paused by manager"},
 		"starts too late": {
 			atOnce, open(manager.Definition{StartAfter: time.Unix(90e9, 0)}),
@@ -292,7 +292,7 @@ func TestManyPaused(t *testing.T) {
 	}
 	m := tm.Manager
 	expect.Result(m.Open(t.Context(), all...)).OK(t)
-	expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Group: "g"}))
+	expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Pausable{Group: "g"}))
 	d := define("p", source, "")
 	d.Group = "h"
 	expect.Result(m.Open(t.Context(), d)).OK(t)
@@ -316,10 +316,10 @@ func TestHalt(t *testing.T) {
 	}
 	all[10].Group = "h"
 	expect.Result(m.Open(t.Context(), all...)).OK(t)
-	expect.NoError(t, m.Pause(t.Context(), tdf.Pausable{Group: "g", Failures: 2}))
+	expect.NoError(t, m.Pauses().Begin(t.Context(), tdf.Pausable{Group: "g", Failures: 2}))
 	expect.NoError(t, m.Run(t.Context(), manager.Callbacks{Groups: []string{"h"}}))
 	expect.Equal(t, runs, 3)
-	paused := expect.Result(m.Paused(t.Context())).Value(t)
+	paused := expect.Result(m.Pauses().All(t.Context())).Value(t)
 	expect.MustLen(t, paused, 1)
 	expect.Equal(t, paused[0].Group, "g")
 }

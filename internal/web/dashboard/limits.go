@@ -8,7 +8,7 @@ import (
 )
 
 func loadLimits(ctx context.Context, v *visit) (any, error) {
-	return v.place().manager.Limits(ctx)
+	return v.place().manager.Limits().All(ctx)
 }
 
 // setLimit sets the limit of a key. The fields are key, at_most and rate, such as 10/1s.
@@ -18,7 +18,7 @@ func setLimit(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", asInvalid(err)
 	}
-	return "", v.actingHere().SetLimit(ctx, v.request.PostForm.Get("key"), l)
+	return "", v.actingHere().Limits().Set(ctx, v.request.PostForm.Get("key"), l)
 }
 
 // asInvalid makes an error one that the user may see and correct.
@@ -30,5 +30,5 @@ func asInvalid(err error) error {
 }
 
 func removeLimit(ctx context.Context, v *visit) (string, error) {
-	return "", v.actingHere().RemoveLimit(ctx, v.path("key"))
+	return "", v.actingHere().Limits().Remove(ctx, v.path("key"))
 }

@@ -29,7 +29,7 @@ func loadQueues(ctx context.Context, v *visit) (any, error) {
 		return nil, err
 	}
 	page := queuesPage{Queues: busiest(all, queuesShown), Others: len(all) - queuesShown}
-	pauses, err := of.manager.Paused(ctx)
+	pauses, err := of.manager.Pauses().All(ctx)
 	for _, p := range pauses {
 		page.Halted = page.Halted || p.Namespace
 		if p.Queue == "" {
@@ -46,13 +46,13 @@ func busiest(all []admin.Queue, n int) []admin.Queue {
 	return shown
 }
 
-func changePause(change func(*manager.Manager, context.Context, ...task.Pausable) error) func(context.Context,
+func changePause(change func(manager.Pauses, context.Context, ...task.Pausable) error) func(context.Context,
 	*visit) (string, error) {
 	return func(ctx context.Context, v *visit) (string, error) {
 		what, ok := task.ParsePausable(v.request.PostForm.Get("pause"))
 		if !ok {
 			return "", task.NewError(task.CodeInvalid, "pause: want queue=NAME, group=NAME or namespace")
 		}
-		return "", change(v.actingHere(), ctx, what)
+		return "", change(v.actingHere().Pauses(), ctx, what)
 	}
 }

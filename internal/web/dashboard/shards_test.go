@@ -65,6 +65,6 @@ func TestShards(t *testing.T) {
 	b.post(address+"/retry", nil)
 	expect.Equal(t, expect.Result(second.Get(t.Context(), 1)).Value(t).State, task.Open)
 	b.post("/ui/limits/set", url.Values{"key": {"k"}, "at_most": {"3"}, "from": {"/ui/limits?namespace=" + cfg.Namespace}})
-	expect.Len(t, expect.Result(second.Limits(t.Context())).Value(t), 1)
-	expect.Len(t, expect.Result(s.manager.Limits(t.Context())).Value(t), 0)
+	expect.Len(t, expect.Result(second.Limits().All(t.Context())).Value(t), 1)
+	expect.Len(t, expect.Result(s.manager.Limits().All(t.Context())).Value(t), 0)
 }

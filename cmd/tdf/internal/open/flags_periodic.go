@@ -62,7 +62,7 @@ func (p *plan) storePeriodic(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := p.m.SetPeriodic(ctx, f); err != nil {
+	if err := p.m.Periodics().Set(ctx, f); err != nil {
 		return err
 	}
 	p.a.Say("%s: the servers open %s at each time of %q; see tdf periodic", format.OneLine(f.Name, 0),

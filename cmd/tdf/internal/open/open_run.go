@@ -217,7 +217,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	r.isNew = r.isNew && len(opened) == 0
 	// not before, because the campaign may belong to another command
 	if r.halt > 0 && len(r.opened) == 0 && len(opened) > 0 {
-		err = errors.Join(err, r.m.Pause(ctx, task.Pausable{Group: r.base.Group, Failures: r.halt}))
+		err = errors.Join(err, r.m.Pauses().Begin(ctx, task.Pausable{Group: r.base.Group, Failures: r.halt}))
 	}
 	var ids []int64
 	for _, t := range opened {

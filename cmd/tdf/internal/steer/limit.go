@@ -53,13 +53,13 @@ func setLimit(ctx context.Context, a *cli.App, args []string, rate string) error
 	}
 	return a.WithManager(ctx, func(m *cli.Client) error {
 		if remove {
-			if err := m.RemoveLimit(ctx, key); err != nil {
+			if err := m.Limits().Remove(ctx, key); err != nil {
 				return err
 			}
 			a.Say("%s: no limit", format.OneLine(key, 0))
 			return nil
 		}
-		if err := m.SetLimit(ctx, key, limit); err != nil {
+		if err := m.Limits().Set(ctx, key, limit); err != nil {
 			return err
 		}
 		a.Say("%s: %s", format.OneLine(key, 0), limit.Text())
@@ -78,7 +78,7 @@ type limitLine struct {
 }
 
 func listLimits(ctx context.Context, a *cli.App, m *cli.Client, keys []string, asJSON bool) error {
-	all, err := m.Limits(ctx)
+	all, err := m.Limits().All(ctx)
 	if err != nil {
 		return err
 	}

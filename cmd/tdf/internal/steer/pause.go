@@ -69,7 +69,7 @@ func Pause(a *cli.App) *cobra.Command {
 				if len(what) == 0 {
 					return s.Each(func(m *manager.Manager) error { return listPaused(c.Context(), a, m) })
 				}
-				err := s.Each(func(m *manager.Manager) error { return m.Pause(c.Context(), what...) })
+				err := s.Each(func(m *manager.Manager) error { return m.Pauses().Begin(c.Context(), what...) })
 				if err != nil {
 					return err
 				}
@@ -106,7 +106,7 @@ func Resume(a *cli.App) *cobra.Command {
 					"nothing to resume; use --queue, --campaign or --all, and tdf pause to list what is paused")
 			}
 			return a.WithShards(c.Context(), func(s *cli.Shards) error {
-				err := s.Each(func(m *manager.Manager) error { return m.Resume(c.Context(), what...) })
+				err := s.Each(func(m *manager.Manager) error { return m.Pauses().End(c.Context(), what...) })
 				if err != nil {
 					return err
 				}
@@ -122,7 +122,7 @@ func Resume(a *cli.App) *cobra.Command {
 // sayStillPaused names other pauses, because they may keep the same tasks from running.
 func sayStillPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
 	const named = 5
-	paused, err := m.Paused(ctx)
+	paused, err := m.Pauses().All(ctx)
 	for i, p := range paused {
 		if i == named {
 			a.Say("%d more are still paused: tdf pause lists them", len(paused)-named)
@@ -140,11 +140,11 @@ func sayEach(a *cli.App, what []task.Pausable, state string) {
 }
 
 func listPaused(ctx context.Context, a *cli.App, m *manager.Manager) error {
-	paused, err := m.Paused(ctx)
+	paused, err := m.Pauses().All(ctx)
 	if err != nil {
 		return err
 	}
-	halts, err := m.Halts(ctx)
+	halts, err := m.Pauses().Halts(ctx)
 	if err != nil {
 		return err
 	}

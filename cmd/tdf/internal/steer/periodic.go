@@ -32,16 +32,16 @@ func Periodic(a *cli.App) *cobra.Command {
 	c.AddCommand(showPeriodic(a),
 		periodicCommand(a, "pause", "Skip the times of a periodic until it is resumed",
 			"Skips the times of a periodic until it is resumed. Its open tasks go on.", "paused",
-			(*manager.Manager).PausePeriodic),
+			manager.Periodics.Pause),
 		periodicCommand(a, "resume", "End the pause of a periodic",
 			"Ends the pause of a periodic. Its next time is the first one from now on.", "resumed",
-			(*manager.Manager).ResumePeriodic),
+			manager.Periodics.Resume),
 		periodicCommand(a, "rm", "Remove a periodic", "Removes a periodic. The tasks that it has opened stay.", "removed",
-			(*manager.Manager).RemovePeriodic),
+			manager.Periodics.Remove),
 		periodicCommand(a, "run", "Open the tasks of a periodic now", "Opens the tasks of a periodic now, also if it is "+
 			"paused, or if earlier tasks are unfinished, and prints their ids.\nThe next time stays the same.", "opened",
-			func(m *manager.Manager, ctx context.Context, name string) error {
-				ids, err := m.RunPeriodic(ctx, name)
+			func(p manager.Periodics, ctx context.Context, name string) error {
+				ids, err := p.Run(ctx, name)
 				for _, id := range ids {
 					fmt.Fprintln(a.Stdout, id)
 				}
@@ -51,7 +51,7 @@ func Periodic(a *cli.App) *cobra.Command {
 }
 
 func periodicCommand(
-	a *cli.App, name, short, long, done string, act func(*manager.Manager, context.Context, string) error,
+	a *cli.App, name, short, long, done string, act func(manager.Periodics, context.Context, string) error,
 ) *cobra.Command {
 	c := &cobra.Command{
 		Use: name + " NAME", Short: short, Long: long,
@@ -59,7 +59,7 @@ func periodicCommand(
 		Args:    cli.ExactlyOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				if err := act(m.Manager, c.Context(), args[0]); err != nil {
+				if err := act(m.Manager.Periodics(), c.Context(), args[0]); err != nil {
 					return err
 				}
 				a.Say("%s: %s", format.OneLine(args[0], 0), done)
@@ -127,7 +127,7 @@ func (p *periodicJSON) last() string {
 }
 
 func listPeriodics(ctx context.Context, a *cli.App, m *cli.Client, asJSON bool) error {
-	all, invalid := m.Periodics(ctx)
+	all, invalid := m.Periodics().All(ctx)
 	t := a.Table("name", "schedule", "next", "last")
 	for _, r := range all {
 		p := toJSON(r)
@@ -159,7 +159,7 @@ func showPeriodic(a *cli.App) *cobra.Command {
 		Args:    cli.ExactlyOne("NAME"),
 		RunE: func(c *cobra.Command, args []string) error {
 			return a.WithManager(c.Context(), func(m *cli.Client) error {
-				r, err := m.GetPeriodic(c.Context(), args[0])
+				r, err := m.Periodics().Get(c.Context(), args[0])
 				if err != nil {
 					return err
 				}
