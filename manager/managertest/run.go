@@ -198,18 +198,33 @@ func (w *world) execute(r *run) error {
 	worker := r.Task.Current().Worker
 	result := task.Result{
 		Output: r.result.Output, Error: r.result.Error, Exit: strconv.Itoa(r.result.Exit), JSON: r.result.JSON,
-		Started: r.began, Seconds: r.ends.Sub(r.began),
+		Started: r.began, Seconds: r.ends.Sub(r.began), Permanent: r.result.Permanent,
 	}
 	end := broker.Ending{Claim: r.ID, Result: result}
+	switch {
+	case r.timesOut:
+		end.Way, end.Result.Exit = broker.TimedOut, "signal: terminated"
+	case r.result.Later > 0:
+		end.Way, end.Delay, end.Reason = broker.Later, task.For(r.result.Later), r.result.Error
+	case r.result.unfit != "":
+		end.Way, end.Reason = broker.Unfit, r.result.unfit
+	}
 	one := r.Task
-	if r.timesOut {
-		// a claim leaves out what only a time-out needs
-		stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Rules})
+	if end.Way != broker.Done || len(r.result.Opened) > 0 { // a claim leaves out what only these need
+		stored, err := w.store.ReadOne(w.ctx, r.Task.ID, redisstate.Want{Fields: redisstate.Whole})
 		if err != nil {
 			return err
 		}
-		one, end.Way, end.Result.Exit = stored.Task, broker.TimedOut, "signal: terminated"
+		one = stored.Task
 	}
-	_, err := w.store.Apply(w.ctx, worker, redisstate.Unit{Moves: []task.Move{end.Move(one)}})
+	var open []task.Properties
+	if end.Opens(one) {
+		var err error
+		if open, err = broker.Properties(one, broker.Numbered("definition %d of Opened", r.result.Opened)); err != nil {
+			end.NotOpened(err)
+		}
+	}
+	_, err := w.store.Apply(w.ctx, worker,
+		redisstate.Unit{Moves: []task.Move{end.Move(one)}, Open: open, ByRound: len(open) > 0})
 	return err
 }

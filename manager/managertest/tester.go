@@ -14,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 	"github.com/tdf-framework/tdf/manager/internal/hooks"
 	"github.com/tdf-framework/tdf/redisstate"
+	"github.com/tdf-framework/tdf/worker"
 )
 
 // T lists the methods of *testing.T that a Tester uses.
@@ -73,6 +74,15 @@ func (x *Tester) manager(store *redisstate.Store) *manager.Manager {
 // task needs a program for which the test has set no function, the test fails.
 func (x *Tester) Program(name string, run func(Run) Result) { x.world.programs.Store(name, run) }
 
+// Handle makes a handler run the tasks of a program, as a worker would. It runs at once, and its round takes no time of
+// the test's clock. For the handler of a kind, pass string(kind) and [worker.ForKind].
+func (x *Tester) Handle(program string, h worker.Handler) {
+	x.Program(program, func(r Run) Result { return handled(x.world.ctx, h, r) })
+}
+
+// Advance lets time pass without a manager: workers run tasks, and the server decides.
+func (x *Tester) Advance(d time.Duration) { x.world.advance(task.For(d)) }
+
 // A Run is the execution of a program in one round of a task.
 type Run struct {
 	Task  *manager.Task
@@ -91,8 +101,14 @@ type Result struct {
 	Checkpoint string   // checkpoint for the next round, see [manager.Task]; "" keeps the previous checkpoint
 	Updates    []string // lines that the program reports when it starts
 
+	Opened    []manager.Definition // tasks that the round opens if it succeeds (docs/lifecycle.md, "Tasks that open tasks")
+	Permanent bool                 // if the round fails, the task has failed, whatever its limits allow
+	Later     time.Duration        // if above 0, the round counts nothing, and the task runs again after this time
+
 	Duration time.Duration // run time; with [Forever], the program runs until the round times out or the task expires
 	Lost     bool          // the worker never reports, so the round times out, or it is lost after its lease of 30 s
+
+	unfit string // why the worker cannot run the task, if a handler says so
 }
 
 // Forever is the Duration of a program that never ends.

@@ -95,6 +95,26 @@ func (w *waiter) wait(ctx context.Context, round, held time.Duration) error {
 	}
 }
 
+// advance moves the clock by a span, from event to event.
+func (w *world) advance(span tdf.Seconds) {
+	w.t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.called = true
+	for until := w.now.Add(span); ; {
+		next, byDue, err := w.settle()
+		w.check(err)
+		switch {
+		case next <= until:
+			w.jump(next, byDue)
+		case w.now < until:
+			w.set(until)
+		default:
+			return
+		}
+	}
+}
+
 // nextRound returns the latest time of a manager's next round. The time between rounds grows while no event happens. If
 // it did not grow, an hour without an event would take thousands of rounds.
 func (w *world) nextRound(round, held time.Duration) task.Time {
