@@ -92,8 +92,8 @@ func DefaultConfig(namespace string) (Config, error) { return config.DefaultWork
 func LoadConfig(file string) (Config, error) { return config.LoadWorker(file) }
 
 // Load returns a worker with the configuration of a file (docs/configuration.md). Unless [WithLog] sets another log,
-// the worker logs to stderr with the settings of section [log]. The errors are those of [New]; a *[tdf.ConfigError] also
-// names the file.
+// the worker logs to stderr with the settings of section [log]. The errors are those of [New]; a *[tdf.ConfigError]
+// also names the file.
 func Load(name, file string, with ...Option) (*Worker, error) {
 	cfg, err := config.LoadWorker(file)
 	if err != nil {

@@ -156,14 +156,14 @@ func (r Redis) Credentials() func() (user, password string) {
 
 // String returns the address, the user and the database, without the password, for logs and errors.
 func (r Redis) String() string {
-	user, tls := "", ""
+	user, secure := "", ""
 	if r.Username != "" {
 		user = r.Username + "@"
 	}
 	if r.TLS {
-		tls = " (TLS)"
+		secure = " (TLS)"
 	}
-	return fmt.Sprintf("%s%s db %d%s", user, r.Addr(), r.DB, tls)
+	return fmt.Sprintf("%s%s db %d%s", user, r.Addr(), r.DB, secure)
 }
 
 // GoString returns String, so that %#v does not show the password.

@@ -21,7 +21,8 @@ func TestRedisFrom(t *testing.T) {
 		{redis.UniversalOptions{}, Redis{Host: "localhost", Port: 6379}, "localhost:6379"},
 		{
 			redis.UniversalOptions{Addrs: []string{"db:7000"}, Username: "u", Password: "p", DB: 3, TLSConfig: secure},
-			Redis{Host: "db", Port: 7000, Username: "u", Password: "p", DB: 3, TLS: true, TLSConfig: secure}, "db:7000",
+			Redis{Host: "db", Port: 7000, Username: "u", Password: "p", DB: 3, TLS: true, TLSConfig: secure},
+			"db:7000",
 		},
 		{redis.UniversalOptions{Addrs: []string{":7000"}}, Redis{Host: "localhost", Port: 7000}, "localhost:7000"},
 		{redis.UniversalOptions{Addrs: []string{"[::1]:7000"}}, Redis{Host: "::1", Port: 7000}, "[::1]:7000"},
@@ -33,7 +34,8 @@ func TestRedisFrom(t *testing.T) {
 		},
 		{
 			redis.UniversalOptions{Addrs: []string{"a:1", "b:2"}},
-			Redis{Host: "localhost", Port: 6379, Cluster: []string{"a:1", "b:2"}}, "cluster a:1, b:2",
+			Redis{Host: "localhost", Port: 6379, Cluster: []string{"a:1", "b:2"}},
+			"cluster a:1, b:2",
 		},
 	} {
 		got := expect.Result(RedisFrom(&c.o)).Value(t, c.addr)

@@ -101,7 +101,7 @@ type Result struct {
 	Checkpoint string   // checkpoint for the next round, see [manager.Task]; "" keeps the previous checkpoint
 	Updates    []string // lines that the program reports when it starts
 
-	Opened    []manager.Definition // tasks that the round opens if it succeeds (docs/lifecycle.md, "Tasks that open tasks")
+	Opened    []manager.Definition // tasks that the round opens if it succeeds, as with [worker.Round.Open]
 	Permanent bool                 // if the round fails, the task has failed, whatever its limits allow
 	Later     time.Duration        // if above 0, the round counts nothing, and the task runs again after this time
 
