@@ -30,6 +30,9 @@ func (w *Worker) maxOutputBytes() int64 {
 // collect reads the files of a round that has ended. ran is the error of the round's Runner. The returned error makes
 // the round fail, or says why the round was cut short.
 func (e *execution) collect(x *roundIO, r *Round, ended Ended, ran error) (task.Result, error) {
+	if reason := x.dir.Unfit(); reason != "" && ran == nil && ended.Exit != "0" {
+		ran = Unfit(errors.New(reason))
+	}
 	result := task.Result{
 		Exit: ended.Exit, Reason: x.secrets.Mask(ended.Reason), Permanent: ended.Permanent, InProcess: e.s.inProcess(),
 		ProgramSHA256: r.ProgramSHA256,

@@ -23,6 +23,7 @@ const (
 	UpdatesFile    = "updates"
 	ResultFile     = "result.json"
 	openFile       = "open.jsonl"
+	unfitFile      = "unfit"
 	lastErrorFile  = "last_error"
 	afterFile      = "after"
 	inputFile      = "input"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -62,6 +63,24 @@ func (d *Dir) Opens(most int64) (string, error) {
 	}
 	return d.secrets.Mask(string(b)), nil
 }
+
+// Unfit returns why the program cannot run on this host, as the file unfit says, or "" if there is no such file.
+func (d *Dir) Unfit() string {
+	if d.topUnchanged() {
+		return ""
+	}
+	b, err := d.readFile(unfitFile, maxReason)
+	if err != nil {
+		return fmt.Sprintf("%s: %v", unfitFile, err)
+	}
+	reason := strings.TrimSpace(strings.ToValidUTF8(string(b), "\ufffd"))
+	if reason == "" && b != nil {
+		return "the program gives no reason"
+	}
+	return d.secrets.Mask(reason)
+}
+
+const maxReason = 4096
 
 // CheckJSON returns an error that says which part of a result is not JSON in UTF-8.
 func CheckJSON(b []byte) error {
