@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/operate"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/run"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/scale"
+	"github.com/tdf-framework/tdf/cmd/tdf/internal/slurm"
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/steer"
 	"github.com/tdf-framework/tdf/internal/command"
 )
@@ -55,7 +56,7 @@ type group struct {
 }
 
 var groups = []group{
-	{"open", "Open tasks:", []func(*cli.App) *cobra.Command{run.Run, open.Open, open.Push}},
+	{"open", "Open tasks:", []func(*cli.App) *cobra.Command{run.Run, open.Open, open.Push, slurm.Commands, slurm.Slurm}},
 	{"look", "Inspect:", []func(*cli.App) *cobra.Command{
 		look.Watch, look.Ls, look.Show, look.Output, look.Updates,
 		look.Campaigns, look.Queues, look.Failures, look.Explain, look.Results, look.Workers, look.Notices,

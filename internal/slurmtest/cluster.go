@@ -94,6 +94,7 @@ func (c *Cluster) Jobs(format string) []string {
 func (c *Cluster) config() string {
 	me := expect.Result(user.Current()).Value(c.t)
 	return fmt.Sprintf(`ClusterName=tdf
+FirstJobId=1000001
 SlurmctldHost=localhost(127.0.0.1)
 SlurmctldPort=%s
 SlurmdPort=%s

@@ -94,7 +94,7 @@ func (a *App) Begin(c *cobra.Command, args []string) error {
 	if strings.HasPrefix(c.Name(), cobra.ShellCompRequestCmd) {
 		return nil
 	}
-	if slices.Contains(args, "") && c.Name() != "run" { // the arguments of its command may be empty
+	if slices.Contains(args, "") && c.Name() != "run" && c.Name() != "slurm" { // their commands' arguments may be empty
 		return Usagef("empty argument for %s", c.CommandPath())
 	}
 	var empty []string

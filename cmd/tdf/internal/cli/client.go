@@ -82,7 +82,7 @@ func (a *App) Configured(more ...config.Override) (config.Tool, error) {
 	if err != nil {
 		return config.Tool{}, err
 	}
-	file, err := a.configFile()
+	file, err := a.ConfigFile()
 	if err != nil {
 		return config.Tool{}, err
 	}

@@ -15,8 +15,8 @@ import (
 // usualFile is the configuration file that tdf uses if the user names no other file.
 const usualFile = "tdf.cfg"
 
-// configFile returns the path of the configuration file, or "" if there is none.
-func (a *App) configFile() (string, error) {
+// ConfigFile returns the path of the configuration file, or "" if there is none.
+func (a *App) ConfigFile() (string, error) {
 	if a.File != "" {
 		return a.Path(a.File), nil
 	}

@@ -45,13 +45,13 @@ func TestConfigFileOfOthers(t *testing.T) {
 			do(os.WriteFile(file, nil, 0o600))
 			do(os.Chmod(dir, 0o700))
 			c.change(dir, file)
-			path, err := (&App{Process: Process{Dir: dir}}).configFile()
+			path, err := (&App{Process: Process{Dir: dir}}).ConfigFile()
 			_, none := os.Stat(file)
 			refused := errors.As(err, new(*config.Error))
 			used := path == file
 			expect.Equal(t, used, c.used, path)
 			expect.Equal(t, refused, !used && none == nil, path)
-			expect.Result((&App{File: usualFile}).configFile()).Is(t, usualFile, "a file that the user names")
+			expect.Result((&App{File: usualFile}).ConfigFile()).Is(t, usualFile, "a file that the user names")
 		})
 	}
 }

@@ -144,6 +144,12 @@ type TasksFailed int
 
 func (n TasksFailed) Error() string { return format.Tasks(int(n)) + " failed" }
 
+// An ExitStatus is the error of a command that exits with this status. The command must print why before it returns the
+// error.
+type ExitStatus int
+
+func (n ExitStatus) Error() string { return fmt.Sprint("exit status ", int(n)) }
+
 // A runError is an error of tdf run itself.
 type runError struct{ error }
 
@@ -197,6 +203,10 @@ func (a *App) status(ctx context.Context, err error) int {
 	case isUnknown(err):
 		a.sayUnknown(err)
 		return StatusFailed
+	}
+	var exit ExitStatus
+	if errors.As(err, &exit) {
+		return int(exit)
 	}
 	var failed TasksFailed
 	if errors.As(err, &failed) {
