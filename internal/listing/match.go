@@ -107,7 +107,7 @@ func Searched(q *task.Query, t *task.Task) []redisstate.TextsOf {
 // textsMatch reports whether a task meets the conditions on its texts.
 func textsMatch(q *task.Query, t *task.Task) bool {
 	r := t.Rounds.At(t.LastRun())
-	return strings.Contains(t.Input, q.Input) && (len(q.Params) == 0 || sweep.HasParams(t.Meta, q.Params)) &&
+	return strings.Contains(t.Label(), q.Input) && (len(q.Params) == 0 || sweep.HasParams(t.Meta, q.Params)) &&
 		strings.Contains(r.Output, q.Output) && strings.Contains(r.Error, q.Error) &&
 		(q.Failure == "" || strings.HasPrefix(LastFailure(t).Fingerprint(q.FailureBy).ID(), q.Failure))
 }

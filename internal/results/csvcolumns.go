@@ -223,7 +223,7 @@ func isText(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 
 // fixedCells returns the cells of the fixed columns by the columns' names. It leaves out output, error and base64.
 func fixedCells(t *manager.Task) map[string]string {
 	cells := map[string]string{
-		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Input,
+		"id": strconv.FormatInt(t.ID, 10), "campaign": t.Group, "program": t.Program, "input": t.Label(),
 		"state": string(t.State), "outcome": t.Outcome, "round": strconv.Itoa(t.Round), "opened": stamp(t.Opened),
 	}
 	cells[replacedColumn], cells[namespaceColumn] = strconv.FormatBool(t.InputReplaced), t.Namespace

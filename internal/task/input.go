@@ -2,6 +2,7 @@ package task
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"strings"
 )
@@ -36,6 +37,21 @@ func (d *Properties) Arguments() (args []string, data []byte, err error) {
 		return nil, nil, errors.New("it is not base64, as input_encoding says")
 	}
 	return nil, append([]byte{}, data...), nil
+}
+
+// Label returns the input as people see it in lists. If the input has any bytes, this is the member `call` of the meta,
+// if it is a text: base64 says nothing (docs/python.md, "Run functions").
+func (d *Definition) Label() string { return labelOf(d.Input, d.InputEncoding, d.Meta) }
+
+// Label is like [Definition.Label].
+func (p *Properties) Label() string { return labelOf(p.Input, p.InputEncoding, p.Meta) }
+
+func labelOf(input string, encoding InputEncoding, meta string) string {
+	var of struct{ Call string }
+	if encoding == InputBase64 && json.Unmarshal([]byte(meta), &of) == nil && of.Call != "" {
+		return of.Call
+	}
+	return input
 }
 
 // SplitInput splits a task's input into the arguments of run.sh. It follows the rules by which a POSIX shell splits a

@@ -111,3 +111,22 @@ func TestArguments(t *testing.T) {
 	d.InputEncoding = "hex"
 	expect.True(t, d.Validate() != nil, "an unknown encoding is valid")
 }
+
+// A list shows what a task calls, in place of the base64 of its input. Programs may have a member of this name too.
+func TestLabel(t *testing.T) {
+	for _, row := range []struct {
+		encoding         InputEncoding
+		meta, want, what string
+	}{
+		{InputBase64, `{"call":"fit(rate=0.1)","python":"3.11"}`, "fit(rate=0.1)", "a call"},
+		{InputBase64, `{"call":7}`, "eA==", "another type"},
+		{InputBase64, `{"call":""}`, "eA==", "an empty call"},
+		{InputBase64, "no JSON", "eA==", "other metadata"},
+		{InputWords, `{"call":"fit(rate=0.1)"}`, "eA==", "a program with arguments"},
+	} {
+		d := Definition{Input: "eA==", InputEncoding: row.encoding, Meta: row.meta}
+		expect.Equal(t, d.Label(), row.want, row.what)
+		p := Properties{Input: "eA==", InputEncoding: row.encoding, Meta: row.meta}
+		expect.Equal(t, p.Label(), row.want, row.what)
+	}
+}

@@ -121,6 +121,7 @@ func factsOf(t *manager.Task) (all []taskFact) {
 		}
 	}
 	properties := t.Properties(task.Defaults("", "", ""))
+	properties.Input = t.Label()
 	for i := range task.PropertyTable {
 		if p := &task.PropertyTable[i]; p.Shown(&properties) {
 			value := p.Text(&properties)

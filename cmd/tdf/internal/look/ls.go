@@ -208,7 +208,7 @@ func (p *taskPrinter) columns(t *manager.Task) []string {
 	return []string{
 		t.Name(), stateAt(t, p.now), format.OneLine(t.Group, 0), format.OneLine(t.Program, 0),
 		format.Number(t.Round), format.OneLine(r.Worker, 0),
-		p.age(t), format.OneLine(r.Exit, 0), format.Seconds(r.RunTime), format.OneLine(t.Input, limit),
+		p.age(t), format.OneLine(r.Exit, 0), format.Seconds(r.RunTime), format.OneLine(t.Label(), limit),
 	}
 }
 

@@ -81,7 +81,7 @@ func (v *view) definition() []fact {
 		{"limit key", d.LimitKey},
 		{"after", dependenciesText(d.After)},
 		{"after any", dependenciesText(d.AfterAny)},
-		{"input", d.Input},
+		{"input", d.Label()},
 		{"input replaced", unless(!v.InputReplaced, "yes: the parameters in the meta are those of an earlier input")},
 		{"meta", d.Meta},
 		{"start after", cli.Clock(d.StartAfter)},
