@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import importlib
 import io
+import json
 import os
 import pickle
 import socket
 import sys
+import threading
 import traceback
 import zlib
 from types import FunctionType
@@ -31,6 +33,8 @@ PYTHON = "%d.%d" % sys.version_info[:2]
 # The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with space for its other members.
 MOST_CALL, MOST_RESULT = (128 << 10) - 1, (1 << 20) - (40 << 10)
 MOST_TRACEBACK = 30_000
+
+MOST_TEXT, PROGRESS_BYTES = 200, 2048  # characters of the text of a progress, and bytes of its line
 
 REMEDY = "a worker needs the modules that the script has: install them for this Python, or start the worker in their directory"
 
@@ -108,6 +112,45 @@ def run(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any
         if os.getpid() != process:
             leave(error)
         return {**raised(error), "retry": isinstance(error, retry_on)}
+
+
+_progress: Optional[int] = None  # the file of a slot's process for the progress of its calls
+
+
+def report_progress_in(file: int) -> None:
+    global _progress
+    _progress = file
+
+
+def progress(done: float, of: float = 1.0, text: Optional[str] = None) -> None:
+    """Shows how far the call is: done of a number of steps, or a fraction. A text replaces "3 of 10".
+
+    It costs little, so call it for each step, also from threads and forked processes. In a program of TDF, it writes
+    the file `progress` (docs/programs.md). Elsewhere, it has no effect.
+    """
+    fraction = done / of if of else 0.0
+    fraction = min(1.0, max(0.0, fraction)) if fraction == fraction else 0.0
+    shown = " ".join((f"{done:g} of {of:g}" if text is None and of != 1 else text or "").split())
+    try:
+        if _progress is not None:
+            line = json.dumps({"fraction": fraction, "text": shown[:MOST_TEXT]}, ensure_ascii=False).encode(errors="replace")
+            os.pwrite(_progress, line.ljust(PROGRESS_BYTES), 0)
+        elif "TDF_DIR" in os.environ:
+            path = os.path.join(os.environ["TDF_DIR"], "progress")
+            with open(f"{path}.{threading.get_native_id()}", "w", encoding="utf-8", errors="replace") as file:
+                file.write(f"{fraction:.6f} {shown[:MOST_TEXT]}\n")
+            os.replace(file.name, path)
+    except OSError:  # as of a full disk: the call goes on
+        pass
+
+
+def read_progress(line: bytes) -> Optional[Dict[str, Any]]:
+    """Returns what `progress` has written, or None if it is half written."""
+    try:
+        found = json.loads(line)
+        return {"fraction": min(1.0, max(0.0, float(found["fraction"]))), "text": str(found["text"])}
+    except (ValueError, TypeError, KeyError):
+        return None
 
 
 def where() -> str:

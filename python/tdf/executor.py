@@ -19,6 +19,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optiona
 from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
+from .labels import label
 
 log = logging.getLogger("tdf")
 
@@ -26,6 +27,7 @@ FINISHED = ("succeeded", "failed", "timed_out", "expired")
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.02, 1.0
 AT_ONCE = 250  # tasks that one call opens or archives
+MOST_NAME = 500  # characters of the name of a function: a task has at most 4 KiB of metadata
 LOOK_AGAIN = 5.0  # seconds without a result after which the executor looks whether others have cancelled tasks, or no worker runs
 
 NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/operations.md)
@@ -118,25 +120,23 @@ class Executor(concurrent.futures.Executor):
         chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])
         calls: Iterator[Call] = ((call_all, (fn, chunk), {}) for chunk in chunks)
         futures: Deque[Future] = deque()
-        self._fill(futures, calls, buffersize, name_of(fn))
-        return self._results(futures, calls, buffersize, end, name_of(fn))
+        self._fill(futures, calls, buffersize)
+        return self._results(futures, calls, buffersize, end)
 
-    def _fill(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], name: str) -> None:
+    def _fill(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int]) -> None:
         while most is None or len(futures) <= most // 2:
             some = list(itertools.islice(calls, AT_ONCE if most is None else min(AT_ONCE, max(1, most - len(futures)))))
             if not some:
                 return
-            futures.extend(self._submit(some, name))
+            futures.extend(self._submit(some))
 
-    def _results(
-        self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], end: Optional[float], name: str
-    ) -> Iterator[Any]:
+    def _results(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], end: Optional[float]) -> Iterator[Any]:
         try:
             while futures:
                 yield from futures[0].result(None if end is None else max(0.0, end - time.monotonic()))
                 futures.popleft()
                 if most is not None:
-                    self._fill(futures, calls, most, name)
+                    self._fill(futures, calls, most)
         finally:
             self._cancel_all(futures)
 
@@ -159,8 +159,8 @@ class Executor(concurrent.futures.Executor):
 
     # Tasks
 
-    def _submit(self, calls: List[Call], name: str = "") -> List[Future]:
-        tasks = [self._task(call, name) for call in calls]
+    def _submit(self, calls: List[Call]) -> List[Future]:
+        tasks = [self._task(call) for call in calls]
         with self._lock:
             if self._closed:
                 raise RuntimeError("submit: the executor was shut down; make another one")
@@ -175,10 +175,12 @@ class Executor(concurrent.futures.Executor):
         self._news.set()
         return futures
 
-    def _task(self, call: Call, name: str) -> Row:
-        meta = {"function": name or name_of(call[0]), "python": PYTHON}
+    def _task(self, call: Call) -> Row:
+        of_map = call[0] is call_all
+        function, args, kwargs, more = (call[1][0], call[1][1][0], {}, len(call[1][1]) - 1) if of_map else (*call, 0)
+        meta = {"function": name_of(function)[:MOST_NAME], "call": label(function, args, kwargs, more), "python": PYTHON}
         packed = pack_call(*call, self.retry_on)
-        of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta)}
+        of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta, ensure_ascii=False)}
         # a worker may open no further calls, because it would choose the code that other workers run
         return {**self.properties, **of, "generations": 0}
 

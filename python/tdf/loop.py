@@ -71,7 +71,7 @@ class Task:
         self.stdout = self.stderr = b""
         self.cancelled = threading.Event()
         self.followed = False  # a person watches what it prints
-        self.tail: Callable[[], Row] = dict  # returns the `tail` for a renewal, if there is something new
+        self.tail: Callable[[], Row] = dict  # returns the news of a call for a renewal: `tail` and `progress`
         self._news: Row = {}
         self._lock = threading.Lock()
 

@@ -11,9 +11,9 @@ import uuid
 from http.client import HTTPResponse
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, cast
 
+from .bar import Bar
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
-from .progress import Bar
 
 # A call adds at most this to a campaign, so that it ends in time. Each further call reads the points that are there.
 MOST_ROWS, MOST_BYTES = 100_000, 32 << 20

@@ -23,7 +23,7 @@ import time
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Callable, Dict, List, Optional, TextIO, cast
 
-from .calls import PROGRAM, PYTHON, REMEDY, run, where
+from .calls import PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, read_progress, report_progress_in, run, where
 from .client import Client, Row
 from .cores import cores
 from .errors import TDFError
@@ -31,6 +31,7 @@ from .loop import Fail, Task, Worker
 from .sources import Sources
 
 MOST_PRINTED = 1 << 20  # bytes of an output that the API keeps
+MOST_LEAVING = 16  # processes that end with the threads of their last call
 TAIL = 4 << 10  # bytes that a renewal shows of what a call prints
 
 # The libraries that take all cores unless one of these says otherwise. Those without a variable here read the first.
@@ -48,6 +49,8 @@ class Printed:
 
     def __init__(self) -> None:
         self.files = [tempfile.TemporaryFile(), tempfile.TemporaryFile()]
+        self.progress = tempfile.TemporaryFile()
+        self._reported: Optional[Row] = None
         self._lock = threading.Lock()
         self._call = 0
         self._shown, self._tail = [0, 0], b""
@@ -55,25 +58,33 @@ class Printed:
     def begin(self) -> Callable[[], Row]:
         """Forgets what was printed, and returns what shows the news of the next call."""
         with self._lock:
-            for file in self.files:  # the process shares the position
+            for file in (*self.files, self.progress):  # the process shares the position
                 file.seek(0)
                 file.truncate()
+            self._reported = None
             self._call += 1
             self._shown, self._tail = [0, 0], b""
             return functools.partial(self._news, self._call)
 
     def _news(self, call: int) -> Row:
         with self._lock:
-            sizes = [os.fstat(file.fileno()).st_size for file in self.files]
-            if call != self._call or sizes == self._shown:
+            if call != self._call:
                 return {}
+            news: Row = {}
+            progress = read_progress(os.pread(self.progress.fileno(), PROGRESS_BYTES, 0))
+            if progress is not None and progress != self._reported:
+                self._reported = news["progress"] = progress
+            sizes = [os.fstat(file.fileno()).st_size for file in self.files]
+            if sizes == self._shown:
+                return news
             for place, file in enumerate(self.files):
                 start = max(self._shown[place], sizes[place] - TAIL)
                 kept = self._tail if start == self._shown[place] else b""
                 self._tail = (kept + os.pread(file.fileno(), sizes[place] - start, start))[-TAIL:]
             self._shown = sizes
             stdout, stderr = (size if size <= MOST_PRINTED else -1 for size in sizes)
-            return {"tail": {"base64": base64.b64encode(self._tail).decode(), "end": sum(sizes), "stdout": stdout, "stderr": stderr}}
+            news["tail"] = {"base64": base64.b64encode(self._tail).decode(), "end": sum(sizes), "stdout": stdout, "stderr": stderr}
+            return news
 
     def read(self) -> List[bytes]:
         """Returns what the last call has printed to stdout and stderr: the end, if it is long. It shows no more news."""
@@ -92,10 +103,10 @@ class Slot:
         self.calls = 0
         self.loaded = False  # the process has loaded the last call
         self.printed = Printed()
-        command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid())]
+        command = [sys.executable, "-m", "tdf.worker", "--child", str(of_child.fileno()), str(os.getpid()), str(self.printed.progress.fileno())]
         self.process = subprocess.Popen(
             command,
-            pass_fds=[of_child.fileno()],
+            pass_fds=[of_child.fileno(), self.printed.progress.fileno()],
             stdin=subprocess.DEVNULL,
             stdout=self.printed.files[0],
             stderr=self.printed.files[1],
@@ -149,6 +160,7 @@ class Calls:
     def __init__(self, stopping: threading.Event, threads: int = 1) -> None:
         self.stopping = stopping
         self.idle: List[Slot] = []
+        self.leaving: List[Slot] = []  # processes whose calls have ended, and whose threads have not
         self.threads = threads  # of each slot
 
     def __call__(self, task: Task) -> Any:
@@ -182,11 +194,21 @@ class Calls:
                 raise Fail(f"{process} on {where()} ended with {how} before it had loaded the call; {REMEDY}", unfit=True) from None
             task.stdout, task.stderr = slot.printed.read()
             if "result" in answer:
-                self.idle.append(slot)
+                self.keep(slot, answer.pop("leaves"))
                 return answer
             slot.end()
             if "unfit" in answer:  # a new process may find what is installed meanwhile
                 return answer
+
+    def keep(self, slot: Slot, leaves: bool) -> None:
+        """Keeps a process for the next call. If threads of its call still run, it ends with them, as a script does."""
+        if not leaves:
+            self.idle.append(slot)
+            return
+        self.leaving.append(slot)
+        for left in [slot for slot in self.leaving if slot.process.poll() is not None] or self.leaving[:-MOST_LEAVING]:
+            self.leaving.remove(left)
+            left.end()
 
     def slot(self, process: str) -> Slot:
         try:
@@ -199,8 +221,8 @@ class Calls:
             raise Fail(f"{process} on {where()} cannot be started: {error}", unfit=True) from None
 
     def end(self) -> None:
-        while self.idle:
-            self.idle.pop().end()
+        for slot in self.idle + self.leaving:
+            slot.end()
 
 
 def flush(*streams: TextIO) -> bool:
@@ -214,7 +236,7 @@ def flush(*streams: TextIO) -> bool:
     return True
 
 
-def serve(descriptor: int, parent: int) -> None:
+def serve(descriptor: int, parent: int, progress: int) -> None:
     """Makes the calls of a slot. It ends with the worker, even in the middle of a call."""
 
     def watch() -> None:
@@ -224,7 +246,9 @@ def serve(descriptor: int, parent: int) -> None:
 
     threading.Thread(target=watch, daemon=True).start()
     connection = Connection(descriptor)
-    os.set_inheritable(descriptor, False)
+    report_progress_in(progress)
+    for own in (descriptor, progress):
+        os.set_inheritable(own, False)
     os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
     sources, streams, closed = Sources(), (sys.stdout, sys.stderr), False
     for stream in streams:
@@ -243,7 +267,10 @@ def serve(descriptor: int, parent: int) -> None:
         answer = {"changed": True} if changed else run(data, function, lambda: send({"loaded": True}))
         closed = not flush(*streams)
         sys.stdout, sys.stderr = streams  # the call may have replaced them
-        send(answer)
+        leaves = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
+        send({**answer, "leaves": leaves})
+        if leaves:
+            return  # what these threads print is not the output of the next call
         sources.note(begun)
 
 
@@ -256,7 +283,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser.add_argument("--grace", type=float, default=2, help="seconds to finish after SIGTERM or Ctrl-C, before tasks are released (default: 2)")
     parser.add_argument("--api", help="the address of the HTTP API (default: TDF_API, or http://127.0.0.1:7379)")
     parser.add_argument("--quiet", action="store_true", help="log only problems")
-    parser.add_argument("--child", nargs=2, type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=3, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.child:
         serve(*options.child)

@@ -1,4 +1,5 @@
 import concurrent.futures
+import functools
 import glob
 import importlib
 import os
@@ -12,7 +13,9 @@ import pytest
 
 import tdf
 import tdf.calls
+import tdf.executor
 import work
+from tdf.labels import label
 from tdf.worker import THREADS, Calls, environment
 from test_loop import Running, eventually
 
@@ -194,6 +197,81 @@ def test_a_call_shows_what_it_prints(served, workers, tmp_path):
         assert follow.stdout.read() == "line 2\n"
         assert follow.wait() == 0
         eventually("the worker runs nothing", lambda: not runs_of(executor.client, worker))
+
+
+def test_progress_and_output_of_threads(served, workers, tmp_path):
+    workers.start("--slots", "1", "--lease", "1")
+    with tdf.Executor(served.client(), queue="calls", keep_archived=600) as executor:
+        for text, shown in ((None, "5 of 10"), ("ä\n" + "\ud800" * 300, "ä ???")):
+            go = tmp_path / shown
+            future = executor.submit(work.step, str(go), text)
+            eventually("the progress is known", lambda: shown in str(executor.client.task(future.id).get("progress")))
+            assert executor.client.task(future.id)["progress"]["fraction"] == 0.5
+            go.touch()
+            assert future.result() is None
+            assert executor.client.output(future.id) == b"from a thread\nno line end"
+        left = executor.submit(work.leave_thread, str(tmp_path / "late"))
+        process = left.result()
+        (tmp_path / "late").touch()
+        eventually("the process ends with its thread", lambda: not os.path.exists(f"/proc/{process}") or not open(f"/proc/{process}/cmdline").read())
+        after = executor.submit(work.say, "heard")
+        after.result()
+        assert executor.client.output(after.id) == b"heard\n"
+
+
+def test_progress_outside_of_a_worker(tmp_path, monkeypatch):
+    monkeypatch.delenv("TDF_DIR", raising=False)
+    tdf.progress(1, 2)
+    monkeypatch.setenv("TDF_DIR", str(tmp_path))
+    for args, line in (((1, 4), "0.250000 1 of 4"), ((0.5,), "0.500000 "), ((9, 4), "1.000000 9 of 4"), ((float("nan"), 2), "0.000000 nan of 2"), ((1, 0), "0.000000 1 of 0")):
+        tdf.progress(*args)
+        assert (tmp_path / "progress").read_text() == line + "\n"
+    monkeypatch.setenv("TDF_DIR", str(tmp_path / "gone"))
+    tdf.progress(1, 2)
+
+
+def test_lists_show_calls(served, client):
+    executor = tdf.Executor(client, queue="nobody")
+    futures = [executor.submit(work.say, text="ä\n|"), *executor._submit([(tdf.executor.call_all, (work.square, [(7,), (8,), (9,)]), {})])]
+    shown = ["say(text='ä\\n|')", "square(n=7) and 2 more"]
+    listed = served.run("ls", "--campaign", executor.campaign)
+    table = client._fetch("GET", "/results", None, {"group": executor.campaign}, {"Accept": "text/csv"}, "read", True, lambda answer: answer.read().decode())
+    for future, text in zip(futures, shown):
+        assert text in listed
+        assert table.count(text) == 2  # as input and as the parameter call
+        assert f"input {text}" in " ".join(served.run("show", str(future.id)).split())
+        assert [task["id"] for task in client.tasks(group=executor.campaign, input=text)] == [future.id]
+    for text in (listed, table):
+        assert "eJ" not in text  # the beginning of a pickle
+    executor.shutdown(wait=False, cancel_futures=True)
+
+
+def test_labels():
+    class Raises:
+        def __repr__(self):
+            raise SystemExit("of repr")
+
+    class Raising(int):
+        def __repr__(self):
+            raise ValueError("of repr")
+
+    def fit(rate, *rest, password=None, **options):
+        pass
+
+    for args, kwargs, text in (
+        ((0.1,), {}, "fit(rate=0.1)"), ((0.1, 2, "b"), {"mode": None}, "fit(rate=0.1, 2, 'b', mode=None)"),
+        ((Raises(),), {"f": work.square, "c": Raises}, "fit(rate=Raises(…), f=square, c=test_labels.<locals>.Raises"[:32]),
+        ((1,), {"password": "hunter2", "max_tokens": 7, "API_KEY": b"x"}, "fit(rate=1, password=…, max_tokens=7, API_KEY=…)"),
+        (({"secret": "abc", "n": 1},), {}, "fit(rate={'n': 1, 'secret': …})"), (("redis://u:hunter2@host/0",), {}, "fit(rate='redis://…@host/0')"),
+        (("a\nb\x1b[0m",), {"x\ny": 1}, "fit(rate='a\\nb\\x1b[0m', x�y=1)"), ((memoryview(b"abc"),), {}, "fit(rate=memoryview(3))"),
+    ):
+        assert label(fit, args, kwargs).startswith(text), label(fit, args, kwargs)
+    assert "Raising instance" in label(fit, [Raising()], {})
+    assert label(functools.partial(fit, 1, b=2), [3], {}) == "fit(rate=1, 3, b=2)"
+    assert label(pow, [2, 3], {}) == "pow(base=2, exp=3)"
+    assert label(lambda n: n, [4], {}) == "<lambda>(n=4)"
+    for args, kwargs in ((["x" * 100_000, list(range(10**6)), {1: [[[[2]]]]}, 10**5000], {}), (range(10**5), {}), ([1], {"k" * 100_000: "v"})):
+        assert len(label(fit, args, kwargs)) <= 200
 
 
 def runs_of(client, name):

@@ -5,8 +5,8 @@ import pandas
 import pytest
 
 import tdf
+from tdf.bar import Bar
 from tdf.client import compact
-from tdf.progress import Bar
 from tdf.sweep import rows
 
 
@@ -101,7 +101,7 @@ def test_names_in_paths(client):
     assert campaign.cancel() == 1
 
 
-def test_progress(capsys, monkeypatch):
+def test_bar(capsys, monkeypatch):
     Bar("quiet").update(1, 2, 0)
     assert capsys.readouterr().err == ""
     with_tqdm = Bar("bar", True)

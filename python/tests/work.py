@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+import tdf
+
 
 def square(n):
     return n * n
@@ -88,6 +90,22 @@ def lines_until(path):
     print("line 1")
     wait_for(path)
     print("line 2")
+
+
+def step(path, text=None):
+    """Prints from a thread, reports half of its work from another one, and waits."""
+    for function, args in ((print, ("from a thread",)), (tdf.progress, (5, 10, text))):
+        thread = threading.Thread(target=function, args=args)
+        thread.start()
+        thread.join()
+    print("no line end", end="")
+    wait_for(path)
+
+
+def leave_thread(path):
+    """Leaves a thread that prints after the call has ended."""
+    threading.Thread(target=lambda: print("late", wait_for(path))).start()
+    return os.getpid()
 
 
 def of_worker(path, what):
