@@ -23,7 +23,7 @@ func TestPackage(t *testing.T) {
 	run(t, "pytest-3", "-q", "-p", "no:cacheprovider")
 }
 
-// The package is typed, for Python 3.9.
+// The package and a script that uses it are typed, for Python 3.9.
 func TestTypes(t *testing.T) {
 	noteSources(t)
 	run(t, "mypy", "--cache-dir="+t.TempDir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import ipaddress
 import itertools
@@ -345,6 +346,20 @@ class Client:
         from .sweep import Campaign
 
         return Campaign(self, name)
+
+    async def wait(
+        self, campaign: Union[str, "Campaign"], timeout: Optional[float] = None, *, progress: Optional[bool] = None, check: bool = False
+    ) -> Dict[str, int]:
+        """Waits like Campaign.wait, while other coroutines run. The calls are made in threads."""
+        waited = self.campaign(campaign) if isinstance(campaign, str) else campaign
+        polls = waited.polls(timeout, progress, check)
+        counts: Dict[str, int] = {}
+        while True:
+            news = await asyncio.to_thread(lambda: next(polls, None))
+            if news is None:
+                return counts
+            pause, counts = news
+            await asyncio.sleep(pause)
 
     def sweep(self, points: Any, *, program: str, campaign: Optional[str] = None, **options: Any) -> "Campaign":
         """Opens a campaign with a task for each point: tdf.sweep.open_sweep says how."""

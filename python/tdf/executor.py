@@ -14,12 +14,19 @@ import threading
 import time
 import uuid
 from collections import deque
-from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
 from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
 from .labels import label
+
+if TYPE_CHECKING:
+    from typing_extensions import ParamSpec
+
+    P = ParamSpec("P")
+
+T = TypeVar("T")
 
 log = logging.getLogger("tdf")
 
@@ -48,7 +55,7 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.text}"""'
 
 
-class Future(concurrent.futures.Future[Any]):
+class Future(concurrent.futures.Future[T]):
     """The result of a call, as concurrent.futures expects it, with the id of its task."""
 
     def __init__(self, executor: "Executor") -> None:
@@ -90,7 +97,7 @@ class Executor(concurrent.futures.Executor):
         self.client: Client = getattr(client, "client", client) or Client()
         self.campaign = f"{campaign or 'python'}-{uuid.uuid4().hex[:12]}"
         self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
-        self._futures: Dict[int, Future] = {}
+        self._futures: Dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
         self._closed = False
         self._warned = False
@@ -101,14 +108,14 @@ class Executor(concurrent.futures.Executor):
 
     # What concurrent.futures expects
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
         """Opens a task that calls fn, and returns its future."""
         return self._submit([(fn, args, kwargs)])[0]
 
     def map(
-        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1,
+        self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1,
         buffersize: Optional[int] = None
-    ) -> Iterator[Any]:
+    ) -> Iterator[T]:
         """Returns the results of fn for all arguments, in their order.
 
         A task makes chunksize calls: for functions of milliseconds, choose one that lasts a second. With a
@@ -119,18 +126,18 @@ class Executor(concurrent.futures.Executor):
         rows = zip(*iterables)
         chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])
         calls: Iterator[Call] = ((call_all, (fn, chunk), {}) for chunk in chunks)
-        futures: Deque[Future] = deque()
+        futures: Deque[Future[Any]] = deque()
         self._fill(futures, calls, buffersize)
         return self._results(futures, calls, buffersize, end)
 
-    def _fill(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int]) -> None:
+    def _fill(self, futures: Deque[Future[Any]], calls: Iterator[Call], most: Optional[int]) -> None:
         while most is None or len(futures) <= most // 2:
             some = list(itertools.islice(calls, AT_ONCE if most is None else min(AT_ONCE, max(1, most - len(futures)))))
             if not some:
                 return
             futures.extend(self._submit(some))
 
-    def _results(self, futures: Deque[Future], calls: Iterator[Call], most: Optional[int], end: Optional[float]) -> Iterator[Any]:
+    def _results(self, futures: Deque[Future[Any]], calls: Iterator[Call], most: Optional[int], end: Optional[float]) -> Iterator[Any]:
         try:
             while futures:
                 yield from futures[0].result(None if end is None else max(0.0, end - time.monotonic()))
@@ -159,12 +166,12 @@ class Executor(concurrent.futures.Executor):
 
     # Tasks
 
-    def _submit(self, calls: List[Call]) -> List[Future]:
+    def _submit(self, calls: List[Call]) -> List[Future[Any]]:
         tasks = [self._task(call) for call in calls]
         with self._lock:
             if self._closed:
                 raise RuntimeError("submit: the executor was shut down; make another one")
-        futures = [Future(self) for _ in calls]
+        futures: List[Future[Any]] = [Future(self) for _ in calls]
         for future, id in zip(futures, self.client.open(tasks)):
             future.id = id
         with self._lock:
@@ -184,7 +191,7 @@ class Executor(concurrent.futures.Executor):
         # a worker may open no further calls, because it would choose the code that other workers run
         return {**self.properties, **of, "generations": 0}
 
-    def _cancel_all(self, futures: Iterable[Future]) -> List[Future]:
+    def _cancel_all(self, futures: Iterable[Future[Any]]) -> List[Future[Any]]:
         """Cancels the tasks of futures that no worker has begun, and returns the futures that it has cancelled."""
         waiting = {future.id: future for future in futures if not future.done()}
         if not waiting:
@@ -197,7 +204,7 @@ class Executor(concurrent.futures.Executor):
         self._settle_all(row for row in self.client.results(states=["expired"], **which) if row["id"] in waiting)
         return [waiting[id] for id in ids if self._is_cancelled(waiting[id])]
 
-    def _is_cancelled(self, future: Future) -> bool:
+    def _is_cancelled(self, future: Future[Any]) -> bool:
         """Reports whether a future is cancelled. If another thread is about to settle it, it waits for this."""
         with self._lock:
             unsettled = future.id in self._futures

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import html
 import importlib
 import io
 import itertools
@@ -9,7 +11,7 @@ import time
 import urllib.parse
 import uuid
 from http.client import HTTPResponse
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, cast
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
 
 from .bar import Bar
 from .client import JSON_LINES, Client, Row, batches, compact
@@ -22,6 +24,9 @@ UNFINISHED = ("open", "running", "executed")
 FAILED = ("failed", "timed_out", "expired")
 
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 2.0
+
+SHOWN_CAUSES, MOST_CAUSE = 5, 300  # groups of failures in a notebook, and characters of a message
+REPR_TIMEOUT = 3.0
 
 
 def rows(points: Any) -> Iterator[Mapping[str, Any]]:
@@ -84,6 +89,27 @@ def open_sweep(
     return opened
 
 
+def unfinished(counts: Mapping[str, int]) -> int:
+    return sum(counts[state] for state in UNFINISHED)
+
+
+def failed(counts: Mapping[str, int]) -> int:
+    return sum(counts[state] for state in FAILED)
+
+
+def progress_of(counts: Mapping[str, int]) -> str:
+    total = sum(counts.values())
+    problems = f", {failed(counts):,} failed" if failed(counts) else ""
+    return f"{total - unfinished(counts):,} of {total:,} tasks finished{problems}"
+
+
+def cause(group: Row) -> str:
+    """Returns the row of a group of failures in a table."""
+    example = group["example"]
+    cells = (f"{group['tasks']:,}", group["how"], example["id"], example.get("line", "")[:MOST_CAUSE])
+    return "<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in cells) + "</tr>"
+
+
 class Campaign:
     """The tasks of a campaign, which is a group in the HTTP API."""
 
@@ -93,7 +119,31 @@ class Campaign:
         self.known = 0  # the points that the campaign had already
 
     def __repr__(self) -> str:
-        return f"<tdf.Campaign {self.name}>"
+        try:
+            return f"<tdf.Campaign {self.name}: {progress_of(self._at_once().counts())}>"
+        except Exception:  # the API does not answer, or refuses: a repr never fails
+            return f"<tdf.Campaign {self.name}>"
+
+    def _repr_html_(self) -> str:
+        """Returns the progress and the failures by cause, as notebooks show them."""
+        title = f"<b>{html.escape(self.name)}</b>"
+        try:
+            at_once = self._at_once()
+            counts = at_once.counts()
+            groups = list(itertools.islice(at_once.client.failures(group=self.name), SHOWN_CAUSES)) if failed(counts) else []
+        except Exception as error:
+            return f"{title}: {html.escape(str(error))}"
+        total = sum(counts.values())
+        bar = f'<progress max="{max(1, total)}" value="{total - unfinished(counts)}"></progress>'
+        rows = "".join(cause(group) for group in groups)
+        table = f"<table><tr><th>Tasks</th><th>Failure</th><th>Example</th><th>Message</th></tr>{rows}</table>" if rows else ""
+        return f"<div>{title} {bar} {progress_of(counts)}</div>{table}"
+
+    def _at_once(self) -> "Campaign":
+        """Returns the campaign for calls that do not wait long for an API that does not answer."""
+        client = copy.copy(self.client)
+        client.timeout, client.patience, client._idle = REPR_TIMEOUT, 0.0, []
+        return Campaign(client, self.name)
 
     def counts(self) -> Dict[str, int]:
         """Returns the number of tasks in each state."""
@@ -109,29 +159,35 @@ class Campaign:
         A bar shows the progress on a terminal and in notebooks, or always with progress=True. If the timeout
         ends before, TimeoutError is raised. With check=True, a task that did not succeed raises TaskError.
         """
+        for pause, counts in self.polls(timeout, progress, check):
+            time.sleep(pause)
+        return counts
+
+    def polls(self, timeout: Optional[float], progress: Optional[bool], check: bool) -> Iterator[Tuple[float, Dict[str, int]]]:
+        """Yields the numbers of tasks in each state until all tasks are finished, and for how long to pause after each."""
         end = None if timeout is None else time.monotonic() + timeout
         bar, pause, before = Bar(self.name, progress), SHORTEST_PAUSE, -1
         try:
             while True:
                 counts = self.counts()
-                total, unfinished = sum(counts.values()), sum(counts[state] for state in UNFINISHED)
+                total, rest = sum(counts.values()), unfinished(counts)
                 if total == 0:
                     raise TDFError(f"wait for campaign {self.name}: it has no tasks; `tdf campaigns` lists the campaigns")
-                bar.update(total - unfinished, total, sum(counts[state] for state in FAILED))
-                if unfinished == 0:
+                bar.update(total - rest, total, failed(counts))
+                if rest == 0:
                     break
                 if end is not None and time.monotonic() >= end:
-                    raise TimeoutError(f"wait for campaign {self.name}: {unfinished} of {total} tasks are not finished after {timeout} s")
-                pause = SHORTEST_PAUSE if unfinished != before else min(1.5 * pause, LONGEST_PAUSE)
-                before = unfinished
-                time.sleep(pause if end is None else min(pause, max(0.0, end - time.monotonic())))
+                    raise TimeoutError(f"wait for campaign {self.name}: {rest} of {total} tasks are not finished after {timeout} s")
+                pause = SHORTEST_PAUSE if rest != before else min(1.5 * pause, LONGEST_PAUSE)
+                before = rest
+                yield pause if end is None else min(pause, max(0.0, end - time.monotonic())), counts
         finally:
             bar.close()
         if check:
             for task in self.results(states=FAILED):
                 error = str(task.get("error") or task.get("exit") or "no reason was given").strip()
                 raise TaskError(task["id"], task["outcome"], error)
-        return counts
+        yield 0.0, counts
 
     def results(self, **filters: Any) -> Iterator[Row]:
         """Returns the tasks with `parameters` and `result`, sorted by id, without keeping them in memory."""

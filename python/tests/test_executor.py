@@ -1,3 +1,4 @@
+import asyncio
 import concurrent.futures
 import functools
 import glob
@@ -72,6 +73,24 @@ def test_submit_and_map(executor):
     assert concurrent.futures.wait(futures).not_done == set()
     (function,) = {task["parameters"]["function"] for task in executor.client.tasks(ids=[futures[0].id])}
     assert function == "work.square"
+
+
+def test_asyncio(executor, tmp_path):
+    async def calls():
+        assert await asyncio.wrap_future(executor.submit(work.square, 3)) == 9
+        assert await asyncio.wrap_future(executor.submit(work.say, "x")) is None
+        assert await asyncio.get_running_loop().run_in_executor(executor, work.square, 4) == 16
+        with pytest.raises(ValueError, match="bad"):
+            await asyncio.wrap_future(executor.submit(work.fail, "bad"))
+        held = [executor.submit(work.wait_for, str(tmp_path / "go")) for _ in range(3)]  # there are two slots
+        last = asyncio.wrap_future(held[-1])
+        last.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await last
+        (tmp_path / "go").touch()
+        return await asyncio.gather(*map(asyncio.wrap_future, held[:2]))
+
+    assert asyncio.run(calls()) == [str(tmp_path / "go")] * 2
 
 
 def test_lambdas_and_functions_of_the_script(executor):

@@ -1,3 +1,4 @@
+import asyncio
 import json
 
 import numpy
@@ -34,6 +35,10 @@ def test_sweep(client, square):
     assert frame["result.square"].sum() == 13
     assert frame.ended.dt.tz is not None
     assert [group["tasks"] for group in campaign.failures()] == [1]
+    assert repr(campaign) == "<tdf.Campaign tested: 3 of 3 tasks finished, 1 failed>"
+    shown = campaign._repr_html_()
+    assert '<progress max="3" value="3"></progress> 3 of 3 tasks finished, 1 failed' in shown
+    assert f"<td>1</td><td>exit status 3</td><td>{found[2]['id']}</td><td>bad number -1</td>" in shown
     with pytest.raises(tdf.TaskError, match="failed: bad number -1"):
         campaign.wait(check=True)
     again = client.sweep(points + [{"n": 5}], campaign="tested", input="{n}", **square)
@@ -113,3 +118,30 @@ def test_bar(capsys, monkeypatch):
     line.update(1, 2, 1)
     line.close()
     assert capsys.readouterr().err == "\rline: 1 of 2, 1 failed\n"
+
+
+def test_a_repr_never_fails_and_escapes(client, served):
+    campaign = client.sweep({"n": [1]}, program="none", campaign="<b>&")
+    assert "<b>&lt;b&gt;&amp;</b> <progress" in campaign._repr_html_()
+    assert campaign.cancel() == 1
+    assert repr(client.campaign("nothing")) == "<tdf.Campaign nothing: 0 of 0 tasks finished>"
+    away = tdf.Client("http://127.0.0.1:1", "t", patience=1000)
+    away._reached = True
+    assert repr(away.campaign("gone")) == "<tdf.Campaign gone>"
+    assert "http://127.0.0.1:1 does not answer" in away.campaign("gone")._repr_html_()
+
+
+def test_async_wait(client, square):
+    async def both():
+        campaigns = [client.sweep([{"n": n}], campaign=f"async{n}", input="{n}", **square) for n in (4, -1)]
+        good, bad = await asyncio.gather(client.wait(campaigns[0]), client.wait("async-1", check=True), return_exceptions=True)
+        assert good["succeeded"] == 1
+        assert isinstance(bad, tdf.TaskError)
+        with pytest.raises(TimeoutError, match="1 of 1 tasks are not finished"):
+            await client.wait(client.sweep({"n": [1]}, program="none", campaign="asleep"), timeout=0)
+        waiting = asyncio.ensure_future(client.wait("asleep"))
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(waiting, 0.01)
+        return client.campaign("asleep").cancel()
+
+    assert asyncio.run(both()) == 1
