@@ -116,3 +116,10 @@ var mayBeEmpty = []string{"input", "meta", "tags", "limit-key", "resources"}
 func (a *App) Say(text string, args ...any) {
 	fmt.Fprintln(a.Stderr, format.Printable(fmt.Sprintf(text, args...)))
 }
+
+// Remark does the same as Say, but only for a person at a terminal: not in a cron job, whose owner would get a mail.
+func (a *App) Remark(text string, args ...any) {
+	if a.Terminal.Err {
+		a.Say(text, args...)
+	}
+}

@@ -61,17 +61,19 @@ func (c *Client) OpenAs(ctx context.Context, open opener, all ...task.Properties
 	return open(ctx, definitions...)
 }
 
-// StoreProgram stores a packed program in Redis.
-func StoreProgram(ctx context.Context, a *App, m *Client, packed program.Packed) error {
+// StoreProgram stores a packed program in Redis. It says so with the given function.
+func StoreProgram(
+	ctx context.Context, m *Client, packed program.Packed, say func(text string, args ...any),
+) error {
 	if n := len(packed.LeftOut); n > 0 {
-		a.Say("not in the program: %s and others (%d in all), which tools of Python make; setup.sh can make them on "+
+		say("not in the program: %s and others (%d in all), which tools of Python make; setup.sh can make them on "+
 			"each worker", packed.LeftOut[0], n)
 	}
 	p, err := program.PushPacked(ctx, m.Manager, packed)
 	if err != nil {
 		return err
 	}
-	a.Say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))
+	say("stored program %s: %s, %s", p.Program, format.Counted(p.Files, "file"), format.Size(p.Bytes))
 	return nil
 }
 

@@ -20,10 +20,20 @@ func Usagef(text string, args ...any) error {
 	return &command.UsageError{Problem: fmt.Sprintf(text, args...)}
 }
 
+// A Want is the error of a flag's value: it says which values are valid.
+type Want string
+
+func (w Want) Error() string { return "want " + string(w) }
+
 // FlagError returns the error for an unknown flag or an invalid value.
 func FlagError(c *cobra.Command, err error) error {
 	problem := err.Error()
 	var invalid *pflag.InvalidValueError
+	var want Want
+	if errors.As(err, &invalid) && errors.As(err, &want) {
+		return Usagef("invalid value %q for --%s: want %s; %s --help lists the flags", invalid.GetValue(),
+			invalid.GetFlag().Name, string(want), c.CommandPath())
+	}
 	if errors.As(err, &invalid) && wants[invalid.GetFlag().Value.Type()] != "" {
 		problem = fmt.Sprintf("invalid value %q for --%s: want %s", invalid.GetValue(), invalid.GetFlag().Name,
 			wants[invalid.GetFlag().Value.Type()])
@@ -34,7 +44,7 @@ func FlagError(c *cobra.Command, err error) error {
 // wants maps each type of flags to a description of the valid values.
 var wants = map[string]string{
 	"int": "a whole number", "int64": "a whole number", "duration": "a duration such as 90s or 2h30m",
-	"bool": "true or false", "count": "a number from 1, such as 4 or $(nproc)",
+	"bool": "true or false",
 }
 
 // commandError returns the error for an unknown command. The error suggests commands with similar names.
@@ -135,6 +145,7 @@ const (
 	statusMany     = 101 // more than 100
 	statusPart     = 102 // none failed, but tdf run has not got all outputs and files
 	statusVanished = 103 // tasks vanished before tdf run had read their results
+	statusPipe     = 141 // nothing reads stdout any more; shells report SIGPIPE so
 	statusNotRun   = 125 // tdf run itself failed; env, timeout and docker run also use this status
 )
 
@@ -157,7 +168,8 @@ func (e runError) Unwrap() error { return e.error }
 
 // Exit makes tdf exit with the status of tdf run for an error.
 func Exit(err error) error {
-	if err == nil || errors.As(err, new(TasksFailed)) || errors.Is(err, ErrPart) || errors.Is(err, ErrVanished) {
+	if err == nil || errors.As(err, new(TasksFailed)) || errors.As(err, new(ExitStatus)) ||
+		errors.Is(err, ErrPart) || errors.Is(err, ErrVanished) || errors.Is(err, ErrNoReader) {
 		return err
 	}
 	return runError{err}
@@ -173,6 +185,9 @@ var ErrPart = errors.New("outputs or files are missing")
 // ErrVanished makes tdf run exit with statusVanished. The command must print what has vanished before it returns the
 // error.
 var ErrVanished = errors.New("tasks have vanished")
+
+// ErrNoReader makes tdf run exit with statusPipe: what read its stdout, such as head, has ended.
+var ErrNoReader = errors.New("nothing reads stdout any more")
 
 // A PartlyError is an error after a part of the work was done. So its exit status is not statusRefused.
 type PartlyError struct{ Err error }
@@ -204,13 +219,15 @@ func (a *App) status(ctx context.Context, err error) int {
 		a.sayUnknown(err)
 		return StatusFailed
 	}
-	var exit ExitStatus
-	if errors.As(err, &exit) {
-		return int(exit)
-	}
 	var failed TasksFailed
-	if errors.As(err, &failed) {
+	var exit ExitStatus
+	switch {
+	case errors.As(err, &failed):
 		return min(int(failed), statusMany)
+	case errors.As(err, &exit):
+		return int(exit)
+	case errors.Is(err, ErrNoReader):
+		return statusPipe
 	}
 	a.Say("tdf: %v", err)
 	if errors.As(err, new(runError)) {

@@ -3,7 +3,6 @@ package open
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,48 +13,16 @@ import (
 
 // afterFlags holds the flags of tdf open that name the dependencies of the new tasks.
 type afterFlags struct {
-	tasks, anyTasks string
-	group, anyGroup string
-	same            string
-	paired          map[sweep.Point][]int64 // the tasks of the campaign in same, by their parameters
+	cli.AfterFlags
+	same   string
+	paired map[sweep.Point][]int64 // the tasks of the campaign in same, by their parameters
 }
 
 func (f *afterFlags) flags(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.tasks, "after", "", "`IDS` tasks that must succeed before the new tasks run: 3,7-9")
-	flags.StringVar(&f.anyTasks, "after-any", "",
-		"`IDS` tasks that must end before the new tasks run, with any outcome")
-	flags.StringVar(&f.group, "after-campaign", "",
-		"`NAME` campaign of which all tasks must succeed before the new tasks run")
-	flags.StringVar(&f.anyGroup, "after-campaign-any", "",
-		"`NAME` campaign that must be complete before the new tasks run, with any outcomes")
+	f.AfterFlags.Flags(flags)
 	flags.StringVar(&f.same, "after-same", "",
 		"`NAME` campaign: each new task waits until the task of this campaign with the same parameters has succeeded")
-}
-
-// properties returns the properties d with the dependencies of the flags.
-func (f *afterFlags) properties(d task.Properties) (task.Properties, error) {
-	var err error
-	d.After, err = dependencies("after", f.tasks, f.group)
-	if err != nil {
-		return d, err
-	}
-	d.AfterAny, err = dependencies("after-any", f.anyTasks, f.anyGroup)
-	return d, err
-}
-
-func dependencies(flag, ids, group string) (*task.Dependencies, error) {
-	if ids == "" && group == "" {
-		return nil, nil
-	}
-	d := &task.Dependencies{Group: group}
-	var err error
-	if ids != "" {
-		if d.Tasks, err = cli.ParseIDs(strings.Split(ids, ",")); err != nil {
-			return nil, cli.Usagef("--%s: %v", flag, err)
-		}
-	}
-	return d, nil
 }
 
 // read reads the campaign of --after-same.
@@ -81,7 +48,7 @@ func (f *afterFlags) read(ctx context.Context, m *cli.Client) error {
 // checkShard checks that the campaigns that tasks wait for have a part in the namespace of a shard. Redis would refuse
 // the tasks of a shard without one when those of other shards are already open.
 func (f *afterFlags) checkShard(ctx context.Context, m *cli.Client) error {
-	for _, campaign := range []string{f.group, f.anyGroup} {
+	for _, campaign := range []string{f.Group, f.AnyGroup} {
 		if campaign == "" {
 			continue
 		}

@@ -58,7 +58,7 @@ func (p *plan) storePeriodic(ctx context.Context) error {
 		}
 	}
 	if p.packed != nil {
-		if err := cli.StoreProgram(ctx, p.a, p.m, *p.packed); err != nil {
+		if err := cli.StoreProgram(ctx, p.m, *p.packed, p.a.Say); err != nil {
 			return err
 		}
 	}

@@ -159,7 +159,7 @@ func (o *opening) check() error {
 		return cli.Usagef("invalid value %d for --shards: want at least 1", o.shards)
 	case o.shards > 1 && o.from == "" && o.grid == "":
 		return cli.Usagef("--shards without --from or --grid: a single task is in one namespace")
-	case o.shards > 1 && o.after.tasks+o.after.anyTasks != "":
+	case o.shards > 1 && o.after.HasTasks():
 		return cli.Usagef("--shards with --after or --after-any: a task waits only for tasks of its own namespace; " +
 			"--after-campaign and --after-same wait in each namespace")
 	case o.shards > 1 && o.changed("every"):

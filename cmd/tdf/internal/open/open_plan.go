@@ -79,7 +79,7 @@ func (p *plan) define(ctx context.Context, tool config.Tool) error {
 		p.base.Group = p.campaign
 	}
 	var err error
-	if p.base, err = p.after.properties(p.base); err != nil {
+	if p.base, err = p.after.Properties(p.base); err != nil {
 		return err
 	}
 	if err := p.after.read(ctx, p.m); err != nil {

@@ -201,7 +201,7 @@ func (r *OpenRun) flush(ctx context.Context) error {
 	}
 	if r.packed != nil && len(r.opened) == 0 {
 		r.bar.Clear()
-		if err := cli.StoreProgram(ctx, r.a, r.m, *r.packed); err != nil {
+		if err := cli.StoreProgram(ctx, r.m, *r.packed, r.a.Say); err != nil {
 			return err
 		}
 	}

@@ -39,7 +39,7 @@ task names the program, the server removes it a week after its last use, unless 
 
 // pushProgram stores a packed program, pins it if asked, and prints its name and source.
 func pushProgram(ctx context.Context, a *cli.App, m *cli.Client, packed program.Packed, pin bool) error {
-	if err := cli.StoreProgram(ctx, a, m, packed); err != nil {
+	if err := cli.StoreProgram(ctx, m, packed, a.Say); err != nil {
 		return err
 	}
 	if pin {

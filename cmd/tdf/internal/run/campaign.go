@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -17,15 +18,17 @@ import (
 // A campaign is the tasks of a call.
 type campaign struct {
 	*run
-	here     *here
-	m        *cli.Client
-	in       *inputs
-	template *template
-	log      *jobLog
-	rows     *resultsFile
-	base     task.Properties
-	began    time.Time
-	id       string // of this call: containers may share a host name and a process id
+	here      *here
+	m         *cli.Client
+	in        *inputs
+	template  *template
+	log       *jobLog
+	rows      *resultsFile
+	files     *resultsDir
+	base      task.Properties
+	began     time.Time
+	lastStart time.Time // of a command, for --delay
+	id        string    // of this call: containers may share a host name and a process id
 
 	printer   printer
 	skipped   int64 // commands that --resume leaves out
@@ -37,6 +40,7 @@ type campaign struct {
 	unsure            int             // tasks of an opening without an answer
 	runs              []time.Duration // the last run times
 	allOpened, halted bool
+	status            int                     // the exit status for the failure that ends a call with one command
 	room              chan struct{}           // gets a value when a task finishes
 	abort             context.CancelCauseFunc // ends the call with an error
 
@@ -44,13 +48,16 @@ type campaign struct {
 	opening  chan struct{} // has a value while tasks are opened
 }
 
+// errHalted ends the call, because --halt now says so.
+var errHalted = errors.New("--halt now")
+
 // shownRuns is the number of run times from which the time left is estimated.
 const shownRuns = 100
 
 // carryOut opens the tasks, and handles their results until all have finished.
 func (c *campaign) carryOut(ctx context.Context) error {
 	c.room, c.opening, c.own = make(chan struct{}, 1), make(chan struct{}, 1), newOwned()
-	c.printer = printer{a: c.a, tag: c.tag, quiet: c.quiet, outputs: c.here.outputs}
+	c.printer = printer{a: c.a, tag: c.tag, quiet: c.quiet, files: c.files, outputs: c.here.outputs}
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	progress := c.showProgress(working)
@@ -69,14 +76,16 @@ func (c *campaign) carryOut(ctx context.Context) error {
 	switch {
 	case ctx.Err() != nil:
 		err = c.interrupted(ctx)
+	case errors.Is(err, errHalted):
+		_, err = c.giveUp(ctx)
 	case err != nil:
 		ended, err2 := c.giveUp(ctx)
 		err = errors.Join(err, err2)
-		if ended != "" {
+		if ended != "" && !errors.Is(err, cli.ErrNoReader) {
 			err = fmt.Errorf("%w; the call ends%s", err, ended)
 		}
 	case c.detach:
-		c.a.Say("opened %s in campaign %s; progress: %s, results: tdf results %s",
+		c.say("opened %s in campaign %s; progress: %s, results: tdf results %s",
 			format.Tasks(int(c.own.opened)), c.base.Group,
 			cli.WatchCommand(c.base.Group), c.base.Group)
 		return nil
@@ -186,21 +195,30 @@ func (c *campaign) settle(ctx context.Context, t *manager.Task) error {
 	if !news {
 		return nil
 	}
+	c.mu.Lock()
+	of := c.own.pending[t.ID]
+	c.mu.Unlock()
+	if of.stdin != "" {
+		_ = os.Remove(of.stdin) // best effort: the directory is removed at the end
+	}
 	if t.Outcome != task.Cancelled {
-		err := c.record(ctx, t)
+		err := c.record(ctx, t, of)
 		if err != nil { // a full disk, for example: the results of other tasks would be lost, too
 			c.abort(err)
 			return err
 		}
 	}
-	if c.count(t) {
+	switch halts := c.count(t); {
+	case halts && c.halt.now:
+		c.abort(errHalted)
+	case halts:
 		c.cancel(ctx, task.Open)
 	}
 	c.poke()
 	return nil
 }
 
-// count counts the result of a task. It reports whether now too many have failed.
+// count counts the result of a task. It reports whether --halt now ends the call.
 func (c *campaign) count(t *manager.Task) (halts bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,15 +227,20 @@ func (c *campaign) count(t *manager.Task) (halts bool) {
 		c.runs = append(c.runs, last.RunTime)
 		c.runs = c.runs[max(0, len(c.runs)-shownRuns):]
 	}
-	halts = c.halt > 0 && c.own.failed >= int64(c.halt) && !c.halted
+	if t.Outcome != string(task.Succeeded) && !c.halted {
+		c.status = statusOf(t)
+	}
+	o := &c.own
+	succeeded := o.finished - o.failed - o.left - int64(len(c.vanished))
+	halts = !c.halted && c.halt.isReached(o.failed, succeeded, o.finished, c.total())
 	c.halted = c.halted || halts
 	return halts
 }
 
 // record prints the output of a task that has finished, fetches its files, and writes its line of the job log, so that
 // --resume does not leave out a task whose files are missing.
-func (c *campaign) record(ctx context.Context, t *manager.Task) error {
-	err := c.printer.print(t)
+func (c *campaign) record(ctx context.Context, t *manager.Task, of item) error {
+	err := c.printer.print(t, of)
 	if err == nil && t.Outcome == string(task.Succeeded) {
 		err = c.fetch(ctx, t)
 	}
@@ -225,7 +248,7 @@ func (c *campaign) record(ctx context.Context, t *manager.Task) error {
 		return err
 	}
 	c.rows.add(t.ID)
-	return c.log.add(t)
+	return c.log.add(t, of)
 }
 
 // outcome says how the tasks ended, and returns the error for the exit status.
@@ -235,9 +258,10 @@ func (c *campaign) outcome() error {
 	}
 	o, bad := &c.own, c.own.failed
 	switch {
-	case o.left > 0 && c.halted:
-		c.a.Say("%s failed, so %s were not run (--halt %d)", format.Tasks(int(o.failed)),
-			format.Counted(int(o.left), "command"), c.halt)
+	case c.halted && c.halt.why == "fail":
+		c.a.Say("%s", c.halt.reason())
+	case c.halted:
+		c.say("%s", c.halt.reason())
 	case o.left > 0: // a user has cancelled them
 		c.a.Say("%s cancelled", format.Tasks(int(o.left)))
 		bad += o.left
@@ -252,6 +276,10 @@ func (c *campaign) outcome() error {
 	switch {
 	case len(c.vanished) > 0:
 		return cli.ErrVanished
+	case c.halted && c.halt.why == "success":
+		return nil
+	case bad > 0 && (c.in.single || c.halted && c.halt.isOne()):
+		return cli.ExitStatus(c.status)
 	case bad > 0:
 		return cli.TasksFailed(bad)
 	case c.printer.part > 0:
@@ -260,10 +288,10 @@ func (c *campaign) outcome() error {
 	return nil
 }
 
-// say writes a message to stderr, unless --quiet is given.
+// say writes a remark to a terminal, unless --quiet is given.
 func (r *run) say(text string, args ...any) {
 	if !r.quiet {
-		r.a.Say(text, args...)
+		r.a.Remark(text, args...)
 	}
 }
 

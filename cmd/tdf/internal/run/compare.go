@@ -107,7 +107,7 @@ func (c *campaign) compareBefore(ctx context.Context, id int64) error {
 func (c *campaign) vanish(id int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.own.pending[id] { // its callback may have been called meanwhile
+	if c.own.isPending(id) { // its callback may have been called meanwhile
 		c.own.end(id)
 		c.vanished = append(c.vanished, id)
 		c.poke()
@@ -151,7 +151,7 @@ func (c *campaign) isComplete(ctx context.Context) bool {
 			return false
 		}
 		c.mu.Lock()
-		if c.own.has(t.ID) && !c.own.pending[t.ID] {
+		if c.own.has(t.ID) && !c.own.isPending(t.ID) {
 			c.own.reopen(t.ID)
 		}
 		c.mu.Unlock()

@@ -57,7 +57,7 @@ func (h *here) startWorker(ctx context.Context, c *campaign, tool config.Tool) e
 	}
 	w := &cfg.Worker
 	w.Redis, w.Namespace, w.API, w.Namespaces = tool.Manager.Redis, tool.Manager.Namespace, config.API{}, nil
-	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", int(c.jobs), killGrace, 0
+	w.Directory, w.Concurrency, w.KillGrace, w.Grace = "", c.jobs.n, killGrace, 0
 	w.SleepAfterFailure = 0
 	w.TimeLimit, w.IdleTimeout = 0, 0
 	w.Queues, w.Tags, w.Group = nil, h.tags, ""
@@ -79,7 +79,7 @@ func (h *here) startWorker(ctx context.Context, c *campaign, tool config.Tool) e
 	if err != nil {
 		return withRoom(c.a, tool.Locate(err))
 	}
-	h.slots = int(c.jobs)
+	h.slots = c.jobs.n
 	for i, name := range []string{w.TaskOutputFilename, w.TaskErrorFilename} {
 		h.outputs[i] = filepath.Join(h.tdf.Directory, name)
 	}
@@ -114,7 +114,7 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 	at := &tool.Manager.Redis
 	at.Host, at.Password, at.Username, at.TLS = host, password, "", false
 	at.Port, err = strconv.Atoi(port)
-	atOnce := format.Counted(int(r.jobs), "command")
+	atOnce := format.Counted(r.jobs.n, "command")
 	if r.changed("resources") {
 		atOnce = "as many commands as fit"
 	}
@@ -149,6 +149,9 @@ func (h *here) stopWorker() error {
 	return err
 }
 
+// packs reports whether a program carries the command: it has the files to send, or the variables of the caller.
+func (r *run) packs() bool { return r.elsewhere() && (len(r.send) > 0 || len(r.env) > 0 || r.envAll) }
+
 // pack packs the files to send, with a run.sh that runs the command.
 func (r *run) pack() (packed program.Packed, err error) {
 	dir, err := os.MkdirTemp("", "tdf-send-*")
@@ -162,8 +165,15 @@ func (r *run) pack() (packed program.Packed, err error) {
 			return packed, err
 		}
 	}
+	exports, err := r.exports()
+	if err != nil {
+		return packed, err
+	}
+	if r.shared {
+		exports += "cd " + quote(r.dir) + " || exit\n"
+	}
 	script := filepath.Join(dir, "run.sh")
-	err = os.WriteFile(script, []byte("#!/bin/sh\nexec \"$@\"\n"), 0o755)
+	err = os.WriteFile(script, []byte("#!/bin/sh\n"+exports+"exec \"$@\"\n"), 0o755)
 	if err != nil {
 		return packed, err
 	}

@@ -1,12 +1,9 @@
 package run
 
 import (
-	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,57 +14,57 @@ import (
 	"github.com/tdf-framework/tdf/sweep"
 )
 
-// maxLine limits a line of the input, in bytes. Longer values cannot be arguments of a program.
-const maxLine = 128 << 10
-
 // inputs are the rows for which the command runs.
 type inputs struct {
-	rows  iter.Seq2[sweep.Row, error]
-	total int64 // -1 if it is unknown
-	close func()
+	rows   iter.Seq2[sweep.Row, error]
+	total  int64  // -1 if it is unknown
+	single bool   // there are no inputs, so the command runs once
+	blocks string // the directory of the blocks of --pipe
+	close  func()
 }
 
 // openInputs opens the rows that the flags and arguments describe, and parses the command for their columns if these
-// are known. sources are the values after each ":::".
-func (r *run) openInputs(ctx context.Context, sources [][]string, t *template) (*inputs, error) {
-	switch {
-	case r.grid != "":
-		rows, err := cli.GridRows(r.grid)
+// are known.
+func (r *run) openInputs(ctx context.Context, sources []source, t *template) (*inputs, error) {
+	in, err := r.openRows(ctx, sources, t)
+	if err != nil {
+		return nil, err
+	}
+	if r.shuf || r.halt.percent && in.total < 0 {
+		err = in.collect(r.shuf)
 		if err != nil {
+			in.close()
 			return nil, err
 		}
-		return namedInputs(rows, t)
-	case r.from != "":
-		rows, err := r.a.FileRows(ctx, r.from, r.format)
-		if err != nil {
-			return nil, err
-		}
-		return namedInputs(rows, t)
 	}
-	var columns []string
-	in := &inputs{total: 1, close: func() {}}
-	switch {
-	case r.lines:
-		end := byte('\n')
-		if r.null {
-			end = 0
-		}
-		in.rows, in.total, columns = linesOf(cli.Stream(ctx, r.a.Stdin), end), -1, []string{"1"}
-	case len(sources) > 0:
-		for i, s := range sources {
-			columns = append(columns, strconv.Itoa(i+1))
-			in.total *= int64(len(s))
-		}
-		in.rows = combinations(columns, sources)
-	default:
-		in.rows = func(yield func(sweep.Row, error) bool) { yield(sweep.Row{Line: 1}, nil) }
-	}
-	return in, t.parse(columns)
+	return in, nil
 }
 
-// namedInputs returns rows with columns. If they can be read twice, it counts them first, so that an invalid row, or
-// one that the command cannot use, is found before anything runs.
-func namedInputs(rows *cli.Rows, t *template) (in *inputs, err error) {
+func (r *run) openRows(ctx context.Context, sources []source, t *template) (*inputs, error) {
+	var rows *cli.Rows
+	var err error
+	switch {
+	case r.grid != "":
+		rows, err = cli.GridRows(r.grid)
+	case r.from != "":
+		rows, err = r.a.FileRows(ctx, r.from, r.format)
+	case r.pipe:
+		return r.openBlocks(ctx, sources, t)
+	case len(sources) > 0:
+		rows, err = r.openSources(ctx, sources, t)
+	default:
+		once := func(yield func(sweep.Row, error) bool) { yield(sweep.Row{Line: 1}, nil) }
+		return &inputs{rows: once, total: 1, single: true, close: func() {}}, t.parse(nil)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return countedInputs(rows, t)
+}
+
+// countedInputs returns rows. If they can be read twice, it counts them first, so that an invalid row, or one that the
+// command cannot use, is found before anything runs.
+func countedInputs(rows *cli.Rows, t *template) (in *inputs, err error) {
 	in = &inputs{total: -1, close: rows.Close}
 	defer func() {
 		if err != nil {
@@ -93,88 +90,78 @@ func namedInputs(rows *cli.Rows, t *template) (in *inputs, err error) {
 	return in, err
 }
 
-// linesOf returns a row for each line. A line that is as long as an endless one is an error.
-func linesOf(in io.Reader, end byte) iter.Seq2[sweep.Row, error] {
-	return func(yield func(sweep.Row, error) bool) {
-		buffered := bufio.NewReaderSize(in, maxLine)
-		for number := int64(1); ; number++ {
-			text, err := buffered.ReadSlice(end)
-			if errors.Is(err, bufio.ErrBufferFull) {
-				yield(sweep.Row{}, fmt.Errorf("line %d is longer than %d KiB, too long for an argument", number, maxLine>>10))
-				return
-			}
-			if err != nil && !errors.Is(err, io.EOF) {
-				yield(sweep.Row{}, err)
-				return
-			}
-			value := strings.TrimSuffix(string(text), string(end))
-			if err != nil && value == "" {
-				return
-			}
-			if !yield(sweep.Row{Line: number, Params: []sweep.Param{{Name: "1", Text: value}}}, nil) || err != nil {
-				return
-			}
+// collect reads all rows into memory, and shuffles them if asked to.
+func (in *inputs) collect(shuffle bool) error {
+	var all []sweep.Row
+	for row, err := range in.rows {
+		if err != nil {
+			return cli.Usagef("%v", err)
 		}
+		all = append(all, row)
 	}
-}
-
-// combinations returns a row for each combination of values. The last source changes fastest.
-func combinations(columns []string, sources [][]string) iter.Seq2[sweep.Row, error] {
-	return func(yield func(sweep.Row, error) bool) {
-		at := make([]int, len(sources))
-		for number := int64(1); ; number++ {
-			row := sweep.Row{Line: number}
-			for i, s := range sources {
-				row.Params = append(row.Params, sweep.Param{Name: columns[i], Text: s[at[i]]})
-			}
+	if shuffle {
+		rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	}
+	in.total = int64(len(all))
+	in.rows = func(yield func(sweep.Row, error) bool) {
+		for _, row := range all {
 			if !yield(row, nil) {
 				return
 			}
-			i := len(at) - 1
-			for ; i >= 0; i-- {
-				at[i]++
-				if at[i] < len(sources[i]) {
-					break
-				}
-				at[i] = 0
-			}
-			if i < 0 {
-				return
-			}
 		}
 	}
+	return nil
 }
 
-// instead says how to do what other marks of GNU parallel do.
-var instead = map[string]string{
-	"::::":  "read the lines of a file with --lines <FILE, or rows with columns with --from FILE",
-	"::::+": "write the values that belong together into the columns of a CSV file, and read it with --from FILE",
-	":::+":  "write the values that belong together into the columns of a CSV file, and read it with --from FILE",
-}
-
-// split separates a command from the sources of values after each ":::".
-func split(args []string) (command []string, sources [][]string, err error) {
-	const mark = ":::"
-	for _, arg := range args {
-		if instead[arg] != "" {
-			return nil, nil, cli.Usagef("%s is not supported: %s", arg, instead[arg])
-		}
+// columnNames returns the names of n columns without names.
+func columnNames(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = strconv.Itoa(i + 1)
 	}
-	i := slices.Index(args, mark)
+	return all
+}
+
+// rowOf returns a row of values without names.
+func rowOf(number int64, values []string) sweep.Row {
+	row := sweep.Row{Line: number, Params: make([]sweep.Param, len(values))}
+	for i, name := range columnNames(len(values)) {
+		row.Params[i] = sweep.Param{Name: name, Text: values[i]}
+	}
+	return row
+}
+
+// split separates a command from the sources of values after ":::", and of files after "::::". After a mark with a
+// plus, the values belong to those of the source before.
+func split(args []string) (command []string, sources []source, err error) {
+	isMark := func(arg string) bool { return slices.Contains([]string{":::", "::::", ":::+", "::::+"}, arg) }
+	i := slices.IndexFunc(args, isMark)
 	if i < 0 {
 		return args, nil, nil
 	}
 	command, args = args[:i], args[i:]
 	for len(args) > 0 {
+		mark := args[0]
 		args = args[1:]
-		next := slices.Index(args, mark)
+		next := slices.IndexFunc(args, isMark)
 		if next < 0 {
 			next = len(args)
 		}
 		if next == 0 {
 			return nil, nil, cli.Usagef("no value after %s: want at least one", mark)
 		}
-		sources, args = append(sources, args[:next]), args[next:]
+		kind, linked := strings.CutSuffix(mark, "+")
+		if kind == ":::" {
+			sources = append(sources, source{values: args[:next], linked: linked})
+		} else {
+			for _, path := range args[:next] {
+				sources = append(sources, source{path: path, linked: linked})
+			}
+		}
+		args = args[next:]
+	}
+	if sources[0].linked {
+		sources[0].linked = false // it may follow a source of --arg-file
 	}
 	return command, sources, nil
 }

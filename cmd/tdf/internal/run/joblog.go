@@ -2,6 +2,7 @@ package run
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
 )
 
@@ -23,7 +25,6 @@ type jobLog struct {
 
 	mu        sync.Mutex
 	succeeded map[[16]byte]int // how often each command has succeeded before, by its hash
-	number    int
 }
 
 const jobLogHead = "Seq\tHost\tStarttime\tJobRuntime\tSend\tReceive\tExitval\tSignal\tCommand\n"
@@ -85,7 +86,6 @@ func (l *jobLog) read() (size int64, err error) {
 		if len(fields) < 9 {
 			continue
 		}
-		l.number++
 		if fields[6] == "0" && fields[7] == "0" {
 			l.succeeded[hashOf(fields[8])]++
 		}
@@ -119,20 +119,19 @@ func (l *jobLog) hasSucceeded(input string) bool {
 }
 
 // add writes the line of a task that has finished.
-func (l *jobLog) add(t *manager.Task) error {
+func (l *jobLog) add(t *manager.Task, of item) error {
 	if l == nil {
 		return nil
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.number++
 	r := t.LastRun()
 	if r == nil {
 		r = &manager.Round{}
 	}
 	exit, signal := exitOf(t, r)
-	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n", l.number, r.Worker,
-		float64(r.Started.UnixMicro())/1e6, r.RunTime.Seconds(), r.OutputBytes, exit, signal, logged(t.Input))
+	_, err := fmt.Fprintf(l.file, "%d\t%s\t%.3f\t%10.3f\t0\t%d\t%d\t%d\t%s\n", of.number, r.Worker,
+		float64(r.Started.UnixMicro())/1e6, r.RunTime.Seconds(), r.OutputBytes, exit, signal, logged(of.commandOf(t)))
 	if err != nil {
 		return fmt.Errorf("--joblog: %w", err)
 	}
@@ -151,6 +150,31 @@ func exitOf(t *manager.Task, r *manager.Round) (exit, signal int) {
 	}
 	return exit, 0
 }
+
+// The statuses with which shells and timeout say how a command ended that has no exit status.
+const (
+	ofTimeout = 124
+	ofSignal  = 128
+)
+
+// statusOf returns the exit status for a task that did not succeed.
+func statusOf(t *manager.Task) int {
+	r := t.LastRun()
+	if t.Outcome == string(task.TimedOut) {
+		return ofTimeout
+	}
+	if r == nil {
+		return 1
+	}
+	exit, signal := exitOf(t, r)
+	if signal > 0 {
+		return ofSignal + signal
+	}
+	return max(exit, 1)
+}
+
+// commandOf returns the command of a task as people see it.
+func (i *item) commandOf(t *manager.Task) string { return cmp.Or(i.shown, t.Input) }
 
 // signals are the numbers of signals by the names that Go has for them.
 var signals = sync.OnceValue(func() map[string]int {

@@ -21,16 +21,24 @@ const (
 	aheadOfAll = 20_000
 )
 
+// atOnce returns how many tasks the call opens at most at once. Blocks of stdin are files, and --delay, --load and
+// --memfree look at each start.
+func (c *campaign) atOnce() int {
+	if c.pipe || c.gated() {
+		return 1
+	}
+	return openAtOnce
+}
+
 // open opens a task for each input that --resume does not leave out.
 func (c *campaign) open(ctx context.Context) error {
 	reading, end := context.WithCancel(ctx)
 	defer end()
 	opening, release := c.a.Outlive(ctx) // an interruption does not leave unknown tasks behind
 	defer release()
-	extended := !c.resume || c.here.temporary // an earlier call has closed the campaign if it had opened all tasks
 	tasks := c.feed(reading)
 	for {
-		batch, err := next(ctx, tasks)
+		batch, err := next(ctx, tasks, c.atOnce())
 		if err != nil {
 			return err
 		}
@@ -45,13 +53,6 @@ func (c *campaign) open(ctx context.Context) error {
 			end()
 			continue
 		}
-		if !extended {
-			err = c.m.ExtendGroup(ctx, c.base.Group)
-			if err != nil {
-				return err
-			}
-			extended = true
-		}
 		halted, err = c.openBatch(opening, batch)
 		if err != nil {
 			return err
@@ -63,26 +64,35 @@ func (c *campaign) open(ctx context.Context) error {
 }
 
 // openBatch opens tasks. It reports whether too many tasks have failed.
-func (c *campaign) openBatch(ctx context.Context, batch []task.Properties) (halted bool, err error) {
+func (c *campaign) openBatch(ctx context.Context, batch []fed) (halted bool, err error) {
 	c.opening <- struct{}{}
 	defer func() { <-c.opening }()
-	tasks, err := c.m.OpenAs(ctx, c.m.Open, batch...)
+	all := make([]task.Properties, len(batch))
+	for i := range batch {
+		all[i] = batch[i].task
+	}
+	tasks, err := c.m.OpenAs(ctx, c.m.Open, all...)
+	for errors.Is(err, task.ErrGroupClosed) && len(tasks) == 0 { // another call has closed the campaign: batches are atomic
+		err = c.m.ExtendGroup(ctx, c.base.Group)
+		if err == nil {
+			tasks, err = c.m.OpenAs(ctx, c.m.Open, all...)
+		}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, t := range tasks {
+	for i, t := range tasks {
 		if c.detach {
 			c.own.opened++ // it waits for none
+			_, failed := fmt.Fprintln(c.a.Stdout, t.ID)
+			if failed != nil && err == nil {
+				err = fmt.Errorf("print the id: %w", failed)
+			}
 		} else {
-			c.own.add(t.ID)
+			c.own.add(t.ID, batch[i].of)
 		}
 	}
 	if err != nil && ctx.Err() != nil {
 		c.unsure = len(batch) - len(tasks)
-	}
-	if errors.Is(err, task.ErrGroupClosed) {
-		err = fmt.Errorf("campaign %s is closed: name another one, or run the rest of its commands with "+
-			"--joblog and --resume",
-			c.base.Group)
 	}
 	return c.halted, err
 }
@@ -107,12 +117,13 @@ func (c *campaign) endOpening(ctx context.Context) error {
 // A fed is the task of an input, or the error that ended the inputs.
 type fed struct {
 	task task.Properties
+	of   item
 	err  error
 }
 
 // feed makes tasks from the inputs in the background.
 func (c *campaign) feed(ctx context.Context) <-chan fed {
-	tasks := make(chan fed, openAtOnce)
+	tasks := make(chan fed, c.atOnce()-1)
 	go func() {
 		defer close(tasks)
 		send := func(f fed) bool {
@@ -130,11 +141,11 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 				return
 			}
 			number++
-			one, skip, err := c.taskOf(&row, number)
+			next, skip := c.taskOf(&row, number)
 			if skip {
 				continue
 			}
-			if !send(fed{one, err}) || err != nil {
+			if !send(next) || next.err != nil {
 				return
 			}
 		}
@@ -143,49 +154,81 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 }
 
 // taskOf returns the task of an input. skip means that --resume leaves it out.
-func (c *campaign) taskOf(row *sweep.Row, number int64) (one task.Properties, skip bool, err error) {
-	one = c.base
-	one.Input, err = c.template.input(row, number)
+func (c *campaign) taskOf(row *sweep.Row, number int64) (f fed, skip bool) {
+	line, err := c.template.input(row, number)
 	if err != nil {
-		return one, false, err
+		return fed{err: err}, false
 	}
-	if c.template.fetch != nil {
-		one.Fetch, err = c.template.fetch.patterns(row, number)
-		if err != nil {
-			return one, false, err
+	if c.log.hasSucceeded(line.shown) {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.skipped++
+		return f, true
+	}
+	f.task, f.of = c.base, item{number: number}
+	f.task.Input = line.text
+	if line.shown != line.text {
+		f.of.shown = line.shown
+	}
+	if c.tag || c.files != nil {
+		f.of.params = row.Params
+	}
+	if c.template.wrap.stdin != nil {
+		f.of.stdin = c.template.wrap.stdin(number)
+	}
+	err = c.place(&f.task, row, number)
+	if err != nil {
+		return fed{err: err}, false
+	}
+	if len(row.Params) > 0 {
+		lacks := false
+		f.task.Meta, lacks = c.template.meta(row)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if lacks {
+			c.shortened++
 		}
 	}
-	skip = c.log.hasSucceeded(one.Input)
-	lacks := false
-	if len(row.Params) > 0 {
-		one.Meta, lacks = c.template.meta(row)
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case skip:
-		c.skipped++
-		return one, true, nil
-	case lacks:
-		c.shortened++
-	}
-	err = one.Validate()
+	err = f.task.Validate()
 	if err != nil {
-		return one, false, cli.Usagef("input %d: %v", number, err)
+		f.err = cli.Usagef("input %d: %v", number, err)
 	}
-	return one, false, nil
+	return f, false
+}
+
+// place says where the command of an input runs, and which of its files come back.
+func (c *campaign) place(of *task.Properties, row *sweep.Row, number int64) (err error) {
+	if c.template.fetch != nil {
+		of.Fetch, err = c.template.fetch.patterns(row, number)
+		if err != nil {
+			return err
+		}
+	}
+	if c.template.wd == nil {
+		return nil
+	}
+	dir, err := c.template.wd.one(row, number)
+	if err != nil {
+		return err
+	}
+	dir = below(c.dir, dir)
+	of.Source = task.SchemeExec + ":" + dir
+	if c.elsewhere() {
+		return nil
+	}
+	return makeDir(dir)
 }
 
 // next returns the next batch: at least one task, or none at the end.
-func next(ctx context.Context, tasks <-chan fed) (batch []task.Properties, err error) {
+func next(ctx context.Context, tasks <-chan fed, most int) (batch []fed, err error) {
 	var pause <-chan time.Time
-	for len(batch) < openAtOnce {
+	for len(batch) < most {
 		select {
 		case f, more := <-tasks:
 			if !more || f.err != nil {
 				return batch, errors.Join(f.err, ctx.Err())
 			}
-			batch = append(batch, f.task)
+			batch = append(batch, f)
 			if len(tasks) == 0 && pause == nil {
 				pause = time.After(openPause)
 			}
@@ -198,23 +241,47 @@ func next(ctx context.Context, tasks <-chan fed) (batch []task.Properties, err e
 	return batch, nil
 }
 
-// awaitRoom waits until another batch may be opened. It reports whether none may, because too many tasks have failed.
+// awaitRoom waits until another batch may be opened. It reports whether none may, because of --halt.
 func (c *campaign) awaitRoom(ctx context.Context) (halted bool, err error) {
 	most := int64(ahead + c.here.slots)
-	if c.elsewhere() {
+	switch {
+	case c.elsewhere():
 		most = aheadOfAll
+	case c.pipe:
+		most = int64(c.here.slots)
 	}
 	for {
 		c.mu.Lock()
 		unfinished, halted := int64(len(c.own.pending)), c.halted
 		c.mu.Unlock()
-		if halted || unfinished <= most || c.detach {
+		if halted || c.detach {
 			return halted, nil
 		}
-		select {
-		case <-c.room:
-		case <-ctx.Done():
-			return false, context.Cause(ctx)
+		may := unfinished <= most
+		if may && c.gated() {
+			may, err = c.mayStart(ctx)
+		}
+		if may || err != nil {
+			return false, err
+		}
+		err = c.awaitChange(ctx)
+		if err != nil {
+			return false, err
 		}
 	}
+}
+
+// awaitChange waits until a task finishes, or until it is time to look at this machine again.
+func (c *campaign) awaitChange(ctx context.Context) error {
+	var again <-chan time.Time
+	if c.gated() {
+		again = time.After(startPause)
+	}
+	select {
+	case <-c.room:
+	case <-again:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }

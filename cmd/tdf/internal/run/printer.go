@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
@@ -22,7 +23,8 @@ import (
 type printer struct {
 	a          *cli.App
 	tag, quiet bool
-	outputs    [2]string // names of the files with stdout and stderr that Redis does not hold whole
+	files      *resultsDir // gets the outputs instead; nil for none
+	outputs    [2]string   // names of the files with stdout and stderr that Redis does not hold whole
 
 	mu   sync.Mutex
 	line bool  // stderr ends with a line of progress, which must be removed first
@@ -30,18 +32,29 @@ type printer struct {
 }
 
 // print prints the outputs of the last round of a task.
-func (p *printer) print(t *manager.Task) error {
-	if p.quiet {
+func (p *printer) print(t *manager.Task, of item) (err error) {
+	if p.quiet && p.files == nil {
 		return nil
 	}
 	r := t.LastRun()
+	if r == nil && t.Outcome != string(task.Succeeded) {
+		p.a.Say("tdf: %s without a run: %s", t.Outcome, of.commandOf(t))
+	}
 	if r == nil {
 		return nil
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.removeLine()
-	err := p.copy(p.a.Stdout, t, 0, r.Output, r.OutputBytes)
+	stdout, stderr, closing, err := p.targets(t, of)
+	if err != nil {
+		return fmt.Errorf("--results: %w", err)
+	}
+	defer func() { err = errors.Join(err, closing()) }()
+	err = p.copy(stdout, t, of, 0, r.Output, r.OutputBytes)
+	if errors.Is(err, syscall.EPIPE) {
+		return cli.ErrNoReader
+	}
 	if err != nil {
 		return fmt.Errorf("print the output: %w", err)
 	}
@@ -53,18 +66,27 @@ func (p *printer) print(t *manager.Task) error {
 	if n <= int64(len(printed)) {
 		printed, reason = printed[:n], strings.TrimSpace(printed[n:])
 	}
-	err = p.copy(p.a.Stderr, t, 1, printed, n)
+	err = p.copy(stderr, t, of, 1, printed, n)
 	if err != nil {
 		return fmt.Errorf("print stderr: %w", err)
 	}
-	if t.Outcome == string(task.Succeeded) {
+	if t.Outcome == string(task.Succeeded) || p.quiet {
 		return nil
 	}
-	if printed != "" && !strings.HasSuffix(printed, "\n") {
+	if p.files == nil && printed != "" && !strings.HasSuffix(printed, "\n") {
 		io.WriteString(p.a.Stderr, "\n")
 	}
-	p.a.Say("tdf: %s: %s", why(t, r, reason), t.Input)
+	p.a.Say("tdf: %s: %s", why(t, r, reason), of.commandOf(t))
 	return nil
+}
+
+// targets returns where the outputs of a task go, and a function that closes it.
+func (p *printer) targets(t *manager.Task, of item) (stdout, stderr io.Writer, closing func() error, err error) {
+	if p.files == nil {
+		return p.a.Stdout, p.a.Stderr, func() error { return nil }, nil
+	}
+	files, err := p.files.create(t, of)
+	return files[0], files[1], func() error { return errors.Join(files[0].Close(), files[1].Close()) }, err
 }
 
 // why says why a task did not succeed. The reason is what the worker has added to stderr.
@@ -84,7 +106,7 @@ func why(t *manager.Task, r *manager.Round, reason string) string {
 
 // whole returns a reader of all that a round has printed to a stream. If Redis holds only a part, the rest is in a file
 // of the worker. If this call does not run the worker, or if the file is gone, whole says so.
-func (p *printer) whole(t *manager.Task, stream int, text string, size int64) io.ReadCloser {
+func (p *printer) whole(t *manager.Task, of item, stream int, text string, size int64) io.ReadCloser {
 	r := t.LastRun()
 	if size <= int64(len(text)) {
 		return io.NopCloser(strings.NewReader(text))
@@ -100,7 +122,7 @@ func (p *printer) whole(t *manager.Task, stream int, text string, size int64) io
 		p.a.Say("tdf: read the whole output: %v", err)
 	}
 	p.missing("of the %d bytes that the command has printed to %s on worker %s, only a part has arrived: %s",
-		size, [2]string{"stdout", "stderr"}[stream], r.Worker, t.Input)
+		size, [2]string{"stdout", "stderr"}[stream], r.Worker, of.commandOf(t))
 	return io.NopCloser(strings.NewReader(text))
 }
 
@@ -111,14 +133,14 @@ func (p *printer) missing(text string, args ...any) {
 }
 
 // copy copies a stream. With --tag, each line begins with the input.
-func (p *printer) copy(to io.Writer, t *manager.Task, stream int, text string, size int64) error {
-	from := p.whole(t, stream, text, size)
+func (p *printer) copy(to io.Writer, t *manager.Task, of item, stream int, text string, size int64) error {
+	from := p.whole(t, of, stream, text, size)
 	defer from.Close()
-	if !p.tag {
+	if !p.tag || p.files != nil {
 		_, err := io.Copy(to, from)
 		return err
 	}
-	tagged := &tagger{to: to, tag: []byte(tagOf(t) + "\t"), begins: true}
+	tagged := &tagger{to: to, tag: []byte(of.tag(t) + "\t"), begins: true}
 	_, err := io.Copy(tagged, from)
 	if err == nil && !tagged.begins { // otherwise, the next tag would be in the middle of a line
 		_, err = io.WriteString(to, "\n")
@@ -126,11 +148,20 @@ func (p *printer) copy(to io.Writer, t *manager.Task, stream int, text string, s
 	return err
 }
 
-// tagOf returns the input of a task, for the lines of its output.
-func tagOf(t *manager.Task) string {
-	params, err := sweep.ParseParams([]byte(t.Meta))
-	if err != nil || len(params) == 0 {
-		return t.Input
+// values returns the parameters of a task, if Redis or the call has them.
+func (i *item) values(t *manager.Task) []sweep.Param {
+	if i.params != nil {
+		return i.params
+	}
+	params, _ := sweep.ParseParams([]byte(t.Meta)) // without parameters, there are none
+	return params
+}
+
+// tag returns the input of a task, for the lines of its output. Without values, it is the command.
+func (i *item) tag(t *manager.Task) string {
+	params := i.values(t)
+	if len(params) == 0 && i.stdin == "" {
+		return i.commandOf(t)
 	}
 	var all []string
 	for _, v := range params {

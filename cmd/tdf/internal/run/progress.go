@@ -21,7 +21,7 @@ const (
 
 // showProgress shows how far the tasks are, until the context ends. The returned function waits for the end.
 func (c *campaign) showProgress(ctx context.Context) (wait func()) {
-	if c.quiet {
+	if c.quiet || !c.a.Terminal.Err && !c.bar {
 		return func() {}
 	}
 	every, show := logEvery, func(text string) { c.a.Say("%s", text) }
@@ -39,6 +39,9 @@ func (c *campaign) showProgress(ctx context.Context) (wait func()) {
 				show(c.progress())
 			case <-ctx.Done():
 				c.printer.endProgress()
+				if !c.a.Terminal.Err {
+					show(c.progress())
+				}
 				return
 			}
 		}

@@ -31,9 +31,6 @@ type resultsFile struct {
 
 // openResults opens the file, so that the call ends before its first command if it cannot be written.
 func openResults(path string, resume bool) (*resultsFile, error) {
-	if path == "" {
-		return nil, nil
-	}
 	f := &resultsFile{path: path, resume: resume, ids: map[int64]bool{}}
 	var err error
 	f.file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"os/signal"
 	"path/filepath"
-	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
@@ -27,37 +30,58 @@ type run struct {
 	changed func(flag string) bool
 	dir     string // in which the command runs, absolute
 
-	grid, from, format string
-	lines, null        bool
-	literal            bool
-	shared, ownDir     bool
-	send               []string
-	jobs               count
-	halt, retries      int
-	campaign           string
-	keepOrder, tag     bool
-	quiet              bool
-	joblog, results    string
-	resume             bool
-	dryRun, detach     bool
-	task               cli.TaskFlags
+	lines, null, link   bool
+	argFiles            []string
+	delimiter, colsep   string
+	grid, from, format  string
+	maxArgs, maxReplace int
+	maxChars            int
+	xargs, spread, shuf bool
+	pipe                bool
+	block               size
+	literal             bool
+	jobs, load          jobCount
+	delay               string
+	memfree             size
+	wd                  string
+	shared, ownDir      bool
+	send, env           []string
+	envAll              bool
+	retries             int
+	halt                halt
+	campaign            string
+	keepOrder, tag, bar bool
+	quiet               bool
+	output, errorFile   string
+	joblog, results     string
+	resume              bool
+	dryRun, detach      bool
+	ignored             bool // what GNU parallel needs a flag for, and tdf run does anyway
+	after               cli.AfterFlags
+	task                cli.TaskFlags
+
+	pause time.Duration // --delay
 }
 
 // Run returns the command.
 func Run(a *cli.App) *cobra.Command {
-	r := &run{a: a}
+	r := &run{a: a, block: 1 << 20}
+	r.jobs = jobCount{n: resources.Cores(), cores: resources.Cores()}
+	r.load.cores = r.jobs.cores
 	c := &cobra.Command{
-		Use:   "run [--lines|--from FILE|--grid VALUES] -- COMMAND [ARG…] [::: VALUE…]",
+		Use:   "run [FLAGS] [--] COMMAND [ARG…] [::: VALUE…] [:::: FILE…]",
 		Short: "Run a command once for each input",
 		Long: `Runs a command once for each input, several at a time, and prints what each prints. The exit status says how
-many failed.
+many failed; without inputs, it is that of the command.
 
-The inputs are the lines of stdin (--lines), the rows of a file (--from), the points of a grid (--grid), or the values
-after ":::"; with several ":::", each combination. In the command, {} stands for the value, {.} for the value without
+The inputs are the lines of stdin (--lines) or of files (--arg-file, or after "::::"), the rows of a file (--from), the
+points of a grid (--grid), or the values after ":::". With several sources, each combination is an input; the values
+after ":::+" and "::::+" belong to those before. In the command, {} stands for the value, {.} for the value without
 its extension, {/} for the last element of a path, {//} for the directory before it, {/.} for the last element without
-its extension, {#} for the number of the input, and {name} for the value of a column. A value stays a part of its word,
-because no shell reads it. Without a placeholder, the values of --lines and ":::" follow the command. {{x}} stands for
-the text {x}; ${x} and other texts in braces that look like no placeholder stay as they are.
+its extension, {#} for the number of the input, {%} for the number of the slot, {2} for the value of the second source,
+and {name} for the value of a column. A value stays a part of its word, because no shell reads it. Without a
+placeholder, the values follow the command. {{x}} stands for the text {x}; ${x} and other texts in braces that look
+like no placeholder stay as they are. Without a command, each input is a line for sh.
 
 The command runs on this machine, in the current directory. If no Redis is configured, tdf starts one for the time of
 the call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with
@@ -66,55 +90,38 @@ the call. With --shared, the workers of the configured TDF run it, in the same d
 With --fetch, files that a command made come back into the current directory, when it has succeeded.
 
 With --joblog, tdf writes a line for each task that has finished. With --resume as well, it runs only the commands that
-have not succeeded according to this file.`,
+have not succeeded according to this file.
+
+GNU parallel's other flags are refused, with the flag that does the same: docs/from-parallel.md.`,
 		Example: `  ls *.wav | tdf run --lines -- ffmpeg -i {} {.}.mp3
   tdf run --grid 'rate=0.1..0.9/0.1 seed=1..10' -- python3 sim.py --rate {rate} --seed {seed}
   tdf run --from points.csv --results out.csv -- ./sim {rate}
   tdf run -j 4 --joblog log --resume -- ./convert {} ::: a b c
   tdf run --send sim.py --fetch 'out/*' -- python3 sim.py {} ::: 1 2 3
-  tdf run --shared --detach --from points.csv -- ./sim {rate}`,
+  id=$(tdf run --shared --detach -- ./sim 1) && tdf wait "$id"`,
 		RunE: func(c *cobra.Command, args []string) error { return cli.Exit(r.run(c.Context(), args)) },
 	}
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error { return cli.Exit(cli.FlagError(c, err)) })
-	flags := c.Flags()
-	flags.SetInterspersed(false)
-	r.changed = flags.Changed
-	flags.BoolVar(&r.lines, "lines", false, "read the inputs from stdin, one on each line")
-	flags.BoolVarP(&r.null, "null", "0", false, "with --lines: end each input with a NUL byte instead of a newline")
-	flags.StringVar(&r.from, "from", "", "`FILE` CSV file or JSON lines with rows of parameters, or - for stdin")
-	flags.StringVar(&r.format, "format", "", "`FORMAT` format of the rows, csv or jsonl (default: the suffix of the file)")
-	flags.StringVar(&r.grid, "grid", "", "`VALUES` values of parameters; each combination is an input: 'a=1..10 b=x,y'")
-	flags.BoolVar(&r.literal, "literal", false, "leave braces in the command as they are, so that it has no placeholders")
-	r.jobs = count(resources.Cores())
-	flags.VarP(&r.jobs, "jobs", "j", "`N` number of commands that run at a time on this machine")
-	flags.BoolVarP(&r.keepOrder, "keep-order", "k", false, "print the outputs in the order of the inputs")
-	flags.BoolVar(&r.tag, "tag", false, "begin each line of output with the input and a tab")
-	flags.BoolVarP(&r.quiet, "quiet", "q", false, "print no output of commands and no progress")
-	flags.IntVar(&r.retries, "retries", 0, "`N` run a failed command up to N times more")
-	flags.IntVar(&r.halt, "halt", 0, "`N` start no more commands when N have failed")
-	flags.StringVar(&r.joblog, "joblog", "", "`FILE` write a line for each finished task, as GNU parallel does")
-	flags.BoolVar(&r.resume, "resume", false, "leave out commands that have succeeded according to --joblog")
-	flags.StringVar(&r.results, "results", "", "`FILE` write a CSV file with the parameters and results at the end; --resume keeps its rows")
-	flags.BoolVar(&r.dryRun, "dry-run", false, "print the commands, and run none")
-	flags.BoolVar(&r.ownDir, "own-dir", false,
-		"run each command in an empty directory of its own, which is removed afterwards")
-	flags.BoolVar(&r.shared, "shared", false,
-		"let the workers of the configured TDF run the command, in the same directory of their machines")
-	flags.StringArrayVar(&r.send, "send", nil,
-		"`PATH` let the workers of the configured TDF run the command, in a directory with this file or directory; "+
-			"may be repeated")
-	flags.BoolVar(&r.detach, "detach", false, "with --shared or --send: end when the tasks are opened")
-	flags.StringVar(&r.campaign, "campaign", "", "`NAME` name of the campaign (default: the command and the time)")
+	c.SetFlagErrorFunc(flagError)
+	c.Flags().SetInterspersed(false)
+	r.changed = c.Flags().Changed
+	r.addFlags(c.Flags())
+	r.after.Flags(c.Flags())
 	r.task.Flags(c)
 	return c
 }
 
-func (r *run) run(ctx context.Context, args []string) error {
-	command, sources, err := split(args)
-	if err != nil {
-		return err
+// flagError returns the error for an invalid flag, and for one of GNU parallel that tdf run refuses.
+func flagError(c *cobra.Command, err error) error {
+	var invalid *pflag.InvalidValueError
+	var instead refusal
+	if errors.As(err, &invalid) && errors.As(err, &instead) {
+		return cli.Exit(cli.Usagef("--%s of GNU parallel is not supported: %s", invalid.GetFlag().Name, string(instead)))
 	}
-	err = r.check(command, sources)
+	return cli.Exit(cli.FlagError(c, err))
+}
+
+func (r *run) run(ctx context.Context, args []string) error {
+	command, sources, err := r.parse(args)
 	if err != nil {
 		return err
 	}
@@ -126,14 +133,10 @@ func (r *run) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	err = r.checkPlace(tool, command)
+	t := r.newTemplate(command)
+	err = r.checkPlace(tool, t.command)
 	if err != nil {
 		return err
-	}
-	t := &template{command: command, named: r.from+r.grid != "", literal: r.literal}
-	patterns := *r.task.Text["fetch"]
-	if r.mayDiffer(patterns) {
-		t.fetch = &template{command: strings.Split(patterns, ","), named: t.named, unused: true}
 	}
 	in, err := r.openInputs(ctx, sources, t)
 	if err != nil {
@@ -146,66 +149,150 @@ func (r *run) run(ctx context.Context, args []string) error {
 	return r.carryOut(ctx, tool, &campaign{run: r, in: in, template: t})
 }
 
+// parse returns the command and the sources of its inputs. Without both, the inputs are the lines of stdin.
+func (r *run) parse(args []string) (command []string, sources []source, err error) {
+	command, sources, err = split(args)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(command)+len(sources)+len(r.argFiles) == 0 && r.from+r.grid == "" && !r.pipe && !cli.IsTerminal(r.a.Stdin) {
+		r.lines = true
+	}
+	sources, err = r.allSources(sources)
+	if err != nil {
+		return nil, nil, err
+	}
+	return command, sources, r.check(command, sources)
+}
+
+// newTemplate returns the template of a command, or of the lines for a shell if there is none.
+func (r *run) newTemplate(command []string) *template {
+	named := r.from+r.grid != ""
+	t := &template{command: command, named: named, literal: r.literal, context: r.context(), unused: r.pipe}
+	if len(command) == 0 {
+		t.command, t.inShell, t.literal = []string{"sh", "-c", "--"}, true, true
+	}
+	other := func(words ...string) *template {
+		if !r.mayDiffer(strings.Join(words, "")) {
+			return nil
+		}
+		o := &template{command: words, named: named, unused: true, isName: true}
+		t.others = append(t.others, o)
+		return o
+	}
+	t.fetch = other(strings.Split(*r.task.Text["fetch"], ",")...)
+	t.wd = other(r.wd)
+	if !r.writesTable() {
+		t.results = other(r.results)
+	}
+	t.wrap.output, t.wrap.errors = r.file(r.output, other), r.file(r.errorFile, other)
+	return t
+}
+
+// file returns the template of a file's name, which may have no placeholders, or nil without a name.
+func (r *run) file(name string, other func(...string) *template) *template {
+	t := other(name)
+	if t == nil && name != "" {
+		t = &template{command: []string{name}, literal: true, unused: true}
+	}
+	return t
+}
+
 // check refuses invalid combinations of flags and arguments.
-func (r *run) check(command []string, sources [][]string) error {
-	given := 0
-	for _, is := range []bool{r.lines, r.from != "", r.grid != "", len(sources) > 0} {
-		if is {
-			given++
+func (r *run) check(command []string, sources []source) error {
+	for _, wrong := range r.conflicts(command, sources) {
+		if wrong.is {
+			return cli.Usagef("%s", wrong.text)
 		}
 	}
-	switch {
-	case len(command) == 0:
-		return cli.Usagef("missing command: want tdf run [FLAGS] -- COMMAND [ARG…]")
-	case given > 1:
-		return cli.Usagef("several kinds of inputs: want one of --lines, --from, --grid and :::")
-	case r.format != "" && r.from == "":
-		return cli.Usagef("--format without --from: there is no file to read")
-	case r.null && !r.lines:
-		return cli.Usagef("--null without --lines: there are no lines to read")
-	case r.resume && r.joblog == "":
-		return cli.Usagef("--resume without --joblog: name the file that says what has succeeded")
-	case r.literal && r.from+r.grid != "":
-		return cli.Usagef("--literal with --from or --grid: without placeholders, the command cannot use their columns")
-	case r.changed("jobs") && r.changed("resources"):
-		return cli.Usagef("--jobs with --resources: as many commands run at a time as fit; give one of them")
-	case r.changed("halt") && r.halt < 1:
-		return cli.Usagef("invalid value %d for --halt: want at least 1", r.halt)
-	case r.retries < 0:
-		return cli.Usagef("invalid value %d for --retries: want 0 or more", r.retries)
-	case r.changed("retries") && r.changed("max-fails"):
-		return cli.Usagef("--retries with --max-fails: both set the same number; give one of them")
-	case len(r.send) > 0 && (r.shared || r.ownDir):
-		return cli.Usagef("--send with --shared or --own-dir: files that are sent have a directory of their own")
-	case r.changed("fetch") && r.detach:
-		return cli.Usagef("--fetch with --detach: the call ends before there are files to bring back")
-	case r.changed("fetch") && len(r.send) == 0 && !r.ownDir:
-		return cli.Usagef("--fetch without --send or --own-dir: the command runs in this directory, so its files are here")
-	case !r.elsewhere() && (r.changed("queue") || r.changed("tags")):
-		return cli.Usagef("--queue or --tags without --shared or --send: they choose workers, and the command runs here")
-	case r.detach && !r.elsewhere():
-		return cli.Usagef("--detach without --shared or --send: the command runs on this machine, as long as tdf run does")
-	case r.detach && r.joblog+r.results != "":
-		return cli.Usagef("--detach with --joblog or --results: the command ends before the tasks do; see tdf results")
+	if r.delay != "" {
+		pause, err := cli.ParseSpanFlag("delay", r.delay)
+		if err != nil {
+			return err
+		}
+		r.pause = pause.Std()
 	}
 	return r.task.Check()
 }
 
-// A count is the value of a flag: a whole number from 1. A sign is refused, because it has another meaning in GNU
-// parallel.
-type count int
-
-func (n *count) String() string { return strconv.Itoa(int(*n)) }
-func (*count) Type() string     { return "count" }
-
-func (n *count) Set(text string) error {
-	v, err := strconv.ParseUint(text, 10, 31)
-	if err == nil && v == 0 {
-		err = strconv.ErrRange
-	}
-	*n = count(v)
-	return err
+// A conflict is a combination of flags that is refused if it is there.
+type conflict struct {
+	is   bool
+	text string
 }
+
+func (r *run) conflicts(command []string, sources []source) []conflict {
+	inputs := len(sources) > 0 || r.from+r.grid != ""
+	kinds := 0
+	for _, is := range []bool{r.from != "", r.grid != "", len(sources) > 0} {
+		if is {
+			kinds++
+		}
+	}
+	return append([]conflict{
+		{len(command) == 0 && len(sources) == 0, "missing command: want tdf run [FLAGS] -- COMMAND [ARG…]"},
+		{kinds > 1, "several kinds of inputs: want one of --from, --grid, and values or lines"},
+		{len(command) == 0 && (len(sources) > 1 || r.colsep != "" || r.groups() || r.pipe),
+			"missing command: without one, each input is a line for sh, so there is one source, and an input has one column"},
+		{r.format != "" && r.from == "", "--format without --from: there is no file to read"},
+		{(r.null || r.delimiter+r.colsep != "") && len(sources) == 0,
+			"--null, --delimiter or --colsep without lines: want --lines, --arg-file, :::: or :::"},
+		{r.null && r.delimiter != "", "--null with --delimiter: give one of them"},
+		{r.resume && r.joblog == "", "--resume without --joblog: name the file that says what has succeeded"},
+		{r.literal && r.from+r.grid != "",
+			"--literal with --from or --grid: without placeholders, the command cannot use their columns"},
+		{r.jobs.given && r.changed("resources"),
+			"--jobs with --resources: as many commands run at a time as fit; give one of them"},
+		{r.changed("retries") && r.retries < 1, "invalid value for --retries: want 1 or more; the first run counts"},
+		{r.changed("retries") && r.changed("max-fails"),
+			"--retries with --max-fails: both set the same number; give one of them"},
+		{min(r.maxArgs, r.maxReplace, r.maxChars) < 0 || r.changed("max-args") && r.maxArgs == 0 ||
+			r.changed("max-replace-args") && r.maxReplace == 0, "--max-args, --max-replace-args or --max-chars: want 1 or more"},
+		{r.maxChars > 0 && !r.groups(), "--max-chars without several inputs for a command: want --xargs, -X, -n or -N"},
+		{r.groups() && (len(sources) != 1 || r.colsep != ""),
+			"several inputs for a command: want one source, such as --lines, and no --colsep"},
+		{(r.groups() || r.pipe) && !r.writesTable() && r.sameFile(r.results),
+			"--results DIR with several inputs for a command, or with --pipe: want a placeholder, such as out-{#}/"},
+		{strings.HasSuffix(r.results, ".tsv") || strings.HasSuffix(r.results, ".json"),
+			"--results: a table has the format of CSV; want a name that ends with .csv"},
+		{inputs && r.sameFile(r.output), "--output names one file for all commands: want a placeholder, such as out-{#}"},
+		{inputs && r.sameFile(r.errorFile), "--error names one file for all commands: want a placeholder, such as err-{#}"},
+	}, r.placeConflicts(sources)...)
+}
+
+// placeConflicts are the conflicts about where the commands run.
+func (r *run) placeConflicts(sources []source) []conflict {
+	return []conflict{
+		{len(r.send) > 0 && (r.shared || r.ownDir),
+			"--send with --shared or --own-dir: files that are sent have a directory of their own"},
+		{r.wd != "" && (len(r.send) > 0 || r.ownDir),
+			"--wd with --send or --own-dir: the command runs in a directory of its own"},
+		{r.wd == "...", "--wd ... of GNU parallel is not supported: --own-dir gives each command a directory"},
+		{r.changed("fetch") && r.detach, "--fetch with --detach: the call ends before there are files to bring back"},
+		{r.changed("fetch") && len(r.send) == 0 && !r.ownDir,
+			"--fetch without --send or --own-dir: the command runs in this directory, so its files are here"},
+		{!r.elsewhere() && (r.changed("queue") || r.changed("tags")),
+			"--queue or --tags without --shared or --send: they choose workers, and the command runs here"},
+		{r.elsewhere() && r.jobs.given, "--jobs with --shared or --send: the workers' concurrency says how many commands run " +
+			"at a time; tdf limit KEY N and --limit-key KEY limit them"},
+		{r.elsewhere() && (r.delay != "" || r.load.given || r.memfree > 0), "--delay, --load or --memfree with --shared or " +
+			"--send: they are for this machine; tdf limit KEY --rate 1/2s with --limit-key KEY, or --resources, limit the workers"},
+		{r.detach && !r.elsewhere(),
+			"--detach without --shared or --send: the command runs on this machine, as long as tdf run does"},
+		{r.detach && r.joblog+r.results+r.halt.why != "",
+			"--detach with --joblog, --results or --halt: the call ends before the tasks do; see tdf results"},
+		{r.changed("block") && !r.pipe, "--block without --pipe: there are no blocks"},
+		{r.pipe && r.elsewhere(), "--pipe with --shared or --send: the blocks are files of this machine"},
+		{r.pipe && (r.from+r.grid != "" || len(sources) > 1 || len(sources) == 1 && sources[0].path == ""),
+			"--pipe with inputs: it reads stdin, or the file of --arg-file"},
+		{r.pipe && (r.groups() || r.colsep+r.delimiter != "" || r.null || r.shuf || r.resume || r.dryRun || r.halt.percent),
+			"--pipe gives each command a block of lines: it cannot be used with several inputs for a command, --colsep, " +
+				"--delimiter, --null, --shuf, --resume, --dry-run or --halt with N%"},
+	}
+}
+
+// sameFile reports whether all commands would write the same file.
+func (r *run) sameFile(path string) bool { return path != "" && !r.mayDiffer(path) }
 
 // elsewhere reports whether the workers of the configured TDF run the command.
 func (r *run) elsewhere() bool { return r.shared || len(r.send) > 0 }
@@ -214,6 +301,8 @@ func (r *run) checkPlace(tool config.Tool, command []string) error {
 	switch {
 	case len(tool.Namespaces) > 1:
 		return cli.Usagef("[tdf] namespaces is set: tdf run works in one namespace; name it with --namespace")
+	case r.after.Given() && !isConfigured(tool):
+		return cli.Usagef("--after without a TDF: name its Redis with --config or --redis HOST:PORT")
 	case r.elsewhere() && !isConfigured(tool):
 		return cli.Usagef("--shared or --send without a TDF: name its Redis with --config or --redis HOST:PORT")
 	case r.elsewhere():
@@ -237,7 +326,31 @@ func (r *run) directory() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("find the current directory: %w; change to a directory that exists", err)
 	}
-	return dir, nil
+	if r.wd == "" || r.mayDiffer(r.wd) {
+		return dir, nil
+	}
+	dir = below(dir, r.wd)
+	if r.elsewhere() || r.dryRun {
+		return dir, nil
+	}
+	return dir, makeDir(dir)
+}
+
+// makeDir makes the directory of a command, as GNU parallel does.
+func makeDir(dir string) error {
+	err := os.MkdirAll(dir, 0o755)
+	if err != nil {
+		return cli.Usagef("--wd: %v", err)
+	}
+	return nil
+}
+
+// below returns a path as the commands in a directory see it.
+func below(dir, path string) string {
+	if filepath.IsAbs(path) {
+		return filepath.Clean(path)
+	}
+	return filepath.Join(dir, path)
 }
 
 // show prints the commands.
@@ -248,30 +361,50 @@ func (r *run) show(t *template, in *inputs) error {
 			return cli.Usagef("%v", err)
 		}
 		number++
-		words, err := t.fill(&row, number)
+		line, err := t.input(&row, number)
 		if err != nil {
 			return err
 		}
-		for i, w := range words {
-			words[i] = cli.ShellWord(w)
+		if !t.inShell {
+			words, err := t.fill(&row, number)
+			if err != nil {
+				return err
+			}
+			shown := plain(words)
+			for i, w := range shown {
+				shown[i] = cli.ShellWord(w)
+			}
+			line.shown = strings.Join(shown, " ")
 		}
-		fmt.Fprintln(r.a.Stdout, format.Printable(strings.Join(words, " ")))
+		_, err = fmt.Fprintln(r.a.Stdout, format.Printable(line.shown))
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 // carryOut opens the tasks, runs them, and waits for them.
 func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error {
+	pipes := make(chan os.Signal, 1) // so that the call ends its commands if nothing reads stdout any more
+	signal.Notify(pipes, syscall.SIGPIPE)
+	defer signal.Stop(pipes)
 	log, err := openJobLog(r.a.Path(r.joblog), r.resume)
 	if err != nil {
 		return err
 	}
 	defer log.close()
-	c.rows, err = openResults(r.a.Path(r.results), r.resume)
-	if err != nil {
-		return err
+	if r.writesTable() {
+		c.rows, err = openResults(r.a.Path(r.results), r.resume)
+		if err != nil {
+			return err
+		}
 	}
 	defer c.rows.close()
+	c.files, err = r.openResultsDir(c.template.results)
+	if err != nil {
+		return cli.Usagef("--results: %v", err)
+	}
 	c.log, c.began, c.id = log, time.Now(), strings.ToLower(rand.Text()[:8])
 	c.here, err = r.startRedis(&tool)
 	if err != nil {
@@ -284,10 +417,12 @@ func (r *run) carryOut(ctx context.Context, tool config.Tool, c *campaign) error
 	err = r.a.WithManagerOf(ctx, tool, func(m *cli.Client) error {
 		c.m, r.a.Log = m, said
 		err := c.here.startWorker(ctx, c, tool)
-		if err != nil {
-			return err
+		if err == nil {
+			err = c.makeBlocks()
 		}
-		err = c.define(ctx)
+		if err == nil {
+			err = c.define(ctx)
+		}
 		if err != nil {
 			return err
 		}
@@ -302,12 +437,12 @@ func (c *campaign) define(ctx context.Context) error {
 	if c.ownDir {
 		source = task.SchemeExec + ":"
 	}
-	if len(c.send) > 0 {
+	if c.packs() {
 		packed, err := c.pack()
 		if err != nil {
 			return err
 		}
-		err = cli.StoreProgram(ctx, c.a, c.m, packed)
+		err = cli.StoreProgram(ctx, c.m, packed, c.say)
 		if err != nil {
 			return err
 		}
@@ -317,18 +452,21 @@ func (c *campaign) define(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.base = changes.Apply(c.m.Define(name, source, ""))
-	if len(c.send) > 0 {
+	c.base, err = c.after.Properties(changes.Apply(c.m.Define(name, source, "")))
+	if err != nil {
+		return err
+	}
+	if c.packs() {
 		c.base.Generations = 0 // the input is a command, so a worker that opened tasks would choose what others run
 	}
 	c.base.Group = c.campaignName(name)
-	if c.changed("retries") {
-		c.base.MaxFails = c.retries
+	if c.retries > 0 {
+		c.base.MaxFails = c.retries - 1
 	}
 	if !c.elsewhere() {
 		c.base.Queue, c.base.Tags, c.base.ByGroup = "", c.here.tags, c.here.tags != nil
 	}
-	if c.here.temporary && c.results == "" {
+	if c.here.temporary && !c.writesTable() {
 		c.base.KeepArchived = 0 // so that an endless input needs no endless memory
 	}
 	return nil

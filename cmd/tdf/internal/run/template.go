@@ -19,8 +19,15 @@ type template struct {
 	named   bool // the columns have names, so {} alone stands for the only column
 	literal bool // the command has no placeholders
 	unused  bool // the command may leave out the values
+	isName  bool // it is not a command, but a name of a file
+	context bool // a word with {} in it is repeated for each value
+	inShell bool // the value is a line for a shell
 
-	fetch *template // of the patterns of --fetch; nil if they have no placeholders
+	wrap wrapper // what a shell does around the command
+
+	// of the patterns of --fetch, the directory of --wd, and the files of --results; nil if they have no placeholders
+	fetch, wd, results *template
+	others             []*template // all templates for which the rows of this one count
 
 	columns []string // the names of the columns for which words are parsed
 	words   [][]piece
@@ -40,6 +47,7 @@ const (
 	isText pieceKind = iota
 	isValue
 	isNumber  // {#}
+	isSlot    // {%}
 	isUnknown // a text that looks like a placeholder
 )
 
@@ -61,7 +69,7 @@ func (t *template) parse(columns []string) error {
 			if err != nil {
 				return err
 			}
-			if p.kind == isValue || p.kind == isNumber && !t.named {
+			if p.kind == isValue || p.kind != isText && !t.named {
 				used = append(used, p)
 			}
 		}
@@ -74,8 +82,11 @@ func (t *template) parse(columns []string) error {
 	default:
 		t.words = append(t.words, []piece{{kind: isValue, column: -1}})
 	}
-	if t.fetch != nil {
-		return t.fetch.parse(columns)
+	for _, o := range t.others {
+		err := o.parse(columns)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -136,6 +147,8 @@ func (t *template) placeholder(text string) (p piece, length int) {
 		p = piece{kind: isValue, column: -1, change: inner}
 	case inner == "#":
 		p.kind = isNumber
+	case inner == "%":
+		p.kind = isSlot
 	case t.looksKnown(inner):
 		p = piece{kind: isUnknown, text: inner}
 	default:
@@ -147,7 +160,7 @@ func (t *template) placeholder(text string) (p piece, length int) {
 // looksKnown reports whether a text in braces looks like a placeholder: it has only letters, digits, and the characters
 // of changes and of names of columns, or it is a placeholder of GNU parallel. Shells and awk put a blank after a brace.
 func (t *template) looksKnown(inner string) bool {
-	if inner == "%" || strings.HasPrefix(inner, "=") && strings.HasSuffix(inner, "=") {
+	if strings.HasPrefix(inner, "=") && strings.HasSuffix(inner, "=") {
 		return true
 	}
 	return inner[0] != ' ' && !strings.ContainsFunc(inner, func(c rune) bool {
@@ -161,9 +174,14 @@ func (t *template) check(p piece) error {
 	switch {
 	case p.kind == isText:
 		return nil
-	case len(t.columns) == 0 && !t.named:
+	case p.kind == isSlot && t.isName:
+		return cli.Usagef("{%%} is not known before the command runs, so no file or directory can be named by it")
+	case len(t.columns) == 0 && !t.named && (p.kind != isNumber && p.kind != isSlot || !t.unused):
 		return cli.Usagef("the command has a placeholder, {%s}, and there are no inputs: want --lines, --from, --grid or "+
 			"::: VALUE…; with --literal, braces are text", p.inner())
+	case p.kind == isUnknown && !t.named && strings.Trim(p.text, "0123456789") == "":
+		return cli.Usagef("no value for {%s}: an input has %s; write {{%s}} for the text {%s}", p.text,
+			format.Counted(len(t.columns), "value"), p.text, p.text)
 	case p.kind == isUnknown:
 		return cli.Usagef("unknown placeholder {%s}: want %s; write {{%s}} for the text {%s}%s", p.text, t.names(), p.text,
 			p.text, insteadOf(p.text))
@@ -176,18 +194,18 @@ func (t *template) check(p piece) error {
 
 // inner returns what a placeholder without a name has in its braces.
 func (p *piece) inner() string {
-	if p.kind == isNumber {
+	switch p.kind {
+	case isNumber:
 		return "#"
+	case isSlot:
+		return "%"
 	}
 	return p.text + p.change
 }
 
 // insteadOf says how to do what a placeholder of GNU parallel does.
 func insteadOf(inner string) string {
-	switch {
-	case inner == "%":
-		return "; the number of the slot is the variable TDF_SLOT of the command"
-	case strings.HasPrefix(inner, "="):
+	if strings.HasPrefix(inner, "=") {
 		return "; compute the value in the command, as in sh -c '…' - {}"
 	}
 	return ""
@@ -201,30 +219,48 @@ func (t *template) names() string {
 	if t.named {
 		return format.OneLine("{"+strings.Join(t.columns, "}, {")+"}", maxNames)
 	}
-	known := "{}, {.}, {/}, {//}, {/.} and {#}"
+	known := "{}, {.}, {/}, {//}, {/.}, {#} and {%}"
 	if len(t.columns) > 1 {
 		known += ", and {1}, {2} for the values of one source"
 	}
 	return known
 }
 
-// input returns the input of the task for a row.
-func (t *template) input(row *sweep.Row, number int64) (string, error) {
+// input returns the input of the task for a row, and the command as people see it.
+func (t *template) input(row *sweep.Row, number int64) (input commandLine, err error) {
 	words, err := t.fill(row, number)
 	if err != nil {
-		return "", err
+		return input, err
 	}
-	for i, w := range words {
+	input.shown = quoted(plain(words))
+	if t.inShell {
+		input.shown = row.Params[0].Text
+	}
+	actual, err := t.wrap.around(words, row, number)
+	if err != nil {
+		return input, err
+	}
+	for _, w := range actual {
 		if strings.ContainsRune(w, 0) {
-			return "", cli.Usagef("input %d: the argument %q has a NUL byte, which no program can get", number, w)
+			return input, cli.Usagef("input %d: the argument %q has a NUL byte, which no program can get", number, w)
 		}
-		words[i] = sweep.Quote(w)
 	}
-	input := strings.Join(words, " ")
-	if len(input) > task.MaxInput {
-		return "", cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input), task.MaxInput)
+	input.text = quoted(actual)
+	if len(input.text) > task.MaxInput {
+		return input, cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input.text), task.MaxInput)
 	}
 	return input, nil
+}
+
+// A commandLine is a command, as a task has it, and as people see it: without what a shell does around it.
+type commandLine struct{ text, shown string }
+
+func quoted(words []string) string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = sweep.Quote(w)
+	}
+	return strings.Join(all, " ")
 }
 
 // escapes make a value match itself in a pattern. A comma would separate patterns.
@@ -236,7 +272,8 @@ func (t *template) patterns(row *sweep.Row, number int64) ([]string, error) {
 	for i := range escaped.Params {
 		escaped.Params[i].Text = escapes.Replace(escaped.Params[i].Text)
 	}
-	return t.fill(&escaped, number)
+	words, err := t.fill(&escaped, number)
+	return plain(words), err
 }
 
 // meta returns the parameters of a row as the meta of its task. If they are too long, it leaves out those that the
@@ -260,8 +297,20 @@ func (t *template) meta(row *sweep.Row) (meta string, lacks bool) {
 	return meta, true
 }
 
+// A word is the texts between its slots {%}. Most words have none, and so one text.
+type word []string
+
+// plain returns the words as people see them.
+func plain(words []word) []string {
+	all := make([]string, len(words))
+	for i, w := range words {
+		all[i] = strings.Join(w, "{%}")
+	}
+	return all
+}
+
 // fill returns the words of the command for a row. A word that is {} alone becomes one word for each value.
-func (t *template) fill(row *sweep.Row, number int64) (words []string, err error) {
+func (t *template) fill(row *sweep.Row, number int64) (words []word, err error) {
 	sameName := func(column string, p sweep.Param) bool { return column == p.Name }
 	if t.words == nil || !slices.EqualFunc(t.columns, row.Params, sameName) {
 		var columns []string
@@ -274,35 +323,41 @@ func (t *template) fill(row *sweep.Row, number int64) (words []string, err error
 		}
 	}
 	for _, pieces := range t.words {
-		if slices.Equal(pieces, []piece{{kind: isValue, column: -1}}) {
-			for _, p := range row.Params {
-				words = append(words, p.Text)
-			}
+		ofAll := func(p piece) bool { return p.kind == isValue && p.column < 0 }
+		if !slices.ContainsFunc(pieces, ofAll) || len(pieces) > 1 && !t.context {
+			words = append(words, wordOf(pieces, row, row.Params, number))
 			continue
 		}
-		var word strings.Builder
-		for _, p := range pieces {
-			word.WriteString(p.value(row, number))
+		for i := range row.Params {
+			words = append(words, wordOf(pieces, row, row.Params[i:i+1], number))
 		}
-		words = append(words, word.String())
 	}
 	return words, nil
 }
 
-func (p *piece) value(row *sweep.Row, number int64) string {
-	switch {
-	case p.kind == isNumber:
-		return strconv.FormatInt(number, 10)
-	case p.kind == isValue && p.column >= 0:
-		return changed(row.Params[p.column].Text, p.change)
-	case p.kind == isValue:
-		all := make([]string, len(row.Params))
-		for i, v := range row.Params {
-			all[i] = changed(v.Text, p.change)
+// wordOf returns a word for a row, in which {} stands for some of its values.
+func wordOf(pieces []piece, row *sweep.Row, of []sweep.Param, number int64) word {
+	w := word{""}
+	for _, p := range pieces {
+		last := &w[len(w)-1]
+		switch {
+		case p.kind == isSlot:
+			w = append(w, "")
+		case p.kind == isNumber:
+			*last += strconv.FormatInt(number, 10)
+		case p.kind == isValue && p.column >= 0:
+			*last += changed(row.Params[p.column].Text, p.change)
+		case p.kind == isValue:
+			all := make([]string, len(of))
+			for i, v := range of {
+				all[i] = changed(v.Text, p.change)
+			}
+			*last += strings.Join(all, " ")
+		default:
+			*last += p.text
 		}
-		return strings.Join(all, " ")
 	}
-	return p.text
+	return w
 }
 
 // changed returns a part of a path: without its extension (.), its last element (/), the directory before it (//), or

@@ -19,7 +19,7 @@ func filled(named bool, command []string, columns ...string) (string, error) {
 	}
 	t := &template{command: command, named: named}
 	words, err := t.fill(row, 7)
-	return strings.Join(words, "|"), err
+	return strings.Join(plain(words), "|"), err
 }
 
 // The placeholders of docs/tdf.md have the values that the page shows for dir/a.wav.
@@ -73,12 +73,14 @@ func TestOtherBraces(t *testing.T) {
 
 // What looks like a placeholder, or is one of GNU parallel, is never passed on.
 func TestUnknownPlaceholders(t *testing.T) {
-	for _, word := range []string{"{grösse}", "{2}", "{-1}", "{..}", "{print}", "{%}", "{= s/a/b/ =}", "{1..3}", "x{/../}"} {
+	for _, word := range []string{"{grösse}", "{-1}", "{..}", "{print}", "{= s/a/b/ =}", "{1..3}", "x{/../}"} {
 		_, err := filled(false, []string{word}, "1=a")
 		expect.Fails(t, err, "unknown placeholder {", word)
 		_, err = filled(true, []string{word, "{größe}"}, "größe=a")
 		expect.Fails(t, err, ": want {größe}; write {{", word)
 	}
+	_, err := filled(false, []string{"{2}"}, "1=a")
+	expect.Fails(t, err, "no value for {2}: an input has 1 value")
 	for _, word := range []string{"{}", "data/{}", "{.}", "{#}", "{1}", "{x}", "{%}"} {
 		_, err := filled(false, []string{"rm", word})
 		expect.Fails(t, err, "and there are no inputs: want --lines, --from, --grid or ::: VALUE…; with --literal, braces are text", word)

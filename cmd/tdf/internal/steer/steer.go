@@ -120,7 +120,7 @@ func (s *steering) carryOut(ctx context.Context, all *cli.Shards, act manager.Ac
 	for _, m := range all.All {
 		used := slices.ContainsFunc(chosen.eligible, func(r manager.Ref) bool { return r.Namespace == m.Namespace() })
 		if packed != nil && used {
-			if err := cli.StoreProgram(ctx, s.a, m, *packed); err != nil {
+			if err := cli.StoreProgram(ctx, m, *packed, s.a.Say); err != nil {
 				return err
 			}
 		}
