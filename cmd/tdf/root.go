@@ -58,7 +58,7 @@ type group struct {
 var groups = []group{
 	{"open", "Open tasks:", []func(*cli.App) *cobra.Command{run.Run, open.Open, open.Push, slurm.Commands, slurm.Slurm}},
 	{"look", "Inspect:", []func(*cli.App) *cobra.Command{
-		look.Watch, look.Ls, look.Show, look.Output, look.Updates,
+		look.Watch, run.Wait, run.State, look.Ls, look.Show, look.Output, look.Updates,
 		look.Campaigns, look.Queues, look.Failures, look.Explain, look.Results, look.Workers, look.Notices,
 	}},
 	{"steer", "Steer:", []func(*cli.App) *cobra.Command{

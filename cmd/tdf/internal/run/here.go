@@ -170,7 +170,8 @@ func (r *run) pack() (packed program.Packed, err error) {
 		return packed, err
 	}
 	if r.shared {
-		exports += "cd " + quote(r.dir) + " || exit\n"
+		missing := quote("the directory of the command does not exist on this machine: " + r.dir)
+		exports += "cd " + quote(r.dir) + " || { echo " + missing + " >\"$TDF_DIR/unfit\"; exit 1; }\n"
 	}
 	script := filepath.Join(dir, "run.sh")
 	err = os.WriteFile(script, []byte("#!/bin/sh\n"+exports+"exec \"$@\"\n"), 0o755)

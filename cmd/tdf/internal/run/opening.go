@@ -72,7 +72,7 @@ func (c *campaign) openBatch(ctx context.Context, batch []fed) (halted bool, err
 		all[i] = batch[i].task
 	}
 	tasks, err := c.m.OpenAs(ctx, c.m.Open, all...)
-	for errors.Is(err, task.ErrGroupClosed) && len(tasks) == 0 { // another call has closed the campaign: batches are atomic
+	for errors.Is(err, task.ErrGroupClosed) && len(tasks) == 0 { // batches are atomic
 		err = c.m.ExtendGroup(ctx, c.base.Group)
 		if err == nil {
 			tasks, err = c.m.OpenAs(ctx, c.m.Open, all...)

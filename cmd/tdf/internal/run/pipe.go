@@ -18,8 +18,8 @@ import (
 // maxBlock limits a block of --pipe, and a line in it.
 const maxBlock = 1 << 30
 
-// openBlocks returns a row for each block of whole lines of stdin. The block is a file in the directory of the call, with
-// the number of the row as its name. The command reads it as its stdin.
+// openBlocks returns a row for each block of whole lines of stdin. The block is a file in the directory of the call,
+// with the number of the row as its name. The command reads it as its stdin.
 func (r *run) openBlocks(ctx context.Context, sources []source, t *template) (*inputs, error) {
 	if r.block > maxBlock {
 		return nil, cli.Usagef("--block: want at most %d bytes", maxBlock)

@@ -84,8 +84,8 @@ const maxFileName = 255
 
 var inFileName = strings.NewReplacer("\\", `\\`, "\t", `\t`, "\x00", `\0`, "/", `\_`)
 
-// fileName returns the name of the directory for a value, as GNU parallel has it. A value that is too long ends with its
-// hash, so that no two values share a directory.
+// fileName returns the name of the directory for a value, as GNU parallel has it. A value that is too long ends with
+// its hash, so that no two values share a directory.
 func fileName(value string) string {
 	name := inFileName.Replace(value)
 	if name == "." || name == ".." {

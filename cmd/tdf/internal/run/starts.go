@@ -16,8 +16,8 @@ import (
 // startPause is the time between two looks at this machine, if a command may not start yet.
 const startPause = 50 * time.Millisecond
 
-// gated reports whether a task is opened only when its command may start at once: the starts depend on the time, on this
-// machine, or on the results of earlier commands.
+// gated reports whether a task is opened only when its command may start at once: the starts depend on the time, on
+// this machine, or on the results of earlier commands.
 func (r *run) gated() bool {
 	return !r.elsewhere() && (r.pause > 0 || r.load.given || r.memfree > 0 || r.halt.why != "")
 }

@@ -247,7 +247,8 @@ func (t *template) input(row *sweep.Row, number int64) (input commandLine, err e
 	}
 	input.text = quoted(actual)
 	if len(input.text) > task.MaxInput {
-		return input, cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input.text), task.MaxInput)
+		return input, cli.Usagef("input %d: the command has %d bytes; want at most %d", number, len(input.text),
+			task.MaxInput)
 	}
 	return input, nil
 }
