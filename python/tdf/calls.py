@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import functools
 import importlib
 import io
 import json
@@ -13,6 +14,7 @@ import sys
 import threading
 import traceback
 import zlib
+from concurrent.futures import BrokenExecutor
 from types import FunctionType
 from typing import Any, Callable, Dict, Optional, Tuple, Type, Union
 
@@ -61,15 +63,22 @@ def pickled(value: Any) -> bytes:
     return data.getvalue()
 
 
-def pack(value: Any, what: str, most: int, remedy: str) -> str:
-    """Returns a value as a compressed pickle in base64."""
+def pickle_of(value: Any, what: str) -> bytes:
     try:
-        data = pickled(value)
+        return pickled(value)
     except Exception as error:
         advice = "leave out what belongs to this process, such as files, locks and connections"
         if not cloudpickle:
             advice = "move functions and classes to the top of a module that workers can import, or install cloudpickle; " + advice
         raise CallError(f"pickle {what}: {error}; {advice}") from error
+
+
+def pack(value: Any, what: str, most: int, remedy: str) -> str:
+    """Returns a value as a compressed pickle in base64."""
+    return compressed(pickle_of(value, what), what, most, remedy)
+
+
+def compressed(data: bytes, what: str, most: int, remedy: str) -> str:
     packed = base64.b64encode(zlib.compress(data, 1)).decode()
     if len(packed) > most:
         raise CallError(f"pickle {what}: {len(packed):,} bytes, more than {most:,}; {remedy}")
@@ -80,24 +89,79 @@ def unpack(packed: str) -> Any:
     return pickle.loads(zlib.decompress(base64.b64decode(packed)))
 
 
-def pack_call(function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions) -> str:
-    """Returns the input of a task that calls a function, and that is retried after some exceptions."""
-    remedy = "write large arguments to a file that workers can read, and pass its name"
-    return pack((function, args, kwargs, retry_on), f"the call of {name_of(function)}", MOST_CALL, remedy)
+class Setup:
+    """What the processes of an executor do besides its calls: they call an initializer at first, and end after some calls.
 
-
-def run(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
-    """Makes a call, after it has said that the call is loaded. It returns the result of the task, and the error if the
-    call raised an exception; or why this worker is unfit for the function, because it cannot load the call.
+    Only calls with the same initializer share a process, so the key is that of the executor if there is one.
     """
+
+    def __init__(self, key: str = "", initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (), most: int = 0) -> None:
+        self.key = key if initializer else ""
+        self.most = most
+        call = functools.partial(initializer, *initargs) if initializer else None
+        self.data = pickle_of(call, f"the initializer {name_of(initializer)}") if initializer else b""
+
+    def pack(self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions) -> str:
+        """Returns the input of a task that calls a function, and that is retried after some exceptions."""
+        what = f"the call of {name_of(function)}"
+        call = self.key, self.data, self.most, pickle_of((function, args, kwargs, retry_on), what)
+        remedy = "write large arguments to a file that workers can read, and pass its name"
+        return compressed(pickle.dumps(call, protocol=5), what, MOST_CALL, remedy)
+
+
+class Process:
+    """The calls of a process: the key of their setup, and how many it has made."""
+
+    def __init__(self) -> None:
+        self.key: Optional[str] = None
+        self.calls = 0
+
+    def run(self, data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
+        """Makes a call, after it has said that the call is loaded. It returns the result of the task, and the error if
+        the call raised an exception; or why this worker is unfit for the function, because it cannot load the call; or
+        that the call needs another process. The answer says `last` if this process should make no further call.
+        """
+        try:
+            key, setup, most, call = pickle.loads(zlib.decompress(data))
+        except (zlib.error, pickle.UnpicklingError, TypeError, ValueError) as error:
+            return {**raised(CallError(f"load the call of {function}: {error}")), "retry": False}
+        if self.key not in (None, key):
+            return {"changed": True}
+        first, self.key, self.calls = self.key is None, key, self.calls + 1
+        answer = initialized(setup, function, loaded) if setup and first else None
+        answer = answer or make(call, function, loaded)
+        return {**answer, "last": True} if most and self.calls >= most else answer
+
+
+def initialized(setup: bytes, function: str, loaded: Callable[[], None]) -> Optional[Dict[str, Any]]:
+    """Calls an initializer. It returns an answer if the process cannot make calls."""
     try:
-        packed = zlib.decompress(data)
-    except zlib.error as error:
-        return {**raised(CallError(f"load the call of {function}: {error}")), "retry": False}
+        initialize: Callable[[], None] = pickle.loads(setup)
+    except BaseException as error:
+        return unfit(f"the initializer of {function}", error)
+    loaded()
+    process = os.getpid()
     try:
-        call = pickle.loads(packed)
+        initialize()
+        if os.getpid() != process:
+            leave()
+        return None
+    except BaseException as error:
+        if os.getpid() != process:
+            leave(error)
+        broken = BrokenExecutor(f"the initializer has failed: {type(error).__name__}: {error}"[:1000])
+        return {**raised(broken.with_traceback(error.__traceback__)), "retry": False, "last": True}
+
+
+def unfit(what: str, error: BaseException) -> Dict[str, Any]:
+    return {"unfit": f"load {what} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
+
+
+def make(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
+    try:
+        call = pickle.loads(data)
     except BaseException as error:  # also of the modules that it imports
-        return {"unfit": f"load the call of {function} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
+        return unfit(f"the call of {function}", error)
     loaded()
     process = os.getpid()
     retry_on: Exceptions = ()
@@ -174,7 +238,7 @@ def leave(error: Optional[BaseException] = None) -> None:
 
 def raised(error: BaseException) -> Dict[str, Any]:
     """Returns the result and the error of a call that raised an exception."""
-    of_function = error.__traceback__ and error.__traceback__.tb_next  # without the frame of run
+    of_function = error.__traceback__ and error.__traceback__.tb_next  # without the frame of make
     text = "".join(traceback.format_exception(type(error), error, of_function))[-MOST_TRACEBACK:]
     try:
         error.__cause__ = error.__context__ = error.__traceback__ = None

@@ -7,6 +7,7 @@ import concurrent.futures
 import itertools
 import json
 import logging
+import operator
 import shlex
 import subprocess
 import sys
@@ -14,9 +15,10 @@ import threading
 import time
 import uuid
 from collections import deque
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar
 
-from .calls import PROGRAM, PYTHON, Exceptions, name_of, pack_call, unpack
+from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
 from .labels import label
@@ -63,6 +65,25 @@ class Future(concurrent.futures.Future[T]):
         self.id = 0
         self._executor = executor
 
+    def result(self, timeout: Optional[float] = None) -> T:
+        error = self.exception(timeout)
+        if error is not None:  # that of the base class returns None for an exception that is false
+            try:
+                raise error
+            finally:
+                del error, self  # which the traceback would keep
+        return super().result(0)
+
+    def running(self) -> bool:
+        """Reports whether a worker has begun the call, and its result is not known here yet. This asks the API."""
+        if self.done() or not self.id:
+            return False
+        try:
+            task = self._executor.client.task(self.id)
+        except APIError:  # it was removed
+            return False
+        return task["state"] != "open" and task.get("outcome") not in ("cancelled", "expired") and not self.done()
+
     def cancel(self) -> bool:
         """Cancels the call if no worker has begun it, and reports whether it is cancelled."""
         if self.done():
@@ -77,13 +98,17 @@ class Executor(concurrent.futures.Executor):
     begins with `campaign`; with a submitter's token, that begins with the name of the token and a slash. Other
     properties are those of all tasks, such as queue="gpu", max_losses=10, timeout=3600 or max_fails=2. By default,
     an exception of a function fails its call at once. With max_fails, up to this number of failures the call runs
-    again, after any Exception, or only after those of retry_on, such as (OSError, TimeoutError). If the script ends
+    again, after any Exception, or only after those of retry_on, such as (OSError, TimeoutError). initializer is
+    called with initargs in each process before its first call, and with max_tasks_per_child, a process makes at
+    most so many calls; a task of map is one call. If the script ends
     before its calls, they still run, and their results are removed after a week. With tdf.up, the script waits for
     them at its end, except after Ctrl-C.
     """
 
     def __init__(
-        self, client: Any = None, *, campaign: Optional[str] = None, retry_on: Optional[Exceptions] = None, **properties: Any
+        self, client: Any = None, *, campaign: Optional[str] = None, retry_on: Optional[Exceptions] = None,
+        initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (),
+        max_tasks_per_child: Optional[int] = None, **properties: Any
     ) -> None:
         for name in ("resources", "tags"):
             if properties.get(name):
@@ -96,6 +121,12 @@ class Executor(concurrent.futures.Executor):
         self.retry_on = retry_on
         self.client: Client = getattr(client, "client", client) or Client()
         self.campaign = f"{campaign or 'python'}-{uuid.uuid4().hex[:12]}"
+        if initializer is not None and not callable(initializer):
+            raise TypeError("make an Executor: the initializer is no function")
+        if max_tasks_per_child is not None and max_tasks_per_child < 1:
+            raise ValueError(f"make an Executor: max_tasks_per_child is {max_tasks_per_child!r}; want at least 1")
+        most = 0 if max_tasks_per_child is None else operator.index(max_tasks_per_child)  # raises TypeError for 2.5
+        self._setup = Setup(self.campaign, initializer, initargs, most)
         self.properties: Row = {"fail_on": "exit", **KEPT, **properties}
         self._futures: Dict[int, Future[Any]] = {}
         self._lock = threading.Lock()
@@ -122,6 +153,8 @@ class Executor(concurrent.futures.Executor):
         buffersize, at most so many tasks are open at once, and the arguments are read as results are; without,
         all are opened at first.
         """
+        if chunksize < 1:
+            raise ValueError(f"map: chunksize is {chunksize}; want at least 1")
         end = None if timeout is None else time.monotonic() + timeout
         rows = zip(*iterables)
         chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])
@@ -186,7 +219,7 @@ class Executor(concurrent.futures.Executor):
         of_map = call[0] is call_all
         function, args, kwargs, more = (call[1][0], call[1][1][0], {}, len(call[1][1]) - 1) if of_map else (*call, 0)
         meta = {"function": name_of(function)[:MOST_NAME], "call": label(function, args, kwargs, more), "python": PYTHON}
-        packed = pack_call(*call, self.retry_on)
+        packed = self._setup.pack(*call, self.retry_on)
         of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta, ensure_ascii=False)}
         # a worker may open no further calls, because it would choose the code that other workers run
         return {**self.properties, **of, "generations": 0}
@@ -236,9 +269,6 @@ class Executor(concurrent.futures.Executor):
                     found, since = self._look_again(), time.monotonic()
             except Exception as error:  # for example, the token was revoked
                 self._fail_all(error)
-                continue
-            except BaseException:  # of a callback
-                log.exception("a callback of campaign %s has raised an exception", self.campaign)
                 continue
             if found:
                 pause, since = SHORTEST_PAUSE, time.monotonic()
@@ -304,22 +334,34 @@ class Executor(concurrent.futures.Executor):
             future = self._futures.pop(id, None)
         if future is None:
             return False
-        if row.get("outcome") == "cancelled":
-            try:
-                concurrent.futures.Future.cancel(future)
-            finally:
-                future.set_running_or_notify_cancel()
-        elif error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+        with self._callbacks():
+            if row.get("outcome") == "cancelled":
+                try:
+                    concurrent.futures.Future.cancel(future)
+                finally:
+                    future.set_running_or_notify_cancel()
+            elif error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
         return True
+
+    @contextmanager
+    def _callbacks(self) -> Iterator[None]:
+        """Keeps callbacks that raise SystemExit, for example, from ending the thread on which all futures depend."""
+        try:
+            yield
+        except BaseException:
+            if threading.current_thread() is not self._thread:
+                raise
+            log.exception("a callback of campaign %s has raised an exception", self.campaign)
 
     def _fail_all(self, error: Exception) -> None:
         with self._lock:
             futures, self._futures = list(self._futures.values()), {}
         for future in futures:
-            future.set_exception(error)
+            with self._callbacks():
+                future.set_exception(error)
 
 
 def call_all(function: Callable[..., Any], rows: List[Tuple[Any, ...]]) -> List[Any]:

@@ -23,7 +23,7 @@ import time
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Callable, Dict, List, Optional, TextIO, cast
 
-from .calls import PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, read_progress, report_progress_in, run, where
+from .calls import PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, Process, read_progress, report_progress_in, where
 from .client import Client, Row
 from .cores import cores
 from .errors import TDFError
@@ -201,7 +201,8 @@ class Calls:
                 return answer
 
     def keep(self, slot: Slot, leaves: bool) -> None:
-        """Keeps a process for the next call. If threads of its call still run, it ends with them, as a script does."""
+        """Keeps a process for the next call. If it has made its last call, or threads of the call
+        still run, it ends with them, as a script does."""
         if not leaves:
             self.idle.append(slot)
             return
@@ -250,7 +251,7 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
     for own in (descriptor, progress):
         os.set_inheritable(own, False)
     os.register_at_fork(after_in_child=connection.close)  # only this process answers, and its end is the end of the pipe
-    sources, streams, closed = Sources(), (sys.stdout, sys.stderr), False
+    process, sources, streams, closed = Process(), Sources(), (sys.stdout, sys.stderr), False
     for stream in streams:
         cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True)  # whoever follows the call, or its crash, sees each line
     while True:
@@ -264,10 +265,10 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
             connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
         changed = closed or sources.changed()
-        answer = {"changed": True} if changed else run(data, function, lambda: send({"loaded": True}))
+        answer = {"changed": True} if changed else process.run(data, function, lambda: send({"loaded": True}))
         closed = not flush(*streams)
         sys.stdout, sys.stderr = streams  # the call may have replaced them
-        leaves = any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
+        leaves = answer.pop("last", False) or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
         send({**answer, "leaves": leaves})
         if leaves:
             return  # what these threads print is not the output of the next call

@@ -92,6 +92,45 @@ def lines_until(path):
     print("line 2")
 
 
+def capture(*args, **kwargs):
+    return args, kwargs
+
+
+value, initialized = None, 0
+
+
+def set_value(to):
+    global value, initialized
+    value, initialized = to, initialized + 1
+
+
+def get_value():
+    return value, initialized
+
+
+class FalseyBool(Exception):
+    def __bool__(self):
+        return False
+
+
+class FalseyLen(Exception):
+    def __len__(self):
+        return 0
+
+
+def raise_falsey(name):
+    raise {"FalseyBool": FalseyBool, "FalseyLen": FalseyLen}[name]("falsey")
+
+
+def raise_noted():
+    inner = ValueError("inner")
+    inner.add_note("first")
+    inner.add_note("second")
+    group = ExceptionGroup("several", [inner])  # noqa: F821
+    group.add_note("of the group")
+    raise group
+
+
 def step(path, text=None):
     """Prints from a thread, reports half of its work from another one, and waits."""
     for function, args in ((print, ("from a thread",)), (tdf.progress, (5, 10, text))):
