@@ -2,6 +2,7 @@ package local
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -49,11 +51,94 @@ func Embedded(at config.Redis) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
+	return ofEmbedded(r), nil
+}
+
+func ofEmbedded(r *embedded.Redis) *Redis {
 	ended := make(chan struct{})
 	return &Redis{ended: ended, stop: sync.OnceFunc(func() {
 		r.Close()
 		close(ended)
-	})}, nil
+	})}
+}
+
+// Private starts a Redis for this process alone, which loses its data at its end, and returns its address. It is a
+// redis-server if a recent one is installed, because the embedded Redis needs several times its CPU time. It listens at
+// a socket, and ends with this process, even if this process is killed.
+func Private() (*Redis, config.Redis, error) {
+	at := config.Redis{Password: rand.Text()}
+	if r := privateServer(&at); r != nil {
+		return r, at, nil
+	}
+	r, err := embedded.Start("127.0.0.1:0", embedded.Password(at.Password))
+	if err != nil {
+		return nil, at, fmt.Errorf("start the embedded Redis: %w", err)
+	}
+	host, port, _ := net.SplitHostPort(r.Addr())
+	at.Host = host
+	at.Port, err = strconv.Atoi(port)
+	return ofEmbedded(r), at, err
+}
+
+// privateServer starts a redis-server in a directory of its own, and sets its socket. It returns nil if it cannot.
+func privateServer(at *config.Redis) *Redis {
+	path, err := exec.LookPath("redis-server")
+	if err != nil || !isRecent(path) {
+		return nil
+	}
+	removeEnded()
+	dir, err := os.MkdirTemp("", private)
+	if err != nil {
+		return nil
+	}
+	remove := func() { _ = os.RemoveAll(dir) }
+	at.Host = filepath.Join(dir, "redis.sock")
+	lock, err := lockDirectory(dir)
+	if err != nil || len(at.Host) > maxSocket {
+		remove()
+		return nil
+	}
+	defer lock.Close() // the redis-server has inherited the file, and keeps the lock
+	r, err := startServer(path, *at, dir, false, lock)
+	if err != nil || r.Err() != nil {
+		remove()
+		return nil
+	}
+	stop := r.stop
+	r.stop = sync.OnceFunc(func() {
+		stop()
+		remove()
+	})
+	return r
+}
+
+// private is the pattern of the names of the directories of private Redises.
+const private = "tdf-redis-*"
+
+// removeEnded removes directories of private Redises that have ended with a killed process. A directory without a
+// log is one that another process is about to use.
+func removeEnded() {
+	logs, _ := filepath.Glob(filepath.Join(os.TempDir(), private, logFile))
+	for _, log := range logs {
+		if lock, err := lockDirectory(filepath.Dir(log)); err == nil {
+			_ = os.RemoveAll(filepath.Dir(log))
+			lock.Close()
+		}
+	}
+}
+
+const logFile = "redis.log"
+
+// maxSocket bounds the length of the path of a socket in bytes. Linux allows 107, and macOS 103.
+const maxSocket = 100
+
+// isRecent reports whether a redis-server, or its replacement by Valkey, has at least version 7.
+func isRecent(path string) bool {
+	text, err := exec.Command(path, "--version").Output()
+	_, number, _ := strings.Cut(string(text), " v=") // as in "Redis server v=7.0.15 sha=00000000:0"
+	number, _, _ = strings.Cut(number, ".")
+	major, _ := strconv.Atoi(number)
+	return err == nil && major >= 7
 }
 
 // Ended returns a channel that is closed when Redis has ended. After that, Err returns the cause.
@@ -97,14 +182,19 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err := checkBefore(at, dir); err != nil {
 		return nil, err
 	}
-	log, err := os.OpenFile(filepath.Join(dir, "redis.log"), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
+	return startServer(path, at, dir, true, lock)
+}
+
+// startServer starts a redis-server, which inherits the files. If it keeps its data, it has an append-only file.
+func startServer(path string, at config.Redis, dir string, keeps bool, inherited ...*os.File) (*Redis, error) {
+	log, err := os.OpenFile(filepath.Join(dir, logFile), os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o644)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(path, "-") // pass the configuration on stdin, because other users can see arguments
-	cmd.Stdin = strings.NewReader(serverConfig(at, dir))
+	cmd.Stdin = strings.NewReader(serverConfig(at, dir, keeps))
 	cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = log, log, ownProcessGroup()
-	cmd.ExtraFiles = []*os.File{lock}
+	cmd.ExtraFiles = inherited
 	began, err := log.Seek(0, io.SeekEnd)
 	if err != nil {
 		log.Close()
@@ -114,21 +204,28 @@ func Serve(at config.Redis, dir string) (*Redis, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.awaitListening(log, began)
+	r.await(func() bool { return listens(at, log, began) })
 	return r, nil
 }
 
-// readyText is in the line that redis-server writes to its log when it accepts connections.
-const readyText = "Ready to accept connections"
-
-// awaitListening returns when Redis accepts connections or has ended. It asks the log, since a process of another user
-// may have taken the port before Redis did. That process would get the password.
-func (r *Redis) awaitListening(log io.ReaderAt, began int64) {
-	for {
-		text, _ := io.ReadAll(io.NewSectionReader(log, began, 1<<20)) // an error means that Redis has ended
-		if bytes.Contains(text, []byte(readyText)) {
-			return
+// listens reports whether Redis accepts connections. For a port, it asks the log, since a process of another user may have
+// taken the port before Redis did, and would get the password. For a socket, which is in a directory of this user alone,
+// it asks Redis, since a full disk keeps the log empty.
+func listens(at config.Redis, log io.ReaderAt, began int64) bool {
+	if at.Network() == "unix" {
+		c, err := net.Dial("unix", at.Addr())
+		if err == nil {
+			c.Close()
 		}
+		return err == nil
+	}
+	text, _ := io.ReadAll(io.NewSectionReader(log, began, 1<<20)) // an error means that Redis has ended
+	return bytes.Contains(text, []byte("Ready to accept connections"))
+}
+
+// await returns when Redis accepts connections or has ended.
+func (r *Redis) await(listens func() bool) {
+	for !listens() {
 		select {
 		case <-r.ended:
 			return
@@ -173,21 +270,22 @@ func checkBefore(at config.Redis, dir string) error {
 
 // serverConfig returns the configuration of a redis-server. It sets every key whose default in a Linux distribution
 // could lose tasks, and the keys that docs/operations.md recommends.
-func serverConfig(at config.Redis, dir string) string {
-	lines := [][]string{
-		{"bind", at.Host},
-		{"port", fmt.Sprint(at.Port)},
+func serverConfig(at config.Redis, dir string, keeps bool) string {
+	lines := [][]string{{"bind", at.Host}, {"port", fmt.Sprint(at.Port)}, {"appendonly", "yes"}}
+	if !keeps {
+		lines = [][]string{{"port", "0"}, {"unixsocket", at.Host}, {"unixsocketperm", "700"}, {"appendonly", "no"}}
+	}
+	lines = append(lines, [][]string{
 		{"protected-mode", "yes"},
 		{"daemonize", "no"},
 		{"supervised", "no"},
 		{"loglevel", "notice"},
 		{"dir", dir},
 		{"databases", fmt.Sprint(max(16, at.DB+1))},
-		{"appendonly", "yes"},
 		{"appendfsync", "everysec"},
 		{"save", ""},
 		{"maxmemory-policy", "noeviction"},
-	}
+	}...)
 	for _, t := range conn.Tunings() {
 		lines = append(lines, []string{t.Name, fmt.Sprint(t.Value)})
 	}

@@ -118,7 +118,7 @@ func TestServeKeepsData(t *testing.T) {
 func TestServerConfigMatchesThePages(t *testing.T) {
 	has := func(setting string) bool {
 		name, value, _ := strings.Cut(setting, " ")
-		return strings.Contains(serverConfig(config.Redis{}, ""), "\n"+name+" "+quote(value)+"\n")
+		return strings.Contains(serverConfig(config.Redis{}, "", true), "\n"+name+" "+quote(value)+"\n")
 	}
 	settings := func(page, heading string, setting *regexp.Regexp) (found []string) {
 		text := expect.Result(os.ReadFile(filepath.Join("../../docs", page))).Value(t)
@@ -269,4 +269,61 @@ func TestPortTakenBeforeRedisListens(t *testing.T) {
 	expect.True(t, !<-connected, "Serve connected to the other process")
 	expect.MustTrue(t, r != nil, "Redis", r)
 	expect.Fails(t, r.Err(), "cannot bind")
+}
+
+// A private Redis is a redis-server at a socket if a recent one is installed. It keeps nothing. What a killed process left
+// behind is removed, and what a running one uses stays.
+func TestPrivate(t *testing.T) {
+	temporary := expect.Result(os.MkdirTemp("", "tdf-private-")).Value(t)
+	t.Cleanup(func() { os.RemoveAll(temporary) })
+	t.Setenv("TMPDIR", temporary)
+	r, at, err := Private()
+	expect.NoError(t, err)
+	expect.Equal(t, at.Network(), "unix")
+	c := redistest.Client(t, redis.Options{Network: "unix", Addr: at.Addr(), Password: at.Password})
+	pid := serverPID(t, c)
+	expect.Equal(t, c.ConfigGet(t.Context(), "appendonly").Val()["appendonly"], "no")
+	stranger := redistest.Client(t, redis.Options{Network: "unix", Addr: at.Addr()})
+	expect.Fails(t, stranger.Ping(t.Context()).Err(), "NOAUTH")
+
+	left := filepath.Join(temporary, "tdf-redis-left")
+	expect.NoError(t, os.Mkdir(left, 0o700))
+	expect.NoError(t, os.WriteFile(filepath.Join(left, logFile), nil, 0o600))
+	other, _, err := Private()
+	expect.NoError(t, err)
+	other.Stop()
+	expect.NoError(t, c.Ping(t.Context()).Err())
+	r.Stop()
+	waitForEnd(t, pid)
+	expect.Len(t, expect.Result(os.ReadDir(temporary)).Value(t), 0, "what is left")
+}
+
+// Without a recent redis-server that starts, or if the socket's name is too long, a private Redis is the embedded one.
+func TestPrivateWithoutRedisServer(t *testing.T) {
+	bin, temporary := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	isEmbedded := func(why string) {
+		r, at, err := Private()
+		expect.NoError(t, err, why)
+		expect.Equal(t, at.Host, "127.0.0.1", why)
+		expect.NoError(t, client(t, at).Ping(t.Context()).Err(), why)
+		r.Stop()
+		expect.Len(t, expect.Result(os.ReadDir(temporary)).Value(t), 0, why)
+	}
+	t.Setenv("PATH", bin)
+	for why, script := range map[string]string{
+		"none": "", "old": "#!/bin/sh\necho Redis server v=6.2.7 sha=0\n", "broken": "#!/bin/sh\nexit 1\n",
+		"ends": "#!/bin/sh\n[ \"$1\" = - ] || echo Redis server v=8.0.1 sha=0\n",
+	} {
+		if script != "" {
+			expect.NoError(t, os.WriteFile(filepath.Join(bin, "redis-server"), []byte(script), 0o700))
+		}
+		isEmbedded(why)
+		_ = os.Remove(filepath.Join(bin, "redis-server"))
+	}
+	t.Setenv("PATH", "/usr/bin:/bin")
+	temporary = filepath.Join(temporary, strings.Repeat("x", 100))
+	expect.NoError(t, os.Mkdir(temporary, 0o700))
+	t.Setenv("TMPDIR", temporary)
+	isEmbedded("a long name")
 }

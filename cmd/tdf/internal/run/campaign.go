@@ -118,6 +118,8 @@ func (c *campaign) await(ctx context.Context, opened <-chan error) error {
 		select {
 		case err := <-broken:
 			cancel(withRoom(c.a, err))
+		case <-c.here.lost():
+			cancel(fmt.Errorf("the Redis of this call has ended, so some commands have no result: %w", c.here.redis.Err()))
 		case <-ctx.Done():
 		}
 	}()

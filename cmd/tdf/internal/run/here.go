@@ -3,13 +3,10 @@ package run
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -20,7 +17,6 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/program"
-	"github.com/tdf-framework/tdf/redisstate/embedded"
 )
 
 // here is what runs on this machine for a call: nothing, a worker, or a Redis, a server and a worker.
@@ -32,7 +28,7 @@ type here struct {
 	outputs   [2]string // names of files with stdout and stderr that Redis does not hold whole; "" if they are elsewhere
 
 	tdf   *local.TDF
-	redis *embedded.Redis
+	redis *local.Redis
 }
 
 // killGrace is how long commands may run after SIGTERM, if the call ends early.
@@ -101,25 +97,18 @@ func (r *run) startRedis(tool *config.Tool) (*here, error) {
 	if isConfigured(*tool) {
 		return h, nil
 	}
-	password := rand.Text()
-	redis, err := embedded.Start("127.0.0.1:0", embedded.Password(password))
-	if err != nil {
-		return nil, fmt.Errorf("start the embedded Redis: %w", err)
-	}
-	host, port, err := net.SplitHostPort(redis.Addr())
+	redis, at, err := local.Private()
 	if err != nil {
 		return nil, err
 	}
-	h.redis, h.temporary = redis, true
-	at := &tool.Manager.Redis
-	at.Host, at.Password, at.Username, at.TLS = host, password, "", false
-	at.Port, err = strconv.Atoi(port)
+	at.Replicas = tool.Manager.Redis.Replicas
+	h.redis, h.temporary, tool.Manager.Redis = redis, true, at
 	atOnce := format.Counted(r.jobs.n, "command")
 	if r.changed("resources") {
 		atOnce = "as many commands as fit"
 	}
 	r.say("no TDF is configured, so this call runs one: %s at a time, on this machine", atOnce)
-	return h, err
+	return h, nil
 }
 
 // keepFiles makes the files of commands stay in the directory of the worker when the call ends.
@@ -133,9 +122,17 @@ func (h *here) keepFiles() {
 func (h *here) stop() error {
 	err := h.stopWorker()
 	if h.redis != nil {
-		h.redis.Close()
+		h.redis.Stop()
 	}
 	return err
+}
+
+// lost returns a channel that is closed when the Redis of the call has ended by itself.
+func (h *here) lost() <-chan struct{} {
+	if h.redis == nil {
+		return nil
+	}
+	return h.redis.Ended()
 }
 
 // stopWorker ends the worker and the server of this call. The tasks whose commands it ends are open again.
