@@ -208,9 +208,9 @@ func startServer(path string, at config.Redis, dir string, keeps bool, inherited
 	return r, nil
 }
 
-// listens reports whether Redis accepts connections. For a port, it asks the log, since a process of another user may have
-// taken the port before Redis did, and would get the password. For a socket, which is in a directory of this user alone,
-// it asks Redis, since a full disk keeps the log empty.
+// listens reports whether Redis accepts connections. For a port, it asks the log, since a process of another user may
+// have taken the port before Redis did, and would get the password. A socket is in a directory of this user alone, so
+// listens asks Redis: a full disk keeps the log empty.
 func listens(at config.Redis, log io.ReaderAt, began int64) bool {
 	if at.Network() == "unix" {
 		c, err := net.Dial("unix", at.Addr())

@@ -40,7 +40,9 @@ func (j *job) dependencies(ctx context.Context, m *cli.Client) (*dependencies, e
 		return d, nil
 	}
 	if strings.Contains(j.dependency, "?") {
-		return nil, fmt.Errorf("--dependency %s: TDF has no alternatives (?): separate the dependencies by commas", j.dependency)
+		return nil, fmt.Errorf(
+			"--dependency %s: TDF has no alternatives (?): separate the dependencies by commas", j.dependency,
+		)
 	}
 	for part := range strings.SplitSeq(j.dependency, ",") {
 		err := d.add(ctx, m, j, part)

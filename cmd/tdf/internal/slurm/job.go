@@ -57,8 +57,9 @@ func (j *job) flags() *pflag.FlagSet {
 	f.Func("gpus-per-task", "", j.setGPUs)
 	f.Func("gres", "", j.setGres)
 	f.Func("kill-on-invalid-dep", "", only("yes", "TDF cancels a job whose dependency cannot be met any more"))
-	f.Func("mail-type", "", only("NONE", "TDF sends no mail to the user of a job; the section [notify] of the server sends "+
-		"a notice when a job has ended (docs/notifications.md)"))
+	f.Func("mail-type", "", only("NONE",
+		"TDF sends no mail to the user of a job; the section [notify] of the server sends "+
+			"a notice when a job has ended (docs/notifications.md)"))
 	f.Func("mem", "", func(v string) (err error) { j.memory, err = parseMemory(v); return err })
 	f.Func("mem-per-cpu", "", func(v string) (err error) { j.perCPU, err = parseMemory(v); return err })
 	f.FuncP("nodes", "N", "", one)
@@ -82,8 +83,8 @@ func (j *job) flags() *pflag.FlagSet {
 		long, short, _ := strings.Cut(name, "/")
 		f.BoolVarP(to, long, short, *to, "")
 	}
-	without(f, "acctg-freq distribution/m hint mail-user priority time-min wckey", "ignore-pbs nice no-kill/k overcommit/O "+
-		"oversubscribe/s")
+	without(f, "acctg-freq distribution/m hint mail-user priority time-min wckey",
+		"ignore-pbs nice no-kill/k overcommit/O oversubscribe/s")
 	for name := range strings.FieldsSeq(refused) {
 		long, short, _ := strings.Cut(name, "/")
 		f.FuncP(long, short, "", func(string) error { return errors.New("TDF cannot do this; leave the option out") })
@@ -93,11 +94,12 @@ func (j *job) flags() *pflag.FlagSet {
 }
 
 // refused are options that change where or how a job runs, and that TDF does not have.
-const refused = "batch bb bbf begin/b cluster-constraint clusters/M container contiguous core-spec/S cores-per-socket " +
-	"cpu-freq cpus-per-gpu deadline delay-boot exclude/x exclusive export-file extra-node-info/B get-user-env gid gpu-bind " +
-	"gpu-freq gpus-per-socket gres-flags licenses/L mcs-label mem-bind mem-per-gpu mincpus network nodefile/F nodelist/w " +
-	"ntasks-per-core ntasks-per-gpu ntasks-per-socket power prefer profile propagate reboot reservation signal " +
-	"sockets-per-node spread-job switches thread-spec threads-per-core tmp uid use-min-nodes wait-all-nodes"
+const refused = `batch bb bbf begin/b cluster-constraint clusters/M container contiguous core-spec/S cores-per-socket
+	cpu-freq cpus-per-gpu deadline delay-boot exclude/x exclusive export-file extra-node-info/B get-user-env
+	gid gpu-bind gpu-freq gpus-per-socket gres-flags licenses/L mcs-label mem-bind mem-per-gpu mincpus
+	network nodefile/F nodelist/w ntasks-per-core ntasks-per-gpu ntasks-per-socket power prefer profile
+	propagate reboot reservation signal sockets-per-node spread-job switches thread-spec threads-per-core
+	tmp uid use-min-nodes wait-all-nodes`
 
 // setFromEnvironment sets the options that variables such as SBATCH_TIMELIMIT stand for.
 func setFromEnvironment(a *cli.App, f *pflag.FlagSet) error {
@@ -200,11 +202,13 @@ func (j *job) complete() error {
 		return errors.New("--mem and --mem-per-cpu are mutually exclusive")
 	}
 	if strings.ContainsFunc(j.name, unicode.IsControl) {
-		return fmt.Errorf("invalid job name %.100q: TDF allows no control characters, because squeue prints a line for each job", j.name)
+		return fmt.Errorf("invalid job name %.100q: TDF allows no control characters, because squeue prints "+
+			"a line for each job", j.name)
 	}
 	for _, pattern := range []string{j.output, j.errors} {
 		if strings.Contains(pattern, "%x") && strings.Contains(j.name, "/") {
-			return fmt.Errorf("invalid job name %.100q: with a slash, %%x in a file name would lead to another directory", j.name)
+			return fmt.Errorf("invalid job name %.100q: with a slash, %%x in a file name would lead to another "+
+				"directory", j.name)
 		}
 	}
 	for _, text := range []string{j.dir, j.output, j.errors, j.in} {

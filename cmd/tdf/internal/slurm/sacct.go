@@ -132,7 +132,8 @@ func parseMoment(value string, now, preset time.Time) (time.Time, error) {
 	}
 	n, unit := 0, ""
 	_, err := fmt.Sscanf(value+" ", "now-%d%s", &n, &unit)
-	span := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}[strings.TrimSuffix(unit, "s")]
+	spans := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+	span := spans[strings.TrimSuffix(unit, "s")]
 	switch {
 	case value == "now":
 		return now, nil

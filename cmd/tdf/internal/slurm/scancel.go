@@ -11,7 +11,7 @@ import (
 	"github.com/tdf-framework/tdf/manager"
 )
 
-// isMine reports whether the user may change the job. This guards against mistakes: whoever may use the Redis can
+// isMine reports whether the user may change the job. This guards against mistakes: who may use the Redis can
 // cancel each task with tdf cancel.
 func (v *view) isMine() bool { return v.User == userName() }
 

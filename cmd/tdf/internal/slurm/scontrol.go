@@ -158,7 +158,8 @@ func steer(
 		}
 		for _, v := range found {
 			if !v.isMine() {
-				problems = append(problems, fmt.Errorf("%s job %s: access/permission denied: it belongs to %s", verb, v.id(), v.User))
+				problems = append(problems,
+					fmt.Errorf("%s job %s: access/permission denied: it belongs to %s", verb, v.id(), v.User))
 				continue
 			}
 			result, err := change(ctx, m, v)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -113,12 +114,12 @@ func step(a *cli.App, args []string) error {
 		return cli.ExitStatus(127)
 	}
 	if *dir != "" {
-		err = os.Chdir(a.Path(*dir))
+		err = syscall.Chdir(a.Path(*dir)) // the command replaces this process
 		if err != nil {
 			return err
 		}
 	}
-	env := append(os.Environ(), "SLURM_STEP_ID="+number, "SLURM_STEPID="+number, "SLURM_STEP_NUM_TASKS=1",
+	env := append(slices.Clip(a.Env), "SLURM_STEP_ID="+number, "SLURM_STEPID="+number, "SLURM_STEP_NUM_TASKS=1",
 		"SLURM_STEP_NUM_NODES=1", "SLURM_NTASKS=1", "SLURM_NPROCS=1")
 	_, err = syscall.Dup(int(lock.Fd())) // the command inherits it
 	if err != nil {

@@ -53,10 +53,12 @@ func (j *job) wrapper(environment []string, afterNotOK [][]int64) string {
 	line("_tdf_script=$PWD/%s", scriptName) // the caller may export a variable script
 	line(`fail() { echo "sbatch: error: $1" >&2; exit 1; }`)
 	j.exports(line, environment)
-	line("cd %s 2>/dev/null || { echo \"$SLURMD_NODENAME has no directory\" %[1]s >\"$TDF_DIR/unfit\"; exit 1; }", sweep.Quote(j.dir))
+	line("cd %s 2>/dev/null || { echo \"$SLURMD_NODENAME has no directory\" %[1]s >\"$TDF_DIR/unfit\"; exit 1; }",
+		sweep.Quote(j.dir))
 	for _, ids := range afterNotOK {
 		line("grep -Eqs '^[{]\"id\":(%s),\"outcome\":\"(failed|timed_out|expired|cancelled)\"' \"$TDF_DIR/after\" || {\n"+
-			"\techo '\"%s\"' >\"$TDF_DIR/result.json\"; fail 'the dependency afternotok is not met'; }", alternatives(ids), neverMet)
+			"\techo '\"%s\"' >\"$TDF_DIR/result.json\"; fail 'the dependency afternotok is not met'; }",
+			alternatives(ids), neverMet)
 	}
 	if j.in != "" {
 		line("[ -r %s ] || fail 'cannot read the file of --input'\nexec <%[1]s", j.path(j.in))
