@@ -97,7 +97,12 @@ func (v *view) ofBatch(text string) string {
 	return text
 }
 
-func (v *view) rss() string { return strconv.FormatInt(v.last.MaxRSS>>10, 10) + "K" }
+func (v *view) rss() string {
+	if v.last == nil {
+		return ""
+	}
+	return strconv.FormatInt(v.last.MaxRSS>>10, 10) + "K"
+}
 
 func (v *view) cpu() time.Duration {
 	if v.last == nil {

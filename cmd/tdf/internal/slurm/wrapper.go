@@ -69,7 +69,7 @@ func (j *job) wrapper(environment []string, afterNotOK [][]int64) string {
 	var odd []string
 	for _, variable := range environment {
 		name, _, _ := strings.Cut(variable, "=")
-		if !isName(name) { // such as a function of bash, which sh does not export
+		if !isName(name) || slices.Contains(ofShell, name) { // such as a function of bash, which sh does not export
 			odd = append(odd, sweep.Quote(variable))
 		}
 	}
@@ -92,6 +92,9 @@ func alternatives(ids []int64) string {
 	return strings.Join(all, "|")
 }
 
+// ofShell are variables that a shell lets no script set.
+var ofShell = strings.Fields("BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID")
+
 // assigned are variables that a worker sets for the share of a job. They keep its values.
 var assigned = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
@@ -102,7 +105,7 @@ func (j *job) exports(line func(string, ...any), environment []string) {
 		switch {
 		case slices.Contains(assigned, name):
 			line("[ -n \"${%s+x}\" ] || export %[1]s=%s", name, sweep.Quote(value))
-		case isName(name):
+		case isName(name) && !slices.Contains(ofShell, name):
 			line("export %s=%s", name, sweep.Quote(value))
 		}
 	}
