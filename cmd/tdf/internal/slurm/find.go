@@ -70,7 +70,7 @@ func resolve(ctx context.Context, m *cli.Client, refs []ref) (found []*view, unk
 }
 
 func resolveOne(ctx context.Context, m *cli.Client, r ref) (found []*view, err error) {
-	q := manager.Query{IDs: []int64{r.id}, Read: manager.ReadResult}
+	q := manager.Query{IDs: []int64{r.id}}
 	found, err = list(ctx, m, q)
 	switch {
 	case err != nil || len(found) == 0:
@@ -81,7 +81,7 @@ func resolveOne(ctx context.Context, m *cli.Client, r ref) (found []*view, err e
 		}
 		return found, nil
 	}
-	q = manager.Query{Group: found[0].t.Group, Order: manager.ByID, Read: manager.ReadResult}
+	q = manager.Query{Group: found[0].t.Group, Order: manager.ByID}
 	found, err = list(ctx, m, q)
 	return slices.DeleteFunc(found, func(v *view) bool {
 		if v.Index == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/format"
+	"github.com/tdf-framework/tdf/manager"
 )
 
 // The fields of sacct without --format, and with --brief.
@@ -83,13 +85,17 @@ func sacct(ctx context.Context, a *cli.App, args []string) error {
 }
 
 // setColumns reads --format: names with an optional width, such as jobname%30 or state%-10.
-func (r *report) setColumns() error {
+func (r *report) setColumns() (err error) {
+	none := view{t: &manager.Task{Definition: manager.Definition{Priority: new(0)}}, last: &manager.Round{}}
+	known := slices.Collect(maps.Keys(none.fields()))
 	for part := range strings.SplitSeq(r.layout, ",") {
 		name, size, sized := strings.Cut(part, "%")
-		c := reportColumn{width: 10}
-		var err error
-		c.name, err = findField(name)
-		if sized && err == nil {
+		at := slices.IndexFunc(known, func(k string) bool { return strings.EqualFold(k, name) && k[0] < 'a' })
+		if at < 0 {
+			return fmt.Errorf("invalid field requested: %q", name)
+		}
+		c := reportColumn{known[at], 10}
+		if sized {
 			c.width, err = strconv.Atoi(size)
 		}
 		if err != nil {
@@ -145,42 +151,31 @@ func parseMoment(value string, now, preset time.Time) (time.Time, error) {
 
 // print prints the jobs: a line for each, and one for its step batch if it has run.
 func (r *report) print(a *cli.App, all []*view) {
+	header, rule := map[string]string{}, map[string]string{}
+	for _, c := range r.columns {
+		header[c.name], rule[c.name] = c.name, strings.Repeat("-", max(c.width, -c.width))
+	}
 	if !r.noHeader {
-		r.line(a, func(c reportColumn) string { return c.name })
-		if !r.parsable && !r.parsable2 {
-			r.line(a, func(c reportColumn) string { return strings.Repeat("-", max(c.width, -c.width)) })
-		}
+		r.line(a, header)
+	}
+	if !r.noHeader && !r.parsable && !r.parsable2 {
+		r.line(a, rule)
 	}
 	for _, v := range all {
-		r.line(a, func(c reportColumn) string { return fields[c.name](v) })
-		if v.last != nil && v.state() != pending && !r.onlyJobs {
+		r.line(a, v.fields())
+		if v.hasRun() && !r.onlyJobs {
 			step := *v
 			step.batch = true
-			r.line(a, func(c reportColumn) string { return step.ofStep(c) })
+			r.line(a, step.fields())
 		}
 	}
-}
-
-// ofStep returns a column in the line of the step batch.
-func (v *view) ofStep(c reportColumn) string {
-	switch c.name {
-	case "JobID":
-		return v.id() + ".batch"
-	case "JobIDRaw":
-		return fields[c.name](v) + ".batch"
-	case "JobName":
-		return "batch"
-	case "User", "UID", "Partition", "QOS", "Timelimit", "TimelimitRaw", "ReqMem", "WorkDir", "Priority":
-		return ""
-	}
-	return fields[c.name](v)
 }
 
 // line prints the columns of a line.
-func (r *report) line(a *cli.App, text func(reportColumn) string) {
+func (r *report) line(a *cli.App, fields map[string]string) {
 	var line strings.Builder
 	for i, c := range r.columns {
-		value := text(c)
+		value := fields[c.name]
 		switch {
 		case r.parsable2 && i > 0:
 			value = r.delimiter + value

@@ -63,11 +63,11 @@ var letters = map[byte][2]string{
 	'B': {"EXEC_HOST", "node"}, 'C': {"CPUS", "ReqCPUS"}, 'D': {"NODES", "NNodes"}, 'e': {"END_TIME", "End"},
 	'E': {"DEPENDENCY", "dependency"}, 'F': {"ARRAY_JOB_ID", "ArrayJobID"}, 'i': {"JOBID", "JobID"},
 	'j': {"NAME", "JobName"}, 'k': {"COMMENT", "Comment"}, 'K': {"ARRAY_TASK_ID", "ArrayTaskID"},
-	'l': {"TIME_LIMIT", "limitshort"}, 'L': {"TIME_LEFT", "timeleft"}, 'm': {"MIN_MEMORY", "ReqMem"},
-	'M': {"TIME", "elapsedshort"}, 'N': {"NODELIST", "node"}, 'o': {"COMMAND", "command"},
+	'l': {"TIME_LIMIT", "limit"}, 'L': {"TIME_LEFT", "left"}, 'm': {"MIN_MEMORY", "ReqMem"},
+	'M': {"TIME", "ran"}, 'N': {"NODELIST", "node"}, 'o': {"COMMAND", "command"},
 	'p': {"PRIORITY", "Priority"}, 'P': {"PARTITION", "Partition"}, 'q': {"QOS", "QOS"}, 'Q': {"PRIORITY", "Priority"},
-	'r': {"REASON", "Reason"}, 'R': {"NODELIST(REASON)", "nodeorreason"}, 'S': {"START_TIME", "Start"},
-	't': {"ST", "stateshort"}, 'T': {"STATE", "State"}, 'u': {"USER", "User"}, 'U': {"UID", "UID"},
+	'r': {"REASON", "Reason"}, 'R': {"NODELIST(REASON)", "where"}, 'S': {"START_TIME", "Start"},
+	't': {"ST", "code"}, 'T': {"STATE", "State"}, 'u': {"USER", "User"}, 'U': {"UID", "UID"},
 	'V': {"SUBMIT_TIME", "Submit"}, 'Z': {"WORK_DIR", "WorkDir"},
 }
 
@@ -115,7 +115,7 @@ func squeue(ctx context.Context, a *cli.App, args []string) error {
 			fmt.Fprintln(a.Stdout, header)
 		}
 		for _, v := range all {
-			line, _ := row(*layout, v)
+			line, _ := row(*layout, v.fields())
 			fmt.Fprintln(a.Stdout, format.Printable(line))
 		}
 		return nil
@@ -130,18 +130,9 @@ const keptInQueue = 5 * time.Minute
 func (f *filter) queue(ctx context.Context, m *cli.Client) (all []*view, err error) {
 	age := keptInQueue
 	if len(f.states) == 0 {
-		f.states, age = []string{pending, running, "COMPLETING"}, 0
+		f.states, age = []string{pending, running, completing}, 0
 	}
-	if f.refs != nil {
-		found, unknown, err := resolve(ctx, m, f.refs)
-		if err == nil && len(unknown) == len(f.refs) && len(unknown) == 1 {
-			err = errors.New("invalid job id specified")
-		}
-		all = found
-		if err != nil {
-			return nil, err
-		}
-	} else {
+	if f.refs == nil {
 		now, err := m.Now(ctx)
 		if err != nil {
 			return nil, err
@@ -149,6 +140,15 @@ func (f *filter) queue(ctx context.Context, m *cli.Client) (all []*view, err err
 		all, err = between(ctx, m, now.Add(-age), time.Time{})
 		if err != nil {
 			return nil, err
+		}
+	} else {
+		var unknown []ref
+		all, unknown, err = resolve(ctx, m, f.refs)
+		if err != nil {
+			return nil, err
+		}
+		if len(f.refs) == 1 && len(unknown) == 1 {
+			return nil, errors.New("invalid job id specified")
 		}
 	}
 	paused, err := m.Pauses().All(ctx)
@@ -161,19 +161,19 @@ func (f *filter) queue(ctx context.Context, m *cli.Client) (all []*view, err err
 // between returns the jobs that have not finished, or have finished since a time, and were submitted before another
 // one, ordered by id.
 func between(ctx context.Context, m *cli.Client, since, before time.Time) ([]*view, error) {
-	all, err := list(ctx, m, manager.Query{States: unfinished, Read: manager.ReadResult})
+	all, err := list(ctx, m, manager.Query{States: unfinished})
 	if err != nil {
 		return nil, err
 	}
-	done, err := list(ctx, m, manager.Query{States: finished, Since: since, Read: manager.ReadResult})
+	done, err := list(ctx, m, manager.Query{States: finished, Since: since})
 	all = append(all, done...)
 	slices.SortStableFunc(all, func(a, b *view) int { return cmp.Compare(a.t.ID, b.t.ID) })
 	all = slices.CompactFunc(all, func(a, b *view) bool { return a.t.ID == b.t.ID }) // one may have finished meanwhile
 	return slices.DeleteFunc(all, func(v *view) bool { return !before.IsZero() && v.t.Opened.After(before) }), err
 }
 
-// row returns the line of a job in a format such as "%.18i %j", or the header.
-func row(layout string, v *view) (string, error) {
+// row returns the line of a job in a format such as "%.18i %j". Without fields, it returns the header.
+func row(layout string, fields map[string]string) (string, error) {
 	var line strings.Builder
 	for i := 0; i < len(layout); i++ {
 		if layout[i] != '%' {
@@ -188,15 +188,14 @@ func row(layout string, v *view) (string, error) {
 		if i == len(layout) || letters[layout[i]][0] == "" {
 			return "", fmt.Errorf("invalid job format specification: %s", layout[start-1:min(i+1, len(layout))])
 		}
-		value := letters[layout[i]][0]
-		if v != nil {
-			value = fields[letters[layout[i]][1]](v)
-			switch {
-			case value == "Unknown":
-				value = "N/A"
-			case letters[layout[i]][1] != "node":
-				value = cmp.Or(value, "(null)")
-			}
+		value, name := letters[layout[i]][0], letters[layout[i]][1]
+		switch {
+		case fields[name] == "Unknown":
+			value = "N/A"
+		case name == "node" && fields != nil:
+			value = fields[name]
+		case fields != nil:
+			value = cmp.Or(fields[name], "(null)")
 		}
 		size, right := strings.CutPrefix(layout[start:i], ".")
 		width, _ := strconv.Atoi(size)

@@ -292,7 +292,7 @@ func awaitGroup(ctx context.Context, m *cli.Client, group string) error {
 		}
 	}
 	status := 0
-	for t, err := range m.List(ctx, manager.Query{Group: group, Read: manager.ReadResult}) {
+	for t, err := range m.List(ctx, manager.Query{Group: group}) {
 		if err != nil {
 			return err
 		}

@@ -154,11 +154,12 @@ func cutComment(line string) string {
 	return line
 }
 
-// verbs returns the text of a replacement symbol in the name of a file, such as %j or %3a.
-type verbs func(verb byte, width int) (text string, known bool)
+// noElement is the index of a job that is no element of an array, in the names of its files.
+const noElement = 4294967294
 
-// expand replaces the symbols in the pattern of a file name. A backslash in the pattern means that it has none.
-func expand(pattern string, literal func(string) string, symbol verbs) string {
+// expand replaces the symbols in the pattern of a file name, such as %j or %3a. With a backslash, the pattern has no
+// symbols. literal returns the text of the rest; symbol returns "" for an unknown symbol.
+func expand(pattern string, literal func(string) string, symbol func(verb byte, width int) string) string {
 	var out, plain strings.Builder
 	if strings.Contains(pattern, `\`) {
 		for i := 0; i < len(pattern); i++ {
@@ -189,11 +190,11 @@ func expand(pattern string, literal func(string) string, symbol verbs) string {
 			continue
 		}
 		width, _ := strconv.Atoi(pattern[i+1 : end])
-		text, known := symbol(pattern[end], width)
+		text := symbol(pattern[end], width)
 		switch {
 		case pattern[end] == '%':
 			plain.WriteByte('%')
-		case known:
+		case text != "":
 			flush()
 			out.WriteString(text)
 		default:

@@ -52,13 +52,13 @@ func (j *job) wrapper(environment []string, afterNotOK [][]int64) string {
 	line("#!/bin/sh\n# Written by sbatch of TDF.")
 	line("_tdf_script=$PWD/%s", scriptName) // the caller may export a variable script
 	line(`fail() { echo "sbatch: error: $1" >&2; exit 1; }`)
-	j.exports(line, environment)
+	exports(line, environment)
+	j.variables(line)
 	line("cd %s 2>/dev/null || { echo \"$SLURMD_NODENAME has no directory\" %[1]s >\"$TDF_DIR/unfit\"; exit 1; }",
 		sweep.Quote(j.dir))
 	for _, ids := range afterNotOK {
 		line("grep -Eqs '^[{]\"id\":(%s),\"outcome\":\"(failed|timed_out|expired|cancelled)\"' \"$TDF_DIR/after\" || {\n"+
-			"\techo '\"%s\"' >\"$TDF_DIR/result.json\"; fail 'the dependency afternotok is not met'; }",
-			alternatives(ids), neverMet)
+			"\techo '0 %s' >\"$TDF_DIR/progress\"; fail 'the dependency afternotok is not met'; }", alternatives(ids), neverMet)
 	}
 	if j.in != "" {
 		line("[ -r %s ] || fail 'cannot read the file of --input'\nexec <%[1]s", j.path(j.in))
@@ -92,14 +92,14 @@ func alternatives(ids []int64) string {
 	return strings.Join(all, "|")
 }
 
-// ofShell are variables that a shell lets no script set.
+// ofShell are variables that a shell does not let a script set.
 var ofShell = strings.Fields("BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID")
 
 // assigned are variables that a worker sets for the share of a job. They keep its values.
 var assigned = []string{"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
-// exports writes the environment of the job.
-func (j *job) exports(line func(string, ...any), environment []string) {
+// exports writes the environment of the caller.
+func exports(line func(string, ...any), environment []string) {
 	for _, variable := range environment {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
@@ -109,6 +109,10 @@ func (j *job) exports(line func(string, ...any), environment []string) {
 			line("export %s=%s", name, sweep.Quote(value))
 		}
 	}
+}
+
+// variables writes the variables of Slurm.
+func (j *job) variables(line func(string, ...any)) {
 	set := func(name, value string) {
 		if value != "" {
 			line("export %s=%s", name, sweep.Quote(value))
@@ -191,33 +195,20 @@ func (j *job) redirect(line func(string, ...any)) {
 
 // path returns the word of a shell for the pattern of a file name.
 func (j *job) path(pattern string) string {
-	return expand(pattern, sweep.Quote, func(verb byte, width int) (string, bool) {
-		number := func(variable string) string {
-			if width == 0 {
-				return `"` + variable + `"`
-			}
-			return fmt.Sprintf("\"$(printf %%0%dd \"%s\")\"", width, variable)
+	return expand(pattern, sweep.Quote, func(verb byte, width int) string {
+		number := map[byte]string{
+			'j': "$SLURM_JOB_ID", 'A': "${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}", 'n': "0", 't': "0",
+			'a': fmt.Sprintf("${SLURM_ARRAY_TASK_ID-%d}", noElement),
+		}[verb]
+		switch {
+		case number != "" && width > 0:
+			return fmt.Sprintf("\"$(printf %%0%dd \"%s\")\"", width, number)
+		case number != "":
+			return `"` + number + `"`
 		}
-		switch verb {
-		case 'u':
-			return sweep.Quote(userName()), true
-		case 'x':
-			return sweep.Quote(j.name), true
-		case 'j':
-			return number("$SLURM_JOB_ID"), true
-		case 'J':
-			return number("$SLURM_JOB_ID") + ".batch", true
-		case 'A':
-			return number("${SLURM_ARRAY_JOB_ID-$SLURM_JOB_ID}"), true
-		case 'a':
-			return number("${SLURM_ARRAY_TASK_ID-4294967294}"), true
-		case 'N':
-			return `"$SLURMD_NODENAME"`, true
-		case 'n', 't':
-			return number("0"), true
-		case 's':
-			return "batch", true
-		}
-		return "", false
+		return map[byte]string{
+			'J': `"$SLURM_JOB_ID.batch"`, 'N': `"$SLURMD_NODENAME"`, 's': "batch", 'u': sweep.Quote(userName()),
+			'x': sweep.Quote(j.name),
+		}[verb]
 	})
 }
