@@ -1,6 +1,6 @@
 // Package redisstate keeps tasks in Redis (docs/redis.md).
 //
-// A [Store] carries out the decisions of package tdf. Each change of tasks is a call of a script. A script is atomic,
+// A [Store] carries out the decisions of package task. Each change of tasks is a call of a script. A script is atomic,
 // and checks everything before its first write. A call may be sent twice: the second time, it returns the first answer
 // and changes nothing.
 //

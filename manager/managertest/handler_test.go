@@ -66,7 +66,7 @@ func TestHandlersThatDoNotSucceed(t *testing.T) {
 	}
 }
 
-// Advance lets programs end and times pass, and stops the clock where it was told to.
+// Advance lets programs end and times pass. Then the clock stands at the end of the span.
 func TestAdvance(t *testing.T) {
 	tm := managertest.New(t)
 	tm.Program("p", func(managertest.Run) managertest.Result { return managertest.Result{Duration: 90 * time.Minute} })

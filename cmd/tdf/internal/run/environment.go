@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // ofShell are variables that say where and how the caller's shell runs, and those by which a worker gives a command its
@@ -22,7 +23,7 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (r *run) exports() (string, error) {
 	var script strings.Builder
 	export := func(name, value string) {
-		script.WriteString("export " + name + "=" + quote(value) + "\n")
+		script.WriteString("export " + name + "=" + sweep.Quote(value) + "\n")
 	}
 	values := map[string]string{}
 	for _, variable := range r.a.Env {
@@ -51,6 +52,3 @@ func (r *run) exports() (string, error) {
 	}
 	return script.String(), nil
 }
-
-// quote returns a word of a script of sh.
-func quote(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }

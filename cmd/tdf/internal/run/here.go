@@ -17,6 +17,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/local"
 	"github.com/tdf-framework/tdf/program"
+	"github.com/tdf-framework/tdf/sweep"
 )
 
 // here is what runs on this machine for a call: nothing, a worker, or a Redis, a server and a worker.
@@ -167,8 +168,8 @@ func (r *run) pack() (packed program.Packed, err error) {
 		return packed, err
 	}
 	if r.shared {
-		missing := quote("the directory of the command does not exist on this machine: " + r.dir)
-		exports += "cd " + quote(r.dir) + " || { echo " + missing + " >\"$TDF_DIR/unfit\"; exit 1; }\n"
+		missing := sweep.Quote("the directory of the command does not exist on this machine: " + r.dir)
+		exports += "cd " + sweep.Quote(r.dir) + " || { echo " + missing + " >\"$TDF_DIR/unfit\"; exit 1; }\n"
 	}
 	script := filepath.Join(dir, "run.sh")
 	err = os.WriteFile(script, []byte("#!/bin/sh\n"+exports+"exec \"$@\"\n"), 0o755)

@@ -240,7 +240,8 @@ func (v *view) fields() map[string]string {
 		}
 	}
 	add("JobID", v.id(), "JobIDRaw", fmt.Sprint(v.t.ID), "ArrayJobID", fmt.Sprint(v.arrayJob()),
-		"ArrayTaskID", v.element(), "JobName", v.Name, "User", v.User, "UID", fmt.Sprint(v.UID), "owner", fmt.Sprintf("%s(%d)", v.User, v.UID),
+		"ArrayTaskID", v.element(), "JobName", v.Name, "User", v.User,
+		"UID", fmt.Sprint(v.UID), "owner", fmt.Sprintf("%s(%d)", v.User, v.UID),
 		"State", v.state(), "code", shortStates[v.state()], "ExitCode", fmt.Sprintf("%d:%d", code, signal),
 		"Reason", v.reason(), "Elapsed", clock(ran, true), "ElapsedRaw", fmt.Sprint(int(ran.Seconds())),
 		"ran", clock(ran, false), "Submit", moment(v.t.Opened),
