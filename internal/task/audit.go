@@ -20,7 +20,7 @@ const (
 const Placed State = "open:placed"
 
 // Lists are all lists that may hold a task's id: one for each state, the two legacy lists, and the list Placed.
-var Lists = append(slices.Clone(States), LegacyTimeout, LegacyFailure, Placed)
+var Lists = slices.Clip(append(slices.Clone(States), LegacyTimeout, LegacyFailure, Placed))
 
 // ListsOf returns the lists that hold the tasks in a state.
 func ListsOf(s State) []State {
