@@ -36,7 +36,7 @@ func (r *Row) fill(d *task.Properties, input *Template) (err error) {
 			"use the names of the files as values", len(d.Meta), task.MaxMeta)
 	case input != nil:
 		d.Input, err = input.Fill(r)
-	default:
+	case d.Input == "" || d.InputEncoding != task.InputBase64: // any bytes are the same for all rows
 		d.Input, err = r.Words()
 	}
 	if err != nil {

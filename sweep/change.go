@@ -16,7 +16,7 @@ func ParseParams(text []byte) ([]Param, error) { return parseObject(text) }
 // as [Row.Words] makes it.
 func Changing(c tdf.Changes, values []Param, template *Template) func(*task.Task) (tdf.Changes, error) {
 	return func(t *task.Task) (tdf.Changes, error) {
-		row, err := withValues(t, values, template == nil)
+		row, err := withValues(t, values, template == nil && !t.CallsFunction())
 		if err != nil {
 			return c, task.NewError(tdf.CodeInvalid, err.Error())
 		}

@@ -47,6 +47,19 @@ func TestColumns(t *testing.T) {
 	}
 }
 
+// The pickle that a function in Python has returned is no column. Other programs may have a field of this name.
+func TestPicklesAreNoColumns(t *testing.T) {
+	c := newColumns(FromResult)
+	call := taskWith("", `{"loss":1,"pickle":"eJw="}`)
+	call.Program = task.FunctionProgram
+	c.collect(call)
+	expect.Equal(t, c.resultOrder, []string{"result.loss"})
+	cells, _ := c.row(call, c.names(false))
+	expect.NotContains(t, strings.Join(cells, ","), "eJw=")
+	c.collect(taskWith("", `{"loss":1,"pickle":"a jar"}`))
+	expect.Equal(t, c.resultOrder, []string{"result.loss", "result.pickle"})
+}
+
 // sourceOf is a Source of tasks that counts how many it has passed on.
 func sourceOf(passed *int, tasks ...*manager.Task) Source {
 	return func(change func(*manager.Query)) iter.Seq2[*manager.Task, error] {

@@ -88,11 +88,19 @@ func (c *columns) fitting(known map[string]string, text string, fields []field) 
 func (c *columns) resultFields(t *manager.Task) (text string, fields []field) {
 	if c.source != FromLastLine {
 		if result := t.Result(); result != "" || c.source == FromResult {
-			return result, fieldsOf(result)
+			return result, readable(t, fieldsOf(result))
 		}
 	}
 	line := lastLine(t.Output())
 	return line, c.numbersOf(line)
+}
+
+// readable leaves out the pickle that a function in Python has returned (docs/python.md, "Run functions").
+func readable(t *manager.Task, fields []field) []field {
+	if t.Program != task.FunctionProgram {
+		return fields
+	}
+	return slices.DeleteFunc(fields, func(f field) bool { return f.key == "pickle" })
 }
 
 func parameterName(key string) string {

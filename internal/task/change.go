@@ -76,7 +76,7 @@ func (m *Move) applyChanges(t *Task, c Changes) (changed []string, err error) {
 
 // markInput makes the Move say whether the parameters in the meta are still those of the input.
 func (m *Move) markInput(t *Task, c Changes) {
-	replaced := c.Input != nil && *c.Input != t.Input && t.Meta != ""
+	replaced := c.Input != nil && *c.Input != t.Input && t.Meta != "" && !t.CallsFunction()
 	switch {
 	case c.Meta != nil && t.InputReplaced:
 		m.Clear = append(m.Clear, fieldInputReplaced)

@@ -4,7 +4,9 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
+	"unicode/utf8"
 )
 
 // MaxInput is the maximum length of a task's input in bytes. It is the longest argument that Linux passes to a program.
@@ -40,7 +42,7 @@ func (d *Properties) Arguments() (args []string, data []byte, err error) {
 }
 
 // Label returns the input as people see it in lists. If the input has any bytes, this is the member `call` of the meta,
-// if it is a text: base64 says nothing (docs/python.md, "Run functions").
+// or the function that the input names, with the parameters: base64 says nothing (docs/python.md, "Run functions").
 func (d *Definition) Label() string { return labelOf(d.Input, d.InputEncoding, d.Meta) }
 
 // Label is like [Definition.Label].
@@ -48,10 +50,65 @@ func (p *Properties) Label() string { return labelOf(p.Input, p.InputEncoding, p
 
 func labelOf(input string, encoding InputEncoding, meta string) string {
 	var of struct{ Call string }
-	if encoding == InputBase64 && json.Unmarshal([]byte(meta), &of) == nil && of.Call != "" {
+	if encoding != InputBase64 {
+		return input
+	}
+	if function := functionOf(input); function != "" {
+		return function + "(" + argumentsOf(meta) + ")"
+	}
+	if json.Unmarshal([]byte(meta), &of) == nil && of.Call != "" {
 		return of.Call
 	}
 	return input
+}
+
+// FunctionProgram is the program of the tasks that call functions in Python (docs/python.md, "Run functions"). Those of
+// a sweep have the function in their input, whose first line names it: #!tdf.call PYTHON MODULE:FUNCTION. Their
+// parameters are only in the meta.
+const FunctionProgram = "tdf.call"
+
+// CallsFunction reports whether the task is one of a sweep of a function, so that its input does not depend on its
+// parameters.
+func (p *Properties) CallsFunction() bool {
+	return p.InputEncoding == InputBase64 && functionOf(p.Input) != ""
+}
+
+const (
+	maxNaming    = 2 << 10 // characters of base64 in which the first line ends
+	maxArguments = 200     // bytes of the arguments in a label
+)
+
+// functionOf returns the name of the function that a sweep in Python calls, or "" if the input is another one.
+func functionOf(input string) string {
+	prefix := input[:min(len(input), maxNaming)&^3] // whole groups of base64
+	data, _ := base64.StdEncoding.DecodeString(prefix)
+	line, _, _ := strings.Cut(string(data), "\n")
+	named, found := strings.CutPrefix(line, "#!"+FunctionProgram+" ")
+	_, function, whole := strings.Cut(named, ":")
+	if !found || !whole || !utf8.ValidString(function) {
+		return ""
+	}
+	return function
+}
+
+// argumentsOf returns parameters as the arguments of a function: rate=0.1, mode="fast".
+func argumentsOf(meta string) string {
+	d := json.NewDecoder(strings.NewReader(meta))
+	_, _ = d.Token()
+	var all []string
+	for size := 0; d.More(); {
+		name, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		one := fmt.Sprintf("%v=%s", name, value)
+		if size += len(one); size > maxArguments {
+			return strings.Join(append(all, "…"), ", ")
+		}
+		all = append(all, one)
+	}
+	return strings.Join(all, ", ")
 }
 
 // SplitInput splits a task's input into the arguments of run.sh. It follows the rules by which a POSIX shell splits a

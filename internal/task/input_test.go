@@ -1,6 +1,8 @@
 package task
 
 import (
+	"cmp"
+	"encoding/base64"
 	"os/exec"
 	"slices"
 	"strings"
@@ -128,5 +130,27 @@ func TestLabel(t *testing.T) {
 		expect.Equal(t, d.Label(), row.want, row.what)
 		p := Properties{Input: "eA==", InputEncoding: row.encoding, Meta: row.meta}
 		expect.Equal(t, p.Label(), row.want, row.what)
+	}
+}
+
+// A sweep of a function shows the function and the parameters of each task. Other bytes, and other metadata, do no harm.
+func TestLabelOfASweep(t *testing.T) {
+	long := strings.Repeat("x", 150)
+	for _, row := range []struct{ data, meta, want string }{
+		{"#!tdf.call 3.11 work:Model.fit\nx\x9c\x00", `{"rate":0.1,"mode":"fast","of":[1,2]}`, `Model.fit(rate=0.1, mode="fast", of=[1,2])`},
+		{"#!tdf.call 3.11 work:fit\n", `{"call":"other()"}`, `fit(call="other()")`},
+		{"#!tdf.call 3.11 work:fit\n", `{"a":"` + long + `","b":"` + long + `","c":1}`, `fit(a="` + long + `", …)`},
+		{"#!tdf.call 3.11 work:fit\n" + long + long, "", "fit()"},
+		{"#!tdf.call 3.11 work:fit\n", `{"a":`, "fit()"},
+		{"#!tdf.call 3.11 work:fit\n", `[1,2]`, "fit(1=2)"},
+		{"#!tdf.call 3.11 work:\xff\n", `{"a":1}`, ""},
+		{"#!tdf.call", `{"a":1}`, ""},
+		{"#!/bin/sh a:b\n", `{"a":1}`, ""},
+	} {
+		p := Properties{Input: base64.StdEncoding.EncodeToString([]byte(row.data)), InputEncoding: InputBase64, Meta: row.meta}
+		expect.Equal(t, p.Label(), cmp.Or(row.want, p.Input), row)
+		expect.Equal(t, p.CallsFunction(), row.want != "", row)
+		p.InputEncoding = InputWords
+		expect.Equal(t, p.Label(), p.Input, row)
 	}
 }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bufio"
+	"encoding/base64"
 	"fmt"
 	"io"
 	"net/http"
@@ -143,6 +144,45 @@ func TestSweeps(t *testing.T) {
 	}
 	got = s.as(access.Operator, 200, "POST", sweepPath(`{"program":"p","campaign":"t"}`, "", ""), "a\n"+rows.String(), "Content-Type: text/csv")
 	expect.Contains(t, got.text, `"opened":1000`)
+}
+
+// A sweep of a function has the task in the first line, because the function may be long. The input is the same for all
+// tasks, also if parameters change or the function is replaced.
+func TestSweepsOfFunctions(t *testing.T) {
+	s := newSite(t, Options{})
+	input := base64.StdEncoding.EncodeToString([]byte("#!tdf.call 3.11 work:fit\n" + strings.Repeat("x", 90_000)))
+	first := func(more string) string {
+		return `{"program":"tdf.call","campaign":"c","input":"` + input + `","input_encoding":"base64"` + more + "}\n"
+	}
+	open := func(status int, query, body string) string {
+		return s.as(access.Operator, status, "POST", base+"/sweeps?"+query, body, "Content-Type: "+jsonLines).text
+	}
+	expect.Contains(t, open(200, "", first("")+"{\"rate\":1}\n{\"rate\":2}\n"), `"opened":2,"known":0`)
+	expect.Contains(t, open(200, "extend=true", first("")+"{\"rate\":1}\n{\"rate\":3}\n"), `"opened":1,"known":1`)
+	s.as(access.Operator, 200, "POST", base+"/tasks/1/change", `{"parameters":{"rate":7}}`)
+	other := base64.StdEncoding.EncodeToString([]byte("#!tdf.call 3.11 work:fit\nother"))
+	s.as(access.Operator, 200, "POST", base+"/tasks/2/change", `{"changes":{"input":"`+other+`"}}`)
+	for id, want := range []struct{ input, meta string }{{input, `{"rate":7}`}, {other, `{"rate":2}`}, {input, `{"rate":3}`}} {
+		one := expect.Result(s.manager.Get(t.Context(), int64(id+1))).Value(t)
+		expect.Equal(t, one.Input, want.input, one.ID)
+		expect.Equal(t, one.Meta, want.meta, one.ID)
+		expect.True(t, !one.InputReplaced, "input replaced", one.ID)
+	}
+	before := fmt.Sprint(s.world())
+	for body, want := range map[string]string{
+		"\n":                                  "task",
+		"{\n":                                 "task",
+		first(""):                             "no rows",
+		first("") + "{\"rate\":1}\n{":         "line 3",
+		first(`,"meta":"m"`) + "{\"rate\":1}": "meta",
+		first(`,"tags":["`+strings.Repeat("x", maxTask)+`"]`) + "{\"rate\":1}":        "task",
+		`{"program":"p","campaign":"d","input":"words"}` + "\n{\"rate\":1}":           "input",
+		`{"program":"p","campaign":"d","input_encoding":"base64"}` + "\n{\"rate\":1}": "base64",
+	} {
+		expect.Contains(t, open(422, "extend=true", body), want, len(body))
+	}
+	expect.Contains(t, open(422, "extend=true&input={rate}", first("")+"{\"rate\":1}"), "input")
+	expect.Equal(t, fmt.Sprint(s.world()), before, "the calls have changed something")
 }
 
 // Several extensions of a campaign at the same time, and the first opening of it, open each point once.

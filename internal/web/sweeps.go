@@ -24,12 +24,13 @@ func (a *api) addSweeps() {
 // rowsAtOnce is the number of tasks that one step opens. The account of the call bounds the number of rows.
 const (
 	rowsAtOnce = 250
+	maxTask    = 2 * task.MaxInput
 	pointBytes = 100 // of the digest of a row, in a map that grows
 )
 
 type sweepInput struct {
 	Type    string `header:"Content-Type"`
-	Task    string `query:"task" required:"true" maxLength:"100000" doc:"the properties of all tasks as a JSON object: program, source, campaign and others, without input and meta"`
+	Task    string `query:"task" maxLength:"100000" doc:"the properties of all tasks as a JSON object: program, source, campaign and others, without meta, and without an input in words; without it, the first line of JSON Lines has the object"`
 	Input   string `query:"input" maxLength:"100000" doc:"a template of the input: {a} stands for the value of parameter a; without it, the input has all parameters in their order"`
 	Extend  bool   `query:"extend" doc:"add the points that the campaign does not have; without it, the campaign must be new"`
 	RawBody []byte `contentType:"text/csv"`
@@ -66,6 +67,9 @@ func (a *api) openSweep(ctx context.Context, c *call, in *sweepInput) (*out[swep
 	parse := sweep.JSONL
 	if kind, _, _ := mime.ParseMediaType(in.Type); kind != jsonLines {
 		parse = sweep.CSV
+	} else if in.Task == "" {
+		line, _, _ := bytes.Cut(in.RawBody, []byte("\n"))
+		in.Task, in.RawBody = string(line[:min(len(line), maxTask)]), in.RawBody[len(line):] // the rows keep their numbers
 	}
 	s, err := a.sweeper(ctx, c, in, func() iter.Seq2[sweep.Row, error] { return parse(bytes.NewReader(in.RawBody)) })
 	if err != nil {
@@ -126,7 +130,7 @@ func (a *api) sweeper(ctx context.Context, c *call, in *sweepInput, rows func() 
 	switch {
 	case d.Group == "":
 		return nil, refuse(string(task.CodeInvalid), "task: want a campaign")
-	case d.Input != "" || d.Meta != "" || d.Unique != "":
+	case d.Input != "" && (d.InputEncoding != task.InputBase64 || in.Input != "") || d.Meta != "" || d.Unique != "":
 		return nil, refuse(string(task.CodeInvalid),
 			"task: input, meta and unique would be the same for all rows; see the parameter input")
 	}

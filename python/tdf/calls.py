@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pickle
+import re
 import socket
 import sys
 import threading
@@ -19,6 +20,8 @@ from types import FunctionType
 from typing import Any, Callable, Dict, Optional, Tuple, Type, Union
 
 from .errors import CallError
+from .fields import MOST_FIELDS, PICKLE, fields
+from .labels import short
 
 cloudpickle: Any
 try:
@@ -38,12 +41,22 @@ MOST_TRACEBACK = 30_000
 
 MOST_TEXT, PROGRESS_BYTES = 200, 2048  # characters of the text of a progress, and bytes of its line
 
+# The first line of the input of a sweep's task, whose metadata are its parameters.
+HEADER = re.compile(rb"#!tdf\.call (\S+) ([^\n]*)\n")
+
 REMEDY = "a worker needs the modules that the script has: install them for this Python, or start the worker in their directory"
 
 
 def name_of(function: Callable[..., Any]) -> str:
     name = getattr(function, "__qualname__", "") or type(function).__name__
     return f"{getattr(function, '__module__', None) or 'builtins'}.{name}"
+
+
+def header_of(function: Callable[..., Any]) -> bytes:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name = f"{getattr(function, '__module__', None) or 'builtins'}"[:200] + ":" + short(function)
+    return f"#!{PROGRAM} {PYTHON} {'_'.join(name.split())}\n".encode(errors="replace")
 
 
 class Pickler(pickle.Pickler):
@@ -78,8 +91,8 @@ def pack(value: Any, what: str, most: int, remedy: str) -> str:
     return compressed(pickle_of(value, what), what, most, remedy)
 
 
-def compressed(data: bytes, what: str, most: int, remedy: str) -> str:
-    packed = base64.b64encode(zlib.compress(data, 1)).decode()
+def compressed(data: bytes, what: str, most: int, remedy: str, header: bytes = b"") -> str:
+    packed = base64.b64encode(header + zlib.compress(data, 1)).decode()
     if len(packed) > most:
         raise CallError(f"pickle {what}: {len(packed):,} bytes, more than {most:,}; {remedy}")
     return packed
@@ -101,12 +114,12 @@ class Setup:
         call = functools.partial(initializer, *initargs) if initializer else None
         self.data = pickle_of(call, f"the initializer {name_of(initializer)}") if initializer else b""
 
-    def pack(self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions) -> str:
+    def pack(self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions, header: bytes = b"") -> str:
         """Returns the input of a task that calls a function, and that is retried after some exceptions."""
         what = f"the call of {name_of(function)}"
         call = self.key, self.data, self.most, pickle_of((function, args, kwargs, retry_on), what)
         remedy = "write large arguments to a file that workers can read, and pass its name"
-        return compressed(pickle.dumps(call, protocol=5), what, MOST_CALL, remedy)
+        return compressed(pickle.dumps(call, protocol=5), what, MOST_CALL, remedy, header)
 
 
 class Process:
@@ -116,10 +129,11 @@ class Process:
         self.key: Optional[str] = None
         self.calls = 0
 
-    def run(self, data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
+    def run(self, data: bytes, function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None]) -> Dict[str, Any]:
         """Makes a call, after it has said that the call is loaded. It returns the result of the task, and the error if
         the call raised an exception; or why this worker is unfit for the function, because it cannot load the call; or
         that the call needs another process. The answer says `last` if this process should make no further call.
+        parameters are the arguments of a call of a sweep, or None.
         """
         try:
             key, setup, most, call = pickle.loads(zlib.decompress(data))
@@ -129,7 +143,7 @@ class Process:
             return {"changed": True}
         first, self.key, self.calls = self.key is None, key, self.calls + 1
         answer = initialized(setup, function, loaded) if setup and first else None
-        answer = answer or make(call, function, loaded)
+        answer = answer or make(call, function, parameters, loaded)
         return {**answer, "last": True} if most and self.calls >= most else answer
 
 
@@ -157,7 +171,7 @@ def unfit(what: str, error: BaseException) -> Dict[str, Any]:
     return {"unfit": f"load {what} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
 
 
-def make(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, Any]:
+def make(data: bytes, function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None]) -> Dict[str, Any]:
     try:
         call = pickle.loads(data)
     except BaseException as error:  # also of the modules that it imports
@@ -167,11 +181,15 @@ def make(data: bytes, function: str, loaded: Callable[[], None]) -> Dict[str, An
     retry_on: Exceptions = ()
     try:
         called, args, kwargs, retry_on = call
-        value = called(*args, **kwargs)
+        value = called(*args, **kwargs, **parameters or {})
         if os.getpid() != process:
             leave()
+        shown, whole = ({}, False) if parameters is None else fields(value)
+        if whole:
+            return {"result": shown}
         remedy = "write it to a file that the caller can read, and return the name of the file"
-        return {"result": {"pickle": pack(value, f"the result of {function}", MOST_RESULT, remedy)}}
+        most = MOST_RESULT - (MOST_FIELDS if shown else 0)
+        return {"result": {**shown, PICKLE: pack(value, f"the result of {function}", most, remedy)}}
     except BaseException as error:
         if os.getpid() != process:
             leave(error)
@@ -246,4 +264,4 @@ def raised(error: BaseException) -> Dict[str, Any]:
         unpack(packed)  # not every exception can be unpickled
     except BaseException:
         packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")
-    return {"result": {"pickle": packed, "traceback": text}, "error": text}
+    return {"result": {PICKLE: packed, "traceback": text}, "error": text}

@@ -361,11 +361,14 @@ class Client:
             pause, counts = news
             await asyncio.sleep(pause)
 
-    def sweep(self, points: Any, *, program: str, campaign: Optional[str] = None, **options: Any) -> "Campaign":
+    def sweep(
+        self, points: Any, *, program: Optional[str] = None, function: Optional[Callable[..., Any]] = None,
+        campaign: Optional[str] = None, **options: Any
+    ) -> "Campaign":
         """Opens a campaign with a task for each point: tdf.sweep.open_sweep says how."""
         from .sweep import open_sweep
 
-        return open_sweep(self, points, program=program, campaign=campaign, **options)
+        return open_sweep(self, points, program=program, function=function, campaign=campaign, **options)
 
 
 def passes(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar
 
 from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import Client, Row
@@ -45,6 +45,12 @@ NO_WORKER = ("no_worker", "unserved", "no_handler")  # codes of reasons (docs/op
 KEPT = {"keep_archived": 600, "keep_finished": 7 * 86400}
 
 Call = Tuple[Callable[..., Any], Tuple[Any, ...], Dict[str, Any]]
+
+
+def refuse_unoffered(action: str, properties: Mapping[str, Any]) -> None:
+    for name in ("resources", "tags"):
+        if properties.get(name):
+            raise TDFError(f"{action}: workers for functions offer no {name}; start those of some machines with --queue NAME, and set queue to it")
 
 
 class RemoteTraceback(Exception):
@@ -110,9 +116,7 @@ class Executor(concurrent.futures.Executor):
         initializer: Optional[Callable[..., object]] = None, initargs: Tuple[Any, ...] = (),
         max_tasks_per_child: Optional[int] = None, **properties: Any
     ) -> None:
-        for name in ("resources", "tags"):
-            if properties.get(name):
-                raise TDFError(f"make an Executor: workers for functions offer no {name}; start those of some machines with --queue NAME, and set queue to it")
+        refuse_unoffered("make an Executor", properties)
         if retry_on is None:
             retry_on = Exception if properties.get("max_fails") else ()
         elif not properties.get("max_fails"):

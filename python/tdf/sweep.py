@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import html
 import importlib
+import inspect
 import io
 import itertools
 import time
@@ -14,8 +15,12 @@ from http.client import HTTPResponse
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
 
 from .bar import Bar
+from .calls import PROGRAM, Exceptions, Setup, header_of, name_of
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
+from .executor import refuse_unoffered, result_of
+from .fields import PICKLE
+from .labels import short
 
 # A call adds at most this to a campaign, so that it ends in time. Each further call reads the points that are there.
 MOST_ROWS, MOST_BYTES = 100_000, 32 << 20
@@ -62,26 +67,58 @@ def point(of: Any) -> Mapping[str, Any]:
     return of
 
 
+def arguments(function: Callable[..., Any], points: Iterator[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yields the points that are arguments of a function, and raises an error for others."""
+    try:
+        signature: Optional[inspect.Signature] = inspect.signature(function)
+    except (TypeError, ValueError):  # of some functions in C
+        signature = None
+    for of in points:
+        try:
+            if signature is not None:
+                signature.bind(**of)
+        except TypeError as error:
+            raise TDFError(f"open sweep: the point {of!r:.100} does not fit {name_of(function)}{signature}: {error}") from None
+        if "resources" in of:
+            raise TDFError("open sweep: a parameter `resources` would say what the tasks ask for; give it another name")
+        yield of
+
+
+def call_of(function: Callable[..., Any], retry_on: Exceptions) -> str:
+    """Returns the input of tasks that call a function with their parameters."""
+    return Setup().pack(function, (), {}, retry_on, header_of(function))
+
+
 def open_sweep(
-    client: Client, points: Any, *, program: str, campaign: Optional[str] = None, input: Optional[str] = None,
-    extend: bool = True, **properties: Any
+    client: Client, points: Any, *, program: Optional[str] = None, function: Optional[Callable[..., Any]] = None,
+    campaign: Optional[str] = None, input: Optional[str] = None, extend: bool = True, retry_on: Exceptions = Exception,
+    **properties: Any
 ) -> "Campaign":
     """Opens a campaign with a task for each point, and closes it.
 
-    points is a list of dicts, a dict of lists (a grid) or a DataFrame. Without a campaign, it gets a name of
-    its own. input is the template of the input, such as "--rate {rate}". Other properties, such as source and
-    max_fails, are those of all tasks. A campaign that exists gets only the points that it does not have, so a
-    script may be started again; with extend=False, it is refused.
+    points is a list of dicts, a dict of lists (a grid) or a DataFrame. Each task runs a program, or calls a function
+    with its point as arguments. Without a campaign, it gets a name of its own. input is the template of the input of a
+    program, such as "--rate {rate}". Other properties, such as source and max_fails, are those of all tasks. With
+    max_fails, a function is called again after exceptions of retry_on. A campaign that exists gets only the points that
+    it does not have, so a script may be started again; with extend=False, it is refused.
     """
-    name = campaign or f"{program}-{uuid.uuid4().hex[:8]}"
-    task = compact({"program": program, "campaign": name, **properties}).decode()
+    if (program is None) == (function is None):
+        raise TDFError("open sweep: want a program or a function")
+    found, name = rows(points), campaign or f"{program}-{uuid.uuid4().hex[:8]}"
+    if function is not None:
+        if input is not None or "source" in properties:
+            raise TDFError("open sweep: a function has no input and no source; the points are its arguments")
+        refuse_unoffered("open sweep", properties)
+        found, name = arguments(function, found), campaign or f"{short(function)}-{uuid.uuid4().hex[:8]}"
+        properties = {"fail_on": "exit", **properties, "input": call_of(function, retry_on), "input_encoding": "base64", "generations": 0}
+    task = compact({"program": program or PROGRAM, "campaign": name, **properties})
     opened = Campaign(client, name)
     parts = 0
-    for batch in batches(map(compact, rows(points)), MOST_ROWS, MOST_BYTES):
-        query = {"task": task, "input": input, "extend": extend or parts > 0}
+    for batch in batches(map(compact, found), MOST_ROWS, MOST_BYTES):
+        query = {"input": input, "extend": extend or parts > 0}
         repeat = bool(query["extend"])
         answer = client.call(
-            "POST", "/sweeps", b"\n".join(batch), kind=JSON_LINES, query=query, repeat=repeat, action=f"open sweep {name}"
+            "POST", "/sweeps", b"\n".join([task, *batch]), kind=JSON_LINES, query=query, repeat=repeat, action=f"open sweep {name}"
         )
         opened.opened, opened.known, parts = opened.opened + answer["opened"], opened.known + answer["known"], parts + 1
     if parts == 0:
@@ -193,6 +230,15 @@ class Campaign:
         """Returns the tasks with `parameters` and `result`, sorted by id, without keeping them in memory."""
         return self.client.results(group=self.name, **filters)
 
+    def values(self, **filters: Any) -> Iterator[Tuple[Row, Any]]:
+        """Returns the parameters and the whole value of the function for each task that has succeeded, sorted by id.
+        Values that JSON cannot have are pickles, which run code of the workers here.
+        """
+        for row in self.results(**{"outcomes": ["succeeded"], "no_output": True, **filters}):
+            result = row.get("result")
+            pickled = row["program"] == PROGRAM and isinstance(result, dict) and PICKLE in result
+            yield row.get("parameters", {}), result_of(row) if pickled else result
+
     def frame(self, **filters: Any) -> Any:
         """Returns the results as a DataFrame, with the columns of docs/python.md, "CSV"."""
         try:
@@ -224,12 +270,17 @@ class Campaign:
         """Returns the groups of failed rounds that have the same cause."""
         return list(self.client.failures(group=self.name))
 
-    def retry(self, **changes: Any) -> int:
-        """Runs the tasks that have failed, timed out or expired again, with changed properties if there are
-        any, and returns how many.
+    def retry(
+        self, *, failure: Optional[str] = None, function: Optional[Callable[..., Any]] = None, retry_on: Exceptions = Exception,
+        **changes: Any
+    ) -> int:
+        """Runs the tasks that have failed, timed out or expired again, or only those of a group of failures by its
+        `id`. They call another function or have changed properties, if these are given. It returns how many run.
         """
+        if function is not None:
+            changes["input"] = call_of(function, retry_on)
         options = {"changes": changes} if changes else {}
-        ids = [task["id"] for task in self.client.tasks(group=self.name, outcomes=FAILED)]
+        ids = [task["id"] for task in self.client.tasks(group=self.name, outcomes=FAILED, failure=failure)]
         return self.client.act("retry", ids, **options)
 
     def cancel(self) -> int:

@@ -21,9 +21,9 @@ import tempfile
 import threading
 import time
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Callable, Dict, List, Optional, TextIO, cast
+from typing import Any, Callable, Dict, List, Optional, TextIO, Tuple, cast
 
-from .calls import PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, Process, read_progress, report_progress_in, where
+from .calls import HEADER, PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, Process, read_progress, report_progress_in, where
 from .client import Client, Row
 from .cores import cores
 from .errors import TDFError
@@ -42,6 +42,9 @@ def environment(threads: int) -> Dict[str, str]:
     """Gives the numerical libraries of a slot its share of the cores, unless the user has chosen."""
     chosen = os.environ.get(THREADS[0]) or str(threads)
     return {"TDF_CPUS": str(threads), **dict.fromkeys(THREADS, chosen), **os.environ}
+
+
+Call = Tuple[bytes, str, Optional[Row]]  # the pickle, the name of the function, and the arguments if the task is one of a sweep
 
 
 class Printed:
@@ -115,12 +118,12 @@ class Slot:
         )
         of_child.close()
 
-    def call(self, task: Task) -> Dict[str, Any]:
+    def call(self, task: Task, call: Call) -> Dict[str, Any]:
         """Makes the call of a task. If the process ends, or the task is cancelled, it raises EOFError."""
         task.tail = self.printed.begin()
         self.calls += 1
         self.loaded = False
-        self.connection.send((self.calls, task.data, str(task.parameters.get("function", "?"))))
+        self.connection.send((self.calls, *call))
         while True:
             answer = self.answer(task)
             if answer.pop("call", 0) != self.calls:
@@ -154,6 +157,17 @@ class Slot:
         return f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
 
 
+def call_of(task: Task) -> Tuple[str, Call]:
+    """Returns the version of Python that has pickled a call, and the call. Those of a sweep begin with a line that says
+    this, because their metadata are the parameters.
+    """
+    header = HEADER.match(task.data)
+    if header is None:
+        return str(task.parameters.get("python")), (task.data, str(task.parameters.get("function", "?")), None)
+    wanted, function = (text.decode(errors="replace") for text in header.groups())
+    return wanted, (task.data[header.end() :], function.replace(":", "."), task.parameters)
+
+
 class Calls:
     """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
@@ -164,26 +178,28 @@ class Calls:
         self.threads = threads  # of each slot
 
     def __call__(self, task: Task) -> Any:
-        wanted, function = task.parameters.get("python"), task.parameters.get("function")
+        wanted, call = call_of(task)
+        function = call[1]
         if wanted != PYTHON:
             raise Fail(
                 f"run {function}: Python {wanted} has pickled it, and this worker runs Python {PYTHON}; start a worker "
                 f"with the same version: python{wanted} -m tdf.worker",
                 unfit=True,
             )
-        answer = self.make(task, f"the process of {function}")
+        answer = self.make(task, call, f"the process of {function}")
         if "unfit" in answer:
             raise Fail(answer["unfit"], unfit=True)
         if "error" in answer:
-            raise Fail(answer["error"], permanent=not answer["retry"], result=answer["result"])
+            result = answer["result"] if call[2] is None else None  # a sweep shows the error, and raises no exception
+            raise Fail(answer["error"], permanent=not answer["retry"], result=result)
         return answer["result"]
 
-    def make(self, task: Task, process: str) -> Dict[str, Any]:
+    def make(self, task: Task, call: Call, process: str) -> Dict[str, Any]:
         """Makes a call in an idle process, or in a new one. It replaces a process that has old code."""
         while True:
             slot = self.slot(process)
             try:
-                answer = slot.call(task)
+                answer = slot.call(task, call)
             except (EOFError, OSError):
                 how = slot.end(0 if task.cancelled.is_set() else 1)
                 task.stdout, task.stderr = slot.printed.read()
@@ -256,7 +272,7 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
         cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True)  # whoever follows the call, or its crash, sees each line
     while True:
         try:
-            number, data, function = connection.recv()
+            number, data, function, parameters = connection.recv()
         except EOFError:
             return
         begun = time.time()
@@ -265,7 +281,7 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
             connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
         changed = closed or sources.changed()
-        answer = {"changed": True} if changed else process.run(data, function, lambda: send({"loaded": True}))
+        answer = {"changed": True} if changed else process.run(data, function, parameters, lambda: send({"loaded": True}))
         closed = not flush(*streams)
         sys.stdout, sys.stderr = streams  # the call may have replaced them
         leaves = answer.pop("last", False) or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())

@@ -24,6 +24,9 @@ def functions(client: tdf.Client) -> List[int]:
 
 async def campaigns(client: tdf.Client) -> int:
     grid: tdf.Campaign = client.sweep({"rate": [0.1, 1]}, program="fit", max_fails=2)
+    fits: tdf.Campaign = client.sweep([{"rate": 0.1}], function=fit, retry_on=OSError, max_fails=2)
+    client.sweep([{"rate": 0.1}], function="fit")  # type: ignore[arg-type]
+    print([value for _, value in fits.values()], fits.retry(failure="5f3a", function=fit))
     counts: Dict[str, int] = await client.wait(grid, timeout=60, check=True)
     retried: int = grid.retry(timeout=7)
     first: int = await asyncio.wrap_future(tdf.Executor(client).submit(fit, 1.0))

@@ -199,3 +199,13 @@ def note(directory, n):
     if n % 10 == 0:
         wait_for(os.path.join(directory, "go"))
     return n * n
+
+
+def fit(rate, mode="fast"):
+    if rate > 1:
+        raise ValueError(f"rate {rate} is too large")
+    return {"loss": round(rate * rate, 6), "of": (rate, {"fast": "fast"}[mode] if rate == 1 else mode)}
+
+
+def process_of(n):
+    return os.getpid()
