@@ -234,6 +234,7 @@ func (e *execution) logUndelivered(reason error) {
 func (s *supervisor) freeDropped(e *execution) {
 	e.dropped = true
 	s.leaveSlot(e, false)
+	s.haveNews() // whoever cancelled the task may wait for the end of its program
 }
 
 // leaveSlot ends an execution. It frees the slot after the configured pause, and after the round's directory has been

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -40,9 +42,13 @@ func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
 	}
 	cancelled, unknown := 0, c.unsure
 	if !c.detach {
+		ids := c.pending()
 		var left int
 		cancelled, left = c.cancel(ctx)
 		unknown += left
+		if c.elsewhere() && cancelled > 0 {
+			err = errors.Join(err, c.awaitPrograms(c.a.Unhurried(), ids))
+		}
 	}
 	if c.elsewhere() && !c.detach {
 		ended = fmt.Sprintf(", %d cancelled", cancelled)
@@ -56,13 +62,57 @@ func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
 
 // cancel cancels pending tasks in the given states, or in any. It returns how many, and how many it may have cancelled.
 func (c *campaign) cancel(ctx context.Context, from ...task.State) (cancelled, unknown int) {
-	c.mu.Lock()
-	ids := c.own.after(0, len(c.own.pending))
-	c.mu.Unlock()
+	ids := c.pending()
 	result, err := c.m.Do(ctx, manager.Action{Verb: task.VerbCancel, From: from}, manager.ByIDs(ids...)...)
 	if err != nil {
 		unknown = len(ids) - result.Done - len(result.Skipped)
 		c.a.Say("tdf: cancel the tasks of campaign %s: %v", c.base.Group, err)
 	}
 	return result.Done, unknown
+}
+
+// pending returns the ids of the tasks without a result, ascending.
+func (c *campaign) pending() []int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.own.after(0, len(c.own.pending))
+}
+
+// awaitPrograms waits until the workers have ended the programs of cancelled tasks, because the next call may write the
+// same files. A worker lists what it runs in each heartbeat, and sends one soon after it has ended such a program.
+func (c *campaign) awaitPrograms(ctx context.Context, cancelled []int64) error {
+	c.say("waiting until the workers have ended the programs; Ctrl-C ends the call at once")
+	since, err := c.m.Now(ctx)
+	if err != nil {
+		return err
+	}
+	runners := map[string]bool{}
+	for t, err := range c.m.List(ctx, manager.Query{IDs: cancelled}) {
+		if err != nil {
+			return err
+		}
+		if r := t.LastRun(); r != nil {
+			runners[r.Worker] = true
+		}
+	}
+	mayRun := func(w admin.Worker) bool {
+		if !runners[w.Name] || !w.Alive {
+			return false
+		}
+		return !w.Seen.After(since) || slices.ContainsFunc(w.Runs, func(id int64) bool {
+			_, is := slices.BinarySearch(cancelled, id)
+			return is
+		})
+	}
+	for len(runners) > 0 {
+		workers, err := c.m.Admin().Workers(ctx)
+		if err != nil || !slices.ContainsFunc(workers, mayRun) {
+			return err
+		}
+		err = cli.Sleep(ctx, firstWait)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
