@@ -151,25 +151,30 @@ func (h *here) stopWorker() error {
 func (r *run) packs() bool { return r.elsewhere() && (len(r.send) > 0 || len(r.env) > 0 || r.envAll) }
 
 // pack packs the files to send, with a run.sh that runs the command.
-func (r *run) pack() (packed program.Packed, err error) {
-	dir, err := os.MkdirTemp("", "tdf-send-*")
+func (c *campaign) pack() (packed program.Packed, err error) {
+	temporary, err := os.MkdirTemp("", "tdf-send-*")
 	if err != nil {
 		return packed, err
 	}
-	defer os.RemoveAll(dir)
-	for _, path := range r.send {
-		err := r.add(dir, path)
+	defer os.RemoveAll(temporary)
+	dir := filepath.Join(temporary, c.programName()) // calls with the same files store one program
+	err = os.Mkdir(dir, 0o700)
+	if err != nil {
+		return packed, err
+	}
+	for _, path := range c.send {
+		err := c.add(dir, path)
 		if err != nil {
 			return packed, err
 		}
 	}
-	exports, err := r.exports()
+	exports, err := c.exports()
 	if err != nil {
 		return packed, err
 	}
-	if r.shared {
-		missing := sweep.Quote("the directory of the command does not exist on this machine: " + r.dir)
-		exports += "cd " + sweep.Quote(r.dir) + " || { echo " + missing + " >\"$TDF_DIR/unfit\"; exit 1; }\n"
+	if c.shared {
+		missing := sweep.Quote("the directory of the command does not exist on this machine: " + c.dir)
+		exports += "cd " + sweep.Quote(c.dir) + " || { echo " + missing + " >\"$TDF_DIR/unfit\"; exit 1; }\n"
 	}
 	script := filepath.Join(dir, "run.sh")
 	err = os.WriteFile(script, []byte("#!/bin/sh\n"+exports+"exec \"$@\"\n"), 0o755)
