@@ -10,10 +10,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 	"unicode"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sys/unix"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 )
@@ -34,6 +36,8 @@ type job struct {
 	cpus, gpus         int
 	memory, perCPU     int64 // bytes
 	limit              time.Duration
+	signal             string // that the script gets signalBefore its time limit, such as USR2; "" for none
+	signalBefore       time.Duration
 	dependency, export string
 	tags               []string
 	once               bool // the job does not run again after its worker was lost
@@ -67,6 +71,7 @@ func (j *job) flags() *pflag.FlagSet {
 	f.Func("ntasks-per-node", "", one)
 	f.Func("open-mode", "", j.setOpenMode)
 	f.BoolFunc("requeue", "", func(string) error { j.once = false; return nil })
+	f.Func("signal", "", j.setSignal)
 	f.FuncP("time", "t", "", func(v string) (err error) { j.limit, err = parseTime(v); return err })
 	for name, to := range map[string]*string{
 		"account/A": &j.account, "chdir/D": &j.dir, "comment": &j.comment, "dependency/d": &j.dependency,
@@ -98,7 +103,7 @@ const refused = `batch bb bbf begin/b cluster-constraint clusters/M container co
 	cpu-freq cpus-per-gpu deadline delay-boot exclude/x exclusive export-file extra-node-info/B get-user-env
 	gid gpu-bind gpu-freq gpus-per-socket gres-flags licenses/L mcs-label mem-bind mem-per-gpu mincpus
 	network nodefile/F nodelist/w ntasks-per-core ntasks-per-gpu ntasks-per-socket power prefer profile
-	propagate reboot reservation signal sockets-per-node spread-job switches thread-spec threads-per-core
+	propagate reboot reservation sockets-per-node spread-job switches thread-spec threads-per-core
 	tmp uid use-min-nodes wait-all-nodes`
 
 // setFromEnvironment sets the options that variables such as SBATCH_TIMELIMIT stand for.
@@ -185,6 +190,27 @@ func (j *job) setOpenMode(value string) error {
 	if !j.append && value != "truncate" {
 		return errors.New("want append or truncate")
 	}
+	return nil
+}
+
+// setSignal reads B:SIGNAL or B:SIGNAL@SECONDS.
+func (j *job) setSignal(value string) error {
+	name, isScript := strings.CutPrefix(strings.ToUpper(value), "B:")
+	if !isScript {
+		return errors.New("TDF signals the script, and not its steps: want B:SIGNAL or B:SIGNAL@SECONDS")
+	}
+	name, before, timed := strings.Cut(name, "@")
+	if !timed {
+		before = "60"
+	}
+	seconds, err := strconv.ParseUint(before, 10, 16)
+	n, _ := strconv.Atoi(name)
+	number := cmp.Or(syscall.Signal(n), unix.SignalNum("SIG"+strings.TrimPrefix(name, "SIG")))
+	j.signal = strings.TrimPrefix(unix.SignalName(number), "SIG")
+	if j.signal == "" || err != nil {
+		return errors.New("invalid signal: want such as B:USR2 or B:10@30")
+	}
+	j.signalBefore = time.Duration(seconds) * time.Second
 	return nil
 }
 

@@ -43,6 +43,7 @@ func (r *report) flags() *pflag.FlagSet {
 	f.FuncP("jobs", "j", "", r.setRefs)
 	f.FuncP("state", "s", "", r.setStates)
 	f.StringVarP(&r.layout, "format", "o", usualFields, "")
+	f.FuncP("clusters", "M", "", ownCluster)
 	f.BoolFuncP("brief", "b", "", func(string) error { r.layout = briefFields; return nil })
 	f.StringVar(&r.delimiter, "delimiter", "|", "")
 	f.StringVarP(&r.since, "starttime", "S", "", "")

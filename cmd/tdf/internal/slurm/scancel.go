@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
@@ -15,6 +16,14 @@ import (
 // cancel each task with tdf cancel.
 func (v *view) isMine() bool { return v.User == userName() }
 
+// ownCluster refuses names of other clusters.
+func ownCluster(names string) error {
+	if !slices.Contains([]string{"", "all", cluster}, names) {
+		return fmt.Errorf("there is only the cluster %s", cluster)
+	}
+	return nil
+}
+
 // scancel is the command scancel.
 func scancel(ctx context.Context, a *cli.App, args []string) error {
 	f := &filter{}
@@ -22,6 +31,7 @@ func scancel(ctx context.Context, a *cli.App, args []string) error {
 	flags.SetInterspersed(true)
 	f.add(flags, "n")
 	flags.FuncP("state", "t", "", f.setStates)
+	flags.FuncP("clusters", "M", "", ownCluster)
 	quiet := flags.BoolP("quiet", "Q", false, "")
 	flags.FuncP("signal", "s", "", func(string) error {
 		return errors.New("TDF sends no signals to jobs; without this option, scancel ends them")

@@ -73,6 +73,9 @@ func (j *job) wrapper(environment []string, afterNotOK [][]int64) string {
 			odd = append(odd, sweep.Quote(variable))
 		}
 	}
+	if j.signal != "" && j.limit > 0 { // the process is no child of the script, which may wait for all of its children
+		line("( (sleep %.0f; kill -s %s $$) & ) >/dev/null 2>&1", max(0, j.limit-j.signalBefore).Seconds(), j.signal)
+	}
 	start := `"$_tdf_script"`
 	if len(odd) > 0 {
 		start = "env " + strings.Join(odd, " ") + " " + start
