@@ -204,6 +204,11 @@ def report_progress_in(file: int) -> None:
     _progress = file
 
 
+def in_call() -> bool:
+    """Reports whether this is the process of a worker's slot, or one that it has forked."""
+    return _progress is not None
+
+
 def progress(done: float, of: float = 1.0, text: Optional[str] = None) -> None:
     """Shows how far the call is: done of a number of steps, or a fraction. A text replaces "3 of 10".
 

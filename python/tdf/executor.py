@@ -16,7 +16,7 @@ import time
 import uuid
 from collections import deque
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar
+from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
 from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import Client, Row
@@ -220,13 +220,19 @@ class Executor(concurrent.futures.Executor):
         return futures
 
     def _task(self, call: Call) -> Row:
-        of_map = call[0] is call_all
-        function, args, kwargs, more = (call[1][0], call[1][1][0], {}, len(call[1][1]) - 1) if of_map else (*call, 0)
+        function, args, kwargs, more = self.shown(call)
         meta = {"function": name_of(function)[:MOST_NAME], "call": label(function, args, kwargs, more), "python": PYTHON}
         packed = self._setup.pack(*call, self.retry_on)
         of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta, ensure_ascii=False)}
         # a worker may open no further calls, because it would choose the code that other workers run
         return {**self.properties, **of, "generations": 0}
+
+    def shown(self, call: Call) -> Tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any], int]:
+        """Returns the function and the arguments by which people know a task, and how many further calls it makes."""
+        if call[0] is not call_all:
+            return (*call, 0)
+        function, rows = call[1]
+        return function, rows[0], {}, len(rows) - 1
 
     def _cancel_all(self, futures: Iterable[Future[Any]]) -> List[Future[Any]]:
         """Cancels the tasks of futures that no worker has begun, and returns the futures that it has cancelled."""

@@ -41,7 +41,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 def environment(threads: int) -> Dict[str, str]:
     """Gives the numerical libraries of a slot its share of the cores, unless the user has chosen."""
     chosen = os.environ.get(THREADS[0]) or str(threads)
-    return {"TDF_CPUS": str(threads), **dict.fromkeys(THREADS, chosen), **os.environ}
+    return {"TDF_CPUS": str(threads), "LOKY_MAX_CPU_COUNT": str(threads), **dict.fromkeys(THREADS, chosen), **os.environ}
 
 
 Call = Tuple[bytes, str, Optional[Row]]  # the pickle, the name of the function, and the arguments if the task is one of a sweep

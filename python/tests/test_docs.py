@@ -64,6 +64,7 @@ def test_page(served, tmp_path, monkeypatch, capsys, shell):
     assert "6 of 6 tasks succeeded" in printed
     assert "<tdf.Campaign grid: 6 of 6 tasks finished> [6, 2]" in printed
     assert "{'rate': 0.1, 'mode': 'fast'} 0.01" in printed
+    assert "{'C': 10}" in printed
     assert 'loss(rate=1, mode="exact")' in printed
     assert "{'rate': 0.1, 'mode': 'fast'} 9 steps" in printed
     assert "2 tasks cancelled" in printed

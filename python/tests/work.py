@@ -209,3 +209,12 @@ def fit(rate, mode="fast"):
 
 def process_of(n):
     return os.getpid()
+
+
+def fail_after(path):
+    wait_for(path)
+    fail("bad")
+
+
+def cores():
+    return int(os.environ["TDF_CPUS"])
