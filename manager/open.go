@@ -98,7 +98,7 @@ func (m *Manager) checkAll(ctx context.Context, all []task.Properties) error {
 	if err := m.store.CheckDependencies(ctx, all); err != nil {
 		return err
 	}
-	return m.store.CheckPrograms(ctx, all)
+	return m.store.CheckNamed(ctx, all)
 }
 
 // checkEnds returns an error if a task would expire at once. Invalid tasks have another error. If the caller opens a

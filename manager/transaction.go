@@ -47,7 +47,7 @@ func (x *Transaction) commit(ctx context.Context) ([]*Task, error) {
 	if err != nil || len(u.Moves)+len(u.Open) == 0 && u.Decide == "" {
 		return nil, err
 	}
-	if err := m.store.CheckPrograms(ctx, u.Open); err != nil {
+	if err := m.store.CheckNamed(ctx, u.Open); err != nil {
 		return nil, err
 	}
 	outcomes, err := m.store.Apply(ctx, m.name, u)

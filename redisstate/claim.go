@@ -122,7 +122,7 @@ type ClaimResult struct {
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
 	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"keep_finished", "keep_outputs",
+	"keep_finished", "keep_outputs", "blobs",
 	"revision", "0:prefetched", "fetch", "claim_before", "limit_key", "input_encoding", "resources",
 }
 

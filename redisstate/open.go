@@ -14,6 +14,14 @@ import (
 	"github.com/tdf-framework/tdf/redisstate/lua"
 )
 
+// CheckNamed checks that the stored programs and the blobs that new tasks name are stored, and renews their last use.
+func (s *Store) CheckNamed(ctx context.Context, definitions []task.Properties) error {
+	if err := s.CheckPrograms(ctx, definitions); err != nil {
+		return err
+	}
+	return s.CheckBlobs(ctx, definitions)
+}
+
 // An Opened is the answer to one definition.
 type Opened struct {
 	ID       int64 // 0 if Redis refused to open the task
@@ -35,7 +43,7 @@ func (s *Store) OpenAll(
 	if err := task.ValidateAll(definitions); err != nil {
 		return nil, err
 	}
-	if err := s.CheckPrograms(ctx, definitions); err != nil {
+	if err := s.CheckNamed(ctx, definitions); err != nil {
 		return nil, err
 	}
 	if slices.ContainsFunc(definitions, func(d task.Properties) bool { return d.HasPlaces() }) {

@@ -75,7 +75,10 @@ func (s *Store) CheckOneStep(ctx context.Context, all []task.Properties) error {
 	if err := s.CheckDependencies(ctx, all); err != nil {
 		return err
 	}
-	if err := s.CheckPrograms(ctx, all); err != nil {
+	if err := task.CheckNoBlobs(all, "tasks of a periodic"); err != nil {
+		return err
+	}
+	if err := s.CheckNamed(ctx, all); err != nil {
 		return err
 	}
 	return s.NameDefinitions(ctx, all)

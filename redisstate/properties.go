@@ -24,6 +24,8 @@ const (
 	Rules
 	// Result includes the properties that the Move of a result needs ([task.Task.Execute] and [task.Move.Settled]).
 	Result
+	// Blobs includes the blobs that the task names ([task.Task.NamedBlobs]).
+	Blobs
 	// Lists includes the lists that hold the task, and the task's score in each list.
 	Lists
 	// Whole includes all properties of the task and of all its rounds, with the texts.
@@ -80,6 +82,8 @@ var taskProperties = withOthers([]property{
 	{"by_group", Facts | definition},
 	{"input_encoding", Facts | definition},
 	{"fetch", Facts | Result | definition},
+	{task.FieldBlobs, short | definition | Blobs},
+	{task.FieldMade, short | Blobs},
 	{"limit_key", Facts | Result | rulesMore | definition},
 	{"place", Facts | definition},
 	{"fail_on", Facts | Result | rulesAlways},

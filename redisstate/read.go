@@ -151,7 +151,7 @@ func (s *Store) readHashes(ctx context.Context, ids []int64, want *Want) (hashes
 	for i := range hashes {
 		hashes[i] = task.Hash{}
 	}
-	if want.Fields&Facts != 0 && want.Fields&(Rules|Result|Lists) == 0 {
+	if want.Fields&Facts != 0 && want.Fields&(Rules|Result|Lists|Blobs) == 0 {
 		if err := s.readSized(ctx, ids, hashes, want); err != nil {
 			return nil, nil, err
 		}
@@ -211,7 +211,7 @@ func (w *Want) steps() (steps []func(task.Hash) []string) {
 			})
 	case w.Fields&Facts != 0:
 		steps = append(steps, always(headFields))
-	case w.Fields&(Head|Source) != 0:
+	case w.Fields&(Head|Source|Blobs) != 0:
 		return append(steps, always(namesOf(taskProperties, w.Fields)))
 	}
 	if w.Fields&Facts != 0 {
@@ -226,6 +226,9 @@ func (w *Want) facts(h task.Hash) []string {
 		return nil
 	}
 	names := slices.Clone(factFields)
+	if w.Fields&Blobs != 0 {
+		names = append(names, namesOf(taskProperties, Blobs)...)
+	}
 	from, to := w.Rounds.numbers(h.Round())
 	for i := from; i < to; i++ {
 		names = append(names, roundFields(i, roundFacts)...)

@@ -79,6 +79,9 @@ func (s *Store) StoreDefinitions(ctx context.Context, name string, chunk int, de
 	if _, err := s.maxTasks(ctx, false); err != nil {
 		return fmt.Errorf("store definitions: %w", err)
 	}
+	if err := task.CheckNoBlobs(definitions, "tasks of a stage"); err != nil {
+		return err
+	}
 	if err := s.NameDefinitions(ctx, definitions); err != nil {
 		return err
 	}

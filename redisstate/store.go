@@ -9,6 +9,7 @@ import (
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate/accounts"
+	"github.com/tdf-framework/tdf/redisstate/blobs"
 	"github.com/tdf-framework/tdf/redisstate/callbacks"
 	"github.com/tdf-framework/tdf/redisstate/conn"
 	"github.com/tdf-framework/tdf/redisstate/counts"
@@ -28,6 +29,7 @@ type Store struct {
 	notices.Outbox
 	*presence.Presence
 	*programs.Archives
+	blobs.Blobs
 
 	link linkSpeed
 	pace pace
@@ -48,8 +50,9 @@ func New(cfg config.Redis, namespace string, log *slog.Logger) (*Store, error) {
 	return &Store{
 		Conn: c, Accounts: accounts.Accounts{Conn: c}, Callbacks: callbacks.Callbacks{Conn: c}, Counters: counters,
 		Presence: presence.New(c, counters),
-		Archives: programs.New(c), Outbox: notices.Outbox{Conn: c}, Limiter: limits.Limiter{Conn: c},
-		room: room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
+		Archives: programs.New(c), Blobs: blobs.Blobs{Conn: c}, Outbox: notices.Outbox{Conn: c},
+		Limiter: limits.Limiter{Conn: c},
+		room:    room{clock: time.Now, reading: make(chan struct{}, 1), logged: map[roomWait]bool{}},
 	}, nil
 }
 

@@ -215,7 +215,11 @@ func (u *Unit) Size() int {
 
 // bytesOf returns the bytes of the long values of a new task.
 func bytesOf(d *task.Properties) int {
-	return len(d.Input) + len(d.Meta) + len(d.Source) + d.DependencyBytes()
+	n := len(d.Input) + len(d.Meta) + len(d.Source) + d.DependencyBytes()
+	for _, b := range d.Blobs {
+		n += len(b) + 1
+	}
+	return n
 }
 
 // transact makes one call, and returns the outcomes of the units that were carried out: at least one. If the call takes

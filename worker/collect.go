@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/tdf-framework/tdf/fetch"
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/lazy"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/worker/rounddir"
@@ -157,7 +158,10 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 		return nil
 	}
 	skip := func(name string) bool { return ended.unchanged[name] }
-	result.Packed, result.Files, err = x.dir.Pack(e.task.Fetch, e.s.cfg.MaxFetch, skip)
+	found, err := x.dir.Find(e.task.Fetch, skip)
+	if err == nil {
+		err = e.bringBack(found, result)
+	}
 	if err != nil && e.task.FailOn == task.FailOnUnknown && result.Exit != "0" {
 		return nil
 	}
@@ -169,6 +173,45 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 		return fmt.Errorf("fetch: %w", err)
 	}
 	return nil
+}
+
+// bringBack stores files as blobs if they are too large for Redis, and packs them otherwise, or if there are no blobs.
+func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err error) {
+	if found.Bytes > mostInRedis && len(found.Names) <= task.MaxBlobs {
+		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })
+		if !errors.Is(err, blob.ErrElsewhere) {
+			return err
+		}
+	}
+	result.Packed, result.Files, err = found.Pack(e.s.cfg.MaxFetch)
+	return err
+}
+
+// mostInRedis is how many bytes of files Redis carries for a round if there are blobs.
+const mostInRedis = 1 << 20
+
+func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, result *task.Result) error {
+	store, err := e.s.broker.Blobs(ctx)
+	if err != nil {
+		return err
+	}
+	var made []string
+	for _, name := range found.Names {
+		f, _, err := found.Open(name)
+		if err != nil {
+			return err
+		}
+		b, err := blob.Put(ctx, store, f, func(int64) {})
+		f.Close()
+		if err != nil {
+			return err
+		}
+		b.Path = name
+		result.Made, made = append(result.Made, b), append(made, b.String())
+		result.Files.Count++
+		result.Files.Bytes += b.Bytes
+	}
+	return task.CheckBlobs("fetch", made)
 }
 
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
@@ -186,6 +229,12 @@ func (e *execution) sendFiles(x *roundIO) error {
 	if e.s.cfg.Collect == "" {
 		return e.keepFiles(x)
 	}
+	return e.afterProgram(func(ctx context.Context) error { return e.collectFiles(ctx, x) })
+}
+
+// afterProgram calls a function that copies what the program has left, while the task stays with this worker. It ends
+// with the time that a fetch may take.
+func (e *execution) afterProgram(do func(context.Context) error) error {
 	ctx, end := e.s.outlive(e.s.claiming, e.s.reporting, e.s.programBound(), 0)
 	defer end(nil)
 	defer context.AfterFunc(e.ctx, func() {
@@ -202,6 +251,10 @@ func (e *execution) sendFiles(x *roundIO) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, e.s.cfg.FetchTimeout,
 		errors.New("the copy took longer than a fetch may take"))
 	defer cancel()
+	return do(ctx)
+}
+
+func (e *execution) collectFiles(ctx context.Context, x *roundIO) error {
 	sealed, err := e.sealAndDeliver(ctx, x)
 	if err != nil {
 		return fmt.Errorf("files/ could not be collected: %w; it is kept on worker %s in %s", err, e.s.name,

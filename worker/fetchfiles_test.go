@@ -92,7 +92,7 @@ func TestFetchTooMuch(t *testing.T) {
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 	files := w.task(id).Current().Files
 	said, dir, _ := strings.Cut(files.Kept, "; they are on worker w1 in ")
-	expect.Equal(t, said, "the files that match (1) have 6 bytes, more than max_fetch (5); fetch fewer files, or raise [worker] max_fetch where the task runs")
+	expect.Equal(t, said, "the files that match (1) have 6 bytes, more than max_fetch (5); keep blobs (docs/blobs.md), fetch fewer files, or raise [worker] max_fetch where the task runs")
 	expect.Equal(t, files, task.Files{Kept: files.Kept})
 	expect.Equal(t, string(expect.Result(os.ReadFile(dir+"/out/a")).Value(t)), "123456")
 }

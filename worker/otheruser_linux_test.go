@@ -193,13 +193,14 @@ func TestCopyForAnotherUser(t *testing.T) {
 	expect.Equal(t, w.finished(id).LastOutput(), fmt.Sprintf("%[1]d .\n%[1]d run.sh\n%[1]d lib\n0 secret\nwritten\n", nobody))
 }
 
-// A round that brings back files runs in a copy that belongs to the program's user.
+// A round that brings back files runs in a copy that belongs to the program's user, and so do the files that it gets.
 func TestFetchFilesOfAnotherUser(t *testing.T) {
 	w := newWorld(t)
 	w.asNobody()
-	w.script("p", "#!/bin/sh\necho changed >>data && mkdir out && cp data out/\n")
-	must(t, os.WriteFile(w.path("p/data"), []byte("data\n"), 0o644))
-	id := w.open("", fetching("out"))
+	w.script("p", "#!/bin/sh\necho changed >>data && mkdir out && cp data out/ && rm d/old && echo >>old\n")
+	must(t, os.WriteFile(w.path("p/old"), []byte("old\n"), 0o644))
+	blobs := w.keepBlobs()
+	id := w.open("", fetching("out"), needing(w.storeBlob(blobs, "data\n", "data"), w.storeBlob(blobs, "new", "d/old")))
 	w.runOnce(w.worker())
 	expect.Equal(t, w.finished(id).LastError(), "")
 	expect.Equal(t, w.broughtBack(id), "out/data=data\nchanged\n")

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/task"
@@ -30,6 +31,7 @@ type protocol interface {
 
 	Earlier(ctx context.Context, t *task.Task) (checkpoint, lastError string, err error)
 	WriteDependencies(ctx context.Context, t *task.Task, to io.Writer) (unread, err error)
+	Blobs(ctx context.Context) (blob.Store, error)
 	Archive(ctx context.Context, t *task.Task, sha256 string) (io.ReadCloser, error)
 
 	Renew(ctx context.Context, renewals ...redisstate.LeaseRenewal) (redisstate.RenewResult, error)

@@ -179,6 +179,10 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if err != nil {
 		return Ended{}, err
 	}
+	given, err := l.attach(ctx, r)
+	if err != nil {
+		return Ended{}, err
+	}
 	began := time.Now()
 	p, err := start(ctx, l.dir, process.Command{
 		Slot: r.Slot, Args: r.Args, Env: append(r.execution.environment(dir), l.host.UserEnv(r.Slot)...),
@@ -205,13 +209,14 @@ func (l launch) Run(ctx context.Context, r *Round) (Ended, error) {
 	if own != nil && cause == nil {
 		ended.unchanged, cause = own.Unchanged()
 	}
+	ended.unchanged = given.addUnchanged(l.dir, ended.unchanged)
 	return ended, cause
 }
 
-// copyOwn copies the program into the round's own directory if the round brings back files: files of other rounds must
-// not match. Then the program runs in the copy. copyOwn returns nil if there is none.
+// copyOwn copies the program into the round's own directory if the round needs one. Then the program runs in the copy.
+// copyOwn returns nil if there is none.
 func (l *launch) copyOwn(ctx context.Context, r *Round, dir string) (*fetch.Copy, error) {
-	if l.command || len(r.execution.task.Fetch) == 0 {
+	if l.command || !needsOwnDir(r.execution.task) {
 		return nil, nil
 	}
 	from := l.dir

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/internal/testspace"
 	"github.com/tdf-framework/tdf/manager"
@@ -20,7 +22,7 @@ import (
 
 // sampleText returns a value of the property that is not its default, and the properties with this value.
 func sampleText(t *testing.T, p *task.Property) (string, task.Properties) {
-	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q"} {
+	for _, text := range []string{"4000000000", "7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q", strings.Repeat("0", 64) + ":7:a"} {
 		d := task.Defaults("p", "rsync:/p/run.sh", "1234")
 		if p.Set(&d, text) == nil && p.Text(&d) != p.Preset() {
 			return text, d
@@ -47,6 +49,7 @@ func TestEachPropertyGoesEverywhere(t *testing.T) {
 			checkFlag(t, p, text, p.Text(&d))
 		}
 	}
+	expect.NoError(t, friend.Of(m).Store.RegisterBlob(t.Context(), task.Blob{SHA256: strings.Repeat("0", 64)}, ""))
 	opened := expect.Result(m.Open(t.Context(), definitions...)).Value(t)
 	for i := range task.PropertyTable {
 		p := &task.PropertyTable[i]

@@ -21,7 +21,7 @@ echo $1`
 	dir := t.TempDir()
 	c := exec.CommandContext(t.Context(), linked(t)+"/tdf", "run", "-j", "1", "--", "sh", "-c", script, "-", "{}", ":::", "1", "2", "3")
 	c.Dir = t.TempDir()
-	c.Env = append(os.Environ(), "TMPDIR="+dir)
+	c.Env = append(os.Environ(), "TMPDIR="+dir, "HOME="+c.Dir, "XDG_CONFIG_HOME="+c.Dir) // no tdf up of this user is found
 	var stdout, stderr strings.Builder
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err := c.Run()

@@ -54,6 +54,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/config"
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/leaktest"
@@ -279,6 +280,13 @@ func (s *services) start(tool config.Tool, workers int) error {
 		return err
 	}
 	store.KeepCounts()
+	blobs, err := blob.OpenDir(filepath.Join(tool.Worker.Directory, "blobs"), tool.Manager.Namespace)
+	if err == nil {
+		err = store.SetBlobPlace(s.ctx, blobs.ID, blobs.Path)
+	}
+	if err != nil {
+		return err
+	}
 	s.store = store
 	s.run("server", server.New("server", tool.Server, store, s.log).Run)
 	for i := range workers {

@@ -10,12 +10,14 @@ import (
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/admin"
 	"github.com/tdf-framework/tdf/internal/command"
 	"github.com/tdf-framework/tdf/internal/config"
+	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
 	"github.com/tdf-framework/tdf/internal/userfile"
 	"github.com/tdf-framework/tdf/internal/web"
@@ -104,12 +106,23 @@ func Open(ctx context.Context, cfg config.HTTP, all []*manager.Manager, log *slo
 	if security != nil {
 		s.URL = "https://" + listener.Addr().String()
 	}
-	s.announce = func(ctx context.Context) { announce(ctx, admin.New(m), cfg, s.URL) }
+	dir, err := blobs(cfg, m)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	s.announce = func(ctx context.Context) {
+		var both sync.WaitGroup
+		both.Go(func() { announce(ctx, admin.New(m), cfg, s.URL) })
+		if dir != nil {
+			both.Go(func() { keepBlobs(ctx, dir, friend.Of(m).Store, log) })
+		}
+		both.Wait()
+	}
 	s.server = &http.Server{
 		Handler: web.New(m, web.Options{
 			Hosts: cfg.Hosts, Proxies: cfg.Proxies, Memory: callMemory(debug.SetMemoryLimit(-1), resources.Here().Memory),
 			Timeout: callTime, Log: log, Version: command.Version(), Interfaces: interfaces(cfg, m, log),
-			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], CertificateEnds: endOf(security),
+			Users: cfg.Users, Public: cfg.Public, Shards: all[1:], Blobs: dir, CertificateEnds: endOf(security),
 		}),
 		TLSConfig:         security,
 		ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,

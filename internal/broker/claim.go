@@ -94,6 +94,8 @@ type ClaimedTask struct {
 	MetaBase64 []byte  `json:"meta_base64,omitempty"`
 	After      bool    `json:"after,omitempty" doc:"the task has waited for others, whose results you can read"`
 
+	Blobs []string `json:"blobs,omitempty" doc:"what the task needs, as SHA256:BYTES or SHA256:BYTES:PATH; with a path, it is a file in the directory of the command"`
+
 	Fetch []string `json:"fetch,omitempty" doc:"patterns of the files that the report must have if the program succeeds"`
 
 	Deadline time.Time `json:"deadline,omitzero" doc:"when the task times out or expires; missing: never"`
@@ -418,7 +420,7 @@ func taskOf(x redisstate.Claim, now task.Time, base64 bool) ClaimedTask {
 	t := x.Task
 	out := ClaimedTask{
 		ID: t.ID, Round: t.Round, Claim: x.ID, Program: t.Program, Source: t.Source, Campaign: t.Group,
-		After: t.Links > 0, Args: []string{}, Fetch: t.Fetch,
+		After: t.Links > 0, Args: []string{}, Fetch: t.Fetch, Blobs: t.Blobs,
 	}
 	out.Input, out.InputBase64 = text(t.Input, base64)
 	out.Meta, out.MetaBase64 = text(t.Meta, base64)

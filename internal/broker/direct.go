@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/class"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/redisstate"
@@ -28,6 +29,8 @@ type DirectStore interface {
 	Outages() int64
 	WorkerHeartbeat(ctx context.Context, w presence.WorkerInfo) (drained string, err error)
 	Program(ctx context.Context, sha256 string) ([]byte, error)
+	BlobPlace(ctx context.Context) (id, path string, err error)
+	blob.Registry
 	Confirms(ctx context.Context) bool
 	MarkStarted(ctx context.Context, worker string, claims map[int]string)
 	ForgetStarted(ctx context.Context, worker string)
@@ -296,6 +299,16 @@ func (d *Direct) WriteDependencies(ctx context.Context, t *task.Task, to io.Writ
 }
 
 // Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
+// Blobs returns the store of the namespace's blobs, if this machine has their directory.
+func (d *Direct) Blobs(ctx context.Context) (blob.Store, error) {
+	id, path, err := d.store.BlobPlace(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := blob.FindDir(id, path)
+	return blob.Direct{Dir: dir, Registry: d.store}, err
+}
+
 // none, the error is [fs.ErrNotExist].
 func (d *Direct) Archive(ctx context.Context, _ *task.Task, sha256 string) (io.ReadCloser, error) {
 	archive, err := d.store.Program(ctx, sha256)

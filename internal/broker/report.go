@@ -52,6 +52,8 @@ type Report struct {
 	StderrBytes  int64           `json:"stderr_bytes,omitempty" doc:"the same of stderr"`
 	Result       json.RawMessage `json:"result,omitempty" doc:"the result of the round, up to 1 MiB of JSON"`
 
+	Made []string `json:"made,omitempty" doc:"the blobs that the round has made, as SHA256:BYTES, or as SHA256:BYTES:PATH instead of a file in files"`
+
 	Files []byte `json:"files,omitempty" doc:"the files that match the task's fetch, up to 24 MiB, as tar.gz in base64"`
 
 	FilesKept string `json:"files_kept,omitempty" doc:"instead of files: why they stay on the worker, and where; at most 4 KiB"`
@@ -103,6 +105,8 @@ func (r *Report) check() error {
 		return invalid("later: want seconds from 0 up")
 	case !finite(r.Seconds) || !finite(r.CPUSeconds) || min(r.MaxRSS, r.StdoutBytes, r.StderrBytes) < 0:
 		return invalid("seconds, cpu_seconds, max_rss, stdout_bytes and stderr_bytes must be at least 0")
+	case len(r.Made) > 0 && r.Action == "release":
+		return invalid("made is only for complete and fail")
 	case r.FilesKept != "" && len(r.Files) > 0 || len(r.FilesKept) > MaxKept:
 		return invalid("want either files or files_kept, and at most %d bytes of it", MaxKept)
 	case len(r.Open) > 0 && r.Action != "complete":

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tdf-framework/tdf/internal/bundle"
@@ -100,10 +101,18 @@ func shorten(text string, had int64) (string, int64) {
 
 // addFiles adds the files of the report to a round that has succeeded. Without them, people would miss the files later.
 func (x *reportDelivery) addFiles(r *task.Result) (err error) {
+	files, err := x.addMade(r)
+	if err != nil {
+		return err
+	}
 	if r.HasFailed(x.Task.FailOn) {
 		return nil
 	}
 	switch fetches := len(x.Task.Fetch) > 0; {
+	case fetches && len(files) > 0 && len(x.Files) == 0:
+		return bundle.CheckNames(x.Task.Fetch, files)
+	case len(files) > 0:
+		return errors.New("the worker has reported files as blobs, and others, or the task asks for none")
 	case fetches && x.FilesKept != "":
 		r.Files.Kept = x.FilesKept
 		return nil
@@ -114,12 +123,27 @@ func (x *reportDelivery) addFiles(r *task.Result) (err error) {
 	case !fetches:
 		return nil
 	}
-	files, err := bundle.Check(string(x.Files), x.Task.Fetch, MaxFetch)
+	r.Files, err = bundle.Check(string(x.Files), x.Task.Fetch, MaxFetch)
 	if err != nil {
 		return fmt.Errorf("the files of the report: %w", err)
 	}
-	r.Packed, r.Files = string(x.Files), files
+	r.Packed = string(x.Files)
 	return nil
+}
+
+// addMade adds the blobs of the report, and returns the paths of those that are files.
+func (x *reportDelivery) addMade(r *task.Result) (files []string, err error) {
+	if err := task.CheckBlobs("made", x.Made); err != nil {
+		return nil, err
+	}
+	r.Made = task.ParseBlobs(strings.Join(x.Made, ","))
+	for _, b := range r.Made {
+		if b.Path != "" {
+			files = append(files, b.Path)
+			r.Files.Count, r.Files.Bytes = r.Files.Count+1, r.Files.Bytes+b.Bytes
+		}
+	}
+	return files, nil
 }
 
 func (x *reportDelivery) checkResult() error {

@@ -79,8 +79,7 @@ func Read(packed string, patterns []string, most int64,
 	// headers and padding need at most 8 KiB for each file
 	unpacked := &io.LimitedReader{R: zipped, N: most + (MaxFiles+1)*8<<10}
 	r := &reader{
-		tar: tar.NewReader(unpacked), patterns: patterns, asked: NewMatcher(patterns), most: most,
-		files: map[string]bool{}, parents: map[string]bool{},
+		tar: tar.NewReader(unpacked), names: newNames(patterns), most: most,
 	}
 	for {
 		err := r.next(each)
@@ -105,11 +104,31 @@ func Check(packed string, patterns []string, most int64) (files task.Files, err 
 }
 
 type reader struct {
-	tar            *tar.Reader
+	tar *tar.Reader
+	names
+	most int64 // how many bytes the other files may have
+}
+
+// names are the names of files that were accepted.
+type names struct {
 	patterns       []string
 	asked          Matcher
-	most           int64 // how many bytes the other files may have
 	files, parents map[string]bool
+}
+
+func newNames(patterns []string) names {
+	return names{patterns, NewMatcher(patterns), map[string]bool{}, map[string]bool{}}
+}
+
+// CheckNames checks that files may have these names, as Read does.
+func CheckNames(patterns, files []string) error {
+	n := newNames(patterns)
+	for _, name := range files {
+		if err := n.accept(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (r *reader) next(each func(name string, mode fs.FileMode, content io.Reader) error) error {
@@ -137,28 +156,34 @@ func (r *reader) next(each func(name string, mode fs.FileMode, content io.Reader
 
 // accept refuses an entry that is no file below the directory, or one too many.
 func (r *reader) accept(h *tar.Header) error {
-	err := check(h.Name)
 	r.most -= h.Size
+	switch {
+	case check(h.Name) == nil && h.Typeflag != tar.TypeReg:
+		return fmt.Errorf("%.200q is no regular file", h.Name)
+	case check(h.Name) == nil && r.most < 0:
+		return errors.New("its files have more bytes than are allowed")
+	}
+	return r.names.accept(h.Name)
+}
+
+func (n *names) accept(name string) error {
+	err := check(name)
 	switch {
 	case err != nil:
 		return err
-	case h.Typeflag != tar.TypeReg:
-		return fmt.Errorf("%.200q is no regular file", h.Name)
-	case r.most < 0:
-		return errors.New("its files have more bytes than are allowed")
-	case !r.asked.matches(h.Name):
-		return fmt.Errorf("%.200q matches none of the patterns %.1000s", h.Name, strings.Join(r.patterns, ", "))
-	case len(r.files) == MaxFiles:
+	case !n.asked.matches(name):
+		return fmt.Errorf("%.200q matches none of the patterns %.1000s", name, strings.Join(n.patterns, ", "))
+	case len(n.files) == MaxFiles:
 		return fmt.Errorf("it has more than %d files", MaxFiles)
-	case r.files[h.Name] || r.parents[h.Name]:
-		return fmt.Errorf("%.200q is there twice", h.Name)
+	case n.files[name] || n.parents[name]:
+		return fmt.Errorf("%.200q is there twice", name)
 	}
-	r.files[h.Name] = true
-	for dir := path.Dir(h.Name); dir != "." && !r.parents[dir]; dir = path.Dir(dir) {
-		if r.files[dir] {
+	n.files[name] = true
+	for dir := path.Dir(name); dir != "." && !n.parents[dir]; dir = path.Dir(dir) {
+		if n.files[dir] {
 			return fmt.Errorf("%.200q is a file and a directory", dir)
 		}
-		r.parents[dir] = true
+		n.parents[dir] = true
 	}
 	return nil
 }

@@ -22,6 +22,8 @@ type HTTP struct {
 	ClientCA        string // a PEM file of authorities whose certificates stand for tokens; "" means none
 	Insecure        bool   // no TLS is necessary on an address that other machines can reach; default: false
 
+	Blobs string // the directory of the blobs; "" means that there are none
+
 	Users string // the file of the users who may log in to the dashboard with a password; "" means none
 
 	// Proxies are the addresses of proxies whose headers name the client of a call; default: none
@@ -244,6 +246,11 @@ var httpKeys = []key{
 		"A PEM file with certificate authorities. A client with a certificate of one of them needs no token: the " +
 			"name of a token is the common name (CN) of the certificate, and the client may do what that token may. " +
 			"Requires `tls_cert`.",
+	},
+	{
+		"http", "blobs", "", text(func(s *settings) *string { return &s.http.Blobs }),
+		"The directory in which the API keeps [blobs](blobs.md): files and values that are too large for Redis. Clients " +
+			"on this machine, or with the same shared disk, read and write them there. Empty means that there are none.",
 	},
 	{
 		"http", "users", "", text(func(s *settings) *string { return &s.http.Users }),

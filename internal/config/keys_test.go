@@ -56,6 +56,7 @@ var samples = []sample{
 		return append([]string{s.http.Public}, s.http.Hosts...)
 	}},
 	{"HTTP_TLS_CERT", "/c.pem", "/c.pem", func(s *settings) any { return s.http.TLSCert }},
+	{"HTTP_BLOBS", "/blobs", "/blobs", func(s *settings) any { return s.http.Blobs }},
 	{"HTTP_USERS", "/users", "/users", func(s *settings) any { return s.http.Users }},
 	{"HTTP_TLS_KEY", "/k.pem", "/k.pem", func(s *settings) any { return s.http.TLSKey }},
 	{"HTTP_CLIENT_CA", "/ca.pem", "/ca.pem", func(s *settings) any { return s.http.ClientCA }},

@@ -15,10 +15,18 @@ type programStore interface {
 	HasPrograms(ctx context.Context) (bool, error)
 	NeededPrograms(ctx context.Context) (map[string]string, error)
 	RemoveUnused(ctx context.Context, before task.Time, most int64) (removed []string, err error)
+
+	HasBlobs(ctx context.Context) (bool, error)
+	UseBlobs(ctx context.Context, sums ...string) (lost []string, err error)
+	RemoveUnusedBlobs(ctx context.Context, before task.Time, most int64) error
 }
 
-// removedAtOnce is the largest number of stored programs that the server removes after a part of the walk.
-const removedAtOnce = 10
+// removedAtOnce is the largest number of stored programs that the server removes after a part of the walk, and
+// forgottenAtOnce that of blobs, whose bytes are not in Redis.
+const (
+	removedAtOnce   = 10
+	forgottenAtOnce = 500
+)
 
 // programs follows the audit's walk through all tasks, to find the stored programs that no task names. The walk renews
 // the last use of the programs that tasks name, and its end that of programs that stages of pipelines and periodics
@@ -55,7 +63,11 @@ func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Gra
 	if err != nil {
 		return err
 	}
-	if stored {
+	blobs, err := s.store.HasBlobs(ctx)
+	if err != nil {
+		return err
+	}
+	if stored || blobs {
 		if err := s.useNamed(ctx, now, p.ids); err != nil {
 			return err
 		}
@@ -70,10 +82,19 @@ func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Gra
 		}
 	}
 	p.endPart()
-	if !stored || now < grace.Open {
+	if now < grace.Open {
 		return nil
 	}
-	removed, err := s.store.RemoveUnused(ctx, task.UnusedBefore(now, p.walked), removedAtOnce)
+	if blobs {
+		before := task.UnusedBefore(now, p.walked, task.BlobKeep)
+		if err := s.store.RemoveUnusedBlobs(ctx, before, forgottenAtOnce); err != nil {
+			return err
+		}
+	}
+	if !stored {
+		return nil
+	}
+	removed, err := s.store.RemoveUnused(ctx, task.UnusedBefore(now, p.walked, task.ProgramKeep), removedAtOnce)
 	for _, sum := range removed {
 		s.log.Info("unused program removed", "sha256", sum)
 	}
@@ -81,12 +102,12 @@ func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Gra
 }
 
 func (s *Server) useNamed(ctx context.Context, now task.Time, ids []int64) error {
-	tasks, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Source})
+	tasks, err := s.store.Read(ctx, ids, redisstate.Want{Fields: redisstate.Source | redisstate.Blobs})
 	if err != nil {
 		return err
 	}
 	named := map[string]bool{}
-	var sums []string
+	var sums, blobs []string
 	for _, t := range tasks {
 		if t.Task == nil {
 			continue
@@ -94,6 +115,10 @@ func (s *Server) useNamed(ctx context.Context, now task.Time, ids []int64) error
 		if sum := task.StoredProgram(t.Task.Source); sum != "" && !named[sum] {
 			named[sum], sums = true, append(sums, sum)
 		}
+		blobs = append(blobs, t.Task.NamedBlobs()...)
+	}
+	if _, err := s.store.UseBlobs(ctx, blobs...); err != nil {
+		return err
 	}
 	return s.store.UsePrograms(ctx, now, sums...)
 }

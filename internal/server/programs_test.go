@@ -77,6 +77,34 @@ func TestUnusedProgramsAreRemoved(t *testing.T) {
 	})
 }
 
+// The server forgets blobs that no task names, neither as what it needs nor as what its rounds have made. A task cannot
+// name one that is forgotten.
+func TestUnusedBlobsAreForgotten(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(s *site) {
+		blob := func(digit string) task.Blob { return task.Blob{SHA256: strings.Repeat(digit, 64), Bytes: 7} }
+		needed, made, unused, fresh, pending := blob("a"), blob("b"), blob("c"), blob("d"), blob("e")
+		for _, b := range []task.Blob{needed, made, unused, fresh} {
+			expect.NoError(s, s.store.RegisterBlob(s.Context(), b, "me"))
+		}
+		s.do("HSET", fmt.Sprintf("$task:%d", s.finish(define())), "made", made.String())
+		d := define()
+		d.Blobs = []string{needed.String()}
+		s.open(d)
+		for _, b := range []task.Blob{needed, made, unused} {
+			s.do("ZADD", "$blobs_used", 1, b.SHA256)
+		}
+		srv := New("new", settings, s.store, quiet())
+		s.walk(srv, 3*wholeWalk)
+		all := []string{needed.SHA256, made.SHA256, unused.SHA256, fresh.SHA256, pending.SHA256}
+		expect.Result(s.store.LostBlobs(s.Context(), all...)).Is(s, []string{unused.SHA256, pending.SHA256})
+		expect.Result(s.store.BlobBytes(s.Context())).Is(s, map[string]int64{"me": 21})
+		d.Blobs = []string{fresh.String(), unused.String()}
+		expect.Result(s.store.OpenAll(s.Context(), "opener", "", d)).Fails(s, unused.SHA256)
+		s.checkConsistent()
+	})
+}
+
 var errRead = errors.New("a read that fails")
 
 // failingReads is a store in which reads of sources fail.
@@ -86,7 +114,7 @@ type failingReads struct {
 }
 
 func (f *failingReads) Read(ctx context.Context, ids []int64, want redisstate.Want) ([]redisstate.Stored, error) {
-	if want.Fields == redisstate.Source {
+	if want.Fields&redisstate.Source != 0 {
 		if f.fails--; f.fails >= 0 {
 			return nil, errRead
 		}

@@ -37,6 +37,7 @@ const (
 	fieldOutputsFrom   = "outputs_from"
 	fieldOutputsGone   = "outputs_removed"
 	FieldCheckpoint    = "checkpoint"
+	FieldMade          = "made"
 )
 
 // Names of a round's properties, without the number of the round ([RoundField]).
@@ -102,6 +103,7 @@ func ParseTask(id int64, h Hash) (*Task, error) {
 		h[FieldCheckpoint]
 	t.Outcome, t.Log, t.PlacedIn = h[fieldOutcome], h[fieldLog], h[FieldPlace]
 	t.Links, t.HasLinks, t.Dependents = p.soundCount(fieldLinks), h[fieldLinks] != "", p.soundCount(FieldDependents)
+	t.Made = ParseBlobs(h[FieldMade])
 	t.InputReplaced = h[fieldInputReplaced] != ""
 	t.OutputsFrom, t.OutputsRemoved = p.count(fieldOutputsFrom, 0, MaxRound+1), p.time(fieldOutputsGone, 0)
 	t.Ready, t.Deadline, t.LeaseUntil = p.time(fieldReady, 0), p.time(fieldDeadline, 0), p.time(fieldLeaseUntil, 0)

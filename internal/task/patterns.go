@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 // Limits of the property fetch: the number of patterns, and the bytes of all of them together. A pattern for the names
@@ -107,19 +105,12 @@ func checkPatterns(name string, all []string) error {
 // wrongPattern says why a pattern is invalid. It returns "" for a valid one.
 func wrongPattern(p string) string {
 	parts := strings.Split(p, "/")
+	wrong := wrongPath(p)
 	switch {
-	case p == "":
-		return "is empty; want a path such as out/*.csv"
-	case p[0] == '/':
-		return "is absolute; want a path below the directory of the command"
-	case !utf8.ValidString(p), strings.ContainsFunc(p, unicode.IsControl):
-		return "contains a control character, or is not UTF-8"
-	case strings.Contains(p, ","):
-		return "contains a comma, which separates patterns; write ? for it"
-	case strings.TrimSpace(p) != p:
-		return "begins or ends with a blank; write ? for it"
-	case slices.Contains(parts, ""), slices.Contains(parts, "."), slices.Contains(parts, ".."):
-		return "has an empty element, . or ..; want a path such as out/*.csv"
+	case strings.Contains(wrong, "comma"), strings.Contains(wrong, "blank"):
+		return wrong + "; write ? for it"
+	case wrong != "":
+		return wrong
 	case wrongGlob(p) == "" && slices.ContainsFunc(parts, func(part string) bool { return wrongGlob(part) != "" }):
 		return "has a / between [ and ]"
 	}

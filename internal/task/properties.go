@@ -106,6 +106,9 @@ type Properties struct {
 	// round brings back"). Nil means that it stores none.
 	Fetch []string
 
+	// Blobs names the blobs that the task needs, as texts of [Blob] (docs/blobs.md). Nil means that it needs none.
+	Blobs []string
+
 	// Apart keeps the task from workers of the original TDF, if they cannot fetch its program. It is no property in
 	// Redis: the setting original_workers of the namespace decides.
 	Apart bool
@@ -222,6 +225,10 @@ type Definition struct {
 	// Fetch has up to 16 patterns of files, such as "out/*.csv", that the worker stores after a round that succeeded
 	// (docs/programs.md, "Files that a round brings back"). Default: none.
 	Fetch []string
+
+	// Blobs names up to 1,000 blobs that the task needs, as SHA256:BYTES or SHA256:BYTES:PATH (docs/blobs.md). Default:
+	// none.
+	Blobs []string
 
 	// KeepFinished and KeepArchived are how long the task stays in Redis after it has finished, and after it was
 	// archived. Then the server removes it. Default: Longest, which means without a limit. KeepFinished must be above

@@ -88,6 +88,7 @@ const (
 	fieldFailOn        = "fail_on"
 	fieldGenerations   = "generations"
 	fieldFetch         = "fetch"
+	FieldBlobs         = "blobs"
 )
 
 // PropertyTable has a row for each property that a manager sets, except the dependencies (dependencies.go). Tasks are
@@ -347,6 +348,11 @@ var PropertyTable = []Property{
 		at:     func(d *Properties) *[]string { return &d.Fetch },
 		value:  func(d *Definition) *[]string { return &d.Fetch },
 		change: func(c *Changes) **[]string { return &c.Fetch },
+	}.property(),
+	rowOf[[]string, []string]{
+		name: FieldBlobs, is: blobs(),
+		at:    func(d *Properties) *[]string { return &d.Blobs },
+		value: func(d *Definition) *[]string { return &d.Blobs },
 	}.property(),
 }
 

@@ -14,7 +14,7 @@ import (
 // sample returns properties in which the property of the row has another value than its default.
 func sample(t *testing.T, row *Property) Properties {
 	t.Helper()
-	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q"} {
+	for _, text := range []string{"7", "1.5", "rsync:/q/run.sh", "exit", "archived", "yes", "base64", "cpus=2", "q", strings.Repeat("0", 64) + ":7:a/b"} {
 		d := Defaults("p", "rsync:/p/run.sh", "1234")
 		if before := row.Text(&d); row.Set(&d, text) == nil && row.Text(&d) != before && row.Text(&d) != row.Preset() {
 			return d

@@ -83,13 +83,13 @@ func JoinTags(tags []string) string {
 
 // Place returns the name in Redis of the task's place among the open tasks: its requirement and priority. It is "" for
 // a task with no queue, no tags, no priority, no handler, no limit key, no claim_before, no group with by_group, no
-// input in base64, no resources, no min_time and no fetch (docs/redis.md, "Open tasks"). Workers of the original TDF
-// claim only tasks without a place. So they never claim a task with a property that they do not know. If Apart is set,
-// a task whose program the original TDF cannot fetch also has a place.
+// input in base64, no resources, no min_time, no fetch and no blobs (docs/redis.md, "Open tasks"). Workers of the
+// original TDF claim only tasks without a place. So they never claim a task with a property that they do not know. If
+// Apart is set, a task whose program the original TDF cannot fetch also has a place.
 func (d *Properties) Place() string {
 	byGroup := d.ByGroup && d.Group != ""
 	needsPlace := d.LimitKey != "" || d.ClaimBefore < Never || byGroup ||
-		d.InputEncoding == InputBase64 || d.Resources != "" || d.MinTime > 0 || len(d.Fetch) > 0 ||
+		d.InputEncoding == InputBase64 || d.Resources != "" || d.MinTime > 0 || len(d.Fetch) > 0 || len(d.Blobs) > 0 ||
 		d.Apart && !OriginalFetches(d.Source)
 	if d.Queue == "" && d.Priority == 0 && len(d.Tags) == 0 && d.Source != "" && !needsPlace {
 		return ""

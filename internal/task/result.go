@@ -35,6 +35,7 @@ type Result struct {
 
 	Packed string // the files that the round brings back, as tar.gz; "" if there are none
 	Files  Files  // their number and size
+	Made   []Blob // the blobs that the round has made: the files that it brings back in them, and those of its result
 
 	// ClearLive means that Redis deletes those properties of the round that are useful only while the round runs.
 	ClearLive bool
@@ -126,6 +127,9 @@ func (m *Move) addResult(f FailOn, r Result) {
 	}
 	if r.Packed != "" {
 		m.setRound(RoundFiles, r.Packed)
+	}
+	if len(r.Made) > 0 {
+		m.set(FieldMade, JoinBlobs(r.Made))
 	}
 	if r.Files != (Files{}) {
 		m.setRound(roundFetched, strings.TrimSpace(fmt.Sprintf("%d %d %s", r.Files.Count, r.Files.Bytes, r.Files.Kept)))

@@ -240,7 +240,7 @@ func TestUnusedBefore(t *testing.T) {
 		{10 * week, -1, 0},
 		{5, 5, 0},
 	} {
-		expect.Equal(t, UnusedBefore(c.now, c.walked), c.want, "now", c.now, "walked", c.walked)
+		expect.Equal(t, UnusedBefore(c.now, c.walked, ProgramKeep), c.want, "now", c.now, "walked", c.walked)
 	}
 }
 

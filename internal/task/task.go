@@ -29,6 +29,9 @@ type Task struct {
 	// Checkpoint is the data that the program saved for its next round (docs/programs.md, "The round's directory").
 	Checkpoint string
 
+	// Made are the blobs that the last round with a result has made (docs/blobs.md).
+	Made []Blob
+
 	// InputReplaced means that the input was changed and the meta was not, so the parameters in the meta are not those of
 	// the input. A change of the meta ends this.
 	InputReplaced bool

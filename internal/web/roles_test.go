@@ -24,6 +24,7 @@ var allowed = map[string]string{
 	"pause": "operator", "resume": "operator",
 	"register-worker": "worker operator", "sign-off-worker": "worker operator", "send-heartbeat": "worker operator", "claim-tasks": "worker operator",
 	"renew-claims": "worker operator", "report-rounds": "worker operator", "get-dependencies": "worker operator", "get-program": "worker operator",
+	"locate-blobs": "worker submitter operator", "get-blob": "viewer worker submitter operator", "store-blob": "worker submitter operator",
 	"store-program": "submitter operator", "pin-program": "operator", "unpin-program": "operator", "remove-program": "operator",
 	"get-results": "viewer submitter operator", "commit-transaction": "submitter operator", "open-sweep": "submitter operator",
 	"open-stream": "submitter operator", "stream-events": "viewer submitter operator", "list-queues": "viewer operator",
@@ -34,17 +35,20 @@ var bodies = map[string]string{
 	"register-worker": `{"name":"w"}`, "renew-claims": "[]", "report-rounds": "[]",
 	"open-tasks": plain, "act-on-tasks": `{"action":"cancel","ids":[1]}`, "set-limit": `{"at_most":1}`, "pause": `{"namespace":true}`, "resume": `{"namespace":true}`,
 	"commit-transaction": `{"open":[` + plain + `],"actions":[{"action":"cancel","id":1}]}`, "open-sweep": "a,b\n1,2\n", "open-stream": plain + "\n" + plain,
-	"store-program": "no archive",
+	"store-program": "no archive", "store-blob": "x",
 }
 
 // types have the Content-Type of each body that is not JSON.
-var types = map[string]string{"open-sweep": csvType, "open-stream": jsonLines, "store-program": "application/x-tar"}
+var types = map[string]string{"open-sweep": csvType, "open-stream": jsonLines, "store-program": "application/x-tar", "store-blob": octets}
 
 // pathOf returns a path of a route, with parameters that exist.
 func pathOf(r route) string {
 	path := strings.NewReplacer("{id}", "1", "{name}", "n", "{key}", "k", "{action}", "cancel", "{sha256}", strings.Repeat("0", 64), "{session}", "w.AAAAAAAAAAAAAAAAAAAAAAAAAA").Replace(r.path)
 	if r.id == "open-sweep" {
 		path += "?task=" + url.QueryEscape(`{"program":"p","campaign":"submitter/sweep"}`) + "&extend=true"
+	}
+	if r.id == "store-blob" {
+		path += "?bytes=1"
 	}
 	return base + path
 }

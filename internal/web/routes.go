@@ -58,6 +58,7 @@ func (a *api) addRoutes() {
 	a.addNamespace()
 	a.addWork()
 	a.addPrograms()
+	a.addBlobs()
 	a.addResults()
 	a.addTransactions()
 	a.addSweeps()

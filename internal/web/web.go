@@ -15,6 +15,7 @@ import (
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/admin"
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/broker"
 	"github.com/tdf-framework/tdf/internal/friend"
 	"github.com/tdf-framework/tdf/internal/pool"
@@ -65,6 +66,9 @@ type Options struct {
 	// Without it, they need tokens.
 	Users string
 
+	// Blobs is the directory of the namespace's blobs. Default: there are no blobs.
+	Blobs *blob.Dir
+
 	// Shards are managers of further namespaces, which work as one with that of the API. The dashboard shows all of them
 	// (docs/shards.md).
 	Shards []*manager.Manager
@@ -97,6 +101,7 @@ type api struct {
 	places     *pool.Pool // of calls, by token, and by address before the token is known
 	probes     *pool.Pool // of calls of /readyz, by address
 	memory     *pool.Pool // bytes that all calls make this process hold, by token
+	shares     blobShares // of blobs, by token
 	waiting    *pool.Pool // of calls that wait for tasks, by token
 	streams    *pool.Pool // by token
 	events     *eventHub

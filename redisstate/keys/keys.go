@@ -126,6 +126,10 @@ func (k Names) Program(sha256 string) string      { return k.Key("program:" + sh
 func (k Names) Programs() string                  { return k.Key("programs") }
 func (k Names) ProgramsUsed() string              { return k.Key("programs_used") }
 func (k Names) ProgramOwners() string             { return k.Key("program_owners") }
+func (k Names) Blobs() string                     { return k.Key("blobs") }
+func (k Names) BlobsUsed() string                 { return k.Key("blobs_used") }
+func (k Names) BlobOwners() string                { return k.Key("blob_owners") }
+func (k Names) BlobPlace() string                 { return k.Key("blob_place") }
 func (k Names) Tokens() string                    { return k.Key("tokens") }
 func (k Names) TokensUsed() string                { return k.Key("tokens_used") }
 func (k Names) Sessions(holder string) string     { return k.Key("sessions:" + holder) }
@@ -167,6 +171,7 @@ func (k Names) Kinds() map[string]string {
 		k.Workers(): "zset", k.DeadWorkers(): "zset", k.WorkerNames(): "set",
 		k.WorkerCount(): "string",
 		k.Programs():    "zset", k.ProgramsUsed(): "zset", k.ProgramOwners(): "hash", k.GraceUntil(): "string",
+		k.Blobs(): "zset", k.BlobsUsed(): "zset", k.BlobOwners(): "hash", k.BlobPlace(): "string",
 		k.Confirmed(): "string",
 		k.Leap():      "hash", k.Unique(): "hash", k.Settings(): "hash",
 		k.Groups(): "hash", k.GroupNames(): "zset", k.QueueNames(): "zset", k.Pipelines(): "hash", k.Periodic(): "hash",

@@ -68,7 +68,7 @@ func newClient(cfg config.API, log *slog.Logger, sleep func(context.Context, tim
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		base: cfg.URL + "/api/v1/work", tokenFile: cfg.TokenFile, log: log, sleep: sleep,
+		base: cfg.URL + "/api/v1", tokenFile: cfg.TokenFile, log: log, sleep: sleep,
 	}, nil
 }
 
@@ -95,9 +95,9 @@ func trusted(cfg config.API) (*tls.Config, error) {
 
 // A request is a call of the API.
 type request struct {
-	method, path string // the path follows that of all calls of workers
+	method, path string // the path follows that of the API
 	key          string // the Idempotency-Key, or ""
-	body         any    // as JSON; nil for none
+	body         any    // as JSON, or a []byte; nil for none
 	answer       any    // where to put the answer, from JSON, or a *[]byte; nil for none
 	longest      time.Duration
 	several      bool // a part of the call may be at fault for status 500, so the caller must split it
@@ -143,8 +143,8 @@ func (o *outageError) Unwrap() error { return o.error }
 
 // call makes a call until there is an answer, or ctx ends. The error is a refusal, or the cause of ctx.
 func (c *client) call(ctx context.Context, r *request) error {
-	var body []byte
-	if r.body != nil {
+	body, raw := r.body.([]byte)
+	if r.body != nil && !raw {
 		var err error
 		if body, err = encode(r.body); err != nil {
 			return invalid{&refusal{status: http.StatusUnprocessableEntity, code: string(task.CodeInvalid), detail: err.Error()}}
@@ -204,7 +204,11 @@ func (c *client) attempt(ctx context.Context, r *request, body []byte) error {
 	}
 	req.Header.Set("Authorization", "Bearer "+string(token))
 	req.Header.Set("User-Agent", "tdf")
-	if body != nil {
+	switch r.body.(type) {
+	case nil:
+	case []byte:
+		req.Header.Set("Content-Type", "application/octet-stream")
+	default:
 		req.Header.Set("Content-Type", "application/json")
 	}
 	if r.key != "" {

@@ -96,7 +96,7 @@ func claimOf(t *broker.ClaimedTask) redisstate.Claim {
 	}
 	one.Properties = task.Defaults(t.Program, t.Source, textOf(t.Input, nil))
 	one.Group, one.Meta, one.FailOn = t.Campaign, textOf(t.Meta, t.MetaBase64), task.FailOnUnknown
-	one.Timeout, one.Fetch = task.Forever, t.Fetch
+	one.Timeout, one.Fetch, one.Blobs = task.Forever, t.Fetch, t.Blobs
 	if t.Seconds != nil {
 		one.Timeout = max(task.Seconds(*t.Seconds), task.For(time.Millisecond))
 	}
@@ -118,7 +118,7 @@ func invalidTask(t *task.Task) error {
 		return fmt.Errorf("the API returned a task with the id %d and the round %d", t.ID, t.Round)
 	}
 	of := task.Defaults(t.Program, t.Source, "")
-	of.Group, of.Fetch = t.Group, t.Fetch
+	of.Group, of.Fetch, of.Blobs = t.Group, t.Fetch, t.Blobs
 	return of.Validate()
 }
 

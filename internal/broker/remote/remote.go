@@ -75,8 +75,11 @@ func (r *Remote) TakeName(ctx context.Context, w presence.WorkerInfo, o broker.T
 	}
 }
 
+// work is the path of registrations.
+const work = "/work"
+
 // pathOf returns the first part of the paths of a session's calls.
-func pathOf(r *broker.Registered) string { return "/" + url.PathEscape(r.Session) }
+func pathOf(r *broker.Registered) string { return work + "/" + url.PathEscape(r.Session) }
 
 // register registers the worker. With the same token and key, each call returns the same session.
 func (r *Remote) register(ctx context.Context, w *presence.WorkerInfo) (got broker.Registered, err error) {
@@ -94,7 +97,7 @@ func (r *Remote) register(ctx context.Context, w *presence.WorkerInfo) (got brok
 		body.Queues = append(body.Queues, q.String())
 	}
 	err = r.call(ctx, &request{
-		method: http.MethodPost, key: r.start, body: body, answer: &got, longest: bulkTime,
+		method: http.MethodPost, path: work, key: r.start, body: body, answer: &got, longest: bulkTime,
 	})
 	return got, err
 }

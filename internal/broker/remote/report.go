@@ -243,6 +243,9 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 			out.Result = json.RawMessage(r.JSON)
 		}
 		out.Files = []byte(r.Packed)
+		for _, b := range r.Made {
+			out.Made = append(out.Made, b.String())
+		}
 		out.FilesKept = strings.ToValidUTF8(r.Files.Kept[:min(len(r.Files.Kept), broker.MaxKept)], "")
 		if d.OpensTasks() {
 			for i := range d.Following {

@@ -26,6 +26,8 @@ var (
 	ToOpen    = Need{"open tasks", func(r access.Rights) bool { return r.Open }}
 	ToInspect = Need{"inspect the namespace", func(r access.Rights) bool { return r.Inspect }}
 	ToWork    = Need{"work on tasks", func(r access.Rights) bool { return r.Work }}
+	ToRead    = Need{"read blobs", func(r access.Rights) bool { return r.Work || r.See != access.None }}
+	ToStore   = Need{"store blobs", func(r access.Rights) bool { return r.Work || r.Open }}
 	ToOperate = Need{"operate the namespace", func(r access.Rights) bool { return r.Operate }}
 )
 

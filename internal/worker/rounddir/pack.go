@@ -22,35 +22,48 @@ func (e TooMuchError) Error() string { return string(e) }
 // Code returns the error's code (docs/manager.md, "Codes of errors").
 func (TooMuchError) Code() task.Code { return task.CodeFull }
 
-// Pack packs the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
+// Found are files of scratch/ that a round brings back.
+type Found struct {
+	Names []string // paths, relative to scratch/, in order
+	Bytes int64
+	dir   *Dir
+}
+
+// Find finds the regular files of scratch/ that match the patterns, or that are in a directory that matches. It leaves
 // out files for which skip returns true, and links, and all other entries; it follows no link. The error says what to
-// do if no file matches. It is a TooMuchError if the files have more bytes than most, whose configuration key is
-// max_fetch, or if they are too many.
-func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (packed string, files task.Files,
-	err error,
-) {
+// do if no file matches. It is a TooMuchError if they are too many.
+func (d *Dir) Find(patterns []string, skip func(name string) bool) (*Found, error) {
 	f := &finder{Matcher: bundle.NewMatcher(patterns), usable: func(*unix.Stat_t) error { return nil }, skip: skip}
+	var err error
 	if d.OnDisk() {
 		f.usable = d.usable
 		err = f.find(d.dir, ScratchDir, "", f.Begin(), 0)
 	}
 	switch {
 	case err != nil:
-		return "", files, err
+		return nil, err
 	case len(f.found) == 0:
-		return "", files, f.nothing(patterns)
+		return nil, f.nothing(patterns)
 	case len(f.found) > bundle.MaxFiles:
-		return "", files, TooMuchError(fmt.Sprintf("more than %d files match %s; pack them into one file, and fetch that",
+		return nil, TooMuchError(fmt.Sprintf("more than %d files match %s; pack them into one file, and fetch that",
 			bundle.MaxFiles, strings.Join(patterns, ", ")))
-	case f.bytes > most:
-		return "", files, TooMuchError(fmt.Sprintf("the files that match (%d) have %d bytes, more than max_fetch (%d); "+
-			"fetch fewer files, or raise [worker] max_fetch where the task runs", len(f.found), f.bytes, most))
 	}
 	slices.Sort(f.found)
+	return &Found{f.found, f.bytes, d}, nil
+}
+
+// Pack packs the files. The error is a TooMuchError if they have more bytes than most, whose configuration key is
+// max_fetch.
+func (f *Found) Pack(most int64) (packed string, files task.Files, err error) {
+	if f.Bytes > most {
+		return "", files, TooMuchError(fmt.Sprintf("the files that match (%d) have %d bytes, more than max_fetch (%d); "+
+			"keep blobs (docs/blobs.md), fetch fewer files, or raise [worker] max_fetch where the task runs", len(f.Names),
+			f.Bytes, most))
+	}
 	var p bundle.Packer
 	left := most
-	for _, name := range f.found {
-		n, err := d.packFile(&p, name, left)
+	for _, name := range f.Names {
+		n, err := f.packFile(&p, name, left)
 		if err != nil {
 			return "", files, err
 		}
@@ -59,12 +72,24 @@ func (d *Dir) Pack(patterns []string, most int64, skip func(name string) bool) (
 	return p.Bundle()
 }
 
-// packFile packs a file, if it has at most so many bytes. It opens each part of the path by itself, because another
-// program of the user may change the path.
-func (d *Dir) packFile(p *bundle.Packer, name string, most int64) (size int64, err error) {
-	at, err := d.dir.open(ScratchDir)
+// packFile packs a file, if it has at most so many bytes.
+func (f *Found) packFile(p *bundle.Packer, name string, most int64) (size int64, err error) {
+	file, info, err := f.Open(name)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return 0, err
+	}
+	defer file.Close()
+	if info.Size > most {
+		return 0, fmt.Errorf("%s: it grew while it was read", name)
+	}
+	return info.Size, p.Add(name, fs.FileMode(info.Mode), info.Size, file)
+}
+
+// Open opens a file. It opens each part of the path by itself, because another program of the user may change the path.
+func (f *Found) Open(name string) (file *os.File, info unix.Stat_t, err error) {
+	at, err := f.dir.dir.open(ScratchDir)
+	if err != nil {
+		return nil, info, fmt.Errorf("%s: %w", name, err)
 	}
 	defer func() { at.Close() }()
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
@@ -73,26 +98,21 @@ func (d *Dir) packFile(p *bundle.Packer, name string, most int64) (size int64, e
 		}
 		next, err := at.open(part)
 		if err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
+			return nil, info, fmt.Errorf("%s: %w", name, err)
 		}
 		at.Close()
 		at = next
 	}
 	fd, err := unix.Openat(at.fd(), path.Base(name), unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return 0, &os.PathError{Op: "open", Path: name, Err: err}
+		return nil, info, &os.PathError{Op: "open", Path: name, Err: err}
 	}
-	f := os.NewFile(uintptr(fd), name)
-	defer f.Close()
-	var info unix.Stat_t
-	err = d.stat(fd, &info)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+	file = os.NewFile(uintptr(fd), name)
+	if err := f.dir.stat(fd, &info); err != nil {
+		file.Close()
+		return nil, info, fmt.Errorf("%s: %w", name, err)
 	}
-	if info.Size > most {
-		return 0, fmt.Errorf("%s: it grew while it was read", name)
-	}
-	return info.Size, p.Add(name, fs.FileMode(info.Mode), info.Size, f)
+	return file, info, nil
 }
 
 // A finder finds the files that match.

@@ -19,9 +19,9 @@ func TestPackOfAnotherUser(t *testing.T) {
 	dir := filepath.Join(d.Path(), ScratchDir)
 	put(t, dir, "theirs", "ours")
 	expect.NoError(t, os.Chown(dir+"/theirs", nobody, nobody))
-	packed, _, err := d.Pack([]string{"theirs"}, 100, nil)
+	packed, _, err := pack(d, []string{"theirs"}, 100, nil)
 	expect.NoError(t, err)
 	expect.Equal(t, packedNames(t, packed, "theirs"), "theirs")
-	_, _, err = d.Pack([]string{"*"}, 100, nil)
+	_, _, err = pack(d, []string{"*"}, 100, nil)
 	expect.Fails(t, err, "ours: the file belongs to another user")
 }

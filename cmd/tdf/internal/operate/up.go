@@ -133,6 +133,9 @@ func (u *up) serve(ctx context.Context, tool config.Tool, redis *local.Redis) er
 		}
 		return tool.Locate(err)
 	}
+	if !tool.IsSet("http", "blobs") {
+		tool.HTTP.Blobs = filepath.Join(cmp.Or(u.data, filepath.Join(t.Directory, ".tdf")), "blobs")
+	}
 	api, err := u.startAPI(starting, tool, cfg.Log)
 	if err != nil {
 		return errors.Join(err, u.stop(t))

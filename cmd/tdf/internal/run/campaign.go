@@ -7,9 +7,11 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tdf-framework/tdf/cmd/tdf/internal/cli"
+	"github.com/tdf-framework/tdf/internal/blob"
 	"github.com/tdf-framework/tdf/internal/format"
 	"github.com/tdf-framework/tdf/internal/task"
 	"github.com/tdf-framework/tdf/manager"
@@ -29,6 +31,10 @@ type campaign struct {
 	began     time.Time
 	lastStart time.Time // of a command, for --delay
 	id        string    // of this call: containers may share a host name and a process id
+
+	blobs     blob.Store // nil until files are sent
+	sent      map[string]sentFile
+	sentBytes atomic.Int64
 
 	printer   printer
 	skipped   int64 // commands that --resume leaves out

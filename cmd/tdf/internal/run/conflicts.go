@@ -89,17 +89,17 @@ func (r *run) conflicts(command []string, sources []source) []conflict {
 func (r *run) placeConflicts(sources []source) []conflict {
 	return []conflict{
 		{
-			len(r.send) > 0 && (r.shared || r.ownDir),
-			"--send with --shared or --own-dir: files that are sent have a directory of their own",
+			r.sends() && (r.shared || r.ownDir),
+			"--send or --send-each with --shared or --own-dir: files that are sent have a directory of their own",
 		},
 		{
-			r.wd != "" && (len(r.send) > 0 || r.ownDir),
-			"--wd with --send or --own-dir: the command runs in a directory of its own",
+			r.wd != "" && (r.sends() || r.ownDir),
+			"--wd with --send, --send-each or --own-dir: the command runs in a directory of its own",
 		},
 		{r.wd == "...", "--wd ... of GNU parallel is not supported: --own-dir gives each command a directory"},
 		{r.changed("fetch") && r.detach, "--fetch with --detach: the call ends before there are files to bring back"},
 		{
-			r.changed("fetch") && len(r.send) == 0 && !r.ownDir,
+			r.changed("fetch") && !r.sends() && !r.ownDir,
 			"--fetch without --send or --own-dir: the command runs in this directory, so its files are here",
 		},
 		{
@@ -137,7 +137,10 @@ func (r *run) placeConflicts(sources []source) []conflict {
 func (r *run) sameFile(path string) bool { return path != "" && !r.mayDiffer(path) }
 
 // elsewhere reports whether the workers of the configured TDF run the command.
-func (r *run) elsewhere() bool { return r.shared || len(r.send) > 0 }
+func (r *run) elsewhere() bool { return r.shared || r.sends() }
+
+// sends reports whether the command runs in a directory with files that the call sends.
+func (r *run) sends() bool { return len(r.send)+len(r.sendEach) > 0 }
 
 func (r *run) checkPlace(tool config.Tool, command []string) error {
 	switch {

@@ -12,7 +12,7 @@ import (
 // define determines the properties that all tasks have.
 func (c *campaign) define(ctx context.Context) error {
 	name, source := c.programName(), task.SchemeExec+":"+c.dir
-	if c.ownDir {
+	if c.ownDir || c.sends() {
 		source = task.SchemeExec + ":"
 	}
 	if c.packs() {

@@ -113,13 +113,18 @@ func (r *run) flags() []flag {
 				"may be repeated",
 		},
 		{
+			"send-each", "", "", &r.sendEach,
+			"`FILE` let the workers of the configured TDF run the command, in a directory with this file, such as {}; may " +
+				"be repeated",
+		},
+		{
 			"env", "", "", &r.env,
-			"`NAME` with --shared or --send: the command gets this variable of the caller; may be repeated",
+			"`NAME` with --shared, --send or --send-each: the command gets this variable of the caller; may be repeated",
 		},
 		{
 			"env-all", "", "", &r.envAll,
-			"with --shared or --send: the command gets all variables of the caller, except those of TDF and of the " +
-				"shell",
+			"with --shared, --send or --send-each: the command gets all variables of the caller, except those of TDF and " +
+				"of the shell",
 		},
 		{"detach", "", "", &r.detach, "with --shared or --send: end when the tasks are opened, and print their ids"},
 		{
@@ -142,7 +147,7 @@ var refused = []struct{ names, instead string }{
 	},
 	{
 		"transfer-file transfer-files tf transfer trc basefile bf cleanup rsync-opts",
-		"--send PATH gives files to the commands, and --fetch brings files back",
+		"--send PATH gives files to all commands, --send-each FILE gives each its own, and --fetch brings files back",
 	},
 	{"return", "--fetch brings files back"},
 	{"header csv skip-first-line", "--from FILE reads a CSV file with a header"},

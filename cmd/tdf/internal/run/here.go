@@ -162,7 +162,7 @@ func (c *campaign) pack() (packed program.Packed, err error) {
 	if err != nil {
 		return packed, err
 	}
-	for _, path := range c.send {
+	for _, path := range c.run.send {
 		err := c.add(dir, path)
 		if err != nil {
 			return packed, err

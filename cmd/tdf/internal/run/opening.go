@@ -141,7 +141,7 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 				return
 			}
 			number++
-			next, skip := c.taskOf(&row, number)
+			next, skip := c.taskOf(ctx, &row, number)
 			if skip {
 				continue
 			}
@@ -154,7 +154,7 @@ func (c *campaign) feed(ctx context.Context) <-chan fed {
 }
 
 // taskOf returns the task of an input. skip means that --resume leaves it out.
-func (c *campaign) taskOf(row *sweep.Row, number int64) (f fed, skip bool) {
+func (c *campaign) taskOf(ctx context.Context, row *sweep.Row, number int64) (f fed, skip bool) {
 	line, err := c.template.input(row, number)
 	if err != nil {
 		return fed{err: err}, false
@@ -176,7 +176,7 @@ func (c *campaign) taskOf(row *sweep.Row, number int64) (f fed, skip bool) {
 	if c.template.wrap.stdin != nil {
 		f.of.stdin = c.template.wrap.stdin(number)
 	}
-	err = c.place(&f.task, row, number)
+	err = c.place(ctx, &f.task, row, number)
 	if err != nil {
 		return fed{err: err}, false
 	}
@@ -196,10 +196,16 @@ func (c *campaign) taskOf(row *sweep.Row, number int64) (f fed, skip bool) {
 	return f, false
 }
 
-// place says where the command of an input runs, and which of its files come back.
-func (c *campaign) place(of *task.Properties, row *sweep.Row, number int64) (err error) {
+// place says where the command of an input runs, which files it gets, and which come back.
+func (c *campaign) place(ctx context.Context, of *task.Properties, row *sweep.Row, number int64) (err error) {
 	if c.template.fetch != nil {
 		of.Fetch, err = c.template.fetch.patterns(row, number)
+		if err != nil {
+			return err
+		}
+	}
+	for _, t := range c.template.sendEach {
+		err := c.send(ctx, of, t, row, number)
 		if err != nil {
 			return err
 		}

@@ -63,6 +63,9 @@ func (c *campaign) progress() string {
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", failed))
 	}
+	if sent := c.sentBytes.Load(); sent > 0 {
+		parts = append(parts, format.Size(sent)+" sent")
+	}
 	if total < 0 || unfinished == 0 {
 		return strings.Join(parts, ", ")
 	}

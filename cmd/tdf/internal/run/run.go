@@ -43,7 +43,7 @@ type run struct {
 	memfree             size
 	wd                  string
 	shared, ownDir      bool
-	send, env           []string
+	send, sendEach, env []string
 	envAll              bool
 	retries             int
 	halt                halt
@@ -83,7 +83,7 @@ like no placeholder stay as they are. Without a command, each input is a line fo
 
 The command runs on this machine, in the current directory. If no Redis is configured, tdf starts one for the time of
 the call. With --shared, the workers of the configured TDF run it, in the same directory of their machines; with
---send, they run it in a directory that has the files that you send.
+--send, they run it in a directory that has the files that you send, and with --send-each '{}', the files of its input.
 
 With --fetch, files that a command made come back into the current directory, when it has succeeded.
 
@@ -179,6 +179,9 @@ func (r *run) newTemplate(command []string) *template {
 		return o
 	}
 	t.fetch = other(strings.Split(*r.task.Text["fetch"], ",")...)
+	for _, name := range r.sendEach {
+		t.sendEach = append(t.sendEach, r.file(name, other))
+	}
 	t.wd = other(r.wd)
 	if !r.writesTable() {
 		t.results = other(r.results)

@@ -27,6 +27,7 @@ type template struct {
 
 	// of the patterns of --fetch, the directory of --wd, and the files of --results; nil if they have no placeholders
 	fetch, wd, results *template
+	sendEach           []*template // of --send-each
 	others             []*template // all templates for which the rows of this one count
 
 	columns []string // the names of the columns for which words are parsed
