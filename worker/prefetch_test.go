@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -152,6 +153,39 @@ func TestPrefetchedTasksAreGivenBack(t *testing.T) {
 			expect.Len(t, expect.Result(w.store.Check(t.Context())).Value(t), 0)
 		})
 	}
+}
+
+// A worker that was suspended has lost its prefetched tasks. None of them has failed, so its slot does not pause after each.
+func TestLostPrefetchedTasks(t *testing.T) {
+	w := newWorld(t)
+	w.cfg.Grace, w.cfg.SleepAfterFailure = time.Hour, time.Hour
+	const n, long = 200, 100
+	ids := w.openMany(n)
+	running, release := make(chan struct{}), make(chan struct{})
+	var begun atomic.Bool
+	worker := w.worker(WithRunner(goRunner(func(_ context.Context, r *Round) (Ended, error) {
+		if r.Input == fmt.Sprint(long) && begun.CompareAndSwap(false, true) {
+			close(running)
+			<-release
+		}
+		return Ended{}, nil
+	})))
+	s, stop := w.claiming(worker)
+	<-running
+	eventually(t, "prefetched tasks", func() bool { return len(s.tasks) > 1 })
+	for _, id := range ids {
+		if id != ids[long] && w.task(id).State == tdf.Running {
+			w.requeue(id)
+		}
+	}
+	w.timers.beat(t, "the loss", func() bool {
+		return !slices.ContainsFunc(s.executions(), func(e *execution) bool { return e.slot == 0 && e.ctx.Err() == nil })
+	})
+	close(release)
+	eventually(t, "all tasks are executed", func() bool {
+		return expect.Result(w.store.Counts(t.Context())).Value(t)[tdf.Succeeded] == n
+	})
+	stop()
 }
 
 // A task that expires while it waits in its worker does not run.

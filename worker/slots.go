@@ -233,8 +233,8 @@ func (e *execution) logUndelivered(reason error) {
 // freeDropped ends an execution whose report Redis has not accepted.
 func (s *supervisor) freeDropped(e *execution) {
 	e.dropped = true
-	s.leaveSlot(e, false)
-	s.haveNews() // whoever cancelled the task may wait for the end of its program
+	s.leaveSlot(e, e.isPrefetched() && e.cause != nil) // a prefetched task that was lost has not failed
+	s.haveNews()                                       // whoever cancelled the task may wait for the end of its program
 }
 
 // leaveSlot ends an execution. It frees the slot after the configured pause, and after the round's directory has been
