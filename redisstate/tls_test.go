@@ -38,7 +38,7 @@ func TestTLS(t *testing.T) {
 
 	for words, change := range map[string]func(){
 		"x509":                           func() { secure.TLSServerName = "another.example" },
-		"certificate":                    func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
+		"authority: see [redis] tls_ca":  func() { secure.TLSCA, secure.TLSServerName = "", "redis.example" },
 		"tls_ca: open":                   func() { secure.TLS, secure.TLSCA = true, filepath.Join(dir, "missing.pem") },
 		"contains no certificate in PEM": func() { secure.TLS, secure.TLSCA = true, key },
 	} {
@@ -77,7 +77,9 @@ func TestCertificatesOfClients(t *testing.T) {
 	cert, key := selfSigned(t, dir, "redis.example")
 	strict := redistest.Start(t, redistest.TLS(cert, key), redistest.Args("--tls-auth-clients", "yes", "--tls-ca-cert-file", cert)).Addr
 	secure := conntest.Config(t, strict)
-	secure.TLS, secure.TLSCA, secure.TLSServerName, secure.TLSCert, secure.TLSKey = true, cert, "redis.example", cert, key
+	secure.TLS, secure.TLSCA, secure.TLSServerName = true, cert, "redis.example"
+	expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Fails(t, "certificate required: see [redis] tls_cert and tls_key")
+	secure.TLSCert, secure.TLSKey = cert, key
 	s := expect.Result(Connect(t.Context(), secure, redistest.Namespace(t), quiet)).Value(t)
 	mustOpen(t, s, define("x"))
 	expect.True(t, !s.CertificateEnds().IsZero())

@@ -109,6 +109,8 @@ func outage(err error) (why string, passes bool) {
 		return "it closed the connection", true
 	case errors.As(err, &opErr) && opErr.Timeout(), errors.Is(err, redis.ErrPoolTimeout):
 		return "it does not answer in time", true
+	case strings.Contains(err.Error(), "tls:"):
+		return "", false // see refusal
 	case errors.As(err, &opErr):
 		return opErr.Error(), true
 	case errors.Is(err, errStale):
@@ -149,9 +151,21 @@ func refusal(addr string, err error) error {
 	case errors.As(err, &answer) && answer.notRedis:
 		return say("the server at this address is not a Redis: see [redis] host and port")
 	case strings.Contains(text, "x509:") || strings.Contains(text, "tls:"):
+		for part, keys := range tlsKeys {
+			if strings.Contains(text, part) {
+				text += ": see [redis] " + keys
+			}
+		}
 		return say("TLS: " + text)
 	}
 	return nil
+}
+
+// tlsKeys has the keys of the configuration that repair errors of TLS.
+var tlsKeys = map[string]string{
+	"certificate required": "tls_cert and tls_key",
+	"unknown authority":    "tls_ca",
+	"certificate is valid": "tls_server_name",
 }
 
 const (

@@ -1,9 +1,11 @@
 package conn
 
 import (
+	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -33,6 +35,7 @@ func TestRefusalsAfterTheFirstContactAreOutages(t *testing.T) {
 		{replied("DENIED Redis is running in protected mode"), false, true, true},
 		{replied("ERR DB index is out of range"), false, true, true},
 		{fmt.Errorf("tls: failed to verify certificate: %w", x509.UnknownAuthorityError{}), false, true, true},
+		{&net.OpError{Op: "remote error", Err: tls.AlertError(116)}, false, true, true},
 		{replied("NOPERM this user has no permissions to run the 'evalsha' command"), false, false, true},
 		{replied("ERR The user executing the script can't run this command or subcommand script: x"), false, false, true},
 		{replied("READONLY You can't write against a read only replica."), true, true, true},
