@@ -110,6 +110,14 @@ func TestMain(m *testing.M) {
 	fmt.Println("second")
 }
 
+// A signal that timeout(1) sends to a command and to its group does not count as two.
+func TestOneSignalComesTwice(t *testing.T) {
+	signals := make(chan os.Signal, 2)
+	signals <- syscall.SIGINT
+	firstOf(signals, func() { signals <- syscall.SIGINT })
+	expect.Equal(t, len(signals), 0)
+}
+
 // If stderr is a file, SIGHUP opens the file again, so that logrotate can rename it, and the process goes on.
 func TestHangupReopensTheLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "log")

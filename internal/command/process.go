@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -61,7 +62,7 @@ func Signals() (first, second context.Context) {
 		go reopenOn(hangups, path)
 	}
 	go func() {
-		<-signals
+		firstOf(signals, func() { time.Sleep(atOnce) })
 		endFirst()
 		for <-signals == syscall.SIGHUP { // not counted
 		}
@@ -69,6 +70,22 @@ func Signals() (first, second context.Context) {
 		endSecond()
 	}()
 	return first, second
+}
+
+// atOnce is how long the copies of a signal may take: timeout(1) sends one to its command, and one to its whole group.
+const atOnce = 50 * time.Millisecond
+
+// firstOf waits for a signal, and drops those that come while the function wait runs.
+func firstOf(signals <-chan os.Signal, wait func()) {
+	<-signals
+	wait()
+	for {
+		select {
+		case <-signals:
+		default:
+			return
+		}
+	}
 }
 
 // logFile returns the path of the file that stderr is, or "" if stderr is a terminal, a pipe or the like.

@@ -28,6 +28,7 @@ MOST_ERROR = 30_000  # characters of an error; its end says most
 FOLLOWED_PAUSE = 1.0  # seconds between two renewals of a task that a person follows
 LOST = ("not_found", "taken", "expired")  # the codes of a session that has ended
 LAST_PATIENCE = 10.0  # seconds for the last calls of a worker that was told to stop
+SAME_SIGNAL = 0.05  # seconds in which copies of a signal may come
 CLAIMED_BACK = 0.5  # seconds in which a claim that waits may get released tasks, and releases them again
 UNFIT_PAUSE, LONGEST_UNFIT_PAUSE = 1.0, 60.0  # seconds in which another worker may claim a task that does not fit here
 
@@ -127,7 +128,7 @@ class Worker:
         self._free = threading.Semaphore(slots)
         self._held: Dict[int, Task] = {}
         self._lock = threading.Lock()
-        self.grace, self._signals = grace, 0
+        self.grace, self._signals, self._same_signal = grace, 0, False
         self._stopping = threading.Event()
         self._deadline = math.inf  # for what runs
         self._unfit = 0  # rounds in a row that did not fit this worker
@@ -172,7 +173,16 @@ class Worker:
             claiming.join(CLAIMED_BACK)
         self._last_call("DELETE", "", None, "end the session")
 
+    def _await_copies(self) -> None:
+        time.sleep(SAME_SIGNAL)
+
     def _signalled(self, number: int) -> None:
+        if self._same_signal:
+            return
+        if not self._signals:  # timeout(1) sends one to its command, and one to its whole group
+            self._same_signal = True
+            self._await_copies()
+            self._same_signal = False
         self._signals += 1
         if self._signals > 2:
             os._exit(128 + number)

@@ -150,6 +150,7 @@ def test_signals(client, worker, monkeypatch):
     running = Running(worker)
     (id,) = opened(client, "slow", "")
     started.wait()
+    worker._await_copies = lambda: worker._signalled(15)  # as timeout(1) sends it
     worker._signalled(15)
     assert worker._deadline > time.monotonic() + 900
     assert client.task(id)["state"] == "running"
