@@ -80,6 +80,9 @@ class Future(concurrent.futures.Future[T]):
                 del error, self  # which the traceback would keep
         return super().result(0)
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a future is no argument; pass its result")
+
     def running(self) -> bool:
         """Reports whether a worker has begun the call, and its result is not known here yet. This asks the API."""
         if self.done() or not self.id:
@@ -124,6 +127,10 @@ class Executor(concurrent.futures.Executor):
         issubclass(Exception, retry_on)  # raises TypeError for what is no exception
         self.retry_on = retry_on
         self.client: Client = getattr(client, "client", client) or Client()
+        if not isinstance(self.client, Client):
+            raise TypeError(
+                f"make an Executor: client is {client!r}; want a tdf.Client, or what tdf.up has returned; the workers decide how many calls run at once"
+            )
         self.campaign = f"{campaign or 'python'}-{uuid.uuid4().hex[:12]}"
         if initializer is not None and not callable(initializer):
             raise TypeError("make an Executor: the initializer is no function")

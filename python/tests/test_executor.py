@@ -324,6 +324,10 @@ def test_functions_that_fork(served, workers):
 def test_what_cannot_be_pickled(executor, monkeypatch):
     with pytest.raises(tdf.CallError, match="pickle the call of work.square: .*lock.*; leave out what belongs to this process"):
         executor.submit(work.square, threading.Lock())
+    with pytest.raises(tdf.CallError, match="pickle the call of work.square: a future is no argument; pass its result"):
+        executor.submit(work.square, executor.submit(work.square, 2))
+    with pytest.raises(TypeError, match="client is 4; want a tdf.Client.*the workers decide how many calls run at once"):
+        tdf.Executor(4)
     with pytest.raises(tdf.CallError, match="pickle the result of work.unpicklable: .*; leave out"):
         executor.submit(work.unpicklable).result()
     monkeypatch.setattr(tdf.calls, "cloudpickle", None)

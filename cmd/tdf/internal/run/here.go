@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -203,7 +204,15 @@ func (r *run) add(dir, path string) error {
 		return err
 	}
 	if info.IsDir() {
-		return os.CopyFS(to, os.DirFS(from))
+		err := os.CopyFS(to, os.DirFS(from))
+		var at *fs.PathError
+		if errors.As(err, &at) && errors.Is(err, fs.ErrInvalid) {
+			return cli.Usagef("--send %s: %s is a socket, a pipe or a device; remove it", path, at.Path)
+		}
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return cli.Usagef("--send %s: want a file or a directory; this is a socket, a pipe or a device", path)
 	}
 	data, err := os.ReadFile(from)
 	if err != nil {
