@@ -41,7 +41,7 @@ type Run struct {
 // A Report says how a round has ended.
 type Report struct {
 	Run
-	Action string `json:"action" enum:"complete,fail,release" doc:"complete: the program has ended; fail: the round has failed; release: the task is given back, and no failure is counted"`
+	Action string `json:"action" enum:"complete,fail,release,time_out" doc:"complete: the program has ended; fail: the round has failed; release: the task is given back, and no failure is counted; time_out: the round has run for as long as its task may, and counts as timed out"`
 
 	Exit         *int            `json:"exit,omitempty" doc:"the exit status; missing: 0 for complete, and 1 for fail"`
 	Stdout       string          `json:"stdout,omitempty"`
@@ -83,7 +83,7 @@ type Reported struct {
 
 func (r *Report) check() error {
 	finite := func(x float64) bool { return x >= 0 && task.Seconds(x) <= longestDelay }
-	fails := r.Action == "fail"
+	fails, timedOut := r.Action == "fail", r.Action == "time_out"
 	kinds := 0
 	for _, given := range []bool{r.Permanent, r.Later != nil, r.Unfit} {
 		if given {
@@ -91,8 +91,8 @@ func (r *Report) check() error {
 		}
 	}
 	switch {
-	case r.Action != "complete" && r.Action != "release" && !fails:
-		return invalid("action %.50q: want complete, fail or release", r.Action)
+	case r.Action != "complete" && r.Action != "release" && !fails && !timedOut:
+		return invalid("action %.50q: want complete, fail, release or time_out", r.Action)
 	case r.Exit != nil && (*r.Exit < 0 || *r.Exit > 255):
 		return invalid("exit: want 0 to 255")
 	case r.Stdout != "" && r.StdoutBase64 != nil || r.Stderr != "" && r.StderrBase64 != nil:
@@ -111,7 +111,7 @@ func (r *Report) check() error {
 		return invalid("want either files or files_kept, and at most %d bytes of it", MaxKept)
 	case len(r.Open) > 0 && r.Action != "complete":
 		return invalid("open is only for complete")
-	case r.Error != "" && r.Action == "complete":
+	case r.Error != "" && (r.Action == "complete" || timedOut):
 		return invalid("error is only for fail and release")
 	}
 	return nil

@@ -47,11 +47,12 @@ func (x *reportDelivery) answerFrom(t *task.Task, refused []*reportDelivery) []*
 	r := t.Rounds.At(x.Round)
 	executed := r.Entered[task.Executed] > 0 && x.Agrees(r)
 	released := t.Round > x.Round && r.Entered[task.Executed] == 0 && r.TimedOutAt == 0 && r.LostAt == 0
-	gives := x.Action == "release" || x.Later != nil || x.Unfit
+	gives := x.Action == "release" || x.Action == "time_out" || x.Later != nil || x.Unfit
 	switch {
 	case r.Claim != x.Run.Claim: // another worker's task, of which the answer says nothing
 		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute})
 		return refused
+	case x.Action == "time_out" && r.TimedOutAt > 0:
 	case !executed && !(released && gives):
 		x.refuse(&task.StateError{ID: x.ID, Verb: task.VerbExecute, State: t.State, Round: t.Round})
 		return refused

@@ -34,13 +34,32 @@ func (x *reportDelivery) decide(now task.Time) {
 		x.Way, x.Delay = Later, task.Seconds(*x.Report.Later)
 	case x.Action == "release":
 		x.Way = Released
+	case x.Action == "time_out":
+		x.timeOut(now)
 	}
 	x.Following, x.Allowed = Numbered("open, task %d", x.Open), x.checkOpen
 	x.read = true
 	x.complete(x.closed)
 }
 
+// timeOut decides what a time-out means that a worker reports. The clock of the worker may go a little faster than that of
+// Redis. If the time of the task itself is over, the server expires it. A worker that reports a time-out too early fails
+// the round.
+func (x *reportDelivery) timeOut(now task.Time) {
+	t := x.Task
+	now = now.Add(min(t.Timeout/1000, 60) + 1)
+	switch {
+	case now >= t.Current().Entered[task.Running].Add(t.Timeout):
+		x.Way, x.Ending.Result.Reason, x.Ending.Result.Exit = TimedOut, "", ""
+	case now >= t.EndBefore:
+		x.Way, x.Ending.Reason = Released, "its end_before is over"
+	}
+}
+
 func (x *reportDelivery) reason() string {
+	if x.Action == "time_out" {
+		return "the worker says that the round has timed out, but it had more time"
+	}
 	_, text := Failure("", x.Error, "the worker gave no reason")
 	return text
 }

@@ -75,6 +75,47 @@ func TestReports(t *testing.T) {
 	}
 }
 
+// A worker may report that a round has timed out, once its time is over. A second copy gets the same answer. If the time of
+// the task is over, the server expires it; a report that comes too early is a failure.
+func TestReportsOfTimeouts(t *testing.T) {
+	s := newSite(t, Options{})
+	for name, c := range map[string]struct {
+		definition string
+		began      float64 // seconds ago
+		want       task.State
+		text       string
+	}{
+		"over":               {`"timeout":60`, 60.5, task.TimedOut, "timed out: it ran for longer than 60 s, and printed nothing to stderr"},
+		"over, and reopened": {`"timeout":60,"max_timeouts":1`, 61, task.Open, "timed out"},
+		"a faster clock":     {`"timeout":60`, 59.5, task.TimedOut, "timed out"},
+		"too early":          {`"timeout":60`, 1, task.Failed, "the worker says that the round has timed out, but it had more time"},
+		"no timeout":         {`"max_fails":0`, 100, task.Failed, "it had more time"},
+		"end_before":         {`"end_before":"2030-01-01T00:00:00Z"`, 100, task.Open, ""},
+	} {
+		s.TB = t
+		s.as(access.Operator, 201, "POST", base+"/tasks", `{"program":"p",`+c.definition+`}`)
+		w := s.begin(s.tokens[access.Worker], fmt.Sprintf("w%d", len(s.all())), "")
+		one := w.one()
+		now := expect.Result(s.hand().Now(t.Context())).Value(t)
+		key := fmt.Sprintf("%s:task:%d", s.cfg.Namespace, one.ID)
+		expect.NoError(t, s.redis.HSet(t.Context(), key, "0:running", now.Add(task.Seconds(-c.began)).String()).Err())
+		if name == "end_before" {
+			expect.NoError(t, s.redis.HSet(t.Context(), key, "end_before", now.String()).Err())
+		}
+		first := w.report(one, `"action":"time_out","stdout":"half"`)
+		expect.True(t, first.Accepted, name, first)
+		again := (&remoteWorker{s.another(), w.token, w.session}).report(one, `"action":"time_out","stdout":"half"`)
+		expect.True(t, again == first, name, again)
+		got := s.task(one.ID)
+		expect.Equal(t, got.State, c.want, name)
+		expect.Contains(t, got.RoundNumber(0).Error, c.text, name)
+		if c.text != "" {
+			expect.Equal(t, got.RoundNumber(0).Output, "half", name)
+		}
+		s.as(access.Operator, 200, "POST", base+"/tasks/actions", fmt.Sprintf(`{"action":"cancel","ids":[%d]}`, one.ID))
+	}
+}
+
 // all returns all tasks.
 func (s *site) all() (all []*manager.Task) {
 	s.Helper()

@@ -57,8 +57,8 @@ class Task:
 
     input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep.
     checkpoint is what an earlier round has saved, or None. The handler may set stdout and stderr, which are
-    reported with the result. If the task is cancelled or lost, cancelled is set, and the handler should return:
-    its result no longer counts.
+    reported with the result. If the task is cancelled, lost or out of time, cancelled is set, and the handler should
+    return: its result no longer counts.
     """
 
     def __init__(self, row: Row) -> None:
@@ -71,6 +71,9 @@ class Task:
         self.parameters: Row = parameters(row)
         self.stdout = self.stderr = b""
         self.cancelled = threading.Event()
+        self.timed_out = False
+        seconds = row.get("seconds")  # until its time is over
+        self._timer = None if seconds is None else threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._time_out)
         self.followed = False  # a person watches what it prints
         self.tail: Callable[[], Row] = dict  # returns the news of a call for a renewal: `tail` and `progress`
         self._news: Row = {}
@@ -85,6 +88,19 @@ class Task:
         """Saves data for the next round, up to 1 MiB, with the next renewal."""
         with self._lock:
             self._news["checkpoint_base64"] = base64.b64encode(checkpoint).decode()
+
+    def begin(self) -> None:
+        if self._timer:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def end(self) -> None:
+        if self._timer:
+            self._timer.cancel()
+
+    def _time_out(self) -> None:
+        self.timed_out = not self.cancelled.is_set()
+        self.cancelled.set()
 
     def renewal(self) -> Row:
         with self._lock:
@@ -289,8 +305,12 @@ class Worker:
         return slots
 
     def _work(self, task: Task, path: str) -> None:
+        task.begin()
         report = self._report_of(task)
-        if not task.cancelled.is_set():
+        task.end()
+        if task.timed_out:
+            report = {"action": "time_out", **{name: report[name] for name in ("stdout_base64", "stderr_base64") if name in report}}
+        if task.timed_out or not task.cancelled.is_set():
             self._send(task, path, report)
         with self._lock:
             if self._held.get(task.id) is task:

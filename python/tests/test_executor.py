@@ -608,3 +608,14 @@ def test_killed_workers_lose_nothing(served, workers, tmp_path):
     runs = [os.path.basename(path).partition(".")[0] for path in glob.glob(str(tmp_path / "*.*"))]
     assert len(set(runs)) == 200
     assert len(runs) > 200  # the killed runs ran again
+
+
+def test_timeout_of_a_call(served, workers, tmp_path):
+    """The worker itself ends a call that runs for longer than its timeout, and reports it."""
+    workers.start("--name", "ends")
+    with tdf.Executor(served.client(), queue="calls", timeout=1, keep_archived=600) as executor:
+        call = executor.submit(work.wait_for, str(tmp_path / "never"))
+        with pytest.raises(tdf.TaskError, match="timed out"):
+            call.result(timeout=100)
+        task = served.client().task(call.id)
+    assert [line for line in task["log"] if "calls/ends: timed out" in line], task

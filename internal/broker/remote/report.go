@@ -145,21 +145,9 @@ func oneLine(line string) string {
 	return broker.Cut(line, longestUpdate)
 }
 
-// report reports how rounds have ended. A round that timed out has no report: the server itself sees that, and a report
-// of a failure would be counted as one.
+// report reports how rounds have ended.
 func (r *Remote) report(ctx context.Context, all []*broker.Delivery) error {
-	var rest []*broker.Delivery
-	for _, d := range all {
-		if d.Way != broker.TimedOut {
-			rest = append(rest, d)
-			continue
-		}
-		d.ResultLost = true
-		if d.Answered != nil {
-			d.Answered(ctx)
-		}
-	}
-	return broker.Send(r.send).Deliver(ctx, rest)
+	return broker.Send(r.send).Deliver(ctx, all)
 }
 
 // send sends the first of the reports, as many as fit into a call.
@@ -212,6 +200,9 @@ func reportOf(d *broker.Delivery) broker.Report {
 		out.Later, out.Error = &seconds, d.Reason
 	case broker.Unfit:
 		out.Unfit, out.Error = true, d.Reason
+	case broker.TimedOut:
+		out.Action = "time_out"
+		addTexts(&out, &d.Result, d.Result.Error)
 	default:
 		addResult(&out, d)
 		if out.Unstarted = d.Unstarted; out.Unstarted {
@@ -253,8 +244,13 @@ func addResult(out *broker.Report, d *broker.Delivery) {
 			}
 		}
 	}
+	addTexts(out, r, text)
+}
+
+// addTexts adds what the round has printed.
+func addTexts(out *broker.Report, r *task.Result, stderr string) {
 	out.Stdout, out.StdoutBase64 = textOrBytes(r.Output)
-	out.Stderr, out.StderrBase64 = textOrBytes(text)
+	out.Stderr, out.StderrBase64 = textOrBytes(stderr)
 	if r.OutputBytes > int64(len(r.Output)) {
 		out.StdoutBytes = r.OutputBytes
 	}
