@@ -31,7 +31,7 @@ test race check lint: export GOGC = 400
 test race check lint: export GOMEMLIMIT = 2GiB
 
 # what the tests need
-TOOLS := go gcc chromium dpkg git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld
+TOOLS := go gcc Rscript chromium dask dpkg git mypy node npm parallel promtool pytest-3 python3 redis-server rsync slurmctld snakemake
 
 MODULES := $(patsubst %/go.mod,%,$(wildcard bench/go.mod internal/deploytest/compose/go.mod internal/deploytest/kubernetes/go.mod internal/web/clienttest/go.mod))
 
