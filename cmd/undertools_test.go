@@ -52,21 +52,21 @@ func newToolWorld(t *testing.T, section, tool, file string, copied ...string) *t
 	return w
 }
 
-// serve starts a server and a worker. The lease is longer than the pauses of a machine, and short because an interruption
-// waits for a part of it.
+// serve starts a server and a worker.
 func (w *toolWorld) serve() {
 	w.Helper()
 	host, port, err := net.SplitHostPort(redistest.Shared(w))
 	must(w, err)
 	cfg := write(w.T, "[tdf]\nnamespace=%s\n[redis]\nhost=%s\nport=%s\n"+
-		"[worker]\ndirectory=%s\nlease=9\nconcurrency=8\nresources=cpus=8 memory=8G\n",
+		"[worker]\ndirectory=%s\nconcurrency=8\nresources=cpus=8 memory=8G\n",
 		redistest.Namespace(w), host, port, w.TempDir())
 	start(w.T, "tdf-server", "s", cfg).logs("msg=serving")
 	me := expect.Result(user.Current()).Value(w)
 	bin := filepath.Dir(built(w.T, "tdf"))
-	// /usr/bin has the python3 of Debian's packages. With CI=true, Snakemake does not sleep.
+	// /usr/bin has the python3 of Debian's packages. With CI=true, Snakemake does not sleep. Dask's default is 30 s.
 	w.env = append(environment(), "TDF_CONFIG="+cfg, "PATH="+w.dir+":"+bin+":/usr/bin:"+os.Getenv("PATH"), "USER="+me.Username,
-		"HOME="+w.dir, "CI=true", "LC_ALL=C.UTF-8")
+		"HOME="+w.dir, "CI=true", "LC_ALL=C.UTF-8",
+		"DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT=1h")
 	launch(w.T, exec.Command(built(w.T, "tdf-worker"), "w", cfg), w.env, nil).logs("msg=working")
 	w.Cleanup(func() { // before the end of the worker
 		if !w.Failed() {
