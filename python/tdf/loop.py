@@ -74,6 +74,7 @@ class Task:
         self.timed_out = False
         seconds = row.get("seconds")  # until its time is over
         self._timer = None if seconds is None else threading.Timer(min(seconds, threading.TIMEOUT_MAX), self._time_out)
+        self.pauses = False  # the worker lacks something, and pauses its claims
         self.followed = False  # a person watches what it prints
         self.tail: Callable[[], Row] = dict  # returns the news of a call for a renewal: `tail` and `progress`
         self._news: Row = {}
@@ -315,11 +316,13 @@ class Worker:
         with self._lock:
             if self._held.get(task.id) is task:
                 del self._held[task.id]
-        self._pause(bool(report.get("unfit")))
+        self._pause(task.pauses or bool(report.get("unfit")))
         self._free.release()
 
     def _pause(self, unfit: bool) -> None:
-        """Pauses claims after a round that did not fit this worker, and for twice as long after each further one."""
+        """Pauses claims after a round that did not fit this worker, or for which it lacked something, and for twice as long
+        after each further one.
+        """
         with self._lock:
             if not unfit:
                 self._unfit = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import base64
+import errno
 import functools
 import io
 import json
@@ -33,6 +34,9 @@ from .sources import Sources
 MOST_PRINTED = 1 << 20  # bytes of an output that the API keeps
 MOST_LEAVING = 16  # processes that end with the threads of their last call
 TAIL = 4 << 10  # bytes that a renewal shows of what a call prints
+
+SHORTAGES = (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM, errno.ENOSPC, errno.EDQUOT)
+SHORT_PAUSE = 5.0  # seconds after which a call runs again that a shortage of its worker has ended
 
 # The libraries that take all cores unless one of these says otherwise. Those without a variable here read the first.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
@@ -88,6 +92,11 @@ class Printed:
             stdout, stderr = (size if size <= MOST_PRINTED else -1 for size in sizes)
             news["tail"] = {"base64": base64.b64encode(self._tail).decode(), "end": sum(sizes), "stdout": stdout, "stderr": stderr}
             return news
+
+    def is_full(self) -> bool:
+        """Reports whether the disk of the outputs is full."""
+        disk = os.fstatvfs(self.files[0].fileno())
+        return disk.f_blocks > 0 and (disk.f_bavail if os.geteuid() else disk.f_bfree) == 0
 
     def read(self) -> List[bytes]:
         """Returns what the last call has printed to stdout and stderr: the end, if it is long. It shows no more news."""
@@ -168,6 +177,13 @@ def call_of(task: Task) -> Tuple[str, Call]:
     return wanted, (task.data[header.end() :], function.replace(":", "."), task.parameters)
 
 
+def short(task: Task, why: str) -> Fail:
+    """Says that this worker, and not the call, lacks something, so that the call runs again, and the worker pauses."""
+    task.pauses = True
+    logging.getLogger("tdf").warning("%s; the call runs again", why)
+    return Fail(why, later=SHORT_PAUSE)
+
+
 class Calls:
     """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
@@ -197,7 +213,7 @@ class Calls:
     def make(self, task: Task, call: Call, process: str) -> Dict[str, Any]:
         """Makes a call in an idle process, or in a new one. It replaces a process that has old code."""
         while True:
-            slot = self.slot(process)
+            slot = self.slot(task, process)
             try:
                 answer = slot.call(task, call)
             except (EOFError, OSError):
@@ -209,6 +225,9 @@ class Calls:
                     raise Fail(f"{process} ended with {how}; its output may say why") from None
                 raise Fail(f"{process} on {where()} ended with {how} before it had loaded the call; {REMEDY}", unfit=True) from None
             task.stdout, task.stderr = slot.printed.read()
+            if "error" in answer and slot.printed.is_full():
+                slot.end()
+                raise short(task, f"{process} on {where()}: the disk of its outputs is full: {answer['error'][-200:]}")
             if "result" in answer:
                 self.keep(slot, answer.pop("leaves"))
                 return answer
@@ -227,7 +246,7 @@ class Calls:
             self.leaving.remove(left)
             left.end()
 
-    def slot(self, process: str) -> Slot:
+    def slot(self, task: Task, process: str) -> Slot:
         try:
             return self.idle.pop()
         except IndexError:
@@ -235,7 +254,8 @@ class Calls:
         try:
             return Slot(self.threads)
         except OSError as error:
-            raise Fail(f"{process} on {where()} cannot be started: {error}", unfit=True) from None
+            why = f"{process} on {where()} cannot be started: {error}"
+            raise (short(task, why) if error.errno in SHORTAGES else Fail(why, unfit=True)) from None
 
     def end(self) -> None:
         for slot in self.idle + self.leaving:

@@ -1,5 +1,6 @@
 import asyncio
 import concurrent.futures
+import errno
 import functools
 import glob
 import importlib
@@ -365,6 +366,19 @@ def module(directory, monkeypatch, name, text):
     return importlib.import_module(name)
 
 
+def test_a_shortage_of_a_worker_fails_no_call(served, unfit, monkeypatch, tmp_path):
+    """Neither when its process cannot be started, nor when what it prints fills the disk: the call runs again."""
+    monkeypatch.setattr("tdf.worker.SHORT_PAUSE", 0)
+    executor, slots, full = tdf.Executor(served.client(), queue="alone"), [no_descriptors, tdf.worker.Slot], [True]
+    monkeypatch.setattr("tdf.worker.Slot", lambda threads: slots.pop(0)(threads) if len(slots) > 1 else slots[0](threads))
+    monkeypatch.setattr("tdf.worker.Printed.is_full", lambda printed: full.pop() if full else False)
+    path = tmp_path / "runs"
+    future = executor.submit(exec, f"file = open({str(path)!r}, 'a'); file.write('x'); assert file.tell() > 1")
+    assert future.result() is None
+    assert (path.read_text(), executor.client.task(future.id)["round"]) == ("xx", 2)
+    executor.shutdown()
+
+
 def test_a_module_that_no_worker_can_load(served, unfit, monkeypatch, tmp_path):
     executor = tdf.Executor(served.client(), queue="alone")
     lacking = module(tmp_path, monkeypatch, "lacking", "def f():\n    pass\n")
@@ -392,6 +406,10 @@ class Loading:
 
     def __reduce__(self):
         return os._exit, (self.status,)
+
+
+def no_descriptors(threads):
+    raise OSError(errno.EMFILE, "too many open files")
 
 
 def no_space(_):
