@@ -51,7 +51,7 @@ func (b *bench) claim(n int) (claims []redisstate.Claim) {
 	for len(claims) < n {
 		p := redisstate.ClaimParams{Worker: "worker", Most: n - len(claims), Lease: 600, Offer: b.offer}
 		got := expect.Result(b.store.Claim(b.Context(), p)).Value(b)
-		if len(got.Claims) == 0 {
+		if len(got.Claims) == 0 && !got.More {
 			b.Fatalf("claimed %d of %d tasks", len(claims), n)
 		}
 		claims = append(claims, got.Claims...)
@@ -152,6 +152,38 @@ func BenchmarkQueues(b *testing.B) {
 			x := newBench(b)
 			x.tune, x.offer = kind.tune, &offer
 			x.open(b.N * 100)
+			x.measure(100, func(int) { x.claim(100) })
+		})
+	}
+}
+
+// BenchmarkOthers measures claims beside tasks that wait: of 1,000 requirements, of which a worker with so many tags serves
+// 1, 8 or all, and of a paused group.
+func BenchmarkOthers(b *testing.B) {
+	for _, c := range []struct{ waiting, tags int }{{0, 0}, {1000, 0}, {1000, 3}, {1000, 10}, {100_000, 0}} {
+		b.Run(fmt.Sprintf("waiting=%d/tags=%d", c.waiting, c.tags), func(b *testing.B) {
+			x, kinds := newBench(b), 1000
+			x.offer = &class.Offer{Queues: []class.QueueShare{{Queue: class.DefaultQueue}}, Programs: true}
+			for i := range c.tags {
+				x.offer.Tags = append(x.offer.Tags, fmt.Sprint("t", i))
+			}
+			x.tune = func(n int, d *task.Properties) {
+				for i := 0; c.waiting <= 1000 && i < 10; i++ {
+					if (n%kinds)>>i&1 == 1 {
+						d.Tags = append(d.Tags, fmt.Sprint("t", i))
+					}
+				}
+				if c.waiting > 1000 && n <= c.waiting {
+					d.Group = "paused"
+				}
+			}
+			expect.Result(x.store.Pause(b.Context(), "bench", task.Pausable{Group: "paused"})).OK(b)
+			for range c.waiting / 1000 {
+				x.open(1000)
+			}
+			kinds = min(1000, 1<<c.tags)
+			x.open(b.N*100 + 1)
+			x.claim(1) // it meets those that wait
 			x.measure(100, func(int) { x.claim(100) })
 		})
 	}
