@@ -54,8 +54,8 @@ func (c *campaign) giveUp(ctx context.Context) (ended string, err error) {
 		ended = fmt.Sprintf(", %d cancelled", cancelled)
 	}
 	if unknown > 0 {
-		ended += fmt.Sprintf("; redis did not answer before this call had to end, so %s may still be open or running: tdf ls --campaign %s",
-			format.Tasks(unknown), cli.ShellWord(c.base.Group))
+		ended += fmt.Sprintf("; redis did not answer before this call had to end, so %s may still be open or running: "+
+			"tdf ls --campaign %s", format.Tasks(unknown), cli.ShellWord(c.base.Group))
 	}
 	return ended, err
 }
