@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import subprocess
 import threading
 import zlib
 
@@ -78,6 +79,8 @@ def test_a_sweep_of_a_function(sweep, served):
     (best, value), *_ = campaign.values()
     assert best == {"rate": 0.1, "mode": "fast"}
     assert (value["loss"], value["of"]) == (0.01, (0.1, "fast"))
+    waited = subprocess.run(["tdf", "wait", str(frame["id"].iloc[-1])], env=served.environment, capture_output=True, text=True)
+    assert 'fit(rate=2, mode="exact")\n' in waited.stderr
     groups = {group["line"]: group for group in campaign.failures()}
     assert {line: group["tasks"] for line, group in groups.items()} == {"ValueError: rate <n> is too large": 2, "KeyError: 'exact'": 1} or groups
     failed = groups["ValueError: rate <n> is too large"]

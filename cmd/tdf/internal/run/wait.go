@@ -136,7 +136,7 @@ func (w *waiting) look(ctx context.Context, a *cli.App, m *cli.Client) error {
 			if r == nil {
 				r = &manager.Round{}
 			}
-			a.Say("tdf: task %s: %s: %s", m.TaskName(id), why(t, r, ""), t.Input)
+			a.Say("tdf: task %s: %s: %s", m.TaskName(id), why(t, r, ""), t.Label())
 			w.bad, w.status = w.bad+1, statusOf(t)
 		}
 	}
