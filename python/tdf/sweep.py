@@ -280,7 +280,10 @@ class Campaign:
         if function is not None:
             changes["input"] = call_of(function, retry_on)
         options = {"changes": changes} if changes else {}
-        ids = [task["id"] for task in self.client.tasks(group=self.name, outcomes=FAILED, failure=failure)]
+        tasks = list(self.client.tasks(group=self.name, outcomes=FAILED, failure=failure))
+        if function is not None and any(task["program"] != PROGRAM for task in tasks):
+            raise TDFError(f"retry campaign {self.name}: its tasks call no function; change its program with source=client.push(DIRECTORY)['source']")
+        ids = [task["id"] for task in tasks]
         return self.client.act("retry", ids, **options)
 
     def cancel(self) -> int:

@@ -43,6 +43,8 @@ def test_sweep(client, square):
         campaign.wait(check=True)
     again = client.sweep(points + [{"n": 5}], campaign="tested", input="{n}", **square)
     assert (again.opened, again.known) == (1, 3)
+    with pytest.raises(tdf.TDFError, match="retry campaign tested: its tasks call no function"):
+        campaign.retry(function=pow)
     assert campaign.retry(input="7") == 1
     assert campaign.wait(check=True)["succeeded"] == 4
     with pytest.raises(tdf.APIError, match="open sweep tested: taken"):
