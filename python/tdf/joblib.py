@@ -38,7 +38,6 @@ class Batches(Executor):
 
     def abort(self) -> None:
         """Cancels all batches, also those that run."""
-        self.aborted = True
         self.shutdown(wait=False)
         try:
             Campaign(self.client, self.campaign).cancel()
@@ -122,12 +121,18 @@ class TDFBackend(joblib.AutoBatchingMixin, joblib.ParallelBackendBase):  # type:
         except Exception as error:
             future = concurrent.futures.Future()
             future.set_exception(error)
-            callback = callback if RETRIEVES else None  # which would open the next batch from here, and so on
         setattr(future, "get", functools.partial(result, future))
         if callback is not None:
-            done = callback
-            future.add_done_callback(lambda of: None if executor is not None and executor.aborted else done(of))
+            future.add_done_callback(functools.partial(self._done, executor, callback))
         return future
+
+    def _done(self, executor: Optional[Batches], callback: Callable[[Any], None], future: Any) -> None:
+        """Calls a callback, which opens further batches. None runs after an abort, because its batches would belong to
+        the next run of the same Parallel; nor after an error, unless the callback retrieves it.
+        """
+        with self.parallel._lock:
+            if (RETRIEVES or succeeded(future)) and not (executor is not None and executor.aborted):
+                callback(future)
 
     apply_async = submit
 
@@ -143,6 +148,8 @@ class TDFBackend(joblib.AutoBatchingMixin, joblib.ParallelBackendBase):  # type:
     def abort_everything(self, ensure_ready: bool = True) -> None:
         executor, self._workers = self._workers, None
         if executor is not None:
+            with self.parallel._lock:
+                executor.aborted = True
             executor.abort()
         if ensure_ready:
             self.configure(n_jobs=self.parallel.n_jobs, parallel=self.parallel)
@@ -152,6 +159,10 @@ def serves(worker: Mapping[str, Any], queue: str) -> bool:
     """Reports whether a worker is alive and runs the functions of a queue."""
     queues = [name.partition(":")[0] for name in worker.get("queues") or [DEFAULT_QUEUE]]
     return worker["state"] in ("starting", "working") and PROGRAM in worker.get("handlers", ()) and queue in queues
+
+
+def succeeded(future: "concurrent.futures.Future[Any]") -> bool:
+    return not future.cancelled() and future.exception() is None
 
 
 def result(future: "concurrent.futures.Future[Any]", timeout: Optional[float] = None) -> Any:

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 
 import joblib.parallel
 import pytest
@@ -199,6 +200,31 @@ def test_abort(tmp_path):
     eventually("the calls end", lambda: all(task["state"] in ("archived", "expired", "failed") for _, task in calls_of("aborted")))
     process = int((tmp_path / "process").read_text())
     eventually("the process ends", lambda: not os.path.exists(f"/proc/{process}"))
+
+
+@pytest.mark.skipif(tdf.joblib.RETRIEVES, reason="joblib knows of the error before the next callback")
+def test_a_batch_that_is_opened_during_an_abort(monkeypatch):
+    """It is none of the next run of the same Parallel."""
+    submit, abort, opening, aborting = TDFBackend.submit, TDFBackend.abort_everything, threading.Event(), threading.Event()
+
+    def late(self, func, callback=None):
+        if threading.current_thread() is not threading.main_thread():
+            opening.set()
+            aborting.wait()
+            time.sleep(0.2)  # so that a broken abort is over
+        return submit(self, func, callback)
+
+    def noted(self, ensure_ready=True):
+        opening.wait()
+        aborting.set()
+        abort(self, ensure_ready)
+
+    for name, function in (("submit", late), ("apply_async", late), ("abort_everything", noted)):
+        monkeypatch.setattr(TDFBackend, name, function)
+    parallel = Parallel(n_jobs=2, batch_size=1, pre_dispatch=2, backend="tdf")
+    with pytest.raises(ValueError, match="bad"):
+        parallel([delayed(work.fail)("bad"), delayed(work.square)(2), delayed(work.square)(3)])
+    assert parallel(delayed(work.square)(n) for n in range(3)) == [0, 1, 4]
 
 
 def test_cancelled_by_others(tmp_path):
