@@ -102,8 +102,8 @@ func (a attached) addUnchanged(dir string, to map[string]bool) map[string]bool {
 	return to
 }
 
-// needsOwnDir reports whether the program runs in a directory that only this round uses, because the round gets files or
-// brings some back: files of other rounds must not match.
+// needsOwnDir reports whether the program runs in a directory that only this round uses, because the round gets files
+// or brings some back: files of other rounds must not match.
 func needsOwnDir(t *task.Task) bool {
 	for _, text := range t.Blobs {
 		if b, err := task.ParseBlob(text); err == nil && b.Path != "" {

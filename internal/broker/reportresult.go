@@ -42,9 +42,9 @@ func (x *reportDelivery) decide(now task.Time) {
 	x.complete(x.closed)
 }
 
-// timeOut decides what a time-out means that a worker reports. The clock of the worker may go a little faster than that of
-// Redis. If the time of the task itself is over, the server expires it. A worker that reports a time-out too early fails
-// the round.
+// timeOut decides what a time-out means that a worker reports. The clock of the worker may go a little faster than that
+// of Redis. If the time of the task itself is over, the server expires it. A worker that reports a time-out too early
+// fails the round.
 func (x *reportDelivery) timeOut(now task.Time) {
 	t := x.Task
 	now = now.Add(min(t.Timeout/1000, 60) + 1)

@@ -21,8 +21,8 @@ const partBytes = 8 << 20
 func (b blobs) WriteBlob(ctx context.Context, of task.Blob, from int64, part []byte) (int64, error) {
 	var got struct{ Have int64 }
 	err := b.call(ctx, &request{
-		method: http.MethodPut, path: fmt.Sprintf("/blobs/%s?bytes=%d&from=%d", of.SHA256, of.Bytes, from), body: append([]byte{}, part...),
-		answer: &got, longest: bulkTime,
+		method: http.MethodPut, path: fmt.Sprintf("/blobs/%s?bytes=%d&from=%d", of.SHA256, of.Bytes, from),
+		body: append([]byte{}, part...), answer: &got, longest: bulkTime,
 	})
 	if hasStatus(err, http.StatusNotFound) {
 		err = fmt.Errorf("%w: %w", blob.ErrElsewhere, err)
