@@ -6,6 +6,7 @@ import base64
 import functools
 import importlib
 import io
+import itertools
 import json
 import os
 import pickle
@@ -17,9 +18,10 @@ import traceback
 import zlib
 from concurrent.futures import BrokenExecutor
 from types import FunctionType
-from typing import Any, Callable, Dict, Optional, Tuple, Type, Union
+from typing import Any, Callable, Dict, List, Optional, Tuple, Type, Union
 
-from .errors import CallError
+from .blobs import Put, mapped
+from .errors import CallError, TDFError
 from .fields import MOST_FIELDS, PICKLE, fields
 from .labels import short
 
@@ -38,6 +40,10 @@ PYTHON = "%d.%d" % sys.version_info[:2]
 # The limits of the API, for base64: 128 KiB for an input, and 1 MiB for a result, with space for its other members.
 MOST_CALL, MOST_RESULT = (128 << 10) - 1, (1 << 20) - (40 << 10)
 MOST_TRACEBACK = 30_000
+
+# Arrays of at least this size are blobs, up to a number for each pickle. So are pickles of which more than this remains, or that
+# would take long to compress. Two pickles and the names of arrays are smaller than the largest input.
+SMALLEST_ARRAY, MOST_ARRAYS, MOST_PICKLE, LARGE = 64 << 10, 300, 54 << 10, 4 << 20
 
 MOST_TEXT, PROGRESS_BYTES = 200, 2048  # characters of the text of a progress, and bytes of its line
 
@@ -68,17 +74,33 @@ class Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def pickled(value: Any) -> bytes:
+def pickled(value: Any, put: Optional[Put] = None) -> Tuple[bytes, List[str]]:
+    """Returns the pickle of a value, and the names of its large arrays, which it stores as blobs."""
+    names: List[str] = []
+
+    def stays(buffer: pickle.PickleBuffer) -> bool:
+        """Reports whether an array stays in the pickle: the API keeps no blobs, or it is small, or not contiguous."""
+        try:
+            raw = buffer.raw()
+        except BufferError:
+            return True
+        name = put(raw) if put and len(raw) >= SMALLEST_ARRAY and len(names) < MOST_ARRAYS else None
+        if name is not None:
+            names.append(name)
+        return name is None
+
     if cloudpickle:
-        return bytes(cloudpickle.dumps(value, protocol=5))
+        return bytes(cloudpickle.dumps(value, protocol=5, buffer_callback=stays)), names
     data = io.BytesIO()
-    Pickler(data, protocol=5).dump(value)
-    return data.getvalue()
+    Pickler(data, protocol=5, buffer_callback=stays).dump(value)
+    return data.getvalue(), names
 
 
-def pickle_of(value: Any, what: str) -> bytes:
+def pickle_of(value: Any, what: str, put: Optional[Put] = None) -> Tuple[bytes, List[str]]:
     try:
-        return pickled(value)
+        return pickled(value, put)
+    except TDFError:  # of a blob
+        raise
     except Exception as error:
         advice = "leave out what belongs to this process, such as files, locks and connections"
         if not cloudpickle:
@@ -86,20 +108,37 @@ def pickle_of(value: Any, what: str) -> bytes:
         raise CallError(f"pickle {what}: {error}; {advice}") from error
 
 
-def pack(value: Any, what: str, most: int, remedy: str) -> str:
-    """Returns a value as a compressed pickle in base64."""
-    return compressed(pickle_of(value, what), what, most, remedy)
+def pack(value: Any, what: str, most: int, remedy: str, put: Optional[Put] = None) -> Tuple[str, List[str]]:
+    """Returns a value as a text, and the names of its blobs. The text is a compressed pickle in base64, or the name of a blob with
+    the pickle. If the pickle has arrays, their names and a semicolon come before it.
+    """
+    data, names = pickle_of(value, what, put)
+    text, arrays = in_blob(data, put) or compressed(data), ",".join(names) + ";" if names else ""
+    check_size(arrays + text, what, most, remedy)
+    return arrays + text, names + ([text] if ":" in text else [])
 
 
-def compressed(data: bytes, what: str, most: int, remedy: str, header: bytes = b"") -> str:
-    packed = base64.b64encode(header + zlib.compress(data, 1)).decode()
+def in_blob(data: bytes, put: Optional[Put]) -> Optional[str]:
+    """Stores a pickle that is large, and returns the name of its blob."""
+    if put is None or len(data) <= MOST_PICKLE * 3 // 4 or len(data) <= LARGE and len(compressed(data)) <= MOST_PICKLE:
+        return None
+    return put(memoryview(data))
+
+
+def compressed(data: bytes, header: bytes = b"") -> str:
+    return base64.b64encode(header + zlib.compress(data, 1)).decode()
+
+
+def check_size(packed: str, what: str, most: int, remedy: str) -> None:
     if len(packed) > most:
-        raise CallError(f"pickle {what}: {len(packed):,} bytes, more than {most:,}; {remedy}")
-    return packed
+        raise CallError(f"pickle {what}: {len(packed):,} bytes, more than {most:,}; {remedy}, or let the API keep blobs: set [http] blobs")
 
 
-def unpack(packed: str) -> Any:
-    return pickle.loads(zlib.decompress(base64.b64decode(packed)))
+def unpack(packed: str, get: Callable[[str], Any]) -> Any:
+    """Returns the value of a text of `pack`, whose blobs get returns by name."""
+    arrays, _, text = packed.rpartition(";")
+    data = get(text) if ":" in text else zlib.decompress(base64.b64decode(text))
+    return pickle.loads(data, buffers=[get(name) for name in arrays.split(",") if name])
 
 
 class Setup:
@@ -112,14 +151,19 @@ class Setup:
         self.key = key if initializer else ""
         self.most = most
         call = functools.partial(initializer, *initargs) if initializer else None
-        self.data = pickle_of(call, f"the initializer {name_of(initializer)}") if initializer else b""
+        self.data = pickle_of(call, f"the initializer {name_of(initializer)}")[0] if initializer else b""
 
-    def pack(self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions, header: bytes = b"") -> str:
-        """Returns the input of a task that calls a function, and that is retried after some exceptions."""
+    def pack(
+        self, function: Callable[..., Any], args: Any, kwargs: Any, retry_on: Exceptions, put: Optional[Put], header: bytes = b""
+    ) -> Tuple[str, List[str]]:
+        """Returns the input of a task that calls a function, and that is retried after some exceptions, and its blobs."""
         what = f"the call of {name_of(function)}"
-        call = self.key, self.data, self.most, pickle_of((function, args, kwargs, retry_on), what)
-        remedy = "write large arguments to a file that workers can read, and pass its name"
-        return compressed(pickle.dumps(call, protocol=5), what, MOST_CALL, remedy, header)
+        data, names = pickle_of((function, args, kwargs, retry_on), what, put)
+        call = in_blob(data, put) or data
+        setup = in_blob(self.data, put) or self.data
+        text = compressed(pickle.dumps((self.key, setup, self.most, call, names), protocol=5), header)
+        check_size(text, what, MOST_CALL, "write large arguments to a file that workers can read, and pass its name")
+        return text, list(dict.fromkeys(names + [name for name in (setup, call) if isinstance(name, str)]))
 
 
 class Process:
@@ -129,22 +173,38 @@ class Process:
         self.key: Optional[str] = None
         self.calls = 0
 
-    def run(self, data: bytes, function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None]) -> Dict[str, Any]:
+    def run(
+        self, data: bytes, function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None],
+        paths: Optional[Dict[str, str]] = None, put: Optional[Put] = None
+    ) -> Dict[str, Any]:
         """Makes a call, after it has said that the call is loaded. It returns the result of the task, and the error if
         the call raised an exception; or why this worker is unfit for the function, because it cannot load the call; or
         that the call needs another process. The answer says `last` if this process should make no further call.
-        parameters are the arguments of a call of a sweep, or None.
+        parameters are the arguments of a call of a sweep, or None; paths are the files with its blobs, and put stores those of
+        its result.
         """
         try:
-            key, setup, most, call = pickle.loads(zlib.decompress(data))
+            key, setup, most, call, *names = pickle.loads(zlib.decompress(data))
         except (zlib.error, pickle.UnpicklingError, TypeError, ValueError) as error:
             return {**raised(CallError(f"load the call of {function}: {error}")), "retry": False}
         if self.key not in (None, key):
             return {"changed": True}
+        get = functools.partial(blob_of, paths or {})
+        try:
+            setup, call = (get(of) if isinstance(of, str) else of for of in (setup, call))
+            buffers = [get(name) for name in itertools.chain(*names)]
+        except FileNotFoundError as error:
+            return {"missing": str(error)}
         first, self.key, self.calls = self.key is None, key, self.calls + 1
         answer = initialized(setup, function, loaded) if setup and first else None
-        answer = answer or make(call, function, parameters, loaded)
+        answer = answer or make(call, buffers, function, parameters, loaded, put)
         return {**answer, "last": True} if most and self.calls >= most else answer
+
+
+def blob_of(paths: Dict[str, str], name: str) -> memoryview:
+    if name not in paths:
+        raise FileNotFoundError(f"the task does not name the blob {name!r:.100}")
+    return mapped(paths[name], name)
 
 
 def initialized(setup: bytes, function: str, loaded: Callable[[], None]) -> Optional[Dict[str, Any]]:
@@ -171,9 +231,12 @@ def unfit(what: str, error: BaseException) -> Dict[str, Any]:
     return {"unfit": f"load {what} on {where()}: {type(error).__name__}: {error}; {REMEDY}"}
 
 
-def make(data: bytes, function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None]) -> Dict[str, Any]:
+def make(
+    data: bytes, buffers: List[memoryview], function: str, parameters: Optional[Dict[str, Any]], loaded: Callable[[], None],
+    put: Optional[Put]
+) -> Dict[str, Any]:
     try:
-        call = pickle.loads(data)
+        call = pickle.loads(data, buffers=buffers)
     except BaseException as error:  # also of the modules that it imports
         return unfit(f"the call of {function}", error)
     loaded()
@@ -189,7 +252,8 @@ def make(data: bytes, function: str, parameters: Optional[Dict[str, Any]], loade
             return {"result": shown}
         remedy = "write it to a file that the caller can read, and return the name of the file"
         most = MOST_RESULT - (MOST_FIELDS if shown else 0)
-        return {"result": {**shown, PICKLE: pack(value, f"the result of {function}", most, remedy)}}
+        packed, names = pack(value, f"the result of {function}", most, remedy, put)
+        return {"result": {**shown, PICKLE: packed}, "made": list(dict.fromkeys(names))}
     except BaseException as error:
         if os.getpid() != process:
             leave(error)
@@ -265,8 +329,8 @@ def raised(error: BaseException) -> Dict[str, Any]:
     text = "".join(traceback.format_exception(type(error), error, of_function))[-MOST_TRACEBACK:]
     try:
         error.__cause__ = error.__context__ = error.__traceback__ = None
-        packed = pack(error, "the exception", MOST_RESULT // 2, "make it smaller")
-        unpack(packed)  # not every exception can be unpickled
+        packed = pack(error, "the exception", MOST_RESULT // 2, "make it smaller")[0]
+        unpack(packed, str)  # not every exception can be unpickled
     except BaseException:
-        packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")
+        packed = pack(CallError(f"{type(error).__name__}: {error}"[:1000]), "the exception", MOST_RESULT // 2, "")[0]
     return {"result": {PICKLE: packed, "traceback": text}, "error": text}

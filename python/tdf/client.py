@@ -18,6 +18,7 @@ import uuid
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, TypeVar, Union
 
+from .blobs import Blobs
 from .errors import APIError, TDFError, Unreachable
 from .token import NoToken, Token, of_tdf_up
 
@@ -136,6 +137,7 @@ class Client:
         self._idle: List[Tuple[float, int, http.client.HTTPConnection]] = []
         self._lock = threading.Lock()
         self._reached = False
+        self._blobs: Optional[Blobs] = None
 
     @property
     def token(self) -> str:
@@ -263,6 +265,14 @@ class Client:
             self._idle.clear()
 
     # Tasks
+
+    @property
+    def blobs(self) -> Blobs:
+        """The large values of the API."""
+        with self._lock:
+            if self._blobs is None:
+                self._blobs = Blobs(self)
+            return self._blobs
 
     def open(self, tasks: Union[Mapping[str, Any], Iterable[Mapping[str, Any]]]) -> List[int]:
         """Opens a task, or any number of tasks, and returns their ids. The members are those of docs/tdf.md,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import concurrent.futures
+import functools
 import itertools
 import json
 import logging
@@ -18,6 +19,7 @@ from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Sequence, Tuple, TypeVar
 
+from .blobs import Lost, Put
 from .calls import PROGRAM, PYTHON, Exceptions, Setup, name_of, unpack
 from .client import Client, Row
 from .errors import APIError, CallError, TaskError, TDFError
@@ -154,6 +156,10 @@ class Executor(concurrent.futures.Executor):
         """Opens a task that calls fn, and returns its future."""
         return self._submit([(fn, args, kwargs)])[0]
 
+    def put_of(self) -> Put:
+        """Returns what stores the arrays of one call, or of one map."""
+        return self.client.blobs.remember()
+
     def map(
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1,
         buffersize: Optional[int] = None
@@ -171,23 +177,24 @@ class Executor(concurrent.futures.Executor):
         chunks = iter(lambda: list(itertools.islice(rows, chunksize)), [])
         calls: Iterator[Call] = ((call_all, (fn, chunk), {}) for chunk in chunks)
         futures: Deque[Future[Any]] = deque()
-        self._fill(futures, calls, buffersize)
-        return self._results(futures, calls, buffersize, end)
+        fill = functools.partial(self._fill, futures, calls, buffersize, self.put_of())
+        fill()
+        return self._results(futures, fill if buffersize is not None else None, end)
 
-    def _fill(self, futures: Deque[Future[Any]], calls: Iterator[Call], most: Optional[int]) -> None:
+    def _fill(self, futures: Deque[Future[Any]], calls: Iterator[Call], most: Optional[int], put: Put) -> None:
         while most is None or len(futures) <= most // 2:
             some = list(itertools.islice(calls, AT_ONCE if most is None else min(AT_ONCE, max(1, most - len(futures)))))
             if not some:
                 return
-            futures.extend(self._submit(some))
+            futures.extend(self._submit(some, put))
 
-    def _results(self, futures: Deque[Future[Any]], calls: Iterator[Call], most: Optional[int], end: Optional[float]) -> Iterator[Any]:
+    def _results(self, futures: Deque[Future[Any]], fill: Optional[Callable[[], None]], end: Optional[float]) -> Iterator[Any]:
         try:
             while futures:
                 yield from futures[0].result(None if end is None else max(0.0, end - time.monotonic()))
                 futures.popleft()
-                if most is not None:
-                    self._fill(futures, calls, most)
+                if fill is not None:
+                    fill()
         finally:
             self._cancel_all(futures)
 
@@ -210,8 +217,9 @@ class Executor(concurrent.futures.Executor):
 
     # Tasks
 
-    def _submit(self, calls: List[Call]) -> List[Future[Any]]:
-        tasks = [self._task(call) for call in calls]
+    def _submit(self, calls: List[Call], put: Optional[Put] = None) -> List[Future[Any]]:
+        put = put or self.put_of()
+        tasks = [self._task(call, put) for call in calls]
         with self._lock:
             if self._closed:
                 raise RuntimeError("submit: the executor was shut down; make another one")
@@ -226,11 +234,13 @@ class Executor(concurrent.futures.Executor):
         self._news.set()
         return futures
 
-    def _task(self, call: Call) -> Row:
+    def _task(self, call: Call, put: Put) -> Row:
         function, args, kwargs, more = self.shown(call)
         meta = {"function": name_of(function)[:MOST_NAME], "call": label(function, args, kwargs, more), "python": PYTHON}
-        packed = self._setup.pack(*call, self.retry_on)
-        of = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta, ensure_ascii=False)}
+        packed, blobs = self._setup.pack(*call, self.retry_on, put)
+        of: Row = {"program": PROGRAM, "campaign": self.campaign, "input": packed, "input_encoding": "base64", "meta": json.dumps(meta, ensure_ascii=False)}
+        if blobs:
+            of["blobs"] = blobs
         # a worker may open no further calls, because it would choose the code that other workers run
         return {**self.properties, **of, "generations": 0}
 
@@ -344,7 +354,7 @@ class Executor(concurrent.futures.Executor):
             return False
         result, error = None, None
         try:
-            result = result_of(row)
+            result = result_of(row, self.client.blobs.get)
         except BaseException as raised:
             error = raised
         with self._lock:
@@ -385,15 +395,19 @@ def call_all(function: Callable[..., Any], rows: List[Tuple[Any, ...]]) -> List[
     return [function(*row) for row in rows]
 
 
-def result_of(row: Row) -> Any:
-    """Returns the result of a task, or raises the exception of its function."""
+def result_of(row: Row, get: Callable[[str], Any]) -> Any:
+    """Returns the result of a task, or raises the exception of its function. get returns blobs by their names."""
     result = row.get("result")
     id, outcome = row.get("id", 0), row.get("outcome") or row["state"]
     if not isinstance(result, dict) or "pickle" not in result:
         raise TaskError(id, outcome, str(row.get("error") or "it has no result").strip())
     traceback = RemoteTraceback(str(result.get("traceback", "")))
     try:
-        value = unpack(result["pickle"])
+        value = unpack(result["pickle"], get)
+    except Lost as error:
+        raise CallError(f"load the result of task {id}: {error}; submit the call again") from error
+    except TDFError as error:
+        raise CallError(f"load the result of task {id}: {error}") from error
     except BaseException as error:
         advice = f"{type(error).__name__}: {error}; install here what the worker has"
         if outcome == "succeeded":

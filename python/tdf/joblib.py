@@ -9,6 +9,7 @@ import logging
 import multiprocessing
 from typing import Any, Callable, Mapping, Optional, Sequence, Tuple, cast
 
+from .blobs import Put
 from .calls import PROGRAM, in_call
 from .client import Client, Row
 from .errors import APIError, TDFError
@@ -30,6 +31,12 @@ class Batches(Executor):
     """An Executor of joblib's batches, which are known by their first call."""
 
     aborted = False  # joblib waits for no result
+    _put: Optional[Put] = None
+
+    def put_of(self) -> Put:
+        """Remembers arrays for all batches: as in joblib's memmapping, they may not change while Parallel runs."""
+        self._put = self._put or super().put_of()
+        return self._put
 
     def shown(self, call: Call) -> Tuple[Callable[..., Any], Sequence[Any], Mapping[str, Any], int]:
         items = cast(Batch, call[0]).calls.items

@@ -56,9 +56,9 @@ class Task:
     """A claimed task, as its handler gets it.
 
     input is its text, data are its bytes, args are the words of the input, and parameters those of a sweep.
-    checkpoint is what an earlier round has saved, or None. The handler may set stdout and stderr, which are
-    reported with the result. If the task is cancelled, lost or out of time, cancelled is set, and the handler should
-    return: its result no longer counts.
+    checkpoint is what an earlier round has saved, or None. blobs are the names of what it needs. The handler may set
+    stdout, stderr, and made, the names of new blobs, which are reported with the result. If the task is cancelled, lost
+    or out of time, cancelled is set, and the handler should return: its result no longer counts.
     """
 
     def __init__(self, row: Row) -> None:
@@ -69,6 +69,8 @@ class Task:
         self.args: List[str] = row.get("args") or []
         self.checkpoint = binary(row, "checkpoint")
         self.parameters: Row = parameters(row)
+        self.blobs: List[str] = row.get("blobs") or []
+        self.made: List[str] = []
         self.stdout = self.stderr = b""
         self.cancelled = threading.Event()
         self.timed_out = False
@@ -333,7 +335,9 @@ class Worker:
     def _report_of(self, task: Task) -> Row:
         try:
             result = self.handlers[task.program](task)
-            report = {"action": "complete"} if result is None else {"action": "complete", "result": result}
+            report: Row = {"action": "complete"} if result is None else {"action": "complete", "result": result}
+            if task.made:
+                report["made"] = task.made
         except Fail as failure:
             report = failure.report
         except BaseException:  # also SystemExit, or CancelledError of asyncio

@@ -15,6 +15,7 @@ from http.client import HTTPResponse
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, cast
 
 from .bar import Bar
+from .blobs import Put
 from .calls import PROGRAM, Exceptions, Setup, header_of, name_of
 from .client import JSON_LINES, Client, Row, batches, compact
 from .errors import TaskError, TDFError
@@ -84,9 +85,9 @@ def arguments(function: Callable[..., Any], points: Iterator[Mapping[str, Any]])
         yield of
 
 
-def call_of(function: Callable[..., Any], retry_on: Exceptions) -> str:
-    """Returns the input of tasks that call a function with their parameters."""
-    return Setup().pack(function, (), {}, retry_on, header_of(function))
+def call_of(function: Callable[..., Any], retry_on: Exceptions, put: Optional[Put] = None) -> Tuple[str, List[str]]:
+    """Returns the input of tasks that call a function with their parameters, and their blobs."""
+    return Setup().pack(function, (), {}, retry_on, put, header_of(function))
 
 
 def open_sweep(
@@ -110,7 +111,10 @@ def open_sweep(
             raise TDFError("open sweep: a function has no input and no source; the points are its arguments")
         refuse_unoffered("open sweep", properties)
         found, name = arguments(function, found), campaign or f"{short(function)}-{uuid.uuid4().hex[:8]}"
-        properties = {"fail_on": "exit", **properties, "input": call_of(function, retry_on), "input_encoding": "base64", "generations": 0}
+        call, blobs = call_of(function, retry_on, client.blobs.put)
+        properties = {"fail_on": "exit", **properties, "input": call, "input_encoding": "base64", "generations": 0}
+        if blobs:
+            properties["blobs"] = blobs
     task = compact({"program": program or PROGRAM, "campaign": name, **properties})
     opened = Campaign(client, name)
     parts = 0
@@ -237,7 +241,7 @@ class Campaign:
         for row in self.results(**{"outcomes": ["succeeded"], "no_output": True, **filters}):
             result = row.get("result")
             pickled = row["program"] == PROGRAM and isinstance(result, dict) and PICKLE in result
-            yield row.get("parameters", {}), result_of(row) if pickled else result
+            yield row.get("parameters", {}), result_of(row, self.client.blobs.get) if pickled else result
 
     def frame(self, **filters: Any) -> Any:
         """Returns the results as a DataFrame, with the columns of docs/python.md, "CSV"."""
@@ -278,7 +282,7 @@ class Campaign:
         `id`. They call another function or have changed properties, if these are given. It returns how many run.
         """
         if function is not None:
-            changes["input"] = call_of(function, retry_on)
+            changes["input"] = call_of(function, retry_on)[0]
         options = {"changes": changes} if changes else {}
         tasks = list(self.client.tasks(group=self.name, outcomes=FAILED, failure=failure))
         if function is not None and any(task["program"] != PROGRAM for task in tasks):

@@ -24,6 +24,7 @@ import time
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Callable, Dict, List, Optional, TextIO, Tuple, cast
 
+from .blobs import ATTEMPTS, Blobs, Directory, Lost
 from .calls import HEADER, PROGRAM, PROGRESS_BYTES, PYTHON, REMEDY, Process, read_progress, report_progress_in, where
 from .client import Client, Row
 from .cores import cores
@@ -49,6 +50,9 @@ def environment(threads: int) -> Dict[str, str]:
 
 
 Call = Tuple[bytes, str, Optional[Row]]  # the pickle, the name of the function, and the arguments if the task is one of a sweep
+
+
+Files = Tuple[Dict[str, str], Optional[str]]  # those with the blobs of a call, and the directory for blobs of its result
 
 
 class Printed:
@@ -127,12 +131,12 @@ class Slot:
         )
         of_child.close()
 
-    def call(self, task: Task, call: Call) -> Dict[str, Any]:
+    def call(self, task: Task, call: Call, files: Files) -> Dict[str, Any]:
         """Makes the call of a task. If the process ends, or the task is cancelled, it raises EOFError."""
         task.tail = self.printed.begin()
         self.calls += 1
         self.loaded = False
-        self.connection.send((self.calls, *call))
+        self.connection.send((self.calls, *call, *files))
         while True:
             answer = self.answer(task)
             if answer.pop("call", 0) != self.calls:
@@ -187,8 +191,8 @@ def short(task: Task, why: str) -> Fail:
 class Calls:
     """The handler of pickled calls. stopping is set when the worker was told to stop."""
 
-    def __init__(self, stopping: threading.Event, threads: int = 1) -> None:
-        self.stopping = stopping
+    def __init__(self, stopping: threading.Event, blobs: Blobs, threads: int = 1) -> None:
+        self.stopping, self.blobs = stopping, blobs
         self.idle: List[Slot] = []
         self.leaving: List[Slot] = []  # processes whose calls have ended, and whose threads have not
         self.threads = threads  # of each slot
@@ -202,7 +206,7 @@ class Calls:
                 f"with the same version: python{wanted} -m tdf.worker",
                 unfit=True,
             )
-        answer = self.make(task, call, f"the process of {function}")
+        answer = self.with_blobs(task, call)
         if "unfit" in answer:
             raise Fail(answer["unfit"], unfit=True)
         if "error" in answer:
@@ -210,12 +214,37 @@ class Calls:
             raise Fail(answer["error"], permanent=not answer["retry"], result=result)
         return answer["result"]
 
-    def make(self, task: Task, call: Call, process: str) -> Dict[str, Any]:
+    def with_blobs(self, task: Task, call: Call) -> Dict[str, Any]:
+        """Makes a call with the files of its blobs, and stores those of its result."""
+        function = call[1]
+        action = f"load the call of {function}"
+        try:
+            for _ in range(ATTEMPTS):
+                directory = self.blobs.own.path if self.blobs.kept() else None
+                with self.blobs.paths(task.blobs) as paths:
+                    answer = self.make(task, call, (paths, directory), f"the process of {function}")
+                if "missing" not in answer:
+                    break
+            else:
+                return {"unfit": f"{action} on {where()}: {answer['missing']}"}
+            action = f"store the result of {function}"
+            task.made = answer.get("made", [])
+            for name in task.made:
+                self.blobs.send(name)
+            return answer
+        except Fail:
+            raise
+        except Lost as error:
+            raise Fail(f"{action}: {error}; submit the call again", permanent=True) from error
+        except TDFError as error:
+            raise Fail(f"{action} on {where()}: {error}", unfit=action.startswith("load")) from error
+
+    def make(self, task: Task, call: Call, files: Files, process: str) -> Dict[str, Any]:
         """Makes a call in an idle process, or in a new one. It replaces a process that has old code."""
         while True:
             slot = self.slot(task, process)
             try:
-                answer = slot.call(task, call)
+                answer = slot.call(task, call, files)
             except (EOFError, OSError):
                 how = slot.end(0 if task.cancelled.is_set() else 1)
                 task.stdout, task.stderr = slot.printed.read()
@@ -228,7 +257,7 @@ class Calls:
             if "error" in answer and slot.printed.is_full():
                 slot.end()
                 raise short(task, f"{process} on {where()}: the disk of its outputs is full: {answer['error'][-200:]}")
-            if "result" in answer:
+            if "result" in answer or "missing" in answer:
                 self.keep(slot, answer.pop("leaves"))
                 return answer
             slot.end()
@@ -292,7 +321,7 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
         cast(io.TextIOWrapper, stream).reconfigure(line_buffering=True)  # whoever follows the call, or its crash, sees each line
     while True:
         try:
-            number, data, function, parameters = connection.recv()
+            number, data, function, parameters, paths, directory = connection.recv()
         except EOFError:
             return
         begun = time.time()
@@ -300,8 +329,9 @@ def serve(descriptor: int, parent: int, progress: int) -> None:
         def send(answer: Dict[str, Any]) -> None:
             connection.send_bytes(json.dumps({"call": number, **answer}).encode())
 
+        put = Directory(directory).write if directory else None
         changed = closed or sources.changed()
-        answer = {"changed": True} if changed else process.run(data, function, parameters, lambda: send({"loaded": True}))
+        answer = {"changed": True} if changed else process.run(data, function, parameters, lambda: send({"loaded": True}), paths, put)
         closed = not flush(*streams)
         sys.stdout, sys.stderr = streams  # the call may have replaced them
         leaves = answer.pop("last", False) or any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
@@ -331,7 +361,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             options.name, Client(options.api), slots=options.slots, queues=options.queue, lease=options.lease, grace=options.grace
         )
         os.environ.pop("TDF_TOKEN", None)  # functions need not see it
-        calls = worker.program(PROGRAM)(Calls(worker._stopping, max(1, cores() // max(1, options.slots))))
+        calls = worker.program(PROGRAM)(Calls(worker._stopping, Blobs(worker.client), max(1, cores() // max(1, options.slots))))
         try:
             worker.run()
         finally:

@@ -4,12 +4,16 @@ import errno
 import functools
 import glob
 import importlib
+import math
 import os
+import pickle
+import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+import zlib
 
 import pytest
 
@@ -341,11 +345,14 @@ def test_what_cannot_be_pickled(executor, monkeypatch):
     assert executor.submit(work.square, 5).result() == 25
 
 
-def test_too_large(executor):
+def test_too_large(executor, monkeypatch):
+    """Values are limited if the API keeps no blobs."""
+    monkeypatch.setattr(executor.client.blobs, "_kept", False)
+    monkeypatch.setattr(executor.client.blobs, "_asked", math.inf)
     with pytest.raises(tdf.CallError, match="pickle the call of builtins.len: .* bytes, more than 131,071; write large arguments to a file"):
         executor.submit(len, os.urandom(200_000))
-    with pytest.raises(tdf.CallError, match="pickle the result of work.large: .* bytes, more than 1,007,616; write it to a file"):
-        executor.submit(work.large, 1_000_000).result()
+    answer = tdf.calls.Process().run(zlib.compress(pickle.dumps(("", b"", 0, pickle.dumps((work.large, (1_000_000,), {}, ()))))), "work.large", None, int)
+    assert re.search(r"pickle the result of work.large: .* bytes, more than 1,007,616; write it to a file .*set \[http\] blobs", answer["error"])
     assert len(executor.submit(work.large, 700_000).result()) == 700_000
 
 
@@ -354,7 +361,7 @@ def unfit(served, monkeypatch):
     """A worker in this process, which lacks the modules that tests write, and claims again at once."""
     monkeypatch.setattr("tdf.loop.UNFIT_PAUSE", 0)
     worker = tdf.Worker("unfit", served.client(token=served.add_token("python", "worker")), queues=["calls", "alone"])
-    calls = worker.program(tdf.calls.PROGRAM)(Calls(worker._stopping))
+    calls = worker.program(tdf.calls.PROGRAM)(Calls(worker._stopping, worker.client.blobs))
     with Running(worker):
         yield worker
     calls.end()

@@ -218,3 +218,19 @@ def fail_after(path):
 
 def cores():
     return int(os.environ["TDF_CPUS"])
+
+
+def first(array):
+    return array[0]
+
+
+def add_first(one, other):
+    return one[0] + other[0]
+
+
+def scaled(array, n):
+    return {"n": n, "array": array * n, "token": os.environ.get("TDF_TOKEN")}
+
+
+def fail_with(array):
+    raise ValueError("large")
