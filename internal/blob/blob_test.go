@@ -195,3 +195,29 @@ func TestFindDir(t *testing.T) {
 	again := expect.Result(OpenDir(filepath.Dir(d.Path), "a/b")).Value(t)
 	expect.Equal(t, *again, *d)
 }
+
+// Many processes may open a new directory at once: all of them see the same id.
+func TestOpenTogether(t *testing.T) {
+	t.Parallel()
+	for range 20 {
+		in, ids := t.TempDir(), make(chan string, 16)
+		var all sync.WaitGroup
+		for range cap(ids) {
+			all.Go(func() {
+				d, err := OpenDir(in, "n")
+				expect.NoError(t, err)
+				ids <- d.ID
+			})
+		}
+		all.Wait()
+		first := <-ids
+		expect.True(t, first != "", "the id is empty")
+		for range cap(ids) - 1 {
+			expect.Equal(t, <-ids, first)
+		}
+		d := expect.Result(OpenDir(in, "n")).Value(t)
+		expect.Len(t, expect.Result(os.ReadDir(d.Path)).Value(t), 2)
+		expect.NoError(t, os.Truncate(filepath.Join(d.Path, idFile), 0))
+		expect.Result(OpenDir(in, "n")).Fails(t, "remove it")
+	}
+}

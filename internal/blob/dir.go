@@ -48,20 +48,33 @@ func OpenDir(dir, namespace string) (*Dir, error) {
 		return nil, err
 	}
 	at := filepath.Join(d.Path, idFile)
-	f, err := os.OpenFile(at, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
-	switch {
-	case err == nil:
-		_, err = f.WriteString(rand.Text())
-		err = errors.Join(err, f.Close())
-	case errors.Is(err, fs.ErrExist):
-		err = nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	id, err := os.ReadFile(at)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = makeID(at)
+		if err == nil {
+			id, err = os.ReadFile(at)
+		}
+	}
+	if err == nil && len(id) == 0 {
+		err = fmt.Errorf("%s is empty; remove it, and start again", at)
+	}
 	d.ID = string(id)
 	return d, err
+}
+
+// makeID writes a new id, unless another process has written one. No process sees a part of it.
+func makeID(at string) error {
+	text := rand.Text()
+	written := at + "." + text
+	defer os.Remove(written)
+	if err := os.WriteFile(written, []byte(text), 0o644); err != nil {
+		return err
+	}
+	err := os.Link(written, at)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
 }
 
 // FindDir returns the directory with an id that a server has announced. The error wraps [ErrElsewhere] if this machine
