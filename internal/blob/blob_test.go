@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/tdf-framework/tdf/internal/expect"
 	"github.com/tdf-framework/tdf/internal/task"
 )
@@ -74,8 +76,63 @@ func TestParts(t *testing.T) {
 	short := b
 	short.Bytes = 3
 	expect.Result(s.WriteBlob(ctx, short, 0, nil)).Fails(t, "has 12 bytes, not 3")
+	larger := other
+	larger.Bytes = 100
+	expect.Result(s.WriteBlob(ctx, larger, 0, []byte("more than it has"))).Is(t, 16)
+	expect.Result(s.WriteBlob(ctx, other, 0, nil)).Is(t, 0) // what came under a wrong size does not count
+	expect.Result(s.WriteBlob(ctx, other, 0, []byte("another"))).Is(t, 7)
 	expect.Result(s.WriteBlob(ctx, nameOf(""), 0, nil)).Is(t, 0)
 	expect.Equal(t, content(t, s, nameOf("")), "")
+}
+
+// Who only asks leaves no file.
+func TestQuestions(t *testing.T) {
+	t.Parallel()
+	s := newDirect(t)
+	for _, from := range []int64{0, 7} {
+		expect.Result(s.WriteBlob(t.Context(), nameOf("hello"), from, nil)).Is(t, 0)
+	}
+	expect.Len(t, expect.Result(os.ReadDir(filepath.Join(s.Path, partsDir))).Value(t), 0)
+}
+
+// A process that stops while it has a lock blocks nobody longer than he wants to wait.
+func TestLocks(t *testing.T) {
+	t.Parallel()
+	s := newDirect(t)
+	b := nameOf("hello")
+	expect.Result(s.WriteBlob(t.Context(), b, 0, []byte("he"))).Is(t, 2)
+	for _, path := range []string{filepath.Join(s.Path, idFile), s.part(b.SHA256)} {
+		f := expect.Result(os.OpenFile(path, os.O_RDWR, 0)).Value(t)
+		expect.NoError(t, lock(t.Context(), f, unix.LOCK_EX))
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, context.DeadlineExceeded)
+		expect.Result(s.WriteBlob(ctx, b, 2, []byte("llo"))).Fails(t, "another process has locked")
+		cancel()
+		f.Close()
+	}
+	expect.NoError(t, s.Locked(t.Context(), func() error {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		expect.Fails(t, s.Sweep(ctx, nil), "another process has locked")
+		return nil
+	}))
+	expect.Result(s.WriteBlob(t.Context(), b, 2, []byte("llo"))).Is(t, b.Bytes)
+}
+
+// Two processes may remove blobs from one directory at once.
+func TestSweepTwice(t *testing.T) {
+	t.Parallel()
+	s := newDirect(t)
+	old := time.Now().Add(-2 * partKeep)
+	b := nameOf("old")
+	expect.Result(Put(t.Context(), s, fileWith(t, "old"), func(int64) {})).OK(t)
+	expect.Result(s.WriteBlob(t.Context(), nameOf("begun"), 0, []byte("be"))).Is(t, 2)
+	for _, path := range []string{s.place(b.SHA256), s.part(nameOf("begun").SHA256)} {
+		expect.NoError(t, os.Chtimes(path, old, old))
+	}
+	expect.NoError(t, s.Sweep(t.Context(), func(_ context.Context, sums ...string) ([]string, error) {
+		return sums, os.Remove(s.place(b.SHA256)) // as the other process does
+	}))
+	expect.Result(s.WriteBlob(t.Context(), nameOf("begun"), 0, nil)).Is(t, 0)
 }
 
 // After a crash between two writes, or with a damaged state, an upload continues or begins anew, and is right.

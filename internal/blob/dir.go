@@ -127,17 +127,24 @@ func (d *Dir) Has(b task.Blob) (bool, error) {
 // Write adds a part to a blob that is not whole, if it begins where the stored part ends. It returns how many bytes are
 // stored, from which the caller continues: all of them if the blob is whole. If all bytes are there, and are not those
 // of the SHA-256, Write removes them, and returns an error.
-func (d *Dir) Write(b task.Blob, from int64, part []byte) (have int64, err error) {
+func (d *Dir) Write(ctx context.Context, b task.Blob, from int64, part []byte) (have int64, err error) {
 	whole, err := d.Has(b)
 	if whole || err != nil {
 		return b.Bytes, err
 	}
-	f, err := os.OpenFile(d.part(b.SHA256), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o644)
+	how := os.O_RDWR | unix.O_NOFOLLOW
+	if len(part) > 0 || b.Bytes == 0 { // a question leaves no file
+		how |= os.O_CREATE
+	}
+	f, err := os.OpenFile(d.part(b.SHA256), how, 0o644)
+	if errors.Is(err, fs.ErrNotExist) && how&os.O_CREATE == 0 {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
 	defer f.Close()
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // another client may write the same part
+	if err := lock(ctx, f, unix.LOCK_EX); err != nil { // another client may write the same part
 		return 0, err
 	}
 	if whole, err := d.Has(b); whole || err != nil || !d.isPart(f, b) { // it was finished or removed meanwhile
@@ -184,7 +191,7 @@ func (d *Dir) resume(f *os.File, b task.Blob, sum hash.Hash) (have int64, err er
 		}
 		err = sum.(encoding.BinaryUnmarshaler).UnmarshalBinary(state[8:])
 	}
-	if err != nil || have > info.Size() {
+	if err != nil || have > min(info.Size(), b.Bytes) { // or a client has named a wrong number of bytes
 		sum.Reset()
 		have = 0
 	}
@@ -253,18 +260,43 @@ func (d *Dir) Free() (free, size int64, err error) {
 
 // Locked calls a function while no [Dir.Sweep] removes blobs, so that a blob which is there stays until it is
 // registered.
-func (d *Dir) Locked(f func() error) error { return d.locked(unix.LOCK_SH, f) }
+func (d *Dir) Locked(ctx context.Context, f func() error) error {
+	return d.locked(ctx, os.O_RDONLY, unix.LOCK_SH, f)
+}
 
-func (d *Dir) locked(how int, f func() error) error {
-	id, err := os.Open(filepath.Join(d.Path, idFile))
+// alone calls a function while no other process is in [Dir.Locked].
+func (d *Dir) alone(ctx context.Context, f func() error) error {
+	return d.locked(ctx, os.O_RDWR, unix.LOCK_EX, f) // NFS locks only a file that may be written
+}
+
+func (d *Dir) locked(ctx context.Context, open, how int, f func() error) error {
+	id, err := os.OpenFile(filepath.Join(d.Path, idFile), open, 0)
 	if err != nil {
 		return err
 	}
 	defer id.Close()
-	if err := unix.Flock(int(id.Fd()), how); err != nil {
+	if err := lock(ctx, id, how); err != nil {
 		return err
 	}
 	return f()
+}
+
+// lockPause is the pause between two attempts to lock a file. The kernel would wait longer than ctx: the process that
+// has the lock may be stopped, or wait for Redis.
+const lockPause = 10 * time.Millisecond
+
+func lock(ctx context.Context, f *os.File, how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) && !errors.Is(err, unix.EINTR) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("lock %s, which another process has locked: %w", f.Name(), context.Cause(ctx))
+		case <-time.After(lockPause):
+		}
+	}
 }
 
 // Sweep removes the blobs that are lost: that Redis does not know any more, although they are older than
@@ -286,10 +318,10 @@ func (d *Dir) Sweep(ctx context.Context, lost func(ctx context.Context, sums ...
 		if len(sums) == 0 {
 			continue
 		}
-		err = d.locked(unix.LOCK_EX, func() error {
+		err = d.alone(ctx, func() error {
 			gone, err := lost(ctx, sums...)
 			for _, sum := range gone {
-				err = errors.Join(err, os.Remove(d.place(sum)))
+				err = errors.Join(err, remove(d.place(sum)))
 			}
 			return err
 		})
@@ -297,7 +329,7 @@ func (d *Dir) Sweep(ctx context.Context, lost func(ctx context.Context, sums ...
 			return err
 		}
 	}
-	return d.sweepParts()
+	return d.alone(ctx, d.sweepParts) // so that no client is about to continue one of them
 }
 
 func (d *Dir) sweepParts() error {
@@ -305,10 +337,18 @@ func (d *Dir) sweepParts() error {
 	for _, e := range entries {
 		info, gone := e.Info()
 		if gone == nil && time.Since(info.ModTime()) > partKeep {
-			err = errors.Join(err, os.Remove(filepath.Join(d.Path, partsDir, e.Name())))
+			err = errors.Join(err, remove(filepath.Join(d.Path, partsDir, e.Name())))
 		}
 	}
 	return err
+}
+
+// remove removes a file, unless another process has removed it.
+func remove(path string) error {
+	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // BlobOf returns the blob of a file's content.

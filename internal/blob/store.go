@@ -33,8 +33,8 @@ type Direct struct {
 
 // WriteBlob implements [Store].
 func (s Direct) WriteBlob(ctx context.Context, b task.Blob, from int64, part []byte) (have int64, err error) {
-	err = s.Locked(func() error {
-		have, err = s.Write(b, from, part)
+	err = s.Locked(ctx, func() error {
+		have, err = s.Write(ctx, b, from, part)
 		if err != nil || have < b.Bytes {
 			return err
 		}
