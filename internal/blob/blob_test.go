@@ -122,7 +122,7 @@ func TestLocks(t *testing.T) {
 func TestSweepTwice(t *testing.T) {
 	t.Parallel()
 	s := newDirect(t)
-	old := time.Now().Add(-2 * partKeep)
+	old := time.Now().Add(-2 * PartKeep)
 	b := nameOf("old")
 	expect.Result(Put(t.Context(), s, fileWith(t, "old"), func(int64) {})).OK(t)
 	expect.Result(s.WriteBlob(t.Context(), nameOf("begun"), 0, []byte("be"))).Is(t, 2)

@@ -28,8 +28,8 @@ const (
 	partsDir = "parts"
 )
 
-// partKeep is how long the beginning of a blob stays if nobody continues it.
-const partKeep = 24 * time.Hour
+// PartKeep is how long the beginning of a blob stays if nobody continues it.
+const PartKeep = 24 * time.Hour
 
 // A Dir is the directory of the blobs of one namespace. Processes may share it, also on a disk that machines share.
 type Dir struct {
@@ -336,7 +336,7 @@ func (d *Dir) sweepParts() error {
 	entries, err := os.ReadDir(filepath.Join(d.Path, partsDir))
 	for _, e := range entries {
 		info, gone := e.Info()
-		if gone == nil && time.Since(info.ModTime()) > partKeep {
+		if gone == nil && time.Since(info.ModTime()) > PartKeep {
 			err = errors.Join(err, remove(filepath.Join(d.Path, partsDir, e.Name())))
 		}
 	}

@@ -106,8 +106,8 @@ func (a *api) storeBlob(ctx context.Context, c *call, in *blobPart) (*out[stored
 		}
 	}
 	have, err := blob.Direct{Dir: a.Blobs, Registry: store, Token: owner}.WriteBlob(ctx, b, in.From, in.RawBody)
-	if err == nil && have == b.Bytes {
-		a.shares.end(owner, b)
+	if have == b.Bytes {
+		a.shares.end(owner, b, err == nil)
 	}
 	return &out[storedPart]{storedPart{have}}, err
 }
@@ -118,7 +118,6 @@ const (
 	blobShare  = 4
 	mostParts  = 1000
 	sharesLife = time.Minute
-	partLife   = time.Hour // after which a blob that nobody continues counts no more
 )
 
 // blobShares counts how many bytes the blobs of each token have. It reads those of whole blobs from Redis at times, and
@@ -148,7 +147,7 @@ func (s *blobShares) begin(ctx context.Context, store *redisstate.Store, dir *bl
 			return err
 		}
 		s.whole, s.read = whole, time.Now()
-		maps.DeleteFunc(s.parts, func(_ string, p partOfToken) bool { return time.Since(p.last) > partLife })
+		maps.DeleteFunc(s.parts, func(_ string, p partOfToken) bool { return time.Since(p.last) > blob.PartKeep })
 	}
 	room, _, err := dir.Free()
 	if err != nil {
@@ -178,12 +177,13 @@ func (s *blobShares) begin(ctx context.Context, store *redisstate.Store, dir *bl
 	return nil
 }
 
-// end says that a blob is whole.
-func (s *blobShares) end(token string, b task.Blob) {
+// end says that a blob is whole, or that its bytes were wrong and are removed.
+func (s *blobShares) end(token string, b task.Blob, whole bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, known := s.parts[b.SHA256]; known {
-		delete(s.parts, b.SHA256)
+	_, known := s.parts[b.SHA256]
+	delete(s.parts, b.SHA256)
+	if known && whole {
 		s.whole[token] += b.Bytes
 	}
 }

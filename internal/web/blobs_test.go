@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tdf-framework/tdf/internal/access"
 	"github.com/tdf-framework/tdf/internal/blob"
@@ -77,11 +78,21 @@ func TestShareOfBlobs(t *testing.T) {
 	expect.NoError(t, shares.begin(ctx, store, dir, "a", b(1, free/8))) // a later part
 	expect.Fails(t, shares.begin(ctx, store, dir, "a", b(2, free/5)), "its share of the disk")
 	expect.NoError(t, shares.begin(ctx, store, dir, "b", b(2, free/5)))
-	shares.end("a", b(1, free/8))
+	shares.end("a", b(1, free/8), true)
 	expect.Fails(t, shares.begin(ctx, store, dir, "a", b(3, free/4)), "its share of the disk")
 	for i := range mostParts / blobShare {
 		expect.NoError(t, shares.begin(ctx, store, dir, "c", b(100+i, 1)), i)
 	}
 	expect.Fails(t, shares.begin(ctx, store, dir, "c", b(99, 1)), "finish some of them")
 	expect.NoError(t, shares.begin(ctx, store, dir, "d", b(99, 1)))
+
+	// They count for as long as they may be on the disk.
+	for sum, p := range shares.parts {
+		p.last = p.last.Add(-blob.PartKeep + time.Hour)
+		shares.parts[sum] = p
+	}
+	shares.read = time.Time{}
+	expect.Fails(t, shares.begin(ctx, store, dir, "c", b(99, 1)), "finish some of them")
+	shares.end("c", b(100, 1), false)
+	expect.NoError(t, shares.begin(ctx, store, dir, "c", b(99, 1)))
 }
