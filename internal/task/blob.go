@@ -3,6 +3,7 @@ package task
 import (
 	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +32,8 @@ const BlobKeep = Seconds(60 * 60)
 // ParseBlob parses SHA256:BYTES or SHA256:BYTES:PATH.
 func ParseBlob(text string) (Blob, error) {
 	sum, rest, _ := strings.Cut(text, ":")
-	size, path, named := strings.Cut(rest, ":")
-	b := Blob{SHA256: sum, Path: path}
+	size, at, named := strings.Cut(rest, ":")
+	b := Blob{SHA256: sum, Path: at}
 	var err error
 	b.Bytes, err = strconv.ParseInt(size, 10, 64)
 	switch {
@@ -41,8 +42,8 @@ func ParseBlob(text string) (Blob, error) {
 	case err != nil || b.Bytes < 0 || b.Bytes > maxBlobBytes || strconv.FormatInt(b.Bytes, 10) != size:
 		return b, fmt.Errorf("%q has no number of bytes after the SHA-256; want SHA256:BYTES or SHA256:BYTES:PATH",
 			shorten(text))
-	case named && wrongBlobPath(path) != "":
-		return b, fmt.Errorf("%q: the path %s", shorten(text), wrongBlobPath(path))
+	case named && wrongBlobPath(at) != "":
+		return b, fmt.Errorf("%q: the path %s", shorten(text), wrongBlobPath(at))
 	}
 	return b, nil
 }
@@ -111,7 +112,8 @@ func JoinBlobs(all []Blob) string {
 	return strings.Join(texts, ",")
 }
 
-// CheckBlobs checks the texts of the blobs that a task names, or that a round has made. Each path occurs only once.
+// CheckBlobs checks the texts of the blobs that a task names, or that a round has made. Each path occurs only once, and
+// none is the directory of another one.
 func CheckBlobs(name string, all []string) error {
 	if len(all) > MaxBlobs {
 		return invalidProperty(name, "there are %d blobs; at most %d are allowed", len(all), MaxBlobs)
@@ -129,6 +131,13 @@ func CheckBlobs(name string, all []string) error {
 			return invalidProperty(name, "two files are at %q", shorten(b.Path))
 		}
 		paths[b.Path] = true
+	}
+	for p := range paths {
+		for dir := path.Dir(p); dir != "."; dir = path.Dir(dir) {
+			if paths[dir] {
+				return invalidProperty(name, "%q is a file and a directory", shorten(dir))
+			}
+		}
 	}
 	return nil
 }
