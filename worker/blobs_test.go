@@ -98,3 +98,18 @@ func TestLostBlobs(t *testing.T) {
 	expect.Equal(t, w.finished(id).State, tdf.Succeeded)
 	expect.Equal(t, len(w.broughtBack(id)), len("out=")+2_000_000)
 }
+
+// Files that a task cannot name as blobs come back in Redis, as if there were no blobs.
+func TestFilesThatAreNoBlobs(t *testing.T) {
+	w := newWorld(t)
+	w.keepBlobs()
+	for _, script := range []string{
+		"head -c 2000000 /dev/zero >a,b",
+		"for i in $(seq 900); do head -c 2000 /dev/zero >$(printf %050d $i); done",
+	} {
+		id := w.open("sh -c '"+script+"'", in(""), fetching("*"))
+		w.runOnce(w.worker())
+		expect.Equal(t, w.finished(id).State, tdf.Succeeded, w.task(id).Current().Error)
+		expect.True(t, len(w.broughtBack(id)) > 1_800_000, "the files are missing")
+	}
+}

@@ -175,9 +175,10 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 	return nil
 }
 
-// bringBack stores files as blobs if they are too large for Redis, and packs them otherwise, or if there are no blobs.
+// bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs, or
+// none of these names.
 func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err error) {
-	if found.Bytes > mostInRedis && len(found.Names) <= task.MaxBlobs {
+	if found.Bytes > mostInRedis && mayBeBlobs(found) {
 		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })
 		if !errors.Is(err, blob.ErrElsewhere) {
 			return err
@@ -185,6 +186,15 @@ func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err e
 	}
 	result.Packed, result.Files, err = found.Pack(e.s.cfg.MaxFetch)
 	return err
+}
+
+// mayBeBlobs reports whether the task may name the files as blobs, whatever their content is.
+func mayBeBlobs(found *rounddir.Found) bool {
+	longest := make([]string, len(found.Names))
+	for i, name := range found.Names {
+		longest[i] = task.Blob{SHA256: strings.Repeat("0", 64), Bytes: found.Bytes, Path: name}.String()
+	}
+	return task.CheckBlobs("fetch", longest) == nil
 }
 
 // mostInRedis is how many bytes of files Redis carries for a round if there are blobs.
@@ -195,7 +205,7 @@ func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, resul
 	if err != nil {
 		return err
 	}
-	var made []string
+	var made task.Result
 	for _, name := range found.Names {
 		f, _, err := found.Open(name)
 		if err != nil {
@@ -207,11 +217,12 @@ func (e *execution) storeFiles(ctx context.Context, found *rounddir.Found, resul
 			return err
 		}
 		b.Path = name
-		result.Made, made = append(result.Made, b), append(made, b.String())
-		result.Files.Count++
-		result.Files.Bytes += b.Bytes
+		made.Made = append(made.Made, b)
+		made.Files.Count++
+		made.Files.Bytes += b.Bytes
 	}
-	return task.CheckBlobs("fetch", made)
+	result.Made, result.Files = made.Made, made.Files
+	return nil
 }
 
 // withExit adds the exit status to an error, because a refused round has no property for the exit status.
