@@ -86,7 +86,8 @@ func (s *Server) keepPrograms(ctx context.Context, now task.Time, grace task.Gra
 		return nil
 	}
 	if blobs {
-		before := task.UnusedBefore(now, p.walked, task.BlobKeep)
+		// a task may name a blob that its round has made long after the blob was stored
+		before := max(0, p.walked.Add(-task.BlobKeep))
 		if err := s.store.RemoveUnusedBlobs(ctx, before, forgottenAtOnce); err != nil {
 			return err
 		}

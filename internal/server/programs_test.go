@@ -105,6 +105,22 @@ func TestUnusedBlobsAreForgotten(t *testing.T) {
 	})
 }
 
+// A walk may pass a task before it names a blob that its round has stored. If the walk takes as long as the server keeps
+// blobs, the blob stays nevertheless.
+func TestBlobsOfRoundsStay(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(s *site) {
+		made := task.Blob{SHA256: strings.Repeat("b", 64), Bytes: 7}
+		expect.NoError(s, s.store.RegisterBlob(s.Context(), made, "me"))
+		srv := New("new", settings, s.store, quiet())
+		now := expect.Result(s.store.Now(s.Context())).Value(s)
+		srv.audit.programs = programs{walked: now.Add(-1)}
+		s.do("ZADD", "$blobs_used", now.Add(-task.BlobKeep-0.5).String(), made.SHA256)
+		expect.NoError(s, srv.keepPrograms(s.Context(), now, task.Grace{}))
+		expect.Result(s.store.LostBlobs(s.Context(), made.SHA256)).Is(s, nil)
+	})
+}
+
 var errRead = errors.New("a read that fails")
 
 // failingReads is a store in which reads of sources fail.
