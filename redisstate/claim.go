@@ -117,12 +117,12 @@ type ClaimResult struct {
 	Stale bool
 }
 
-// claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 12
+// claimProperties are the properties that a worker needs. The script claim.lua relies on the order of the first 13
 // properties, and on the last six.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"keep_finished", "keep_outputs", "blobs",
+	"not_on", "source", "meta", "blobs", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
+	"keep_finished", "keep_outputs",
 	"revision", "0:prefetched", "fetch", "claim_before", "limit_key", "input_encoding", "resources",
 }
 

@@ -329,6 +329,6 @@ func TestPlacesOfClaimProperties(t *testing.T) {
 	list := func(names []string) string {
 		return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 	}
-	expect.Contains(t, words, "The first properties are "+list(claimProperties[:12])+".")
+	expect.Contains(t, words, "The first properties are "+list(claimProperties[:13])+".")
 	expect.Contains(t, words, "The last properties are "+list(claimProperties[len(claimProperties)-6:])+".")
 }

@@ -11,7 +11,7 @@
 -- ARGV; a number is the index of the first argument in its line:
 --  1. call slot, sequence number, prefixes of the keys of tasks and of groups
 --  5. code of the state running in a group's index, worker, maximum number of tasks, lease in seconds
---  9. random part of the claim ids, approximate limit for the bytes of inputs, sources and metas
+--  9. random part of the claim ids, approximate limit for the bytes of inputs, sources, metas and blobs
 -- 11. number of seconds after a deadline; until then, the worker itself reports the time-out
 -- 12. number of seconds after which a server without a heartbeat counts as absent
 -- 13. '1' if the worker claims from the list `open`, or ''; the largest number of further tasks that it prefetches
@@ -23,8 +23,8 @@
 -- - if the claim requires tasks to be unchanged: for each of them, its id, state, round and revision, and '1' if it
 --   must not be in the list `archived`
 --
--- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source
--- and meta. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. The
+-- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source,
+-- meta and blobs. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. The
 -- script reads the last five only if the task has a place (see places.lua), because each task with one of them has one.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:

@@ -3,7 +3,7 @@
 local due, running, open = KEYS[2], KEYS[3], KEYS[6]
 local tasks, groups, code, worker = unpack(ARGV, 3, 6)
 local wanted, lease, random, margin = ARGV[7] + 0, ARGV[8], ARGV[9], ARGV[11]
-local LOG, INPUT, NOT_ON, SOURCE, META = 7, 9, 10, 11, 12 -- indexes of properties
+local LOG, INPUT, NOT_ON, SOURCE, META, BLOBS = 7, 9, 10, 11, 12, 13 -- indexes of properties
 local properties = { unpack(ARGV, 18, 17 + ARGV[17]) }
 local PREFETCHED = #properties - 5
 local lease_until = now + lease
@@ -35,7 +35,7 @@ local bytes = ARGV[10] + 0 -- the bytes that the next tasks may have
 
 -- Chooses a task with the given values of its properties. A field `queue` of its element in `chosen` names its queue.
 local function choose(id, f, end_before, timeout)
-  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '')
+  bytes = bytes - #(f[INPUT] or '') - #(f[SOURCE] or '') - #(f[META] or '') - #(f[BLOBS] or '')
   local n, deadline, look_text = #ids + 1, 'inf', lease_text
   if end_before < INF or timeout < INF then
     local over, look = now + timeout, end_before
