@@ -175,12 +175,12 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 	return nil
 }
 
-// bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs, or
-// none of these names.
+// bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs, no
+// space for them, or none of these names.
 func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err error) {
 	if found.Bytes > mostInRedis && mayBeBlobs(found) {
 		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })
-		if !errors.Is(err, blob.ErrElsewhere) {
+		if !errors.Is(err, blob.ErrElsewhere) && task.CodeOf(err) != task.CodeFull {
 			return err
 		}
 	}

@@ -167,7 +167,11 @@ func (d *Dir) Write(ctx context.Context, b task.Blob, from int64, part []byte) (
 	have += int64(len(part))
 	sum.Write(part)
 	if have < b.Bytes {
-		return have, d.save(b, sum)
+		err := f.Sync() // the state must not vouch for bytes that a power cut loses
+		if err == nil {
+			err = d.save(b, sum)
+		}
+		return have, err
 	}
 	return have, d.finish(f, b, sum)
 }

@@ -298,7 +298,6 @@ func (d *Direct) WriteDependencies(ctx context.Context, t *task.Task, to io.Writ
 	return WriteDependencies(ctx, d.store, t.ID, to)
 }
 
-// Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
 // Blobs returns the store of the namespace's blobs, if this machine has their directory.
 func (d *Direct) Blobs(ctx context.Context) (blob.Store, error) {
 	id, path, err := d.store.BlobPlace(ctx)
@@ -309,6 +308,7 @@ func (d *Direct) Blobs(ctx context.Context) (blob.Store, error) {
 	return blob.Direct{Dir: dir, Registry: d.store}, err
 }
 
+// Archive returns a program that a manager has stored in the namespace, and that a claimed task names. If there is
 // none, the error is [fs.ErrNotExist].
 func (d *Direct) Archive(ctx context.Context, _ *task.Task, sha256 string) (io.ReadCloser, error) {
 	archive, err := d.store.Program(ctx, sha256)

@@ -60,7 +60,10 @@ func (c *campaign) store(ctx context.Context, path string) (task.Blob, error) {
 	}
 	known := c.sent[path]
 	if known.blob.SHA256 != "" && known.size == info.Size() && known.changed.Equal(info.ModTime()) {
-		return known.blob, nil
+		have, err := c.blobs.WriteBlob(ctx, known.blob, 0, nil) // a use, so that it stays
+		if err != nil || have == known.blob.Bytes {
+			return known.blob, err
+		}
 	}
 	if c.blobs == nil {
 		c.blobs, err = c.openBlobs(ctx)
