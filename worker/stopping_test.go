@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -220,8 +221,26 @@ func (s *stopping) finish() {
 func (s *stopping) withoutRedis() {
 	s.proxy.Refuse()
 	s.proxy.Cut()
+	programs := s.programs()
 	s.finish()
+	eventually(s, "the end of the program", func() bool {
+		return !slices.ContainsFunc(programs, func(process string) bool {
+			_, err := os.Stat(process)
+			return err == nil
+		})
+	})
 	s.stop()
+}
+
+// programs returns the processes that have the pipe among their arguments.
+func (s *stopping) programs() (all []string) {
+	found, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, name := range found {
+		if text, _ := os.ReadFile(name); strings.Contains(string(text), s.pipe.path) {
+			all = append(all, filepath.Dir(name))
+		}
+	}
+	return all
 }
 
 func (s *stopping) loseName() {
