@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -472,7 +473,8 @@ func TestClaimsThatWait(t *testing.T) {
 	_, c, err := r.Await(stopping, t.Context(), redisstate.ClaimParams{Most: 1000}, time.Hour)
 	expect.NoError(t, err)
 	expect.MustLen(t, c.Claims, 1)
-	expect.Equal(t, strings.Join(f.made(), "\n"), `POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"wait":20,"number":2}`+"\n\n"+
+	calls := slices.Compact(f.made()) // it may try again before it notices that the worker stops
+	expect.Equal(t, strings.Join(calls, "\n"), `POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"wait":20,"number":2}`+"\n\n"+
 		`POST /w.AAAAAAAAAAAAAAAAAAAAAAAAAA/claims {"most":100,"number":2}`+"\n")
 	one := c.Claims[0].Task
 	checkpoint, lastError, err := r.Earlier(t.Context(), one)
