@@ -121,8 +121,8 @@ type ClaimResult struct {
 // properties, and on the last six.
 var claimProperties = []string{
 	"state", "round", "start_after", "end_before", "timeout", "group", "log", "program", "input",
-	"not_on", "source", "meta", "blobs", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open", "ready",
-	"keep_finished", "keep_outputs",
+	"not_on", "source", "meta", "blobs", "fail_on", "max_timeouts", "timeouts", "releases", "unfit", "links", "0:open",
+	"ready", "keep_finished", "keep_outputs",
 	"revision", "0:prefetched", "fetch", "claim_before", "limit_key", "input_encoding", "resources",
 }
 
