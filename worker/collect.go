@@ -175,8 +175,8 @@ func (e *execution) packFiles(x *roundIO, ended Ended, result *task.Result) (err
 	return nil
 }
 
-// bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs, if
-// they have no space, or if none may have these names.
+// bringBack stores files as blobs if they are too large for Redis. It packs them otherwise, or if there are no blobs,
+// no space for them, or none that may have these names.
 func (e *execution) bringBack(found *rounddir.Found, result *task.Result) (err error) {
 	if found.Bytes > mostInRedis && mayBeBlobs(found) {
 		err = e.afterProgram(func(ctx context.Context) error { return e.storeFiles(ctx, found, result) })

@@ -24,8 +24,9 @@
 --   must not be in the list `archived`
 --
 -- The first properties are state, round, start_after, end_before, timeout, group, log, program, input, not_on, source,
--- meta and blobs. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources. It
--- reads the last five only if the task has a place (see places.lua), because each task with one of them has one.
+-- meta and blobs. The last properties are 0:prefetched, fetch, claim_before, limit_key, input_encoding and resources.
+-- The script reads the last five only if the task has a place (see places.lua), because each task with one of them has
+-- one.
 --
 -- Returns a list of nine elements, whose names in Go are those of the constants claimReply… in redisstate/claim.go:
 --  1. the time now, the time when the next task becomes due or '', the list of the ids of overdue tasks
