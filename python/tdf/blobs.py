@@ -337,7 +337,9 @@ class Blobs:
             for attempt in itertools.count(1):
                 with open(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b", buffering=0) as file:
                     fcntl.flock(file, fcntl.LOCK_EX)
-                    if self.cache.has(name):  # another process has downloaded it
+                    if self.cache.has(name):  # another process has downloaded it, before or after this one has made the file
+                        if is_at(file.fileno(), part):
+                            os.remove(part)
                         return
                     if not is_at(file.fileno(), part):
                         continue
