@@ -157,8 +157,8 @@ func BenchmarkQueues(b *testing.B) {
 	}
 }
 
-// BenchmarkOthers measures claims beside tasks that wait: of 1,000 requirements, of which a worker with so many tags serves
-// 1, 8 or all, and of a paused group.
+// BenchmarkOthers measures claims beside tasks that wait: of 1,000 requirements, of which a worker with so many tags
+// serves 1, 8 or all, and of a paused group.
 func BenchmarkOthers(b *testing.B) {
 	for _, c := range []struct{ waiting, tags int }{{0, 0}, {1000, 0}, {1000, 3}, {1000, 10}, {100_000, 0}} {
 		b.Run(fmt.Sprintf("waiting=%d/tags=%d", c.waiting, c.tags), func(b *testing.B) {

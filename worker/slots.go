@@ -234,7 +234,7 @@ func (e *execution) logUndelivered(reason error) {
 func (s *supervisor) freeDropped(e *execution) {
 	e.dropped = true
 	s.leaveSlot(e, e.isPrefetched() && e.cause != nil) // a prefetched task that was lost has not failed
-	s.haveNews()                                       // whoever cancelled the task may wait for the end of its program
+	s.haveNews()                                       // the user who cancelled the task may wait for this
 }
 
 // leaveSlot ends an execution. It frees the slot after the configured pause, and after the round's directory has been
