@@ -3,33 +3,44 @@ package fetch
 import (
 	"archive/tar"
 	"bytes"
-	"context"
+	"compress/bzip2"
 	"errors"
 	"fmt"
 	"io"
 
 	"github.com/klauspost/compress/zstd"
-	"github.com/mholt/archives"
+	"github.com/mikelolasagasti/xz"
 )
 
 // A format is the format of an archive. It depends on the archive's content, and not on the ending of the source's
 // name.
 type format struct {
 	zip  bool
-	comp archives.Compression // compression of a tar; nil if the tar is not compressed
+	comp *compression // of a tar; nil if the tar is not compressed
 }
 
-// compressions are the supported compressions of a tar. The options of zstd limit the memory that it uses. xz always
-// limits its memory.
-//
-// This package does not use the function archives.Identify, which is too risky for hostile bytes. That function tries
-// every format in random order, and only guesses whether bytes are brotli or zlib.
-var compressions = []archives.Compression{
-	gz{},
-	archives.Bz2{},
-	archives.Xz{},
-	archives.Zstd{DecoderOptions: []zstd.DOption{
-		zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128 << 20), zstd.WithDecoderLowmem(true),
+// A compression is a way to compress a tar.
+type compression struct {
+	name string
+	head string // the first bytes of each compressed file
+	open func(io.Reader) (io.ReadCloser, error)
+}
+
+// compressions are the supported compressions of a tar. Each bounds the memory that it uses.
+var compressions = []compression{
+	{"gz", "\x1f\x8b", openGzip},
+	{"bz2", "BZh", func(r io.Reader) (io.ReadCloser, error) { return io.NopCloser(bzip2.NewReader(r)), nil }},
+	{"xz", "\xfd7zXZ\x00", func(r io.Reader) (io.ReadCloser, error) {
+		x, err := xz.NewReader(r, xz.DefaultDictMax)
+		return io.NopCloser(x), err
+	}},
+	{"zst", "\x28\xb5\x2f\xfd", func(r io.Reader) (io.ReadCloser, error) {
+		z, err := zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20),
+			zstd.WithDecoderLowmem(true))
+		if err != nil {
+			return nil, err
+		}
+		return z.IOReadCloser(), nil
 	}},
 }
 
@@ -40,22 +51,22 @@ const tarBlock = 512
 
 // identify returns the format of an archive that begins with the bytes head, at most tarBlock of them. It does not
 // check that a compressed file contains a tar, because it does not decompress head.
-func identify(ctx context.Context, head []byte) (format, error) {
+func identify(head []byte) (format, error) {
 	if isTar(head) {
 		return format{}, nil
 	}
 	if isZip(head) {
 		return format{zip: true}, nil
 	}
-	for _, c := range compressions {
-		if found, err := c.Match(ctx, "", bytes.NewReader(head)); err == nil && found.ByStream {
+	for i := range compressions {
+		if c := &compressions[i]; bytes.HasPrefix(head, []byte(c.head)) {
 			return format{comp: c}, nil
 		}
 	}
 	return format{}, errUnknownFormat
 }
 
-// isZip reports whether head begins a zip. Unlike archives.Zip, it also recognizes a zip without entries.
+// isZip reports whether head begins a zip. The second form is a zip without entries.
 func isZip(head []byte) bool {
 	return bytes.HasPrefix(head, []byte("PK\x03\x04")) || bytes.HasPrefix(head, []byte("PK\x05\x06"))
 }

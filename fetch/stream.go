@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/klauspost/compress/gzip"
-	"github.com/mholt/archives"
 )
 
 // streamBuffer is the number of bytes that a stream reads between two checks of its context.
@@ -24,14 +23,14 @@ type stream struct {
 }
 
 // openStream returns a stream that decompresses f. If comp is nil, f is not compressed.
-func (u *unpacker) openStream(comp archives.Compression, f *os.File) (*stream, error) {
+func (u *unpacker) openStream(comp *compression, f *os.File) (*stream, error) {
 	s := &stream{u.ctx, bufio.NewReaderSize(contextReader{u.ctx, f}, streamBuffer), &u.budget, func() error {
 		return nil
 	}}
 	if comp == nil {
 		return s, nil
 	}
-	r, err := comp.OpenReader(s.r)
+	r, err := comp.open(s.r)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +46,8 @@ func (s *stream) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// gz decompresses gzip as GNU tar does. Only zeros may follow the last member of the file.
-type gz struct{ archives.Gz }
-
-func (gz) OpenReader(r io.Reader) (io.ReadCloser, error) {
+// openGzip decompresses gzip as GNU tar does. Only zeros may follow the last member of the file.
+func openGzip(r io.Reader) (io.ReadCloser, error) {
 	in := bufio.NewReaderSize(r, streamBuffer)
 	z, err := gzip.NewReader(in)
 	if err != nil {

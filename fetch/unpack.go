@@ -35,7 +35,7 @@ func unpack(ctx context.Context, archive, dir string, limits Limits) (err error)
 	if _, err := f.ReadAt(head, 0); err != nil {
 		return err
 	}
-	kind, err := identify(ctx, head)
+	kind, err := identify(head)
 	if err != nil {
 		return err
 	}

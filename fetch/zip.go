@@ -17,8 +17,7 @@ const (
 	zipSearchBytes = 256 << 10
 )
 
-// zip unpacks a zip with the standard library. archives.Zip creates links too early, and hostile bytes crash some of
-// its decompressors.
+// zip unpacks a zip.
 func (u *unpacker) zip(f *os.File, size int64) error {
 	limits := u.budget.limits
 	directory := &boundedReaderAt{

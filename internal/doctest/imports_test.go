@@ -1,6 +1,7 @@
 package doctest
 
 import (
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -64,6 +65,19 @@ func TestDependencies(t *testing.T) {
 		of := func(m string) bool { return path == m || strings.HasPrefix(path, m+"/") }
 		expect.True(t, slices.ContainsFunc(listed, of), "docs/development.md does not list", path)
 	}
+}
+
+// A program with handlers links few modules.
+func TestModulesOfAWorker(t *testing.T) {
+	imports(t, false) // so that Go's test cache notes changes
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", module+"/worker")
+	got := strings.Fields(string(expect.Result(list.Output()).Value(t)))
+	slices.Sort(got)
+	expect.Equal(t, strings.Join(slices.Compact(got), "\n"), strings.Join([]string{
+		"github.com/cespare/xxhash/v2", "github.com/klauspost/compress", "github.com/mikelolasagasti/xz",
+		"github.com/redis/go-redis/v9", "github.com/robfig/cron/v3", module, "go.uber.org/atomic",
+		"golang.org/x/sys", "gopkg.in/ini.v1",
+	}, "\n"))
 }
 
 // helpsTests reports whether a package is a helper of tests, such as internal/redistest.
